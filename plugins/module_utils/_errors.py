@@ -1,0 +1,59 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module util is PRIVATE to the collection.
+
+"""The exceptions that modules turn into a failure. Everything below main() raises these and nothing else."""
+
+from __future__ import annotations
+
+import typing as t
+from dataclasses import dataclass
+
+if t.TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class RdmaError(Exception):
+    """A failure that the user can act on: what is wrong, and what to do about it.
+
+    `problem` names the object, the value seen and the limit; `fix` is one sentence in the imperative;
+    `facts` are machine-readable keys of the module's result.
+    """
+
+    def __init__(self, problem: str, fix: str, **facts: t.Any) -> None:
+        super().__init__(f"{problem} {fix}")
+        self.problem = problem
+        self.fix = fix
+        self.facts = facts
+
+
+@dataclass(frozen=True, order=True)
+class Problem:
+    """One thing wrong with the input: where (`fabric_rails[2].subnets`), what, and how to mend it."""
+
+    place: str
+    problem: str
+    fix: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.problem} {self.fix}"
+
+
+class InputError(RdmaError):
+    """All the things wrong with the input at once."""
+
+    def __init__(self, problems: Iterable[Problem], **facts: t.Any) -> None:
+        self.problems = tuple(problems)
+        count = len(self.problems)
+        heading = "1 problem in the input:" if count == 1 else f"{count} problems in the input:"
+        lines = "\n".join(f"  - {problem}" for problem in self.problems)
+        super().__init__(
+            f"{heading}\n{lines}\n",
+            "Nothing was changed. Mend what is listed and run again.",
+            problems=[
+                {"place": problem.place, "problem": problem.problem, "fix": problem.fix} for problem in self.problems
+            ],
+            **facts,
+        )
