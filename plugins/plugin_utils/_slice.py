@@ -1,0 +1,90 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This plugin util is PRIVATE to the collection.
+
+"""Read one host's slice of the plan on the controller, and refuse one that is not of the plan beside it.
+
+A slice is read by the one task that needs it, when it needs it: thousands of slices as inventory variables cost a
+minute and gigabytes before the first task. The layout of the folder is that of docs/growth.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import typing as t
+
+from ansible.errors import AnsibleActionFail
+
+SCHEMA = 1
+PLAN_FILE = "plan.json"
+HOSTS_FOLDER = "hosts"
+
+
+def _fail(problem: str, fix: str) -> t.NoReturn:
+    # A controller plugin has no fail_json: the result carries the fix as a module's failure does.
+    raise AnsibleActionFail(f"{problem} {fix}", result={"fix": fix})
+
+
+def _read_json(path: str, what: str, fix: str) -> dict[str, t.Any]:
+    try:
+        with open(path, encoding="utf-8") as stream:
+            data = json.load(stream)
+    except FileNotFoundError:
+        _fail(f"There is no {what}: {path!r} does not exist.", fix)
+    except (OSError, ValueError) as exc:
+        _fail(f"The {what} {path!r} cannot be read: {exc}.", fix)
+    if not isinstance(data, dict):
+        _fail(f"The {what} {path!r} is not a JSON object.", fix)
+    if data.get("schema") != SCHEMA:
+        _fail(
+            f"The {what} {path!r} has schema {data.get('schema')!r}; this collection reads schema {SCHEMA}.",
+            "Run the playbook railops.rdma.plan of the installed version again.",
+        )
+    return data
+
+
+def frozen_digest_of(plan: dict[str, t.Any]) -> str | None:
+    """Return the digest (sha256, hex) of the plan's frozen parameters, as the plan itself or arithmetic gives it."""
+    digest = plan.get("frozen_digest")
+    if isinstance(digest, str):
+        return digest
+    frozen = plan.get("frozen")
+    if frozen is None:
+        return None
+    text = json.dumps(frozen, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def read_slice(plan_dir: str, host: str) -> dict[str, t.Any]:
+    """Return the slice of one host.
+
+    :param plan_dir: the fabric's plan folder, the one that holds plan.json; relative to the working directory.
+    :param host: the inventory name of the host.
+    :raises AnsibleActionFail: when there is no plan or slice, when the slice is of another plan (its frozen_digest,
+        node or slot is not plan.json's), when the node is retired, or when the schema is another one.
+    """
+    again = f"Run the playbook railops.rdma.plan, so that {plan_dir!r} is whole, and run this one again."
+    plan = _read_json(os.path.join(plan_dir, PLAN_FILE), "plan", again)
+    path = os.path.join(plan_dir, HOSTS_FOLDER, f"{host}.json")
+    have = _read_json(path, f"slice of host {host!r}", again)
+    if have.get("frozen_digest") != frozen_digest_of(plan):
+        _fail(f"The slice {path!r} is stale: its frozen_digest is not that of plan.json.", again)
+    node = have.get("node")
+    entry = plan.get("nodes", {}).get(node)
+    if entry is None:
+        _fail(f"The slice {path!r} is of node {node!r}, which plan.json does not have.", again)
+    if entry.get("retired"):
+        _fail(
+            f"Node {node!r} of host {host!r} is retired in the plan.",
+            "Take the host out of the play, or release the node on purpose (docs/growth.md) and plan again.",
+        )
+    if entry.get("slot") != have.get("slot"):
+        _fail(
+            f"The slice {path!r} is stale: it has slot {have.get('slot')!r}, plan.json has {entry.get('slot')!r}.",
+            again,
+        )
+    return have

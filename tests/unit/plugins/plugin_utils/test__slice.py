@@ -1,0 +1,76 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import pytest
+from ansible.errors import AnsibleActionFail
+
+from ansible_collections.railops.rdma.plugins.plugin_utils._slice import read_slice
+
+FROZEN = {"mode": "shared", "max_nodes": 8}
+DIGEST = hashlib.sha256(json.dumps(FROZEN, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    plan = {
+        "schema": 1,
+        "digest": "x",
+        "frozen": FROZEN,
+        "nodes": {"node-1": {"zone": "", "slot": 0, "retired": False}},
+    }
+    have = {"schema": 1, "frozen_digest": DIGEST, "node": "node-1", "slot": 0, "rails": []}
+    (tmp_path / "hosts").mkdir()
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    (tmp_path / "hosts" / "node1.json").write_text(json.dumps(have))
+    return tmp_path
+
+
+def change(path, **values):
+    data = json.loads(path.read_text())
+    data.update(values)
+    path.write_text(json.dumps(data))
+
+
+def test_a_good_slice_is_returned(folder):
+    assert read_slice(str(folder), "node1")["node"] == "node-1"
+
+
+def test_no_plan_says_run_the_plan_playbook(tmp_path):
+    with pytest.raises(AnsibleActionFail, match=r"railops\.rdma\.plan"):
+        read_slice(str(tmp_path), "node1")
+
+
+def test_a_host_without_a_slice_is_refused(folder):
+    with pytest.raises(AnsibleActionFail, match="node2"):
+        read_slice(str(folder), "node2")
+
+
+@pytest.mark.parametrize(
+    ("file", "values", "says"),
+    [
+        pytest.param("hosts/node1.json", {"frozen_digest": "0"}, "frozen_digest", id="digest"),
+        pytest.param("hosts/node1.json", {"slot": 4}, "slot", id="slot"),
+        pytest.param("hosts/node1.json", {"node": "node-9"}, "node-9", id="node"),
+        pytest.param("hosts/node1.json", {"schema": 2}, "schema", id="slice-schema"),
+        pytest.param("plan.json", {"schema": 2}, "schema", id="plan-schema"),
+        pytest.param("plan.json", {"frozen": {"mode": "exclusive"}}, "frozen_digest", id="plan-moved-on"),
+        pytest.param("plan.json", {"nodes": {"node-1": {"slot": 0, "retired": True}}}, "retired", id="retired"),
+    ],
+)
+def test_a_stale_slice_is_refused_with_its_fix(folder, file, values, says):
+    change(folder / file, **values)
+    with pytest.raises(AnsibleActionFail, match=says) as caught:
+        read_slice(str(folder), "node1")
+    assert caught.value.result["fix"]
+
+
+def test_a_half_written_file_is_refused(folder):
+    (folder / "hosts" / "node1.json").write_text('{"schema": 1, ')
+    with pytest.raises(AnsibleActionFail, match="cannot be read"):
+        read_slice(str(folder), "node1")
