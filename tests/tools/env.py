@@ -75,7 +75,7 @@ def environment(version: str | None) -> Path:
         sys.exit(f"Python {version} is not installed.")
     release = subprocess.run([python, "-V"], capture_output=True, text=True, check=True).stdout.strip()
     home = cache() / f"venv-{release.split()[-1]}-{digest(release, REQUIREMENTS.read_text(encoding='utf-8'))}"
-    with locked(home.name):
+    with Locked(home.name):
         if not (home / ".complete").exists():
             shutil.rmtree(home, ignore_errors=True)
             print(f"Making the environment {home.name} (once, about a minute) ...", file=sys.stderr)
@@ -85,7 +85,7 @@ def environment(version: str | None) -> Path:
     return home / "bin"
 
 
-class locked:  # noqa: N801
+class Locked:
     """Hold a lock file of the cache, so that two runs do not build one thing twice."""
 
     def __init__(self, name: str) -> None:
@@ -109,7 +109,7 @@ def run(argv: list[str]) -> None:
 def dependencies() -> Path:
     """Return the folder with the collections that this one depends on."""
     home = cache() / f"collections-{digest(ANSIBLE_WHEEL, *DEPENDENCIES)}"
-    with locked(home.name):
+    with Locked(home.name):
         if not (home / ".complete").exists():
             shutil.rmtree(home, ignore_errors=True)
             home.mkdir()
@@ -135,11 +135,27 @@ def place_dependencies(root: Path) -> None:
             shutil.copytree(source / name, target)
 
 
+def node_environment(python: str) -> Path:
+    """Return an environment like a managed node's: an old Python with the controller's module_utils beside it."""
+    source = environment(None).parent
+    packages = ("pytest>=8,<9", "hypothesis", "PyYAML", "pyroute2>=0.7.2,<0.10")
+    home = cache() / f"node-{digest(python, str(source), *packages)}"
+    with Locked(home.name):
+        if not (home / ".complete").exists():
+            shutil.rmtree(home, ignore_errors=True)
+            run([python, "-m", "venv", str(home)])
+            run([str(home / "bin/pip"), "install", "-qq", "--disable-pip-version-check", *packages])
+            (home / "controller").mkdir()
+            (home / "controller/ansible").symlink_to(next(source.glob("lib/python3.*/site-packages/ansible")))
+            (home / ".complete").touch()
+    return home
+
+
 def tree() -> Path:
     """Return a collections path whose railops.rdma is a link to this checkout."""
     home = cache() / f"tree-{digest(str(CHECKOUT), ANSIBLE_WHEEL, *DEPENDENCIES)}"
     link = home / "ansible_collections/railops/rdma"
-    with locked(home.name):
+    with Locked(home.name):
         link.parent.mkdir(parents=True, exist_ok=True)
         place_dependencies(home / "ansible_collections")
         if not link.is_symlink():

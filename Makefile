@@ -1,0 +1,42 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# The environments are made by tests/tools/env.py in a cache folder outside of the checkout.
+ENV := python3 tests/tools/env.py
+PYTHON = $$($(ENV) bin)/python
+IN_ENV = PATH="$$($(ENV) bin):$$PATH" PYTHONPATH="$$($(ENV) tree)" ANSIBLE_COLLECTIONS_PATH="$$($(ENV) tree)"
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test bench lab lab-test env deps build clean
+
+help: ## Show what can be made
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+
+demo: ## Run the main job: from an inventory to verified rails, on an embedded lab
+	@$(IN_ENV) $(PYTHON) tests/demo/demo.py
+
+test: ## Run all tests, linters and sanity; CHECK="unit kernel" runs only these
+	@python3 tests/tools/check.py $(CHECK)
+
+bench: ## Print the benchmarks, each beside its baseline
+	@for file in planner host cluster site; do $(IN_ENV) $(PYTHON) tests/benchmark/$$file.py || exit 1; done
+
+lab: ## The demo with QEMU guests and RoCE traffic on every rail (root; about ten minutes)
+	@$(IN_ENV) $(PYTHON) tests/demo/lab_demo.py
+
+lab-test: ## The full matrix of guests; writes its result into docs/status.md (root; about an hour)
+	@$(IN_ENV) $(PYTHON) tests/lab/matrix.py
+
+env: ## Make the development environment and print its folder
+	@$(ENV) bin
+
+deps: ## Install the Debian packages that demo and tests can use (root)
+	apt-get update -q
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $$(cat tests/tools/packages.txt)
+
+build: ## Build the collection's tarball into dist/
+	@$(IN_ENV) ansible-galaxy collection build --force --output-path dist
+
+clean: ## Remove what was built in the checkout (the cache stays: `tests/tools/env.py cache` tells where)
+	rm -rf dist plan .ansible .pytest_cache .mypy_cache .ruff_cache .hypothesis tests/output
