@@ -1,0 +1,66 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module util is PRIVATE to the collection.
+
+"""Reads kernel files under a root folder, so that a recorded tree stands in for a host."""
+
+from __future__ import annotations
+
+import os
+
+
+class Sysfs:
+    """The files of /sys, /proc and the like under one root. Paths are given with their leading slash.
+
+    A file that is not there, or that the driver refuses to answer (a down port's `speed` gives EINVAL),
+    reads as None: what to make of that is for the caller to decide.
+    """
+
+    def __init__(self, root: str = "/") -> None:
+        self._root = os.path.realpath(root)
+
+    def path(self, path: str) -> str:
+        """Return where that path of the host lies on this machine."""
+        return os.path.join(self._root, path.lstrip("/"))
+
+    def text(self, path: str) -> str | None:
+        """Return a file's text without surrounding white space, or None."""
+        data = self.data(path)
+        return None if data is None else data.decode("utf-8", "replace").strip().strip("\0")
+
+    def data(self, path: str) -> bytes | None:
+        """Return a file's bytes, or None."""
+        try:
+            with open(self.path(path), "rb") as file:
+                return file.read()
+        except OSError:
+            return None
+
+    def number(self, path: str) -> int | None:
+        """Return a file's number (decimal, or hexadecimal with 0x), or None."""
+        text = self.text(path)
+        try:
+            return None if text is None else int(text, 0)
+        except ValueError:
+            return None
+
+    def names(self, path: str) -> list[str]:
+        """Return the sorted names in a folder; none when there is no such folder."""
+        try:
+            return sorted(os.listdir(self.path(path)))
+        except OSError:
+            return []
+
+    def real(self, path: str) -> str | None:
+        """Return where a link leads, as a path of the host; None when it leads nowhere."""
+        found = os.path.realpath(self.path(path))
+        if not os.path.exists(found):
+            return None
+        inside = os.path.relpath(found, self._root)
+        return None if inside.startswith("..") else "/" + inside
+
+    def exists(self, path: str) -> bool:
+        """Whether there is such a file, folder or link (also one that leads nowhere)."""
+        return os.path.lexists(self.path(path))
