@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The tarball: it builds, installs offline, passes galaxy's own checks, and plans a fabric where only it is installed."""
+"""The tarball: it builds, installs offline, passes galaxy's checks, and plans a fabric where only it is installed."""
 
 from __future__ import annotations
 

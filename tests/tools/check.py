@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # Copyright (c) 2026 railops.rdma contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -259,7 +258,9 @@ def show(result: Result) -> None:
     print(f"{result.status:8} {result.step.name:13} {result.seconds:6.1f} s  {result.detail}", flush=True)
     text = result.log.read_text(encoding="utf-8", errors="replace") if result.log.exists() else ""
     if result.status == "failed":
-        print("".join(f"    {line}\n" for line in text.splitlines()[-60:]), end="", flush=True)
+        lines = text.splitlines()
+        told = [line for line in lines if re.match(r"ERROR|FAILED|E  |fatal:", line)][:40]
+        print("".join(f"    {line}\n" for line in [*told, *lines[-30:]]), end="", flush=True)
         print(f"    the whole log: {result.log}", flush=True)
     else:
         for line in re.findall(r"^SKIPPED .*$", text, re.MULTILINE):

@@ -1,15 +1,14 @@
-#!/usr/bin/env python3
 # Copyright (c) 2026 railops.rdma contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Make the development environments outside of the checkout, once for each set of inputs.
 
-    env.py bin [PYTHON]      print the bin folder of the virtual environment (built when missing)
-    env.py tree              print a collections path in which this checkout is railops.rdma
-    env.py copy DIR          copy the files git knows to DIR/ansible_collections/railops/rdma (for ansible-test)
-    env.py python VERSION    print the interpreter of that version, or nothing
-    env.py cache             print the cache folder
+    python3 tests/tools/env.py bin [PYTHON]      print the bin folder of the virtual environment (built when missing)
+    python3 tests/tools/env.py tree              print a collections path in which this checkout is railops.rdma
+    python3 tests/tools/env.py copy DIR          copy the files git knows to DIR/ansible_collections/railops/rdma (for ansible-test)
+    python3 tests/tools/env.py python VERSION    print the interpreter of that version, or nothing
+    python3 tests/tools/env.py cache             print the cache folder
 
 The cache is $RAILOPS_CACHE, else $XDG_CACHE_HOME/railops-rdma, else ~/.cache/railops-rdma.
 """
