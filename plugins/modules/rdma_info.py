@@ -1,0 +1,313 @@
+#!/usr/bin/python
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: rdma_info
+short_description: Tell what RDMA hardware a host has
+version_added: 0.1.0
+description:
+  - Lists the RDMA devices of a host with their ports, link layers, states, interfaces, PCI and NUMA places,
+    virtual functions, GID tables, firmware and part numbers, and their distance from every GPU.
+  - The distance is computed from the PCI tree, with the words of C(nvidia-smi topo -m); no vendor tool is needed,
+    and GPUs of any vendor count.
+  - Reads sysfs, and asks the devices themselves where pyverbs is installed. RV(info.missing) says what could not be
+    asked.
+  - Changes nothing. With a plan it also compares the rails with what is there.
+author:
+  - railops.rdma contributors (@railops)
+extends_documentation_fragment:
+  - railops.rdma._attributes
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: none
+    details: The module changes nothing.
+  idempotent:
+    support: full
+options:
+  plan_dir:
+    description:
+      - The fabric's plan folder on the controller. The host's rails are read from it, and RV(checks) compares them.
+    type: path
+  rails:
+    description:
+      - The rails to compare with, in the form of the plan's host files. O(plan_dir) fills it in.
+    type: list
+    elements: dict
+    options:
+      name:
+        description: The name of the rail.
+        type: str
+        required: true
+      interface:
+        description: The name of its interface.
+        type: str
+        required: true
+      pci:
+        description: The PCI address of its NIC, where the name is not enough.
+        type: str
+      mtu:
+        description: The planned MTU of the interface in bytes.
+        type: int
+  network:
+    description: What kind of network the rails are. O(plan_dir) fills it in.
+    type: str
+    choices:
+      - roce
+      - infiniband
+  gids:
+    description: Whether to return the GID tables. They grow with the pods of a node.
+    type: bool
+    default: true
+  part_numbers:
+    description: Whether to read the cards' vital product data. This takes up to a second for each card, and root.
+    type: bool
+    default: true
+  lldp:
+    description: Whether to ask lldpd for the switch at each interface, where it is installed.
+    type: bool
+    default: true
+seealso:
+  - module: railops.rdma.rail_discover
+"""
+
+EXAMPLES = r"""
+---
+- name: See what there is
+  railops.rdma.rdma_info:
+  register: __example_info
+
+- name: Compare the rails with the plan
+  railops.rdma.rdma_info:
+    plan_dir: plan/fabric
+    gids: false
+    part_numbers: false
+"""
+
+RETURN = r"""
+info:
+  description: What the host has.
+  returned: success
+  type: dict
+  contains:
+    netns_mode:
+      description: The RDMA subsystem's namespace mode, C(shared) or C(exclusive); null when ib_core is not loaded.
+      type: str
+    default_interfaces:
+      description: The interfaces that carry a default route.
+      type: list
+      elements: str
+    devices:
+      description: The RDMA devices, in PCI order.
+      type: list
+      elements: dict
+      contains:
+        name:
+          description: The name of the RDMA device.
+          type: str
+        pci:
+          description: Its PCI address; null for a software device.
+          type: str
+        card:
+          description: The card's PCI place without the function.
+          type: str
+        numa_node:
+          description: The NUMA node, -1 when unknown.
+          type: int
+        driver:
+          description: The driver of the PCI function.
+          type: str
+        vf:
+          description: Whether this is a virtual function.
+          type: bool
+        physfn:
+          description: The physical function of a virtual one.
+          type: str
+        total_vfs:
+          description: How many virtual functions the firmware allows.
+          type: int
+        num_vfs:
+          description: How many virtual functions there are.
+          type: int
+        vfs:
+          description: Their PCI addresses.
+          type: list
+          elements: str
+        gpu_distances:
+          description: Each GPU's PCI address with its distance, C(PIX), C(PXB), C(PHB), C(NODE) or C(SYS).
+          type: dict
+        nearest_gpus:
+          description: The nearest GPUs that share a PCIe switch with the device; empty when no GPU does.
+          type: list
+          elements: str
+        node_guid:
+          description: The node GUID.
+          type: str
+        firmware:
+          description: The firmware's version.
+          type: str
+        hca_type:
+          description: The type of the adapter, as the driver names it.
+          type: str
+        board_id:
+          description: The board's identity (PSID).
+          type: str
+        part_number:
+          description: The part number from the vital product data.
+          type: str
+        serial_number:
+          description: The serial number from the vital product data.
+          type: str
+        ports:
+          description: >-
+            The ports, each with C(port), C(link_layer), C(state), C(phys_state), C(rate), C(lid), C(sm_lid),
+            C(netdev), C(netdev_mtu), C(netdev_state), C(mac), C(active_mtu) in bytes, C(active_mtu_source)
+            (C(verbs), or C(netdev) when it is derived from the interface's MTU), C(max_mtu) and C(gids)
+            (C(index), C(gid), C(type), C(netdev)).
+          type: list
+          elements: dict
+    nics_without_rdma:
+      description: Network functions without an RDMA device, with C(pci), C(vendor), C(driver) and C(netdevs).
+      type: list
+      elements: dict
+    gpus:
+      description: The GPUs in PCI order, with C(pci), C(vendor), C(numa_node) and C(index).
+      type: list
+      elements: dict
+    lldp:
+      description: >-
+        The neighbour of each interface, with C(switch), C(switch_id), C(port) and C(description); null without lldpd.
+      type: dict
+    missing:
+      description: What could not be asked, and what would be needed.
+      type: list
+      elements: str
+  sample:
+    netns_mode: shared
+    default_interfaces:
+      - eno1
+    devices:
+      - name: mlx5_0
+        pci: "0000:19:00.0"
+        nearest_gpus:
+          - "0000:18:00.0"
+    gpus:
+      - pci: "0000:18:00.0"
+        index: 0
+    lldp:
+      ens1np0:
+        switch: leaf1
+        port: swp1
+    missing: []
+checks:
+  description: The comparison with the plan; empty without one.
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - id: rdma_port_state
+      rail: rail1
+      status: ok
+      planned: ACTIVE
+      observed: ACTIVE
+      cause:
+      fix:
+"""
+
+import socket
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
+from ansible_collections.railops.rdma.plugins.module_utils._lldp import ARGV, parse_lldp
+from ansible_collections.railops.rdma.plugins.module_utils._rdma_checks import check_rails
+from ansible_collections.railops.rdma.plugins.module_utils._rdma_info import merge_verbs, read_info
+from ansible_collections.railops.rdma.plugins.module_utils._rdma_verbs import Verbs
+from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
+
+ARGUMENT_SPEC = {
+    "plan_dir": {"type": "path"},
+    "rails": {
+        "type": "list",
+        "elements": "dict",
+        "options": {
+            "name": {"type": "str", "required": True},
+            "interface": {"type": "str", "required": True},
+            "pci": {"type": "str"},
+            "mtu": {"type": "int"},
+        },
+    },
+    "network": {"type": "str", "choices": ["roce", "infiniband"]},
+    "gids": {"type": "bool", "default": True},
+    "part_numbers": {"type": "bool", "default": True},
+    "lldp": {"type": "bool", "default": True},
+}
+
+
+def kernel_name(sysfs: Sysfs, name: str) -> str:
+    """Return the kernel's name of an interface that may be given by an alternative name."""
+    if sysfs.exists(f"/sys/class/net/{name}"):
+        return name
+    try:
+        index = socket.if_nametoindex(name)
+    except OSError:
+        return name
+    names = sysfs.names("/sys/class/net")
+    return next((found for found in names if sysfs.number(f"/sys/class/net/{found}/ifindex") == index), name)
+
+
+def read_lldp(module: AnsibleModule) -> tuple[dict[str, object] | None, str | None]:
+    """Ask lldpd; return its neighbours, and what is missing."""
+    tool = module.get_bin_path(ARGV[0])
+    if tool is None:
+        return None, "lldpd is not installed: the switch at the other end is unknown. Install the package lldpd."
+    code, out, err = module.run_command([tool, *ARGV[1:]])
+    try:
+        if code == 0:
+            return dict(parse_lldp(out)), None
+    except ValueError as exc:
+        err = f"its answer is not understood: {exc}"
+    return None, f"lldpd does not answer ({err.strip() or f'exit code {code}'}). Start its service."
+
+
+def run(module: AnsibleModule, sysfs: Sysfs, verbs: Verbs) -> dict[str, object]:
+    """Read everything and compare it with the rails."""
+    params = module.params
+    info = read_info(sysfs, gids=params["gids"], part_numbers=params["part_numbers"])
+    answers, missing = verbs.read()
+    merge_verbs(info, answers)
+    if verbs.missing:
+        missing.insert(0, verbs.missing)
+    info["lldp"] = None
+    if params["lldp"]:
+        info["lldp"], problem = read_lldp(module)
+        if problem:
+            missing.append(problem)
+    info["missing"] = missing
+    rails = params["rails"] or []
+    names = {rail["interface"]: kernel_name(sysfs, rail["interface"]) for rail in rails}
+    checks = check_rails(info, rails, params["network"], names)
+    return {"changed": False, "info": info, "checks": checks}
+
+
+def main() -> None:
+    """Read the parameters, run, and report."""
+    module = AnsibleModule(
+        argument_spec=ARGUMENT_SPEC,
+        supports_check_mode=True,
+        required_by={"rails": "network"},
+    )
+    try:
+        result = run(module, Sysfs(), Verbs())
+    except RdmaError as exc:
+        module.fail_json(msg=str(exc), fix=exc.fix, **exc.facts)
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible.module_utils.testing import patch_module_args
+
+from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
+from ansible_collections.railops.rdma.plugins.modules import rdma_info as module_under_test
+from ansible_collections.railops.rdma.tests.unit import machines
+
+RAIL = {"name": "rail1", "interface": "ens1np0", "mtu": 1500}
+
+
+class FakeVerbs:
+    missing = None
+
+    def read(self):
+        port = {"active_mtu": 512, "state": "ACTIVE"}
+        return {"mlx5_0": {"firmware": "28.40.1000", "ports": {1: port}}}, ["pyverbs could not ask device mlx5_1: EIO"]
+
+
+@pytest.fixture
+def tools(tmp_path, monkeypatch):
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+
+    def add(text):
+        tool = folder / "lldpcli"
+        tool.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+        tool.chmod(0o755)
+
+    return add
+
+
+@pytest.fixture
+def run_module(capsys, tmp_path, monkeypatch, tools):
+    machines.lay_out("one-switch-each", tmp_path / "root")
+    monkeypatch.setattr(module_under_test, "Sysfs", lambda: Sysfs(str(tmp_path / "root")))
+
+    def run(**params):
+        with patch_module_args(params), pytest.raises(SystemExit):
+            module_under_test.main()
+        return json.loads(capsys.readouterr().out)
+
+    return run
+
+
+def test_without_pyverbs_and_lldpd_it_works_and_says_what_is_missing(run_module):
+    result = run_module()
+    assert result["changed"] is False
+    assert len(result["info"]["devices"]) == 18
+    assert result["info"]["lldp"] is None
+    assert [text.split()[0] for text in result["info"]["missing"]] == ["pyverbs", "lldpd"]
+    assert result["checks"] == []
+
+
+def test_with_pyverbs_the_devices_speak_for_themselves(run_module, monkeypatch):
+    monkeypatch.setattr(module_under_test, "Verbs", FakeVerbs)
+    result = run_module(lldp=False, rails=[RAIL], network="roce")
+    assert result["info"]["devices"][0]["firmware"] == "28.40.1000"
+    assert result["info"]["missing"] == ["pyverbs could not ask device mlx5_1: EIO"]
+    bad = [check["id"] for check in result["checks"] if check["status"] == "deviation"]
+    assert bad == ["rdma_active_mtu"]
+
+
+def test_lldp_neighbours(run_module, tools):
+    chassis = '{"leaf1":{"id":{"type":"mac","value":"00:00:5e:00:53:01"}}}'
+    port = '{"id":{"type":"ifname","value":"swp1"}}'
+    tools(f"""echo '{{"lldp":{{"interface":{{"ens1np0":{{"chassis":{chassis},"port":{port}}}}}}}}}'""")
+    assert run_module()["info"]["lldp"]["ens1np0"]["switch"] == "leaf1"
+
+
+@pytest.mark.parametrize(
+    ("script", "word"),
+    [("echo unable to connect to socket >&2; exit 1", "unable to connect"), ("echo nonsense", "not understood")],
+)
+def test_an_lldpd_that_does_not_answer_is_named(run_module, tools, script, word):
+    tools(script)
+    missing = run_module()["info"]["missing"]
+    assert any(word in text and "Start its service" in text for text in missing)
+
+
+def test_check_mode_is_the_same(run_module):
+    assert run_module(_ansible_check_mode=True) == {
+        **run_module(),
+        "invocation": run_module(_ansible_check_mode=True)["invocation"],
+    }
+
+
+def test_rails_need_their_network(run_module):
+    result = run_module(rails=[RAIL])
+    assert result["failed"] is True
+    assert "network" in result["msg"]
