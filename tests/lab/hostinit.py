@@ -1,0 +1,55 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The first process of a namespace host: gives it private /etc, /var/lib and /run, then buries its dead."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+PRIVATE = ("/etc", "/var/lib")
+
+
+def mount(*words: str) -> None:
+    """Mount one thing or stop."""
+    subprocess.run(["mount", *words], check=True)
+
+
+def furnish(name: str, home: Path) -> None:
+    """Turn the mount namespace into a host's."""
+    mount("--make-rprivate", "/")
+    world = home / "world"
+    world.mkdir()
+    mount("-t", "tmpfs", "-o", "mode=0755", "railops-lab", str(world))
+    for place in PRIVATE:
+        upper, work = world / place.strip("/").replace("/", "-"), world / f"work{place.replace('/', '-')}"
+        upper.mkdir()
+        work.mkdir()
+        mount("-t", "overlay", "-o", f"lowerdir={place},upperdir={upper},workdir={work}", "overlay", place)
+    mount("-t", "tmpfs", "-o", "mode=0755", "railops-lab", "/run")
+    Path("/run/lock").mkdir()
+    socket.sethostname(name)
+    Path("/etc/hostname").write_text(f"{name}\n", encoding="utf-8")
+
+
+def main() -> None:
+    """Furnish, say so, and wait for whoever ends."""
+    name, home = sys.argv[1], Path(sys.argv[2])
+    furnish(name, home)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    (home / "ready").touch()
+    while True:
+        try:
+            os.wait()
+        except ChildProcessError:
+            signal.pause()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,245 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The disk image of the guests: Debian with everything the roles need, built once for each set of inputs.
+
+No loop mounts and no boot loader: debootstrap and apt fill a folder, `mke2fs -d` turns it into a file system, and QEMU
+boots kernel and initramfs from beside it. What is one guest's own (name, keys, addresses) comes at its first boot from
+a tar archive that QEMU hands over (fw_cfg): the initramfs unpacks it before systemd starts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import typing as t
+from dataclasses import dataclass
+from pathlib import Path
+
+from shell import LabError, environments, require_root, require_tools, run, say
+
+if t.TYPE_CHECKING:
+    from collections.abc import Sequence
+
+TOOLS = {
+    "debootstrap": "debootstrap",
+    "mke2fs": "e2fsprogs",
+    "dpkg-deb": "dpkg",
+    "qemu-system-x86_64": "qemu-system-x86",
+    "qemu-img": "qemu-utils",
+    "ssh": "openssh-client",
+    "ssh-keygen": "openssh-client",
+    "ip": "iproute2",
+}
+SUITE = "bookworm"
+MIRROR = os.environ.get("RAILOPS_DEBIAN_MIRROR", "http://deb.debian.org/debian")
+DISK_SIZE = "6G"
+
+INSTALLED = (
+    # the machine
+    *("systemd-sysv", "udev", "dbus", "libpam-systemd", "kmod", "procps", "pciutils", "less", "zstd", "sudo"),
+    *("openssh-server", "python3", "python3-apt", "initramfs-tools", "busybox", "linux-image-amd64"),
+    # its network, with each of the network managers that rail_network persists through
+    *("iproute2", "iputils-ping", "iputils-arping", "ethtool", "tcpdump", "netplan.io", "network-manager", "lldpd"),
+    # RDMA
+    *("rdma-core", "ibverbs-utils", "ibverbs-providers", "perftest", "rdmacm-utils"),
+    *("python3-pyverbs", "python3-pyroute2"),
+)
+# In the local repository only: what a role has to install by itself.
+OFFERED = ("infiniband-diags", "mstflint", "python3-netaddr", "fping")
+
+FILES = {
+    "etc/fstab": "/dev/vda / ext4 defaults 0 1\n",
+    "etc/hostname": "guest\n",
+    "etc/apt/sources.list": "deb [trusted=yes] file:/srv/apt ./\n",
+    "etc/apt/apt.conf.d/90lab": 'Acquire::Languages "none";\nAPT::Install-Recommends "false";\n',
+    "etc/ssh/sshd_config.d/lab.conf": (
+        "HostKey /etc/ssh/ssh_host_ed25519_key\nPermitRootLogin prohibit-password\nUseDNS no\nGSSAPIAuthentication no\n"
+        "MaxStartups 100\nMaxSessions 100\n"
+    ),
+    "etc/NetworkManager/conf.d/90-lab.conf": "[main]\nno-auto-default=*\n",
+    "etc/initramfs-tools/conf.d/lab": "MODULES=list\nBUSYBOX=y\nCOMPRESS=zstd\n",
+    "etc/initramfs-tools/modules": "virtio_pci\nvirtio_blk\next4\ncrc32c_generic\nqemu_fw_cfg\n",
+    "etc/initramfs-tools/scripts/init-bottom/lab-seed": """#!/bin/sh
+# Give the guest what is its own, once, before systemd starts.
+[ "$1" = prereqs ] && exit 0
+seed=/sys/firmware/qemu_fw_cfg/by_name/opt/railops.lab/seed/raw
+stamp=${rootmnt}/var/lib/railops-lab/seeded
+[ -e "$stamp" ] && exit 0
+modprobe qemu_fw_cfg
+[ -r "$seed" ] || exit 0
+chroot "${rootmnt}" /bin/tar -x -p -C / -f - < "$seed"
+mkdir -p "${stamp%/*}" && : > "$stamp"
+""",
+    "usr/local/sbin/lab-rxe": """#!/bin/sh
+# A soft-RoCE device on every rail, as if it were hardware: named by the file that the lab writes.
+set -e
+modprobe rdma_rxe
+while read -r device interface; do
+    tries=0
+    until [ -e "/sys/class/net/$interface" ]; do
+        tries=$((tries + 1)); [ $tries -lt 100 ] || exit 1
+        sleep 0.2
+    done
+    [ -e "/sys/class/infiniband/$device" ] || rdma link add "$device" type rxe netdev "$interface"
+done < /etc/railops-lab/rxe
+""",
+    "etc/systemd/system/lab-rxe.service": """[Unit]
+Description=Soft-RoCE devices of the lab's rails
+DefaultDependencies=no
+After=systemd-modules-load.service systemd-udev-trigger.service local-fs.target
+Before=network-pre.target rdma-hw.target sshd.service
+Wants=network-pre.target
+ConditionPathExists=/etc/railops-lab/rxe
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/usr/local/sbin/lab-rxe
+
+[Install]
+WantedBy=multi-user.target
+""",
+}
+EXECUTABLE = ("etc/initramfs-tools/scripts/init-bottom/lab-seed", "usr/local/sbin/lab-rxe")
+# The guests' manager is enabled by the seed; the rest only costs time at boot.
+DISABLED = (
+    *("systemd-networkd.service", "systemd-networkd.socket", "systemd-networkd-wait-online.service"),
+    *("NetworkManager.service", "NetworkManager-wait-online.service", "NetworkManager-dispatcher.service"),
+    *("wpa_supplicant.service", "apt-daily.timer", "apt-daily-upgrade.timer", "dpkg-db-backup.timer"),
+    *("e2scrub_all.timer", "e2scrub_reap.service", "fstrim.timer", "systemd-timesyncd.service", "lldpd.service"),
+)
+
+
+@dataclass(frozen=True)
+class Image:
+    """Where the parts of the built image lie."""
+
+    disk: Path
+    kernel: Path
+    initramfs: Path
+
+
+def key() -> str:
+    """Return the hash of everything that the image is made from."""
+    text = repr((SUITE, INSTALLED, OFFERED, sorted(FILES.items()), EXECUTABLE, DISABLED, DISK_SIZE))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def folder() -> Path:
+    """Return the folder that holds, or will hold, the image."""
+    return environments.cache() / f"image-{key()}"
+
+
+def is_built() -> bool:
+    """Say whether the image of today's inputs is there."""
+    return (folder() / ".complete").exists()
+
+
+def image() -> Image:
+    """Return the image, built when missing; two builds of one image do not meet."""
+    home = folder()
+    if not is_built():
+        require_root()
+        require_tools(TOOLS, "The image of the guests")
+        with environments.Locked(home.name):
+            if not is_built():
+                say(f"Building {home.name}: Debian {SUITE} from {MIRROR} (once, about five minutes) ...")
+                build(home)
+    return Image(disk=home / "disk.raw", kernel=home / "vmlinuz", initramfs=home / "initrd.img")
+
+
+def build(home: Path) -> None:
+    """Build the image in a folder of its own."""
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir(parents=True)
+    root = home / "root"
+    bootstrap(root, home / "build.log")
+    collect_repository(root)
+    write_files(root)
+    in_root(root, ["update-initramfs", "-u", "-k", "all"], home / "build.log")
+    for unit in DISABLED:
+        in_root(root, ["systemctl", "disable", unit], home / "build.log", check=False)
+    in_root(root, ["systemctl", "enable", "lab-rxe.service"], home / "build.log")
+    (root / "usr/sbin/policy-rc.d").unlink()
+    for name, target in (("vmlinuz", "boot/vmlinuz-*"), ("initrd.img", "boot/initrd.img-*")):
+        shutil.copy2(sorted(root.glob(target))[-1], home / name)
+    run(["mke2fs", "-q", "-t", "ext4", "-d", str(root), str(home / "disk.raw"), DISK_SIZE], timeout=300)
+    shutil.rmtree(root)
+    (home / ".complete").touch()
+
+
+def bootstrap(root: Path, log: Path) -> None:
+    """Install Debian and the packages into a folder, keeping the archives."""
+    archives = environments.cache() / "debs"
+    archives.mkdir(exist_ok=True)
+    logged(["debootstrap", "--variant=minbase", f"--cache-dir={archives}", SUITE, str(root), MIRROR], log)
+    write(root, "usr/sbin/policy-rc.d", "#!/bin/sh\nexit 101\n", 0o755)
+    write(root, "etc/initramfs-tools/conf.d/lab", FILES["etc/initramfs-tools/conf.d/lab"])
+    write(root, "etc/apt/apt.conf.d/90lab", FILES["etc/apt/apt.conf.d/90lab"] + 'APT::Keep-Downloaded-Packages "1";\n')
+    cached = root / "var/cache/apt/archives"
+    for package in archives.glob("*.deb"):
+        if not (cached / package.name).exists():
+            shutil.copy2(package, cached)
+    in_root(root, ["apt-get", "-q", "update"], log)
+    in_root(root, ["apt-get", "-q", "-y", "install", *INSTALLED], log)
+    in_root(root, ["apt-get", "-q", "-y", "--download-only", "install", *OFFERED], log)
+    for package in cached.glob("*.deb"):
+        if not (archives / package.name).exists():
+            shutil.copy2(package, archives)
+
+
+def collect_repository(root: Path) -> None:
+    """Turn the archives of the build into the guest's own package repository: guests reach no other."""
+    repository = root / "srv/apt"
+    repository.mkdir(parents=True)
+    entries = []
+    for package in sorted((root / "var/cache/apt/archives").glob("*.deb")):
+        if package.name.startswith("linux-image"):
+            package.unlink()
+            continue
+        place = package.rename(repository / package.name.replace("%3a", "_"))
+        control = run(["dpkg-deb", "--field", str(place)]).stdout.rstrip()
+        digest = hashlib.sha256(place.read_bytes()).hexdigest()
+        entries.append(f"{control}\nFilename: ./{place.name}\nSize: {place.stat().st_size}\nSHA256: {digest}\n")
+    (repository / "Packages").write_text("\n".join(entries), encoding="utf-8")
+    for leftover in (root / "var/lib/apt/lists").glob("*_*"):
+        leftover.unlink()
+
+
+def write_files(root: Path) -> None:
+    """Lay the lab's own files over the system and take out what each guest must have for itself."""
+    for name, content in FILES.items():
+        write(root, name, content, 0o755 if name in EXECUTABLE else 0o644)
+    for host_key in (root / "etc/ssh").glob("ssh_host_*"):
+        host_key.unlink()
+    (root / "etc/machine-id").write_text("uninitialized\n", encoding="utf-8")
+    (root / "root/.ssh").mkdir(mode=0o700, exist_ok=True)
+
+
+def write(root: Path, name: str, content: str, mode: int = 0o644) -> None:
+    """Write one file of the image."""
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content, encoding="utf-8")
+    path.chmod(mode)
+
+
+def in_root(root: Path, argv: Sequence[str], log: Path, *, check: bool = True) -> None:
+    """Run a command of the image's own, with a /proc that ends with it."""
+    mounted = ["unshare", "--mount", "--pid", "--fork", f"--mount-proc={root / 'proc'}", "chroot", str(root)]
+    logged([*mounted, "env", "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C", *argv], log, check=check)
+
+
+def logged(argv: Sequence[str], log: Path, *, check: bool = True) -> None:
+    """Run one step of the build with its output in the build's log."""
+    with log.open("a", encoding="utf-8") as stream:
+        print(f"+ {' '.join(argv)}", file=stream, flush=True)
+        done = subprocess.run(
+            list(argv), stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, check=False, timeout=1800
+        )
+    if check and done.returncode:
+        raise LabError(f"`{' '.join(argv)}` failed ({done.returncode}).", f"Read the end of {log}.")

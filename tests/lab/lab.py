@@ -1,0 +1,249 @@
+#!/usr/bin/env python3
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A GPU cluster's RDMA network on one machine, for tests and for people without the hardware.
+
+    lab.py up --name try --kind netns --nodes 3      three hosts that are namespaces (a second)
+    lab.py up --name try --kind guests --nodes 2     two QEMU guests with systemd, sshd and soft-RoCE (a minute)
+    lab.py exec try -- ansible-playbook railops.rdma.site
+    lab.py down try
+
+Everything runs in network namespaces of the lab's own: no packet leaves the machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+import time
+import typing as t
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import controller
+import fabric
+import guests
+import image
+import spaces
+import state
+import topology
+from shell import LabError, environments, missing_tools, require_root, require_tools, say
+
+NETNS_NEEDS = spaces.TOOLS
+
+
+def command_up(args: argparse.Namespace) -> None:
+    """Start a lab."""
+    interfaces = tuple(args.interfaces.split(",")) if args.interfaces else topology.default_interfaces(args.rails or 8)
+    lab = topology.Lab(args.name, args.kind, args.nodes, interfaces, args.manager, args.memory)
+    require_root()
+    require_tools(NETNS_NEEDS, "The lab")
+    if lab.kind == "guests":
+        require_tools(image.TOOLS, "The kind guests")
+        image.image()
+    gateways = topology.gateways_of(lab, topology.read_slices(args.plan)) if args.plan else ()
+    python = environments.environment(None) / "python"
+    begun = time.monotonic()
+    state.create(lab)
+    try:
+        fabric.up(lab)
+        if lab.kind == "netns":
+            spaces.up(lab, python)
+        else:
+            guests.up(lab, wait=args.wait)
+        controller.write(lab)
+        if args.plan:
+            fabric.set_gateways(lab, gateways)
+    except BaseException:
+        if not args.keep:
+            take_down(lab)
+        raise
+    say(f"Lab {lab.name}: {lab.nodes} hosts of kind {lab.kind} in {time.monotonic() - begun:.1f} s.")
+    print(controller.folder(lab))
+
+
+def command_list(args: argparse.Namespace) -> None:
+    """Show the labs."""
+    rows = [("NAME", "KIND", "HOSTS", "UP", "RAILS", "STATE")]
+    for name in state.names():
+        lab = state.load(name)
+        alive = sum(_backend(lab).is_up(lab, host) for host in lab.hosts)
+        if not state.survived_reboot(name):
+            status = "left over from before a reboot of this machine"
+        else:
+            status = "up" if alive == lab.nodes and fabric.exists(lab.fabric) else "broken"
+        rows.append((name, lab.kind, str(lab.nodes), str(alive), str(len(lab.interfaces)), status))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def command_inventory(args: argparse.Namespace) -> None:
+    """Print the folder of the lab's inventory."""
+    print(controller.write(state.load(args.lab)))
+
+
+def command_exec(args: argparse.Namespace) -> None:
+    """Become a command in the fabric's namespace (where the controller stands), or on a host."""
+    lab = _running(args.lab)
+    if not args.words:
+        raise LabError("There is no command to run.", f"lab.py exec {lab.name} -- COMMAND ...")
+    _enter(lab, args.host, args.words)
+
+
+def command_enter(args: argparse.Namespace) -> None:
+    """Open a shell beside the switches, or on a host."""
+    lab = _running(args.lab)
+    if lab.kind == "guests" and args.host:
+        guests.login(lab, lab.host(args.host), [])
+    _enter(lab, args.host, [os.environ.get("SHELL", "/bin/sh")])
+
+
+def command_ssh(args: argparse.Namespace) -> None:
+    """Log in to a guest, or run a command there."""
+    lab = _running(args.lab)
+    if lab.kind != "guests":
+        raise LabError(f"{lab.name!r} has hosts without sshd.", f"lab.py enter {lab.name} {args.host}")
+    guests.login(lab, lab.host(args.host), args.words)
+
+
+def command_gateways(args: argparse.Namespace) -> None:
+    """Give the switches the addresses of a plan."""
+    lab = _running(args.lab)
+    gateways = topology.gateways_of(lab, topology.read_slices(args.plan))
+    fabric.set_gateways(lab, gateways)
+    say(f"Lab {lab.name}: {len(gateways)} gateway addresses on {len(lab.interfaces)} leaves.")
+
+
+def command_cable(args: argparse.Namespace) -> None:
+    """Pull or plug the cable of a rail."""
+    lab = _running(args.lab)
+    host = lab.host(args.host)
+    if args.interface not in lab.interfaces:
+        raise LabError(f"{args.interface!r} is not a rail.", f"The rails are {', '.join(lab.interfaces)}.")
+    rail = lab.interfaces.index(args.interface) + 1
+    _backend(lab).cable(lab, host, rail, plugged=args.state == "plug")
+
+
+def command_down(args: argparse.Namespace) -> None:
+    """End a lab, or all of them."""
+    require_root()
+    if bool(args.lab) == args.all:
+        raise LabError(
+            "Which lab shall end?", f"Name one of: {', '.join(state.names()) or '(there is none)'}, or --all."
+        )
+    for name in state.names() if args.all else [args.lab]:
+        take_down(state.load(name))
+
+
+def command_image(args: argparse.Namespace) -> None:
+    """Build the guests' image, or say where it is."""
+    if args.status:
+        lacking = missing_tools(image.TOOLS)
+        print(f"{image.folder()} {'built' if image.is_built() else 'not built'}")
+        if lacking:
+            print(f"missing: apt-get install {' '.join(sorted({image.TOOLS[name] for name in lacking}))}")
+        return
+    print(image.image().disk.parent)
+
+
+def take_down(lab: topology.Lab) -> None:
+    """End what the lab started and remove what it made; nothing else."""
+    _backend(lab).down(lab)
+    fabric.down(lab)
+    state.forget(lab.name)
+
+
+def _backend(lab: topology.Lab) -> t.Any:
+    return spaces if lab.kind == "netns" else guests
+
+
+def _running(name: str) -> topology.Lab:
+    lab = state.load(name)
+    require_root()
+    if not fabric.exists(lab.fabric):
+        raise LabError(f"The lab {name!r} is not running.", f"lab.py down {name}, and start it again.")
+    return lab
+
+
+def _enter(lab: topology.Lab, host: str | None, words: list[str]) -> t.NoReturn:
+    if host:
+        _backend(lab).enter(lab, lab.host(host), words)
+    command = ["ip", "netns", "exec", lab.fabric, *words]
+    os.execvpe(command[0], command, controller.environment(lab))
+
+
+def parser() -> argparse.ArgumentParser:
+    """Describe the command line."""
+    top = argparse.ArgumentParser(prog="lab.py", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    commands = top.add_subparsers(required=True, metavar="COMMAND")
+
+    def add(name: str, function: t.Callable[[argparse.Namespace], None]) -> argparse.ArgumentParser:
+        sub = commands.add_parser(name, help=function.__doc__, description=function.__doc__)
+        sub.set_defaults(function=function)
+        return sub
+
+    up = add("up", command_up)
+    up.add_argument("--name", required=True)
+    up.add_argument("--kind", choices=topology.KINDS, default="netns")
+    up.add_argument("--nodes", type=int, default=2)
+    up.add_argument("--rails", type=int, help="how many rails: ens1np0, ens2np0, ... (default 8)")
+    up.add_argument("--interfaces", help="the rails by name, separated by commas")
+    up.add_argument("--plan", type=Path, help="plan/<fabric_name>: give the switches its gateways")
+    up.add_argument("--manager", choices=topology.MANAGERS, default="networkd", help="guests: what manages networks")
+    up.add_argument("--memory", type=int, default=1024, help="guests: MiB each (default 1024)")
+    up.add_argument("--wait", type=float, default=300, help="guests: seconds until ssh must answer (default 300)")
+    up.add_argument("--keep", action="store_true", help="leave a failed start for a look")
+    add("list", command_list)
+    add("inventory", command_inventory).add_argument("lab")
+    for name, function in (("exec", command_exec), ("ssh", command_ssh)):
+        sub = add(name, function)
+        sub.add_argument("lab")
+        if name == "exec":
+            sub.add_argument("--host", help="on this host instead of beside the switches; the command follows --")
+        else:
+            sub.add_argument("host")
+    enter = add("enter", command_enter)
+    enter.add_argument("lab")
+    enter.add_argument("host", nargs="?")
+    gateways = add("gateways", command_gateways)
+    gateways.add_argument("lab")
+    gateways.add_argument("--plan", type=Path, required=True)
+    cable = add("cable", command_cable)
+    cable.add_argument("lab")
+    cable.add_argument("host")
+    cable.add_argument("interface")
+    cable.add_argument("state", choices=("pull", "plug"))
+    down = add("down", command_down)
+    down.add_argument("lab", nargs="?")
+    down.add_argument("--all", action="store_true")
+    add("image", command_image).add_argument("--status", action="store_true", help="only say whether it is built")
+    return top
+
+
+def main() -> None:
+    """Run one command."""
+    # What follows -- is another command's: no option of it is ours.
+    words = sys.argv[1:]
+    cut = words.index("--") if "--" in words else len(words)
+    args = parser().parse_args(words[:cut])
+    args.words = words[cut + 1 :]
+    try:
+        args.function(args)
+    except LabError as exc:
+        sys.exit(f"lab: {exc}")
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        with contextlib.suppress(OSError):
+            sys.stdout.close()
+
+
+if __name__ == "__main__":
+    main()
