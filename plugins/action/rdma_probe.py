@@ -1,0 +1,109 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Works out a host's part of the RDMA tests from the plan, and runs the module there."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible.errors import AnsibleActionFail
+from ansible.plugins.action import ActionBase
+
+from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
+from ansible_collections.railops.rdma.plugins.module_utils._probe_schedule import schedule, seconds
+from ansible_collections.railops.rdma.plugins.module_utils._verdict import skipped
+from ansible_collections.railops.rdma.plugins.modules.rdma_probe import ARGUMENT_SPEC
+from ansible_collections.railops.rdma.plugins.plugin_utils._arguments import arguments, forks
+from ansible_collections.railops.rdma.plugins.plugin_utils._slice import read_slice
+
+SPARE_SECONDS = 120
+
+if t.TYPE_CHECKING:
+    from ansible_collections.railops.rdma.plugins.module_utils._probe_schedule import Pair, Schedule
+
+Slice = dict[str, t.Any]
+
+
+def address_of(rail: Slice) -> str | None:
+    """Return the address that a rail's tests use: the first, which is IPv4 where there is one."""
+    addresses = sorted(rail["addresses"], key=lambda entry: entry["family"])
+    return addresses[0]["address"].partition("/")[0] if addresses else None
+
+
+class ActionModule(ActionBase):
+    """The action behind the module rdma_probe."""
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        """Work out the tests of this host and run its end."""
+        super().run(tmp, task_vars)
+        task_vars = task_vars or {}
+        args = arguments(self, ARGUMENT_SPEC)
+        if args["plan_dir"] and args["end"] != "none":
+            try:
+                reason = self._plan(args, task_vars)
+            except RdmaError as exc:
+                raise AnsibleActionFail(str(exc), result={"fix": exc.fix}) from exc
+            if reason:
+                checks = [skipped(f"traffic_{kind}", reason) for kind in args["kinds"]]
+                return {"changed": False, "tests": [], "checks": checks if args["end"] == "client" else []}
+        for name in ("plan_dir", "hosts", "schedule", "kinds", "peers", "seed", "first_port"):
+            args.pop(name)
+        # The module's own rules want one of tests and plan_dir: an empty list was answered above.
+        sent = {key: value for key, value in args.items() if value is not None}
+        result: dict[str, t.Any] = self._execute_module(
+            module_name="railops.rdma.rdma_probe", module_args=sent, task_vars=task_vars
+        )
+        return result
+
+    def _plan(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> str | None:
+        """Fill in this host's tests; return why there are none."""
+        host = task_vars["inventory_hostname"]
+        own = read_slice(args["plan_dir"], host)
+        rails = {rail["name"]: rail for rail in own["rails"] if address_of(rail)}
+        if not rails:
+            return "the plan gives the rails no addresses (LID only): run perftest with the peers' host names"
+        made = schedule(
+            args["hosts"],
+            list(rails),
+            args["kinds"],
+            mode=args["schedule"],
+            first_port=args["first_port"],
+            peers=args["peers"],
+            seed=args["seed"],
+        )
+        pairs = made.as_client(host) if args["end"] == "client" else made.as_server(host)
+        if not pairs:
+            if args["schedule"] == "none":
+                return "the schedule is none"
+            return "no other host takes part"
+        args["network"] = own["network"]
+        args["tests"] = self._tests(args, pairs, rails)
+        if not args["lifetime"]:
+            args["lifetime"] = self._lifetime(made, args["timeout"], task_vars)
+        return None
+
+    def _lifetime(self, made: Schedule, timeout: int, task_vars: dict[str, t.Any]) -> int:
+        return SPARE_SECONDS + seconds(made, timeout, forks(task_vars))
+
+    def _tests(self, args: dict[str, t.Any], pairs: list[Pair], rails: dict[str, Slice]) -> list[dict[str, t.Any]]:
+        peers: dict[str, dict[str, Slice]] = {}
+        tests = []
+        for pair in pairs:
+            peer = pair.server if args["end"] == "client" else pair.client
+            if peer not in peers:
+                peers[peer] = {rail["name"]: rail for rail in read_slice(args["plan_dir"], peer)["rails"]}
+            rail = rails[pair.rail]
+            tests.append(
+                {
+                    "test": pair.test,
+                    "rail": pair.rail,
+                    "interface": rail["interface"],
+                    "address": address_of(rail),
+                    "port": pair.port,
+                    "peer": peer,
+                    "peer_address": address_of(peers[peer][pair.rail]) or "",
+                }
+            )
+        return tests

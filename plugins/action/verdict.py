@@ -1,0 +1,104 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Merges the results of all hosts into one verdict, on the controller."""
+
+from __future__ import annotations
+
+import os
+import typing as t
+
+from ansible.errors import AnsibleActionFail
+from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+
+from ansible_collections.railops.rdma.plugins.module_utils import _verdict, _verdict_text
+from ansible_collections.railops.rdma.plugins.modules.verdict import ARGUMENT_SPEC
+from ansible_collections.railops.rdma.plugins.plugin_utils import _verify_files as files
+from ansible_collections.railops.rdma.plugins.plugin_utils._arguments import arguments, colour
+from ansible_collections.railops.rdma.plugins.plugin_utils._slice import read_slice
+from ansible_collections.railops.rdma.plugins.plugin_utils._verify_report import report
+
+display = Display()
+
+
+class ActionModule(ActionBase):
+    """The action behind the module verdict."""
+
+    _requires_connection = False
+    _supports_check_mode = True
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        """Begin or finish a verification."""
+        super().run(tmp, task_vars)
+        args = arguments(self, ARGUMENT_SPEC)
+        plan = files.read_plan(args["plan_dir"])
+        expected = self._expected(args)
+        if args["phase"] == "begin":
+            files.forget(args["verify_dir"], args["hosts"] if args["present"] is None else args["present"])
+            lost = "The run ended before this host was verified."
+        else:
+            lost = "No result came from this host: it is unreachable, or it was lost on the way."
+        verdict = _verdict.merge(
+            plan.get("digest"),
+            files.read_results(args["verify_dir"], expected),
+            expected,
+            rails=self._rails(args["plan_dir"], expected),
+            cluster=self._cluster(args),
+            lost=lost,
+        )
+        if args["phase"] == "begin":
+            verdict["status"] = "incomplete"
+        return self._finish(args, verdict)
+
+    def _expected(self, args: dict[str, t.Any]) -> dict[str, str | None]:
+        """Return the hosts of the plan among those asked for, each with its node."""
+        expected: dict[str, str | None] = {}
+        for host in args["hosts"]:
+            try:
+                expected[host] = read_slice(args["plan_dir"], host)["node"]
+            except AnsibleActionFail:
+                # A retired or unplanned host has no part in the verdict, unless it wrote a result that says why.
+                if os.path.exists(files.result_path(args["verify_dir"], host)):
+                    expected[host] = None
+        return expected
+
+    def _rails(self, plan_dir: str, expected: dict[str, str | None]) -> list[str]:
+        for host, node in expected.items():
+            if node is not None:
+                return [rail["name"] for rail in read_slice(plan_dir, host)["rails"]]
+        return []
+
+    def _cluster(self, args: dict[str, t.Any]) -> dict[str, t.Any]:
+        if args["cluster_error"] or args["cluster"]:
+            return _verdict.cluster_part(_verdict.flatten(args["cluster"]), args["cluster_error"] or None)
+        reason = args["cluster_reason"] or "The cluster was not looked at."
+        return {"status": "skipped", "checks": [], "reason": reason}
+
+    def _finish(self, args: dict[str, t.Any], verdict: dict[str, t.Any]) -> dict[str, t.Any]:
+        """Write the files, show the picture, and fail when something is not as planned."""
+        folder, name = args["verify_dir"], os.path.basename(os.path.normpath(args["plan_dir"]))
+        written = [os.path.join(folder, file) for file in ("verdict.md", "verdict.txt", "verdict.json")]
+        files.write_text(written[0], _verdict_text.markdown(verdict, name))
+        files.write_text(written[1], _verdict_text.picture(verdict, name))
+        result: dict[str, t.Any] = {"changed": False, "status": verdict["status"], "summary": _verdict.summary(verdict)}
+        if args["phase"] == "finish":
+            page, warning = report(args["plan_dir"], verdict)
+            if page is not None:
+                written.insert(0, os.path.join(folder, "report.html"))
+                files.write_text(written[0], page)
+            if warning:
+                result["warnings"] = [warning]
+        # Last, as plan.json is: whoever reads it finds the others.
+        files.write_json(os.path.join(folder, "verdict.json"), verdict)
+        result["files"] = written
+        if args["phase"] == "finish" and args["show"]:
+            display.display(_verdict_text.picture(verdict, name, colour=colour()))
+        if args["phase"] == "finish" and args["fail"] and verdict["status"] in ("deviation", "error"):
+            found = [f"{host} {check['rail'] or ''} {check['id']}" for host, check in _verdict.deviations(verdict)[:10]]
+            fix = (
+                f"Read {written[-2]} or {os.path.join(folder, 'verdict.md')}: each deviation has its cause and its fix."
+            )
+            result |= {"failed": True, "msg": f"{result['summary']} {'; '.join(found)}. {fix}", "fix": fix}
+        return result

@@ -1,0 +1,42 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Writes what verification found on one host, without contacting it."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible.errors import AnsibleActionFail
+from ansible.plugins.action import ActionBase
+
+from ansible_collections.railops.rdma.plugins.module_utils._verdict import flatten, host_result, skipped, status_of
+from ansible_collections.railops.rdma.plugins.modules.verify_result import ARGUMENT_SPEC
+from ansible_collections.railops.rdma.plugins.plugin_utils._arguments import arguments
+from ansible_collections.railops.rdma.plugins.plugin_utils._slice import read_slice
+from ansible_collections.railops.rdma.plugins.plugin_utils._verify_files import read_plan, result_path, write_json
+
+
+class ActionModule(ActionBase):
+    """The action behind the module verify_result."""
+
+    _requires_connection = False
+    _supports_check_mode = True
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        """Collect the checks and write the file."""
+        super().run(tmp, task_vars)
+        args = arguments(self, ARGUMENT_SPEC)
+        host = (task_vars or {})["inventory_hostname"]
+        digest, node, error = None, None, args["error"] or None
+        try:
+            node = read_slice(args["plan_dir"], host)["node"]
+            digest = read_plan(args["plan_dir"]).get("digest")
+        except AnsibleActionFail as exc:
+            error = error or str(exc)
+        checks = flatten(args["results"]) + [skipped(entry["id"], entry["reason"]) for entry in args["skipped"]]
+        made = host_result(host, node, digest, checks, error)
+        path = result_path(args["verify_dir"], host)
+        write_json(path, made)
+        return {"changed": False, "path": path, "status": status_of(made), "checks": made["checks"]}

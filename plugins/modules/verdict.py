@@ -1,0 +1,133 @@
+#!/usr/bin/python
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: verdict
+short_description: Merge what verification found on all hosts and in the cluster into one verdict
+version_added: 0.1.0
+description:
+  - Writes C(verdict.json) (machine-readable), C(verdict.md) (a table), C(verdict.txt) (the terminal picture)
+    and C(report.html) (the plan's report with red and green rails) into O(verify_dir), and shows the picture. Runs on
+    the controller only.
+  - The verdict is V(pass), V(deviation) (something is not as planned), V(incomplete) (a host did not answer)
+    or V(error) (a host or the cluster could not be verified).
+options:
+  plan_dir:
+    description: The plan folder of the fabric on the controller.
+    type: path
+    required: true
+  verify_dir:
+    description: The folder of the verification's files on the controller.
+    type: path
+    required: true
+  hosts:
+    description:
+      - Inventory names of the hosts that should have a result. Hosts that the plan does not have are passed over.
+    type: list
+    elements: str
+    required: true
+  phase:
+    description:
+      - V(begin) forgets the results of O(present) and writes a verdict that says V(incomplete), so that a run that
+        breaks off leaves no old verdict behind.
+      - V(finish) merges.
+    type: str
+    choices: [begin, finish]
+    default: finish
+  present:
+    description: The hosts whose older results are forgotten with O(phase=begin). All of O(hosts) when it is absent.
+    type: list
+    elements: str
+  cluster:
+    description:
+      - Results of modules that looked at the cluster; every C(checks) list in them is collected. Absent when none did.
+    type: raw
+  cluster_reason:
+    description: Why the cluster was not looked at.
+    type: str
+    default: ""
+  cluster_error:
+    description: Why the cluster could not be verified.
+    type: str
+    default: ""
+  fail:
+    description: Fail when the verdict is V(deviation) or V(error).
+    type: bool
+    default: true
+  show:
+    description: Show the picture in the terminal.
+    type: bool
+    default: true
+extends_documentation_fragment:
+  - railops.rdma._attributes
+attributes:
+  check_mode:
+    support: full
+    details: Writes its files in check mode too, since they are the answer and no change of a host.
+  diff_mode:
+    support: none
+  idempotent:
+    support: full
+seealso:
+  - module: railops.rdma.verify_result
+author:
+  - railops.rdma contributors (@railops)
+"""
+
+EXAMPLES = r"""
+---
+- name: Merge what was found into one verdict
+  railops.rdma.verdict:
+    plan_dir: plan/fabric
+    verify_dir: verify/fabric
+    hosts: "{{ groups['gpu_nodes'] }}"
+  run_once: true
+"""
+
+RETURN = r"""
+status:
+  description: The verdict, one of V(pass), V(deviation), V(incomplete) and V(error).
+  returned: always
+  type: str
+  sample: pass
+summary:
+  description: The verdict as one sentence.
+  returned: always
+  type: str
+  sample: "Verdict pass: hosts: 3 pass; cluster: skipped; 0 deviations."
+files:
+  description: The files that were written.
+  returned: always
+  type: list
+  elements: str
+  sample: [verify/fabric/verdict.json, verify/fabric/verdict.md]
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+ARGUMENT_SPEC = {
+    "plan_dir": {"type": "path", "required": True},
+    "verify_dir": {"type": "path", "required": True},
+    "hosts": {"type": "list", "elements": "str", "required": True},
+    "phase": {"type": "str", "choices": ["begin", "finish"], "default": "finish"},
+    "present": {"type": "list", "elements": "str"},
+    "cluster": {"type": "raw"},
+    "cluster_reason": {"type": "str", "default": ""},
+    "cluster_error": {"type": "str", "default": ""},
+    "fail": {"type": "bool", "default": True},
+    "show": {"type": "bool", "default": True},
+}
+
+
+def main() -> None:
+    """Refuse to run on a host: the action plugin of the same name does the work on the controller."""
+    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
+    module.fail_json(msg="railops.rdma.verdict runs on the controller only. Call it by its full name from a playbook.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+#!/usr/bin/python
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: verify_result
+short_description: Write what verification found on one host to a file on the controller
+version_added: 0.1.0
+description:
+  - Collects the C(checks) of the results of this collection's modules, and writes them to
+    RV(path), one file a host. Runs on the controller only; the host is not contacted.
+  - The module M(railops.rdma.verdict) merges the files of all hosts.
+options:
+  plan_dir:
+    description: The plan folder of the fabric on the controller.
+    type: path
+    required: true
+  verify_dir:
+    description: The folder of the verification's files on the controller.
+    type: path
+    required: true
+  results:
+    description: Results of modules; every C(checks) list in them is collected. Others are passed over.
+    type: raw
+    default: []
+  skipped:
+    description: What was not looked at on this host, and why.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      id:
+        description: The name of the check.
+        type: str
+        required: true
+      reason:
+        description: Why it was not made.
+        type: str
+        required: true
+  error:
+    description: Why the host could not be verified at all.
+    type: str
+    default: ""
+extends_documentation_fragment:
+  - railops.rdma._attributes
+attributes:
+  check_mode:
+    support: full
+    details: Writes its file in check mode too, since the file is the answer and no change of a host.
+  diff_mode:
+    support: none
+  idempotent:
+    support: full
+author:
+  - railops.rdma contributors (@railops)
+"""
+
+EXAMPLES = r"""
+---
+- name: Write what was found on the host
+  railops.rdma.verify_result:
+    plan_dir: plan/fabric
+    verify_dir: verify/fabric
+    results:
+      - "{{ __rail_network_result }}"
+      - "{{ __rdma_host_result }}"
+"""
+
+RETURN = r"""
+path:
+  description: The file that was written.
+  returned: always
+  type: str
+  sample: verify/fabric/hosts/node1.json
+status:
+  description: The status of this host, V(pass), V(deviation) or V(error).
+  returned: always
+  type: str
+  sample: pass
+checks:
+  description: All checks of this host.
+  returned: always
+  type: list
+  elements: dict
+  sample: []
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+ARGUMENT_SPEC = {
+    "plan_dir": {"type": "path", "required": True},
+    "verify_dir": {"type": "path", "required": True},
+    "results": {"type": "raw", "default": []},
+    "skipped": {
+        "type": "list",
+        "elements": "dict",
+        "default": [],
+        "options": {"id": {"type": "str", "required": True}, "reason": {"type": "str", "required": True}},
+    },
+    "error": {"type": "str", "default": ""},
+}
+
+
+def main() -> None:
+    """Refuse to run on a host: the action plugin of the same name does the work on the controller."""
+    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
+    module.fail_json(
+        msg="railops.rdma.verify_result runs on the controller only. Call it by its full name from a playbook."
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,36 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This plugin util is PRIVATE to the collection.
+
+"""Typed access to what ansible-core offers an action plugin without types."""
+
+from __future__ import annotations
+
+import os
+import typing as t
+
+from ansible import constants
+
+if t.TYPE_CHECKING:
+    from ansible.plugins.action import ActionBase
+
+
+def arguments(action: ActionBase, spec: dict[str, t.Any]) -> dict[str, t.Any]:
+    """Return the task's arguments, checked against a module's argument spec and with its defaults."""
+    untyped: t.Any = action
+    validated: dict[str, t.Any] = untyped.validate_argument_spec(argument_spec=spec)[1]
+    return validated
+
+
+def forks(task_vars: dict[str, t.Any]) -> int:
+    """Return how many hosts a task works on at once."""
+    settings: t.Any = constants
+    return int(task_vars.get("ansible_forks") or settings.DEFAULT_FORKS)
+
+
+def colour() -> bool:
+    """Whether output to the terminal may have colours: Ansible's own settings, then the terminal."""
+    settings: t.Any = constants
+    return bool(settings.ANSIBLE_FORCE_COLOR or (not settings.ANSIBLE_NOCOLOR and os.isatty(1)))

@@ -1,0 +1,81 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This plugin util is PRIVATE to the collection.
+
+"""The files of a verification on the controller: one result a host, and what is merged from them."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import typing as t
+
+from ansible.errors import AnsibleActionFail
+
+HOSTS_FOLDER = "hosts"
+
+
+def write_text(path: str, text: str) -> None:
+    """Replace a file atomically: readers see the old one or the new one."""
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=os.path.dirname(path) or ".", prefix=".verify-")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def write_json(path: str, value: t.Any) -> None:
+    """Replace a JSON file atomically, its keys in the order they have."""
+    write_text(path, json.dumps(value, indent=1, ensure_ascii=False, default=str) + "\n")
+
+
+def result_path(verify_dir: str, host: str) -> str:
+    """Return the file of one host's result. A name cannot lead out of the folder."""
+    name = host.replace("%", "%25").replace("/", "%2F")
+    return os.path.join(verify_dir, HOSTS_FOLDER, f"{'%2E' + name[1:] if name.startswith('.') else name}.json")
+
+
+def read_results(verify_dir: str, hosts: t.Iterable[str]) -> list[dict[str, t.Any]]:
+    """Return the results of these hosts; one that is not there or broken is left out."""
+    results = []
+    for host in hosts:
+        try:
+            with open(result_path(verify_dir, host), encoding="utf-8") as file:
+                result = json.load(file)
+        except (OSError, ValueError):
+            continue
+        if isinstance(result, dict) and result.get("host") == host and isinstance(result.get("checks"), list):
+            results.append(result)
+    return results
+
+
+def forget(verify_dir: str, hosts: t.Iterable[str]) -> None:
+    """Remove the results of these hosts."""
+    for host in hosts:
+        try:
+            os.unlink(result_path(verify_dir, host))
+        except FileNotFoundError:
+            continue
+
+
+def read_plan(plan_dir: str) -> dict[str, t.Any]:
+    """Return plan.json.
+
+    :raises AnsibleActionFail: when there is none, or it cannot be read.
+    """
+    path = os.path.join(plan_dir, "plan.json")
+    try:
+        with open(path, encoding="utf-8") as file:
+            plan = json.load(file)
+    except (OSError, ValueError) as exc:
+        fix = "Run the playbook railops.rdma.plan first."
+        raise AnsibleActionFail(f"The plan {path!r} cannot be read: {exc}. {fix}", result={"fix": fix}) from exc
+    return t.cast("dict[str, t.Any]", plan)
