@@ -1,0 +1,250 @@
+#!/usr/bin/python
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: rdma_netns
+short_description: Set the RDMA network namespace mode, now and for every boot
+version_added: 0.1.0
+description:
+  - Sets the network namespace mode of the kernel's RDMA subsystem. In mode V(shared) every namespace sees every RDMA
+    device (macvlan, ipvlan, ipoib); in mode V(exclusive) a device belongs to one namespace (SR-IOV).
+  - Persistent in one owned file of modprobe.d, and in the initramfs images that hold ib_core. Live by RDMA netlink,
+    where the kernel allows it.
+  - The kernel refuses to change the mode while any other network namespace exists, that is, on every node with running
+    pods. That is no failure here - RV(live=busy) and RV(reboot_required=true) say that the next boot has the mode.
+  - Other files, or the kernel command line, that set the same option are reported. One that would override the owned
+    file is a failure, because no reboot would help.
+author:
+  - railops.rdma contributors (@railops)
+extends_documentation_fragment:
+  - railops.rdma._attributes
+attributes:
+  check_mode:
+    support: full
+    details: A host that cannot reach the mode is a failure; in check mode it is a deviation in RV(checks).
+  diff_mode:
+    support: full
+  idempotent:
+    support: full
+requirements:
+  - pyroute2 >= 0.7.2 on the managed node, for a live change
+options:
+  mode:
+    description: The mode. Required with O(state=present).
+    type: str
+    choices:
+      - shared
+      - exclusive
+  live:
+    description: Whether to change the running kernel too. With V(false) the mode is written and a reboot asked for.
+    type: bool
+    default: true
+  state:
+    description:
+      - V(absent) removes the owned file and returns the host to what holds without it, the kernel's own default
+        V(shared) unless somebody else's file or the kernel command line says otherwise.
+    type: str
+    choices:
+      - present
+      - absent
+    default: present
+"""
+
+EXAMPLES = r"""
+---
+- name: Give each pod its own RDMA device
+  railops.rdma.rdma_netns:
+    mode: exclusive
+
+- name: Write the mode for the next boot and leave the running kernel alone
+  railops.rdma.rdma_netns:
+    mode: exclusive
+    live: false
+
+- name: Take everything back
+  railops.rdma.rdma_netns:
+    state: absent
+"""
+
+RETURN = r"""
+current:
+  description: The mode in force after the task, or predicted in check mode. Null when ib_core is not loaded.
+  returned: success
+  type: str
+  sample: shared
+persistent:
+  description: The mode that the next boot has, or the next load of ib_core.
+  returned: success
+  type: str
+  sample: exclusive
+wanted:
+  description: The mode wanted.
+  returned: success
+  type: str
+  sample: exclusive
+support:
+  description:
+    - What the running kernel has - V(loaded), V(not_loaded), V(too_old) (no namespace mode), V(absent) (no RDMA).
+  returned: success
+  type: str
+  sample: loaded
+live:
+  description:
+    - What became of the running kernel - V(set), V(unchanged), V(busy) (other network namespaces exist), V(off) (not
+      asked for), or as RV(support) when ib_core is not loaded, too old or absent.
+  returned: success
+  type: str
+  sample: busy
+namespaces:
+  description: How many network namespaces were seen besides the initial one.
+  returned: success
+  type: int
+  sample: 12
+initramfs:
+  description: The initramfs images that were made anew, or would be in check mode, because they hold ib_core.
+  returned: success
+  type: list
+  elements: str
+  sample: [/boot/initrd.img-6.8.0-60-generic]
+conflicts:
+  description: Places that are not this collection's and set another mode.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    path:
+      description: The file; /proc/cmdline stands for the kernel command line.
+      type: str
+    line:
+      description: The line, from 1; 0 for the kernel command line.
+      type: int
+    mode:
+      description: The mode that it sets.
+      type: str
+  sample:
+    - path: /etc/modprobe.d/ib_core.conf
+      line: 1
+      mode: shared
+reboot_required:
+  description: Whether a reboot is needed for the wanted mode to be in force, and would bring it.
+  returned: success
+  type: bool
+  sample: true
+reboot_reasons:
+  description: Why, one sentence each.
+  returned: success
+  type: list
+  elements: str
+  sample:
+    - >-
+      RDMA namespace mode is shared, wanted exclusive: the kernel refuses the change while 12 other network namespaces
+      exist (EBUSY); it is written for the next boot
+checks:
+  description: What was compared with the plan. In check mode, what is observed before any change.
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - id: rdma_netns.current
+      rail: null
+      status: ok
+      planned: exclusive
+      observed: exclusive
+      cause: null
+      fix: null
+"""
+
+from dataclasses import asdict
+
+from ansible.module_utils.basic import AnsibleModule, missing_required_lib
+
+from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
+from ansible_collections.railops.rdma.plugins.module_utils._host_files import HostFiles
+from ansible_collections.railops.rdma.plugins.module_utils._initramfs import Initramfs
+from ansible_collections.railops.rdma.plugins.module_utils._netns_host import MissingPyroute2, NetnsHost
+from ansible_collections.railops.rdma.plugins.module_utils._netns_plan import OWNED_FILE, Want, checks, plan_netns
+from ansible_collections.railops.rdma.plugins.module_utils._rdma_netlink import PYROUTE2_ERROR
+
+ROOT = "/"
+ARGUMENT_SPEC = {
+    "mode": {"type": "str", "choices": ["shared", "exclusive"]},
+    "live": {"type": "bool", "default": True},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+}
+
+
+def run(want: Want, host: NetnsHost, *, check_mode: bool) -> dict[str, object]:
+    """Bring the host to the wanted mode and describe what happened."""
+    plan = plan_netns(want, host.read(want))
+    if not check_mode:
+        if plan.blocker is not None:
+            raise RdmaError(
+                plan.blocker.problem,
+                plan.blocker.fix,
+                support=plan.have.support.value,
+                current=plan.before.current,
+                persistent=plan.before.persistent,
+                conflicts=[asdict(item) for item in plan.conflicts],
+            )
+        plan = host.apply(plan)
+    return {
+        "changed": plan.changed,
+        "current": plan.after.current,
+        "persistent": plan.after.persistent,
+        "wanted": plan.wanted,
+        "support": plan.have.support.value,
+        "live": plan.live,
+        "namespaces": plan.have.namespaces,
+        "initramfs": [image.path for image in plan.images],
+        "conflicts": [asdict(item) for item in plan.conflicts],
+        "reboot_required": bool(plan.reboot_reasons),
+        "reboot_reasons": plan.reboot_reasons,
+        "checks": checks(plan, plan.before if check_mode else plan.after),
+        "diff": {"before": _shown(plan.before), "after": _shown(plan.after)},
+    }
+
+
+def _shown(state: object) -> dict[str, object]:
+    values = asdict(state)  # type: ignore[call-overload]
+    return {"current": values["current"], "persistent": values["persistent"], OWNED_FILE: values["file"]}
+
+
+def main() -> None:
+    """Read the parameters, run, and report."""
+    module = AnsibleModule(
+        argument_spec=ARGUMENT_SPEC,
+        required_if=[("state", "present", ["mode"])],
+        supports_check_mode=True,
+    )
+    want = Want(
+        mode=module.params["mode"],
+        present=module.params["state"] == "present",
+        live=module.params["live"],
+    )
+    files = HostFiles(ROOT, module.atomic_move)
+    host = NetnsHost(files, Initramfs(files, module.get_bin_path, module.run_command))
+    try:
+        result = run(want, host, check_mode=module.check_mode)
+    except MissingPyroute2:
+        module.fail_json(
+            msg=missing_required_lib("pyroute2 >= 0.7.2", reason="for a live change of the RDMA namespace mode"),
+            exception=PYROUTE2_ERROR,
+            fix="Install python3-pyroute2 on the managed node, or use live: false and reboot.",
+        )
+    except RdmaError as exc:
+        module.fail_json(msg=str(exc), fix=exc.fix, **exc.facts)
+    for conflict in result["conflicts"]:  # type: ignore[attr-defined]
+        module.warn(
+            f"{conflict['path']} also sets ib_core's netns_mode ({conflict['mode']}); it is not this collection's."
+        )
+    if not module._diff:
+        del result["diff"]
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

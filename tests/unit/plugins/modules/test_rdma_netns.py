@@ -1,0 +1,249 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import stat
+
+import pytest
+from ansible.module_utils.testing import patch_module_args
+
+from ansible_collections.railops.rdma.plugins.module_utils import _netns_host, _rdma_netlink
+from ansible_collections.railops.rdma.plugins.module_utils._netns_plan import NUMBERS, OWNED_FILE, owned_text
+from ansible_collections.railops.rdma.plugins.modules import rdma_netns as module_under_test
+
+KERNEL = "6.1.0-9-amd64"
+
+LSINITRAMFS = """#!/bin/sh
+cat "$1"
+"""
+# A real tool packs what lies in modprobe.d at the time.
+UPDATE_INITRAMFS = """#!/bin/sh
+[ -e "{root}/broken" ] && {{ echo "E: no space left" >&2; exit 1; }}
+echo "$*" >> "{root}/update.log"
+image="{root}/boot/initrd.img-$3"
+grep -v modprobe.d "$image" > "$image.new"
+[ -e "{root}{owned}" ] && echo "{owned}" | cut -c2- >> "$image.new"
+mv "$image.new" "$image"
+"""
+
+
+class FakeRdma:
+    """A kernel's RDMA subsystem: the mode and the other namespaces are state."""
+
+    def __init__(self):
+        self.mode = NUMBERS["shared"]
+        self.busy = False
+        self.too_old = False
+        self.writes = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *dummy):
+        pass
+
+    def netns_mode(self):
+        if self.too_old:
+            raise _rdma_netlink.NetnsModeUnknown
+        return self.mode
+
+    def set_netns_mode(self, mode):
+        if mode != self.mode and self.busy:
+            return False
+        self.writes.append(mode)
+        self.mode = mode
+        return True
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch):
+    """A host in a folder, with ib_core loaded."""
+    for folder in ("sys/module/ib_core", "etc/modprobe.d", f"lib/modules/{KERNEL}", "boot", "proc/1/ns", "bin"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / f"lib/modules/{KERNEL}/modules.dep").write_text("kernel/drivers/infiniband/core/ib_core.ko.xz:\n")
+    (tmp_path / "proc/cmdline").write_text("root=/dev/vda\n")
+    (tmp_path / "proc/1/ns/net").symlink_to("net:[4026531840]")
+    (tmp_path / "proc/1/mountinfo").write_text("24 29 0:22 / /proc rw - proc proc rw\n")
+    kernel = FakeRdma()
+    monkeypatch.setattr(module_under_test, "ROOT", str(tmp_path))
+    monkeypatch.setattr(_netns_host.NetnsHost.__init__, "__defaults__", (lambda: kernel, KERNEL))
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    return Host(tmp_path, kernel)
+
+
+class Host:
+    def __init__(self, root, kernel):
+        self.root = root
+        self.kernel = kernel
+
+    def text(self, path):
+        file = self.root / path.lstrip("/")
+        return file.read_text() if file.exists() else None
+
+    def write(self, path, text):
+        (self.root / path.lstrip("/")).write_text(text)
+
+    def tool(self, name, text):
+        file = self.root / "bin" / name
+        file.write_text(text.format(root=self.root, owned=OWNED_FILE))
+        file.chmod(file.stat().st_mode | stat.S_IXUSR)
+
+    def initramfs(self, *contents):
+        self.tool("lsinitramfs", LSINITRAMFS)
+        self.tool("update-initramfs", UPDATE_INITRAMFS)
+        self.write(f"boot/initrd.img-{KERNEL}", "\n".join(contents) + "\n")
+
+
+@pytest.fixture
+def run_module(capsys):
+    def run(**params):
+        with patch_module_args(params), pytest.raises(SystemExit):
+            module_under_test.main()
+        return json.loads(capsys.readouterr().out)
+
+    return run
+
+
+def test_the_first_run_changes_and_the_second_does_not(host, run_module):
+    first = run_module(mode="exclusive")
+    assert (first["changed"], first["live"], first["reboot_required"]) == (True, "set", False)
+    assert host.text(OWNED_FILE) == owned_text("exclusive")
+    second = run_module(mode="exclusive")
+    assert (second["changed"], second["live"]) == (False, "unchanged")
+    assert host.kernel.writes == [NUMBERS["exclusive"]]
+
+
+def test_check_mode_predicts_the_same_diff_and_writes_nothing(host, run_module):
+    predicted = run_module(mode="exclusive", _ansible_check_mode=True, _ansible_diff=True)
+    assert host.text(OWNED_FILE) is None
+    assert host.kernel.writes == []
+    assert {item["status"] for item in predicted["checks"]} == {"deviation"}
+    real = run_module(mode="exclusive", _ansible_diff=True)
+    assert predicted["diff"] == real["diff"]
+    assert {item["status"] for item in real["checks"]} == {"ok"}
+
+
+def test_absent_undoes_present(host, run_module):
+    run_module(mode="exclusive")
+    result = run_module(state="absent")
+    assert (result["changed"], result["current"], result["persistent"]) == (True, "shared", "shared")
+    assert host.text(OWNED_FILE) is None
+    assert run_module(state="absent")["changed"] is False
+
+
+def test_a_namespace_that_proc_shows_is_foreseen(host, run_module):
+    host.kernel.busy = True
+    host.write("proc/1/mountinfo", "99 24 0:4 net:[4026532100] /run/netns/pod rw - nsfs nsfs rw\n")
+    predicted = run_module(mode="exclusive", _ansible_check_mode=True, _ansible_diff=True)
+    real = run_module(mode="exclusive", _ansible_diff=True)
+    assert predicted["diff"] == real["diff"]
+    assert (real["live"], real["reboot_required"], real["namespaces"]) == ("busy", True, 1)
+    again = run_module(mode="exclusive")
+    assert (again["changed"], again["reboot_required"]) == (False, True)
+
+
+def test_a_namespace_that_nobody_sees_is_the_same_state(host, run_module):
+    host.kernel.busy = True
+    result = run_module(mode="exclusive")
+    assert (result["live"], result["current"], result["reboot_required"]) == ("busy", "shared", True)
+
+
+def test_a_namespace_that_is_gone_by_then_does_no_harm(host, run_module):
+    host.write("proc/1/mountinfo", "99 24 0:4 net:[4026532100] /run/netns/pod rw - nsfs nsfs rw\n")
+    result = run_module(mode="exclusive")
+    assert (result["live"], result["current"], result["reboot_required"]) == ("set", "exclusive", False)
+
+
+def test_ib_core_not_loaded(host, run_module):
+    (host.root / "sys/module/ib_core").rmdir()
+    result = run_module(mode="exclusive")
+    assert (result["support"], result["current"], result["reboot_required"]) == ("not_loaded", None, False)
+    assert host.kernel.writes == []
+
+
+def test_a_kernel_without_rdma_says_so(host, run_module):
+    (host.root / "sys/module/ib_core").rmdir()
+    host.write(f"lib/modules/{KERNEL}/modules.dep", "")
+    result = run_module(mode="exclusive")
+    assert result["failed"] is True
+    assert "no RDMA subsystem" in result["msg"]
+    assert "rdma_driver" in result["fix"]
+    assert host.text(OWNED_FILE) is None
+    looked = run_module(mode="exclusive", _ansible_check_mode=True)
+    assert {item["observed"] for item in looked["checks"]} == {"no RDMA in the kernel", "shared"}
+
+
+def test_a_kernel_without_the_mode_says_so(host, run_module):
+    host.kernel.too_old = True
+    result = run_module(mode="exclusive")
+    assert "no network namespace mode" in result["msg"]
+    assert run_module(mode="shared")["support"] == "too_old"
+
+
+def test_a_file_of_others_is_reported(host, run_module):
+    host.write("etc/modprobe.d/sriov_network_operator_modules_config.conf", "options ib_core netns_mode=1\n")
+    result = run_module(mode="exclusive")
+    assert result["persistent"] == "exclusive"
+    assert result["conflicts"][0]["path"] == "/etc/modprobe.d/sriov_network_operator_modules_config.conf"
+    assert any("sriov_network_operator" in str(warning) for warning in result["warnings"])
+
+
+def test_an_initramfs_with_ib_core_is_made_anew_once(host, run_module):
+    host.initramfs("usr/lib/modules/x/ib_core.ko.xz")
+    predicted = run_module(mode="exclusive", _ansible_check_mode=True)
+    assert predicted["initramfs"] == [f"/boot/initrd.img-{KERNEL}"]
+    assert host.text("update.log") is None
+    assert run_module(mode="exclusive")["initramfs"] == [f"/boot/initrd.img-{KERNEL}"]
+    assert host.text("update.log") == f"-u -k {KERNEL}\n"
+    assert run_module(mode="exclusive")["changed"] is False
+    assert run_module(state="absent")["initramfs"] == [f"/boot/initrd.img-{KERNEL}"]
+    assert run_module(state="absent")["changed"] is False
+
+
+def test_an_initramfs_without_ib_core_is_left_alone(host, run_module):
+    host.initramfs("usr/lib/modules/x/virtio_net.ko", "usr/share/ib_core.kotest")
+    assert run_module(mode="exclusive")["initramfs"] == []
+    assert host.text("update.log") is None
+
+
+def test_a_failed_initramfs_is_finished_by_the_next_run(host, run_module):
+    host.initramfs("usr/lib/modules/x/ib_core.ko")
+    os.utime(host.root / f"boot/initrd.img-{KERNEL}", (1, 1))
+    host.write("broken", "")
+    failed = run_module(mode="exclusive")
+    assert "no space left" in failed["msg"]
+    (host.root / "broken").unlink()
+    assert run_module(mode="exclusive")["initramfs"] == [f"/boot/initrd.img-{KERNEL}"]
+    assert run_module(mode="exclusive")["changed"] is False
+
+
+def test_dracut_makes_the_image_of_the_rhel_family(host, run_module):
+    host.tool("lsinitrd", LSINITRAMFS)
+    host.tool("dracut", '#!/bin/sh\necho "$*" > "{root}/dracut.log"\n')
+    host.write(f"boot/initramfs-{KERNEL}.img", "-rw-r--r-- 1 root usr/lib/modules/x/ib_core.ko.xz\n")
+    host.write("boot/initramfs-0-rescue-1234.img", "usr/lib/modules/x/ib_core.ko.xz\n")
+    assert run_module(mode="exclusive")["initramfs"] == [f"/boot/initramfs-{KERNEL}.img"]
+    assert host.text("dracut.log") == f"-f {host.root}/boot/initramfs-{KERNEL}.img {KERNEL}\n"
+
+
+def _has_rdma():
+    try:
+        socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _rdma_netlink.NETLINK_RDMA).close()
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.skipif(_has_rdma(), reason="this machine's kernel has RDMA")
+def test_the_real_socket_on_a_kernel_without_rdma():
+    with (
+        pytest.raises(_rdma_netlink.RdmaError, match="EPROTONOSUPPORT") as caught,
+        _rdma_netlink.RdmaNetlink(),
+    ):
+        pass
+    assert "rdma_driver" in caught.value.fix
