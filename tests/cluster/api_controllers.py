@@ -1,0 +1,253 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The least of the controllers that waits need: workloads become ready, namespaces end, pools let go.
+
+None of this is Kubernetes or Spiderpool: it only moves the fields that a client waits for.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import threading
+import time
+import typing as t
+
+from api_kinds import Kind
+from api_store import Json, Store, dig, label_match, now
+
+SPIDERPOOL = "spiderpool.spidernet.io"
+SRIOV = "sriovnetwork.openshift.io"
+COMPONENT = "app.kubernetes.io/component"
+
+
+class Controllers:
+    """Hooks of a store. `ready` off leaves workloads as they are: nothing becomes ready."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.ready = True
+        self.hold_namespaces = False
+        self.sync = "Succeeded"
+        store.after.append(self.after)
+
+    def after(self, kind: Kind, old: Json | None, new: Json | None) -> None:
+        """React to a write."""
+        if new is None:
+            return
+        act = getattr(self, f"on_{kind.kind.lower()}", None)
+        if act is not None:
+            act(kind, old, new)
+
+    def restatus(self, kind: Kind, obj: Json, **status: t.Any) -> None:
+        """Set fields of the status."""
+        meta = obj["metadata"]
+        self.store.patch_status(
+            kind, meta.get("namespace", ""), meta["name"], {**(obj.get("status") or {}), **status}
+        )
+
+    def on_customresourcedefinition(self, kind: Kind, _old: Json | None, new: Json) -> None:
+        conditions = [{"type": name, "status": "True", "reason": "Double"} for name in ("NamesAccepted", "Established")]
+        stored = [row["name"] for row in new["spec"]["versions"] if row.get("storage")]
+        self.restatus(kind, new, conditions=conditions, storedVersions=stored, acceptedNames=new["spec"]["names"])
+
+    def on_namespace(self, kind: Kind, _old: Json | None, new: Json) -> None:
+        if not new["metadata"].get("deletionTimestamp"):
+            return
+        self.restatus(kind, new, phase="Terminating")
+        if self.hold_namespaces:
+            return
+        name = new["metadata"]["name"]
+        for other in list(self.store.kinds.values()):
+            for key, item in list(self.store.table(other).items()):
+                if other.namespaced and key[0] == name:
+                    self.store.drop(other, *key, item)
+        self.store.drop(kind, "", name, new)
+
+    def on_deployment(self, kind: Kind, _old: Json | None, new: Json) -> None:
+        if not self.ready:
+            return
+        count = dig(new, "spec.replicas")
+        count = 1 if count is None else count
+        generation = new["metadata"]["generation"]
+        conditions = [{"type": "Available", "status": "True"}, {"type": "Progressing", "status": "True"}]
+        self.replica_set(new, count)
+        self.restatus(
+            kind, new, observedGeneration=generation, replicas=count, updatedReplicas=count, readyReplicas=count,
+            availableReplicas=count, conditions=conditions,
+        )  # fmt: skip
+        if (new["metadata"].get("labels") or {}).get(COMPONENT) == "spiderpool-sriov-operator":
+            self.sriov_operator(new["metadata"]["namespace"])
+
+    def replica_set(self, deployment: Json, count: int) -> None:
+        """Make the ReplicaSet that helm looks for behind a Deployment."""
+        store, meta = self.store, deployment["metadata"]
+        kind = store.kind_of("apps/v1", "ReplicaSet")
+        body = {
+            "metadata": {
+                "name": f"{meta['name']}-{meta['generation']}",
+                "labels": dig(deployment, "spec.template.metadata.labels") or {},
+                "ownerReferences": [self.owner("apps/v1", "Deployment", deployment)],
+            },
+            "spec": {key: deployment["spec"][key] for key in ("selector", "template") if key in deployment["spec"]},
+        }
+        if (meta["namespace"], body["metadata"]["name"]) not in store.table(kind):
+            made = store.create(kind, meta["namespace"], body, {}, "controller")
+            self.restatus(kind, made, replicas=count, readyReplicas=count, availableReplicas=count)
+
+    @staticmethod
+    def owner(api_version: str, kind: str, obj: Json) -> Json:
+        """Return an owner reference."""
+        meta = obj["metadata"]
+        return {"apiVersion": api_version, "kind": kind, "name": meta["name"], "uid": meta["uid"], "controller": True}
+
+    def fitting_nodes(self, spec: Json) -> list[Json]:
+        """Return the nodes that a pod spec's selector or host-name affinity chooses."""
+        chosen = []
+        terms = dig(spec, "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms") or []
+        for node in self.store.rows[("", "nodes")].values():
+            labels = node["metadata"].get("labels") or {}
+            fits = all(labels.get(key) == value for key, value in (spec.get("nodeSelector") or {}).items())
+            if fits and terms:
+                fits = any(
+                    all(
+                        (labels.get(row["key"]) in row.get("values", [])) == (row["operator"] == "In")
+                        for row in term.get("matchExpressions", [])
+                    )
+                    for term in terms
+                )
+            if fits:
+                chosen.append(node)
+        return chosen
+
+    def on_daemonset(self, kind: Kind, old: Json | None, new: Json) -> None:
+        if not self.ready:
+            return
+        template = dig(new, "spec.template") or {}
+        nodes = self.fitting_nodes(template.get("spec") or {})
+        changed = old is None or dig(old, "spec.template") != template
+        if changed:
+            self.pods(new, template, nodes)
+            self.device_plugin(new)
+        count = len(nodes)
+        self.restatus(
+            kind, new, observedGeneration=new["metadata"]["generation"], desiredNumberScheduled=count, numberReady=count,
+            currentNumberScheduled=count, updatedNumberScheduled=count, numberAvailable=count, numberMisscheduled=0,
+        )  # fmt: skip
+
+    def pods(self, owner: Json, template: Json, nodes: list[Json]) -> None:
+        """Make one running pod a node."""
+        store, meta = self.store, owner["metadata"]
+        kind = store.kind_of("v1", "Pod")
+        for key, pod in list(store.table(kind).items()):
+            if any(row["uid"] == meta["uid"] for row in pod["metadata"].get("ownerReferences") or ()):
+                store.drop(kind, *key, pod)
+        for number, node in enumerate(nodes):
+            body = {
+                "metadata": {
+                    "name": f"{meta['name']}-{meta['generation']}-{number}",
+                    "labels": dig(template, "metadata.labels") or {},
+                    "annotations": dig(template, "metadata.annotations") or {},
+                    "ownerReferences": [self.owner("apps/v1", "DaemonSet", owner)],
+                },
+                "spec": {**copy.deepcopy(template.get("spec") or {}), "nodeName": node["metadata"]["name"]},
+                "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+            }
+            store.create(kind, meta["namespace"], body, {}, "controller")
+
+    def device_plugin(self, daemon_set: Json) -> None:
+        """Advertise what the plugin's ConfigMap says, read only when its pods start."""
+        meta = daemon_set["metadata"]
+        if (meta.get("labels") or {}).get(COMPONENT) != "spiderpool-rdma-shared-device-plugin":
+            return
+        found = self.store.rows[("", "configmaps")].get((meta["namespace"], meta["name"]))
+        config = json.loads(dig(found, "data")["config.json"]) if found else {}
+        amounts = {
+            f"{row.get('resourcePrefix', 'rdma')}/{row['resourceName']}": str(row.get("rdmaHcaMax", 0))
+            for row in config.get("configList") or ()
+        }
+        for node in list(self.store.rows[("", "nodes")].values()):
+            self.advertise(node, amounts)
+
+    def advertise(self, node: Json, amounts: dict[str, str]) -> None:
+        """Set extended resources of a node."""
+        kind = self.store.kind_of("v1", "Node")
+        status = copy.deepcopy(node.get("status") or {})
+        for field in ("capacity", "allocatable"):
+            status.setdefault(field, {}).update(amounts)
+        self.store.patch_status(kind, "", node["metadata"]["name"], status)
+
+    def on_job(self, kind: Kind, _old: Json | None, new: Json) -> None:
+        if self.ready:
+            conditions = [{"type": "Complete", "status": "True"}]
+            # helm watches for the change: a Job that is complete at once would be seen too, but never so in a cluster.
+            timer = threading.Timer(
+                0.2, lambda: self.finish_job(kind, new, succeeded=1, completionTime=now(), conditions=conditions)
+            )
+            timer.daemon = True
+            timer.start()
+
+    def finish_job(self, kind: Kind, job: Json, **status: t.Any) -> None:
+        """Complete a Job that is still there."""
+        with self.store.lock:
+            meta = job["metadata"]
+            if (meta["namespace"], meta["name"]) in self.store.table(kind):
+                self.restatus(kind, job, **status)
+
+    # Spiderpool and the SR-IOV operator
+
+    def on_spiderippool(self, kind: Kind, _old: Json | None, new: Json) -> None:
+        allocated = dig(new, "status.allocatedIPCount") or 0
+        if new["metadata"].get("deletionTimestamp"):
+            if not allocated and not new["metadata"].get("finalizers", []) == []:
+                self.store.drop(kind, "", new["metadata"]["name"], new)
+        elif dig(new, "status.totalIPCount") is None:
+            self.restatus(kind, new, allocatedIPCount=allocated, totalIPCount=len(dig(new, "spec.ips") or []))
+
+    def on_spidermultusconfig(self, _kind: Kind, old: Json | None, new: Json) -> None:
+        store, meta = self.store, new["metadata"]
+        try:
+            kind = store.kind_of("k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition")
+        except KeyError:
+            return
+        if old is None:
+            owner = self.owner("spiderpool.spidernet.io/v2beta1", "SpiderMultusConfig", new)
+            body = {"metadata": {"name": meta["name"], "ownerReferences": [owner]}, "spec": {"config": "{}"}}
+            store.create(kind, meta["namespace"], body, {}, "spiderpool-controller")
+
+    def sriov_operator(self, namespace: str) -> None:
+        """Make one node state a node, as the operator's daemon does."""
+        try:
+            kind = self.store.kind_of(f"{SRIOV}/v1", "SriovNetworkNodeState")
+        except KeyError:
+            return
+        for name in [key[1] for key in self.store.rows[("", "nodes")]]:
+            if (namespace, name) not in self.store.table(kind):
+                made = self.store.create(kind, namespace, {"metadata": {"name": name}, "spec": {}}, {}, "sriov-operator")
+                self.restatus(kind, made, syncStatus="Succeeded", interfaces=[])
+
+    def on_sriovnetworknodepolicy(self, _kind: Kind, _old: Json | None, new: Json) -> None:
+        states = self.store.kind_of(f"{SRIOV}/v1", "SriovNetworkNodeState")
+        spec = new["spec"]
+        for node in self.store.rows[("", "nodes")].copy().values():
+            selector = ",".join(f"{key}={value}" for key, value in (spec.get("nodeSelector") or {}).items())
+            if not label_match(selector, node["metadata"].get("labels") or {}):
+                continue
+            key = (new["metadata"]["namespace"], node["metadata"]["name"])
+            state = self.store.table(states).get(key)
+            if state is not None:
+                self.store.patch_status(states, *key, {**(state.get("status") or {}), "syncStatus": self.sync})
+            if self.sync == "Succeeded":
+                self.advertise(node, {f"spidernet.io/{spec['resourceName']}": str(spec.get("numVfs", 0))})
+
+
+def allocate(store: Store, pool: str, addresses: t.Iterable[str]) -> None:
+    """Give addresses of a pool to pods."""
+    kind = store.kind_of(f"{SPIDERPOOL}/v2beta1", "SpiderIPPool")
+    taken = {address: {"pod": f"default/app-{address}", "podUid": f"uid-{time.time_ns()}"} for address in addresses}
+    with store.lock:
+        status = dict(store.table(kind)[("", pool)].get("status") or {})
+        status.update(allocatedIPCount=len(taken), allocatedIPs=json.dumps(taken))
+        store.patch_status(kind, "", pool, status)

