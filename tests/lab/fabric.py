@@ -10,6 +10,7 @@ from __future__ import annotations
 import typing as t
 from pathlib import Path
 
+import state
 from shell import LabError, ip, run
 from topology import FABRIC_MTU, MANAGEMENT, MANAGEMENT6, Gateway, Host, Lab, routed_ports
 
@@ -46,6 +47,7 @@ def up(lab: Lab) -> None:
             f"If it is nobody's: ip netns delete {lab.fabric}",
         )
     run(["ip", "netns", "add", lab.fabric])
+    (state.folder(lab.name) / "namespace").touch()
     for name, value in SETTINGS.items():
         # Not every kernel has each of them.
         run(["ip", "netns", "exec", lab.fabric, "tee", f"/proc/sys/{name}"], stdin=f"{value}\n", check=False)
@@ -94,5 +96,5 @@ def cable(lab: Lab, host: Host, rail: int, *, plugged: bool) -> None:
 
 def down(lab: Lab) -> None:
     """Remove the fabric and whatever cable ends in it."""
-    if exists(lab.fabric):
+    if (state.folder(lab.name) / "namespace").exists() and exists(lab.fabric):
         run(["ip", "netns", "delete", lab.fabric])

@@ -44,6 +44,7 @@ def _start(lab: Lab, host: Host) -> None:
     namespace, home = lab.namespace(host), state.folder(lab.name) / host.name
     home.mkdir(mode=0o700)
     run(["ip", "netns", "add", namespace])
+    (home / "namespace").touch()
     names = ["mgmt0", *lab.interfaces]
     commands: list[list[object]] = []
     for rail, name in enumerate(names):
@@ -128,7 +129,8 @@ def down(lab: Lab) -> None:
         deadline = time.monotonic() + 10
         while state.recorded_process(home / "unshare.pid") and time.monotonic() < deadline:
             time.sleep(0.01)
-        if exists(lab.namespace(host)):
+        # A namespace that was there before us is not ours to delete.
+        if (home / "namespace").exists() and exists(lab.namespace(host)):
             run(["ip", "netns", "delete", lab.namespace(host)])
 
 

@@ -1,0 +1,265 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The lab itself: what it plans, that it starts and ends, and that it leaves nothing behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+import topology
+from shell import LabError
+
+NAME = f"t{os.getpid()}"
+root = pytest.mark.skipif(
+    os.geteuid() != 0 or shutil.which("ip") is None,
+    reason="network namespaces need root and iproute2; run as root after: apt-get install iproute2",
+)
+
+
+def lab(*words, check=True, **options):
+    done = subprocess.run(
+        [sys.executable, str(HERE / "lab.py"), *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        **options,
+    )
+    assert not check or done.returncode == 0, done.stderr
+    return done
+
+
+def left():
+    """Everything that a lab could leave behind."""
+    namespaces = sorted(path.name for path in Path("/run/netns").glob("*") if NAME in path.name)
+    cache = Path(subprocess.check_output([sys.executable, HERE.parent / "tools/env.py", "cache"], text=True).strip())
+    processes = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            command = path.read_text(encoding="utf-8").split("\0")
+        except OSError:
+            continue
+        if any(f"/labs/{NAME}" in word or word.startswith(f"rlab-{NAME}") for word in command):
+            processes.append(command)
+    mounts = [line for line in Path("/proc/mounts").read_text(encoding="utf-8").splitlines() if NAME in line]
+    return {
+        "namespaces": namespaces,
+        "folders": sorted(path.name for path in (cache / "labs").glob(f"{NAME}*")),
+        "processes": processes,
+        "mounts": [line for line in mounts if "/run/netns" not in line],
+    }
+
+
+NOTHING = {"namespaces": [], "folders": [], "processes": [], "mounts": []}
+
+
+def a_lab(**changes):
+    return topology.Lab(**{"name": "x", "kind": "netns", "nodes": 2, "interfaces": ("ens1np0", "ens2np0"), **changes})
+
+
+def a_slice(*rails):
+    return {
+        "rails": [
+            {
+                "index": index,
+                "addresses": [
+                    {"family": 6 if ":" in gateway else 4, "gateway": gateway, "subnet": subnet}
+                    for gateway, subnet in addresses
+                ],
+            }
+            for index, addresses in enumerate(rails, 1)
+        ]
+    }
+
+
+class TestTopology:
+    @pytest.mark.parametrize(
+        ("changes", "word"),
+        [
+            pytest.param({"name": "With.Dots"}, "dashes", id="name"),
+            pytest.param({"nodes": 0}, "1 to 200", id="no-nodes"),
+            pytest.param({"interfaces": ()}, "1 to 14", id="no-rails"),
+            pytest.param({"interfaces": ("mgmt0",)}, "letters", id="taken-name"),
+            pytest.param({"interfaces": ("a", "a")}, "its own", id="twice"),
+        ],
+    )
+    def test_refuses_what_cannot_be_with_the_way_out(self, changes, word):
+        with pytest.raises(LabError) as caught:
+            a_lab(**changes)
+        assert word in caught.value.fix
+
+    def test_names_and_addresses_of_all_hosts_are_distinct(self):
+        hosts = a_lab(nodes=200).hosts
+        assert len({host.address for host in hosts}) == 200
+        assert len({host.mac(rail) for host in hosts for rail in range(15)}) == 3000
+        assert max(len(host.port(14)) for host in hosts) <= 15
+
+    def test_a_subnet_of_one_host_is_a_routed_port(self):
+        slices = {
+            "node1": a_slice([("172.17.0.1", "172.17.0.0/27")], [("172.17.1.1", "172.17.1.0/27")]),
+            "node2": a_slice([("172.17.0.33", "172.17.0.32/27")], [("172.17.1.33", "172.17.1.32/27")]),
+        }
+        gateways = topology.gateways_of(a_lab(), slices)
+        assert topology.Gateway(1, "172.17.0.33/27", "node2") in gateways
+        assert all(topology.routed_ports(a_lab(), gateways).values())
+
+    def test_a_shared_subnet_is_an_address_of_the_bridge(self):
+        slices = {name: a_slice([("172.17.1.254", "172.17.1.0/24")]) for name in ("node1", "node2")}
+        gateways = topology.gateways_of(a_lab(), slices)
+        assert gateways == (topology.Gateway(1, "172.17.1.254/24", None),)
+        assert not any(topology.routed_ports(a_lab(), gateways).values())
+
+    def test_no_gateway_and_hosts_of_other_labs_give_nothing(self):
+        slices = {"node1": a_slice([(None or "", "")]), "node9": a_slice([("192.0.2.1", "192.0.2.0/24")])}
+        slices["node1"]["rails"][0]["addresses"][0]["gateway"] = None
+        assert topology.gateways_of(a_lab(), slices) == ()
+
+    def test_a_plan_of_other_hosts_is_refused(self):
+        with pytest.raises(LabError, match="no slice"):
+            topology.gateways_of(a_lab(), {"node9": a_slice()})
+
+    def test_a_plan_with_more_rails_is_refused(self):
+        slices = {"node1": a_slice([], [], [("192.0.2.1", "192.0.2.0/24")])}
+        with pytest.raises(LabError, match="--rails 3"):
+            topology.gateways_of(a_lab(), slices)
+
+
+@pytest.fixture
+def two_hosts():
+    try:
+        lab("up", "--name", NAME, "--nodes", "2", "--rails", "2")
+        yield NAME
+    finally:
+        lab("down", NAME, check=False)
+
+
+@root
+class TestNamespaces:
+    def test_up_list_and_down_leave_nothing_behind(self, two_hosts):
+        listed = [line.split() for line in lab("list").stdout.splitlines()]
+        assert [NAME, "netns", "2", "2", "2", "up"] in listed
+        assert left()["namespaces"] == [f"rlab-{NAME}", f"rlab-{NAME}.node1", f"rlab-{NAME}.node2"]
+        lab("down", NAME)
+        assert left() == NOTHING
+
+    def test_a_second_lab_of_that_name_is_refused_and_the_first_lives_on(self, two_hosts):
+        assert "already" in lab("up", "--name", NAME, check=False).stderr
+        assert lab("exec", NAME, "--host", "node2", "--", "hostname").stdout == "node2\n"
+
+    def test_hosts_keep_their_files_settings_and_processes_to_themselves(self, two_hosts):
+        script = f"echo mine > /etc/{NAME}; echo 1 > /proc/sys/net/ipv4/ip_forward; ls -A /run; ls /sys/class/net"
+        said = lab("exec", NAME, "--host", "node1", "--", "sh", "-c", script).stdout.split()
+        assert said == ["lock", "ens1np0", "ens2np0", "lo", "mgmt0"]
+        assert not Path("/etc", NAME).exists()
+        other = f"ls /etc/{NAME}; cat /proc/sys/net/ipv4/ip_forward; cat /etc/hostname"
+        assert lab("exec", NAME, "--host", "node2", "--", "sh", "-c", other, check=False).stdout == "0\nnode2\n"
+
+    def test_ansible_reaches_every_host(self, two_hosts):
+        done = lab("exec", NAME, "--", "ansible", "gpu_nodes", "-m", "command", "-a", "hostname", "-o")
+        assert sorted(line.split()[0] for line in done.stdout.splitlines()) == ["node1", "node2"]
+        assert "(stdout) node2" in done.stdout
+        said = subprocess.check_output(["ls", lab("inventory", NAME).stdout.strip()], text=True)
+        assert said == "lab.yml\n"
+
+    def test_the_management_network_reaches_hosts_and_nothing_else(self, two_hosts):
+        assert lab("exec", NAME, "--", "ping", "-c1", "-W2", "10.99.1.2").returncode == 0
+        route = ["ip", "route", "get", "192.0.2.1"]
+        assert lab("exec", NAME, "--", *route, check=False).returncode != 0
+
+    def test_a_pulled_cable_takes_the_carrier_away(self, two_hosts):
+        def carrier():
+            shown = lab("exec", NAME, "--host", "node1", "--", "ip", "-json", "link", "show", "ens2np0").stdout
+            return "NO-CARRIER" not in json.loads(shown)[0]["flags"]
+
+        lab("exec", NAME, "--host", "node1", "--", "ip", "link", "set", "ens2np0", "up")
+        assert carrier()
+        lab("cable", NAME, "node1", "ens2np0", "pull")
+        assert not carrier()
+        lab("cable", NAME, "node1", "ens2np0", "plug")
+        assert carrier()
+
+    def test_leaves_and_spine_forward_both_families_at_full_size(self, two_hosts, tmp_path):
+        plan = {
+            "node1": a_slice([("192.0.2.1", "192.0.2.0/27"), ("2001:db8::1", "2001:db8::/64")]),
+            "node2": a_slice([], [("192.0.2.33", "192.0.2.32/27"), ("2001:db8:0:1::1", "2001:db8:0:1::/64")]),
+        }
+        (tmp_path / "hosts").mkdir()
+        for name, content in plan.items():
+            (tmp_path / "hosts" / f"{name}.json").write_text(json.dumps(content), encoding="utf-8")
+        lab("gateways", NAME, "--plan", str(tmp_path))
+        # Again: the same plan gives the same switches.
+        lab("gateways", NAME, "--plan", str(tmp_path))
+        for host, device, first, gateway, first6, gateway6 in (
+            ("node1", "ens1np0", "192.0.2.2/27", "192.0.2.1", "2001:db8::2/64", "2001:db8::1"),
+            ("node2", "ens2np0", "192.0.2.34/27", "192.0.2.33", "2001:db8:0:1::2/64", "2001:db8:0:1::1"),
+        ):
+            script = (
+                f"ip link set {device} mtu 9000 up; ip address add {first} dev {device};"
+                f"ip address add {first6} dev {device} nodad; ip route add 192.0.2.0/24 via {gateway};"
+                f"ip route add 2001:db8::/32 via {gateway6}"
+            )
+            lab("exec", NAME, "--host", host, "--", "sh", "-ec", script)
+        for target in ("192.0.2.34", "2001:db8:0:1::2"):
+            ping = ["ping", "-c1", "-W3", "-M", "do", "-s", "8900", target]
+            assert "1 received" in lab("exec", NAME, "--host", "node1", "--", *ping).stdout
+
+    def test_a_start_that_fails_takes_its_own_back_and_nothing_else(self):
+        foreign = f"rlab-{NAME}.node2"
+        subprocess.run(["ip", "netns", "add", foreign], check=True)
+        try:
+            assert lab("up", "--name", NAME, "--nodes", "2", "--rails", "1", check=False).returncode
+            assert left() == {**NOTHING, "namespaces": [foreign]}
+        finally:
+            subprocess.run(["ip", "netns", "delete", foreign], check=True)
+
+    def test_ten_hosts_start_in_seconds(self):
+        try:
+            said = lab("up", "--name", NAME, "--nodes", "10").stderr
+        finally:
+            lab("down", NAME, check=False)
+        assert "10 hosts" in said
+        assert left() == NOTHING
+
+
+class TestRefusals:
+    def test_without_root_it_says_what_it_needs(self):
+        command = [sys.executable, str(HERE / "lab.py"), "up", "--name", NAME]
+        if os.geteuid() == 0:
+            # A user namespace without a map: still us to the file system, nobody to geteuid.
+            command = ["unshare", "--user", *command]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        if "unshare" in done.stderr:
+            pytest.skip(f"this kernel allows no user namespaces: {done.stderr.strip()}")
+        assert done.returncode == 1
+        assert "only root may" in done.stderr
+        assert "sudo" in done.stderr
+
+    @root
+    def test_without_qemu_guests_name_the_packages_and_namespaces_still_work(self, tmp_path):
+        for tool in ("ip", "unshare", "nsenter", "mount", "tee", "sh"):
+            (tmp_path / tool).symlink_to(shutil.which(tool))
+        poor = {**os.environ, "PATH": str(tmp_path)}
+        done = lab("up", "--name", NAME, "--kind", "guests", check=False, env=poor)
+        assert "apt-get install" in done.stderr
+        assert "qemu-system-x86" in done.stderr
+        assert left() == NOTHING
+        try:
+            lab("up", "--name", NAME, "--nodes", "1", "--rails", "1", env=poor)
+        finally:
+            lab("down", NAME, check=False)
+        assert left() == NOTHING
+
+    def test_an_unknown_lab_is_told_with_those_that_are(self):
+        assert "lab.py up --name nobody" in lab("inventory", "nobody", check=False).stderr
