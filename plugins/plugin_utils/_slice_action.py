@@ -4,7 +4,7 @@
 
 # This plugin util is PRIVATE to the collection.
 
-"""Runs a module of the host with what the plan says of that host, read when the task runs."""
+"""The action in front of modules that work from a host's slice of the plan."""
 
 from __future__ import annotations
 
@@ -14,25 +14,34 @@ from ansible.plugins.action import ActionBase
 
 from ansible_collections.railops.rdma.plugins.plugin_utils._slice import read_slice
 
+RAIL_KEYS = ("name", "index", "interface", "pci", "mtu", "table", "rule_priority", "addresses")
+
+
+def options_of(have: dict[str, t.Any], keys: t.Iterable[str]) -> dict[str, t.Any]:
+    """Return the module options that a slice gives; of a rail only what the modules know."""
+    options = {key: have.get(key) for key in keys}
+    if options.get("rails") is not None:
+        options["rails"] = [{key: rail.get(key) for key in RAIL_KEYS} for rail in options["rails"]]
+    return options
+
 
 class SliceAction(ActionBase):
-    """Turns `plan_dir` into the module's own parameters, and runs the module."""
+    """Read the host's slice of the plan on the controller and hand it to the module of the same name."""
 
-    MODULE: t.ClassVar[str]
+    SLICE_KEYS: tuple[str, ...] = ()
 
-    def parameters(self, host_slice: dict[str, t.Any]) -> dict[str, t.Any]:
-        """Return the module's parameters that follow from the slice."""
-        raise NotImplementedError
-
-    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
-        """Read the slice, run the module."""
+    def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        """Run the module, with the slice's values for all options that are not given."""
         super().run(tmp, task_vars)
-        task_vars = task_vars or {}
-        arguments = dict(self._task.args)
-        plan_dir = arguments.pop("plan_dir", None)
-        if plan_dir:
-            arguments |= self.parameters(read_slice(str(plan_dir), task_vars["inventory_hostname"]))
+        args = dict(self._task.args)
+        plan_dir = args.pop("plan_dir", None)
+        if plan_dir and not args.get("confirm"):
+            have = read_slice(plan_dir, (task_vars or {})["inventory_hostname"])
+            for key, value in options_of(have, self.SLICE_KEYS).items():
+                if args.get(key) is None:
+                    args[key] = value
+        name = self._task.action.rpartition(".")[2]
         result: dict[str, t.Any] = self._execute_module(
-            module_name=self.MODULE, module_args=arguments, task_vars=task_vars
+            module_name=f"railops.rdma.{name}", module_args=args, task_vars=task_vars
         )
         return result

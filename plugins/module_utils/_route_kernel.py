@@ -1,0 +1,687 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module util is PRIVATE to the collection.
+
+"""The only place that talks to rtnetlink and /proc/sys for the host network.
+
+pyroute2's message classes encode and decode; they are the same from 0.7.2 to 0.9, unlike its sockets (asynchronous
+since 0.9). The socket here asks the kernel to filter (NETLINK_GET_STRICT_CHK), so that the cost does not grow with
+the host's other routes, and sends a whole phase of messages at once.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import struct
+import traceback
+import typing as t
+
+from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
+from ansible_collections.railops.rdma.plugins.module_utils._route_model import (
+    DEFAULT,
+    KERNEL_PROTOCOLS,
+    MAIN_TABLE,
+    PROTOCOL,
+    TABLES,
+    Address,
+    Link,
+    Op,
+    Phase,
+    Route,
+    Rule,
+    Snapshot,
+)
+from ansible_collections.railops.rdma.plugins.module_utils._route_plan import STRICTER_WINS, Host
+
+PYROUTE2_NEEDED = "pyroute2 >= 0.7.2"
+PYROUTE2_ERROR: str | None = None
+try:
+    import pyroute2
+    from pyroute2.netlink.rtnl.fibmsg import fibmsg
+    from pyroute2.netlink.rtnl.ifaddrmsg import ifaddrmsg
+    from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
+    from pyroute2.netlink.rtnl.rtmsg import rtmsg
+except ImportError:
+    PYROUTE2_ERROR = traceback.format_exc()
+
+if t.TYPE_CHECKING:
+    from types import TracebackType
+
+    from ansible_collections.railops.rdma.plugins.module_utils._route_want import Want
+
+# include/uapi/linux/netlink.h
+SOL_NETLINK, NETLINK_CAP_ACK, NETLINK_EXT_ACK, NETLINK_GET_STRICT_CHK = 270, 10, 11, 12
+NLM_F_REQUEST, NLM_F_ACK, NLM_F_DUMP = 0x1, 0x4, 0x300
+NLM_F_REPLACE, NLM_F_EXCL, NLM_F_CREATE = 0x100, 0x200, 0x400
+NLM_F_CAPPED, NLM_F_ACK_TLVS = 0x100, 0x200
+NLMSG_ERROR, NLMSG_DONE = 2, 3
+# include/uapi/linux/rtnetlink.h
+RTM_NEWLINK, RTM_GETLINK, RTM_SETLINK = 16, 18, 19
+RTM_NEWADDR, RTM_DELADDR, RTM_GETADDR = 20, 21, 22
+RTM_NEWROUTE, RTM_DELROUTE, RTM_GETROUTE = 24, 25, 26
+RTM_NEWRULE, RTM_DELRULE, RTM_GETRULE = 32, 33, 34
+RTM_F_CLONED, RTM_F_FIB_MATCH = 0x200, 0x2000
+RTN_UNICAST = 1
+RTNH_F_ONLINK = 0x4
+ROUTE_TYPES = {2: "local", 6: "blackhole", 7: "unreachable", 8: "prohibit", 9: "throw"}
+IFF_UP, IFF_LOWER_UP = 0x1, 0x10000
+IFA_F_NODAD, IFA_F_DADFAILED, IFA_F_TENTATIVE = 0x02, 0x08, 0x40
+IFA_PROTO = 11
+FR_ACT_TO_TBL, FIB_RULE_INVERT = 1, 0x2
+ARPHRD_INFINIBAND = 32
+FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
+NUMBERS = {value: key for key, value in FAMILIES.items()}
+IFNAMSIZ = 16
+# Addresses set aside for documentation (RFC 5737, RFC 3849): whoever reaches them does so by the default route.
+BEYOND = {4: "198.51.100.1", 6: "2001:db8::1"}
+# Already so: an error of these kinds says that the message's aim is reached.
+HARMLESS = {
+    "add": {errno.EEXIST},
+    "replace": set(),
+    "set": set(),
+    "delete": {errno.ESRCH, errno.ENOENT, errno.EADDRNOTAVAIL, errno.ENODEV},
+}
+NOT_PERMITTED = {errno.EPERM, errno.EACCES}
+
+
+def pyroute2_problem() -> str:
+    """Return what is wrong with the installed pyroute2, or an empty string.
+
+    Probed by what it can do: distributions patch and renumber.
+    """
+    known = [name for entry in fibmsg.nla_map for name in entry if isinstance(name, str)]
+    mtu = [name for entry in ifinfmsg.nla_map for name in entry if isinstance(name, str)]
+    if "FRA_PROTOCOL" in known and "IFLA_MAX_MTU" in mtu:
+        return ""
+    version = getattr(pyroute2, "__version__", "of unknown version")
+    return f"pyroute2 {version} in {os.path.dirname(pyroute2.__file__)} is too old: {PYROUTE2_NEEDED} is needed."
+
+
+class KernelRefused(RdmaError):
+    """The kernel refused a message."""
+
+
+class Answer(t.NamedTuple):
+    """One message that came back, undecoded: its type and what follows the header."""
+
+    kind: int
+    body: bytes
+
+
+class Socket:
+    """An rtnetlink socket that filters in the kernel and sends many messages at once."""
+
+    def __init__(self) -> None:
+        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE)
+        self._socket.bind((0, 0))
+        # A lost answer would hang; the kernel answers from memory.
+        self._socket.settimeout(30)
+        for option in (NETLINK_CAP_ACK, NETLINK_EXT_ACK, NETLINK_GET_STRICT_CHK):
+            try:
+                self._socket.setsockopt(SOL_NETLINK, option, 1)
+            except OSError:
+                # Before 4.20 there is no strict checking: the same answers, filtered here instead.
+                continue
+        self._sequence = 0
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._socket.close()
+
+    def dump(self, message: bytes) -> list[Answer]:
+        """Send one dump request and return what came."""
+        return self._exchange([message])[0][1]
+
+    def ask(self, messages: list[bytes]) -> list[tuple[int, list[Answer], str]]:
+        """Send messages in one go and return, for each, its error number (0 is success), answers and explanation."""
+        return self._exchange(messages)
+
+    def _exchange(self, messages: list[bytes]) -> list[tuple[int, list[Answer], str]]:
+        first = self._sequence + 1
+        numbered = []
+        for message in messages:
+            self._sequence += 1
+            numbered.append(message[:8] + struct.pack("=I", self._sequence) + message[12:])
+        self._socket.send(b"".join(numbered))
+        answers: list[list[Answer]] = [[] for _message in messages]
+        ends: dict[int, tuple[int, str]] = {}
+        while len(ends) < len(messages):
+            data = self._socket.recv(1 << 18)
+            for kind, flags, sequence, body in _split(data):
+                number = sequence - first
+                if not 0 <= number < len(messages):
+                    continue
+                if kind == NLMSG_DONE:
+                    code = struct.unpack_from("=i", body)[0] if len(body) >= 4 else 0
+                    ends[number] = (-code, "")
+                elif kind == NLMSG_ERROR:
+                    ends[number] = (-struct.unpack_from("=i", body)[0], _explanation(flags, body))
+                else:
+                    answers[number].append(Answer(kind, body))
+        return [(ends[number][0], answers[number], ends[number][1]) for number in range(len(messages))]
+
+
+def _split(data: bytes) -> t.Iterator[tuple[int, int, int, bytes]]:
+    offset = 0
+    while offset + 16 <= len(data):
+        length, kind, flags, sequence, _port = struct.unpack_from("=IHHII", data, offset)
+        yield kind, flags, sequence, data[offset + 16 : offset + length]
+        offset += (length + 3) & ~3
+
+
+def _explanation(flags: int, body: bytes) -> str:
+    """Return the text of an extended acknowledgement (NLMSGERR_ATTR_MSG), if the kernel gave one."""
+    if not flags & NLM_F_ACK_TLVS:
+        return ""
+    offset = 4 + (16 if flags & NLM_F_CAPPED else struct.unpack_from("=I", body, 4)[0])
+    while offset + 4 <= len(body):
+        length, kind = struct.unpack_from("=HH", body, offset)
+        if length < 4:
+            break
+        if kind & 0x3FFF == 1:
+            return body[offset + 4 : offset + length].rstrip(b"\0").decode(errors="replace")
+        offset += (length + 3) & ~3
+    return ""
+
+
+def _encode(message: t.Any, kind: int, flags: int) -> bytes:
+    message["header"]["type"] = kind
+    message["header"]["flags"] = NLM_F_REQUEST | flags
+    message.encode()
+    return bytes(message.data)
+
+
+def _header(kind: int, flags: int, body: bytes) -> bytes:
+    return struct.pack("=IHHII", 16 + len(body), kind, NLM_F_REQUEST | flags, 0, 0) + body
+
+
+def _decode(cls: t.Any, answer: Answer) -> t.Any:
+    message = cls(_header(answer.kind, 0, answer.body))
+    message.decode()
+    return message
+
+
+class Kernel:
+    """Reads a host's network and writes it."""
+
+    def __init__(self, proc: str = "/proc/sys", sysfs: str = "/sys") -> None:
+        self._proc = proc
+        self._sysfs = sysfs
+        self._socket: Socket | None = None
+        self._index: dict[str, int] = {}
+        self._name: dict[int, str] = {}
+
+    def __enter__(self) -> Kernel:
+        self._socket = Socket()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._socket:
+            self._socket.close()
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    def read(self, want: Want, connection: tuple[str, str] | None = None) -> Host:
+        """Return what the wanted state has to do with.
+
+        :param connection: the two ends of Ansible's connection: this host's address, the controller's address.
+        """
+        names, links = self._links([rail.interface or rail.pci for rail in want.rails])
+        planned = frozenset(item.address for rail in want.rails for item in rail.addresses)
+        addresses = self._addresses(planned)
+        default, path, matches = self._lookups(want, connection)
+        used = {item.interface for item in addresses if connection and item.address == connection[0]} | path
+        rules = self._rules()
+        tables = {rail.table for rail in want.rails} | {rule.table for rule in rules if rule.table in TABLES}
+        rails = {link.name for link in links.values()}
+        routes, main_default = self._routes(rails, rails | default | used, tables)
+        snapshot = Snapshot(
+            links=links,
+            addresses=frozenset(item for item in addresses if item.interface in rails or item.protocol == PROTOCOL),
+            routes=frozenset(routes),
+            rules=frozenset(rules),
+            sysctls=self._sysctls(want),
+        )
+        return Host(
+            snapshot=snapshot,
+            tables=frozenset(tables),
+            planned=planned,
+            names=names,
+            addresses=frozenset(addresses),
+            default=frozenset(default | main_default),
+            connection=frozenset(used),
+            matches=tuple(matches),
+            sysctls_all=self._sysctls_all(want),
+        )
+
+    def again(self, host: Host) -> Snapshot:
+        """Return what was read once more, after or during a change."""
+        old = host.snapshot
+        _names, links = self._links(sorted(old.links))
+        rules = self._rules()
+        tables = host.tables | {rule.table for rule in rules if rule.table in TABLES}
+        rails = set(old.links)
+        routes, _default = self._routes(rails, rails | host.default | host.connection, tables)
+        found = (item for item in self._addresses(host.planned) if item.interface in rails or item.protocol == PROTOCOL)
+        sysctls = {key: self._read_sysctl(key) or "" for key in old.sysctls}
+        return Snapshot(links, frozenset(found), frozenset(routes), frozenset(rules), sysctls)
+
+    def _ask(self, messages: list[bytes]) -> list[tuple[int, list[Answer], str]]:
+        assert self._socket
+        return self._socket.ask(messages)
+
+    def _dump(self, message: bytes) -> list[Answer]:
+        assert self._socket
+        return self._socket.dump(message)
+
+    def _links(self, asked: list[str]) -> tuple[dict[str, str], dict[str, Link]]:
+        wanted = [(text, name) for text in asked for name in self._resolve(text)]
+        messages = []
+        for _text, name in wanted:
+            message = ifinfmsg()
+            message["attrs"] = [("IFLA_IFNAME" if len(name) < IFNAMSIZ else "IFLA_ALT_IFNAME", name)]
+            messages.append(_encode(message, RTM_GETLINK, NLM_F_ACK))
+        names: dict[str, str] = {}
+        links: dict[str, Link] = {}
+        if not messages:
+            return names, links
+        for (text, _name), (_error, answers, _why) in zip(wanted, self._ask(messages)):
+            for answer in answers:
+                link = self._link(_decode(ifinfmsg, answer))
+                names[text], links[link.name] = link.name, link
+                self._index[link.name], self._name[link.index] = link.index, link.name
+        return names, links
+
+    def _resolve(self, text: str) -> list[str]:
+        """Return the interface of a PCI address, or the name itself."""
+        if ":" not in text:
+            return [text]
+        try:
+            return sorted(os.listdir(f"{self._sysfs}/bus/pci/devices/{text}/net"))[:1]
+        except OSError:
+            return [text] if len(text) < 128 else []
+
+    def _link(self, message: t.Any) -> Link:
+        name = message.get_attr("IFLA_IFNAME")
+        infiniband = message["ifi_type"] == ARPHRD_INFINIBAND
+        mode = ""
+        if infiniband:
+            try:
+                with open(f"{self._sysfs}/class/net/{name}/mode", encoding="ascii") as stream:
+                    mode = stream.read().strip()
+            except OSError:
+                mode = "datagram"
+        return Link(
+            name=name,
+            mtu=message.get_attr("IFLA_MTU"),
+            up=bool(message["flags"] & IFF_UP),
+            index=message["index"],
+            kind="infiniband" if infiniband else "ethernet",
+            carrier=bool(message["flags"] & IFF_LOWER_UP),
+            min_mtu=message.get_attr("IFLA_MIN_MTU") or 0,
+            max_mtu=message.get_attr("IFLA_MAX_MTU") or 0,
+            mode=mode,
+        )
+
+    def _addresses(self, planned: t.Collection[str]) -> set[Address]:
+        found = set()
+        for answer in self._dump(_encode(ifaddrmsg(), RTM_GETADDR, NLM_F_DUMP)):
+            index = struct.unpack_from("=I", answer.body, 4)[0]
+            message = _decode(ifaddrmsg, answer)
+            if message["family"] not in NUMBERS:
+                continue
+            family = NUMBERS[message["family"]]
+            flags = message.get_attr("IFA_FLAGS") or message["flags"]
+            local = message.get_attr("IFA_LOCAL") or message.get_attr("IFA_ADDRESS")
+            # What the kernel makes with the link and takes with it.
+            if local.startswith("fe80:") and local not in planned:
+                continue
+            # Of others' addresses the state may change while this runs; it is none of ours.
+            held = family == 6 and flags & (IFA_F_TENTATIVE | IFA_F_DADFAILED) and local in planned
+            found.add(
+                Address(
+                    interface=self._name_of(index),
+                    family=family,
+                    address=local,
+                    length=message["prefixlen"],
+                    usable=not held,
+                    protocol=_raw_attribute(answer.body, 8, IFA_PROTO),
+                    raw=answer.body.hex(),
+                )
+            )
+        return found
+
+    def _name_of(self, index: int) -> str:
+        if index not in self._name:
+            try:
+                self._name[index] = socket.if_indextoname(index)
+            except OSError:
+                self._name[index] = f"if{index}"
+        return self._name[index]
+
+    def _lookups(
+        self, want: Want, connection: tuple[str, str] | None
+    ) -> tuple[set[str], set[str], list[tuple[str, Route]]]:
+        """Ask by which route the host reaches some addresses: beyond, the controller, the planned networks."""
+        probes = [("default", "", BEYOND[4]), ("default", "", BEYOND[6])]
+        if connection:
+            probes.append(("connection", "", connection[1]))
+        for rail in want.rails:
+            probes += [("match", item.subnet, item.gateway or _first(item.subnet)) for item in rail.addresses]
+        probes += [("match", prefix, _first(prefix)) for prefix in want.prefixes]
+        messages = []
+        for _role, _prefix, address in probes:
+            message = rtmsg()
+            family = 6 if ":" in address else 4
+            message["family"], message["dst_len"], message["table"] = FAMILIES[family], 128 if family == 6 else 32, 0
+            message["flags"] = RTM_F_FIB_MATCH
+            message["attrs"] = [("RTA_DST", address)]
+            messages.append(_encode(message, RTM_GETROUTE, NLM_F_ACK))
+        default: set[str] = set()
+        path: set[str] = set()
+        matches: list[tuple[str, Route]] = []
+        for (role, prefix, _address), (_error, answers, _why) in zip(probes, self._ask(messages)):
+            for route in (self._route(answer) for answer in answers):
+                if role == "match":
+                    matches.append((prefix, route))
+                elif route.interface and (role == "connection" or route.dst == DEFAULT):
+                    (path if role == "connection" else default).add(route.interface)
+        return default, path, matches
+
+    def _routes(self, rails: set[str], interfaces: set[str], tables: t.Iterable[int]) -> tuple[set[Route], set[str]]:
+        """Return the routes that matter, and which of the interfaces carry a default route of main.
+
+        The kernel filters by table and interface, and by protocol: what a killed run left is found by that.
+        """
+        found: set[Route] = set()
+        default: set[str] = set()
+        for family in (4, 6):
+            filters: list[tuple[int, str, int]] = [(0, "", PROTOCOL)]
+            filters += [(MAIN_TABLE, name, 0) for name in sorted(interfaces)]
+            filters += [(table, "", 0) for table in sorted(tables)]
+            for table, name, protocol in filters:
+                for answer in self._dump_routes(family, table, name, protocol):
+                    route = self._route(answer)
+                    if not _passes(route, table, name, protocol):
+                        continue
+                    if table == MAIN_TABLE and route.dst == DEFAULT and route.interface in rails:
+                        default.add(route.interface)
+                    if route.protocol not in KERNEL_PROTOCOLS:
+                        found.add(route)
+        return found, default
+
+    def _dump_routes(self, family: int, table: int, interface: str, protocol: int) -> list[Answer]:
+        message = rtmsg()
+        message["family"], message["table"], message["proto"] = FAMILIES[family], 0, protocol
+        attrs: list[tuple[str, int]] = []
+        if table:
+            attrs.append(("RTA_TABLE", table))
+        if interface:
+            index = self._index.get(interface) or socket.if_nametoindex(interface)
+            attrs.append(("RTA_OIF", index))
+        message["attrs"] = attrs
+        return self._dump(_encode(message, RTM_GETROUTE, NLM_F_DUMP))
+
+    def _route(self, answer: Answer) -> Route:
+        message = _decode(rtmsg, answer)
+        family = NUMBERS.get(message["family"], 4)
+        other = "" if message["type"] == RTN_UNICAST else ROUTE_TYPES.get(message["type"], f"type {message['type']}")
+        hops = message.get_attr("RTA_MULTIPATH")
+        index = message.get_attr("RTA_OIF")
+        if hops:
+            other = "multipath"
+            index = hops[0]["oif"]
+        if message["flags"] & RTM_F_CLONED:
+            other = "cache"
+        if message["tos"]:
+            other = f"{other} tos {message['tos']}".strip()
+        dst = message.get_attr("RTA_DST")
+        return Route(
+            family=family,
+            table=message.get_attr("RTA_TABLE") or message["table"],
+            dst=f"{dst}/{message['dst_len']}" if dst else DEFAULT,
+            metric=message.get_attr("RTA_PRIORITY") or 0,
+            interface=self._name_of(index) if index else "",
+            gateway=message.get_attr("RTA_GATEWAY") or "",
+            source=message.get_attr("RTA_PREFSRC") or "",
+            scope=message["scope"] if family == 4 else 0,
+            other=other,
+            protocol=message["proto"],
+            raw=answer.body.hex(),
+        )
+
+    def _rules(self) -> set[Rule]:
+        found = set()
+        for answer in self._dump(_encode(fibmsg(), RTM_GETRULE, NLM_F_DUMP)):
+            # Multicast routing has rules in families of its own.
+            if answer.body[0] not in NUMBERS:
+                continue
+            message = _decode(fibmsg, answer)
+            source, dest = message.get_attr("FRA_SRC"), message.get_attr("FRA_DST")
+            found.add(
+                Rule(
+                    family=NUMBERS[message["family"]],
+                    priority=message.get_attr("FRA_PRIORITY") or 0,
+                    table=message.get_attr("FRA_TABLE") or message["table"],
+                    source=f"{source}/{message['src_len']}" if source else "",
+                    dest=f"{dest}/{message['dst_len']}" if dest else "",
+                    invert=bool(message["flags"] & FIB_RULE_INVERT),
+                    other=_selectors(message),
+                    protocol=message.get_attr("FRA_PROTOCOL") or 0,
+                    raw=answer.body.hex(),
+                )
+            )
+        return found
+
+    def _sysctls(self, want: Want) -> dict[str, str]:
+        found = {}
+        for key, _value in want.sysctls:
+            value = self._read_sysctl(key)
+            if value is not None:
+                found[key] = value
+        return found
+
+    def _sysctls_all(self, want: Want) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for key, _value in want.sysctls:
+            base, _slash, name = key.rpartition("/")
+            if name in STRICTER_WINS:
+                wider = f"{base.rpartition('/')[0]}/all/{name}"
+                if wider not in found:
+                    found[wider] = self._read_sysctl(wider) or ""
+                found[key] = found[wider]
+        return found
+
+    def _read_sysctl(self, key: str) -> str | None:
+        try:
+            with open(f"{self._proc}/{key}", encoding="ascii") as stream:
+                return " ".join(stream.read().split())
+        except OSError:
+            return None
+
+    # --- writing ------------------------------------------------------------------------------------------------------
+
+    def apply(self, phases: t.Iterable[Phase]) -> None:
+        """Write the phases, one after the other; raise KernelRefused at the first refusal, after its phase."""
+        for phase in phases:
+            messages = []
+            for op in phase:
+                if isinstance(op.what, tuple):
+                    self._write_sysctl(op)
+                else:
+                    messages.append((op, self.encode(op)))
+            if messages:
+                self.transact(messages)
+
+    def transact(self, messages: list[tuple[Op, bytes]]) -> None:
+        """Send one phase of messages and look at every answer."""
+        results = self._ask([data for _op, data in messages])
+        for (op, _data), (error, _answers, why) in zip(messages, results):
+            if error and error not in HARMLESS[op.verb]:
+                raise self.refusal(op, error, why)
+
+    def refusal(self, op: Op, error: int, why: str) -> KernelRefused:
+        """Return the error for a refused message."""
+        said = f"{os.strerror(error)}{': ' + why if why else ''}"
+        if error in NOT_PERMITTED:
+            fix = "Run the task with become: true, and inside a container with CAP_NET_ADMIN."
+        else:
+            fix = f"Try `{op}` by hand on the host to see what is in its way."
+        return KernelRefused(f"The kernel refused `{op}`: {said}.", fix, errno=error, operation=str(op))
+
+    def _write_sysctl(self, op: Op) -> None:
+        key, value = t.cast("tuple[str, str]", op.what)
+        try:
+            with open(f"{self._proc}/{key}", "w", encoding="ascii") as stream:
+                stream.write(f"{value}\n")
+        except OSError as exc:
+            raise self.refusal(op, exc.errno or errno.EIO, "") from exc
+
+    def encode(self, op: Op) -> bytes:
+        """Return the message of one operation."""
+        what = op.what
+        if isinstance(what, Link):
+            return self._encode_link(what)
+        if isinstance(what, Address):
+            return self._encode_address(op.verb, what)
+        if isinstance(what, Route):
+            return self._encode_route(op.verb, what)
+        return self._encode_rule(op.verb, t.cast("Rule", what))
+
+    def _encode_link(self, link: Link) -> bytes:
+        message = ifinfmsg()
+        message["index"] = link.index
+        message["change"] = IFF_UP
+        message["flags"] = IFF_UP if link.up else 0
+        message["attrs"] = [("IFLA_MTU", link.mtu)]
+        return _encode(message, RTM_SETLINK, NLM_F_ACK)
+
+    def _encode_address(self, verb: str, item: Address) -> bytes:
+        if verb == "add" and item.raw:
+            return _header(RTM_NEWADDR, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, bytes.fromhex(item.raw))
+        message = ifaddrmsg()
+        message["family"], message["prefixlen"] = FAMILIES[item.family], item.length
+        message["index"] = self._index.get(item.interface) or socket.if_nametoindex(item.interface)
+        message["attrs"] = [("IFA_LOCAL", item.address), ("IFA_ADDRESS", item.address)]
+        if verb == "delete":
+            return _encode(message, RTM_DELADDR, NLM_F_ACK)
+        if item.family == 6:
+            message["flags"] = IFA_F_NODAD
+        data = _encode(message, RTM_NEWADDR, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL)
+        # pyroute2 does not know the attribute in every version; kernels before 5.18 ignore it.
+        body = data[16:] + struct.pack("=HHB3x", 5, IFA_PROTO, item.protocol)
+        return _header(RTM_NEWADDR, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, body)
+
+    def _encode_route(self, verb: str, route: Route) -> bytes:
+        flags = NLM_F_ACK | NLM_F_CREATE | (NLM_F_REPLACE if verb == "replace" else NLM_F_EXCL)
+        if verb != "delete" and route.raw:
+            body = bytearray.fromhex(route.raw)
+            # The kernel refuses its own marks (dead, linkdown, offload) when it gets them back.
+            struct.pack_into("=I", body, 8, struct.unpack_from("=I", body, 8)[0] & RTNH_F_ONLINK)
+            return _header(RTM_NEWROUTE, flags, bytes(body))
+        message = rtmsg()
+        message["family"] = FAMILIES[route.family]
+        message["table"] = 0
+        attrs: list[tuple[str, t.Any]] = [("RTA_TABLE", route.table)]
+        if route.dst != DEFAULT:
+            address, _slash, length = route.dst.partition("/")
+            message["dst_len"] = int(length)
+            attrs.append(("RTA_DST", address))
+        if route.metric:
+            attrs.append(("RTA_PRIORITY", route.metric))
+        if route.gateway:
+            attrs.append(("RTA_GATEWAY", route.gateway))
+        if route.interface:
+            attrs.append(("RTA_OIF", self._index.get(route.interface) or socket.if_nametoindex(route.interface)))
+        if route.source:
+            attrs.append(("RTA_PREFSRC", route.source))
+        message["attrs"] = attrs
+        message["scope"] = route.scope
+        message["type"] = RTN_UNICAST
+        message["proto"] = route.protocol
+        if verb == "delete":
+            return _encode(message, RTM_DELROUTE, NLM_F_ACK)
+        return _encode(message, RTM_NEWROUTE, flags)
+
+    def _encode_rule(self, verb: str, rule: Rule) -> bytes:
+        kind, flags = RTM_NEWRULE, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL
+        if verb == "delete":
+            kind, flags = RTM_DELRULE, NLM_F_ACK
+        if rule.raw:
+            return _header(kind, flags, bytes.fromhex(rule.raw))
+        message = fibmsg()
+        message["family"], message["action"] = FAMILIES[rule.family], FR_ACT_TO_TBL
+        message["flags"] = FIB_RULE_INVERT if rule.invert else 0
+        attrs: list[tuple[str, t.Any]] = [("FRA_PRIORITY", rule.priority), ("FRA_TABLE", rule.table)]
+        for key, field, prefix in (("FRA_SRC", "src_len", rule.source), ("FRA_DST", "dst_len", rule.dest)):
+            if prefix:
+                address, _slash, length = prefix.partition("/")
+                message[field] = int(length)
+                attrs.append((key, address))
+        attrs.append(("FRA_PROTOCOL", rule.protocol))
+        message["attrs"] = attrs
+        return _encode(message, kind, flags)
+
+
+def _passes(route: Route, table: int, interface: str, protocol: int) -> bool:
+    """Filter as the kernel was asked to: one without strict checking did not."""
+    if route.other == "cache" or (table and route.table != table) or (protocol and route.protocol != protocol):
+        return False
+    return not interface or route.interface == interface or route.other == "multipath"
+
+
+def _first(prefix: str) -> str:
+    return prefix.partition("/")[0]
+
+
+def _raw_attribute(body: bytes, offset: int, wanted: int) -> int:
+    """Return a one-byte attribute of a message, 0 without it."""
+    while offset + 4 <= len(body):
+        length, kind = struct.unpack_from("=HH", body, offset)
+        if length < 4:
+            break
+        if kind & 0x3FFF == wanted:
+            return body[offset + 4]
+        offset += (length + 3) & ~3
+    return 0
+
+
+# What a rule of ours never has; the rest of a rule's attributes say nothing about what it selects.
+PLAIN_RULE = {"FRA_PRIORITY", "FRA_TABLE", "FRA_PROTOCOL", "FRA_SRC", "FRA_DST", "FRA_UNSPEC", "FRA_PAD"}
+
+
+def _selectors(message: t.Any) -> str:
+    parts = [] if message["action"] == FR_ACT_TO_TBL else [f"action {message['action']}"]
+    if message["tos"]:
+        parts.append(f"tos {message['tos']}")
+    for name, value in message["attrs"]:
+        if name in PLAIN_RULE or (name == "FRA_SUPPRESS_PREFIXLEN" and value == 0xFFFFFFFF):
+            continue
+        parts.append(f"{name[4:].lower() if name.startswith('FRA_') else name} {value}")
+    return " ".join(parts)
+
+
+def connection_of(environ: t.Mapping[str, str]) -> tuple[str, str] | None:
+    """Return the two ends of the SSH connection that this process serves: this host's address and the other's.
+
+    become drops the variable, so the parents' environments are asked as well.
+    """
+    value = environ.get("SSH_CONNECTION", "")
+    process = os.getppid()
+    while not value and process > 1:
+        try:
+            with open(f"/proc/{process}/environ", "rb") as stream:
+                pairs = stream.read().split(b"\0")
+            with open(f"/proc/{process}/stat", "rb") as stream:
+                process = int(stream.read().rpartition(b")")[2].split()[1])
+        except OSError:
+            break
+        value = next((pair[15:].decode() for pair in pairs if pair.startswith(b"SSH_CONNECTION=")), "")
+    parts = value.split()
+    return (parts[2].partition("%")[0], parts[0].partition("%")[0]) if len(parts) == 4 else None

@@ -1,0 +1,251 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A small fabric in network namespaces: a bridge per rail as leaf, forwarding between them as spine, hosts with rails.
+
+Names begin with rr-net-<pid>. Module code runs in a forked child that has entered the host's namespace.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import socket
+import subprocess
+import sys
+import traceback
+
+LIBC_CLONE_NEWNET = 0x40000000
+
+
+def run(*argv: str, check: bool = True, stdin: str | None = None) -> str:
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60, input=stdin)
+    if check and done.returncode:
+        raise AssertionError(f"{' '.join(argv)}: {done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def setns(name: str) -> None:
+    import ctypes
+
+    descriptor = os.open(f"/run/netns/{name}", os.O_RDONLY)
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.setns(descriptor, LIBC_CLONE_NEWNET):
+        raise OSError(ctypes.get_errno(), "setns")
+    os.close(descriptor)
+
+
+def inside(name: str, function, *args, timeout: float = 60):
+    """Run a function in a forked child inside a namespace; return what it returns (JSON). A killed child gives None."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        try:
+            setns(name)
+            answer = {"value": function(*args)}
+        except BaseException:
+            answer = {"error": traceback.format_exc()}
+        with os.fdopen(writer, "w") as stream:
+            json.dump(answer, stream, default=str)
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as stream:
+        text = stream.read()
+    _pid, status = os.waitpid(child, 0)
+    if not text:
+        assert os.WIFSIGNALED(status), status
+        return None
+    answer = json.loads(text)
+    assert "error" not in answer, answer.get("error")
+    return answer["value"]
+
+
+def call_module(module, params: dict, *, check: bool = False, diff: bool = True, environ: dict | None = None) -> dict:
+    """Run a module's main() as Ansible would; return its result."""
+    from ansible.module_utils.testing import patch_module_args
+
+    os.environ.pop("SSH_CONNECTION", None)
+    os.environ.update({"SSH_CONNECTION": "", **(environ or {})})
+    out = io.StringIO()
+    with (
+        patch_module_args({**params, "_ansible_check_mode": check, "_ansible_diff": diff}),
+        contextlib.redirect_stdout(out),
+        contextlib.suppress(SystemExit),
+    ):
+        module.main()
+    return json.loads(out.getvalue())
+
+
+class Host:
+    """A namespace with `rails` interfaces ens1np0.. on the leaves, and eth0 with the default route."""
+
+    def __init__(self, fabric: Fabric, number: int) -> None:
+        self.name = f"{fabric.name}-h{number}"
+        self.number = number
+
+    def ip(self, *argv: str, check: bool = True) -> str:
+        return run("ip", "-n", self.name, *argv, check=check)
+
+    def batch(self, lines: str) -> None:
+        run("ip", "-n", self.name, "-batch", "-", stdin=lines)
+
+    def module(self, module, params: dict, **options) -> dict:
+        return inside(self.name, lambda: call_module(module, params, **options))
+
+    def sysctl(self, key: str, value: str | None = None) -> str:
+        def access():
+            with open(f"/proc/sys/{key}", "w" if value is not None else "r") as stream:
+                return stream.write(value) and "" if value is not None else stream.read().strip()
+
+        return inside(self.name, access)
+
+    def dump(self) -> dict[str, list[str]]:
+        """Links, addresses, rules and tables as iproute2 sees them: the checker does not use what it checks."""
+        out = {}
+        out["links"] = [
+            f"{item['ifname']} {item['mtu']} {'UP' in item['flags']}"
+            for item in json.loads(self.ip("-j", "link", "show"))
+        ]
+        out["addresses"] = sorted(
+            " ".join(
+                f"{item['ifname']} {info['family']} {info['local']}/{info['prefixlen']} {info.get('scope')}"
+                f" {sorted(key for key in info if info[key] is True)}".split()
+            )
+            for item in json.loads(self.ip("-j", "address", "show"))
+            for info in item["addr_info"]
+        )
+        out["rules"] = [*self.ip("-d", "rule").splitlines(), *self.ip("-d", "-6", "rule").splitlines()]
+        # Multicast and link-local routes of the kernel appear with carrier, when they do.
+        kernel = ("ff00::/8", "fe80::", "anycast")
+        out["routes"] = sorted(
+            " ".join(line.split())
+            for family in ("-4", "-6")
+            for line in self.ip("-d", family, "route", "show", "table", "all").splitlines()
+            if not any(word in line for word in kernel)
+        )
+        return out
+
+    def counters(self, direction: str) -> dict[str, int]:
+        return {
+            item["ifname"]: item["stats64"][direction]["packets"]
+            for item in json.loads(self.ip("-j", "-s", "link", "show"))
+        }
+
+
+class Fabric:
+    """The namespaces of one fabric."""
+
+    def __init__(self, name: str, hosts: int, rails: int) -> None:
+        self.name = f"rr-net-{os.getpid()}-{name}"
+        self.rails = rails
+        self.core = f"{self.name}-core"
+        self.hosts = [Host(self, number) for number in range(1, hosts + 1)]
+
+    def __enter__(self) -> Fabric:
+        with contextlib.ExitStack() as stack:
+            stack.callback(self.close)
+            for name in (self.core, *(host.name for host in self.hosts)):
+                run("ip", "netns", "add", name)
+            lines = ["link set lo up", "link add mgmt type bridge", "link set mgmt up"]
+            lines += ["address add 198.51.100.254/24 dev mgmt"]
+            for rail in range(1, self.rails + 1):
+                lines += [f"link add leaf{rail} type bridge", f"link set leaf{rail} mtu 9000 up"]
+            run("ip", "-n", self.core, "-batch", "-", stdin="\n".join(lines) + "\n")
+            inside(self.core, _forward)
+            for host in self.hosts:
+                self._plug(host)
+            stack.pop_all()
+        return self
+
+    def _plug(self, host: Host) -> None:
+        lines = ["link set lo up"]
+        for rail in range(1, self.rails + 1):
+            lines.append(
+                f"link add ens{rail}np0 mtu 9000 type veth peer name h{host.number}r{rail} mtu 9000 netns {self.core}"
+            )
+            lines.append(f"link set ens{rail}np0 mtu 1500")
+        lines.append(f"link add eth0 type veth peer name h{host.number}m netns {self.core}")
+        lines += ["link set eth0 up", f"address add 198.51.100.{host.number}/24 dev eth0"]
+        lines += ["route add default via 198.51.100.254"]
+        host.batch("\n".join(lines) + "\n")
+        ports = [f"link set h{host.number}m master mgmt up"]
+        ports += [f"link set h{host.number}r{rail} master leaf{rail} up" for rail in range(1, self.rails + 1)]
+        run("ip", "-n", self.core, "-batch", "-", stdin="\n".join(ports) + "\n")
+
+    def gateways(self, wants: list[dict]) -> None:
+        """Give the leaves the gateway addresses of what is planned."""
+        lines = {
+            f"{'-6 ' if ':' in item['gateway'] else ''}address replace {item['gateway']}/{item['subnet'].partition('/')[2]}"
+            f" dev leaf{rail['index']}{' nodad' if ':' in item['gateway'] else ''}"
+            for want in wants
+            for rail in want["rails"]
+            for item in rail["addresses"]
+            if item.get("gateway")
+        }
+        for line in sorted(lines):
+            run("ip", "-n", self.core, *[word for word in line.replace("-6 ", "").split()])
+
+    def __exit__(self, *_exc) -> None:
+        self.close()
+
+    def close(self) -> None:
+        for name in (*(host.name for host in self.hosts), self.core):
+            run("ip", "netns", "del", name, check=False)
+
+
+def _forward() -> None:
+    for key in ("net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding"):
+        with open(f"/proc/sys/{key}", "w") as stream:
+            stream.write("1")
+    for key in ("all", "default"):
+        with open(f"/proc/sys/net/ipv4/conf/{key}/rp_filter", "w") as stream:
+            stream.write("0")
+
+
+def want_of(slot: int, rails: int, *, mode: str = "exclusive", six: bool = True, **more) -> dict:
+    """What the planner gives a host: the guides' own numbers."""
+    out = []
+    for rail in range(1, rails + 1):
+        if mode == "exclusive":
+            base = slot * 32
+            four = {"address": f"172.17.{rail - 1}.{base + 2}", "subnet": f"172.17.{rail - 1}.{base}/27"}
+            four["gateway"] = f"172.17.{rail - 1}.{base + 1}"
+            net = f"fd00:17:{rail}:{slot + 1}"
+            sixth = {"address": f"{net}::2", "subnet": f"{net}::/64", "gateway": f"{net}::1"}
+        else:
+            four = {"address": f"172.17.{rail}.{slot + 2}", "subnet": f"172.17.{rail}.0/24"}
+            four["gateway"] = f"172.17.{rail}.1"
+            net = f"fd00:17:{rail}"
+            sixth = {"address": f"{net}::{slot + 2}", "subnet": f"{net}::/64", "gateway": f"{net}::1"}
+        rail_data = {"name": f"rail{rail}", "index": rail, "interface": f"ens{rail}np0", "mtu": 4200}
+        rail_data["addresses"] = [four, sixth] if six else [four]
+        out.append(rail_data)
+    prefixes = ["172.17.0.0/16", "fd00:17::/32"] if six else ["172.17.0.0/16"]
+    names = [rail["interface"] for rail in out]
+    sysctls = {f"net/ipv4/conf/{name}/{key}": value for name in names for key, value in SYSCTLS.items()}
+    return {
+        "rails": out,
+        "rdma_prefixes": prefixes,
+        "sysctls": sysctls,
+        "policy": "prefixes",
+        "network": "roce",
+        **more,
+    }
+
+
+SYSCTLS = {"arp_ignore": "1", "arp_announce": "2", "rp_filter": "2"}
+
+
+def udp(source: str, target: str, port: int) -> None:
+    family = socket.AF_INET6 if ":" in source else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as sock:
+        sock.bind((source, 0))
+        sock.sendto(b"x", (target, port))
+
+
+__all__ = ["Fabric", "Host", "call_module", "inside", "run", "setns", "udp", "want_of"]
+assert sys.version_info >= (3, 11)
