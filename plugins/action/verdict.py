@@ -95,10 +95,24 @@ class ActionModule(ActionBase):
         result["files"] = written
         if args["phase"] == "finish" and args["show"]:
             display.display(_verdict_text.picture(verdict, name, colour=colour()))
+        if args["phase"] == "finish" and args["fail"] and not verdict["hosts"]:
+            fix = "Look at the inventory group (fabric_group), at --limit, and run the playbook plan."
+            result |= {
+                "failed": True,
+                "msg": f"No host of this play is in the plan {args['plan_dir']!r}. {fix}",
+                "fix": fix,
+            }
         if args["phase"] == "finish" and args["fail"] and verdict["status"] in ("deviation", "error"):
-            found = [f"{host} {check['rail'] or ''} {check['id']}" for host, check in _verdict.deviations(verdict)[:10]]
-            fix = (
-                f"Read {written[-2]} or {os.path.join(folder, 'verdict.md')}: each deviation has its cause and its fix."
-            )
-            result |= {"failed": True, "msg": f"{result['summary']} {'; '.join(found)}. {fix}", "fix": fix}
+            fix = f"Read {os.path.join(folder, 'verdict.md')}: each deviation has its cause and its fix."
+            result |= {"failed": True, "msg": f"{result['summary']} {_worst(verdict)} {fix}", "fix": fix}
         return result
+
+
+def _worst(verdict: dict[str, t.Any], limit: int = 10) -> str:
+    """Name the first errors and deviations in one line."""
+    found = [f"{host}: {entry['error']}" for host, entry in verdict["hosts"].items() if entry["status"] == "error"]
+    found += [f"{host}: {check['rail'] or 'host'} {check['id']}" for host, check in _verdict.deviations(verdict)]
+    if verdict["cluster"].get("error"):
+        found.append(f"cluster: {verdict['cluster']['error']}")
+    rest = f" and {len(found) - limit} more" if len(found) > limit else ""
+    return "; ".join(found[:limit]) + rest + "."

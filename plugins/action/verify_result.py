@@ -35,7 +35,7 @@ class ActionModule(ActionBase):
             digest = read_plan(args["plan_dir"]).get("digest")
         except AnsibleActionFail as exc:
             error = error or str(exc)
-        checks = flatten(args["results"]) + [skipped(entry["id"], entry["reason"]) for entry in args["skipped"]]
+        checks = flatten(args["results"]) + [skipped(name, str(reason)) for name, reason in args["skipped"].items()]
         made = host_result(host, node, digest, checks, error)
         path = result_path(args["verify_dir"], host)
         write_json(path, made)

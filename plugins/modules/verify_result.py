@@ -27,19 +27,9 @@ options:
     type: raw
     default: []
   skipped:
-    description: What was not looked at on this host, and why.
-    type: list
-    elements: dict
-    default: []
-    suboptions:
-      id:
-        description: The name of the check.
-        type: str
-        required: true
-      reason:
-        description: Why it was not made.
-        type: str
-        required: true
+    description: What was not looked at on this host, the name of the check to the reason.
+    type: dict
+    default: {}
   error:
     description: Why the host could not be verified at all.
     type: str
@@ -67,6 +57,8 @@ EXAMPLES = r"""
     results:
       - "{{ __rail_network_result }}"
       - "{{ __rdma_host_result }}"
+    skipped:
+      traffic: verify_traffic is ping
 """
 
 RETURN = r"""
@@ -94,12 +86,7 @@ ARGUMENT_SPEC = {
     "plan_dir": {"type": "path", "required": True},
     "verify_dir": {"type": "path", "required": True},
     "results": {"type": "raw", "default": []},
-    "skipped": {
-        "type": "list",
-        "elements": "dict",
-        "default": [],
-        "options": {"id": {"type": "str", "required": True}, "reason": {"type": "str", "required": True}},
-    },
+    "skipped": {"type": "dict", "default": {}},
     "error": {"type": "str", "default": ""},
 }
 
