@@ -1,0 +1,243 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The probe with programs that stand in for perftest: real processes, real sockets on the loopback, recorded output."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import time
+
+import pytest
+from ansible.module_utils.testing import patch_module_args
+
+from ansible_collections.railops.rdma.plugins.module_utils import _probe_run
+from ansible_collections.railops.rdma.plugins.module_utils._probe_sysfs import find_endpoint, gid_of
+from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
+from ansible_collections.railops.rdma.plugins.modules import rdma_probe
+
+# Listens or connects as perftest does; the file `mood` beside it says what goes wrong.
+PROGRAM = """\
+#!{python}
+import pathlib, socket, sys, time
+here = pathlib.Path(sys.argv[0])
+words = sys.argv[1:]
+mood = (here.parent / "mood").read_text().split() if (here.parent / "mood").exists() else []
+if "--help" in words:
+    print("  --source_ip  Source IP")
+    sys.exit(0)
+port = int(words[words.index("-p") + 1])
+client = not words[-1].startswith("-")
+if not client:
+    if "deaf" in mood:
+        print(" IB device mlx5_0 not found"); sys.exit(1)
+    server = socket.create_server(("127.0.0.1", port))
+    server.accept()
+    sys.exit(0)
+if "hang" in mood:
+    time.sleep(60)
+try:
+    socket.create_connection(("127.0.0.1", port), 2).close()
+except OSError:
+    print(f"Couldn't connect to {{words[-1]}}:{{port}}"); sys.exit(1)
+if "lossy" in mood:
+    print(" Completion with error at client"); print(" Failed status 12: wr_id 0 syndrom 0x81"); sys.exit(1)
+if "lat" in here.name:
+    print(" #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]")
+    print(" 2       1000          3.27           12.73        3.37             3.40")
+else:
+    print(" #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]")
+    print(" 65536      5000             390.64             390.54             0.744912")
+"""
+
+
+@pytest.fixture
+def tools(tmp_path, monkeypatch):
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in ("ib_read_lat", "ib_write_bw"):
+        path = folder / name
+        path.write_text(PROGRAM.format(python=sys.executable))
+        path.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    monkeypatch.setattr(_probe_run.Servers.__init__, "__defaults__", (str(tmp_path / "run"),))
+    return folder
+
+
+@pytest.fixture
+def sysfs(tmp_path, monkeypatch):
+    port = tmp_path / "root/sys/class/infiniband/mlx5_0/ports/1"
+    for name, text in {
+        "state": "4: ACTIVE\n",
+        "link_layer": "Ethernet\n",
+        "sm_lid": "0x0\n",
+        "gids/0": "fe80:0000:0000:0000:0000:0000:0000:0001\n",
+        "gids/2": gid_of("192.0.2.2") + "\n",
+        "gids/3": gid_of("192.0.2.2") + "\n",
+        "gid_attrs/types/0": "IB/RoCE v1\n",
+        "gid_attrs/types/2": "IB/RoCE v1\n",
+        "gid_attrs/types/3": "RoCE v2\n",
+        "hw_counters/out_of_sequence": "0\n",
+    }.items():
+        (port / name).parent.mkdir(parents=True, exist_ok=True)
+        (port / name).write_text(text)
+    made = Sysfs(str(tmp_path / "root"))
+    monkeypatch.setattr(rdma_probe, "Sysfs", lambda: made)
+    return port
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+def task(port, kind="read_lat", **more):
+    return {
+        "test": kind,
+        "rail": "rail1",
+        "interface": "ens1np0",
+        "address": "192.0.2.2",
+        "peer": "node2",
+        "peer_address": "192.0.2.34",
+        "port": port,
+        **more,
+    }
+
+
+@pytest.fixture
+def run_module(capsys, tools, sysfs):
+    tokens = set()
+
+    def run(end, tests=(), token="unit", **params):
+        tokens.add(token)
+        with (
+            patch_module_args({"end": end, "token": token, "tests": list(tests), **params}),
+            pytest.raises(SystemExit),
+        ):
+            rdma_probe.main()
+        return json.loads(capsys.readouterr().out)
+
+    yield run
+    for token in tokens:
+        _probe_run.Servers(token).end()
+
+
+def test_both_ends(run_module):
+    ports = [free_port(), free_port()]
+    tests = [task(ports[0]), task(ports[1], "write_bw")]
+    served = run_module("server", tests, lifetime=30)
+    assert [test["status"] for test in served["tests"]] == ["ok", "ok"]
+    assert served["checks"] == []
+    result = run_module("client", tests)
+    assert result["changed"] is False
+    assert result["tests"][0]["latency_us"] == 3.37
+    assert result["tests"][1]["gbits"] == 390.54
+    assert result["tests"][0]["gid_index"] == 3
+    found = {check["id"]: check for check in result["checks"]}
+    assert found["traffic_read_lat"]["observed"] == "3.37 us with node2"
+    assert {check["status"] for check in found.values()} == {"ok"}
+    assert "traffic_errors" in found
+
+
+def test_the_servers_end_when_told(run_module):
+    port = free_port()
+    run_module("server", [task(port)], lifetime=30)
+    assert port in _probe_run._listening()
+    assert run_module("none")["ended"] == [port]
+    assert port not in _probe_run._listening()
+    assert run_module("none")["ended"] == []
+
+
+def test_a_server_ends_by_itself(run_module):
+    port = free_port()
+    run_module("server", [task(port)], lifetime=1)
+    time.sleep(1.6)
+    assert port not in _probe_run._listening()
+
+
+def test_a_second_server_call_replaces_the_first(run_module):
+    port = free_port()
+    run_module("server", [task(port)], lifetime=30)
+    assert run_module("server", [task(port)], lifetime=30)["tests"][0]["status"] == "ok"
+
+
+def test_a_number_given_to_another_process_is_left_alone(run_module, tmp_path):
+    folder = tmp_path / "run/unit"
+    folder.mkdir(parents=True)
+    (folder / "state.json").write_text(json.dumps([{"port": 1, "pid": os.getpid(), "start": "1"}]))
+    assert run_module("none")["ended"] == []
+
+
+@pytest.mark.parametrize(
+    ("mood", "cause"),
+    [pytest.param("lossy", "4791", id="lossy"), pytest.param("hang", "in its time", id="hangs")],
+)
+def test_a_client_that_fails_says_why(run_module, tools, mood, cause):
+    port = free_port()
+    run_module("server", [task(port)], lifetime=30)
+    (tools / "mood").write_text(mood)
+    result = run_module("client", [task(port)], timeout=1)
+    assert result["tests"][0]["status"] == "deviation"
+    check = result["checks"][0]
+    assert check["status"] == "deviation"
+    assert cause in check["cause"]
+    assert check["fix"]
+
+
+def test_no_server(run_module):
+    result = run_module("client", [task(free_port())])
+    assert "TCP" in result["checks"][0]["cause"]
+
+
+def test_a_server_that_cannot_start(run_module, tools):
+    (tools / "mood").write_text("deaf")
+    result = run_module("server", [task(free_port())], lifetime=30)
+    assert result["checks"][0]["id"] == "traffic_read_lat_server"
+    assert "not visible" in result["checks"][0]["cause"]
+
+
+def test_a_port_that_is_taken(run_module):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        result = run_module("server", [task(other.getsockname()[1])], lifetime=30)
+    assert "taken" in result["checks"][0]["cause"]
+
+
+def test_a_slow_rail(run_module):
+    port = free_port()
+    run_module("server", [task(port, "write_bw")], lifetime=30)
+    result = run_module("client", [task(port, "write_bw")], min_gbits=395)
+    assert result["tests"][0]["status"] == "deviation"
+    assert "395" in result["checks"][0]["cause"]
+
+
+def test_an_address_without_gid(run_module):
+    result = run_module("client", [task(1, address="192.0.2.3")])
+    assert "no RoCE v2 GID" in result["checks"][0]["cause"]
+    assert result["checks"][0]["rail"] == "rail1"
+
+
+def test_check_mode_sends_nothing(run_module):
+    assert run_module("client", [task(1)], _ansible_check_mode=True)["tests"] == []
+    assert run_module("server", [task(1)], _ansible_check_mode=True)["tests"] == []
+
+
+def test_perftest_is_missing(run_module, monkeypatch):
+    monkeypatch.setenv("PATH", "/nonexistent")
+    result = run_module("client", [task(1)])
+    assert "perftest" in result["checks"][0]["cause"]
+
+
+def test_a_port_of_infiniband_without_subnet_manager(tmp_path, sysfs):
+    (sysfs / "link_layer").write_text("InfiniBand\n")
+    (sysfs / "state").write_text("2: INIT\n")
+    (tmp_path / "root/sys/class/net/ib0/device/infiniband/mlx5_0").mkdir(parents=True)
+    (tmp_path / "root/sys/class/net/ib0/dev_port").write_text("0\n")
+    with pytest.raises(rdma_probe.RdmaError, match="subnet manager"):
+        find_endpoint(Sysfs(str(tmp_path / "root")), "rail1", "ib0", "192.0.2.2", "infiniband")
+    (sysfs / "state").write_text("4: ACTIVE\n")
+    end = find_endpoint(Sysfs(str(tmp_path / "root")), "rail1", "ib0", "192.0.2.2", "infiniband")
+    assert (end.device, end.port, end.gid_index) == ("mlx5_0", 1, None)
