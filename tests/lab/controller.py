@@ -38,6 +38,7 @@ def _space(lab: Lab, host: Host) -> dict[str, t.Any]:
     return {
         "ansible_connection": "local",
         "ansible_python_interpreter": str(state.folder(lab.name) / host.name / "python"),
+        "ansible_pipelining": True,
     }
 
 
@@ -49,9 +50,20 @@ def _guest(lab: Lab, host: Host) -> dict[str, t.Any]:
         "ansible_python_interpreter": "/usr/bin/python3",
         "ansible_ssh_private_key_file": str(home / "key"),
         "ansible_ssh_common_args": f"-o UserKnownHostsFile={home / 'known_hosts'} -o StrictHostKeyChecking=yes",
+        # ssh starts inside the fabric's namespace, wherever Ansible runs.
+        **{f"ansible_{tool}_executable": str(_inside(lab, tool)) for tool in ("ssh", "sftp", "scp")},
+        "ansible_pipelining": True,
         # Emulated guests answer slowly when the machine is busy.
         "ansible_ssh_timeout": 60,
     }
+
+
+def _inside(lab: Lab, tool: str) -> Path:
+    """Return a script that runs a tool of OpenSSH beside the switches."""
+    path = state.folder(lab.name) / tool
+    path.write_text(f'#!/bin/sh\nexec ip netns exec {lab.fabric} {tool} "$@"\n', encoding="utf-8")
+    path.chmod(0o700)
+    return path
 
 
 def environment(lab: Lab) -> dict[str, str]:

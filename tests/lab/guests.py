@@ -155,7 +155,7 @@ def _boot(lab: Lab, host: Host, parts: Image) -> None:
         argv += ["-netdev", f"tap,id=net{rail},ifname={host.port(rail)},script=no,downscript=no"]
         argv += ["-device", f"virtio-net-pci,id=nic{rail},netdev=net{rail},mac={host.mac(rail)},addr={slot:#x}"]
         # Without a boot ROM: nothing boots from the network, and it costs a second a NIC.
-        argv[-1] += ",bus=pci.0,romfile=" + (f",host_mtu={FABRIC_MTU}" if rail else "")
+        argv[-1] += ",bus=pci.0,romfile="
     done = subprocess.run(
         ["ip", "netns", "exec", lab.fabric, *argv], cwd=home, capture_output=True, text=True, check=False, timeout=60
     )
@@ -187,15 +187,9 @@ def wait_for_ssh(lab: Lab, host: Host, *, seconds: float) -> None:
     wait_for(f"ssh of {host.name}", answers, seconds=seconds, step=1, fix=f"Start with --keep and read {log}.")
 
 
-def login(lab: Lab, host: Host, argv: Sequence[str]) -> t.NoReturn:
-    """Become a login, or a command with its arguments kept apart, on a guest."""
-    command = ssh_command(lab, host)
-    if argv:
-        command.append(shlex.join(argv))
-    os.execvp(command[0], command)
-
-
-enter = login
+def command(lab: Lab, host: Host, argv: Sequence[str]) -> list[str]:
+    """Return what runs a command on a guest, its arguments kept apart; without one, a login."""
+    return [*ssh_command(lab, host), *([shlex.join(argv)] if argv else [])]
 
 
 def is_up(lab: Lab, host: Host) -> bool:

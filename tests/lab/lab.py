@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import os
 import sys
 import time
@@ -29,7 +30,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import controller
 import fabric
 import guests
+import hosts
 import image
+import proof
 import spaces
 import state
 import topology
@@ -73,7 +76,7 @@ def command_list(args: argparse.Namespace) -> None:
     rows = [("NAME", "KIND", "HOSTS", "UP", "RAILS", "STATE")]
     for name in state.names():
         lab = state.load(name)
-        alive = sum(_backend(lab).is_up(lab, host) for host in lab.hosts)
+        alive = sum(hosts.backend(lab).is_up(lab, host) for host in lab.hosts)
         if not state.survived_reboot(name):
             status = "left over from before a reboot of this machine"
         else:
@@ -100,9 +103,7 @@ def command_exec(args: argparse.Namespace) -> None:
 def command_enter(args: argparse.Namespace) -> None:
     """Open a shell beside the switches, or on a host."""
     lab = _running(args.lab)
-    if lab.kind == "guests" and args.host:
-        guests.login(lab, lab.host(args.host), [])
-    _enter(lab, args.host, [os.environ.get("SHELL", "/bin/sh")])
+    _enter(lab, args.host, [] if args.host else [os.environ.get("SHELL", "/bin/sh")])
 
 
 def command_ssh(args: argparse.Namespace) -> None:
@@ -110,7 +111,7 @@ def command_ssh(args: argparse.Namespace) -> None:
     lab = _running(args.lab)
     if lab.kind != "guests":
         raise LabError(f"{lab.name!r} has hosts without sshd.", f"lab.py enter {lab.name} {args.host}")
-    guests.login(lab, lab.host(args.host), args.words)
+    _enter(lab, args.host, args.words)
 
 
 def command_gateways(args: argparse.Namespace) -> None:
@@ -128,7 +129,23 @@ def command_cable(args: argparse.Namespace) -> None:
     if args.interface not in lab.interfaces:
         raise LabError(f"{args.interface!r} is not a rail.", f"The rails are {', '.join(lab.interfaces)}.")
     rail = lab.interfaces.index(args.interface) + 1
-    _backend(lab).cable(lab, host, rail, plugged=args.state == "plug")
+    hosts.backend(lab).cable(lab, host, rail, plugged=args.state == "plug")
+
+
+def command_dump(args: argparse.Namespace) -> None:
+    """Print what the kernels of the hosts hold: links, addresses, rules and routes, as JSON."""
+    lab = _running(args.lab)
+    print(json.dumps({host.name: proof.dump(lab, host) for host in lab.hosts}, indent=2))
+
+
+def command_prove(args: argparse.Namespace) -> None:
+    """Prove a plan on the lab: kernels hold it, and packets leave and return by the rail they belong to."""
+    lab = _running(args.lab)
+    failures = proof.prove(lab, topology.read_slices(args.plan), traffic=not args.no_traffic)
+    for failure in failures:
+        say(f"  {failure}")
+    if failures:
+        raise LabError(f"{len(failures)} things are not as the plan says.", "They are listed above.")
 
 
 def command_down(args: argparse.Namespace) -> None:
@@ -155,13 +172,9 @@ def command_image(args: argparse.Namespace) -> None:
 
 def take_down(lab: topology.Lab) -> None:
     """End what the lab started and remove what it made; nothing else."""
-    _backend(lab).down(lab)
+    hosts.backend(lab).down(lab)
     fabric.down(lab)
     state.forget(lab.name)
-
-
-def _backend(lab: topology.Lab) -> t.Any:
-    return spaces if lab.kind == "netns" else guests
 
 
 def _running(name: str) -> topology.Lab:
@@ -174,7 +187,8 @@ def _running(name: str) -> topology.Lab:
 
 def _enter(lab: topology.Lab, host: str | None, words: list[str]) -> t.NoReturn:
     if host:
-        _backend(lab).enter(lab, lab.host(host), words)
+        command = hosts.command(lab, lab.host(host), words)
+        os.execvp(command[0], command)
     command = ["ip", "netns", "exec", lab.fabric, *words]
     os.execvpe(command[0], command, controller.environment(lab))
 
@@ -220,6 +234,11 @@ def parser() -> argparse.ArgumentParser:
     cable.add_argument("host")
     cable.add_argument("interface")
     cable.add_argument("state", choices=("pull", "plug"))
+    add("dump", command_dump).add_argument("lab")
+    prove = add("prove", command_prove)
+    prove.add_argument("lab")
+    prove.add_argument("--plan", type=Path, required=True)
+    prove.add_argument("--no-traffic", action="store_true", help="only what the kernels hold")
     down = add("down", command_down)
     down.add_argument("lab", nargs="?")
     down.add_argument("--all", action="store_true")

@@ -104,10 +104,9 @@ def entering(lab: Lab, host: Host) -> list[str]:
     return ["nsenter", f"--target={pid}", "--mount", "--uts", "--net", "--pid", "--"]
 
 
-def enter(lab: Lab, host: Host, argv: Sequence[str]) -> t.NoReturn:
-    """Become a command inside a host."""
-    command = [*entering(lab, host), *argv]
-    os.execvp(command[0], command)
+def command(lab: Lab, host: Host, argv: Sequence[str]) -> list[str]:
+    """Return what runs a command on a host, its arguments kept apart; without one, a shell."""
+    return [*entering(lab, host), *(argv or [os.environ.get("SHELL", "/bin/sh")])]
 
 
 def is_up(lab: Lab, host: Host) -> bool:

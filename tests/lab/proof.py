@@ -1,0 +1,209 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Ask kernels and switches whether a plan is real. Nothing of the collection is used: `ip`, `ping` and port counters.
+
+Traffic is judged at the switches' ports: every rail sends its own number of packets, so a packet that left or came
+back by another rail shows in two counters.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import typing as t
+
+from hosts import on
+from shell import LabError, run, say
+
+if t.TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from topology import Host, Lab
+
+    Slice = Mapping[str, t.Any]
+    Counters = dict[str, tuple[int, int]]
+
+PACKETS = 10
+# Neighbour discovery, multicast reports: what else may pass a port meanwhile.
+NOISE = 9
+READ = (
+    ("links", ["-details", "link", "show"]),
+    ("addresses", ["address", "show"]),
+    ("rules4", ["-4", "-N", "rule", "show"]),
+    ("rules6", ["-6", "-N", "rule", "show"]),
+    ("routes4", ["-4", "-N", "route", "show", "table", "all"]),
+    ("routes6", ["-6", "-N", "route", "show", "table", "all"]),
+)
+# What tells nothing of the configuration: who wrote it, counters, ages, and state of the moment.
+FLEETING = frozenset(
+    {
+        *("protocol", "valid_life_time", "preferred_life_time", "dynamic", "noprefixroute", "mngtmpaddr", "nodad"),
+        *("ifindex", "link_index", "link_netnsid", "flags", "operstate", "stats64", "dadfailed", "tentative"),
+        *("expires", "pref", "qdisc", "group", "txqlen"),
+    }
+)
+
+
+def read(lab: Lab, host: Host) -> dict[str, list[dict[str, t.Any]]]:
+    """Return what `ip -json` says of a host, in one visit."""
+    script = ";".join(f"ip -json {' '.join(words)} || echo '[]'; echo" for _, words in READ)
+    said = on(lab, host, ["sh", "-c", script]).stdout
+    answers = [json.loads(line) for line in said.splitlines() if line.strip()]
+    return {name: answer for (name, _), answer in zip(READ, answers, strict=True)}
+
+
+def dump(lab: Lab, host: Host) -> dict[str, list[str]]:
+    """Return a host's links, addresses, rules and routes in a form that compares, without what is fleeting."""
+    found = read(lab, host)
+    addresses = [
+        {"ifname": link["ifname"], **{key: value for key, value in address.items() if key not in FLEETING}}
+        for link in found["addresses"]
+        for address in link["addr_info"]
+    ]
+    links = [{"ifname": link["ifname"], "mtu": link["mtu"], "up": "UP" in link["flags"]} for link in found["links"]]
+    rest = {name: found[name] for name in ("rules4", "rules6", "routes4", "routes6")}
+    return {name: _comparable(rows) for name, rows in {"links": links, "addresses": addresses, **rest}.items()}
+
+
+def _comparable(rows: Iterable[Mapping[str, t.Any]]) -> list[str]:
+    # The kernel's own entries of multicast and of a link's own address come and go with carriers.
+    kept = [row for row in rows if row.get("type") != "multicast"]
+    return sorted(
+        json.dumps({key: value for key, value in row.items() if key not in FLEETING}, sort_keys=True) for row in kept
+    )
+
+
+def prove(lab: Lab, slices: Mapping[str, Slice], *, traffic: bool = True) -> list[str]:
+    """Return everything on the lab that is not as the plan says."""
+    planned = {host: slices[host.name] for host in lab.hosts if host.name in slices}
+    if not planned:
+        raise LabError("The plan has no host of this lab.", "Give the plan that the hosts were configured by.")
+    failures = [failure for host, content in planned.items() for failure in check_kernel(lab, host, content)]
+    say(f"{len(planned)} kernels asked: {len(failures)} differences from the plan.")
+    if traffic and not failures:
+        for family in (4, 6):
+            for shift in (0, 1):
+                failures += check_traffic(lab, planned, family, shift)
+    return failures
+
+
+def check_kernel(lab: Lab, host: Host, content: Slice) -> list[str]:
+    """Compare what a kernel holds with a host's slice."""
+    found, failures = read(lab, host), []
+    links = {link["ifname"]: link for link in found["links"]}
+    held = {
+        (link["ifname"], address["local"], address["prefixlen"])
+        for link in found["addresses"]
+        for address in link["addr_info"]
+    }
+    for rail in content["rails"]:
+        name = rail["interface"]
+        place = f"{host.name} {rail['name']} ({name})"
+        link = links.get(name, {"flags": [], "mtu": None})
+        if "UP" not in link["flags"] or link["mtu"] != rail["mtu"]:
+            failures.append(f"{place}: {link['mtu']} {link['flags']}, planned: up with an MTU of {rail['mtu']}")
+        for address in rail["addresses"]:
+            network = ipaddress.ip_network(address["subnet"])
+            if (name, address["address"], network.prefixlen) not in held:
+                failures.append(f"{place}: {address['address']}/{network.prefixlen} is missing")
+            failures += [f"{place}: {text}" for text in _check_policy(rail, address, found)]
+    return failures
+
+
+def _check_policy(rail: Slice, address: Slice, found: Mapping[str, list[dict[str, t.Any]]]) -> list[str]:
+    """Compare a rail's rule and table of one family."""
+    family, table = address["family"], str(rail["table"])
+    rules = [
+        rule
+        for rule in found[f"rules{family}"]
+        if rule["priority"] == rail["rule_priority"] and rule["src"] == address["address"] and rule["table"] == table
+    ]
+    routes = [
+        route
+        for route in found[f"routes{family}"]
+        if str(route.get("table")) == table and route.get("type", "unicast") == "unicast"
+    ]
+    failures = []
+    if len(rules) != 1:
+        failures.append(f"{len(rules)} rules from {address['address']} to table {table}, planned: one")
+    if not any(route["dst"] == address["subnet"] for route in routes):
+        failures.append(f"table {table} has no route to its own subnet {address['subnet']}")
+    if address["gateway"] and not any(route.get("gateway") == address["gateway"] for route in routes):
+        failures.append(f"table {table} has no route by {address['gateway']}")
+    if strangers := [route for route in routes if route["dev"] != rail["interface"]]:
+        failures.append(f"table {table} has routes of other interfaces: {strangers}")
+    return failures
+
+
+def check_traffic(lab: Lab, planned: Mapping[Host, Slice], family: int, shift: int) -> list[str]:
+    """Send from every rail of every host to the next host (`shift` rails further) and judge by the ports' counters."""
+    failures: list[str] = []
+    machines = list(planned)
+    for position, host in enumerate(machines if len(machines) > 1 else []):
+        peer = machines[(position + 1) % len(machines)]
+        jobs, expected = _jobs(lab, host, peer, planned, family, shift)
+        if not jobs:
+            continue
+        before = counters(lab)
+        said = on(lab, host, ["sh", "-c", " & ".join(jobs) + "; wait"], timeout=180).stdout
+        after = counters(lab)
+        place = f"IPv{family} {host.name} to {peer.name}{' across rails' if shift else ''}"
+        if (received := said.count("bytes from")) != (sent := sum(job_size(job) for job in jobs)):
+            failures.append(f"{place}: {received} answers to {sent} packets")
+        failures += [f"{place}: {text}" for text in _judge(before, after, expected)]
+        say(f"{place}: {sent} packets by {len(jobs)} rails, {'as planned' if not failures else 'NOT as planned'}.")
+    return failures
+
+
+def _jobs(
+    lab: Lab, host: Host, peer: Host, planned: Mapping[Host, Slice], family: int, shift: int
+) -> tuple[list[str], dict[str, int]]:
+    """Return the ping commands of a host, and how many packets each port must see in both directions."""
+    jobs, expected = [], {}
+    rails = planned[host]["rails"]
+    for number, rail in enumerate(rails):
+        target = planned[peer]["rails"][(number + shift) % len(rails)]
+        source, destination = _address(rail, family), _address(target, family)
+        routed = source and destination and source["gateway"] and destination["gateway"]
+        if not source or not destination or (shift and not routed):
+            continue
+        count = PACKETS * (number + 1)
+        payload = min(rail["mtu"], target["mtu"]) - (28 if family == 4 else 48)
+        # From the address, not from the interface: the routing policy has to do the rest.
+        jobs.append(
+            f"ping -{family} -c {count} -i 0.02 -w 60 -W 5 -M do -s {payload} "
+            f"-I {source['address']} {destination['address']}"
+        )
+        expected[host.port(rail["index"])] = count
+        expected[peer.port(target["index"])] = count
+    return jobs, expected
+
+
+def job_size(job: str) -> int:
+    """Return how many packets a ping command sends."""
+    words = job.split()
+    return int(words[words.index("-c") + 1])
+
+
+def _address(rail: Slice, family: int) -> Slice | None:
+    return next((address for address in rail["addresses"] if address["family"] == family), None)
+
+
+def _judge(before: Counters, after: Counters, expected: Mapping[str, int]) -> list[str]:
+    failures = []
+    for port, counts in after.items():
+        for direction, now, then in zip(("from", "to"), counts, before[port], strict=True):
+            wanted, passed = expected.get(port, 0), now - then
+            if not wanted <= passed <= wanted + NOISE:
+                failures.append(f"port {port} passed {passed} packets {direction} the host, expected {wanted}")
+    return failures
+
+
+def counters(lab: Lab) -> Counters:
+    """Return the packets that each rail's switch port got from its host and gave to it."""
+    links = json.loads(run(["ip", "-netns", lab.fabric, "-json", "-statistics", "link", "show"]).stdout)
+    found = {link["ifname"]: link["stats64"] for link in links}
+    ports = [host.port(rail) for host in lab.hosts for rail in lab.rails]
+    return {port: (found[port]["rx"]["packets"], found[port]["tx"]["packets"]) for port in ports}
