@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import os
+import socket
 
 
 class Sysfs:
@@ -64,3 +65,15 @@ class Sysfs:
     def exists(self, path: str) -> bool:
         """Whether there is such a file, folder or link (also one that leads nowhere)."""
         return os.path.lexists(self.path(path))
+
+    def kernel_name(self, interface: str) -> str:
+        """Return the kernel's name of an interface that may be given by an alternative name."""
+        if self.exists(f"/sys/class/net/{interface}"):
+            return interface
+        try:
+            # The kernel finds alternative names too, since 5.5; sysfs does not show them.
+            index = socket.if_nametoindex(interface)
+        except OSError:
+            return interface
+        names = self.names("/sys/class/net")
+        return next((name for name in names if self.number(f"/sys/class/net/{name}/ifindex") == index), interface)

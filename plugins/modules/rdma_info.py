@@ -219,8 +219,6 @@ checks:
       fix:
 """
 
-import socket
-
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
@@ -247,18 +245,6 @@ ARGUMENT_SPEC = {
     "part_numbers": {"type": "bool", "default": True},
     "lldp": {"type": "bool", "default": True},
 }
-
-
-def kernel_name(sysfs: Sysfs, name: str) -> str:
-    """Return the kernel's name of an interface that may be given by an alternative name."""
-    if sysfs.exists(f"/sys/class/net/{name}"):
-        return name
-    try:
-        index = socket.if_nametoindex(name)
-    except OSError:
-        return name
-    names = sysfs.names("/sys/class/net")
-    return next((found for found in names if sysfs.number(f"/sys/class/net/{found}/ifindex") == index), name)
 
 
 def read_lldp(module: AnsibleModule) -> tuple[dict[str, object] | None, str | None]:
@@ -290,7 +276,7 @@ def run(module: AnsibleModule, sysfs: Sysfs, verbs: Verbs) -> dict[str, object]:
             missing.append(problem)
     info["missing"] = missing
     rails = params["rails"] or []
-    names = {rail["interface"]: kernel_name(sysfs, rail["interface"]) for rail in rails}
+    names = {rail["interface"]: sysfs.kernel_name(rail["interface"]) for rail in rails}
     checks = check_rails(info, rails, params["network"], names)
     return {"changed": False, "info": info, "checks": checks}
 

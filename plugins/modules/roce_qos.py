@@ -1,0 +1,476 @@
+#!/usr/bin/python
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: roce_qos
+short_description: Make RoCE lossless on the host side
+version_added: 0.1.0
+description:
+  - Sets trust, priority flow control, the DSCP map, the traffic class of RDMA connections and the marks of congestion
+    notifications on the fabric's interfaces, and on no other.
+  - Uses the kernel's own interfaces (DCB netlink, configfs, debugfs) where the driver has them, and the vendor's tool
+    and sysfs files where not.
+  - Reads back what it wrote. RV(switch) holds the same values for the switches.
+  - The settings last by one systemd unit for each interface, bound to its device; nothing rewrites them in a loop.
+  - On mlx5 a change of flow control takes the link down for a moment; RV(disruptions) says so before, in check mode.
+  - An InfiniBand fabric needs none of this; the module then does nothing.
+author:
+  - railops.rdma contributors (@railops)
+extends_documentation_fragment:
+  - railops.rdma._attributes
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: full
+  idempotent:
+    support: full
+options:
+  plan_dir:
+    description:
+      - The fabric's plan folder on the controller. The host's interfaces are read from it.
+    type: path
+  rails:
+    description:
+      - The rails, in the form of the plan's host files. O(plan_dir) fills it in.
+    type: list
+    elements: dict
+    options:
+      name:
+        description: The name of the rail.
+        type: str
+        required: true
+      interface:
+        description: The name of its interface.
+        type: str
+        required: true
+  network:
+    description: What kind of network the rails are. O(plan_dir) fills it in.
+    type: str
+    choices:
+      - roce
+      - infiniband
+    default: roce
+  state:
+    description:
+      - V(absent) puts back what the interfaces had before the first run, and removes the files.
+    type: str
+    choices:
+      - present
+      - absent
+    default: present
+  priority:
+    description: The priority of RoCE traffic.
+    type: int
+    default: 5
+  dscp:
+    description: The DSCP of RoCE traffic. Without it, 8 times O(priority).
+    type: int
+  traffic_class:
+    description:
+      - The whole traffic class (ToS) byte of RDMA connections, DSCP times 4 plus ECN bits. Without it, O(dscp) with
+        ECT(0).
+    type: int
+  pfc_priorities:
+    description: The priorities with flow control. Without it, only O(priority).
+    type: list
+    elements: int
+  cnp_priority:
+    description: The priority of congestion notifications.
+    type: int
+    default: 6
+  cnp_dscp:
+    description: The DSCP of congestion notifications. Without it, 8 times O(cnp_priority).
+    type: int
+  dscp_map:
+    description: More entries of the DSCP map, DSCP to priority.
+    type: dict
+  ecn:
+    description: Whether RoCE traffic takes part in congestion control.
+    type: bool
+    default: true
+  host_dcbx:
+    description: Whether to take DCBX away from the firmware, where the device lets go of it.
+    type: bool
+    default: true
+  backend:
+    description: What flow control and the DSCP map are set with.
+    type: str
+    choices:
+      - auto
+      - kernel
+      - vendor
+    default: auto
+  unsupported:
+    description:
+      - What to do when an interface offers no flow control at all, by no means. V(report) is for test machines.
+    type: str
+    choices:
+      - fail
+      - report
+    default: fail
+  persist:
+    description: Whether the settings come back after a reboot or a driver reload.
+    type: bool
+    default: true
+  force:
+    description: Whether to change interfaces that carry a default route, too.
+    type: bool
+    default: false
+"""
+
+EXAMPLES = r"""
+---
+- name: Make the rails lossless with Spiderpool's values
+  railops.rdma.roce_qos:
+    plan_dir: plan/fabric
+
+- name: Use DSCP 26 and priority 3
+  railops.rdma.roce_qos:
+    plan_dir: plan/fabric
+    priority: 3
+    dscp: 26
+    traffic_class: 106
+
+- name: Put back what was there before
+  railops.rdma.roce_qos:
+    plan_dir: plan/fabric
+    state: absent
+"""
+
+RETURN = r"""
+interfaces:
+  description: What each interface had and has, the back end, and what it does not offer.
+  returned: success
+  type: dict
+  sample:
+    ens1np0:
+      backend: kernel
+      driver: mlx5_core
+      before:
+        trust: pcp
+        pfc: []
+      after:
+        trust: dscp
+        pfc:
+          - 5
+      unsupported: []
+switch:
+  description: The values that the switch ports must have, and the same as sentences.
+  returned: success
+  type: dict
+  sample:
+    trust: dscp
+    dscp_to_priority:
+      "40": 5
+      "48": 6
+    pfc_priorities:
+      - 5
+changes:
+  description: What the task wrote, in its order.
+  returned: success
+  type: list
+  elements: str
+  sample:
+    - "ens1np0: dscp [40, 5]"
+    - "ens1np0: pfc [5]"
+disruptions:
+  description: What the changes interrupt, by interface.
+  returned: success
+  type: dict
+  sample:
+    ens1np0:
+      - the link goes down for a moment when flow control changes
+reboot_required:
+  description: Always false; the settings take effect at once.
+  returned: success
+  type: bool
+  sample: false
+reboot_reasons:
+  description: Always empty.
+  returned: success
+  type: list
+  elements: str
+  sample: []
+checks:
+  description: The comparison of every rail with the plan, before the task.
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - id: roce_pfc
+      rail: rail1
+      status: ok
+      planned:
+        pfc:
+          - 5
+      observed:
+        pfc:
+          - 5
+      cause:
+      fix:
+"""
+
+import inspect
+import sys
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.railops.rdma.plugins.module_utils import _qos_device
+from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
+from ansible_collections.railops.rdma.plugins.module_utils._qos_device import Nic, QosError
+from ansible_collections.railops.rdma.plugins.module_utils._qos_files import SETTINGS, Files
+from ansible_collections.railops.rdma.plugins.module_utils._qos_plan import (
+    NicPlan,
+    Policy,
+    checks_of,
+    differences,
+    make_policy,
+    plan_nic,
+    plan_restore,
+    switch_values,
+    view,
+    warnings_of,
+)
+from ansible_collections.railops.rdma.plugins.module_utils._rdma_info import default_interfaces
+from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
+
+ARGUMENT_SPEC = {
+    "plan_dir": {"type": "path"},
+    "rails": {
+        "type": "list",
+        "elements": "dict",
+        "options": {
+            "name": {"type": "str", "required": True},
+            "interface": {"type": "str", "required": True},
+        },
+    },
+    "network": {"type": "str", "choices": ["roce", "infiniband"], "default": "roce"},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "priority": {"type": "int", "default": 5},
+    "dscp": {"type": "int"},
+    "traffic_class": {"type": "int"},
+    "pfc_priorities": {"type": "list", "elements": "int"},
+    "cnp_priority": {"type": "int", "default": 6},
+    "cnp_dscp": {"type": "int"},
+    "dscp_map": {"type": "dict"},
+    "ecn": {"type": "bool", "default": True},
+    "host_dcbx": {"type": "bool", "default": True},
+    "backend": {"type": "str", "choices": ["auto", "kernel", "vendor"], "default": "auto"},
+    "unsupported": {"type": "str", "choices": ["fail", "report"], "default": "fail"},
+    "persist": {"type": "bool", "default": True},
+    "force": {"type": "bool", "default": False},
+}
+
+
+class Run:
+    """One run over all interfaces of the host: read, plan, then write."""
+
+    def __init__(self, module: AnsibleModule, sysfs: Sysfs, files: Files, nic: t.Callable[..., Nic]) -> None:
+        self.params = params = module.params
+        # A preview comes before drivers and names: what is not there yet is told, and no reason to stop.
+        self.check_mode = module.check_mode
+        self.warnings: list[str] = []
+        self.present = params["state"] == "present" and params["network"] == "roce"
+        self.policy: Policy = make_policy(params)
+        self.rails = {sysfs.kernel_name(rail["interface"]): rail["name"] for rail in params["rails"] or []}
+        self.sysfs = sysfs
+        self.files = files
+        self.recorded = files.settings()
+        wanted = list(self.rails) if self.present else []
+        self.nics = {name: nic(name, params["backend"]) for name in wanted}
+        # What we set earlier and the fabric no longer has goes back to what it was.
+        self.leaving = {name: nic(name, params["backend"]) for name in self.recorded if name not in self.nics}
+        self.values: dict[str, dict[str, t.Any]] = {}
+        self.plans: dict[str, NicPlan] = {}
+
+    def read(self) -> None:
+        """Read every interface and plan it."""
+        self._refuse_default_routes()
+        missing = [name for name, nic in self.nics.items() if not nic.exists]
+        if missing:
+            self._refuse(
+                f"Interfaces of the fabric are not there: {', '.join(missing)}.",
+                "Look with the playbook railops.rdma.discover what the host has, and mend fabric_interfaces.",
+                missing=missing,
+            )
+            self.nics = {name: nic for name, nic in self.nics.items() if name not in missing}
+        for name, nic in self.nics.items():
+            self.values[name] = nic.read()
+            self.plans[name] = plan_nic(self.policy, self.values[name])
+        for name, nic in self.leaving.items():
+            if nic.exists:
+                entry = self.recorded[name]
+                self.values[name] = nic.read()
+                self.plans[name] = plan_restore(entry.get("original"), entry.get("dscps", []), self.values[name])
+        self._refuse_unsupported()
+
+    def _refuse_default_routes(self) -> None:
+        taken = sorted(set(default_interfaces(self.sysfs)) & set(self.nics))
+        if taken and not self.params["force"]:
+            raise RdmaError(
+                f"{', '.join(taken)} carries a default route: changing flow control could cut this host off.",
+                "Take it out of the fabric's interfaces, or set force to true.",
+                interfaces=taken,
+            )
+
+    def _refuse_unsupported(self) -> None:
+        bad = {name: self.values[name]["problem"] for name in self.nics if self.values[name]["backend"] is None}
+        if bad and self.params["unsupported"] == "fail":
+            listed = "; ".join(f"{name} ({why})" for name, why in bad.items())
+            self._refuse(
+                f"No priority flow control can be set on {listed}.",
+                "Install a driver with DCB (mlx5_core in the kernel, or DOCA-OFED with mlnx_qos) by the role"
+                " rdma_driver; on test machines without such NICs set unsupported to report.",
+                interfaces=bad,
+            )
+
+    def _refuse(self, problem: str, fix: str, **facts: t.Any) -> None:
+        if not self.check_mode:
+            raise RdmaError(problem, fix, **facts)
+        self.warnings.append(f"The real run would stop here as things are now: {problem} {fix}")
+
+    def settings(self) -> dict[str, t.Any]:
+        """Return what the settings file has to hold."""
+        if not (self.present and self.params["persist"]):
+            return {}
+        found = {}
+        for name in self.nics:
+            plan = self.plans[name]
+            if not plan.boot:
+                continue
+            old = self.recorded.get(name, {})
+            found[name] = {
+                "backend": self.values[name]["backend"] or "auto",
+                "rdma": bool(self.values[name]["rdma"]),
+                "operations": [list(operation) for operation in plan.boot],
+                "original": old.get("original") or _state(plan),
+                "dscps": sorted({*old.get("dscps", []), *self.policy.entries}),
+            }
+        return found
+
+    def write(self) -> None:
+        """Write every operation, then read back."""
+        for name, plan in self.plans.items():
+            nic = self.nics.get(name) or self.leaving[name]
+            for operation in plan.operations:
+                self._write(nic, operation)
+            if plan.operations:
+                self._read_back(name, nic, plan)
+
+    def _write(self, nic: Nic, operation: tuple[str, t.Any]) -> None:
+        try:
+            nic.write(operation)
+        except QosError as exc:
+            if operation[0] == "dcbx":
+                return  # a wish: what counts is what is read back
+            raise RdmaError(
+                f"{exc}.",
+                "Look at the kernel log; run with backend vendor or kernel to use the other way. What was set before"
+                " this stays set; the next run goes on.",
+                interface=nic.interface,
+            ) from exc
+
+    def _read_back(self, name: str, nic: Nic, plan: NicPlan) -> None:
+        bad = differences(plan, nic.read())
+        if bad:
+            listed = "; ".join(f"{key} is {found}, not {wanted}" for key, (wanted, found) in bad.items())
+            raise RdmaError(
+                f"{name} did not keep what was set: {listed}.",
+                "Stop who else sets it: lldpad, the firmware's DCBX (LLDP_NB_DCBX_P1 and DCBX_WILLING_P1 of mlxconfig),"
+                " or a script from another guide (rdma-qos.service).",
+                interface=name,
+                differences={key: {"wanted": wanted, "found": found} for key, (wanted, found) in bad.items()},
+            )
+
+
+def _state(plan: NicPlan) -> dict[str, t.Any]:
+    found = view(plan.before)
+    if plan.before.dscp_map is not None:
+        found["dscp_map"] = [list(entry) for entry in plan.before.dscp_map]
+    return found
+
+
+def report(run: Run, files: list[t.Any]) -> dict[str, t.Any]:
+    """Return the result of the module."""
+    changes = [f"{name}: {kind} {value}" for name, plan in run.plans.items() for kind, value in plan.operations]
+    changes += [f"{'remove' if change.content is None else 'write'} {change.path}" for change in files]
+    checks = [
+        check
+        for name, rail in run.rails.items()
+        if name in run.nics
+        for check in checks_of(rail, run.plans[name], name)
+    ]
+    if run.present and run.params["persist"] and run.settings():
+        checks.append(
+            {
+                "id": "roce_persistence",
+                "rail": None,
+                "status": "deviation" if files else "ok",
+                "planned": "settings that come back by themselves",
+                "observed": [change.path for change in files] or "all files as wanted",
+                "cause": "Files differ or are missing." if files else None,
+                "fix": "Run the role lossless_roce." if files else None,
+            }
+        )
+    return {
+        "changed": bool(changes),
+        "changes": changes,
+        "interfaces": {
+            name: {
+                "backend": run.values[name]["backend"],
+                "driver": run.values[name]["driver"],
+                "before": view(plan.before),
+                "after": view(plan.after),
+                "unsupported": list(plan.unsupported),
+            }
+            for name, plan in run.plans.items()
+        },
+        "switch": switch_values(run.policy) if run.params["network"] == "roce" else {},
+        "disruptions": {name: list(plan.disruptions) for name, plan in run.plans.items() if plan.disruptions},
+        "reboot_required": False,
+        "reboot_reasons": [],
+        "checks": checks,
+        "diff": {
+            "before": {name: view(plan.before) for name, plan in run.plans.items()},
+            "after": {name: view(plan.after) for name, plan in run.plans.items()},
+        },
+    }
+
+
+def execute(module: AnsibleModule) -> dict[str, t.Any]:
+    """Read, plan, write unless in check mode, and report."""
+    run = Run(module, Sysfs(), Files(), Nic)
+    run.read()
+    changes = run.files.changes(run.settings(), inspect.getsource(_qos_device), sys.executable)
+    if not module.check_mode:
+        run.write()
+        run.files.apply(changes)
+        systemctl = module.get_bin_path("systemctl")
+        if changes and systemctl and any(change.path != SETTINGS for change in changes):
+            # A host without a running systemd (a container, an image build) reads the units when it boots.
+            module.run_command([systemctl, "daemon-reload"])
+    for text in [*run.warnings, *(warnings_of(run.policy) if run.present else [])]:
+        module.warn(text)
+    return report(run, changes)
+
+
+def main() -> None:
+    """Read the parameters, run, and report."""
+    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
+    try:
+        result = execute(module)
+    except RdmaError as exc:
+        module.fail_json(msg=str(exc), fix=exc.fix, **exc.facts)
+    if not module._diff:
+        del result["diff"]
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

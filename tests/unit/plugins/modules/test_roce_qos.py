@@ -1,0 +1,393 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import runpy
+import subprocess
+import sys
+
+import pytest
+from ansible.module_utils.testing import patch_module_args
+
+from ansible_collections.railops.rdma.plugins.module_utils import _qos_device
+from ansible_collections.railops.rdma.plugins.module_utils._qos_device import Nic
+from ansible_collections.railops.rdma.plugins.module_utils._qos_files import (
+    PROGRAM,
+    SETTINGS,
+    UNIT,
+    Files,
+    escape,
+    link_of,
+)
+from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
+from ansible_collections.railops.rdma.plugins.modules import roce_qos as module_under_test
+from ansible_collections.railops.rdma.tests.unit import machines
+
+RAILS = [{"name": f"rail{number}", "interface": f"ens{number}np0"} for number in range(1, 9)]
+STORAGE = "ens20f0np0"
+
+
+class FakeMlx5:
+    """DCB of mlx5: only the DSCP selector, set replaces, the map decides on trust, changing PFC flaps the link."""
+
+    def __init__(self):
+        self.ports = {}
+        self.writes = []
+        self.flaps = []
+        self.keeps_dcbx = False
+        self.overridden = False
+
+    def port(self, interface):
+        return self.ports.setdefault(interface, {"pfc": 0, "dscp": {}, "dcbx": 0x0A})
+
+    def get(self, interface):
+        port = self.port(interface)
+        return {
+            "pfc": port["pfc"],
+            "pfc_cap": 8,
+            "delay": 7,
+            "dscp": sorted(port["dscp"].items()),
+            "dcbx": port["dcbx"],
+        }
+
+    def set_pfc(self, interface, enabled, delay):
+        self.writes.append((interface, "pfc", enabled))
+        assert delay == 7
+        if self.port(interface)["pfc"] != enabled:
+            self.flaps.append(interface)
+        if not self.overridden:
+            self.port(interface)["pfc"] = enabled
+
+    def set_app(self, interface, dscp, priority):
+        self.writes.append((interface, "set", dscp, priority))
+        self.port(interface)["dscp"][dscp] = priority
+
+    def del_app(self, interface, dscp, priority):
+        self.writes.append((interface, "del", dscp, priority))
+        if self.port(interface)["dscp"].get(dscp) != priority:
+            raise OSError(errno.ENOENT, "No such file or directory")
+        del self.port(interface)["dscp"][dscp]
+
+    def set_dcbx(self, interface, mode):
+        if self.keeps_dcbx:
+            raise OSError(errno.EPERM, "the device keeps DCBX to itself")
+        self.port(interface)["dcbx"] = mode
+
+
+MLNX_QOS = r"""#!{python}
+import json, os, sys
+path = {state!r}
+ports = json.load(open(path)) if os.path.exists(path) else {{}}
+fresh = {{"trust": "pcp", "pfc": "0,0,0,0,0,0,0,0", "dcbx": "Firmware"}}
+port = ports.setdefault(sys.argv[2], {{**fresh, "map": {{str(d): d >> 3 for d in range(64)}}}})
+rest = sys.argv[3:]
+if any(a.startswith("--trust") for a in rest) and any(a.startswith("--dscp2prio") for a in rest):
+    print("trust and dscp2prio commands cannot be used at the same time.")
+    sys.exit(1)
+for place, arg in enumerate(rest):
+    if arg == "-d":
+        port["dcbx"] = {{"os": "OS", "fw": "Firmware"}}[rest[place + 1]]
+    elif arg.startswith("--trust="):
+        port["trust"] = arg.split("=")[1]
+    elif arg.startswith("--pfc="):
+        port["pfc"] = arg.split("=")[1]
+        if len(port["pfc"].split(",")) != 8:
+            print("pfc list must have 8 items")
+            sys.exit(1)
+    elif arg.startswith("--dscp2prio="):
+        action, dscp, prio = arg.split("=")[1].split(",")
+        if port["trust"] != "dscp":
+            print("dscp2prio command failed")
+            sys.exit(1)
+        port["map"][dscp] = int(prio) if action == "set" else 0
+json.dump(ports, open(path, "w"))
+print("DCBX mode: %s controlled" % port["dcbx"])
+print("Priority trust state: " + port["trust"])
+if port["trust"] == "dscp":
+    print("dscp2prio mapping:")
+    for prio in range(8):
+        numbers = sorted((int(d) for d, p in port["map"].items() if p == prio), reverse=True)
+        for start in range(0, len(numbers), 8):
+            print("\tprio:%d dscp:%s" % (prio, "".join("%02d," % d for d in numbers[start:start + 8])))
+print("Cable len: 7")
+print("PFC configuration:")
+print("\tpriority    0   1   2   3   4   5   6   7")
+print("\tenabled     " + "   ".join(port["pfc"].split(",")) + "   ")
+"""
+
+
+@pytest.fixture
+def root(tmp_path):
+    return machines.lay_out("one-switch-each", tmp_path / "root")
+
+
+def put(root, path, content):
+    place = root / path.lstrip("/")
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(content, encoding="utf-8")
+
+
+@pytest.fixture
+def rdma_cm(root):
+    """Give rdma_cm its configfs: a folder for each device, as if somebody had made it."""
+    for number in range(8):
+        put(root, f"/sys/kernel/config/rdma_cm/mlx5_{number}/ports/1/default_roce_tos", "0\n")
+
+
+@pytest.fixture
+def dcb():
+    return FakeMlx5()
+
+
+@pytest.fixture
+def run_module(capsys, root, rdma_cm, dcb, monkeypatch, tmp_path):
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setattr(module_under_test, "Sysfs", lambda: Sysfs(str(root)))
+    monkeypatch.setattr(module_under_test, "Files", lambda: Files(str(root)))
+    monkeypatch.setattr(module_under_test, "Nic", lambda name, backend: Nic(name, backend, str(root), dcb))
+
+    def run(**params):
+        params.setdefault("rails", RAILS)
+        with patch_module_args(params), pytest.raises(SystemExit):
+            module_under_test.main()
+        return json.loads(capsys.readouterr().out)
+
+    return run
+
+
+def test_the_first_run_changes_and_the_second_does_not(run_module, dcb, root):
+    first = run_module()
+    assert first["changed"] is True
+    assert dcb.port("ens8np0") == {"pfc": 32, "dscp": {40: 5, 48: 6}, "dcbx": 9}
+    assert (root / "sys/kernel/config/rdma_cm/mlx5_7/ports/1/default_roce_tos").read_text() == "162\n"
+    writes = list(dcb.writes)
+    second = run_module()
+    assert second["changed"] is False
+    assert dcb.writes == writes
+    assert {check["status"] for check in second["checks"]} == {"ok", "skipped"}
+
+
+def test_check_mode_predicts_and_writes_nothing(run_module, dcb, root):
+    predicted = run_module(_ansible_check_mode=True, _ansible_diff=True)
+    assert dcb.writes == []
+    assert not (root / "etc").exists()
+    real = run_module(_ansible_diff=True)
+    assert predicted["diff"] == real["diff"]
+    assert predicted["changes"] == real["changes"]
+    assert predicted["disruptions"]["ens1np0"] == ["the link goes down for a moment when flow control changes"]
+
+
+def test_absent_undoes_present(run_module, dcb, root):
+    run_module()
+    result = run_module(state="absent")
+    assert result["changed"] is True
+    assert dcb.port("ens1np0") == {"pfc": 0, "dscp": {}, "dcbx": 0}
+    for path in (PROGRAM, SETTINGS, UNIT, link_of("ens1np0")):
+        assert not os.path.lexists(root / path.lstrip("/"))
+    assert run_module(state="absent")["changed"] is False
+
+
+def test_absent_puts_back_what_was_there_before_the_first_run(run_module, dcb):
+    dcb.ports["ens1np0"] = {"pfc": 8, "dscp": {26: 3, 40: 1}, "dcbx": 9}
+    run_module()
+    run_module(priority=3, dscp=26)
+    run_module(state="absent")
+    assert dcb.port("ens1np0") == {"pfc": 8, "dscp": {26: 3, 40: 1}, "dcbx": 9}
+
+
+def test_a_failure_says_what_to_do(run_module):
+    result = run_module(priority=9, dscp=99)
+    assert result["failed"] is True
+    assert {problem["place"] for problem in result["problems"]} >= {"priority", "dscp"}
+
+
+def test_only_the_fabrics_interfaces_are_touched(run_module, dcb):
+    run_module()
+    assert {write[0] for write in dcb.writes} == {rail["interface"] for rail in RAILS}
+    assert STORAGE not in dcb.ports
+
+
+def test_it_is_no_loop_and_changes_no_tcp_setting(run_module, root):
+    run_module()
+    unit = (root / UNIT.lstrip("/")).read_text()
+    assert "Type=oneshot" in unit
+    assert "BindsTo=sys-subsystem-net-devices-%i.device" in unit
+    assert "tcp_ecn" not in unit + (root / PROGRAM.lstrip("/")).read_text()
+    assert os.readlink(root / link_of("ens1np0").lstrip("/")) == UNIT
+
+
+def test_the_users_notification_values_are_used(run_module, dcb, root):
+    debugfs = "/sys/kernel/debug/mlx5/0000:19:00.0/cc_params"
+    put(root, f"{debugfs}/np_cnp_dscp", "0\n")
+    put(root, f"{debugfs}/np_cnp_prio", "0\n")
+    run_module(cnp_priority=7, cnp_dscp=56)
+    assert (root / debugfs.lstrip("/") / "np_cnp_dscp").read_text() == "56\n"
+    assert (root / debugfs.lstrip("/") / "np_cnp_prio").read_text() == "7\n"
+    assert dcb.port("ens1np0")["dscp"] == {40: 5, 56: 7}
+
+
+def test_inbox_drivers_are_set_too_and_what_they_lack_is_named(run_module):
+    result = run_module()
+    assert result["interfaces"]["ens1np0"]["backend"] == "kernel"
+    assert any("ROCE_CC_PRIO_MASK" in text for text in result["interfaces"]["ens1np0"]["unsupported"])
+
+
+def test_a_missing_traffic_class_file_is_no_crash(run_module, root):
+    for number in range(8):
+        (root / f"sys/kernel/config/rdma_cm/mlx5_{number}/ports/1/default_roce_tos").unlink()
+    assert run_module()["changed"] is True
+    assert run_module()["changed"] is False
+
+
+def test_the_dscp_map_is_set_and_not_assumed(run_module, dcb):
+    dcb.ports["ens1np0"] = {"pfc": 32, "dscp": {40: 0, 48: 0}, "dcbx": 9}
+    run_module()
+    assert dcb.port("ens1np0")["dscp"] == {40: 5, 48: 6}
+
+
+def test_ofeds_congestion_files(run_module, root):
+    home = root / "sys/class/net/ens1np0"
+    for side in ("roce_np", "roce_rp"):
+        for priority in range(8):
+            put(home.resolve(), f"ecn/{side}/enable/{priority}", "0\n")
+    put(home.resolve(), "ecn/roce_np/cnp_dscp", "0\n")
+    put(home.resolve(), "ecn/roce_np/cnp_802p_prio", "0\n")
+    put(root, "/sys/class/infiniband/mlx5_0/tc/1/traffic_class", "\n")
+    result = run_module()
+    assert (home / "ecn/roce_np/enable/5").read_text() == "1\n"
+    assert (home / "ecn/roce_np/enable/3").read_text() == "0\n"
+    assert (home / "ecn/roce_np/cnp_dscp").read_text() == "48\n"
+    assert (root / "sys/class/infiniband/mlx5_0/tc/1/traffic_class").read_text() == "162\n"
+    assert result["interfaces"]["ens1np0"]["unsupported"] == []
+    assert run_module()["changed"] is False
+
+
+@pytest.fixture
+def mlnx_qos(tmp_path, run_module):
+    tool = tmp_path / "bin/mlnx_qos"
+    tool.write_text(MLNX_QOS.format(python=sys.executable, state=str(tmp_path / "qos.json")), encoding="utf-8")
+    tool.chmod(0o755)
+    return tmp_path / "qos.json"
+
+
+def test_the_vendors_tool_where_the_kernel_offers_nothing(run_module, dcb, mlnx_qos, monkeypatch):
+    def refuse(interface):
+        raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+
+    monkeypatch.setattr(dcb, "get", refuse)
+    predicted = run_module(_ansible_check_mode=True)
+    first = run_module(rails=RAILS[:1])
+    assert first["interfaces"]["ens1np0"]["backend"] == "vendor"
+    port = json.loads(mlnx_qos.read_text())["ens1np0"]
+    assert (port["trust"], port["pfc"], port["map"]["40"]) == ("dscp", "0,0,0,0,0,1,0,0", 5)
+    assert run_module(rails=RAILS[:1])["changed"] is False
+    assert predicted["interfaces"]["ens1np0"]["after"] is not None
+    run_module(rails=RAILS[:1], state="absent")
+    port = json.loads(mlnx_qos.read_text())["ens1np0"]
+    assert (port["trust"], port["pfc"]) == ("pcp", "0,0,0,0,0,0,0,0")
+
+
+def test_the_vendors_tool_for_drivers_that_keep_trust_in_their_own_files(run_module, mlnx_qos, root, dcb):
+    put((root / "sys/class/net/ens1np0").resolve(), "qos/trust", "pcp\n")
+    assert run_module(rails=RAILS[:1])["interfaces"]["ens1np0"]["backend"] == "vendor"
+    assert dcb.writes == []
+
+
+def test_an_interface_with_no_flow_control_at_all(run_module, dcb, monkeypatch):
+    def refuse(interface):
+        raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+
+    monkeypatch.setattr(dcb, "get", refuse)
+    result = run_module()
+    assert result["failed"] is True
+    assert "rdma_driver" in result["fix"]
+    preview = run_module(_ansible_check_mode=True)
+    assert preview.get("failed") is None
+    assert "would stop" in str(preview["warnings"])
+    relaxed = run_module(unsupported="report")
+    assert {check["status"] for check in relaxed["checks"] if check["id"] == "roce_pfc"} == {"skipped"}
+    assert run_module(unsupported="report")["changed"] is False
+
+
+def test_a_value_that_does_not_stay_is_an_error(run_module, dcb):
+    dcb.overridden = True
+    result = run_module()
+    assert result["failed"] is True
+    assert "did not keep" in result["msg"]
+    assert "DCBX" in result["fix"]
+    assert result["differences"]["pfc"]["wanted"] == [5]
+
+
+def test_a_device_that_keeps_dcbx_is_no_error(run_module, dcb):
+    dcb.keeps_dcbx = True
+    assert run_module().get("failed") is None
+
+
+def test_an_interface_with_a_default_route_is_refused(run_module, root, dcb):
+    put(root, "/proc/net/route", "Iface\tDestination\nens1np0\t00000000\t010200C0\t3\t0\t0\t0\t00000000\t0\t0\t0\n")
+    result = run_module()
+    assert result["failed"] is True
+    assert dcb.writes == []
+    assert run_module(force=True)["changed"] is True
+
+
+def test_a_missing_interface(run_module, dcb):
+    rails = [*RAILS, {"name": "rail9", "interface": "ens9np0"}]
+    result = run_module(rails=rails)
+    assert result["missing"] == ["ens9np0"]
+    assert dcb.writes == []
+    assert run_module(rails=rails, _ansible_check_mode=True)["changed"] is True
+
+
+def test_a_rail_that_left_the_fabric_gets_its_settings_back(run_module, dcb, root):
+    run_module()
+    run_module(rails=RAILS[:7])
+    assert dcb.port("ens8np0")["pfc"] == 0
+    assert dcb.port("ens7np0")["pfc"] == 32
+    assert not os.path.lexists(root / link_of("ens8np0").lstrip("/"))
+
+
+def test_infiniband_needs_none_of_it(run_module, dcb):
+    result = run_module(network="infiniband")
+    assert result["changed"] is False
+    assert result["switch"] == {}
+    assert dcb.writes == []
+
+
+def test_settings_need_not_last(run_module, root):
+    run_module(persist=False)
+    assert not (root / SETTINGS.lstrip("/")).exists()
+
+
+def test_the_installed_program_sets_a_nic_that_comes_up_anew(run_module, dcb, root, monkeypatch):
+    run_module()
+    dcb.ports.clear()
+    program = runpy.run_path(str(root / PROGRAM.lstrip("/")))
+    nic = program["Nic"]
+    monkeypatch.setitem(program["main"].__globals__, "Nic", lambda name, backend: nic(name, backend, str(root), dcb))
+    assert program["main"]([str(root / SETTINGS.lstrip("/")), "ens3np0"]) == 0
+    assert dcb.port("ens3np0") == {"pfc": 32, "dscp": {40: 5, 48: 6}, "dcbx": 9}
+    assert program["main"]([str(root / SETTINGS.lstrip("/")), "eno1"]) == 0
+
+
+def test_the_program_runs_alone():
+    done = subprocess.run(
+        [sys.executable, "-I", _qos_device.__file__, "/dev/null", "ens1np0"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "JSONDecodeError" in done.stderr  # it started, and read the file it was given
+
+
+@pytest.mark.parametrize(
+    ("name", "unit"), [("ens1np0", "ens1np0"), ("eth-1", r"eth\x2d1"), ("rail1.100", "rail1.100"), (".x", r"\x2ex")]
+)
+def test_names_are_written_as_systemd_does(name, unit):
+    assert escape(name) == unit
