@@ -6,17 +6,55 @@
 
 from __future__ import annotations
 
-import importlib
 import typing as t
 
-from api_kinds import Kind
-from api_store import Admit, Json
+from api_kinds import REAL_CRDS, Kind
+from api_store import Json, Refused, Store
+
+from ansible_collections.railops.rdma.plugins.module_utils._admission import Admission, AdmissionError
+
+GROUPS = ("spiderpool.spidernet.io", "sriovnetwork.openshift.io")
 
 
-def admit() -> Admit | None:
-    """Return the validator as the double calls it, or None while the collection has none."""
-    try:
-        importlib.import_module("ansible_collections.railops.rdma.plugins.module_utils._admission")
-    except ImportError:
-        return None
-    return None
+class Webhooks:
+    """Admission over the objects of a store: what is stored is loaded, what is asked is a dry run."""
+
+    def __init__(self) -> None:
+        # The CRDs check types themselves when they are upstream's.
+        self._set = Admission(schema=not REAL_CRDS.is_dir())
+
+    def watch(self, store: Store) -> None:
+        """Follow what is stored."""
+        self._store = store
+        store.after.append(self._after)
+
+    def _after(self, kind: Kind, old: Json | None, new: Json | None) -> None:
+        if kind.group not in GROUPS:
+            return
+        meta = (new or old or {})["metadata"]
+        there = self._store.table(kind).get((meta.get("namespace", ""), meta["name"]))
+        if there is not None:
+            # A controller's hook may have been faster: what counts is what is stored now.
+            self._set.load(there)
+        elif old is not None:
+            self._set.delete(old)
+
+    def __call__(
+        self, operation: str, kind: Kind, old: Json | None, new: Json, _listed: t.Callable[[], list[Json]]
+    ) -> Json:
+        """Return the object as the webhook mutates it.
+
+        :raises Refused: what it refuses.
+        """
+        if kind.group not in GROUPS or kind.kind == "SriovNetworkNodeState":
+            return new
+        obj = {**new, "apiVersion": kind.api_version, "kind": kind.kind}
+        try:
+            if operation == "CREATE":
+                return self._set.create(obj, dry_run=True)
+            return self._set.update(old, obj, dry_run=True)
+        except AdmissionError as exc:
+            hook = f"{kind.kind.lower()}.{kind.group}"
+            raise Refused(
+                exc.code, str(exc.reason), f'admission webhook "{hook}" denied the request: {exc.message}'
+            ) from exc

@@ -44,9 +44,7 @@ class Controllers:
     def restatus(self, kind: Kind, obj: Json, **status: t.Any) -> None:
         """Set fields of the status."""
         meta = obj["metadata"]
-        self.store.patch_status(
-            kind, meta.get("namespace", ""), meta["name"], {**(obj.get("status") or {}), **status}
-        )
+        self.store.patch_status(kind, meta.get("namespace", ""), meta["name"], {**(obj.get("status") or {}), **status})
 
     def on_customresourcedefinition(self, kind: Kind, _old: Json | None, new: Json) -> None:
         conditions = [{"type": name, "status": "True", "reason": "Double"} for name in ("NamesAccepted", "Established")]
@@ -106,7 +104,9 @@ class Controllers:
     def fitting_nodes(self, spec: Json) -> list[Json]:
         """Return the nodes that a pod spec's selector or host-name affinity chooses."""
         chosen = []
-        terms = dig(spec, "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms") or []
+        terms = (
+            dig(spec, "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms") or []
+        )
         for node in self.store.rows[("", "nodes")].values():
             labels = node["metadata"].get("labels") or {}
             fits = all(labels.get(key) == value for key, value in (spec.get("nodeSelector") or {}).items())
@@ -225,7 +225,9 @@ class Controllers:
             return
         for name in [key[1] for key in self.store.rows[("", "nodes")]]:
             if (namespace, name) not in self.store.table(kind):
-                made = self.store.create(kind, namespace, {"metadata": {"name": name}, "spec": {}}, {}, "sriov-operator")
+                made = self.store.create(
+                    kind, namespace, {"metadata": {"name": name}, "spec": {}}, {}, "sriov-operator"
+                )
                 self.restatus(kind, made, syncStatus="Succeeded", interfaces=[])
 
     def on_sriovnetworknodepolicy(self, _kind: Kind, _old: Json | None, new: Json) -> None:

@@ -20,7 +20,6 @@ import dataclasses
 import json
 import re
 import signal
-import socket
 import sys
 import threading
 import time
@@ -195,7 +194,7 @@ class Handler(BaseHTTPRequestHandler):
     def handle(self) -> None:
         try:
             super().handle()
-        except (ConnectionError, socket.timeout):
+        except (TimeoutError, ConnectionError):
             self.close_connection = True
 
     def do(self) -> None:
@@ -339,7 +338,16 @@ class Handler(BaseHTTPRequestHandler):
         if kind.status:
             rows.append({**row, "name": f"{kind.plural}/status", "verbs": ["get", "patch", "update"]})
         if kind.kind == "Pod":
-            rows.append({**row, "name": "pods/eviction", "kind": "Eviction", "group": "policy", "version": "v1", "verbs": ["create"]})
+            rows.append(
+                {
+                    **row,
+                    "name": "pods/eviction",
+                    "kind": "Eviction",
+                    "group": "policy",
+                    "version": "v1",
+                    "verbs": ["create"],
+                }
+            )
         return rows
 
     def openapi(self, parts: list[str], kinds: list[Kind]) -> Json | None:
@@ -457,7 +465,15 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def patch(
-        self, kind: Kind, namespace: str, name: str, sub: str, body: t.Any, content: str, query: dict[str, str], manager: str
+        self,
+        kind: Kind,
+        namespace: str,
+        name: str,
+        sub: str,
+        body: t.Any,
+        content: str,
+        query: dict[str, str],
+        manager: str,
     ) -> tuple[int, Json]:
         """Apply, merge or JSON patch."""
         store = self.double.store

@@ -156,7 +156,7 @@ def value_errors(value: t.Any, schema: dict[str, t.Any], place: str = "") -> t.I
     if found:
         return
     if "enum" in schema and value not in schema["enum"]:
-        yield f'{place}: Unsupported value: {json.dumps(value)}: supported values: {json.dumps(schema["enum"])}'
+        yield f"{place}: Unsupported value: {json.dumps(value)}: supported values: {json.dumps(schema['enum'])}"
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         if "minimum" in schema and value < schema["minimum"]:
             yield f"{place}: Invalid value: {value}: should be greater than or equal to {schema['minimum']}"

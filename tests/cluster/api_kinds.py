@@ -33,7 +33,9 @@ class Kind:
     status: bool = True
     short: tuple[str, ...] = ()
     custom: bool = False
-    schema: dict[str, t.Any] = field(default_factory=lambda: {"type": "object", "properties": {"metadata": META}, **FREE})
+    schema: dict[str, t.Any] = field(
+        default_factory=lambda: {"type": "object", "properties": {"metadata": META}, **FREE}
+    )
 
     @property
     def api_version(self) -> str:

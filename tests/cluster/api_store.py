@@ -138,7 +138,12 @@ class Store:
             if found is None:
                 group = f".{kind.group}" if kind.group else ""
                 raise Refused(
-                    404, "NotFound", f'{kind.plural}{group} "{name}" not found', name=name, group=kind.group, kind=kind.plural
+                    404,
+                    "NotFound",
+                    f'{kind.plural}{group} "{name}" not found',
+                    name=name,
+                    group=kind.group,
+                    kind=kind.plural,
                 )
             return self.shown(kind, found)
 
@@ -186,7 +191,11 @@ class Store:
             self.check_name(kind, namespace, meta.get("name", ""), body)
             if (namespace, meta["name"]) in self.table(kind):
                 raise Refused(
-                    409, "AlreadyExists", f'{kind.plural} "{meta["name"]}" already exists', name=meta["name"], kind=kind.plural
+                    409,
+                    "AlreadyExists",
+                    f'{kind.plural} "{meta["name"]}" already exists',
+                    name=meta["name"],
+                    kind=kind.plural,
                 )
             new = self.cleaned(kind, body, query)
             new["metadata"].pop("managedFields", None)
@@ -241,7 +250,7 @@ class Store:
             wanted = body["metadata"].pop("resourceVersion", None)
             if old is not None and wanted and wanted != old["metadata"]["resourceVersion"]:
                 self.stale(kind, name)
-            new = self.merged(kind, old, body, manager, force=query.get("force") == "true", sub=sub)
+            new = self.merged(kind, old, body, manager, force=query.get("force", "").lower() == "true", sub=sub)
             done = self.commit(kind, namespace, old, self.cleaned(kind, new, {}), query)
             return (201 if old is None else 200), done
 
@@ -353,7 +362,11 @@ class Store:
             fields.set_defaults(body, kind.schema)
         if dropped and query.get("fieldValidation") == "Strict":
             unknown = ", ".join(f'unknown field "{name}"' for name in dropped)
-            raise Refused(400, "BadRequest", f"{kind.kind} in version {kind.version!r} cannot be handled: strict decoding error: {unknown}")
+            raise Refused(
+                400,
+                "BadRequest",
+                f"{kind.kind} in version {kind.version!r} cannot be handled: strict decoding error: {unknown}",
+            )
         problems = list(fields.value_errors(body, kind.schema)) if kind.custom else []
         if problems:
             name = body["metadata"].get("name")
@@ -371,7 +384,9 @@ class Store:
     def managers(obj: Json) -> dict[tuple[str, str, str, str], set[fields.Path]]:
         """Return the owned fields by operation, manager, version and subresource."""
         return {
-            (row["operation"], row["manager"], row["apiVersion"], row.get("subresource", "")): fields.from_fields(row["fieldsV1"])
+            (row["operation"], row["manager"], row["apiVersion"], row.get("subresource", "")): fields.from_fields(
+                row["fieldsV1"]
+            )
             for row in obj["metadata"].get("managedFields") or ()
         }
 
@@ -402,7 +417,9 @@ class Store:
     @staticmethod
     def set_managers(obj: Json, rows: list[Json]) -> None:
         """Write managedFields in a stable order."""
-        obj["metadata"]["managedFields"] = sorted(rows, key=lambda row: (row["operation"], row["manager"], row["apiVersion"]))
+        obj["metadata"]["managedFields"] = sorted(
+            rows, key=lambda row: (row["operation"], row["manager"], row["apiVersion"])
+        )
 
     def take_changed(self, kind: Kind, old: Json, new: Json, manager: str, sub: str) -> None:
         """Give the fields that an update changed to its manager."""

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -13,12 +14,18 @@ import typing as t
 from pathlib import Path
 
 import pytest
+from ansible.module_utils.testing import patch_module_args
+
+from ansible_collections.railops.rdma.plugins.modules import cluster_objects
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
+from admission import Webhooks
 from api_double import ApiDouble
 from api_kinds import REAL_CRDS
+
+Json = dict[str, t.Any]
 
 ENV = HERE.parent / "tools/env.py"
 REAL = os.environ.get("RAILOPS_TEST_KUBECONFIG")
@@ -27,7 +34,10 @@ REAL = os.environ.get("RAILOPS_TEST_KUBECONFIG")
 def pytest_report_header() -> str:
     """Say what the tests stand on."""
     crds = "upstream's CRDs" if REAL_CRDS.is_dir() else "STUB CRDs (../shared/crds is not there)"
-    chart = os.environ.get("RAILOPS_TEST_CHART") or "the STUB chart tests/cluster/chart (RAILOPS_TEST_CHART names a real one)"
+    chart = (
+        os.environ.get("RAILOPS_TEST_CHART")
+        or "the STUB chart tests/cluster/chart (RAILOPS_TEST_CHART names a real one)"
+    )
     api = f"the cluster of {REAL}" if REAL else f"the API double with {crds}"
     return f"cluster: {api}; {chart}"
 
@@ -63,9 +73,9 @@ def scripted() -> None:
 @pytest.fixture
 def double(scripted: None) -> t.Iterator[ApiDouble]:
     """Give a running double with two nodes."""
-    from admission import admit
-
-    with ApiDouble(nodes=["node1", "node2"], admit=admit()) as made:
+    hooks = Webhooks()
+    with ApiDouble(nodes=["node1", "node2"], admit=hooks) as made:
+        hooks.watch(made.store)
         made.put("v1", "Namespace", "spiderpool")
         yield made
 
@@ -77,3 +87,21 @@ def kubeconfig(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
         return Path(REAL)
     made: ApiDouble = request.getfixturevalue("double")
     return made.kubeconfig(tmp_path / "kubeconfig")
+
+
+class Outcome(dict[str, t.Any]):
+    """The result of a module."""
+
+
+@pytest.fixture
+def objects(kubeconfig: Path, capsys: pytest.CaptureFixture[str]) -> t.Callable[..., Outcome]:
+    """Give a function that runs cluster_objects; a failure is a result with `failed`."""
+
+    def run(definitions: list[Json] | None = None, check: bool = False, **params: t.Any) -> Outcome:
+        given = {"definitions": definitions or [], "kubeconfig": str(kubeconfig), "retry_seconds": 5, **params}
+        given |= {"_ansible_check_mode": check, "_ansible_diff": True}
+        with patch_module_args(given), pytest.raises(SystemExit):
+            cluster_objects.main()
+        return Outcome(json.loads(capsys.readouterr().out.splitlines()[-1]))
+
+    return run

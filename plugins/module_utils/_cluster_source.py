@@ -1,0 +1,112 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module util is PRIVATE to the collection.
+
+"""Read the manifests to apply: given ones, files and folders, the plan's cluster folder among them."""
+
+from __future__ import annotations
+
+import os
+import traceback
+import typing as t
+
+from ansible_collections.railops.rdma.plugins.module_utils._cluster_plan import FABRIC, Ref
+from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError, Problem, RdmaError
+
+YAML_ERROR: str | None = None
+try:
+    import yaml
+
+    # The C parser reads ten times faster; every build of PyYAML with libyaml has it.
+    LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+except ImportError:
+    YAML_ERROR = traceback.format_exc()
+
+if t.TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    Json = dict[str, t.Any]
+
+# Values for Helm lie beside the objects in a plan's folder; they are none.
+NOT_OBJECTS = ("values.yaml", "values.yml")
+
+
+def files(source: str) -> list[str]:
+    """Return the manifest files of a file or folder.
+
+    :raises RdmaError: when there is none.
+    """
+    path = os.path.expanduser(source)
+    if os.path.isfile(path):
+        return [path]
+    if os.path.isdir(path):
+        names = sorted(name for name in os.listdir(path) if name.endswith((".yaml", ".yml", ".json")))
+        return [os.path.join(path, name) for name in names if name not in NOT_OBJECTS]
+    raise RdmaError(
+        f"There are no manifests: {source!r} does not exist.",
+        "Run the playbook railops.rdma.plan first, or name another file or folder.",
+    )
+
+
+def documents(path: str) -> Iterable[t.Any]:
+    """Give the documents of a file; lists are unrolled."""
+    try:
+        with open(path, "rb") as stream:
+            for document in yaml.load_all(stream, LOADER):
+                if (
+                    isinstance(document, dict)
+                    and str(document.get("kind", "")).endswith("List")
+                    and "items" in document
+                ):
+                    yield from document["items"] or ()
+                elif document is not None:
+                    yield document
+    except (OSError, yaml.YAMLError) as exc:
+        raise RdmaError(f"{path!r} cannot be read: {exc}.", "Mend the file, or run the plan again.") from exc
+
+
+def read(definitions: Iterable[t.Any], sources: Iterable[str], kinds: Iterable[str] = ()) -> dict[Ref, Json]:
+    """Return the wanted objects by reference, of the given kinds only if any are given.
+
+    :raises InputError: for documents that are no objects and for objects given twice.
+    """
+    chosen = set(kinds)
+    found: dict[Ref, Json] = {}
+    problems: list[Problem] = []
+
+    def take(place: str, document: t.Any) -> None:
+        meta = document.get("metadata") if isinstance(document, dict) else None
+        if (
+            not isinstance(meta, dict)
+            or not meta.get("name")
+            or not document.get("kind")
+            or not document.get("apiVersion")
+        ):
+            text = "is not a Kubernetes object: apiVersion, kind or metadata.name is missing."
+            problems.append(Problem(place, text, "Give whole objects."))
+            return
+        if chosen and document["kind"] not in chosen:
+            return
+        ref = Ref.of(document)
+        if ref in found:
+            problems.append(Problem(place, f"{ref} is given twice.", "Give each object once."))
+        found[ref] = document
+
+    for index, document in enumerate(definitions):
+        take(f"definitions[{index}]", document)
+    for source in sources:
+        for path in files(source):
+            for index, document in enumerate(documents(path)):
+                take(f"{path}[{index}]", document)
+    if problems:
+        raise InputError(problems)
+    return found
+
+
+def fabric_of(objects: Iterable[Json]) -> str:
+    """Return the one fabric that the objects' labels name, or nothing."""
+    names = {(obj["metadata"].get("labels") or {}).get(FABRIC) for obj in objects}
+    names.discard(None)
+    return str(names.pop()) if len(names) == 1 else ""

@@ -1,0 +1,374 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Bring the objects of a cluster to what a plan or a list says."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: cluster_objects
+short_description: Bring many objects of a Kubernetes cluster to their declared state in one call
+version_added: 0.1.0
+author: railops.rdma contributors (@railops)
+description:
+  - Applies a list or folder of manifests by server-side apply with the field manager C(railops.rdma), eight at a time.
+  - Only what differs is sent. What is there is read as pages of one list a kind and compared field by field, fields
+    included that this collection set before and that are no longer wanted.
+  - Pools come before the configs that name them, and configs are removed before pools.
+  - A C(SpiderIPPool) with allocated addresses is never deleted, narrowed or replaced, it is returned in RV(kept).
+  - An object counts as owned when its labels C(app.kubernetes.io/managed-by=railops.rdma) and C(railops.io/fabric) say so.
+    What others edited on an owned object is taken back. An object of the same name that is not owned, and a field that another
+    controller declares by server-side apply, are left alone and returned in RV(conflicts), and the module fails after
+    it did the rest.
+  - Answers 429, 409 (stale), 5xx and dropped connections are tried again for O(retry_seconds). A run that ends halfway
+    loses nothing, the next one goes on.
+options:
+  definitions:
+    description: The objects, whole.
+    type: list
+    elements: dict
+    default: []
+  src:
+    description:
+      - Files and folders of manifests, for example the C(cluster) folder of a plan. Files called C(values.yaml) are not read.
+      - A C(cluster) folder beside a C(plan.json) is refused when it is not of that plan.
+    type: list
+    elements: path
+    default: []
+  kinds:
+    description: Take only objects of these kinds. All by default.
+    type: list
+    elements: str
+    default: []
+  state:
+    description:
+      - V(present) makes the objects what they are declared to be.
+      - V(absent) removes them, and with O(prune=true) everything that is labelled with O(fabric).
+    type: str
+    choices: [present, absent]
+    default: present
+  prune:
+    description: Remove pools, reserved addresses, multus configs and SR-IOV policies that are labelled with O(fabric) and not declared.
+    type: bool
+    default: false
+  fabric:
+    description: Name of the fabric. Taken from the label C(railops.io/fabric) of the objects when they all have the same.
+    type: str
+    default: ""
+  force:
+    description: Take over objects and fields that belong to others.
+    type: bool
+    default: false
+  threads:
+    description: How many requests are under way at once.
+    type: int
+    default: 8
+  retry_seconds:
+    description: Seconds for which one request is tried again.
+    type: int
+    default: 120
+  request_seconds:
+    description: Seconds that one answer may take.
+    type: int
+    default: 60
+  wait_seconds:
+    description: Seconds to wait for deleted objects to be gone.
+    type: int
+    default: 120
+  progress_file:
+    description: A file to which a line of progress is appended every ten seconds. The action plugin reads it and shows the lines.
+    type: path
+  kubeconfig:
+    description: Path of a kubeconfig. Without it and O(host), the usual one, or inside a pod its service account.
+    type: path
+  context:
+    description: Context of the kubeconfig.
+    type: str
+  host:
+    description: Address of the API, in place of a kubeconfig.
+    type: str
+  api_key:
+    description: Bearer token.
+    type: str
+  ca_cert:
+    description: Path of the certificate that signed the API's.
+    type: path
+  client_cert:
+    description: Path of a client certificate.
+    type: path
+  client_key:
+    description: Path of the key of O(client_cert).
+    type: path
+  validate_certs:
+    description: Whether to check the API's certificate.
+    type: bool
+  proxy:
+    description: Address of an HTTP proxy on the way to the API.
+    type: str
+extends_documentation_fragment:
+  - railops.rdma._attributes
+attributes:
+  check_mode:
+    support: full
+    details: The server tries what differs (dry run), objects whose kind or namespace is not there yet excepted.
+  diff_mode:
+    support: full
+    details: A summary first, then samples of each sort of change.
+  idempotent:
+    support: full
+requirements:
+  - kubernetes >= 31
+  - PyYAML
+"""
+
+EXAMPLES = r"""
+---
+- name: Apply the plan and remove what it no longer has
+  railops.rdma.cluster_objects:
+    src: plan/fabric/cluster
+    prune: true
+
+- name: See what a run would change
+  railops.rdma.cluster_objects:
+    src: plan/fabric/cluster
+    prune: true
+  check_mode: true
+  diff: true
+
+- name: Apply one pool
+  railops.rdma.cluster_objects:
+    kubeconfig: ~/.kube/config
+    definitions:
+      - apiVersion: spiderpool.spidernet.io/v2beta1
+        kind: SpiderIPPool
+        metadata:
+          name: example
+        spec:
+          subnet: 192.0.2.0/27
+          ips: [192.0.2.3-192.0.2.30]
+
+- name: Remove everything of a fabric; pools in use stay
+  railops.rdma.cluster_objects:
+    state: absent
+    prune: true
+    fabric: fabric
+"""
+
+RETURN = r"""
+summary:
+  description: How many objects were (in check mode - would be) created, applied, replaced, deleted, left unchanged or kept.
+  returned: always
+  type: dict
+  sample: {"created": 8, "applied": 1, "replaced": 0, "deleted": 0, "unchanged": 640, "kept": 0, "conflicts": 0}
+changes:
+  description: What was done, at most 1,000 entries.
+  returned: always
+  type: list
+  elements: dict
+  sample:
+    - {"action": "apply", "kind": "SpiderIPPool", "namespace": "", "name": "fabric-rail1-v4-node1", "fields": ["spec.ips"], "mended": []}
+changes_omitted:
+  description: How many entries RV(changes) leaves out.
+  returned: always
+  type: int
+  sample: 0
+kept:
+  description: Objects that stay although they should be deleted, narrowed or replaced, and why.
+  returned: always
+  type: list
+  elements: dict
+  sample:
+    - {"action": "delete", "kind": "SpiderIPPool", "namespace": "", "name": "fabric-rail1-v4-node9", "reason": "2 addresses are in use"}
+conflicts:
+  description: Objects and fields that belong to others and were left alone.
+  returned: always
+  type: list
+  elements: dict
+  sample:
+    - {"kind": "SpiderMultusConfig", "namespace": "spiderpool", "name": "fabric-rail1", "field": "spec.macvlan.mtu", "owner": "argocd", "reason": ""}
+expected_seconds:
+  description: How long the writes were expected to take with Spiderpool's webhook.
+  returned: always
+  type: float
+  sample: 3.2
+"""
+
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule, missing_required_lib
+
+from ansible_collections.railops.rdma.plugins.module_utils import _cluster_client, _cluster_source
+from ansible_collections.railops.rdma.plugins.module_utils._cluster_client import Access, Cluster
+from ansible_collections.railops.rdma.plugins.module_utils._cluster_plan import Plan, describe, summary
+from ansible_collections.railops.rdma.plugins.module_utils._cluster_run import Options, Outcome, Run
+from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
+
+ACCESS_SPEC: dict[str, t.Any] = {
+    "kubeconfig": {"type": "path"},
+    "context": {"type": "str"},
+    "host": {"type": "str"},
+    "api_key": {"type": "str", "no_log": True},
+    "ca_cert": {"type": "path"},
+    "client_cert": {"type": "path"},
+    "client_key": {"type": "path", "no_log": False},
+    "validate_certs": {"type": "bool"},
+    "proxy": {"type": "str"},
+}
+ARGUMENT_SPEC: dict[str, t.Any] = {
+    "definitions": {"type": "list", "elements": "dict", "default": []},
+    "src": {"type": "list", "elements": "path", "default": []},
+    "kinds": {"type": "list", "elements": "str", "default": []},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "prune": {"type": "bool", "default": False},
+    "fabric": {"type": "str", "default": ""},
+    "force": {"type": "bool", "default": False},
+    "threads": {"type": "int", "default": 8},
+    "retry_seconds": {"type": "int", "default": 120},
+    "request_seconds": {"type": "int", "default": 60},
+    "wait_seconds": {"type": "int", "default": 120},
+    "progress_file": {"type": "path"},
+    **ACCESS_SPEC,
+}
+MOST_CHANGES = 1000
+
+
+def run(params: dict[str, t.Any], *, check_mode: bool) -> tuple[dict[str, t.Any], list[str]]:
+    """Plan, check and do; return the result and the warnings."""
+    wanted = _cluster_source.read(params["definitions"], params["src"], params["kinds"])
+    fabric = params["fabric"] or _cluster_source.fabric_of(wanted.values())
+    if params["prune"] and not fabric:
+        raise RdmaError(
+            "prune needs to know the fabric: the objects carry no label railops.io/fabric, or several.",
+            "Set fabric. Nothing was changed.",
+        )
+    cluster = Cluster(
+        Access(**{name: params[name] for name in ACCESS_SPEC}),
+        threads=params["threads"],
+        retry_seconds=params["retry_seconds"],
+        request_seconds=params["request_seconds"],
+    )
+    options = Options(
+        fabric=fabric,
+        prune=params["prune"],
+        absent=params["state"] == "absent",
+        force=params["force"],
+        check_mode=check_mode,
+        threads=params["threads"],
+        wait_seconds=params["wait_seconds"],
+    )
+
+    def tell(line: str) -> None:
+        if params["progress_file"]:
+            with open(params["progress_file"], "a", encoding="utf-8") as stream:
+                stream.write(f"{line}\n")
+
+    try:
+        doing = Run(cluster, wanted, options, tell)
+        plan = doing.plan()
+        doing.preflight(plan)
+        try:
+            doing.execute(plan)
+        except RdmaError as exc:
+            exc.facts.update(result(plan, doing.outcome))
+            raise
+    finally:
+        cluster.close()
+    return ended(plan, doing.outcome), doing.outcome.warnings
+
+
+def ended(plan: Plan, outcome: Outcome) -> dict[str, t.Any]:
+    """Return the result, or fail with it when something was refused or belongs to others."""
+    facts = result(plan, outcome)
+    if outcome.refused:
+        lines = "\n".join(f"  - {exc.problem}" for _ref, exc in outcome.refused[:20])
+        more = len(outcome.refused) - 20
+        lines += f"\n  - and {more:,} more" if more > 0 else ""
+        raise RdmaError(
+            f"{len(outcome.refused):,} object(s) were refused; {outcome.done:,} were done:\n{lines}\n",
+            outcome.refused[0][1].fix,
+            **facts,
+        )
+    if facts["conflicts"]:
+        lines = "\n".join(
+            f"  - {row['kind']} {row['name']} {row['field']}: {row['reason']} ({row['owner']})"
+            for row in facts["conflicts"][:20]
+        )
+        raise RdmaError(
+            f"{len(facts['conflicts']):,} conflict(s) with others, left alone; the rest ({outcome.done:,}) was done:\n{lines}\n",
+            "Let the other owner give the field or object up (or delete it), or run with force: true to take it over.",
+            **facts,
+        )
+    return facts
+
+
+def result(plan: Plan, outcome: Outcome) -> dict[str, t.Any]:
+    """Return the machine-readable outcome."""
+    steps = list(plan.all_steps())
+    kept = [*plan.kept, *outcome.kept]
+    conflicts = [*plan.conflicts, *outcome.conflicts]
+    return {
+        "changed": plan.changed,
+        "summary": {**plan.counts(), "kept": len(kept), "conflicts": len(conflicts)},
+        "changes": [
+            {
+                "action": step.action,
+                "kind": step.ref.kind,
+                "namespace": step.ref.namespace,
+                "name": step.ref.name,
+                "fields": [row.field for row in step.differences[:20]],
+                "mended": list(step.mended[:20]),
+            }
+            for step in steps[:MOST_CHANGES]
+        ],
+        "changes_omitted": max(0, len(steps) - MOST_CHANGES),
+        "kept": [
+            {
+                "action": row.action,
+                "kind": row.ref.kind,
+                "namespace": row.ref.namespace,
+                "name": row.ref.name,
+                "reason": row.reason,
+            }
+            for row in kept
+        ],
+        "conflicts": [
+            {
+                "kind": row.ref.kind,
+                "namespace": row.ref.namespace,
+                "name": row.ref.name,
+                "field": row.field,
+                "owner": row.owner,
+                "reason": row.reason,
+            }
+            for row in conflicts[:MOST_CHANGES]
+        ],
+        "expected_seconds": plan.expected_seconds(),
+        "diff": {"prepared": describe(plan)} if plan.changed or kept or conflicts else {"prepared": ""},
+        "msg": summary(plan),
+    }
+
+
+def main() -> None:
+    """Read the parameters, run, and report."""
+    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
+    if _cluster_client.KUBERNETES_ERROR:
+        module.fail_json(msg=missing_required_lib("kubernetes >= 31"), exception=_cluster_client.KUBERNETES_ERROR)
+    if _cluster_source.YAML_ERROR:
+        module.fail_json(msg=missing_required_lib("PyYAML"), exception=_cluster_source.YAML_ERROR)
+    try:
+        facts, warnings = run(module.params, check_mode=module.check_mode)
+    except RdmaError as exc:
+        facts = {key: value for key, value in exc.facts.items() if key not in ("diff", "msg", "changed")}
+        module.fail_json(msg=str(exc), fix=exc.fix, **facts)
+    for warning in warnings:
+        module.warn(warning)
+    for kept in facts["kept"]:
+        module.warn(f"{kept['kind']} {kept['name']} is kept, would {kept['action']}: {kept['reason']}")
+    if not module._diff:
+        del facts["diff"]
+    module.exit_json(**facts)
+
+
+if __name__ == "__main__":
+    main()

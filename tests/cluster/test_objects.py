@@ -1,0 +1,438 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""cluster_objects against an API: growth, drift, conflicts, pools in use, faults, and runs that end halfway."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import typing as t
+import uuid
+from pathlib import Path
+
+import pytest
+from api_controllers import allocate
+from api_double import ApiDouble, Fault
+from fabric_objects import config, fabric_of, labels, pool
+from kubernetes import config as kube_config
+from kubernetes.dynamic import DynamicClient
+
+Json = dict[str, t.Any]
+Run = t.Callable[..., dict[str, t.Any]]
+V2 = "spiderpool.spidernet.io/v2beta1"
+
+
+class Live:
+    """What is in the cluster, asked with the plain client."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        self.client = DynamicClient(kube_config.new_client_from_config(str(kubeconfig)))
+
+    def of(self, kind: str, api_version: str = V2) -> t.Any:
+        return self.client.resources.get(api_version=api_version, kind=kind)
+
+    def versions(self, fabric: str) -> dict[str, str]:
+        found = {}
+        for kind in ("SpiderIPPool", "SpiderMultusConfig", "SpiderReservedIP"):
+            for item in self.of(kind).get(label_selector=f"railops.io/fabric={fabric}").items:
+                found[f"{kind}/{item.metadata.name}"] = item.metadata.resourceVersion
+        return found
+
+    def patch(self, kind: str, name: str, patch: Json, manager: str = "kubectl-edit", namespace: str = "") -> None:
+        where = {"namespace": namespace} if namespace else {}
+        content = "application/merge-patch+json"
+        self.of(kind).patch(body=patch, name=name, content_type=content, field_manager=manager, **where)
+
+
+@pytest.fixture
+def live(kubeconfig: Path) -> Live:
+    return Live(kubeconfig)
+
+
+@pytest.fixture
+def fabric(objects: Run) -> t.Iterator[str]:
+    name = f"rr-{uuid.uuid4().hex[:6]}"
+    yield name
+    if "RAILOPS_TEST_KUBECONFIG" in os.environ:
+        objects(state="absent", prune=True, fabric=name)
+
+
+def ok(result: Json) -> Json:
+    assert not result.get("failed"), result["msg"]
+    return result
+
+
+def did(result: Json) -> dict[str, list[str]]:
+    """Return the names by action."""
+    found: dict[str, list[str]] = {}
+    for row in result["changes"]:
+        found.setdefault(row["action"], []).append(row["name"])
+    return {action: sorted(names) for action, names in found.items()}
+
+
+class TestConverging:
+    def test_first_run_makes_all_and_the_second_changes_nothing(self, objects: Run, live: Live, fabric: str) -> None:
+        wanted = fabric_of(fabric, (1, 2), 2)
+        predicted = ok(objects(wanted, check=True, prune=True))
+        assert live.versions(fabric) == {}
+        first = ok(objects(wanted, prune=True))
+        assert (predicted["diff"], predicted["summary"]) == (first["diff"], first["summary"])
+        assert first["changed"]
+        assert first["summary"]["created"] == 7
+        before = live.versions(fabric)
+        second = ok(objects(wanted, prune=True))
+        assert not second["changed"]
+        assert second["summary"]["unchanged"] == 7
+        assert live.versions(fabric) == before
+
+    def test_nodes_added(self, objects: Run, live: Live, fabric: str) -> None:
+        ok(objects(fabric_of(fabric, (1, 2), 2), prune=True))
+        before = live.versions(fabric)
+        grown = ok(objects(fabric_of(fabric, (1, 2, 3), 2), prune=True))
+        assert did(grown) == {"create": [f"{fabric}-rail1-v4-node3", f"{fabric}-rail2-v4-node3"]}
+        after = live.versions(fabric)
+        assert {name: after[name] for name in before} == before
+
+    def test_a_rail_added(self, objects: Run, fabric: str) -> None:
+        ok(objects(fabric_of(fabric, (1, 2), 1), prune=True))
+        grown = ok(objects(fabric_of(fabric, (1, 2), 2), prune=True))
+        assert did(grown) == {"create": [f"{fabric}-rail2", f"{fabric}-rail2-v4-node1", f"{fabric}-rail2-v4-node2"]}
+
+    def test_a_node_retired(self, objects: Run, live: Live, fabric: str) -> None:
+        ok(objects(fabric_of(fabric, (1, 2, 3), 2), prune=True))
+        before = live.versions(fabric)
+        shrunk = ok(objects(fabric_of(fabric, (1, 3), 2), prune=True))
+        gone = [f"{fabric}-rail1-v4-node2", f"{fabric}-rail2-v4-node2"]
+        assert did(shrunk) == {"delete": gone}
+        left = {key: value for key, value in before.items() if key.split("/")[1] not in gone}
+        assert live.versions(fabric) == left
+
+    def test_one_value_changed(self, objects: Run, fabric: str) -> None:
+        wanted = fabric_of(fabric, (1, 2), 1)
+        ok(objects(wanted))
+        wanted = copy.deepcopy(wanted)
+        wanted[1]["spec"]["ips"] = [wanted[1]["spec"]["ips"][0].replace(".30", ".20")]
+        changed = ok(objects(wanted))
+        assert did(changed) == {"apply": [f"{fabric}-rail1-v4-node1"]}
+        assert changed["changes"][0]["fields"] == ["spec.ips"]
+        assert "spec.ips" in changed["diff"]["prepared"]
+
+    def test_a_field_no_longer_wanted_goes(self, objects: Run, live: Live, fabric: str) -> None:
+        one = pool(fabric, 1, 1)
+        ok(objects([one]))
+        less = copy.deepcopy(one)
+        del less["spec"]["multusName"]
+        assert ok(objects([less]))["changes"][0]["fields"] == ["spec.multusName"]
+        assert live.of("SpiderIPPool").get(name=one["metadata"]["name"]).spec.multusName is None
+        assert not ok(objects([less]))["changed"]
+
+    def test_a_subnet_of_an_unused_pool_is_replaced(self, objects: Run, live: Live, fabric: str) -> None:
+        one = pool(fabric, 1, 1)
+        ok(objects([one]))
+        moved = pool(fabric, 1, 9)
+        moved["metadata"]["name"] = one["metadata"]["name"]
+        result = ok(objects([moved], prune=True))
+        assert did(result) == {"replace": [one["metadata"]["name"]]}
+        assert live.of("SpiderIPPool").get(name=one["metadata"]["name"]).spec.subnet == moved["spec"]["subnet"]
+
+    def test_a_stray_pool_in_the_way_goes_first(self, objects: Run, fabric: str) -> None:
+        ok(objects([pool(fabric, 1, 1)]))
+        other = pool(fabric, 1, 1)
+        other["metadata"]["name"] = f"{fabric}-rail1-v4-other"
+        result = ok(objects([other], prune=True))
+        assert did(result) == {"create": [other["metadata"]["name"]], "delete": [f"{fabric}-rail1-v4-node1"]}
+
+    def test_absent_removes_only_this_fabric(self, objects: Run, live: Live, fabric: str) -> None:
+        ok(objects(fabric_of(fabric, (1,), 1)))
+        other = pool(f"{fabric}-b", 2, 9)
+        ok(objects([other]))
+        gone = ok(objects(state="absent", prune=True, fabric=fabric))
+        assert gone["summary"]["deleted"] == 3
+        assert live.versions(fabric) == {}
+        assert list(live.versions(f"{fabric}-b")) == [f"SpiderIPPool/{other['metadata']['name']}"]
+        assert not ok(objects(state="absent", prune=True, fabric=fabric))["changed"]
+        ok(objects(state="absent", prune=True, fabric=f"{fabric}-b"))
+
+
+class TestDrift:
+    def test_an_edited_pool_is_mended_and_the_editor_named(self, objects: Run, live: Live, fabric: str) -> None:
+        one = pool(fabric, 1, 1)
+        ok(objects([one]))
+        live.patch("SpiderIPPool", one["metadata"]["name"], {"spec": {"nodeName": ["wrong"]}})
+        mended = ok(objects([one]))
+        assert mended["changes"][0]["mended"] == ["spec.nodeName (set by kubectl-edit)"]
+        assert live.of("SpiderIPPool").get(name=one["metadata"]["name"]).spec.nodeName == ["node1"]
+        assert not ok(objects([one]))["changed"]
+
+    def test_a_stray_is_pruned(self, objects: Run, fabric: str) -> None:
+        ok(objects(fabric_of(fabric, (1, 2), 1)))
+        result = ok(objects(fabric_of(fabric, (1,), 1), prune=True))
+        assert did(result) == {"delete": [f"{fabric}-rail1-v4-node2"]}
+
+    def test_without_prune_a_stray_stays(self, objects: Run, fabric: str) -> None:
+        ok(objects(fabric_of(fabric, (1, 2), 1)))
+        assert not ok(objects(fabric_of(fabric, (1,), 1)))["changed"]
+
+    def test_a_foreign_object_is_told_and_left_and_the_rest_is_done(
+        self, objects: Run, live: Live, fabric: str
+    ) -> None:
+        mine, foreign = pool(fabric, 1, 1), pool(fabric, 1, 2)
+        theirs = copy.deepcopy(foreign)
+        del theirs["metadata"]["labels"]
+        theirs["spec"]["nodeName"] = ["their-node"]
+        live.of("SpiderIPPool").create(body=theirs, field_manager="their-tool")
+        result = objects([mine, foreign], prune=True)
+        assert result["failed"]
+        assert result["conflicts"][0]["owner"] == "their-tool"
+        assert live.of("SpiderIPPool").get(name=foreign["metadata"]["name"]).spec.nodeName == ["their-node"]
+        assert live.of("SpiderIPPool").get(name=mine["metadata"]["name"]).spec.nodeName == ["node1"]
+        taken = ok(objects([mine, foreign], prune=True, force=True))
+        assert did(taken) == {"apply": [foreign["metadata"]["name"]]}
+        assert not ok(objects([mine, foreign], prune=True))["changed"]
+
+    def test_a_field_that_another_controller_declares_is_told_by_field_and_owner(
+        self, objects: Run, live: Live, fabric: str
+    ) -> None:
+        one = pool(fabric, 1, 1)
+        ok(objects([one]))
+        resource = live.of("SpiderIPPool")
+        name = one["metadata"]["name"]
+        claim = {"apiVersion": V2, "kind": "SpiderIPPool", "metadata": {"name": name}, "spec": {"nodeName": ["x"]}}
+        resource.server_side_apply(body=claim, name=name, field_manager="argocd", force_conflicts=True)
+        result = objects([one])
+        assert result["failed"]
+        assert [(row["field"], row["owner"]) for row in result["conflicts"]] == [("spec.nodeName", "argocd")]
+        assert "argocd" in result["msg"]
+        assert resource.get(name=name).spec.nodeName == ["x"]
+
+
+class TestPoolsInUse:
+    def test_delete_narrow_and_replace_are_refused(
+        self, objects: Run, live: Live, fabric: str, double: ApiDouble
+    ) -> None:
+        rows = [pool(fabric, 1, node) for node in (1, 2, 3, 4)]
+        ok(objects(rows))
+        for row in rows[:3]:
+            allocate(double.store, row["metadata"]["name"], [row["spec"]["ips"][0].split("-")[0]])
+        before = live.versions(fabric)
+        narrow, moved = copy.deepcopy(rows[1]), pool(fabric, 1, 9)
+        narrow["spec"]["ips"] = [narrow["spec"]["ips"][0].replace("-172.17.0.62", "-172.17.0.50")]
+        moved["metadata"]["name"] = rows[2]["metadata"]["name"]
+        result = ok(objects([narrow, moved], prune=True))
+        assert [(row["action"], row["name"][-5:]) for row in result["kept"]] == [
+            ("delete", "node1"),
+            ("narrow", "node2"),
+            ("replace", "node3"),
+        ]
+        assert "1 address is in use (172.17.0.3 by default/app-172.17.0.3)" in result["kept"][0]["reason"]
+        assert did(result) == {"delete": [rows[3]["metadata"]["name"]]}
+        del before[f"SpiderIPPool/{rows[3]['metadata']['name']}"]
+        assert live.versions(fabric) == before
+
+    def test_absent_keeps_them_too(self, objects: Run, live: Live, fabric: str, double: ApiDouble) -> None:
+        one = pool(fabric, 1, 1)
+        ok(objects([one]))
+        allocate(double.store, one["metadata"]["name"], ["172.17.0.3"])
+        result = ok(objects(state="absent", prune=True, fabric=fabric))
+        assert result["kept"][0]["action"] == "delete"
+        assert len(live.versions(fabric)) == 1
+
+    def test_a_pool_in_use_may_grow(self, objects: Run, fabric: str, double: ApiDouble) -> None:
+        small = pool(fabric, 1, 1)
+        small["spec"]["ips"] = ["172.17.0.3-172.17.0.20"]
+        ok(objects([small]))
+        allocate(double.store, small["metadata"]["name"], ["172.17.0.3"])
+        assert did(ok(objects([pool(fabric, 1, 1)]))) == {"apply": [small["metadata"]["name"]]}
+
+    def test_an_address_given_out_between_looking_and_deleting_is_seen(
+        self, objects: Run, live: Live, fabric: str, double: ApiDouble, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from ansible_collections.railops.rdma.plugins.module_utils import _cluster_run
+
+        ok(objects([pool(fabric, 1, 1)]))
+        check = _cluster_run.Run.preflight
+
+        def allocate_meanwhile(self: t.Any, plan: t.Any) -> None:
+            check(self, plan)
+            allocate(double.store, f"{fabric}-rail1-v4-node1", ["172.17.0.3"])
+
+        monkeypatch.setattr(_cluster_run.Run, "preflight", allocate_meanwhile)
+        result = ok(objects(state="absent", prune=True, fabric=fabric))
+        assert result["kept"][0]["name"] == f"{fabric}-rail1-v4-node1"
+        assert len(live.versions(fabric)) == 1
+
+
+@pytest.mark.usefixtures("scripted")
+class TestFaults:
+    @pytest.mark.parametrize(
+        "fault",
+        [
+            pytest.param({"code": 429, "retry_after": 1, "reason": "TooManyRequests", "times": 3}, id="429"),
+            pytest.param({"code": 500, "times": 3}, id="500"),
+            pytest.param({"code": 503, "reason": "ServiceUnavailable", "times": 5}, id="503"),
+            pytest.param({"code": 409, "reason": "Conflict", "times": 3}, id="409"),
+            pytest.param({"drop": True, "times": 3}, id="dropped"),
+            pytest.param({"drop_after": True, "times": 3}, id="answer-lost"),
+            pytest.param({"slow": 0.3, "times": 5}, id="slow"),
+        ],
+    )
+    def test_a_passing_fault_is_outlived(
+        self, objects: Run, live: Live, fabric: str, double: ApiDouble, fault: Json
+    ) -> None:
+        double.faults.append(Fault(method="PATCH", skip=3, **fault))
+        ok(objects(fabric_of(fabric, (1, 2), 2)))
+        assert len(live.versions(fabric)) == 7
+        assert not ok(objects(fabric_of(fabric, (1, 2), 2)))["changed"]
+
+    def test_an_api_that_fails_for_good_halfway_is_told_and_the_next_run_ends_it(
+        self, objects: Run, live: Live, fabric: str, double: ApiDouble
+    ) -> None:
+        wanted = fabric_of(fabric, (1, 2, 3), 3)
+        fault = Fault(drop=True, method="PATCH", skip=8)
+        double.faults.append(fault)
+        result = objects(wanted, retry_seconds=1, prune=True)
+        assert result["failed"]
+        assert "Stopped after" in result["msg"]
+        assert "does not answer" in result["msg"]
+        double.faults.clear()
+        ok(objects(wanted, prune=True))
+        assert len(live.versions(fabric)) == 13
+        assert not ok(objects(wanted, prune=True))["changed"]
+
+    def test_killed_halfway_and_run_again(
+        self, live: Live, objects: Run, fabric: str, double: ApiDouble, kubeconfig: Path, tmp_path: Path
+    ) -> None:
+        wanted = fabric_of(fabric, range(1, 9), 4)
+        double.faults.append(Fault(slow=0.1, method="PATCH"))
+        arguments = tmp_path / "arguments.json"
+        arguments.write_text(
+            json.dumps({"ANSIBLE_MODULE_ARGS": {"definitions": wanted, "kubeconfig": str(kubeconfig)}})
+        )
+        module = "ansible_collections.railops.rdma.plugins.modules.cluster_objects"
+        runner = subprocess.Popen(
+            [sys.executable, "-m", module, str(arguments)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
+        until = time.monotonic() + 30
+        while time.monotonic() < until and not live.versions(fabric):
+            time.sleep(0.05)
+        runner.send_signal(signal.SIGKILL)
+        runner.communicate()
+        there = len(live.versions(fabric))
+        assert 0 < there < 37
+        double.faults.clear()
+        result = ok(objects(wanted))
+        assert result["summary"]["created"] + there >= 37 - 8
+        assert len(live.versions(fabric)) == 37
+        assert not ok(objects(wanted))["changed"]
+
+    def test_no_api(self, objects: Run, fabric: str, double: ApiDouble, monkeypatch: pytest.MonkeyPatch) -> None:
+        from ansible_collections.railops.rdma.plugins.module_utils import _cluster_client
+
+        monkeypatch.setattr(_cluster_client, "_CONNECT_SECONDS", 0.5)
+        double.stop()
+        result = objects([pool(fabric, 1, 1)])
+        assert "does not answer" in result["msg"]
+        double._server = type("Stopped", (), {"shutdown": lambda s: None, "server_close": lambda s: None})()
+
+    def test_an_expired_token(self, objects: Run, fabric: str, double: ApiDouble) -> None:
+        double.token = "another"
+        result = objects([pool(fabric, 1, 1)])
+        assert "does not know this identity" in result["msg"]
+        assert "expired" in result["fix"]
+
+    def test_forbidden_to_write_one_kind_is_told_before_the_first_write(
+        self, objects: Run, fabric: str, double: ApiDouble
+    ) -> None:
+        double.forbidden.add("spidermultusconfigs:write")
+        before = double.writes()
+        result = objects(fabric_of(fabric, (1,), 1))
+        assert "create spidermultusconfigs.spiderpool.spidernet.io in namespace spiderpool" in result["msg"]
+        assert "spiderippools" not in result["msg"]
+        assert double.writes() == before
+
+    def test_forbidden_to_list(self, objects: Run, fabric: str, double: ApiDouble) -> None:
+        double.forbidden.add("spiderippools")
+        result = objects([pool(fabric, 1, 1)])
+        assert "cannot list" in result["msg"]
+
+    def test_missing_crds(self, objects: Run, fabric: str, double: ApiDouble, live: Live) -> None:
+        for name in [name for name in double.objects("CustomResourceDefinition") if "spidermultus" in name]:
+            live.of("CustomResourceDefinition", "apiextensions.k8s.io/v1").delete(name=name)
+        before = double.writes()
+        result = objects(fabric_of(fabric, (1,), 1))
+        assert "does not serve SpiderMultusConfig" in result["msg"]
+        assert double.writes() == before
+        assert ok(objects(fabric_of(fabric, (1,), 1), check=True))["summary"]["created"] == 3
+
+    def test_older_crds(self, objects: Run, fabric: str, double: ApiDouble) -> None:
+        kind = double.store.kind_of(V2, "SpiderIPPool")
+        if "properties" not in kind.schema["properties"].get("spec", {}):
+            pytest.skip("stub CRDs declare no fields")
+        del kind.schema["properties"]["spec"]["properties"]["multusName"]
+        before = double.writes()
+        result = objects(fabric_of(fabric, (1,), 1))
+        assert "multusName" in result["msg"]
+        assert "older than the plan" in result["fix"]
+        assert double.writes() == before
+
+    def test_webhook_down(self, objects: Run, fabric: str, double: ApiDouble) -> None:
+        double.webhook_down = True
+        before = double.writes()
+        result = objects(fabric_of(fabric, (1,), 1), retry_seconds=1)
+        assert "failed calling webhook" in result["msg"]
+        assert "spiderpool-controller" in result["fix"]
+        assert double.writes() == before
+
+    def test_a_terminating_namespace(self, objects: Run, fabric: str, double: ApiDouble, live: Live) -> None:
+        double.controllers.hold_namespaces = True
+        live.of("Namespace", "v1").delete(name="spiderpool")
+        before = double.writes()
+        result = objects(fabric_of(fabric, (1,), 1))
+        assert "namespace spiderpool is being deleted" in result["msg"]
+        assert double.writes() == before
+
+    def test_a_missing_namespace(self, objects: Run, fabric: str, double: ApiDouble) -> None:
+        stray = config(fabric, 1)
+        stray["metadata"]["namespace"] = "nowhere"
+        assert "namespace nowhere does not exist" in objects([stray])["msg"]
+
+    def test_what_the_webhook_refuses_is_told_in_its_words(self, objects: Run, fabric: str, double: ApiDouble) -> None:
+        bad = pool(fabric, 1, 1)
+        bad["spec"]["ips"] = ["192.0.2.1"]
+        before = double.writes()
+        result = objects([bad])
+        assert "denied the request" in result["msg"]
+        assert double.writes() == before
+
+
+class TestInput:
+    def test_no_way_to_the_cluster(self, objects: Run, tmp_path: Path, double: ApiDouble) -> None:
+        result = objects([pool("x", 1, 1)], kubeconfig=str(tmp_path / "none"))
+        assert "no way to the cluster" in result["msg"]
+
+    def test_what_is_no_object_and_what_is_given_twice_are_told_at_once(self, objects: Run, double: ApiDouble) -> None:
+        result = objects([{"kind": "x"}, pool("x", 1, 1), pool("x", 1, 1)])
+        assert [row["place"] for row in result["problems"]] == ["definitions[0]", "definitions[2]"]
+
+    def test_prune_without_a_fabric(self, objects: Run, double: ApiDouble) -> None:
+        one = pool("x", 1, 1)
+        one["metadata"]["labels"] = {"a": "b"}
+        assert "prune needs to know the fabric" in objects([one], prune=True)["msg"]
+
+    def test_a_folder(self, objects: Run, tmp_path: Path, fabric: str, live: Live) -> None:
+        import yaml
+
+        rows = fabric_of(fabric, (1,), 1)
+        (tmp_path / "pools.yaml").write_text(yaml.safe_dump_all(rows[1:]))
+        (tmp_path / "list.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": rows[:1]}))
+        (tmp_path / "values.yaml").write_text("rdma: {}\n")
+        assert ok(objects(src=[str(tmp_path)]))["summary"]["created"] == 3
+        assert ok(objects(src=[str(tmp_path)], kinds=["SpiderIPPool"]))["summary"]["unchanged"] == 1
+        assert labels(fabric)
