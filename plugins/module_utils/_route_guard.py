@@ -28,6 +28,9 @@ from dataclasses import dataclass, replace
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._route_kernel import Kernel, KernelRefused
 from ansible_collections.railops.rdma.plugins.module_utils._route_model import (
+    Address,
+    Link,
+    Op,
     Snapshot,
     as_data,
     from_data,
@@ -53,7 +56,9 @@ def settle(kernel: Kernel, host: Host, source: Snapshot, target: Snapshot, now: 
         left = steps(now, toward(now, source, target))
         if not left:
             return
-        kernel.apply(left)
+        if kernel.apply(left) and not any(_has_side_effects(op) for phase in left for op in phase):
+            # Every message was acknowledged: there is nothing that a second look could show.
+            return
         now = kernel.again(host)
     left = steps(now, toward(now, source, target))
     if left:
@@ -61,6 +66,13 @@ def settle(kernel: Kernel, host: Host, source: Snapshot, target: Snapshot, now: 
             f"The host network does not settle: after {ROUNDS} rounds `{left[0][0]}` is still to do.",
             "Look for another program that manages these interfaces (networkd, NetworkManager, a DHCP client).",
         )
+
+
+def _has_side_effects(op: Op) -> bool:
+    """Whether the kernel drops other entries along: with an address its routes (and IPv4 secondaries), with a link all."""
+    if isinstance(op.what, Link):
+        return not op.what.up
+    return op.verb == "delete" and isinstance(op.what, Address)
 
 
 def change(kernel: Kernel, host: Host, now: Snapshot, target: Snapshot) -> None:

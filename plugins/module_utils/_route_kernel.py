@@ -507,8 +507,12 @@ class Kernel:
 
     # --- writing ------------------------------------------------------------------------------------------------------
 
-    def apply(self, phases: t.Iterable[Phase]) -> None:
-        """Write the phases, one after the other; raise KernelRefused at the first refusal, after its phase."""
+    def apply(self, phases: t.Iterable[Phase]) -> bool:
+        """Write the phases, one after the other; raise KernelRefused at the first refusal, after its phase.
+
+        Return whether every message did something; some may have found their aim reached already.
+        """
+        plain = True
         for phase in phases:
             messages = []
             for op in phase:
@@ -517,14 +521,16 @@ class Kernel:
                 else:
                     messages.append((op, self.encode(op)))
             if messages:
-                self.transact(messages)
+                plain = self.transact(messages) and plain
+        return plain
 
-    def transact(self, messages: list[tuple[Op, bytes]]) -> None:
-        """Send one phase of messages and look at every answer."""
+    def transact(self, messages: list[tuple[Op, bytes]]) -> bool:
+        """Send one phase of messages and look at every answer; return whether none was an error."""
         results = self._ask([data for _op, data in messages])
         for (op, _data), (error, _answers, why) in zip(messages, results):
             if error and error not in HARMLESS[op.verb]:
                 raise self.refusal(op, error, why)
+        return not any(error for error, _answers, _why in results)
 
     def refusal(self, op: Op, error: int, why: str) -> KernelRefused:
         """Return the error for a refused message."""

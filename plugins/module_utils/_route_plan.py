@@ -56,9 +56,10 @@ class Host:
     """What was read of a host.
 
     `names` maps the interface that a rail asks for (a name, an alternative name or a PCI address) to the link's name;
-    `tables` are those that were read; `planned` the addresses of the rails; `addresses` are all of the host; `default` and `connection` are the interfaces of
-    the default route and of Ansible's connection; `matches` says by which route the host reaches a planned network
-    today; `sysctls_all` has, for a planned setting of an interface, the value of `all`.
+    `tables` are those that were read; `planned` the addresses of the rails; `addresses` are all of the host;
+    `default` and `connection` are the interfaces of the default route and of Ansible's connection; `matches` says by
+    which route the host reaches a planned network today; `sysctls_all` has, for a planned setting of an interface, the
+    value of `all`.
     """
 
     snapshot: Snapshot

@@ -20,8 +20,9 @@ RAIL_KEYS = ("name", "index", "interface", "pci", "mtu", "table", "rule_priority
 def options_of(have: dict[str, t.Any], keys: t.Iterable[str]) -> dict[str, t.Any]:
     """Return the module options that a slice gives; of a rail only what the modules know."""
     options = {key: have.get(key) for key in keys}
-    if options.get("rails") is not None:
-        options["rails"] = [{key: rail.get(key) for key in RAIL_KEYS} for rail in options["rails"]]
+    rails = have.get("rails")
+    if "rails" in options and rails is not None:
+        options["rails"] = [{key: rail.get(key) for key in RAIL_KEYS} for rail in rails]
     return options
 
 

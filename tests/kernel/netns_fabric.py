@@ -10,13 +10,16 @@ Names begin with rr-net-<pid>. Module code runs in a forked child that has enter
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import io
 import json
 import os
-import socket
+import struct
 import subprocess
 import sys
 import traceback
+
+from ansible.module_utils.testing import patch_module_args
 
 LIBC_CLONE_NEWNET = 0x40000000
 
@@ -29,13 +32,19 @@ def run(*argv: str, check: bool = True, stdin: str | None = None) -> str:
 
 
 def setns(name: str) -> None:
-    import ctypes
-
     descriptor = os.open(f"/run/netns/{name}", os.O_RDONLY)
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.setns(descriptor, LIBC_CLONE_NEWNET):
         raise OSError(ctypes.get_errno(), "setns")
     os.close(descriptor)
+
+
+def drop_capabilities() -> None:
+    """Give up all capabilities of this process, as in a container without them."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    # linux/capability.h: version 3, this process, two sets of three words.
+    if libc.capset(struct.pack("=Ii", 0x20080522, 0), bytes(24)):
+        raise OSError(ctypes.get_errno(), "capset")
 
 
 def inside(name: str, function, *args, timeout: float = 60):
@@ -66,8 +75,6 @@ def inside(name: str, function, *args, timeout: float = 60):
 
 def call_module(module, params: dict, *, check: bool = False, diff: bool = True, environ: dict | None = None) -> dict:
     """Run a module's main() as Ansible would; return its result."""
-    from ansible.module_utils.testing import patch_module_args
-
     os.environ.pop("SSH_CONNECTION", None)
     os.environ.update({"SSH_CONNECTION": "", **(environ or {})})
     out = io.StringIO()
@@ -117,6 +124,7 @@ class Host:
             )
             for item in json.loads(self.ip("-j", "address", "show"))
             for info in item["addr_info"]
+            if not info["local"].startswith("fe80:")
         )
         out["rules"] = [*self.ip("-d", "rule").splitlines(), *self.ip("-d", "-6", "rule").splitlines()]
         # Multicast and link-local routes of the kernel appear with carrier, when they do.
@@ -178,16 +186,13 @@ class Fabric:
 
     def gateways(self, wants: list[dict]) -> None:
         """Give the leaves the gateway addresses of what is planned."""
-        lines = {
-            f"{'-6 ' if ':' in item['gateway'] else ''}address replace {item['gateway']}/{item['subnet'].partition('/')[2]}"
-            f" dev leaf{rail['index']}{' nodad' if ':' in item['gateway'] else ''}"
-            for want in wants
-            for rail in want["rails"]
-            for item in rail["addresses"]
-            if item.get("gateway")
-        }
-        for line in sorted(lines):
-            run("ip", "-n", self.core, *[word for word in line.replace("-6 ", "").split()])
+        for want in wants:
+            for rail in want["rails"]:
+                for item in rail["addresses"]:
+                    length = item["subnet"].partition("/")[2]
+                    more = ["nodad"] if ":" in item["gateway"] else []
+                    address = f"{item['gateway']}/{length}"
+                    run("ip", "-n", self.core, "address", "replace", address, "dev", f"leaf{rail['index']}", *more)
 
     def __exit__(self, *_exc) -> None:
         self.close()
@@ -240,12 +245,5 @@ def want_of(slot: int, rails: int, *, mode: str = "exclusive", six: bool = True,
 SYSCTLS = {"arp_ignore": "1", "arp_announce": "2", "rp_filter": "2"}
 
 
-def udp(source: str, target: str, port: int) -> None:
-    family = socket.AF_INET6 if ":" in source else socket.AF_INET
-    with socket.socket(family, socket.SOCK_DGRAM) as sock:
-        sock.bind((source, 0))
-        sock.sendto(b"x", (target, port))
-
-
-__all__ = ["Fabric", "Host", "call_module", "inside", "run", "setns", "udp", "want_of"]
+__all__ = ["Fabric", "Host", "call_module", "drop_capabilities", "inside", "run", "setns", "want_of"]
 assert sys.version_info >= (3, 11)

@@ -1,0 +1,404 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""policy_route on a real kernel, in network namespaces. What is checked is asked of iproute2 and of counters."""
+
+from __future__ import annotations
+
+import copy
+import os
+import time
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.modules import policy_route
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import (
+    Fabric,
+    call_module,
+    drop_capabilities,
+    inside,
+    want_of,
+)
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces"),
+]
+
+RAILS = 3
+
+
+@pytest.fixture
+def fabric(request):
+    name = request.node.name.partition("[")[0][-12:].strip("_").replace("_", "-")
+    with Fabric(name, 2, RAILS) as made:
+        yield made
+
+
+@pytest.fixture
+def host(fabric):
+    return fabric.hosts[0]
+
+
+def apply(host, want, **options):
+    result = host.module(policy_route, want, **options)
+    assert not result.get("failed"), result["msg"]
+    return result
+
+
+def refused(host, want, **options):
+    before = host.dump()
+    result = host.module(policy_route, want, **options)
+    assert result.get("failed"), result
+    assert result["fix"]
+    assert host.dump() == before
+    return result["msg"]
+
+
+def bump(rails_data, **values):
+    want = copy.deepcopy(rails_data)
+    for place, value in values.items():
+        want["rails"][0][place] = value
+    return want
+
+
+# --- the contract -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", ["prefixes", "default_route"])
+@pytest.mark.parametrize("mode", ["exclusive", "shared"])
+def test_first_run_changes_second_does_not_and_check_mode_predicts(host, mode, policy):
+    want = want_of(0, RAILS, mode=mode, policy=policy)
+    before = host.dump()
+    predicted = apply(host, want, check=True)
+    assert predicted["changed"]
+    assert host.dump() == before
+    first = apply(host, want)
+    assert first["diff"] == predicted["diff"]
+    assert first["diff"]["before"] != first["diff"]["after"]
+    after = host.dump()
+    second = apply(host, want)
+    assert not second["changed"]
+    assert second["diff"]["before"] == second["diff"]["after"] == first["diff"]["after"]
+    assert {check["status"] for check in second["checks"]} == {"ok"}
+    assert host.dump() == after
+
+
+def test_absent_undoes_present(host):
+    want = want_of(0, RAILS, policy="default_route")
+    before = host.dump()
+    apply(host, want)
+    assert apply(host, {**want, "state": "absent"})["changed"]
+    after = host.dump()
+    assert {key: after[key] for key in ("addresses", "rules", "routes")} == {
+        key: before[key] for key in ("addresses", "rules", "routes")
+    }
+    assert not apply(host, {**want, "state": "absent"})["changed"]
+
+
+@pytest.mark.parametrize("policy", ["prefixes", "default_route"])
+@pytest.mark.parametrize("mode", ["exclusive", "shared"])
+def test_traffic_leaves_and_returns_by_its_own_rail(fabric, mode, policy):
+    """From every rail address to every rail of the other host, both families, seen in the interfaces' counters."""
+    wants = [want_of(slot, RAILS, mode=mode, policy=policy) for slot in (0, 1)]
+    fabric.gateways(wants)
+    for host, want in zip(fabric.hosts, wants, strict=True):
+        apply(host, want)
+    one, two = fabric.hosts
+    packets = 20
+
+    def address(number, rail, family):
+        items = wants[number]["rails"][rail]["addresses"]
+        return next(item["address"] for item in items if (":" in item["address"]) == (family == 6))
+
+    for family in (4, 6):
+        for source in range(RAILS):
+            for target in range(RAILS):
+                ends = address(0, source, family), address(1, target, family)
+                inside(one.name, lambda ends=ends: ping(*ends, 1))
+                sent, back = one.counters("tx"), one.counters("rx")
+                there, reply = two.counters("rx"), two.counters("tx")
+                assert inside(one.name, lambda ends=ends: ping(*ends, packets)) == packets
+                for before, now, rail in (
+                    (sent, one.counters("tx"), source),
+                    (back, one.counters("rx"), source),
+                    (there, two.counters("rx"), target),
+                    (reply, two.counters("tx"), target),
+                ):
+                    moved = {name for name in now if now[name] - before[name] >= packets}
+                    assert moved == {f"ens{rail + 1}np0"}, (family, source, target)
+
+
+def ping(source, target, count):
+    """Send echo requests from an address; return how many answers came."""
+    import socket
+    import struct
+
+    six = ":" in source
+    family, proto = (socket.AF_INET6, 58) if six else (socket.AF_INET, 1)
+    with socket.socket(family, socket.SOCK_DGRAM, proto) as sock:
+        sock.settimeout(2)
+        sock.bind((source, 0))
+        got = 0
+        for number in range(count):
+            sock.sendto(struct.pack(">BBHHH", 128 if six else 8, 0, 0, 0, number) + b"rail", (target, 0))
+            try:
+                sock.recv(512)
+                got += 1
+            except TimeoutError:
+                pass
+    return got
+
+
+@pytest.fixture(autouse=True)
+def _unprivileged_ping(request):
+    """Let the hosts of the test send echo requests without raw sockets."""
+    if "fabric" in request.fixturenames:
+        for host in request.getfixturevalue("fabric").hosts:
+            host.sysctl("net/ipv4/ping_group_range", "0 2147483647")
+
+
+# --- others' state ----------------------------------------------------------------------------------------------------
+
+FOREIGN = """
+rule add priority 1000 lookup 500
+rule add from 10.9.0.0/16 lookup 77 priority 151
+rule add fwmark 0x200/0xf00 lookup 2004 priority 9
+-6 rule add priority 1000 lookup 500
+route add 172.17.0.9/32 dev eth0 table 500
+route add 10.9.0.0/16 via 198.51.100.254 table 77
+route add default via 198.51.100.254 table 2005 proto 7
+route add 10.88.0.0/16 via 198.51.100.254 metric 101
+route add blackhole 10.96.7.0/26 proto 80
+address add 192.0.2.77/32 dev lo
+address add 203.0.113.9/24 dev ens1np0
+address add 2001:db8:77::9/64 dev ens1np0 nodad
+link set ens1np0 up
+route add 10.77.0.0/16 via 203.0.113.1 dev ens1np0
+route add 10.78.0.0/16 via 203.0.113.1 dev ens1np0 table 78 metric 5
+-6 route add 2001:db8:88::/48 via 2001:db8:77::1 dev ens1np0 metric 77
+"""
+
+
+def test_foreign_state_survives_everything(host):
+    want = want_of(0, RAILS)
+    apply(host, want)
+    for line in filter(None, FOREIGN.splitlines()):
+        host.ip(*line.split())
+    with_ours = host.dump()
+    assert not apply(host, want)["changed"]
+    # Moved to another slot and gone: all of ours changes, nothing of theirs.
+    moved = want_of(5, RAILS)
+    apply(host, moved)
+    apply(host, want)
+    assert host.dump() == with_ours
+    apply(host, {**want, "state": "absent"})
+    left = host.dump()
+    for line in filter(None, FOREIGN.splitlines()):
+        if "route add" in line or "address add" in line:
+            part = "routes" if "route" in line else "addresses"
+            thing = line.split("add ")[1].split()[0]
+            thing = line.split("blackhole ")[1].split()[0] if thing == "blackhole" else thing
+            assert any(thing.removesuffix("/32") in entry for entry in left[part]), (line, left[part])
+    assert sum("lookup 500" in line for line in left["rules"]) == 2
+    assert not any("10001:" in line for line in left["rules"])
+
+
+def test_a_network_manager_s_protocol_is_still_ours(host):
+    """After a reboot the manager makes the same entries with the protocol static; that is no change and no stranger."""
+    want = want_of(0, 1)
+    apply(host, want)
+    for family in ("-4", "-6"):
+        for line in host.ip(family, "route", "show", "table", "all", "proto", "143").splitlines():
+            words = [word for word in line.replace("proto 143", "proto static").split() if word != "pref"]
+            words = [word for word in words if word != "medium"]
+            host.ip(family, "route", "replace", *words)
+        source = want["rails"][0]["addresses"][0 if family == "-4" else 1]["address"]
+        host.ip(family, "rule", "del", "priority", "10001")
+        host.ip(family, "rule", "add", "from", source, "lookup", "1001", "priority", "10001", "protocol", "static")
+    assert not apply(host, want)["changed"]
+    apply(host, {**want, "state": "absent"})
+    assert not [line for line in host.dump()["routes"] if "1001" in line]
+
+
+def test_what_is_ours_and_not_wanted_any_more_goes(host):
+    apply(host, want_of(0, RAILS))
+    fewer = want_of(0, RAILS)
+    fewer["rails"] = fewer["rails"][:1]
+    fewer["sysctls"] = {}
+    kept = apply(host, {**fewer, "purge": False})
+    assert not kept["changed"]
+    result = apply(host, fewer)
+    assert result["changed"]
+    dump = host.dump()
+    assert not [line for line in dump["routes"] if "1002" in line or "1003" in line]
+    assert not [line for line in dump["rules"] if line.startswith(("10002:", "10003:"))]
+    assert not [line for line in dump["addresses"] if "172.17.1.2" in line]
+
+
+# --- bad inputs: a clear error, and nothing changed -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        pytest.param({"interface": "ens9np0"}, "no interface 'ens9np0'", id="missing-interface"),
+        pytest.param({"mtu": 70000}, "MTU of 70000", id="mtu-above-the-drivers"),
+        pytest.param({"table": 500}, "500 is outside", id="spiderpools-table"),
+        pytest.param({"rule_priority": 1000}, "1000 is outside", id="spiderpools-priority"),
+        pytest.param({"interface": "eth0"}, "the default route", id="default-routes-interface"),
+        pytest.param(
+            {"addresses": [{"address": "172.17.0.2", "subnet": "172.17.0.0/27", "gateway": "172.17.9.1"}]},
+            "172.17.9.1 is outside",
+            id="gateway-outside",
+        ),
+        pytest.param(
+            {"addresses": [{"address": "172.17.0.2", "subnet": "172.17.0.5/27"}]}, "host bits", id="host-bits"
+        ),
+    ],
+)
+def test_bad_input_is_refused(host, change, says):
+    assert says in refused(host, bump(want_of(0, RAILS), **change))
+
+
+@pytest.mark.parametrize(
+    ("foreign", "says"),
+    [
+        pytest.param(["rule add from all fwmark 1 lookup 78 priority 10002"], "10002", id="priority"),
+        pytest.param(["rule add from all lookup 1001 priority 300"], "lookup 1001", id="rule-to-our-table"),
+        pytest.param(["route add 10.5.0.0/16 via 198.51.100.254 table 1001"], "table 1001", id="table"),
+        pytest.param(["route add blackhole default table 1002"], "table 1002", id="blackhole-in-table"),
+        pytest.param(
+            [
+                "link set ens1np0 up",
+                "address add 203.0.113.5/24 dev ens1np0",
+                "route add 10.5.0.0/16 via 203.0.113.1 dev ens1np0 metric 150",
+            ],
+            "metric 150",
+            id="metric-on-a-rail",
+        ),
+        pytest.param(["address add 172.17.0.2/32 dev lo"], "held by lo", id="address-held-elsewhere"),
+        pytest.param(
+            ["link add docker0 type bridge", "address add 172.17.0.1/16 dev docker0"], "docker0", id="docker0"
+        ),
+        pytest.param(["route add 172.17.0.0/16 via 198.51.100.254"], "routed elsewhere", id="prefix-routed-elsewhere"),
+        pytest.param(
+            [
+                "route del default",
+                "link set ens2np0 up",
+                "address add 203.0.113.5/24 dev ens2np0",
+                "route add default via 203.0.113.1",
+            ],
+            "ens2np0 carries the default route",
+            id="default-route-on-a-rail",
+        ),
+    ],
+)
+def test_a_host_that_is_in_the_way_is_refused(host, foreign, says):
+    for line in foreign:
+        host.ip(*line.split())
+    assert says in refused(host, want_of(0, RAILS))
+    assert says in refused(host, want_of(0, RAILS), check=True)
+
+
+def test_the_connections_own_interface_is_refused_unless_forced(host):
+    host.ip("link", "set", "ens1np0", "up")
+    host.ip("address", "add", "203.0.113.5/24", "dev", "ens1np0")
+    environ = {"SSH_CONNECTION": "203.0.113.77 50000 203.0.113.5 22"}
+    assert "Ansible's own connection" in refused(host, want_of(0, RAILS), environ=environ)
+    result = apply(host, want_of(0, RAILS, force=["ens1np0"]), environ=environ)
+    assert result["changed"]
+
+
+def test_two_prefixes_with_default_route_are_refused(host):
+    want = want_of(0, RAILS, policy="default_route")
+    want["rdma_prefixes"].append("172.18.0.0/16")
+    assert "there are 2" in refused(host, want)
+
+
+def test_all_input_errors_at_once(host):
+    want = bump(want_of(0, RAILS), table=5, interface="no/name")
+    message = refused(host, want)
+    assert "rails[0].table" in message
+    assert "rails[0].interface" in message
+
+
+def test_without_cap_net_admin_the_error_says_become(host):
+    def unprivileged():
+        drop_capabilities()
+        return call_module(policy_route, {**want_of(0, 1), "sysctls": {}})
+
+    before = host.dump()
+    result = inside(host.name, unprivileged)
+    assert result["failed"]
+    assert "become" in result["fix"]
+    assert result["taken_back"]
+    assert host.dump() == before
+
+
+# --- the guard --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def _guards(monkeypatch, tmp_path):
+    from ansible_collections.railops.rdma.plugins.module_utils import _route_guard
+
+    monkeypatch.setattr(_route_guard, "STATE_FOLDER", str(tmp_path))
+
+
+def wait_for(dump, wanted, seconds=10):
+    end = time.monotonic() + seconds
+    while dump() != wanted and time.monotonic() < end:
+        time.sleep(0.1)
+    assert dump() == wanted
+
+
+@pytest.mark.usefixtures("_guards")
+def test_the_guard_takes_an_unconfirmed_change_back(host):
+    before = host.dump()
+    result = apply(host, {**want_of(0, RAILS), "confirm_timeout": 1})
+    assert result["token"]
+    assert host.dump() != before
+    wait_for(host.dump, before)
+    late = host.module(policy_route, {"confirm": result["token"]})
+    assert late["failed"]
+    assert "too late" in late["msg"]
+
+
+@pytest.mark.usefixtures("_guards")
+def test_a_confirmed_change_stays(host):
+    result = apply(host, {**want_of(0, RAILS), "confirm_timeout": 1})
+    after = host.dump()
+    confirmed = apply(host, {"confirm": result["token"]})
+    assert (confirmed["changed"], confirmed["confirmed"]) == (False, True)
+    time.sleep(1.5)
+    assert host.dump() == after
+    assert apply(host, {**want_of(0, RAILS), "confirm_timeout": 1})["token"] == ""
+
+
+@pytest.mark.usefixtures("_guards")
+def test_the_guard_brings_back_a_host_whose_management_route_was_removed(host):
+    before = host.dump()
+    apply(host, {**want_of(0, RAILS), "confirm_timeout": 1})
+    host.ip("route", "del", "default")
+    wait_for(host.dump, before)
+
+
+@pytest.mark.usefixtures("_guards")
+def test_a_run_cut_off_before_its_confirmation_is_taken_over_by_the_next(host):
+    before = host.dump()
+    want = {**want_of(0, RAILS), "confirm_timeout": 2}
+    first = apply(host, want)
+    assert "waits" in host.module(policy_route, want_of(0, RAILS))["msg"]
+    second = apply(host, {**want, "confirm_timeout": 1})
+    assert not second["changed"]
+    assert second["token"]
+    assert second["token"] != first["token"]
+    # Unconfirmed again: what comes back is what was before the first.
+    wait_for(host.dump, before)
+
+
+@pytest.mark.usefixtures("_guards")
+def test_check_mode_arms_no_guard(host):
+    assert apply(host, {**want_of(0, RAILS), "confirm_timeout": 1}, check=True)["token"] == ""

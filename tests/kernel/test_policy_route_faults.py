@@ -1,0 +1,166 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A fault at every message: an error there leaves the host as it was, a kill there is healed by the next run."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils import _route_kernel
+from ansible_collections.railops.rdma.plugins.modules import policy_route
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, call_module, inside, want_of
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces"),
+]
+
+RAILS = 2
+
+
+class Faults(_route_kernel.Kernel):
+    """A kernel that fails at message `at`, counted over the whole change, sysctls included."""
+
+    at = -1
+    kind = ""
+    seen = 0
+
+    def _fault(self):
+        hit = Faults.seen == Faults.at
+        Faults.seen += 1
+        if hit and self.kind == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return hit
+
+    def transact(self, messages):
+        # The kernel goes on with a batch after an error in it, so the fault stands in the middle of a sent batch.
+        results = []
+        for op, data in messages:
+            if self._fault():
+                results.append((op, errno.ENOBUFS))
+            else:
+                results.append((op, self._ask([data])[0][0]))
+        for op, error in results:
+            if error and error not in _route_kernel.HARMLESS[op.verb]:
+                raise self.refusal(op, error, "injected")
+        return not any(error for _op, error in results)
+
+    def _write_sysctl(self, op):
+        if self._fault():
+            raise self.refusal(op, errno.EIO, "injected")
+        super()._write_sysctl(op)
+
+
+def run_with(host, want, at, kind):
+    def child():
+        Faults.at, Faults.kind, Faults.seen = at, kind, 0
+        policy_route.Kernel = Faults
+        result = call_module(policy_route, want)
+        return {"failed": result.get("failed", False), "taken_back": result.get("taken_back"), "seen": Faults.seen}
+
+    return inside(host.name, child)
+
+
+def rules_without_a_table(host):
+    """Ask iproute2 for rules of ours whose table is empty."""
+    bad = []
+    for family in ("-4", "-6"):
+        for line in host.ip(family, "rule").splitlines():
+            table = line.split("lookup ")[1].split()[0]
+            if table.startswith("10") and not host.ip(family, "route", "show", "table", table, check=False).strip():
+                bad.append(line)
+    return bad
+
+
+SCENARIOS = {
+    "first-apply": ([], want_of(0, RAILS)),
+    "default-route": ([], want_of(0, RAILS, policy="default_route")),
+    "renumber": ([want_of(0, RAILS)], want_of(3, RAILS)),
+    "policy-changes": ([want_of(0, RAILS)], want_of(0, RAILS, policy="default_route")),
+    "absent": ([want_of(0, RAILS)], {**want_of(0, RAILS), "state": "absent"}),
+}
+# Beside what is ours, so that side effects show: an address of someone else with routes of its own.
+OTHERS = """
+link set ens1np0 up
+address add 172.17.0.9/27 dev ens1np0
+address add fd00:17:1:1::9/64 dev ens1np0 nodad
+route add 10.77.0.0/16 via 172.17.0.8 dev ens1np0
+route add 2001:db8:88::/48 via fd00:17:1:1::8 dev ens1np0 metric 77
+rule add priority 1000 lookup 500
+"""
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_an_error_at_every_message_leaves_the_host_as_it_was(scenario):
+    earlier, want = SCENARIOS[scenario]
+    with Fabric(f"err-{scenario[:6]}", 1, RAILS) as fabric:
+        host = fabric.hosts[0]
+        host.batch(OTHERS.lstrip())
+        for one in earlier:
+            assert not host.module(policy_route, one).get("failed")
+        before = host.dump()
+        at = 0
+        while True:
+            answer = run_with(host, want, at, "error")
+            if answer["seen"] <= at:
+                break
+            assert answer["failed"], at
+            assert answer["taken_back"] is True, at
+            assert host.dump() == before, at
+            at += 1
+        assert at >= 10
+        assert not host.module(policy_route, want)["changed"]
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_a_kill_at_every_message_is_healed_by_the_next_run(scenario):
+    earlier, want = SCENARIOS[scenario]
+    with Fabric(f"kill-{scenario[:6]}", 1, RAILS) as fabric:
+        host = fabric.hosts[0]
+        host.batch(OTHERS.lstrip())
+        start = {**want_of(0, RAILS), "state": "absent"}
+        clean = host.module(policy_route, want)
+        assert not clean.get("failed"), clean
+        wanted = host.dump()
+        at = 0
+        while True:
+            for one in earlier or [start]:
+                assert not host.module(policy_route, one).get("failed")
+            answer = run_with(host, want, at, "kill")
+            assert rules_without_a_table(host) == [], at
+            result = host.module(policy_route, want)
+            assert not result.get("failed"), (at, result["msg"])
+            assert host.dump() == wanted, at
+            if answer is not None:
+                break
+            at += 1
+        assert at >= 6
+
+
+def test_an_interrupted_run_takes_its_change_back():
+    """SIGTERM, as a controller that gives up sends it, in the middle of a change."""
+    want = want_of(0, RAILS)
+    with Fabric("term", 1, RAILS) as fabric:
+        host = fabric.hosts[0]
+        before = host.dump()
+
+        def child():
+            class Slow(_route_kernel.Kernel):
+                def transact(self, messages):
+                    if messages[0][0].verb == "add" and "rule" in str(messages[0][0]):
+                        os.kill(os.getpid(), signal.SIGTERM)
+                    return super().transact(messages)
+
+            policy_route.Kernel = Slow
+            return call_module(policy_route, want)
+
+        result = inside(host.name, child)
+        assert result["failed"]
+        assert "SIGTERM" in result["msg"]
+        assert host.dump() == before
