@@ -1,0 +1,72 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Asks the admission rules about a plan's cluster objects, on the controller."""
+
+from __future__ import annotations
+
+import os
+import typing as t
+from collections import Counter
+
+import yaml
+from ansible.errors import AnsibleActionFail
+from ansible.plugins.action import ActionBase
+
+from ansible_collections.railops.rdma.plugins.module_utils._admission import check
+from ansible_collections.railops.rdma.plugins.modules.plan_objects_info import ARGUMENT_SPEC
+from ansible_collections.railops.rdma.plugins.plugin_utils._arguments import arguments
+from ansible_collections.railops.rdma.plugins.plugin_utils._verify_files import read_plan
+
+# values.yaml holds Helm values; every other file holds objects.
+VALUES = "values.yaml"
+Loader: t.Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def read_objects(folder: str) -> list[dict[str, t.Any]]:
+    """Return all objects of a plan's cluster folder.
+
+    :raises AnsibleActionFail: when it is not there or a file is broken.
+    """
+    fix = "Run the playbook railops.rdma.plan, so that the plan is whole."
+    objects: list[dict[str, t.Any]] = []
+    try:
+        for name in sorted(os.listdir(folder)):
+            if name.endswith(".yaml") and name != VALUES:
+                with open(os.path.join(folder, name), "rb") as file:
+                    objects += [item for item in yaml.load_all(file, Loader=Loader) if item]
+    except (OSError, yaml.YAMLError) as exc:
+        raise AnsibleActionFail(f"The plan's objects in {folder!r} cannot be read: {exc}. {fix}") from exc
+    return objects
+
+
+class ActionModule(ActionBase):
+    """The action behind the module plan_objects_info."""
+
+    _requires_connection = False
+    _supports_check_mode = True
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        """Read the objects and ask."""
+        super().run(tmp, task_vars)
+        args = arguments(self, ARGUMENT_SPEC)
+        read_plan(args["plan_dir"])
+        objects = read_objects(os.path.join(args["plan_dir"], "cluster"))
+        problems = check(objects)
+        count = len(objects)
+        found: dict[str, t.Any] = {
+            "id": "objects_admission",
+            "rail": None,
+            "status": "deviation" if problems else "ok",
+            "planned": f"{count} objects that admission takes",
+            "observed": f"{len(problems)} problems: {problems[0]}" if problems else f"{count} of {count}",
+            "cause": "the plan's files were edited by hand, or another version wrote them" if problems else "",
+            "fix": "Run the playbook railops.rdma.plan again." if problems else "",
+        }
+        return {
+            "changed": False,
+            "counts": dict(sorted(Counter(item["kind"] for item in objects).items())),
+            "problems": [{"place": item.place, "problem": item.problem, "fix": item.fix} for item in problems],
+            "checks": [found],
+        }
