@@ -417,15 +417,41 @@ CHECKS = {
 }
 
 
-def checks_of(rail: str | None, plan: NicPlan, interface: str) -> list[dict[str, t.Any]]:
-    """Return the checks of one interface, from the plan that would change it."""
+# Without these there is no lossless RoCE.
+ESSENTIAL = ("roce_trust", "roce_pfc", "roce_dscp_map")
+
+
+def missing_check(rail: str, interface: str) -> dict[str, t.Any]:
+    """Return the check of a rail whose interface is not there."""
+    return {
+        "id": "roce_pfc",
+        "rail": rail,
+        "status": "deviation",
+        "planned": interface,
+        "observed": None,
+        "cause": f"There is no interface {interface}.",
+        "fix": "Look with the playbook railops.rdma.discover what the host has, and mend fabric_interfaces.",
+    }
+
+
+def checks_of(rail: str | None, plan: NicPlan, interface: str, *, strict: bool = False) -> list[dict[str, t.Any]]:
+    """Return the checks of one interface, from the plan that would change it.
+
+    What it does not offer is skipped; with `strict` the essential settings deviate then.
+    """
     before, after = view(plan.before), view(plan.after)
     found = []
     for name, keys in CHECKS.items():
         planned = {key: after[key] for key in keys if key in after}
         observed = {key: before[key] for key in keys if key in before}
         check: dict[str, t.Any] = {"id": name, "rail": rail, "planned": planned, "observed": observed}
-        if not planned:
+        if not planned and strict and name in ESSENTIAL:
+            check.update(
+                status="deviation",
+                cause=f"{interface} does not offer this setting: {'; '.join(plan.unsupported[:1])}.",
+                fix="Install a driver with DCB by the role rdma_driver.",
+            )
+        elif not planned:
             check.update(status="skipped", cause=f"{interface} does not offer this setting.", fix=None)
         elif planned == observed:
             check.update(status="ok", cause=None, fix=None)

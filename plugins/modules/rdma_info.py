@@ -39,7 +39,7 @@ options:
       - The rails to compare with, in the form of the plan's host files. O(plan_dir) fills it in.
     type: list
     elements: dict
-    options:
+    suboptions:
       name:
         description: The name of the rail.
         type: str

@@ -39,7 +39,7 @@ options:
       - The rails, in the form of the plan's host files. O(plan_dir) fills it in.
     type: list
     elements: dict
-    options:
+    suboptions:
       name:
         description: The name of the rail.
         type: str
@@ -231,6 +231,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._qos_plan import (
     checks_of,
     differences,
     make_policy,
+    missing_check,
     plan_nic,
     plan_restore,
     switch_values,
@@ -276,6 +277,7 @@ class Run:
         # A preview comes before drivers and names: what is not there yet is told, and no reason to stop.
         self.check_mode = module.check_mode
         self.warnings: list[str] = []
+        self.missing: list[str] = []
         self.present = params["state"] == "present" and params["network"] == "roce"
         self.policy: Policy = make_policy(params)
         self.rails = {sysfs.kernel_name(rail["interface"]): rail["name"] for rail in params["rails"] or []}
@@ -299,6 +301,7 @@ class Run:
                 "Look with the playbook railops.rdma.discover what the host has, and mend fabric_interfaces.",
                 missing=missing,
             )
+            self.missing = missing
             self.nics = {name: nic for name, nic in self.nics.items() if name not in missing}
         for name, nic in self.nics.items():
             self.values[name] = nic.read()
@@ -400,12 +403,14 @@ def report(run: Run, files: list[t.Any]) -> dict[str, t.Any]:
     """Return the result of the module."""
     changes = [f"{name}: {kind} {value}" for name, plan in run.plans.items() for kind, value in plan.operations]
     changes += [f"{'remove' if change.content is None else 'write'} {change.path}" for change in files]
+    strict = run.params["unsupported"] == "fail"
     checks = [
         check
         for name, rail in run.rails.items()
         if name in run.nics
-        for check in checks_of(rail, run.plans[name], name)
+        for check in checks_of(rail, run.plans[name], name, strict=strict)
     ]
+    checks += [missing_check(run.rails[name], name) for name in run.missing]
     if run.present and run.params["persist"] and run.settings():
         checks.append(
             {

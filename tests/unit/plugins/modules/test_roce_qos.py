@@ -310,6 +310,7 @@ def test_an_interface_with_no_flow_control_at_all(run_module, dcb, monkeypatch):
     preview = run_module(_ansible_check_mode=True)
     assert preview.get("failed") is None
     assert "would stop" in str(preview["warnings"])
+    assert {check["status"] for check in preview["checks"] if check["id"] == "roce_pfc"} == {"deviation"}
     relaxed = run_module(unsupported="report")
     assert {check["status"] for check in relaxed["checks"] if check["id"] == "roce_pfc"} == {"skipped"}
     assert run_module(unsupported="report")["changed"] is False
@@ -342,7 +343,9 @@ def test_a_missing_interface(run_module, dcb):
     result = run_module(rails=rails)
     assert result["missing"] == ["ens9np0"]
     assert dcb.writes == []
-    assert run_module(rails=rails, _ansible_check_mode=True)["changed"] is True
+    preview = run_module(rails=rails, _ansible_check_mode=True)
+    assert preview["changed"] is True
+    assert [check["status"] for check in preview["checks"] if check["rail"] == "rail9"] == ["deviation"]
 
 
 def test_a_rail_that_left_the_fabric_gets_its_settings_back(run_module, dcb, root):
