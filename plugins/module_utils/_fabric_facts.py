@@ -1,0 +1,271 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module util is PRIVATE to the collection.
+
+"""What the report says, as plain data: counted once, shown by `_fabric_report` as Markdown and as HTML.
+
+The HTML's table of nodes gets the blocks' offsets, not every address: a page for 10,000 nodes stays below a megabyte,
+and the browser does the same arithmetic as `Block` (a test compares the two).
+"""
+
+from __future__ import annotations
+
+import typing as t
+from dataclasses import dataclass
+
+from ansible_collections.railops.rdma.plugins.module_utils._fabric_names import profiles
+from ansible_collections.railops.rdma.plugins.module_utils._fabric_objects import object_warnings
+from ansible_collections.railops.rdma.plugins.module_utils._fabric_plan import pool_count, rdma_prefixes
+from ansible_collections.railops.rdma.plugins.module_utils._fabric_switch import pods_per_node
+
+if t.TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ansible_collections.railops.rdma.plugins.module_utils._fabric_model import (
+        Block,
+        Node,
+        Plan,
+        Prefix,
+        Rail,
+        Zone,
+    )
+
+MODES = {
+    "shared": "one subnet per rail, shared by all nodes",
+    "exclusive": "one subnet per node and rail",
+    "flat": "one subnet, a part of it per rail",
+}
+NETWORKS = {"roce": "RoCE", "infiniband": "InfiniBand"}
+# How a rail or a node stands after verification; the sign is for people who do not tell the colours apart.
+SIGNS = {"ok": "✓", "bad": "✗", "unknown": "·"}
+_WORST = {"deviation": "bad", "error": "bad", "ok": "ok", "pass": "ok"}
+
+Verdict = t.Optional[t.Mapping[str, t.Any]]
+
+
+@dataclass(frozen=True)
+class ZoneFacts:
+    """What a zone has and what is left of it."""
+
+    zone: Zone
+    used: int
+    retired: int
+
+    @property
+    def free(self) -> int:
+        """How many nodes still fit."""
+        return self.zone.max_nodes - self.used - self.retired
+
+
+@dataclass(frozen=True)
+class SupernetFacts:
+    """One supernet and the networks of the rails inside it; `more` is how many rails of the same size still fit."""
+
+    zone: str
+    prefix: Prefix
+    parts: tuple[tuple[int, Prefix], ...]
+    """(rail index from 0, aggregate)."""
+    used: float
+    """0 to 1, of the supernet's addresses."""
+    more: int
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that verification found; `host` is `cluster` for what is not a host's."""
+
+    host: str
+    status: str
+    rail: str
+    check: str
+    planned: str
+    observed: str
+    cause: str
+    fix: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that a report shows."""
+
+    plan: Plan
+    zones: tuple[ZoneFacts, ...]
+    supernets: tuple[SupernetFacts, ...]
+    pools: int
+    pods: int
+    """Pod addresses of a node on one rail, in the first family; the least of all rails and zones."""
+    rdma: tuple[Prefix, ...]
+    profiles: Mapping[str, tuple[Node, ...]]
+    warnings: tuple[str, ...]
+    verdict: Verdict
+    findings: tuple[Finding, ...]
+    rail_states: tuple[str, ...]
+    """ok, bad or unknown for each rail; empty without a verdict."""
+
+    @property
+    def free(self) -> int:
+        """How many nodes still fit, over all zones."""
+        return sum(zone.free for zone in self.zones)
+
+    @property
+    def slots(self) -> int:
+        """Slots of all zones."""
+        return sum(zone.zone.max_nodes for zone in self.zones)
+
+    @property
+    def retired(self) -> int:
+        """Slots that nobody gets until they are released."""
+        return sum(zone.retired for zone in self.zones)
+
+    @property
+    def status(self) -> str:
+        """The verdict's status, empty without one."""
+        return str(self.verdict["status"]) if self.verdict else ""
+
+
+def collect(plan: Plan, verdict: Verdict = None) -> Report:
+    """Count everything once."""
+    found = findings(verdict) if verdict else ()
+    return Report(
+        plan=plan,
+        zones=_zones(plan),
+        supernets=_supernets(plan),
+        pools=pool_count(plan.nodes, plan.blocks),
+        pods=min((pods_per_node(block) for block in plan.blocks if block.family == plan.fabric.families[0]), default=0),
+        rdma=rdma_prefixes(plan.fabric, plan.blocks),
+        profiles=profiles(plan),
+        warnings=(*plan.warnings, *object_warnings(plan)),
+        verdict=verdict,
+        findings=found,
+        rail_states=tuple(_rail_state(verdict, rail) for rail in plan.fabric.rails) if verdict else (),
+    )
+
+
+def _zones(plan: Plan) -> tuple[ZoneFacts, ...]:
+    used: dict[int, int] = {}
+    for node in plan.nodes:
+        used[node.zone] = used.get(node.zone, 0) + 1
+    gone: dict[int, int] = {}
+    for slot in plan.retired:
+        gone[slot.zone] = gone.get(slot.zone, 0) + 1
+    return tuple(
+        ZoneFacts(zone, used.get(index, 0), gone.get(index, 0)) for index, zone in enumerate(plan.fabric.zones)
+    )
+
+
+def _supernets(plan: Plan) -> tuple[SupernetFacts, ...]:
+    found = []
+    for index, zone in enumerate(plan.fabric.zones):
+        for prefix in zone.supernets:
+            parts = [
+                (block.rail, block.aggregate)
+                for block in plan.blocks
+                if block.zone == index and prefix.contains(block.aggregate)
+            ]
+            if not parts:
+                continue
+            size = min(part.size for _rail, part in parts)
+            last = max(part.last for _rail, part in parts)
+            taken = sum({part: part.size for _rail, part in parts}.values())
+            more = 0 if plan.fabric.mode == "flat" else (prefix.last - last) // size
+            found.append(SupernetFacts(zone.name, prefix, tuple(parts), taken / prefix.size, more))
+    return tuple(found)
+
+
+# --- the verdict ------------------------------------------------------------------------------------------------------
+
+
+def _text(value: t.Any) -> str:
+    if value is None or value == "":
+        return ""
+    return value if isinstance(value, str) else str(value)
+
+
+def findings(verdict: Mapping[str, t.Any]) -> tuple[Finding, ...]:
+    """Return every deviation and every host that gave no answer, hosts first."""
+    found = []
+    entries = [*verdict.get("hosts", {}).items(), ("cluster", verdict.get("cluster") or {})]
+    for host, entry in entries:
+        if entry.get("error"):
+            found.append(Finding(host, str(entry.get("status", "error")), "", "", "", "", _text(entry["error"]), ""))
+        for check in entry.get("checks", ()):
+            if check.get("status") == "deviation":
+                texts = (_text(check.get(key)) for key in ("rail", "id", "planned", "observed", "cause", "fix"))
+                found.append(Finding(host, "deviation", *texts))
+    return tuple(found)
+
+
+def host_states(entry: Mapping[str, t.Any], rails: tuple[Rail, ...]) -> tuple[str, ...]:
+    """Return ok, bad or unknown for each rail of one host."""
+    if entry.get("status") not in ("pass", "deviation"):
+        return ("unknown",) * len(rails)
+    named = entry.get("rails")
+    if named is None:
+        bad = {check.get("rail") for check in entry.get("checks", ()) if check.get("status") == "deviation"}
+        return tuple("bad" if rail.name in bad else "ok" for rail in rails)
+    return tuple(_WORST.get(str(named.get(rail.name)), "unknown") for rail in rails)
+
+
+def _rail_state(verdict: Mapping[str, t.Any], rail: Rail) -> str:
+    states = {host_states(entry, (rail,))[0] for entry in verdict.get("hosts", {}).values()}
+    if "bad" in states:
+        return "bad"
+    return "ok" if states == {"ok"} else "unknown"
+
+
+# --- the table of nodes -----------------------------------------------------------------------------------------------
+
+
+def _block_data(block: Block) -> dict[str, t.Any]:
+    """Return a block for the browser; numbers as text, because an IPv6 address does not fit a JavaScript number."""
+
+    def spans(ranges: t.Iterable[tuple[int, int]]) -> list[list[str]]:
+        return [[str(low), str(high)] for low, high in ranges]
+
+    made: dict[str, t.Any] = {
+        "z": block.zone,
+        "r": block.rail,
+        "f": block.family,
+        "b": str(block.aggregate.network),
+        "e": str(block.aggregate.last),
+        "l": block.subnet_length,
+        "n": int(block.per_node),
+        "g": None if block.gateway_offset is None else str(block.gateway_offset),
+        "h": spans(block.host_offsets),
+        "p": spans(block.pod_offsets),
+    }
+    if block.cuts:
+        made["c"] = {
+            str(slot): [None if cut.host is None else str(cut.host), spans(cut.pods)]
+            for slot, cut in block.cuts.items()
+        }
+    return made
+
+
+def table_data(report: Report) -> dict[str, t.Any]:
+    """Return what the browser needs for the table of nodes and its search."""
+    plan = report.plan
+    names = list(report.profiles)
+    profile = {nodes[0].interfaces: index for index, nodes in enumerate(report.profiles.values()) if nodes}
+    data: dict[str, t.Any] = {
+        "rails": [rail.name for rail in plan.fabric.rails],
+        "zones": [zone.name for zone in plan.fabric.zones],
+        "families": list(plan.fabric.families),
+        "profiles": [
+            {"name": name, "interfaces": list(report.profiles[name][0].interfaces) if report.profiles[name] else []}
+            for name in names
+        ],
+        "blocks": [_block_data(block) for block in plan.blocks],
+        "nodes": [[node.name, node.zone, node.slot, profile[node.interfaces]] for node in plan.nodes],
+        "retired": [[gone.name, gone.zone, gone.slot] for gone in plan.retired],
+    }
+    if report.verdict:
+        hosts = report.verdict.get("hosts", {})
+        code = {"ok": "o", "bad": "b", "unknown": "u"}
+        data["states"] = [
+            "".join(code[state] for state in host_states(hosts.get(node.host, {}), plan.fabric.rails))
+            for node in plan.nodes
+        ]
+    return data
