@@ -1,0 +1,96 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Plan in the controller's own process: it knows the inventory, and ten thousand nodes need not be sent anywhere."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible.errors import AnsibleError
+from ansible.module_utils.basic import missing_required_lib
+from ansible.plugins.action import ActionBase
+
+from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError, Problem, RdmaError
+from ansible_collections.railops.rdma.plugins.module_utils._fabric_check import NETADDR_ERROR, known_keys
+from ansible_collections.railops.rdma.plugins.module_utils._fabric_input import DEFAULTS
+from ansible_collections.railops.rdma.plugins.module_utils._plan_run import run
+
+HOST_KEYS = {"name": "fabric_node_name", "interfaces": "fabric_interfaces", "slot": "fabric_slot"}
+"""Which variable of a host gives which key of its node."""
+
+
+class ActionModule(ActionBase):
+    """Collect the nodes and their variables, and run the planner."""
+
+    _requires_connection = False
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        """Run the planner; the module's documentation says what it takes and returns."""
+        result: dict[str, t.Any] = super().run(tmp, task_vars)
+        variables = task_vars or {}
+        raw = dict(self._task.args)
+        if NETADDR_ERROR:
+            result.update(failed=True, msg=missing_required_lib("netaddr >= 1.0"), exception=NETADDR_ERROR)
+            return result
+        nodes = raw.pop("nodes", None)
+        preview = raw.pop("preview_dir", None)
+        try:
+            self._check_keys(raw)
+            if nodes is None:
+                nodes = self._collect(raw, variables)
+            done = run(
+                raw, nodes, check_mode=bool(self._task.check_mode), diff=bool(self._task.diff), preview_dir=preview
+            )
+        except RdmaError as exc:
+            result.update(failed=True, msg=str(exc), fix=exc.fix, **exc.facts)
+            return result
+        known = [f"fabric_{key}" for key in DEFAULTS] + list(HOST_KEYS.values())
+        given = {key: None for key in variables if key.startswith("fabric_")}
+        warnings = done.pop("plan_warnings") + known_keys("", given, known)
+        result.update(done)
+        if warnings:
+            result["warnings"] = warnings
+        return result
+
+    def _check_keys(self, raw: dict[str, t.Any]) -> None:
+        unknown = sorted(set(raw) - set(DEFAULTS))
+        if unknown:
+            raise InputError(
+                Problem(key, "It is no parameter of ippool_plan.", "Take it out; ansible-doc lists them.")
+                for key in unknown
+            )
+        for key in ("allow_renumber", "accept_lock", "plan_locked"):
+            if isinstance(raw.get(key), str) and raw[key].lower() in ("true", "yes", "1", "false", "no", "0"):
+                raw[key] = raw[key].lower() in ("true", "yes", "1")
+
+    def _collect(self, raw: dict[str, t.Any], variables: dict[str, t.Any]) -> list[dict[str, t.Any]]:
+        """Return the hosts of the group with what they say about themselves, templates resolved."""
+        groups = variables["groups"]
+        hostvars = variables["hostvars"]
+        zones = raw.get("zones") if isinstance(raw.get("zones"), (list, tuple)) else []
+        names = [zone.get("group") or zone.get("name") for zone in zones or [] if isinstance(zone, dict)]
+        member: dict[str, list[str]] = {}
+        for group in names:
+            if not isinstance(group, str):
+                continue
+            for host in groups.get(group, ()):
+                member.setdefault(host, []).append(group)
+        nodes = []
+        problems = []
+        for host in groups.get(raw.get("group") or DEFAULTS["group"], ()):
+            node: dict[str, t.Any] = {"host": str(host), "groups": member.get(host, [])}
+            own = hostvars[host]
+            for key, variable in HOST_KEYS.items():
+                if variable not in own:
+                    continue
+                try:
+                    node[key] = own[variable]
+                except AnsibleError as exc:
+                    place = f"hosts.{host}.{variable}"
+                    problems.append(Problem(place, f"It cannot be resolved: {exc}", "Mend the template."))
+            nodes.append(node)
+        if problems:
+            raise InputError(problems)
+        return nodes

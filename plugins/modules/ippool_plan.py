@@ -1,0 +1,475 @@
+#!/usr/bin/python
+
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: ippool_plan
+short_description: Plan the addresses of a multi-rail RDMA fabric
+version_added: 0.1.0
+description:
+  - Turns the declaration of a fabric into a plan, a folder with every host's addresses, Spiderpool's objects, the
+    switches' prefixes and a report. It touches no host and no cluster.
+  - Every address is arithmetic on the declaration and on a node's slot. The slots are kept in C(plan.json), the
+    lock, so that growth, removal, the order of the inventory and renamed groups renumber nobody.
+  - All input is checked before anything is written, and all problems are reported at once, each with its place and
+    its fix.
+  - Runs on the controller, whatever host the task names. Without O(nodes) it plans all hosts of the inventory group
+    O(group), never only the play's hosts, so that C(--limit) cannot retire anyone.
+extends_documentation_fragment:
+  - railops.rdma._attributes
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: full
+  idempotent:
+    support: full
+requirements:
+  - netaddr >= 1.0 on the controller
+options:
+  name:
+    description: Name of the fabric, a DNS-1123 label. It names the plan's folder and every cluster object.
+    type: str
+    default: fabric
+  group:
+    description: The inventory group whose hosts are the nodes.
+    type: str
+    default: gpu_nodes
+  mode:
+    description:
+      - V(exclusive) gives each node and rail a subnet of its own. V(shared) gives each rail one subnet. V(flat),
+        for InfiniBand, has one subnet with disjoint ranges for the rails.
+    type: str
+    choices: [shared, exclusive, flat]
+    required: true
+  network:
+    description: The kind of network.
+    type: str
+    choices: [roce, infiniband]
+    default: roce
+  attachment:
+    description:
+      - How pods get to the rails. With O(network=roce) one of V(macvlan) (default), V(ipvlan) and V(sriov); with
+        O(network=infiniband) one of V(ib-sriov) (default) and V(ipoib).
+    type: str
+    choices: [macvlan, ipvlan, sriov, ib-sriov, ipoib]
+  supernets:
+    description:
+      - Networks in CIDR form that the rails' networks are cut from, at most one per family. Two are dual stack.
+      - Empty with O(network=infiniband) and O(attachment=ib-sriov) means LID only, without addresses and pools.
+    type: list
+    elements: str
+    default: []
+  rails:
+    description: The rails, in order.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      name:
+        description: DNS-1123 label; by default V(rail1) and so on, with leading zeros above nine rails.
+        type: str
+      interface:
+        description: The rail's interface on every node that says nothing else.
+        type: str
+        required: true
+      subnets:
+        description:
+          - Explicit networks instead of ones cut from O(supernets), at most one per family. With O(mode=shared) the
+            rail's subnet, with O(mode=exclusive) what holds the subnets of all its nodes. Not with several zones.
+        type: list
+        elements: str
+      gpu:
+        description: Number of the GPU that the rail serves; for the report.
+        type: int
+      resource:
+        description: Resource name without its prefix; by default made of the names of fabric and rail.
+        type: str
+      pci:
+        description: PCI address of the NIC on every node that says nothing else.
+        type: str
+  max_nodes:
+    description:
+      - Slots per zone from day one. Subnets can never be changed in Spiderpool, so this is how many nodes there
+        will ever be.
+      - Required unless every zone has its own.
+    type: int
+  rail_prefix:
+    description:
+      - Length of a rail's subnet with O(mode=shared), a number for IPv4 or C({ipv4, ipv6}). Defaults to 24 and 64.
+    type: raw
+  node_prefix:
+    description:
+      - Length of the subnet of a node and rail with O(mode=exclusive), a number for IPv4 or C({ipv4, ipv6}).
+        Defaults to 27 and 64.
+    type: raw
+  first_block:
+    description: Number of the first rail block inside the supernet.
+    type: int
+    default: 0
+  gateway:
+    description:
+      - The switch's address in each subnet. V(first), V(last), V(none), or an offset from the network address;
+        negative offsets count from the end, where -1 is the last address and so no host address.
+    type: raw
+    default: first
+  host_addresses:
+    description: With O(mode=shared) and O(mode=flat), nodes at the start or at the end of the free addresses.
+    type: str
+    choices: [start, end]
+    default: start
+  node_pods:
+    description:
+      - Most pod addresses per node and rail; with O(mode=shared) and O(mode=flat) a rail's pool has this times
+        O(max_nodes).
+      - By default all that are free; IPv6 beside IPv4 has as many as IPv4, and 28 without it.
+    type: int
+  reserved:
+    description: Addresses, ranges C(a-b) and networks that no node and no pod may get.
+    type: list
+    elements: str
+    default: []
+  foreign_networks:
+    description: Networks of others (pods, services, nodes, storage); any overlap is refused.
+    type: list
+    elements: str
+    default: []
+  foreign_plans:
+    description: Paths of other clusters' C(plan.json); any overlap is refused.
+    type: list
+    elements: str
+    default: []
+  zones:
+    description: Scalable units. A node is in exactly one.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      name:
+        description: DNS-1123 label.
+        type: str
+        required: true
+      group:
+        description: The inventory group of its nodes; by default the zone's name.
+        type: str
+      supernets:
+        description: Its networks, at most one per family; by default O(supernets).
+        type: list
+        elements: str
+      max_nodes:
+        description: Its slots; by default O(max_nodes).
+        type: int
+      leaves:
+        description: Names of its leaf switches, one per rail, or one for all.
+        type: list
+        elements: str
+  policy:
+    description:
+      - V(prefixes) has the rails' routing tables lead to the RDMA prefixes only. V(default_route) is the guides'
+        way, a default route in each table and a guard rule, and needs exactly one RDMA prefix per family.
+    type: str
+    choices: [prefixes, default_route]
+    default: prefixes
+  mtu:
+    description:
+      - MTU of the rails in bytes. Defaults to 4200 with O(network=roce) and to 2044 with O(network=infiniband).
+    type: int
+  vfs:
+    description: Virtual functions per NIC, for the attachments V(sriov) and V(ib-sriov).
+    type: int
+    default: 8
+  hca_max:
+    description: Pods that can share a device, for the attachments without virtual functions.
+    type: int
+    default: 100
+  vlan:
+    description: VLAN of the pods' interfaces; 0 is untagged. RoCE only.
+    type: int
+    default: 0
+  pkey:
+    description: Partition key such as V(0x8001), quoted. InfiniBand only.
+    type: raw
+  namespace:
+    description: Kubernetes namespace of the SpiderMultusConfigs.
+    type: str
+    default: spiderpool
+  resource_prefix:
+    description: Prefix of the device plugins' resource names.
+    type: str
+    default: spidernet.io
+  inject:
+    description: Pod resource injection, the annotation's C(key) and C(value); the value defaults to O(name).
+    type: dict
+    suboptions:
+      key:
+        description: The annotation.
+        type: str
+        choices: [cni.spidernet.io/rdma-resource-inject, cni.spidernet.io/network-resource-inject]
+      value:
+        description: A label value.
+        type: str
+  retire:
+    description:
+      - Node names whose slots stay empty. A node that vanished from the inventory without being named here is an
+        error.
+    type: list
+    elements: str
+    default: []
+  release:
+    description: Names of retired nodes whose slots may be given to others.
+    type: list
+    elements: str
+    default: []
+  allow_renumber:
+    description:
+      - Allow a change that gives nodes other addresses. Without it such a change is refused with the list of them.
+    type: bool
+    default: false
+  accept_lock:
+    description: Take a C(plan.json) whose digest does not match, after a merge that you have checked.
+    type: bool
+    default: false
+  plan_locked:
+    description: Fail when the plan would change; for pull requests.
+    type: bool
+    default: false
+  plan_dir:
+    description: Parent of the plan's folder, relative to the working directory.
+    type: path
+    default: plan
+  preview_dir:
+    description:
+      - In check mode, when the plan would change, write the whole new plan under this folder, so that roles can
+        read it. RV(plan_dir) names what to read.
+    type: path
+  nodes:
+    description:
+      - The nodes, instead of the hosts of O(group) with their variables C(fabric_node_name), C(fabric_interfaces)
+        and C(fabric_slot).
+    type: list
+    elements: dict
+    suboptions:
+      host:
+        description: The inventory name; names the file in C(hosts/).
+        type: str
+        required: true
+      name:
+        description: The Kubernetes name; by default the inventory name.
+        type: str
+      groups:
+        description: The inventory groups that it is in, as far as they are zones' groups.
+        type: list
+        elements: str
+      interfaces:
+        description: Interface or PCI address by rail name, where this node differs.
+        type: dict
+      slot:
+        description: Its slot, to adopt what exists.
+        type: int
+seealso:
+  - module: railops.rdma.policy_route
+author:
+  - railops.rdma contributors (@railops)
+"""
+
+EXAMPLES = r"""
+---
+- name: Plan the fabric of the group gpu_nodes
+  railops.rdma.ippool_plan:
+    mode: exclusive
+    supernets: [172.17.0.0/16]
+    max_nodes: 8
+    rails:
+      - interface: ens1np0
+      - interface: ens2np0
+
+- name: Plan two nodes without an inventory
+  railops.rdma.ippool_plan:
+    mode: shared
+    max_nodes: 53
+    gateway: last
+    host_addresses: end
+    rails:
+      - interface: ens1np0
+        subnets: [172.16.11.0/24]
+    nodes:
+      - host: node1
+      - host: node2
+        interfaces: {rail1: enp26s0np0}
+
+- name: Fail when the committed plan is not what the inventory says
+  railops.rdma.ippool_plan:
+    mode: exclusive
+    supernets: [172.17.0.0/16]
+    max_nodes: 8
+    rails:
+      - interface: ens1np0
+    plan_locked: true
+  check_mode: true
+"""
+
+RETURN = r"""
+plan_dir:
+  description: The folder to read the plan from; in check mode the preview, when there is one.
+  returned: success
+  type: str
+  sample: plan/fabric
+digest:
+  description: The plan's digest, which C(plan.json) has too.
+  returned: success
+  type: str
+  sample: b75900b18f09651f8b722413d60d37c53caa603bb72a5af297685a792c457aa7
+summary:
+  description: What the plan is and what the run changed, as data.
+  returned: success
+  type: dict
+  contains:
+    text:
+      description: The same in sentences.
+      type: list
+      elements: str
+      sample: ["Fabric fabric: 8 nodes, 8 rails, exclusive, roce by macvlan."]
+    added:
+      description: Nodes that got a slot.
+      type: list
+      elements: str
+      sample: [node9]
+    retired:
+      description: Nodes whose slots were retired.
+      type: list
+      elements: str
+      sample: []
+    released:
+      description: Nodes whose slots were released.
+      type: list
+      elements: str
+      sample: []
+    moved:
+      description: Who was renumbered, from where to where.
+      type: list
+      elements: str
+      sample: []
+  sample:
+    fabric: fabric
+    nodes: 8
+    rails: 8
+    pools: 64
+problems:
+  description: Everything that is wrong with the input.
+  returned: failure of the input's checks
+  type: list
+  elements: dict
+  sample:
+    - place: fabric_rails[2].subnets[0]
+      problem: "'172.16.11.0/16' has host bits set, so the API would refuse it."
+      fix: Write the network as 172.16.0.0/16.
+"""
+
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule, missing_required_lib
+
+from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
+from ansible_collections.railops.rdma.plugins.module_utils._fabric_check import NETADDR_ERROR
+from ansible_collections.railops.rdma.plugins.module_utils._plan_run import run
+
+
+def _strings(**more: t.Any) -> dict[str, t.Any]:
+    return {"type": "list", "elements": "str", **more}
+
+
+RAIL = {
+    "name": {"type": "str"},
+    "interface": {"type": "str", "required": True},
+    "subnets": _strings(),
+    "gpu": {"type": "int"},
+    "resource": {"type": "str"},
+    "pci": {"type": "str"},
+}
+ZONE = {
+    "name": {"type": "str", "required": True},
+    "group": {"type": "str"},
+    "supernets": _strings(),
+    "max_nodes": {"type": "int"},
+    "leaves": _strings(),
+}
+NODE = {
+    "host": {"type": "str", "required": True},
+    "name": {"type": "str"},
+    "groups": _strings(),
+    "interfaces": {"type": "dict"},
+    "slot": {"type": "int"},
+}
+INJECT = {
+    "key": {
+        "type": "str",
+        "choices": ["cni.spidernet.io/rdma-resource-inject", "cni.spidernet.io/network-resource-inject"],
+    },
+    "value": {"type": "str"},
+}
+ARGUMENT_SPEC: dict[str, t.Any] = {
+    "name": {"type": "str", "default": "fabric"},
+    "group": {"type": "str", "default": "gpu_nodes"},
+    "mode": {"type": "str", "choices": ["shared", "exclusive", "flat"], "required": True},
+    "network": {"type": "str", "choices": ["roce", "infiniband"], "default": "roce"},
+    "attachment": {"type": "str", "choices": ["macvlan", "ipvlan", "sriov", "ib-sriov", "ipoib"]},
+    "supernets": _strings(default=[]),
+    "rails": {"type": "list", "elements": "dict", "options": RAIL, "required": True},
+    "max_nodes": {"type": "int"},
+    "rail_prefix": {"type": "raw"},
+    "node_prefix": {"type": "raw"},
+    "first_block": {"type": "int", "default": 0},
+    "gateway": {"type": "raw", "default": "first"},
+    "host_addresses": {"type": "str", "choices": ["start", "end"], "default": "start"},
+    "node_pods": {"type": "int"},
+    "reserved": _strings(default=[]),
+    "foreign_networks": _strings(default=[]),
+    "foreign_plans": _strings(default=[]),
+    "zones": {"type": "list", "elements": "dict", "options": ZONE, "default": []},
+    "policy": {"type": "str", "choices": ["prefixes", "default_route"], "default": "prefixes"},
+    "mtu": {"type": "int"},
+    "vfs": {"type": "int", "default": 8},
+    "hca_max": {"type": "int", "default": 100},
+    "vlan": {"type": "int", "default": 0},
+    "pkey": {"type": "raw"},
+    "namespace": {"type": "str", "default": "spiderpool"},
+    "resource_prefix": {"type": "str", "default": "spidernet.io"},
+    "inject": {"type": "dict", "options": INJECT},
+    "retire": _strings(default=[]),
+    "release": _strings(default=[]),
+    "allow_renumber": {"type": "bool", "default": False},
+    "accept_lock": {"type": "bool", "default": False},
+    "plan_locked": {"type": "bool", "default": False},
+    "plan_dir": {"type": "path", "default": "plan"},
+    "preview_dir": {"type": "path"},
+    "nodes": {"type": "list", "elements": "dict", "options": NODE},
+}
+
+
+def main() -> None:
+    """Plan the nodes that the parameters list; the action plugin beside this file lists those of the inventory."""
+    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
+    if NETADDR_ERROR:
+        module.fail_json(msg=missing_required_lib("netaddr >= 1.0"), exception=NETADDR_ERROR)
+    raw = dict(module.params)
+    nodes = [{key: value for key, value in node.items() if value is not None} for node in raw.pop("nodes") or []]
+    preview = raw.pop("preview_dir")
+    for key in ("rails", "zones"):
+        raw[key] = [{name: value for name, value in item.items() if value is not None} for item in raw[key]]
+    if raw["inject"]:
+        raw["inject"] = {key: value for key, value in raw["inject"].items() if value is not None}
+    try:
+        result = run(raw, nodes, check_mode=module.check_mode, diff=module._diff, preview_dir=preview)
+    except RdmaError as exc:
+        module.fail_json(msg=str(exc), fix=exc.fix, **exc.facts)
+    for warning in result.pop("plan_warnings"):
+        module.warn(warning)
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()
