@@ -1,0 +1,430 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The module against executables that speak the vendor's formats and keep state over reboots; no real card.
+
+Machine: eight GPUs, each with its card (rail1 is 0000:19:00); a dual-port storage card 0000:5a:00 with four VFs a port.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+from ansible.module_utils.testing import patch_module_args
+
+from ansible_collections.railops.rdma.plugins.module_utils import _link_type_host
+from ansible_collections.railops.rdma.plugins.modules import nic_link_type as module_under_test
+from ansible_collections.railops.rdma.tests.unit import machines
+from ansible_collections.railops.rdma.tests.unit.fixtures.mlx.cards import ETH, IB, Cards, card, row
+
+RAILS = [f"0000:{bus + 4:02x}:00" for bus in (0x15, 0x26, 0x37, 0x48, 0x97, 0xA7, 0xB7, 0xC7)]
+STORAGE = "0000:5a:00"
+RAIL1 = RAILS[0]
+BOOT = "proc/sys/kernel/random/boot_id"
+ALL_ETH = [{"select": "all", "link_type": "eth"}]
+RAILS_ETH = [{"select": "gpu_affine", "link_type": "eth"}]
+
+
+class Machine:
+    def __init__(self, root, monkeypatch):
+        machines.lay_out("one-switch-each-ib", root)
+        self.root = root
+        self.boots = 0
+        self.cards = Cards(root, {name: card(IB) for name in RAILS} | {STORAGE: card(ETH, ports=2, vfs=8)})
+        self.cards.install("mstconfig", "mstfwreset")
+        self.write("proc/net/route", "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\n")
+        self.default_route("eno1")
+        monkeypatch.setenv("PATH", f"{root}/bin:{os.environ['PATH']}")
+        self.boot()
+
+    def write(self, path, text):
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+
+    def default_route(self, interface):
+        head = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\n"
+        self.write("proc/net/route", f"{head}{interface}\t00000000\t010010AC\t0003\t0\t0\t100\t00000000\n")
+
+    def boot(self, power=False):
+        self.boots += 1
+        self.write(BOOT, f"boot-{self.boots}\n")
+        self.cards.restart(power=power)
+
+    def value(self, name, parameter="LINK_TYPE_P1"):
+        values = self.cards.card(name)["parameters"][parameter]
+        return values["current"], values["next"]
+
+
+@pytest.fixture
+def machine(tmp_path, monkeypatch):
+    monkeypatch.setattr(module_under_test, "ROOT", str(tmp_path))
+    monkeypatch.setattr(_link_type_host, "RESET_PAUSE", 0)
+    monkeypatch.setattr(_link_type_host, "RESET_TRIES", 2)
+    return Machine(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def run_module(capsys):
+    def run(**params):
+        with patch_module_args(params), pytest.raises(SystemExit):
+            module_under_test.main()
+        return json.loads(capsys.readouterr().out)
+
+    return run
+
+
+def statuses(result):
+    return {item["card"]: item["status"] for item in result["cards"]}
+
+
+# The life of a change
+
+
+def test_set_reboot_done(machine, run_module):
+    first = run_module(cards=RAILS_ETH)
+    assert (first["changed"], first["reboot_required"], first["reset_required"]) == (True, True, True)
+    assert statuses(first) == dict.fromkeys(RAILS, "pending")
+    assert len(first["reboot_reasons"]) == 8
+    second = run_module(cards=RAILS_ETH)
+    assert (second["changed"], second["reboot_required"]) == (False, True)
+    machine.boot()
+    third = run_module(cards=RAILS_ETH)
+    assert (third["changed"], third["reboot_required"]) == (False, False)
+    assert {item["status"] for item in third["checks"]} == {"ok"}
+    assert not (machine.root / "var/lib/railops-rdma/nic_link_type.json").exists()
+
+
+def test_check_mode_predicts_the_same_diff_and_writes_nothing(machine, run_module):
+    wanted = [{"select": "gpu_affine", "link_type": "eth", "vfs": 8}]
+    predicted = run_module(cards=wanted, _ansible_check_mode=True, _ansible_diff=True)
+    assert machine.cards.calls("set") == []
+    assert {item["status"] for item in predicted["checks"]} == {"deviation"}
+    real = run_module(cards=wanted, _ansible_diff=True)
+    assert predicted["diff"] == real["diff"]
+    assert predicted["reboot_required"] is real["reboot_required"] is True
+    waiting = run_module(cards=wanted, _ansible_check_mode=True, _ansible_diff=True)
+    assert waiting["changed"] is False
+    assert waiting["diff"]["before"] == waiting["diff"]["after"] == real["diff"]["after"]
+
+
+def test_the_opposite_wish_undoes_a_change(machine, run_module):
+    run_module(cards=RAILS_ETH)
+    undone = run_module(cards=[{"select": "gpu_affine", "link_type": "ib"}])
+    assert (undone["changed"], undone["reboot_required"]) == (True, False)
+    assert machine.value(RAIL1) == (IB, IB)
+
+
+def test_a_reboot_that_did_not_help_asks_for_a_power_cycle_and_for_no_second_reboot(machine, run_module):
+    machine.cards.change(RAIL1, keeps_power=True)
+    run_module(cards=RAILS_ETH)
+    machine.boot()
+    looked = run_module(cards=RAILS_ETH, _ansible_check_mode=True)
+    assert (looked["power_cycle_required"], looked["reboot_required"]) == (True, False)
+    for _again in range(2):
+        failed = run_module(cards=RAILS_ETH)
+        assert failed["failed"] is True
+        assert (failed["power_cycle_required"], failed["reboot_required"]) == (True, False)
+        assert "power cycle" in failed["fix"]
+        assert RAIL1 in failed["msg"]
+    machine.boot(power=True)
+    assert run_module(cards=RAILS_ETH)["power_cycle_required"] is False
+
+
+def test_a_set_that_asks_for_a_power_cycle_says_so_at_once(machine, run_module):
+    machine.cards.change(RAIL1, wants_power_cycle=True)
+    wanted = [{"select": "pci", "pci": ["19:00.0"], "link_type": "eth"}]
+    first = run_module(cards=wanted)
+    assert (first["power_cycle_required"], first["reboot_required"]) == (True, False)
+    again = run_module(cards=wanted)
+    assert (again["power_cycle_required"], again["reboot_required"]) == (True, False)
+
+
+def test_a_change_pending_from_before_is_given_one_reboot(machine, run_module):
+    parameters = card(IB)["parameters"]
+    parameters["LINK_TYPE_P1"]["next"] = ETH
+    machine.cards.change(RAIL1, parameters=parameters, keeps_power=True)
+    wanted = [{"select": "pci", "pci": ["0000:19:00.0"], "link_type": "eth"}]
+    assert run_module(cards=wanted)["reboot_required"] is True
+    machine.boot()
+    assert run_module(cards=wanted)["failed"] is True
+
+
+# The eight defects of the guides' script (setNicRdmaMode.sh)
+
+
+def test_defect_1_a_pending_change_is_not_reported_as_done(machine, run_module):
+    run_module(cards=RAILS_ETH)
+    result = run_module(cards=RAILS_ETH)
+    assert machine.value(RAIL1) == (IB, ETH)
+    assert (result["changed"], result["reset_required"]) == (False, True)
+    assert statuses(result)[RAIL1] == "pending"
+
+
+def test_defect_2_an_ethernet_only_card_does_not_end_the_run(machine, run_module):
+    machine.cards.change(STORAGE, parameters=card(None)["parameters"])
+    result = run_module(cards=ALL_ETH)
+    assert statuses(result)[STORAGE] == "done"
+    assert statuses(result)[RAILS[7]] == "pending"
+
+
+def test_defect_2_an_ethernet_only_card_that_shall_be_infiniband_is_a_clear_failure_of_that_card(machine, run_module):
+    machine.cards.change(STORAGE, parameters=card(None)["parameters"])
+    machine.cards.change(RAIL1, parameters=card(ETH)["parameters"])
+    result = run_module(cards=[{"select": "all", "link_type": "ib"}])
+    assert result["failed"] is True
+    assert "no link type to choose and its link layer is Ethernet" in result["msg"]
+    assert machine.value(RAIL1) == (ETH, IB)
+
+
+def test_defect_3_a_card_that_fails_does_not_stop_the_others(machine, run_module):
+    machine.cards.change(RAILS[2], set_fault="Device doesn't support any configuration changes")
+    machine.cards.change(RAILS[4], fault="Device in Livefish mode is not supported")
+    result = run_module(cards=RAILS_ETH)
+    assert result["failed"] is True
+    assert result["changed"] is True
+    assert "2 of 8" in result["msg"]
+    assert statuses(result) == {name: "failed" if name in (RAILS[2], RAILS[4]) else "pending" for name in RAILS}
+    assert "livefish" in result["msg"]
+    assert result["fix"]
+
+
+def test_defect_3_no_gpu_card_does_not_stop_the_rest(tmp_path, monkeypatch, run_module, machine):
+    for gpu in (machine.root / "sys/bus/pci/devices").iterdir():
+        if (gpu / "class").read_text().startswith("0x0302"):
+            gpu.unlink()
+    result = run_module(cards=[*RAILS_ETH, {"select": "others", "link_type": "ib"}])
+    assert "no GPU" in result["notes"][0]
+    assert statuses(result)[STORAGE] == "pending"
+    assert machine.cards.calls("set") == [f"mstconfig -d {STORAGE}.0 -y set LINK_TYPE_P1=1 LINK_TYPE_P2=1"]
+
+
+def test_defect_4_storage_ports_and_vfs_are_not_gpu_cards(machine, run_module):
+    result = run_module(cards=[*RAILS_ETH, {"select": "others", "link_type": "ib"}], _ansible_check_mode=True)
+    wanted = {item["id"].partition(".")[2]: item["planned"] for item in result["checks"]}
+    assert wanted[STORAGE] == "LINK_TYPE_P1=1 LINK_TYPE_P2=1"
+    assert {wanted[name] for name in RAILS} == {"LINK_TYPE_P1=2"}
+    assert set(wanted) == {*RAILS, STORAGE}
+
+
+def test_defect_5_no_matrix_of_nvidia_smi_is_needed(machine, run_module):
+    # There is no nvidia-smi in this test; the pairing is the PCI tree's.
+    assert set(statuses(run_module(cards=RAILS_ETH))) == set(RAILS)
+
+
+def test_defect_6_nothing_is_reset_unless_asked_for(machine, run_module):
+    run_module(cards=RAILS_ETH)
+    run_module(cards=RAILS_ETH)
+    assert not any("mstfwreset" in call for call in machine.cards.calls())
+
+
+def test_defect_6_a_reset_is_one_for_a_card_at_the_right_level_and_verified(machine, run_module):
+    predicted = run_module(cards=RAILS_ETH, reset=True, _ansible_check_mode=True, _ansible_diff=True)
+    assert not machine.cards.calls("reset")
+    result = run_module(cards=RAILS_ETH, reset=True, _ansible_diff=True)
+    assert machine.cards.calls("reset") == [f"mstfwreset -d {name}.0 -l 3 -y reset" for name in RAILS]
+    assert statuses(result) == dict.fromkeys(RAILS, "done")
+    assert result["reboot_required"] is False
+    assert predicted["diff"] == result["diff"]
+    assert run_module(cards=RAILS_ETH, reset=True)["changed"] is False
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        pytest.param({"level3": False}, "does not offer reset level 3", id="level"),
+        pytest.param({"deaf": True}, "a reset did not help", id="no effect"),
+    ],
+)
+def test_defect_6_a_reset_that_cannot_be_leaves_the_reboot(machine, run_module, change, why):
+    machine.cards.change(RAIL1, **change)
+    result = run_module(cards=[{"select": "pci", "pci": ["19:00.0"], "link_type": "eth"}], reset=True)
+    assert result["reboot_required"] is True
+    assert why in result["reboot_reasons"][0]
+
+
+def test_defect_6_virtual_functions_in_use_forbid_a_reset(machine, run_module):
+    result = run_module(cards=[{"select": "pci", "pci": [f"{STORAGE}.0"], "link_type": "ib"}], reset=True)
+    assert "8 virtual functions" in result["reboot_reasons"][0]
+    assert not machine.cards.calls("reset")
+
+
+def test_defect_6_a_failed_reset_is_told(machine, run_module):
+    machine.cards.change(RAIL1, reset_fault="Firmware reset failed, retry operation or reboot machine.")
+    result = run_module(cards=RAILS_ETH, reset=True)
+    assert result["failed"] is True
+    assert "Reboot the host" in result["fix"]
+    assert statuses(result)[RAILS[1]] == "done"
+
+
+@pytest.mark.parametrize("route", ["ens20f0np0", "ens20f1np1", "bond0", "vlan7", "5a00f0v0x5a"])
+def test_defect_6_the_card_of_the_default_route_is_never_touched(machine, run_module, route):
+    if route in ("bond0", "vlan7"):
+        net = machine.root / "sys/class/net"
+        (net / route).mkdir()
+        lower = "bond0" if route == "vlan7" else "ens20f1np1"
+        (net / route / f"lower_{lower}").symlink_to(f"../{lower}")
+        if route == "vlan7":
+            (net / "bond0").mkdir()
+            (net / "bond0/lower_ens20f1np1").symlink_to("../ens20f1np1")
+    elif not (machine.root / "sys/class/net" / route).exists():
+        route = next(p.name for p in (machine.root / "sys/class/net").iterdir() if "v0" in p.name)
+    machine.default_route(route)
+    result = run_module(cards=[{"select": "all", "link_type": "ib"}], reset=True)
+    assert statuses(result)[STORAGE] == "skipped"
+    assert not any(STORAGE in call for call in [*machine.cards.calls("set"), *machine.cards.calls("reset")])
+    listed = run_module(cards=[{"select": "pci", "pci": [f"{STORAGE}.1"], "link_type": "ib"}])
+    assert "carries the default route" in listed["msg"]
+
+
+def test_defect_6_the_card_of_the_connection_is_never_touched(machine, run_module, monkeypatch):
+    pid = os.getpid()
+    machine.write(f"proc/{pid}/stat", f"{pid} (python) S 77 1 1\n")
+    machine.write("proc/77/stat", "77 (sudo (x) y) S 1 1 1\n")
+    machine.write(f"proc/{pid}/environ", "PATH=/bin\0")
+    machine.write("proc/77/environ", "A=b\0SSH_CONNECTION=192.0.2.9 50000 192.0.2.10 22\0")
+    tool = machine.root / "bin/ip"
+    links = [{"ifname": "ens20f0np0", "addr_info": [{"local": "192.0.2.10"}]}]
+    tool.write_text(f"#!/bin/sh\necho '{json.dumps(links)}'\n")
+    tool.chmod(0o755)
+    result = run_module(cards=[{"select": "all", "link_type": "ib"}])
+    assert statuses(result)[STORAGE] == "skipped"
+    assert "Ansible's connection (ens20f0np0)" in next(
+        item["note"] for item in result["cards"] if item["card"] == STORAGE
+    )
+
+
+def test_defect_7_both_ports_and_sriov_are_set_in_one_call_once_for_a_card(machine, run_module):
+    wanted = [{"select": "pci", "pci": [f"{STORAGE}.0", f"{STORAGE}.1"], "link_type": "ib", "vfs": 16}]
+    run_module(cards=wanted)
+    assert machine.cards.calls("set") == [
+        f"mstconfig -d {STORAGE}.0 -y set LINK_TYPE_P1=1 LINK_TYPE_P2=1 NUM_OF_VFS=16"
+    ]
+
+
+def test_defect_7_a_bluefield_in_dpu_mode_is_left_alone(machine, run_module):
+    parameters = card(IB)["parameters"] | {
+        "INTERNAL_CPU_MODEL": row("EMBEDDED_CPU(1)"),
+        "INTERNAL_CPU_OFFLOAD_ENGINE": row("ENABLED(0)"),
+    }
+    machine.cards.change(RAIL1, parameters=parameters)
+    result = run_module(cards=RAILS_ETH)
+    assert statuses(result)[RAIL1] == "skipped"
+    assert "DPU" in result["cards"][0]["note"]
+    assert not any(RAIL1 in call for call in machine.cards.calls("set"))
+
+
+def test_defect_7_mlxconfig_does_as_well(machine, run_module):
+    for name in ("mstconfig", "mstfwreset"):
+        (machine.root / "bin" / name).unlink()
+    machine.cards.install("mlxconfig", "mlxfwreset")
+    assert run_module(cards=RAILS_ETH, reset=True)["changed"] is True
+    assert machine.cards.calls("set")[0].startswith("mlxconfig")
+    assert machine.cards.calls("reset")[0].startswith("mlxfwreset")
+
+
+def test_defect_8_values_are_compared_as_numbers_and_addresses_as_addresses(machine, run_module):
+    # "IB" is a part of many a value's name; 1A:00.0 and 0000:1a:00.0 are one function.
+    parameters = card(IB)["parameters"] | {"LINK_TYPE_P1": row(1), "MEMIC_BAR_SIZE": row("_IB_256KB(1)")}
+    machine.cards.change(RAIL1, parameters=parameters)
+    result = run_module(cards=[{"select": "pci", "pci": ["19:00.0"], "link_type": "ib"}])
+    assert (result["changed"], statuses(result)) == (False, {RAIL1: "done"})
+
+
+# What tools and firmware differ in
+
+
+def test_json_is_used_when_the_tool_has_it(machine, run_module):
+    Cards(machine.root, {name: card(IB) for name in RAILS}, version="4.31.0")
+    result = run_module(cards=RAILS_ETH)
+    assert result["changed"] is True
+    assert all("-j" in call for call in machine.cards.calls("q"))
+
+
+def test_firmware_that_tells_no_current_value_is_judged_by_what_the_kernel_shows(machine, run_module):
+    machine.cards.change(RAIL1, columns=["next"])
+    wanted = [{"select": "pci", "pci": ["19:00.0"], "link_type": "eth"}]
+    assert run_module(cards=wanted)["reboot_required"] is True
+    for path in (machine.root / "sys/class/infiniband").iterdir():
+        if f"{RAIL1}.0" in os.path.realpath(path):
+            (path / "ports/1/link_layer").write_text("Ethernet\n")
+    assert run_module(cards=wanted)["reboot_required"] is False
+
+
+def test_more_virtual_functions_than_wanted_are_enough(machine, run_module):
+    wanted = [{"select": "pci", "pci": [f"{STORAGE}.0"], "vfs": 4}]
+    assert run_module(cards=wanted)["changed"] is False
+
+
+def test_no_virtual_functions_switches_sriov_off(machine, run_module):
+    run_module(cards=[{"select": "pci", "pci": [f"{STORAGE}.0"], "vfs": 0}])
+    assert machine.cards.calls("set") == [f"mstconfig -d {STORAGE}.0 -y set SRIOV_EN=0"]
+
+
+def test_a_card_without_sriov_is_a_clear_failure(machine, run_module):
+    machine.cards.change(RAIL1, parameters=card(ETH, vfs=None)["parameters"])
+    result = run_module(cards=[{"select": "pci", "pci": ["19:00.0"], "vfs": 8}])
+    assert "no SR-IOV configuration" in result["msg"]
+
+
+def test_a_read_only_parameter_is_a_clear_failure_before_writing(machine, run_module):
+    machine.cards.change(RAIL1, parameters=card(IB)["parameters"] | {"LINK_TYPE_P1": row(IB, ro=True)})
+    result = run_module(cards=[{"select": "pci", "pci": ["19:00.0"], "link_type": "eth"}])
+    assert "read-only" in result["msg"]
+    assert not machine.cards.calls("set")
+
+
+def test_a_write_is_read_back(machine, run_module):
+    machine.cards.change(RAIL1, forgets=True)
+    result = run_module(cards=RAILS_ETH)
+    assert "the card does not have it" in result["msg"]
+
+
+def test_without_a_tool_a_host_that_is_as_wanted_is_fine(machine, run_module):
+    for name in ("mstconfig", "mstfwreset"):
+        (machine.root / "bin" / name).unlink()
+    assert run_module(cards=[{"select": "gpu_affine", "link_type": "ib"}])["changed"] is False
+    failed = run_module(cards=RAILS_ETH)
+    assert "Neither mstconfig nor mlxconfig" in failed["msg"]
+    assert "mstflint" in failed["fix"]
+    looked = run_module(cards=RAILS_ETH, _ansible_check_mode=True)
+    assert {item["status"] for item in looked["checks"]} == {"deviation"}
+
+
+# Selections
+
+
+def test_the_more_exact_selection_counts(machine, run_module):
+    wanted = [
+        {"select": "pci", "pci": ["19:00.0"], "link_type": "ib"},
+        {"select": "gpu_affine", "link_type": "eth"},
+        {"select": "all", "link_type": "ib"},
+    ]
+    result = run_module(cards=wanted)
+    assert statuses(result)[RAIL1] == "done"
+    assert statuses(result)[RAILS[1]] == "pending"
+    assert statuses(result)[STORAGE] == "pending"
+
+
+def test_all_errors_of_the_input_come_at_once(machine, run_module):
+    wanted = [
+        {"select": "pci", "pci": ["19:00.0", "ff:00.0"], "link_type": "ib"},
+        {"select": "pci", "pci": ["19:00.0"], "link_type": "eth"},
+    ]
+    result = run_module(cards=wanted)
+    assert {item["place"] for item in result["problems"]} == {"cards[0].pci[1]", "cards[1]"}
+    assert not machine.cards.calls()
+
+
+def test_a_host_without_such_cards_needs_no_tool(tmp_path, monkeypatch, run_module):
+    machines.lay_out("virtual-machine", tmp_path)
+    for nic in (tmp_path / "sys/bus/pci/devices").iterdir():
+        if (nic / "vendor").read_text().strip() == "0x15b3":
+            nic.unlink()
+    monkeypatch.setattr(module_under_test, "ROOT", str(tmp_path))
+    result = run_module(cards=RAILS_ETH)
+    assert (result["changed"], result["cards"]) == (False, [])
+    assert "nothing to do" in result["notes"][-1]
