@@ -50,7 +50,7 @@ def command_up(args: argparse.Namespace) -> None:
     if lab.kind == "guests":
         require_tools(image.TOOLS, "The kind guests")
         image.image()
-    gateways = topology.gateways_of(lab, topology.read_slices(args.plan)) if args.plan else ()
+    gateways = _gateways(lab, args.plan) if args.plan else ()
     python = environments.environment(None) / "python"
     begun = time.monotonic()
     state.create(lab)
@@ -117,7 +117,7 @@ def command_ssh(args: argparse.Namespace) -> None:
 def command_gateways(args: argparse.Namespace) -> None:
     """Give the switches the addresses of a plan."""
     lab = _running(args.lab)
-    gateways = topology.gateways_of(lab, topology.read_slices(args.plan))
+    gateways = _gateways(lab, args.plan)
     fabric.set_gateways(lab, gateways)
     say(f"Lab {lab.name}: {len(gateways)} gateway addresses on {len(lab.interfaces)} leaves.")
 
@@ -141,7 +141,10 @@ def command_dump(args: argparse.Namespace) -> None:
 def command_prove(args: argparse.Namespace) -> None:
     """Prove a plan on the lab: kernels hold it, and packets leave and return by the rail they belong to."""
     lab = _running(args.lab)
-    failures = proof.prove(lab, topology.read_slices(args.plan), traffic=not args.no_traffic)
+    slices = topology.read_slices(args.plan)
+    failures = proof.prove(lab, slices, traffic=not args.no_traffic)
+    if args.rdma and not failures:
+        failures = proof.prove_rdma(lab, slices)
     for failure in failures:
         say(f"  {failure}")
     if failures:
@@ -175,6 +178,12 @@ def take_down(lab: topology.Lab) -> None:
     hosts.backend(lab).down(lab)
     fabric.down(lab)
     state.forget(lab.name)
+
+
+def _gateways(lab: topology.Lab, plan: Path) -> tuple[topology.Gateway, ...]:
+    gateways = topology.gateways_of(lab, topology.read_slices(plan))
+    topology.check_switch_table(plan, gateways)
+    return gateways
 
 
 def _running(name: str) -> topology.Lab:
@@ -239,6 +248,7 @@ def parser() -> argparse.ArgumentParser:
     prove.add_argument("lab")
     prove.add_argument("--plan", type=Path, required=True)
     prove.add_argument("--no-traffic", action="store_true", help="only what the kernels hold")
+    prove.add_argument("--rdma", action="store_true", help="guests: ib_read_lat over every rail as well")
     down = add("down", command_down)
     down.add_argument("lab", nargs="?")
     down.add_argument("--all", action="store_true")

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import subprocess
+import time
 import typing as t
 
-from hosts import on
+from hosts import command, on
 from shell import LabError, run, say
 
 if t.TYPE_CHECKING:
@@ -68,8 +70,13 @@ def dump(lab: Lab, host: Host) -> dict[str, list[str]]:
 
 
 def _comparable(rows: Iterable[Mapping[str, t.Any]]) -> list[str]:
-    # The kernel's own entries of multicast and of a link's own address come and go with carriers.
-    kept = [row for row in rows if row.get("type") != "multicast"]
+    # The kernel's own entries, of multicast and of a link's own address, come and go with carriers.
+    kept = [
+        row
+        for row in rows
+        if row.get("type") not in ("multicast", "anycast")
+        and not str(row.get("local") or row.get("dst")).startswith(("fe80:", "ff00:"))
+    ]
     return sorted(
         json.dumps({key: value for key, value in row.items() if key not in FLEETING}, sort_keys=True) for row in kept
     )
@@ -207,3 +214,43 @@ def counters(lab: Lab) -> Counters:
     found = {link["ifname"]: link["stats64"] for link in links}
     ports = [host.port(rail) for host in lab.hosts for rail in lab.rails]
     return {port: (found[port]["rx"]["packets"], found[port]["tx"]["packets"]) for port in ports}
+
+
+def prove_rdma(lab: Lab, slices: Mapping[str, Slice]) -> list[str]:
+    """Read remote memory over every rail between neighbours, with perftest and nothing else."""
+    if lab.kind != "guests":
+        raise LabError("Namespaces have no RDMA devices.", "Start the lab with --kind guests.")
+    planned = {host: slices[host.name] for host in lab.hosts if host.name in slices}
+    machines, failures = list(planned), []
+    for position, host in enumerate(machines if len(machines) > 1 else []):
+        peer = machines[(position + 1) % len(machines)]
+        for rail, far in zip(planned[host]["rails"], planned[peer]["rails"], strict=True):
+            address = _address(far, 4) or _address(far, 6)
+            if address is None:
+                continue
+            if (text := _read_latency(lab, host, peer, rail["index"], address["address"])) is not None:
+                failures.append(f"RDMA {host.name} to {peer.name} on {rail['name']}: {text}")
+        done = len(planned[host]["rails"]) - len(failures)
+        say(f"RDMA {host.name} to {peer.name}: ib_read_lat on {done} of {len(planned[host]['rails'])} rails.")
+    return failures
+
+
+def _read_latency(lab: Lab, host: Host, peer: Host, rail: int, address: str) -> str | None:
+    """Run ib_read_lat over one rail (the lab names its devices rxe1, rxe2, ...); return what went wrong."""
+    common = ["timeout", "60", "ib_read_lat", "-d", f"rxe{rail}", "-n", "50", "-s", "64", "-F", "-R"]
+    with subprocess.Popen(
+        command(lab, peer, common), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as server:
+        try:
+            asked = None
+            # The server takes a moment to listen.
+            for _ in range(10):
+                asked = on(lab, host, [*common, address], check=False)
+                if asked.returncode == 0:
+                    return None
+                if server.poll() is not None:
+                    break
+                time.sleep(1)
+        finally:
+            server.kill()
+    return (asked.stderr or asked.stdout).strip()[-300:] if asked else "the server did not start"

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import csv
 import ipaddress
 import json
 import re
@@ -137,6 +138,17 @@ def read_slices(folder: Path) -> dict[str, dict[str, t.Any]]:
             "Make one with the playbook railops.rdma.plan and give its folder, plan/<fabric_name>.",
         )
     return slices
+
+
+def check_switch_table(folder: Path, gateways: Iterable[Gateway]) -> None:
+    """Refuse a plan whose table for the switches (switch/gateways.csv) lacks an address that its hosts will use."""
+    path = folder / "switch/gateways.csv"
+    if not path.exists():
+        return
+    with path.open(encoding="utf-8", newline="") as stream:
+        told = {f"{row['gateway']}/{row['subnet'].rpartition('/')[2]}" for row in csv.DictReader(stream)}
+    if lacking := sorted(gateway.address for gateway in gateways if gateway.address not in told):
+        raise LabError(f"{path} lacks {', '.join(lacking)}, which hosts of the plan use.", "Make the plan again.")
 
 
 def gateways_of(lab: Lab, slices: dict[str, dict[str, t.Any]]) -> tuple[Gateway, ...]:
