@@ -45,7 +45,8 @@ class ActionModule(ActionBase):
             files.read_results(args["verify_dir"], expected),
             expected,
             rails=self._rails(args["plan_dir"], expected),
-            cluster=self._cluster(args),
+            cluster=self._part(args["cluster"], args["cluster_error"], args["cluster_reason"]),
+            plan=self._part(args["plan"], args["plan_error"], args["plan_reason"]),
             lost=lost,
         )
         if args["phase"] == "begin":
@@ -70,11 +71,12 @@ class ActionModule(ActionBase):
                 return [rail["name"] for rail in read_slice(plan_dir, host)["rails"]]
         return []
 
-    def _cluster(self, args: dict[str, t.Any]) -> dict[str, t.Any]:
-        if args["cluster_error"] or args["cluster"]:
-            return _verdict.cluster_part(_verdict.flatten(args["cluster"]), args["cluster_error"] or None)
-        reason = args["cluster_reason"] or "The cluster was not looked at."
-        return {"status": "skipped", "checks": [], "reason": reason}
+    def _part(self, results: t.Any, error: str, reason: str) -> dict[str, t.Any] | None:
+        """Return the part of the plan or the cluster; None when nothing is known of it."""
+        checks = _verdict.flatten(results)
+        if reason:
+            checks.append(_verdict.skipped("api", reason))
+        return _verdict.seen_part(checks, error or None) if checks or error else None
 
     def _finish(self, args: dict[str, t.Any], verdict: dict[str, t.Any]) -> dict[str, t.Any]:
         """Write the files, show the picture, and fail when something is not as planned."""
@@ -112,7 +114,6 @@ def _worst(verdict: dict[str, t.Any], limit: int = 10) -> str:
     """Name the first errors and deviations in one line."""
     found = [f"{host}: {entry['error']}" for host, entry in verdict["hosts"].items() if entry["status"] == "error"]
     found += [f"{host}: {check['rail'] or 'host'} {check['id']}" for host, check in _verdict.deviations(verdict)]
-    if verdict["cluster"].get("error"):
-        found.append(f"cluster: {verdict['cluster']['error']}")
+    found += [f"{part}: {verdict[part]['error']}" for part in _verdict.PARTS if verdict[part].get("error")]
     rest = f" and {len(found) - limit} more" if len(found) > limit else ""
     return "; ".join(found[:limit]) + rest + "."

@@ -25,6 +25,7 @@ OK, DEVIATION, SKIPPED = "ok", "deviation", "skipped"
 UNREACHABLE, NOT_VERIFIED = "unreachable", "not_verified"
 
 Check = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9 and read by everybody
+PARTS = ("plan", "cluster")
 KEYS = ("id", "rail", "status", "planned", "observed", "cause", "fix")
 
 
@@ -133,6 +134,7 @@ def merge(
     *,
     rails: Sequence[str] = (),
     cluster: Mapping[str, t.Any] | None = None,
+    plan: Mapping[str, t.Any] | None = None,
     lost: str = "No result came from this host: it is unreachable.",
 ) -> dict[str, t.Any]:
     """Return the verdict.
@@ -142,6 +144,7 @@ def merge(
     :param expected: the hosts that should have one: inventory name to node name.
     :param rails: the plan's rails, in order.
     :param cluster: {status, checks, ...} of the cluster, or None when it was not looked at.
+    :param plan: the same of the plan itself, against the inventory.
     :param lost: what is said of a host without a result.
     """
     hosts: dict[str, dict[str, t.Any]] = {}
@@ -157,25 +160,36 @@ def merge(
         if name not in hosts:
             hosts[name] = _lost_entry(UNREACHABLE, node, lost)
     ordered = {name: hosts[name] for name in sorted(hosts, key=natural)}
-    part = dict(cluster) if cluster else {"status": "skipped", "checks": [], "reason": "The cluster was not looked at."}
+    parts = {
+        "plan": dict(plan) if plan else unseen_part("the inventory was not compared with the plan"),
+        "cluster": dict(cluster) if cluster else unseen_part("the cluster was not looked at"),
+    }
     statuses = [entry["status"] for entry in ordered.values()]
-    if part["status"] != "skipped":
-        statuses.append(part["status"])
+    statuses += [part["status"] for part in parts.values() if part["status"] != SKIPPED]
     return {
         "schema": SCHEMA,
         "plan_digest": digest,
         "status": overall(statuses),
         "rails": list(rails),
         "hosts": ordered,
-        "cluster": part,
+        **parts,
     }
 
 
-def cluster_part(checks: Iterable[Check], error: str | None = None) -> dict[str, t.Any]:
-    """Return the verdict's part about the cluster."""
+def unseen_part(reason: str) -> dict[str, t.Any]:
+    """Return the verdict's part about something that was not looked at."""
+    return {"status": SKIPPED, "checks": [], "reason": reason}
+
+
+def seen_part(checks: Iterable[Check], error: str | None = None) -> dict[str, t.Any]:
+    """Return the verdict's part about the cluster or the plan. When no check was made, it is skipped."""
     made = [normal_check(check) for check in checks]
+    status = status_of({"error": error, "checks": made})
+    reasons = [str(check["cause"]) for check in made if check["status"] == SKIPPED]
+    if status == "pass" and reasons and not any(check["status"] == OK for check in made):
+        return {**unseen_part(reasons[0]), "checks": made}
     part: dict[str, t.Any] = {
-        "status": status_of({"error": error, "checks": made}),
+        "status": status,
         "counts": {kind: sum(check["status"] == kind for check in made) for kind in (OK, DEVIATION, SKIPPED)},
         "checks": [check for check in made if check["status"] != OK],
     }
@@ -211,13 +225,15 @@ def deviations(verdict: Mapping[str, t.Any]) -> list[tuple[str, Check]]:
         for check in entry["checks"]
         if check["status"] == DEVIATION
     ]
-    return found + [("cluster", check) for check in verdict["cluster"]["checks"] if check["status"] == DEVIATION]
+    return found + [
+        (part, check) for part in PARTS for check in verdict[part]["checks"] if check["status"] == DEVIATION
+    ]
 
 
 def untested(verdict: Mapping[str, t.Any]) -> dict[tuple[str, str], list[str]]:
     """Return what was not looked at: (check, reason) to the hosts' names."""
     found: dict[tuple[str, str], list[str]] = {}
-    named = [*verdict["hosts"].items(), ("cluster", verdict["cluster"])]
+    named = [*verdict["hosts"].items(), *((part, verdict[part]) for part in PARTS)]
     for name, entry in named:
         for check in entry["checks"]:
             if check["status"] == SKIPPED:

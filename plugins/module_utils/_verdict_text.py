@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.railops.rdma.plugins.module_utils._verdict import deviations, summary, untested
+from ansible_collections.railops.rdma.plugins.module_utils._verdict import PARTS, deviations, summary, untested
 
 if t.TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -75,8 +75,7 @@ def markdown(verdict: Mapping[str, t.Any], fabric: str) -> str:
     broken = [
         (name, entry["status"], entry.get("error")) for name, entry in verdict["hosts"].items() if "error" in entry
     ]
-    if verdict["cluster"].get("error"):
-        broken.append(("cluster", "error", verdict["cluster"]["error"]))
+    broken += [(part, "error", verdict[part]["error"]) for part in PARTS if verdict[part].get("error")]
     if broken:
         lines += ["## Without a result", "", *_table(("where", "status", "why"), broken), ""]
     rails = verdict["rails"]
@@ -89,8 +88,8 @@ def markdown(verdict: Mapping[str, t.Any], fabric: str) -> str:
     if left:
         rows = [(check, reason, _hosts(names)) for (check, reason), names in left.items()]
         lines += ["## Not looked at", "", *_table(("check", "why", "where"), rows), ""]
-    part = verdict["cluster"]
-    lines += ["## Cluster", "", f"{part['status']}. {_cell(part.get('reason') or '')}".rstrip(" -"), ""]
+    rows = [(name, verdict[name]["status"], verdict[name].get("reason")) for name in PARTS]
+    lines += ["## Plan and cluster", "", *_table(("what", "status", "why"), rows), ""]
     return "\n".join(lines)
 
 
@@ -142,15 +141,19 @@ def picture(verdict: Mapping[str, t.Any], fabric: str, *, colour: bool = False) 
     shown = list(hosts)
     if len(shown) > _ROWS:
         shown = [name for name in shown if hosts[name]["status"] != "pass"][:_ROWS]
-    width = max([4, *(len(name) for name in shown)])
+    width = max([7, *(len(name) for name in shown)])
     lines = ["", f"  {paint(f'fabric {fabric}', 'bold')}", ""]
     lines.append(f"  {'':<{width}}  host  " + "".join(f"{rail:<{max(2, len(rail)) + 2}}" for rail in rails))
     lines += [_host_row(name, hosts[name], rails, width, paint) for name in shown]
     if len(shown) < len(hosts):
         lines.append(f"  ... and {len(hosts) - len(shown)} more hosts")
-    part = verdict["cluster"]
-    sign = {"pass": "ok", "skipped": "skipped", "error": "error"}.get(part["status"], "deviation")
-    lines += ["", f"  {'cluster':<{width}}  {paint.sign(sign)}     {_plain(part.get('reason') or part['status'])}", ""]
+    lines.append("")
+    for name in PARTS:
+        part = verdict[name]
+        sign = {"pass": "ok", "skipped": "skipped", "error": "error"}.get(part["status"], "deviation")
+        told = _plain(part.get("error") or part.get("reason") or part["status"])
+        lines.append(f"  {name:<{width}}  {paint.sign(sign)}     {told}")
+    lines.append("")
     found = deviations(verdict)
     for host, check in found[:_LISTED]:
         lines += _reason(host, check, paint)

@@ -54,6 +54,17 @@ options:
     description: Why the cluster could not be verified.
     type: str
     default: ""
+  plan:
+    description: Results of modules that compared the plan with the inventory, as O(cluster).
+    type: raw
+  plan_reason:
+    description: Why the plan was not compared with the inventory.
+    type: str
+    default: ""
+  plan_error:
+    description: Why the plan could not be compared with the inventory.
+    type: str
+    default: ""
   fail:
     description: Fail when the verdict is V(deviation) or V(error).
     type: bool
@@ -118,6 +129,9 @@ ARGUMENT_SPEC = {
     "cluster": {"type": "raw"},
     "cluster_reason": {"type": "str", "default": ""},
     "cluster_error": {"type": "str", "default": ""},
+    "plan": {"type": "raw"},
+    "plan_reason": {"type": "str", "default": ""},
+    "plan_error": {"type": "str", "default": ""},
     "fail": {"type": "bool", "default": True},
     "show": {"type": "bool", "default": True},
 }

@@ -42,10 +42,8 @@ def merged(*results, expected=(), **more):
         pytest.param([result("a", error="boom")], ["b"], None, "error", id="error-over-all"),
         pytest.param([result("a", check(), digest="old")], [], None, "error", id="another-plan"),
         pytest.param([], [], None, "incomplete", id="nobody"),
-        pytest.param(
-            [result("a", check())], [], _verdict.cluster_part([check("deviation")]), "deviation", id="cluster"
-        ),
-        pytest.param([result("a", check())], [], _verdict.cluster_part([], "no API"), "error", id="cluster-error"),
+        pytest.param([result("a", check())], [], _verdict.seen_part([check("deviation")]), "deviation", id="cluster"),
+        pytest.param([result("a", check())], [], _verdict.seen_part([], "no API"), "error", id="cluster-error"),
     ],
 )
 def test_the_verdict_is_the_worst(results, expected, cluster, wanted):
@@ -113,6 +111,14 @@ def test_a_large_fleet_shows_who_does_not_pass():
     assert "node500" in text
     assert "199 more hosts" in text
     assert len(text.splitlines()) < 30
+
+
+def test_a_part_that_nobody_looked_at_does_not_pass():
+    part = _verdict.seen_part([_verdict.skipped("api", "no kubeconfig is set")])
+    assert part["status"] == "skipped"
+    assert part["reason"] == "no kubeconfig is set"
+    assert merged(result("a", check()), cluster=part)["status"] == "pass"
+    assert merged(result("a", check()), plan=_verdict.seen_part([check("deviation")]))["status"] == "deviation"
 
 
 def test_the_begun_verdict_says_who_is_missing():
