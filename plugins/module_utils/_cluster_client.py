@@ -11,6 +11,7 @@ It decides nothing about objects. What the API refuses becomes an RdmaError with
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import random
@@ -159,7 +160,7 @@ class Cluster:
         while True:
             query = {"limit": PAGE, "label_selector": selector, "_continue": token}
             asked = {name: value for name, value in query.items() if value}
-            page = self._tried(lambda asked=asked: self._list(resource, namespace, asked), f"list {resource.kind}")
+            page = self._tried(functools.partial(self._list, resource, namespace, asked), f"list {resource.kind}")
             version, kind = resource.group_version, resource.kind
             yield [{**item, "apiVersion": version, "kind": kind} for item in page["items"]]
             token = page["metadata"].get("continue") or ""
@@ -173,7 +174,7 @@ class Cluster:
     def get(self, resource: t.Any, ref: Ref) -> Json | None:
         """Return one object, or None."""
         try:
-            return self._tried(
+            found: Json = self._tried(
                 lambda: json.loads(
                     self._client.get(
                         resource, name=ref.name, namespace=ref.namespace or None, serialize=False, **self._options()
@@ -183,6 +184,7 @@ class Cluster:
             )
         except Gone:
             return None
+        return found
 
     def namespace_phase(self, name: str) -> str:
         """Return Active, Terminating, Missing, or Unknown when this identity may not look."""
@@ -310,7 +312,7 @@ class Cluster:
         host = getattr(self, "host", "")
         return RdmaError(
             f"The API at {host} does not answer: {str(exc)[:300].rstrip('.')}.",
-            "Check that it runs and that the kubeconfig names it, then run again: the run goes on where this one ended.",
+            "Check that it runs and that the kubeconfig names it, then run again: it goes on where this one ended.",
             code=0,
         )
 
@@ -367,9 +369,9 @@ def refused(what: str, code: int, status: Json) -> RdmaError:
     elif code == 403:
         fix = "Give this identity that permission (docs/cluster.md lists all that are needed), then run again."
     elif "failed calling webhook" in said:
-        fix = "The admission webhook does not answer: see that the Deployment behind it (spiderpool-controller) is ready, then run again."
+        fix = "The admission webhook is down: see that the Deployment spiderpool-controller is ready, then run again."
     elif "field not declared in schema" in said:
-        fix = "The CRDs in the cluster are older than the plan: apply the chart's CRDs (role railops.rdma.spiderpool), then run again."
+        fix = "The CRDs are older than the plan: apply the chart's (role railops.rdma.spiderpool), then run again."
     elif code == 404:
         fix = "Make the namespace first (role railops.rdma.spiderpool), then run again."
     elif code == 429 or code >= 500:

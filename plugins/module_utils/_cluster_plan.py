@@ -211,7 +211,7 @@ def differences(wanted: t.Any, live: t.Any, place: str = "") -> Iterator[Differe
 
 def object_differences(wanted: Json, live: Json) -> tuple[Difference, ...]:
     """Tell how an object differs, fields included that we set before and no longer want."""
-    found = []
+    found: list[Difference] = []
     for name, value in wanted.items():
         if name == "metadata":
             for part in ("labels", "annotations"):
@@ -226,7 +226,7 @@ def object_differences(wanted: Json, live: Json) -> tuple[Difference, ...]:
 
 
 def dropped(owned: Json, wanted: t.Any, live: t.Any, place: str = "") -> Iterator[Difference]:
-    """Tell the fields that we own on the server and that are wanted no more. Lists are compared as a whole elsewhere."""
+    """Tell the fields that we own on the server and want no more. Lists are compared as a whole elsewhere."""
     if not isinstance(wanted, dict) or not isinstance(live, dict):
         return
     for step, below in owned.items():

@@ -197,7 +197,7 @@ class Run:
         if denied:
             raise RdmaError(
                 f"This identity may not: {'; '.join(denied)}.",
-                "Nothing was changed. Give it these permissions (docs/cluster.md lists all that are needed) and run again.",
+                "Nothing was changed. Give it these permissions (docs/cluster.md lists all) and run again.",
                 denied=denied,
             )
 
@@ -227,7 +227,7 @@ class Run:
         if problems:
             raise RdmaError(
                 f"Objects cannot be made: {'; '.join(problems)}.",
-                "Nothing was changed. Wait until a namespace that is being deleted is gone (look at its finalizers if it "
+                "Nothing was changed. Wait until a namespace that is being deleted is gone (see its finalizers if it "
                 "hangs); make a missing one with the role railops.rdma.spiderpool; then run again.",
             )
 
@@ -395,7 +395,7 @@ class Progress:
         expected = plan.expected_seconds()
         if expected > _PROGRESS_SECONDS:
             tell(
-                f"{total:,} objects to write over {plan.pools:,} pools: about {span(expected)} with Spiderpool's webhook"
+                f"{total:,} objects to write, {plan.pools:,} pools there: about {span(expected)} through the webhook"
             )
 
     def step(self, phase: str) -> None:

@@ -29,8 +29,8 @@ if t.TYPE_CHECKING:
 
     Json = dict[str, t.Any]
 
-# Values for Helm lie beside the objects in a plan's folder; they are none.
-NOT_OBJECTS = ("values.yaml", "values.yml")
+# Values for Helm and labels for nodes lie beside the objects in a plan's folder; they are none.
+NOT_OBJECTS = ("values.yaml", "values.yml", "nodelabels.json")
 
 
 def files(source: str) -> list[str]:

@@ -17,10 +17,10 @@ description:
     included that this collection set before and that are no longer wanted.
   - Pools come before the configs that name them, and configs are removed before pools.
   - A C(SpiderIPPool) with allocated addresses is never deleted, narrowed or replaced, it is returned in RV(kept).
-  - An object counts as owned when its labels C(app.kubernetes.io/managed-by=railops.rdma) and C(railops.io/fabric) say so.
-    What others edited on an owned object is taken back. An object of the same name that is not owned, and a field that another
-    controller declares by server-side apply, are left alone and returned in RV(conflicts), and the module fails after
-    it did the rest.
+  - An object counts as owned when its labels C(app.kubernetes.io/managed-by=railops.rdma) and C(railops.io/fabric) say
+    so. What others edited on an owned object is taken back. An object of the same name that is not owned, and a field
+    that another controller declares by server-side apply, are left alone and returned in RV(conflicts), and the module
+    fails after it did the rest.
   - Answers 429, 409 (stale), 5xx and dropped connections are tried again for O(retry_seconds). A run that ends halfway
     loses nothing, the next one goes on.
 options:
@@ -31,7 +31,8 @@ options:
     default: []
   src:
     description:
-      - Files and folders of manifests, for example the C(cluster) folder of a plan. Files called C(values.yaml) are not read.
+      - Files and folders of manifests, for example the C(cluster) folder of a plan. Files called C(values.yaml) are not
+        read.
       - A C(cluster) folder beside a C(plan.json) is refused when it is not of that plan.
     type: list
     elements: path
@@ -49,11 +50,13 @@ options:
     choices: [present, absent]
     default: present
   prune:
-    description: Remove pools, reserved addresses, multus configs and SR-IOV policies that are labelled with O(fabric) and not declared.
+    description:
+      - Remove pools, reserved addresses, multus configs and SR-IOV policies that carry the label of O(fabric) and are
+        not declared.
     type: bool
     default: false
   fabric:
-    description: Name of the fabric. Taken from the label C(railops.io/fabric) of the objects when they all have the same.
+    description: Name of the fabric. Without it, what the label C(railops.io/fabric) of all objects says.
     type: str
     default: ""
   force:
@@ -77,7 +80,7 @@ options:
     type: int
     default: 120
   progress_file:
-    description: A file to which a line of progress is appended every ten seconds. The action plugin reads it and shows the lines.
+    description: A file to which a line of progress is appended every ten seconds. Without it the lines are shown.
     type: path
   kubeconfig:
     description: Path of a kubeconfig. Without it and O(host), the usual one, or inside a pod its service account.
@@ -157,7 +160,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 summary:
-  description: How many objects were (in check mode - would be) created, applied, replaced, deleted, left unchanged or kept.
+  description: How many objects were (in check mode - would be) created, applied, replaced, deleted, left or kept.
   returned: always
   type: dict
   sample: {"created": 8, "applied": 1, "replaced": 0, "deleted": 0, "unchanged": 640, "kept": 0, "conflicts": 0}
@@ -167,7 +170,12 @@ changes:
   type: list
   elements: dict
   sample:
-    - {"action": "apply", "kind": "SpiderIPPool", "namespace": "", "name": "fabric-rail1-v4-node1", "fields": ["spec.ips"], "mended": []}
+    - action: apply
+      kind: SpiderIPPool
+      namespace: ""
+      name: fabric-rail1-v4-node1
+      fields: [spec.ips]
+      mended: []
 changes_omitted:
   description: How many entries RV(changes) leaves out.
   returned: always
@@ -179,14 +187,23 @@ kept:
   type: list
   elements: dict
   sample:
-    - {"action": "delete", "kind": "SpiderIPPool", "namespace": "", "name": "fabric-rail1-v4-node9", "reason": "2 addresses are in use"}
+    - action: delete
+      kind: SpiderIPPool
+      namespace: ""
+      name: fabric-rail1-v4-node9
+      reason: 2 addresses are in use; move those pods away and run again.
 conflicts:
   description: Objects and fields that belong to others and were left alone.
   returned: always
   type: list
   elements: dict
   sample:
-    - {"kind": "SpiderMultusConfig", "namespace": "spiderpool", "name": "fabric-rail1", "field": "spec.macvlan.mtu", "owner": "argocd", "reason": ""}
+    - kind: SpiderMultusConfig
+      namespace: spiderpool
+      name: fabric-rail1
+      field: spec.macvlan.mtu
+      owner: argocd
+      reason: is declared by another field manager
 expected_seconds:
   description: How long the writes were expected to take with Spiderpool's webhook.
   returned: always
@@ -295,7 +312,8 @@ def ended(plan: Plan, outcome: Outcome) -> dict[str, t.Any]:
             for row in facts["conflicts"][:20]
         )
         raise RdmaError(
-            f"{len(facts['conflicts']):,} conflict(s) with others, left alone; the rest ({outcome.done:,}) was done:\n{lines}\n",
+            f"{len(facts['conflicts']):,} conflict(s) with others, left alone; the rest ({outcome.done:,}) was done:\n"
+            f"{lines}\n",
             "Let the other owner give the field or object up (or delete it), or run with force: true to take it over.",
             **facts,
         )

@@ -133,7 +133,8 @@ class Controllers:
             self.device_plugin(new)
         count = len(nodes)
         self.restatus(
-            kind, new, observedGeneration=new["metadata"]["generation"], desiredNumberScheduled=count, numberReady=count,
+            kind, new, observedGeneration=new["metadata"]["generation"], desiredNumberScheduled=count,
+            numberReady=count,
             currentNumberScheduled=count, updatedNumberScheduled=count, numberAvailable=count, numberMisscheduled=0,
         )  # fmt: skip
 
@@ -201,7 +202,7 @@ class Controllers:
     def on_spiderippool(self, kind: Kind, _old: Json | None, new: Json) -> None:
         allocated = dig(new, "status.allocatedIPCount") or 0
         if new["metadata"].get("deletionTimestamp"):
-            if not allocated and not new["metadata"].get("finalizers", []) == []:
+            if not allocated and new["metadata"].get("finalizers"):
                 self.store.drop(kind, "", new["metadata"]["name"], new)
         elif dig(new, "status.totalIPCount") is None:
             self.restatus(kind, new, allocatedIPCount=allocated, totalIPCount=len(dig(new, "spec.ips") or []))

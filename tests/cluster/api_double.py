@@ -450,11 +450,12 @@ class Handler(BaseHTTPRequestHandler):
             for version, what, of, obj in fresh:
                 since = max(since, version)
                 meta = obj["metadata"]
-                if (of.group, of.plural) == (kind.group, kind.plural) and (
-                    not namespace or meta.get("namespace") == namespace
+                if (
+                    (of.group, of.plural) == (kind.group, kind.plural)
+                    and (not namespace or meta.get("namespace") == namespace)
+                    and store.selected(obj, query)
                 ):
-                    if store.selected(obj, query):
-                        self.event(what, store.shown(kind, obj))
+                    self.event(what, store.shown(kind, obj))
         self.wfile.write(b"0\r\n\r\n")
         self.wfile.flush()
 

@@ -241,7 +241,8 @@ class Store:
             raise Refused(
                 500,
                 "",
-                f"failed to create typed patch object ({namespace}/{name}; {kind.api_version}, Kind={kind.kind}): {problem}",
+                f"failed to create typed patch object ({namespace}/{name}; {kind.api_version}, Kind={kind.kind}): "
+                f"{problem}",
             )
         body = copy.deepcopy(body)
         body["metadata"].setdefault("name", name)
@@ -335,8 +336,8 @@ class Store:
             raise Refused(
                 422,
                 "Invalid",
-                f'{kind.kind}.{kind.group} "{name}" is invalid: metadata.name: Invalid value: "{name}": a lowercase RFC 1123 '
-                "subdomain must consist of lower case alphanumeric characters, '-' or '.'",
+                f'{kind.kind}.{kind.group} "{name}" is invalid: metadata.name: Invalid value: "{name}": a lowercase '
+                "RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.'",
             )
         if kind.namespaced and (namespace, name) not in self.table(kind):
             home = self.rows[("", "namespaces")].get(("", namespace))
@@ -523,7 +524,8 @@ class Store:
                     raise Refused(
                         409,
                         "Conflict",
-                        f'Operation cannot be fulfilled on {kind.plural} "{name}": Precondition failed: {field} in precondition: '
+                        f'Operation cannot be fulfilled on {kind.plural} "{name}": Precondition failed: {field} in '
+                        "precondition: "
                         f"{wanted[field]}, {field} in object meta: {obj['metadata'][field]}",
                     )
             if self.admit is not None:

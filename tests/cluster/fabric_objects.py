@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Small fabrics as the planner makes them, for tests: pools a node and rail, one config a rail, one reserved address."""
+"""Small fabrics as the planner makes them: a pool a node and rail, a config a rail, a reserved address."""
 
 from __future__ import annotations
 
