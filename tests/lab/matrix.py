@@ -1,0 +1,358 @@
+#!/usr/bin/env python3
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The full matrix on guests: each case a lab of its own, bounded in time; the result goes into docs/status.md.
+
+matrix.py                 run all cases and write the result
+matrix.py CASE ...        run these, and keep the results that docs/status.md has of the others
+matrix.py --list          name them
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import typing as t
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+HERE = Path(__file__).resolve().parent
+CHECKOUT = HERE.parents[1]
+LAB = [sys.executable, str(HERE / "lab.py")]
+STATUS = CHECKOUT / "docs/status.md"
+BEGIN, END = "<!-- lab-test begin -->", "<!-- lab-test end -->"
+
+if t.TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class CaseError(Exception):
+    """What a case found wrong."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row of the matrix; `limit` in seconds."""
+
+    name: str
+    shows: str
+    limit: int
+    function: Callable[[Fleet], str]
+    manager: str = "networkd"
+    nodes: int = 2
+
+
+class Fleet:
+    """The lab of one case, and a folder with its inventory, plan and log."""
+
+    def __init__(self, case: Case) -> None:
+        self.name = f"mx-{case.name}"[:20]
+        self.folder = CHECKOUT / "tests/output/matrix" / case.name
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+        self.log = self.folder / "case.log"
+        self.plan = self.folder / "plan/fabric"
+        self.case = case
+
+    def run(self, argv: list[str], *, fails: bool = False) -> str:
+        """Run a command with its output in the case's log; return what it printed."""
+        with self.log.open("a", encoding="utf-8") as log:
+            print(f"\n+ {' '.join(argv)}", file=log, flush=True)
+            done = subprocess.run(
+                argv, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+            )
+            log.write(done.stdout)
+        if bool(done.returncode) != fails:
+            words = "succeeded, a failure was due" if fails else f"failed ({done.returncode})"
+            tail = " | ".join(line.strip() for line in done.stdout.strip().splitlines()[-6:])
+            raise CaseError(f"`{' '.join(argv[-4:])}` {words}: {tail[-500:]}")
+        return done.stdout
+
+    def lab(self, *words: str, fails: bool = False) -> str:
+        """Run a command of the lab."""
+        return self.run([*LAB, *words], fails=fails)
+
+    def up(self) -> None:
+        """Start the guests."""
+        case = self.case
+        self.lab(
+            *("up", "--name", self.name, "--kind", "guests", "--nodes", str(case.nodes)),
+            *("--manager", case.manager, "--wait", "420"),
+        )
+
+    def down(self) -> None:
+        """End them."""
+        subprocess.run([*LAB, "down", self.name], capture_output=True, check=False)
+
+    def on(self, host: str, *argv: str) -> str:
+        """Run a command on a guest."""
+        return self.lab("ssh", self.name, host, "--", *argv)
+
+    def declare(self, example: str, **changes: object) -> None:
+        """Take an example inventory's fabric over for the lab's hosts, with changes."""
+        inventory = self.folder / "inventory"
+        variables = inventory / "group_vars/all"
+        shutil.rmtree(inventory, ignore_errors=True)
+        shutil.copytree(CHECKOUT / "inventory" / example / "group_vars/all", variables)
+        nodes = "\n".join(f"node{number}" for number in range(1, self.case.nodes + 1))
+        (inventory / "hosts.ini").write_text(f"[gpu_nodes]\n{nodes}\n", encoding="utf-8")
+        content = {"fabric_max_nodes": 8, "site_serial": [self.case.nodes], **changes}
+        # JSON is YAML; the last file of a folder wins.
+        (variables / "zz_lab.yml").write_text(json.dumps(content) + "\n", encoding="utf-8")
+
+    def play(self, playbook: str, *words: str, fails: bool = False) -> str:
+        """Run a playbook of the collection the way a user does."""
+        lab_inventory = self.lab("inventory", self.name).strip().splitlines()[-1]
+        book = ["ansible-playbook", "-i", str(self.folder / "inventory"), "-i", lab_inventory]
+        return self.lab("exec", self.name, "--", *book, f"railops.rdma.{playbook}", *words, fails=fails)
+
+    def converge(self, *words: str) -> None:
+        """Plan, give the switches their addresses, and bring the hosts to the plan."""
+        self.play("plan")
+        self.lab("gateways", self.name, "--plan", str(self.plan))
+        self.play("hosts", *words)
+
+    def prove(self, *words: str) -> str:
+        """Prove the plan without the collection."""
+        return self.lab("prove", self.name, "--plan", str(self.plan), *words)
+
+    def dump(self) -> dict[str, dict[str, list[str]]]:
+        """Return what the kernels hold."""
+        return t.cast("dict[str, dict[str, list[str]]]", json.loads(self.lab("dump", self.name)))
+
+    def reboot(self) -> None:
+        """Reboot all guests and wait for them."""
+        self.lab("exec", self.name, "--", "ansible", "gpu_nodes", "-m", "reboot", "-a", "reboot_timeout=420")
+
+    def same(self, before: dict[str, dict[str, list[str]]], what: str) -> None:
+        """Insist that the kernels hold what they held; what a manager sets up after ssh answers gets a moment."""
+        deadline = time.monotonic() + 60
+        while (now := self.dump()) != before and time.monotonic() < deadline:
+            time.sleep(5)
+        for host, parts in before.items():
+            for part, rows in parts.items():
+                lost, new = set(rows) - set(now[host][part]), set(now[host][part]) - set(rows)
+                if lost or new:
+                    raise CaseError(f"{what}: {host} {part} lost {sorted(lost)[:3]}, got {sorted(new)[:3]}")
+
+
+def unchanged(output: str) -> None:
+    """Insist that a playbook changed nothing."""
+    changed = {name: int(count) for name, count in re.findall(r"^(\S+)\s*: ok=\d+\s+changed=(\d+)", output, re.M)}
+    if not changed or any(changed.values()):
+        raise CaseError(f"the second run changed something: {changed}")
+
+
+DUAL_STACK = {"fabric_supernets": ["172.17.0.0/16", "fd00:172:17::/48"], "fabric_mtu": 4200}
+NETWORK_ONLY = {**DUAL_STACK, "site_host_roles": ["rail_network"]}
+
+
+def network_manager(fleet: Fleet) -> str:
+    """The host network through a reboot, and through others' use of the same network manager."""
+    fleet.up()
+    fleet.declare("exclusive", **NETWORK_ONLY)
+    fleet.converge()
+    unchanged(fleet.play("hosts"))
+    fleet.prove()
+    before = fleet.dump()
+    for command in RELOADS[fleet.case.manager]:
+        for number in range(1, fleet.case.nodes + 1):
+            fleet.on(f"node{number}", *command)
+        fleet.same(before, f"after `{' '.join(command)}` by somebody else")
+    fleet.reboot()
+    fleet.same(before, "after the reboot")
+    fleet.prove()
+    unchanged(fleet.play("hosts"))
+    return "second run empty; the same dump after others' reloads and after a reboot; traffic by every rail"
+
+
+RELOADS = {
+    "networkd": (["systemctl", "restart", "systemd-networkd"], ["networkctl", "reload"]),
+    "netplan": (["netplan", "apply"], ["systemctl", "restart", "systemd-networkd"]),
+    "networkmanager": (["nmcli", "connection", "reload"], ["systemctl", "restart", "NetworkManager"]),
+}
+
+
+def rdma_mode(fleet: Fleet) -> str:
+    """The RDMA namespace mode, live and through a reboot, there and back."""
+    fleet.up()
+    modes: list[str] = []
+    for attachment, wanted in (("sriov", "exclusive"), ("macvlan", "shared")):
+        fleet.declare("exclusive", fabric_attachment=attachment, site_host_roles=["rdma_host"])
+        if modes:
+            # Another attachment on a running fabric is a decision; here it is the point.
+            shutil.rmtree(fleet.plan, ignore_errors=True)
+        fleet.converge()
+        fleet.reboot()
+        found = {fleet.on(f"node{number}", "rdma", "system").split()[1] for number in (1, 2)}
+        if found != {wanted}:
+            raise CaseError(f"after a reboot the mode is {found}, planned: {wanted}")
+        unchanged(fleet.play("hosts"))
+        modes.append(wanted)
+    return f"{' and '.join(modes)}, each held through a reboot"
+
+
+def _site(fleet: Fleet, example: str, **changes: object) -> str:
+    fleet.up()
+    fleet.declare(example, **DUAL_STACK, **changes)
+    fleet.play("plan")
+    fleet.lab("gateways", fleet.name, "--plan", str(fleet.plan))
+    fleet.play("site", "--check", "--diff")
+    fleet.play("site")
+    unchanged(fleet.play("hosts"))
+    fleet.prove("--rdma")
+    fleet.reboot()
+    fleet.play("verify")
+    return "bare image to RoCE v2 on every rail; second run empty; verify green after a reboot without another run"
+
+
+def site_exclusive(fleet: Fleet) -> str:
+    """The whole path, exclusive fabric, with deviations that audit names and site mends."""
+    said = _site(fleet, "exclusive")
+    # The reboot above is behind us: what is broken now is broken by hand.
+    for what, argv in (
+        ("a rule deleted", ["ip", "rule", "del", "pref", "10003"]),
+        ("an MTU changed", ["ip", "link", "set", "ens5np0", "mtu", "1500"]),
+    ):
+        fleet.on("node2", *argv)
+        audit = fleet.play("audit", fails=True)
+        if "rail3" not in audit and "rail5" not in audit:
+            raise CaseError(f"{what}: the audit names no rail")
+        fleet.play("hosts")
+        fleet.play("audit")
+    fleet.lab("cable", fleet.name, "node1", "ens2np0", "pull")
+    if "rail2" not in fleet.play("audit", fails=True):
+        raise CaseError("a cable pulled: the audit does not name rail2")
+    fleet.lab("cable", fleet.name, "node1", "ens2np0", "plug")
+    fleet.play("audit")
+    return f"{said}; a rule deleted, an MTU changed, a cable pulled: audit names each, hosts mends"
+
+
+def site_shared(fleet: Fleet) -> str:
+    """The whole path, shared fabric."""
+    return _site(fleet, "shared", fabric_rail_prefix={"ipv4": 24, "ipv6": 64})
+
+
+CASES = (
+    Case("networkd", "host network persists, systemd-networkd", 1500, network_manager, "networkd"),
+    Case("netplan", "host network persists, netplan", 1500, network_manager, "netplan"),
+    Case("networkmanager", "host network persists, NetworkManager", 1500, network_manager, "networkmanager"),
+    Case("rdma-mode", "RDMA namespace mode through reboots", 1800, rdma_mode),
+    Case("site-exclusive", "whole path, exclusive fabric", 3000, site_exclusive),
+    Case("site-shared", "whole path, shared fabric", 2400, site_shared),
+)
+
+
+def run_one(case: Case) -> str:
+    """Run a case in this process; return what it showed."""
+    fleet = Fleet(case)
+    fleet.down()
+    try:
+        return case.function(fleet)
+    finally:
+        fleet.down()
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a case ended."""
+
+    case: Case
+    passed: bool
+    seconds: float
+    detail: str
+    day: str
+
+    def row(self) -> str:
+        """Return the row of the table."""
+        word = "passed" if self.passed else "**failed**"
+        detail = self.detail.replace("|", "/").replace("\n", " ")
+        return f"| {self.case.name} | {self.case.shows} | {word} | {self.seconds:.0f} s | {self.day} | {detail} |"
+
+
+def attempt(case: Case) -> Result:
+    """Run a case in a process group of its own, ended when its time is over."""
+    begun = time.monotonic()
+    with subprocess.Popen(
+        [sys.executable, __file__, "--inside", case.name], stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            said, _ = process.communicate(timeout=case.limit)
+        except BaseException as exc:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            subprocess.run([*LAB, "down", f"mx-{case.name}"[:20]], capture_output=True, check=False)
+            if not isinstance(exc, subprocess.TimeoutExpired):
+                raise
+            said = f"did not end within {case.limit} s"
+    day = datetime.now(UTC).strftime("%Y-%m-%d")
+    return Result(case, process.returncode == 0, time.monotonic() - begun, said.strip(), day)
+
+
+def write_status(results: list[Result]) -> None:
+    """Put the results between the markers of docs/status.md; rows of cases that did not run stay."""
+    text = STATUS.read_text(encoding="utf-8")
+    head, rest = text.split(BEGIN)
+    old, tail = rest.split(END)
+    rows = {line.split("|")[1].strip(): line for line in old.splitlines() if line.startswith("| ")}
+    rows |= {result.case.name: result.row() for result in results}
+    lines = ["| case | shows | result | time | date | what was seen |", "| --- | --- | --- | --- | --- | --- |"]
+    lines += [rows[case.name] for case in CASES if case.name in rows]
+    STATUS.write_text(f"{head}{BEGIN}\n" + "\n".join(lines) + f"\n{END}{tail}", encoding="utf-8")
+
+
+def inside(name: str) -> None:
+    """Run one case and tell how it ended on stdout."""
+    case = next(case for case in CASES if case.name == name)
+    try:
+        print(run_one(case))
+    except CaseError as exc:
+        print(exc)
+        sys.exit(1)
+
+
+def main() -> None:
+    """Run the matrix."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("cases", nargs="*", metavar="CASE")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--no-write", action="store_true", help="leave docs/status.md as it is")
+    parser.add_argument("--inside", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.inside:
+        return inside(args.inside)
+    if args.list:
+        return print("\n".join(f"{case.name:<16} {case.shows} (at most {case.limit // 60} minutes)" for case in CASES))
+    if unknown := set(args.cases) - {case.name for case in CASES}:
+        sys.exit(f"There is no case {', '.join(sorted(unknown))}: matrix.py --list names them.")
+    if os.geteuid():
+        sys.exit("The matrix starts guests in network namespaces, which needs root: sudo make lab-test")
+    # Built before the first case, so that no case pays for it.
+    subprocess.run([*LAB, "image"], check=True, stdout=subprocess.DEVNULL)
+    results = []
+    for case in CASES:
+        if args.cases and case.name not in args.cases:
+            continue
+        print(f"{case.name}: {case.shows} ...", flush=True)
+        results.append(attempt(case))
+        print(f"  {'passed' if results[-1].passed else 'FAILED'} in {results[-1].seconds:.0f} s: {results[-1].detail}")
+        if not args.no_write:
+            write_status(results)
+    if not all(result.passed for result in results):
+        sys.exit(1)
+    return None
+
+
+if __name__ == "__main__":
+    main()
