@@ -1,0 +1,325 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import zipfile
+
+import pytest
+from ansible.module_utils.testing import patch_module_args
+
+from ansible_collections.railops.rdma.plugins.module_utils import _driver_host
+from ansible_collections.railops.rdma.plugins.module_utils._driver_plan import INBOX, family_of, install_error
+from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
+from ansible_collections.railops.rdma.plugins.modules import rdma_driver as module_under_test
+
+# A package manager that keeps state in a folder: `installed`, `available`, a log, and how it fails.
+TOOL = r"""#!{python}
+import os, sys
+home = {home!r}
+name = os.path.basename(sys.argv[0])
+args = sys.argv[1:]
+def rows(file):
+    path = os.path.join(home, file)
+    return open(path).read().split() if os.path.exists(path) else []
+def add(file, *names):
+    with open(os.path.join(home, file), "a") as out:
+        out.write("".join(n + "\n" for n in names))
+if name == "dpkg-query":
+    for wanted in args[3:]:
+        if wanted in rows("installed"):
+            print(wanted, "installed")
+        elif wanted in rows("removed"):
+            print(wanted, "config-files")
+        else:
+            sys.stderr.write("dpkg-query: no packages found matching %s\n" % wanted)
+    sys.exit(0)
+if name == "rpm" and args[0] == "-q":
+    for wanted in args[3:]:
+        print(wanted if wanted in rows("installed") else "package %s is not installed" % wanted)
+    sys.exit(0)
+add("log", " ".join([name, *args]).replace(" ", "_"))
+failure = os.path.join(home, "failure")
+if os.path.exists(failure):
+    sys.stderr.write(open(failure).read())
+    sys.exit(100)
+if name == "dpkg" or name == "rpm":
+    add("available", "doca-ofed")
+elif "install" in args:
+    for wanted in args[args.index("install") + 1:]:
+        if wanted.startswith("-"):
+            continue
+        base = wanted.split("=")[0]
+        if base not in rows("available"):
+            print("Reading package lists...")
+            sys.stderr.write("E: Unable to locate package %s\n" % base)
+            sys.exit(100)
+        add("installed", base)
+"""
+
+
+@pytest.fixture
+def home(tmp_path):
+    folder = tmp_path / "packages"
+    folder.mkdir()
+    names = {*INBOX["debian"], *INBOX["rhel"], "linux-modules-extra-" + os.uname().release}
+    (folder / "available").write_text("\n".join(sorted(names)) + "\n")
+    return folder
+
+
+@pytest.fixture
+def host(tmp_path, home, monkeypatch):
+    """A Debian host; root() writes its files, tools() its programs."""
+    bin_folder = tmp_path / "bin"
+    bin_folder.mkdir()
+    root = tmp_path / "root"
+
+    def write(path, text):
+        place = root / path.lstrip("/")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+
+    def tools(*names):
+        for old in bin_folder.iterdir():
+            old.unlink()
+        for name in names:
+            tool = bin_folder / name
+            tool.write_text(TOOL.format(python=sys.executable, home=str(home)))
+            tool.chmod(0o755)
+
+    write("/etc/os-release", 'ID=debian\nVERSION_ID="12"\nPRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\n')
+    modules = ("ib_core", "ib_uverbs", "rdma_cm", "rdma_ucm", "mlx5_core", "mlx5_ib")
+    write(
+        f"/lib/modules/{os.uname().release}/modules.dep", "".join(f"kernel/x/{name}.ko.xz: a.ko\n" for name in modules)
+    )
+    tools("dpkg-query", "dpkg", "apt-get")
+    monkeypatch.setenv("PATH", str(bin_folder))
+    monkeypatch.setattr(module_under_test, "Sysfs", lambda: Sysfs(str(root)))
+    monkeypatch.setattr(_driver_host, "pyroute2_version", lambda: "0.7.2")
+    write.tools = tools
+    write.bin = bin_folder
+    return write
+
+
+@pytest.fixture
+def run_module(capsys, host):
+    def run(**params):
+        with patch_module_args(params), pytest.raises(SystemExit):
+            module_under_test.main()
+        return json.loads(capsys.readouterr().out)
+
+    return run
+
+
+def log(home):
+    return (home / "log").read_text().split() if (home / "log").exists() else []
+
+
+def test_the_first_run_changes_and_the_second_does_not(run_module, home):
+    first = run_module()
+    assert first["changed"] is True
+    assert "rdma-core" in first["packages"]
+    assert first["reboot_required"] is False
+    writes = log(home)
+    second = run_module()
+    assert second["changed"] is False
+    assert log(home) == writes
+    assert {check["status"] for check in second["checks"]} == {"ok"}
+
+
+def test_check_mode_predicts_and_writes_nothing(run_module, home):
+    predicted = run_module(_ansible_check_mode=True, _ansible_diff=True)
+    assert log(home) == []
+    real = run_module(_ansible_diff=True)
+    assert predicted["diff"] == real["diff"]
+    assert predicted["packages"] == real["packages"]
+
+
+def test_a_package_that_only_left_its_settings_is_not_there(run_module, home):
+    (home / "removed").write_text("rdma-core\n")
+    assert "rdma-core" in run_module()["packages"]
+
+
+def test_the_rhel_family(run_module, host, home):
+    host("/etc/os-release", 'ID="rocky"\nID_LIKE="rhel centos fedora"\n')
+    host.tools("rpm", "dnf")
+    result = run_module()
+    assert "libibverbs-utils" in result["packages"]
+    assert log(home)[-1].startswith("dnf_-y_--refresh_install")
+    assert run_module()["changed"] is False
+
+
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        ("E: Failed to fetch http://deb.example/x  Could not resolve 'deb.example'", "mirror"),
+        ("Error: Failed to download metadata for repo 'appstream': Cannot download repomd.xml", "mirror"),
+        ("E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 1", "Wait"),
+        ("Error: Unable to find a match: perftest", "Enable the repository"),
+        ("E: You don't have enough free space: No space left on device", "Free some space"),
+        ("rdma-core : Depends: libibverbs1 but it is held broken packages", "conflicts"),
+        ("something else", "Run the command"),
+    ],
+)
+def test_every_failure_is_one_error_with_its_remedy(run_module, home, text, fix):
+    (home / "failure").write_text(text)
+    result = run_module()
+    assert result["failed"] is True
+    assert fix in result["fix"]
+    assert text.split(":")[0][:10] in result["msg"]
+
+
+def test_a_package_in_no_repository(run_module, home):
+    result = run_module(extra_packages=["no-such-package"])
+    assert "no-such-package" in result["msg"]
+    assert "rdma_driver_packages" in result["fix"]
+
+
+def test_a_host_without_its_package_manager(run_module, host):
+    host.tools()
+    result = run_module()
+    assert result["failed"] is True
+    assert "dpkg-query" in result["msg"]
+    assert run_module(packages=[])["changed"] is False
+
+
+def test_an_unknown_distribution(run_module, host):
+    host("/etc/os-release", "ID=plan9\n")
+    assert "plan9" in run_module()["msg"]
+
+
+def test_ubuntus_small_kernel_gets_its_modules(run_module, host):
+    host("/etc/os-release", "ID=ubuntu\nID_LIKE=debian\n")
+    assert f"linux-modules-extra-{os.uname().release}" not in run_module(_ansible_check_mode=True)["packages"]
+    host(f"/lib/modules/{os.uname().release}/modules.dep", "kernel/x/veth.ko: \n")
+    assert f"linux-modules-extra-{os.uname().release}" in run_module()["packages"]
+
+
+def test_a_kernel_without_modules_is_a_deviation(run_module, host):
+    host(f"/lib/modules/{os.uname().release}/modules.dep", "")
+    check = next(check for check in run_module()["checks"] if check["id"] == "driver_modules")
+    assert check["status"] == "deviation"
+    assert "ib_core" in check["cause"]
+
+
+def doca(tmp_path, text="doca"):
+    package = tmp_path / "doca-host.deb"
+    package.write_text(text)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return {"source": "doca", "doca_repository": str(package), "doca_checksum": f"sha256:{digest}"}
+
+
+def test_doca_ofed_from_its_pinned_package(run_module, home, tmp_path):
+    params = {**doca(tmp_path), "doca_version": "3.1.0-091000"}
+    first = run_module(**params)
+    assert first["reboot_required"] is True
+    assert "doca-ofed is new" in first["reboot_reasons"][0]
+    assert [line.split("_")[0] for line in log(home)] == ["dpkg", "apt-get", "apt-get"]
+    assert "doca-ofed=3.1.0-091000" in log(home)[-1]
+    assert run_module(**params)["changed"] is False
+
+
+def test_another_checksum_is_refused_before_anything_is_installed(run_module, home, tmp_path):
+    result = run_module(**{**doca(tmp_path), "doca_checksum": f"sha256:{'0' * 64}"})
+    assert result["failed"] is True
+    assert "publishes" in result["fix"]
+    assert log(home) == []
+
+
+def test_doca_without_a_pin_is_refused(run_module):
+    result = run_module(source="doca", doca_checksum="latest")
+    assert {problem["place"] for problem in result["problems"]} == {"doca_repository", "doca_checksum"}
+
+
+def test_a_mirror_that_is_not_there(run_module, tmp_path):
+    params = {**doca(tmp_path), "doca_repository": "http://127.0.0.1:9/doca-host.deb"}
+    result = run_module(**params)
+    assert result["failed"] is True
+    assert "mirror" in result["fix"]
+    result = run_module(**{**params, "doca_repository": str(tmp_path / "none.deb")})
+    assert "Copy it there" in result["fix"]
+
+
+def test_a_driver_container_is_respected(run_module, host, tmp_path, home):
+    host("/run/mellanox/drivers/.driver-ready", "")
+    host("/sys/module/mlx5_core/version", "24.10-0.7.0\n")
+    result = run_module()
+    assert result["driver"]["source"] == "container"
+    assert "left alone" in result["notes"][0]
+    assert not any("linux-modules" in name for name in result["packages"])
+    refused = run_module(**doca(tmp_path))
+    assert "rdma_driver_source" in refused["fix"]
+
+
+def test_a_driver_on_disk_that_is_not_the_running_one(run_module, host):
+    tool = host.bin / "modinfo"
+    tool.write_text("#!/bin/sh\necho AAAA\n")
+    tool.chmod(0o755)
+    host("/sys/module/mlx5_core/srcversion", "BBBB\n")
+    result = run_module()
+    assert result["reboot_reasons"] == ["the running mlx5_core is not the one on disk"]
+    host("/sys/module/mlx5_core/srcversion", "AAAA\n")
+    assert run_module()["reboot_required"] is False
+
+
+def test_the_inbox_driver_after_the_reboot_is_a_deviation_and_no_second_reboot(run_module, host, home, tmp_path):
+    (home / "installed").write_text("doca-ofed\nethtool\npciutils\n")
+    host("/sys/module/mlx5_core/version", "5.0-0\n")
+    result = run_module(**doca(tmp_path))
+    assert result["reboot_required"] is False
+    check = next(check for check in result["checks"] if check["id"] == "driver_source")
+    assert check["status"] == "deviation"
+    assert "doca-kernel-support" in check["fix"]
+
+
+def test_a_pyroute2_that_is_too_old(run_module, monkeypatch, tmp_path):
+    versions = ["0.6.4"]
+    monkeypatch.setattr(_driver_host, "pyroute2_version", lambda: versions[-1])
+    result = run_module()
+    assert result["failed"] is True
+    assert "rdma_driver_pyroute2_wheel" in result["fix"]
+    folder = tmp_path / "site"
+    monkeypatch.setattr(_driver_host, "site_folder", lambda: str(folder))
+    wheel = tmp_path / "pyroute2-0.9.4-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("pyroute2/__init__.py", "")
+    unpack = _driver_host.install_wheel
+    monkeypatch.setattr(_driver_host, "install_wheel", lambda *args: (unpack(*args), versions.append("0.9.4")))
+    assert run_module(pyroute2_wheel=str(wheel))["changed"] is True
+    assert (folder / "pyroute2/__init__.py").exists()
+    assert run_module(pyroute2_wheel=str(wheel))["changed"] is False
+
+
+@pytest.mark.parametrize("name", ["../evil.py", "/evil.py"])
+def test_a_wheel_stays_in_its_folder(tmp_path, name):
+    wheel = tmp_path / "x.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("pyroute2/__init__.py", "")
+        archive.writestr(name, "")
+    with pytest.raises(_driver_host.RdmaError):
+        _driver_host.install_wheel(str(wheel), str(tmp_path / "site"))
+
+
+@pytest.mark.parametrize(
+    ("identity", "like", "family"),
+    [
+        ("ubuntu", "debian", "debian"),
+        ("debian", "", "debian"),
+        ("rhel", "fedora", "rhel"),
+        ("almalinux", "rhel centos fedora", "rhel"),
+        ("sles", "suse", "sles"),
+    ],
+)
+def test_families(identity, like, family):
+    assert family_of(identity, like) == family
+
+
+def test_the_error_shows_the_lines_that_matter():
+    error = install_error(["apt-get"], 100, "Reading package lists...\nE: Unable to locate package x\n")
+    assert "E: Unable to locate package x" in str(error)
+    assert "Reading" not in str(error)
