@@ -69,7 +69,7 @@ def settle(kernel: Kernel, host: Host, source: Snapshot, target: Snapshot, now: 
 
 
 def _has_side_effects(op: Op) -> bool:
-    """Whether the kernel drops other entries along: with an address its routes (and IPv4 secondaries), with a link all."""
+    """Whether the kernel drops other entries too: with an address its routes and secondaries, with a link all."""
     if isinstance(op.what, Link):
         return not op.what.up
     return op.verb == "delete" and isinstance(op.what, Address)

@@ -76,8 +76,8 @@ ARPHRD_INFINIBAND = 32
 FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
 NUMBERS = {value: key for key, value in FAMILIES.items()}
 IFNAMSIZ = 16
-# Addresses set aside for documentation (RFC 5737, RFC 3849): whoever reaches them does so by the default route.
-BEYOND = {4: "198.51.100.1", 6: "2001:db8::1"}
+# Reserved (RFC 1112 section 4) and discard-only (RFC 6666): whoever reaches them does so by the default route.
+BEYOND = {4: "240.0.0.1", 6: "100::1"}
 # Already so: an error of these kinds says that the message's aim is reached.
 HARMLESS = {
     "add": {errno.EEXIST},

@@ -116,7 +116,7 @@ def decide(want: Want, host: Host) -> Plan:
     mine = Mine(want, host)
     problems = [*_link_problems(want, host), *_address_problems(want, host, mine), *_foreign_problems(want, host, mine)]
     if problems:
-        raise InputError(problems, checks=[_problem_check(item) for item in problems])
+        raise InputError(problems, checks=[problem_check(item) for item in problems])
     now = host.snapshot
     wanted = _wanted(want, host) if want.present else _nothing(want, host)
     stale = _stale(want, host, mine, wanted)
@@ -466,11 +466,10 @@ def _check(name: str, rail: str | None, planned: t.Any, observed: t.Any, *, caus
     }
 
 
-def _problem_check(problem: Problem) -> dict[str, t.Any]:
-    return t.cast(
-        "dict[str, t.Any]",
-        _check("network_preflight", None, problem.place, problem.problem, cause=problem.problem, fix=problem.fix),
-    )
+def problem_check(problem: Problem, name: str = "network_preflight") -> dict[str, t.Any]:
+    """Return a problem as a check that deviates."""
+    check: dict[str, t.Any] = _check(name, None, problem.place, problem.problem, cause=problem.problem, fix=problem.fix)
+    return check
 
 
 def _checks(want: Want, host: Host, wanted: Snapshot, stale: Snapshot) -> t.Iterator[dict[str, t.Any]]:

@@ -25,6 +25,7 @@ author:
   - railops.rdma contributors (@railops)
 extends_documentation_fragment:
   - railops.rdma._attributes
+  - railops.rdma._slice
 attributes:
   check_mode:
     support: full
@@ -35,76 +36,6 @@ attributes:
 requirements:
   - pyroute2 >= 0.7.2 on the managed node
 options:
-  plan_dir:
-    description:
-      - The fabric's plan folder on the controller, which holds C(plan.json). The host's slice is read from it, and
-        refused when it is not of that plan. The options given beside it take precedence.
-    type: path
-  rails:
-    description: The rails of this host. Comes from the slice when O(plan_dir) is given.
-    type: list
-    elements: dict
-    suboptions:
-      name:
-        description: The name of the rail. By default V(rail) and its index.
-        type: str
-      index:
-        description: The number of the rail, from 1. By default its place in the list.
-        type: int
-      interface:
-        description: The interface, by its name or an alternative name.
-        type: str
-      pci:
-        description: The PCI address of the interface, used when no name is given.
-        type: str
-      mtu:
-        description: The MTU in bytes. Left as it is when not given.
-        type: int
-      table:
-        description: The routing table of the rail, 1001 to 1099. By default 1000 and its index.
-        type: int
-      rule_priority:
-        description: The priority of the rail's rule, 10001 to 10099. By default 10000 and its index.
-        type: int
-      addresses:
-        description: The addresses of the rail, at most one per family.
-        type: list
-        elements: dict
-        default: []
-        suboptions:
-          family:
-            description: The address family. The address itself tells it.
-            type: int
-            choices: [4, 6]
-          address:
-            description: The address.
-            type: str
-            required: true
-          subnet:
-            description: The network of the address in CIDR notation.
-            type: str
-            required: true
-          gateway:
-            description: The switch's address inside the subnet. Without one there is no route beyond the subnet.
-            type: str
-  rdma_prefixes:
-    description: The networks of the whole fabric in CIDR notation.
-    type: list
-    elements: str
-  policy:
-    description:
-      - V(prefixes) puts the RDMA prefixes into the rails' tables, and everything else falls through to main.
-      - V(default_route) puts a default route there, and a guard rule of priority 2000 sends what is not RDMA to main.
-        It needs exactly one RDMA prefix per family.
-    type: str
-    choices: [prefixes, default_route]
-  network:
-    description: The kind of fabric.
-    type: str
-    choices: [roce, infiniband]
-  sysctls:
-    description: Settings below C(/proc/sys), in slash notation, as interface names may hold dots.
-    type: dict
   state:
     description: Whether the rails are to be set up, or what is this collection's is to be taken away.
     type: str
@@ -126,6 +57,13 @@ options:
       - Seconds until a guard on the host takes the change back, unless O(confirm) comes before. V(0) is without.
     type: int
     default: 0
+  on_problem:
+    description:
+      - What to do in check mode about something that is in the way of the wanted state. V(report) returns it in
+        RV(checks) instead of failing, which is for verifying hosts. Outside of check mode it is always a failure.
+    type: str
+    choices: [fail, report]
+    default: fail
   confirm:
     description: The token of a change to keep. Nothing else is done then.
     type: str
@@ -229,7 +167,8 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 
-from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
+from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError, Problem, RdmaError
+from ansible_collections.railops.rdma.plugins.module_utils._rail_args import slice_spec
 from ansible_collections.railops.rdma.plugins.module_utils._route_guard import arm, change, confirm, pending
 from ansible_collections.railops.rdma.plugins.module_utils._route_kernel import (
     PYROUTE2_ERROR,
@@ -238,37 +177,17 @@ from ansible_collections.railops.rdma.plugins.module_utils._route_kernel import 
     connection_of,
     pyroute2_problem,
 )
-from ansible_collections.railops.rdma.plugins.module_utils._route_plan import decide
+from ansible_collections.railops.rdma.plugins.module_utils._route_plan import decide, problem_check
 from ansible_collections.railops.rdma.plugins.module_utils._route_want import Want, parse_want
 
-ADDRESS_SPEC = {
-    "family": {"type": "int", "choices": [4, 6]},
-    "address": {"type": "str", "required": True},
-    "subnet": {"type": "str", "required": True},
-    "gateway": {"type": "str"},
-}
-RAIL_SPEC = {
-    "name": {"type": "str"},
-    "index": {"type": "int"},
-    "interface": {"type": "str"},
-    "pci": {"type": "str"},
-    "mtu": {"type": "int"},
-    "table": {"type": "int"},
-    "rule_priority": {"type": "int"},
-    "addresses": {"type": "list", "elements": "dict", "default": [], "options": ADDRESS_SPEC},
-}
 ARGUMENT_SPEC = {
-    "plan_dir": {"type": "path"},
-    "rails": {"type": "list", "elements": "dict", "options": RAIL_SPEC},
-    "rdma_prefixes": {"type": "list", "elements": "str"},
-    "policy": {"type": "str", "choices": ["prefixes", "default_route"]},
-    "network": {"type": "str", "choices": ["roce", "infiniband"]},
-    "sysctls": {"type": "dict"},
+    **slice_spec(),
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "purge": {"type": "bool", "default": True},
     "force": {"type": "list", "elements": "str", "default": []},
     "confirm_timeout": {"type": "int", "default": 0},
     "confirm": {"type": "str"},
+    "on_problem": {"type": "str", "choices": ["fail", "report"], "default": "fail"},
 }
 
 
@@ -309,24 +228,41 @@ def run(want: Want, *, check_mode: bool, timeout: int = 0) -> dict[str, t.Any]:
     }
 
 
+def reported(checks: list[dict[str, t.Any]]) -> dict[str, t.Any]:
+    """Return the result of a check mode run that something is in the way of."""
+    empty: dict[str, t.Any] = {"links": [], "addresses": [], "routes": [], "rules": [], "sysctls": []}
+    return {"changed": False, "before": empty, "after": empty, "checks": checks, "token": ""}
+
+
+def library_problem() -> tuple[str, str | None]:
+    """Return what is wrong with pyroute2 on this host, and the traceback of its import."""
+    if PYROUTE2_ERROR:
+        return str(missing_required_lib(PYROUTE2_NEEDED)), PYROUTE2_ERROR
+    return pyroute2_problem(), None
+
+
 def main() -> None:
     """Read the parameters, run, and report."""
     module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
-    if PYROUTE2_ERROR:
-        module.fail_json(msg=missing_required_lib(PYROUTE2_NEEDED), exception=PYROUTE2_ERROR, fix=INSTALL)
-    old = pyroute2_problem()
-    if old:
-        module.fail_json(msg=old, fix=INSTALL)
+    report = module.check_mode and module.params["on_problem"] == "report"
+    problem, trace = library_problem()
+    result: dict[str, t.Any]
     try:
+        if problem:
+            check = problem_check(Problem("pyroute2", problem, INSTALL), "network_library")
+            raise RdmaError(problem, INSTALL, checks=[check], **({"exception": trace} if trace else {}))
         if module.params["confirm"]:
             if not module.check_mode:
                 confirm(module.params["confirm"])
-            result: dict[str, t.Any] = {"changed": False, "confirmed": not module.check_mode}
+            result = {"changed": False, "confirmed": not module.check_mode}
         else:
             want = parse_want(module.params)
             result = run(want, check_mode=module.check_mode, timeout=module.params["confirm_timeout"])
     except RdmaError as exc:
-        module.fail_json(msg=str(exc), fix=exc.fix, **exc.facts)
+        if not report or not ("checks" in exc.facts or isinstance(exc, InputError)):
+            module.fail_json(msg=str(exc), fix=exc.fix, **exc.facts)
+        problems = exc.problems if isinstance(exc, InputError) else ()
+        result = reported(exc.facts.get("checks") or [problem_check(item) for item in problems])
     if not module._diff:
         result.pop("diff", None)
     module.exit_json(**result)

@@ -69,6 +69,9 @@ def read_slice(plan_dir: str, host: str) -> dict[str, t.Any]:
     """
     again = f"Run the playbook railops.rdma.plan, so that {plan_dir!r} is whole, and run this one again."
     plan = _read_json(os.path.join(plan_dir, PLAN_FILE), "plan", again)
+    if not plan.get("digest"):
+        # The planner replaces plan.json by such a one while it replaces the other files.
+        _fail(f"The plan in {plan_dir!r} is half-written: a run was cut off.", again)
     path = os.path.join(plan_dir, HOSTS_FOLDER, f"{host}.json")
     have = _read_json(path, f"slice of host {host!r}", again)
     if have.get("frozen_digest") != frozen_digest_of(plan):

@@ -59,6 +59,7 @@ def test_a_host_without_a_slice_is_refused(folder):
         pytest.param("hosts/node1.json", {"node": "node-9"}, "node-9", id="node"),
         pytest.param("hosts/node1.json", {"schema": 2}, "schema", id="slice-schema"),
         pytest.param("plan.json", {"schema": 2}, "schema", id="plan-schema"),
+        pytest.param("plan.json", {"digest": ""}, "half-written", id="plan-half-written"),
         pytest.param("plan.json", {"frozen": {"mode": "exclusive"}}, "frozen_digest", id="plan-moved-on"),
         pytest.param("plan.json", {"nodes": {"node-1": {"slot": 0, "retired": True}}}, "retired", id="retired"),
     ],
