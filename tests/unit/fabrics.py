@@ -1,0 +1,72 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Fabrics for tests, and short ways to plan them."""
+
+from __future__ import annotations
+
+import json
+import typing as t
+
+from ansible_collections.railops.rdma.plugins.module_utils import _fabric_slots as slots
+from ansible_collections.railops.rdma.plugins.module_utils._fabric_input import read_fabric, read_options
+from ansible_collections.railops.rdma.plugins.module_utils._fabric_nodes import read_nodes
+from ansible_collections.railops.rdma.plugins.module_utils._fabric_plan import build_plan
+from ansible_collections.railops.rdma.plugins.module_utils._plan_run import render
+from ansible_collections.railops.rdma.plugins.module_utils._plan_store import part_digests
+
+if t.TYPE_CHECKING:
+    from ansible_collections.railops.rdma.plugins.module_utils._fabric_model import Plan
+
+
+def rails(count: int = 8) -> list[dict[str, t.Any]]:
+    """The rails of the guides' machines."""
+    return [{"interface": f"ens{number}np0"} for number in range(1, count + 1)]
+
+
+def hosts(count: int) -> list[dict[str, t.Any]]:
+    return [{"host": f"node{number}"} for number in range(1, count + 1)]
+
+
+def exclusive(**more: t.Any) -> dict[str, t.Any]:
+    """The guides' exclusive fabric."""
+    return {"mode": "exclusive", "supernets": ["172.17.0.0/16"], "max_nodes": 8, "rails": rails(), **more}
+
+
+def shared(**more: t.Any) -> dict[str, t.Any]:
+    """The guides' shared fabric."""
+    base = {"mode": "shared", "supernets": ["172.17.0.0/16"], "rail_prefix": 24, "first_block": 1, "max_nodes": 53}
+    return {**base, "rails": rails(), **more}
+
+
+class Planned(t.NamedTuple):
+    """A plan and all its files, plan.json among them."""
+
+    plan: Plan
+    files: dict[str, str]
+    seating: slots.Seating
+
+    @property
+    def lock(self) -> str:
+        return self.files["plan.json"]
+
+    def slice(self, host: str) -> dict[str, t.Any]:
+        return json.loads(self.files[f"hosts/{host}.json"])
+
+    def address(self, host: str, rail: int, family: int = 4) -> dict[str, t.Any]:
+        found = self.slice(host)["rails"][rail - 1]["addresses"]
+        return next(one for one in found if one["family"] == family)
+
+
+def plan(raw: dict[str, t.Any], nodes: t.Any = None, lock: str | None = None) -> Planned:
+    """Plan in memory, as the module does it with a folder."""
+    fabric = read_fabric(raw)
+    options = read_options(raw)
+    old = slots.parse_lock(lock, "plan.json", accept=options.accept_lock) if lock else None
+    candidates = read_nodes(fabric, hosts(1) if nodes is None else nodes)
+    seating = slots.seat_nodes(fabric, candidates, old, options)
+    made = build_plan(fabric, seating.nodes, seating.retired, seating.warnings)
+    files = render(made)
+    files["plan.json"] = slots.lock_of(fabric, made.nodes, made.retired, part_digests(files))
+    return Planned(made, files, seating)
