@@ -4,7 +4,7 @@
 
 """Make the development environments outside of the checkout, once for each set of inputs.
 
-    python3 tests/tools/env.py bin [VERSION]     print the bin folder of the environment of that Python, built when missing
+    python3 tests/tools/env.py bin [VERSION]     print the bin folder of that environment, built when missing
     python3 tests/tools/env.py tree              print a collections path in which this checkout is railops.rdma
     python3 tests/tools/env.py copy DIR          copy what git knows below DIR/ansible_collections (for ansible-test)
     python3 tests/tools/env.py python VERSION    print the interpreter of that version, or nothing
