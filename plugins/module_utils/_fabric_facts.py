@@ -15,13 +15,14 @@ from __future__ import annotations
 import typing as t
 from dataclasses import dataclass
 
+from ansible_collections.railops.rdma.plugins.module_utils._fabric_model import address_text
 from ansible_collections.railops.rdma.plugins.module_utils._fabric_names import profiles
 from ansible_collections.railops.rdma.plugins.module_utils._fabric_objects import object_warnings
 from ansible_collections.railops.rdma.plugins.module_utils._fabric_plan import pool_count, rdma_prefixes
 from ansible_collections.railops.rdma.plugins.module_utils._fabric_switch import pods_per_node
 
 if t.TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ansible_collections.railops.rdma.plugins.module_utils._fabric_model import (
         Block,
@@ -38,11 +39,6 @@ MODES = {
     "flat": "one subnet, a part of it per rail",
 }
 NETWORKS = {"roce": "RoCE", "infiniband": "InfiniBand"}
-# How a rail or a node stands after verification; the sign is for people who do not tell the colours apart.
-SIGNS = {"ok": "✓", "bad": "✗", "unknown": "·"}
-_WORST = {"deviation": "bad", "error": "bad", "ok": "ok", "pass": "ok"}
-
-Verdict = t.Optional[t.Mapping[str, t.Any]]
 
 
 @dataclass(frozen=True)
@@ -73,20 +69,6 @@ class SupernetFacts:
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One thing that verification found; `host` is `cluster` for what is not a host's."""
-
-    host: str
-    status: str
-    rail: str
-    check: str
-    planned: str
-    observed: str
-    cause: str
-    fix: str
-
-
-@dataclass(frozen=True)
 class Report:
     """All that a report shows."""
 
@@ -99,10 +81,6 @@ class Report:
     rdma: tuple[Prefix, ...]
     profiles: Mapping[str, tuple[Node, ...]]
     warnings: tuple[str, ...]
-    verdict: Verdict
-    findings: tuple[Finding, ...]
-    rail_states: tuple[str, ...]
-    """ok, bad or unknown for each rail; empty without a verdict."""
 
     @property
     def free(self) -> int:
@@ -119,15 +97,9 @@ class Report:
         """Slots that nobody gets until they are released."""
         return sum(zone.retired for zone in self.zones)
 
-    @property
-    def status(self) -> str:
-        """The verdict's status, empty without one."""
-        return str(self.verdict["status"]) if self.verdict else ""
 
-
-def collect(plan: Plan, verdict: Verdict = None) -> Report:
+def collect(plan: Plan) -> Report:
     """Count everything once."""
-    found = findings(verdict) if verdict else ()
     return Report(
         plan=plan,
         zones=_zones(plan),
@@ -137,9 +109,6 @@ def collect(plan: Plan, verdict: Verdict = None) -> Report:
         rdma=rdma_prefixes(plan.fabric, plan.blocks),
         profiles=profiles(plan),
         warnings=(*plan.warnings, *object_warnings(plan)),
-        verdict=verdict,
-        findings=found,
-        rail_states=tuple(_rail_state(verdict, rail) for rail in plan.fabric.rails) if verdict else (),
     )
 
 
@@ -174,45 +143,70 @@ def _supernets(plan: Plan) -> tuple[SupernetFacts, ...]:
     return tuple(found)
 
 
-# --- the verdict ------------------------------------------------------------------------------------------------------
+# --- what both reports say ------------------------------------------------------------------------------------------
 
 
-def _text(value: t.Any) -> str:
-    if value is None or value == "":
-        return ""
-    return value if isinstance(value, str) else str(value)
+def count(number: int, one: str, many: str = "") -> str:
+    """Return a number with its noun, thousands apart."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
-def findings(verdict: Mapping[str, t.Any]) -> tuple[Finding, ...]:
-    """Return every deviation and every host that gave no answer, hosts first."""
-    found = []
-    entries = [*verdict.get("hosts", {}).items(), ("cluster", verdict.get("cluster") or {})]
-    for host, entry in entries:
-        if entry.get("error"):
-            found.append(Finding(host, str(entry.get("status", "error")), "", "", "", "", _text(entry["error"]), ""))
-        for check in entry.get("checks", ()):
-            if check.get("status") == "deviation":
-                texts = (_text(check.get(key)) for key in ("rail", "id", "planned", "observed", "cause", "fix"))
-                found.append(Finding(host, "deviation", *texts))
-    return tuple(found)
+def subtitle(plan: Plan) -> str:
+    """Return the fabric in one line."""
+    fabric = plan.fabric
+    families = " and ".join(f"IPv{family}" for family in fabric.families) or "LID only, no addresses"
+    return ", ".join(
+        (
+            f"{NETWORKS[fabric.network]} with {fabric.attachment}",
+            f"{fabric.mode}: {MODES[fabric.mode]}",
+            families,
+            f"MTU {fabric.mtu}",
+        )
+    )
 
 
-def host_states(entry: Mapping[str, t.Any], rails: tuple[Rail, ...]) -> tuple[str, ...]:
-    """Return ok, bad or unknown for each rail of one host."""
-    if entry.get("status") not in ("pass", "deviation"):
-        return ("unknown",) * len(rails)
-    named = entry.get("rails")
-    if named is None:
-        bad = {check.get("rail") for check in entry.get("checks", ()) if check.get("status") == "deviation"}
-        return tuple("bad" if rail.name in bad else "ok" for rail in rails)
-    return tuple(_WORST.get(str(named.get(rail.name)), "unknown") for rail in rails)
+def _per_rail(report: Report, rail: Rail) -> list[Block]:
+    return [block for block in report.plan.blocks if block.rail == rail.index - 1]
 
 
-def _rail_state(verdict: Mapping[str, t.Any], rail: Rail) -> str:
-    states = {host_states(entry, (rail,))[0] for entry in verdict.get("hosts", {}).values()}
-    if "bad" in states:
-        return "bad"
-    return "ok" if states == {"ok"} else "unknown"
+def rail_rows(report: Report) -> list[list[str]]:
+    """Return one row a rail, zone and family; the rail's own columns only in its first row."""
+    rows = []
+    for number, rail in enumerate(report.plan.fabric.rails):
+        gpu = "" if rail.gpu is None else str(rail.gpu)
+        own = [rail.name, rail.interface, gpu, str(rail.table), report.plan.fabric.resources[number]]
+        blocks = _per_rail(report, rail)
+        if not blocks:
+            rows.append([*own, "", "", "", "", ""])
+        for index, block in enumerate(blocks):
+            zone = report.plan.fabric.zones[block.zone]
+            gateway = ""
+            if block.gateway_offset is not None:
+                gateway = address_text(block.family, block.subnet_first(0) + block.gateway_offset)
+            lead = own if index == 0 else [""] * len(own)
+            pods = pods_per_node(block)
+            rows.append([*lead, zone.name, zone.leaf(number), str(block.aggregate), gateway, f"{pods:,}"])
+    return rows
+
+
+RAIL_TITLES = (
+    "Rail",
+    "Interface",
+    "GPU",
+    "Table",
+    "Resource",
+    "Zone",
+    "Leaf",
+    "Network",
+    "First gateway",
+    "Pods a node",
+)
+
+
+def used_columns(titles: Sequence[str], rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
+    """Drop the columns in which nobody has anything."""
+    kept = [index for index in range(len(titles)) if any(row[index] for row in rows)]
+    return [titles[index] for index in kept], [[row[index] for index in kept] for row in rows]
 
 
 # --- the table of nodes -----------------------------------------------------------------------------------------------
@@ -261,11 +255,4 @@ def table_data(report: Report) -> dict[str, t.Any]:
         "nodes": [[node.name, node.zone, node.slot, profile[node.interfaces]] for node in plan.nodes],
         "retired": [[gone.name, gone.zone, gone.slot] for gone in plan.retired],
     }
-    if report.verdict:
-        hosts = report.verdict.get("hosts", {})
-        code = {"ok": "o", "bad": "b", "unknown": "u"}
-        data["states"] = [
-            "".join(code[state] for state in host_states(hosts.get(node.host, {}), plan.fabric.rails))
-            for node in plan.nodes
-        ]
     return data

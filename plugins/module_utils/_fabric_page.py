@@ -35,7 +35,7 @@ h1 { font-size: 1.75rem; line-height: 1.2; margin: 0; letter-spacing: -.015em; o
 h2 { font-size: 1.05rem; margin: 0 0 2px; }
 p { margin: 0 0 10px; }
 .sub, .note, figcaption { color: var(--muted); }
-.note { font-size: .88rem; margin: 0 0 12px; max-width: 78ch; }
+.note { font-size: .88rem; margin: 0 0 12px; max-width: 112ch; }
 section { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 18px 20px;
   margin: 0 0 16px; }
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(148px, 1fr)); gap: 12px; margin: 0 0 16px;
@@ -71,6 +71,7 @@ figcaption { font-size: .88rem; margin: 0 0 6px; }
 figcaption b { color: var(--ink); }
 svg { display: block; max-width: 100%; height: auto; }
 svg.fixed { max-width: none; }
+svg.bars { width: 100%; height: 18px; }
 svg text { fill: var(--ink); font-size: 13px; font-family: inherit; }
 svg .small { font-size: 11px; fill: var(--muted); font-family: var(--mono); }
 svg .leaf { fill: hsl(var(--h) var(--rail-s) var(--rail-bg)); stroke: hsl(var(--h) var(--rail-s) var(--rail-l)); }
@@ -79,12 +80,7 @@ svg .link { stroke: hsl(var(--h) var(--rail-s) var(--rail-l)); stroke-width: 2.5
 svg .port { fill: hsl(var(--h) var(--rail-s) var(--rail-l)); }
 svg .node { fill: var(--card); stroke: var(--muted); }
 svg .tag { fill: var(--card); }
-svg .state-ok { stroke: var(--ok); }
-svg .state-bad { stroke: var(--bad); stroke-dasharray: 6 4; }
-svg .state-unknown { stroke: var(--muted); stroke-dasharray: 2 4; }
-svg text.sign-ok { fill: var(--ok); font-weight: 700; }
-svg text.sign-bad { fill: var(--bad); font-weight: 700; }
-svg text.sign-unknown { fill: var(--muted); }
+.state { display: none; }
 svg .space { fill: var(--soft); }
 svg .part { fill: hsl(var(--h) var(--rail-s) var(--rail-l)); }
 .find { display: flex; flex-wrap: wrap; gap: 8px 14px; align-items: center; margin: 8px 0 12px; }
@@ -101,7 +97,7 @@ svg .part { fill: hsl(var(--h) var(--rail-s) var(--rail-l)); }
 .row { width: 100%; height: 32px; border: 0; padding: 0; margin: 0; background: none; color: inherit; font: inherit;
   font-size: .88rem; text-align: left; cursor: pointer; }
 .row:hover, .row[aria-pressed=true] { background: var(--soft); }
-.row .mono { font-size: .84em; line-height: 31px; }
+.row .mono { font-size: .82em; line-height: 31px; padding: 0 6px; }
 .body { position: relative; }
 .body.virtual .row { position: absolute; left: 0; }
 .detail { border: 1px solid var(--accent); border-radius: 8px; padding: 12px 16px 6px; margin: 0 0 12px; }
@@ -114,6 +110,7 @@ noscript p { color: var(--warn); }
     --ok: #16794a; --bad: #bf2c2c; --warn: #8a5a00; --warn-bg: #fff; --rail-s: 58%; --rail-l: 44%; --rail-bg: 94%; }
   @page { size: A4 landscape; margin: 12mm; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+  html { font-size: 9.6px; }
   body { font-size: 11px; }
   main { max-width: none; padding: 0; }
   section, .tiles li { border-radius: 0; padding: 8px 10px; margin-bottom: 8px; }
@@ -125,7 +122,7 @@ noscript p { color: var(--warn); }
   .grid { max-height: none; overflow: visible; border: 0; }
   .head { position: static; }
   .head, .row { min-width: 0; }
-  .head > span, .row > span { padding: 0 4px; line-height: 20px; font-size: 9px; }
+  .head > span, .row > span, .row .mono { padding: 0 4px; line-height: 20px; font-size: 9px; }
   .row { height: 21px; }
   .wide, figure { overflow: visible; }
   svg, svg.fixed { max-width: 100%; }
@@ -137,7 +134,8 @@ noscript p { color: var(--warn); }
 SCRIPT = """
 (() => {
   "use strict";
-  const data = JSON.parse(document.getElementById("data").textContent);
+  const json = (id) => JSON.parse(document.getElementById(id).textContent);
+  const data = json("data"), verdict = json("verdict");
   const ROW = 32, STATIC = 300;
   const SIGN = { o: ["\\u2713", "ok"], b: ["\\u2717", "bad"], u: ["\\u00b7", "unknown"] };
   const WIDTH = { 4: 32n, 6: 128n };
@@ -213,7 +211,7 @@ SCRIPT = """
   const subnetOf = (block, slot) => text(block.family, first(block, slot)) + "/" + block.length;
 
   const nodes = data.nodes.map(([name, zone, slot, profile], at) =>
-    ({ name, zone, slot, profile, at, states: data.states ? data.states[at] : "" }));
+    ({ name, zone, slot, profile, at, states: verdict && verdict[name] || "" }));
   const bySlot = new Map(nodes.map((node) => [node.zone + "/" + node.slot, node]));
   const main = data.families[0];
   const cell = (node, rail) => {
@@ -233,7 +231,7 @@ SCRIPT = """
   const search = document.getElementById("search"), answer = document.getElementById("answer");
   const detail = document.getElementById("detail"), count = document.getElementById("count");
   const only = document.getElementById("only");
-  const cellWidth = main === 6 ? 13 : 8.3;
+  const cellWidth = main === 6 ? 13 : 7.5;
   grid.style.setProperty("--columns",
     "minmax(9rem, 1.5fr) " + (zoned ? "minmax(4rem, .6fr) " : "") + "3.6rem repeat(" + data.rails.length +
     ", minmax(" + cellWidth + "rem, 1fr))");
