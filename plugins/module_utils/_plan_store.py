@@ -159,8 +159,10 @@ class PlanStore:
             os.unlink(os.path.join(self.folder, path))
         self._sync_folder()
         self._rename(LOCK, LOCK)
-        self._sync_folder()
-        self._clear_staging()
+        # The plan is whole: what fails from here on is no failure of the run, and the next one clears the rest.
+        with contextlib.suppress(OSError):
+            self._sync_folder()
+            self._clear_staging()
 
     def _rename(self, staged: str, path: str) -> None:
         os.replace(os.path.join(self.folder, STAGING, staged), os.path.join(self.folder, path))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 
 import pytest
+
 from ansible_collections.railops.rdma.plugins.module_utils import _fabric_plan as arithmetic
 from ansible_collections.railops.rdma.plugins.module_utils._fabric_model import (
     Prefix,
