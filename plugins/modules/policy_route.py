@@ -65,8 +65,16 @@ options:
     choices: [fail, report]
     default: fail
   confirm:
-    description: The token of a change to keep. Nothing else is done then.
+    description: The token of a change to keep. Nothing is changed then.
     type: str
+  gateways:
+    description:
+      - What to do about the rails' gateways with O(confirm). V(report) asks all of them for an echo from the rails'
+        addresses, bound to their interfaces, and returns the answers in RV(checks). With V(require) the change is not
+        confirmed unless all answer, and the guard takes it back.
+    type: str
+    choices: [ignore, report, require]
+    default: ignore
 notes:
   - The settings last until the next reboot; M(railops.rdma.rail_persist) writes them for the host's network manager.
 seealso:
@@ -138,8 +146,9 @@ after:
     rules: ["10001: from 192.0.2.2 lookup 1001"]
     sysctls: []
 checks:
-  description: One entry per rail and thing, as it was found before any change.
-  returned: success, without O(confirm)
+  description:
+    - One entry per rail and thing, as it was found before any change; with O(confirm), one per gateway.
+  returned: success
   type: list
   elements: dict
   sample:
@@ -169,6 +178,7 @@ from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError, Problem, RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._rail_args import slice_spec
+from ansible_collections.railops.rdma.plugins.module_utils._rail_ping import Sweep, checks_of, names_of, targets_of
 from ansible_collections.railops.rdma.plugins.module_utils._route_guard import arm, change, confirm, pending
 from ansible_collections.railops.rdma.plugins.module_utils._route_kernel import (
     PYROUTE2_ERROR,
@@ -187,6 +197,7 @@ ARGUMENT_SPEC = {
     "force": {"type": "list", "elements": "str", "default": []},
     "confirm_timeout": {"type": "int", "default": 0},
     "confirm": {"type": "str"},
+    "gateways": {"type": "str", "choices": ["ignore", "report", "require"], "default": "ignore"},
     "on_problem": {"type": "str", "choices": ["fail", "report"], "default": "fail"},
 }
 
@@ -228,6 +239,25 @@ def run(want: Want, *, check_mode: bool, timeout: int = 0) -> dict[str, t.Any]:
     }
 
 
+def keep(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
+    """Confirm a change, after a look at the gateways if that is asked for."""
+    checks = []
+    if params["gateways"] != "ignore":
+        want = parse_want(params)
+        targets = targets_of(want, names_of(want))
+        checks = checks_of(targets, Sweep(targets, count=10, timeout=1.0).run())
+        silent = [check["planned"] for check in checks if check["status"] != "ok"]
+        if silent and params["gateways"] == "require":
+            raise RdmaError(
+                f"The change is not confirmed, and the guard takes it back. Not so: {'; '.join(silent)}.",
+                "Look at links, VLANs and the switch's addresses, or do not require the gateways.",
+                checks=checks,
+            )
+    if not check_mode:
+        confirm(params["confirm"])
+    return {"changed": False, "confirmed": not check_mode, "checks": checks}
+
+
 def reported(checks: list[dict[str, t.Any]]) -> dict[str, t.Any]:
     """Return the result of a check mode run that something is in the way of."""
     empty: dict[str, t.Any] = {"links": [], "addresses": [], "routes": [], "rules": [], "sysctls": []}
@@ -252,9 +282,7 @@ def main() -> None:
             check = problem_check(Problem("pyroute2", problem, INSTALL), "network_library")
             raise RdmaError(problem, INSTALL, checks=[check], **({"exception": trace} if trace else {}))
         if module.params["confirm"]:
-            if not module.check_mode:
-                confirm(module.params["confirm"])
-            result = {"changed": False, "confirmed": not module.check_mode}
+            result = keep(module.params, check_mode=module.check_mode)
         else:
             want = parse_want(module.params)
             result = run(want, check_mode=module.check_mode, timeout=module.params["confirm_timeout"])

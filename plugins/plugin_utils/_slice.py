@@ -91,3 +91,13 @@ def read_slice(plan_dir: str, host: str) -> dict[str, t.Any]:
             again,
         )
     return have
+
+
+def neighbours_of(plan_dir: str, host: str, count: int) -> list[dict[str, t.Any]]:
+    """Return the rails of other hosts of the plan: `count` of them, in the order of their names, after this host."""
+    try:
+        names = sorted(name[:-5] for name in os.listdir(os.path.join(plan_dir, HOSTS_FOLDER)) if name.endswith(".json"))
+    except OSError:
+        return []
+    after = [name for name in names if name > host] + [name for name in names if name < host]
+    return [{"host": name, "rails": read_slice(plan_dir, name)["rails"]} for name in after[:count]]

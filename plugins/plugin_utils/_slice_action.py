@@ -36,8 +36,10 @@ class SliceAction(ActionBase):
         super().run(tmp, task_vars)
         args = dict(self._task.args)
         plan_dir = args.pop("plan_dir", None)
-        if plan_dir and not args.get("confirm"):
-            have = read_slice(plan_dir, (task_vars or {})["inventory_hostname"])
+        if plan_dir:
+            host = (task_vars or {})["inventory_hostname"]
+            have = read_slice(plan_dir, host)
+            self.more_args(args, plan_dir, host)
             for key, value in options_of(have, self.SLICE_KEYS).items():
                 if args.get(key) is None:
                     args[key] = value
@@ -46,3 +48,6 @@ class SliceAction(ActionBase):
             module_name=f"railops.rdma.{name}", module_args=args, task_vars=task_vars
         )
         return result
+
+    def more_args(self, args: dict[str, t.Any], plan_dir: str, host: str) -> None:
+        """Add what else the module takes from the plan."""

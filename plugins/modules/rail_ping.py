@@ -1,0 +1,135 @@
+#!/usr/bin/python
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: rail_ping
+short_description: Ask gateways and neighbours of all rails for an echo
+version_added: 0.1.0
+description:
+  - Sends echo requests from every rail's address, bound to the rail's interface, to the rail's gateways and to other
+    hosts' addresses on the same rail, all at the same time in one call.
+  - Changes nothing. What does not answer is a deviation in RV(checks), not a failure.
+author:
+  - railops.rdma contributors (@railops)
+extends_documentation_fragment:
+  - railops.rdma._attributes
+  - railops.rdma._slice
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: none
+  idempotent:
+    support: full
+options:
+  gateways:
+    description: Whether to ask the gateways.
+    type: bool
+    default: true
+  neighbours:
+    description:
+      - How many other hosts of the plan to ask, taken from O(plan_dir) in the order of their names after this host.
+    type: int
+    default: 1
+  neighbour_hosts:
+    description: Hosts to ask, given directly; each has C(rails) as in O(rails). By default read from O(plan_dir).
+    type: list
+    elements: dict
+  full_size:
+    description: Whether to ask with packets of the rail's MTU besides, which must not be fragmented.
+    type: bool
+    default: false
+  count:
+    description: How many requests to send to an address at most; the first answer is enough.
+    type: int
+    default: 5
+  timeout:
+    description: Seconds to wait after the last request.
+    type: float
+    default: 1.0
+seealso:
+  - module: railops.rdma.policy_route
+"""
+
+EXAMPLES = r"""
+---
+- name: Ask the gateways and one neighbour on every rail
+  railops.rdma.rail_ping:
+    plan_dir: plan/fabric
+
+- name: Ask one gateway without a plan
+  railops.rdma.rail_ping:
+    rails:
+      - interface: ens1np0
+        addresses:
+          - address: 192.0.2.2
+            subnet: 192.0.2.0/27
+            gateway: 192.0.2.1
+"""
+
+RETURN = r"""
+checks:
+  description: One entry per address that was asked.
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - id: ping_gateway
+      rail: rail1
+      status: ok
+      planned: 192.0.2.1 answers 192.0.2.2 on ens1np0
+      observed: answer in 0.2 ms
+      cause: ""
+      fix: ""
+"""
+
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
+from ansible_collections.railops.rdma.plugins.module_utils._rail_args import slice_spec
+from ansible_collections.railops.rdma.plugins.module_utils._rail_ping import Sweep, checks_of, names_of, targets_of
+from ansible_collections.railops.rdma.plugins.module_utils._route_want import parse_want
+
+ARGUMENT_SPEC = {
+    **slice_spec(),
+    "gateways": {"type": "bool", "default": True},
+    "neighbours": {"type": "int", "default": 1},
+    "neighbour_hosts": {"type": "list", "elements": "dict"},
+    "full_size": {"type": "bool", "default": False},
+    "count": {"type": "int", "default": 5},
+    "timeout": {"type": "float", "default": 1.0},
+}
+
+
+def run(params: dict[str, t.Any]) -> dict[str, t.Any]:
+    """Ask, and describe what answered."""
+    want = parse_want(params)
+    targets = targets_of(
+        want,
+        names_of(want),
+        params["neighbour_hosts"] or [],
+        gateways=params["gateways"],
+        full_size=params["full_size"],
+    )
+    outcomes = Sweep(targets, params["count"], params["timeout"]).run()
+    return {"changed": False, "checks": checks_of(targets, outcomes)}
+
+
+def main() -> None:
+    """Read the parameters, run, and report."""
+    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
+    try:
+        result = run(module.params)
+    except RdmaError as exc:
+        module.fail_json(msg=str(exc), fix=exc.fix, **exc.facts)
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils import _route_guard
+from ansible_collections.railops.rdma.plugins.modules import policy_route, rail_ping
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, run, want_of
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces"),
+]
+
+RAILS = 3
+
+
+@pytest.fixture
+def fabric():
+    with Fabric("ping", 2, RAILS) as made:
+        wants = [want_of(slot, RAILS) for slot in (0, 1)]
+        made.gateways(wants)
+        for host, want in zip(made.hosts, wants, strict=True):
+            assert not host.module(policy_route, want).get("failed")
+        yield made
+
+
+def slice_of(slot):
+    want = want_of(slot, RAILS)
+    return {key: want[key] for key in ("rails", "rdma_prefixes", "policy", "network")}
+
+
+def test_gateways_and_neighbours_answer_in_both_families(fabric):
+    params = {**slice_of(0), "neighbour_hosts": [slice_of(1)], "full_size": True}
+    result = fabric.hosts[0].module(rail_ping, params, diff=False)
+    assert {check["status"] for check in result["checks"]} == {"ok"}, result["checks"]
+    assert len(result["checks"]) == RAILS * 2 * 2 * 2
+    assert not result["changed"]
+
+
+def test_what_does_not_answer_is_a_deviation_of_its_rail_alone(fabric):
+    run("ip", "-n", fabric.core, "link", "set", "leaf2", "down")
+    result = fabric.hosts[0].module(rail_ping, {**slice_of(0), "timeout": 0.3}, diff=False)
+    assert {check["rail"] for check in result["checks"] if check["status"] == "deviation"} == {"rail2"}
+    assert all(check["fix"] for check in result["checks"] if check["status"] == "deviation")
+
+
+def test_a_switch_with_a_smaller_mtu_shows_in_the_full_size_only(fabric):
+    run("ip", "-n", fabric.core, "link", "set", "h1r3", "mtu", "1500")
+    result = fabric.hosts[0].module(rail_ping, {**slice_of(0), "full_size": True, "timeout": 0.3}, diff=False)
+    wrong = {(check["rail"], check["id"]) for check in result["checks"] if check["status"] == "deviation"}
+    assert wrong == {("rail3", "ping_gateway_mtu")}
+
+
+def test_a_missing_interface_is_a_deviation(fabric):
+    params = slice_of(0)
+    params["rails"][0]["interface"] = "ens99np0"
+    result = fabric.hosts[0].module(rail_ping, {**params, "timeout": 0.3}, diff=False)
+    assert "cannot send" in result["checks"][0]["cause"]
+
+
+def test_a_silent_gateway_keeps_a_change_from_being_confirmed_where_required(fabric, monkeypatch, tmp_path):
+    monkeypatch.setattr(_route_guard, "STATE_FOLDER", str(tmp_path))
+    host, want = fabric.hosts[0], want_of(0, RAILS)
+    result = host.module(policy_route, {**want, "policy": "default_route", "confirm_timeout": 30})
+    again = {**want, "confirm": result["token"]}
+    run("ip", "-n", fabric.core, "link", "set", "leaf2", "down")
+    refused = host.module(policy_route, {**again, "gateways": "require"})
+    assert refused["failed"]
+    assert "ens2np0" in refused["msg"]
+    run("ip", "-n", fabric.core, "link", "set", "leaf2", "up")
+    assert host.module(policy_route, {**again, "gateways": "report"})["confirmed"]
