@@ -33,8 +33,13 @@ attributes:
 requirements:
   - pyroute2 >= 0.7.2 on the managed node, for a live change
 options:
+  plan_dir:
+    description:
+      - The fabric's plan folder on the controller. The mode that its attachment needs is read from it, unless O(mode)
+        is given.
+    type: path
   mode:
-    description: The mode. Required with O(state=present).
+    description: The mode. Required with O(state=present), here or by O(plan_dir).
     type: str
     choices:
       - shared
@@ -171,6 +176,8 @@ from ansible_collections.railops.rdma.plugins.module_utils._rdma_netlink import 
 
 ROOT = "/"
 ARGUMENT_SPEC = {
+    # Read by the action plugin, on the controller.
+    "plan_dir": {"type": "path"},
     "mode": {"type": "str", "choices": ["shared", "exclusive"]},
     "live": {"type": "bool", "default": True},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},

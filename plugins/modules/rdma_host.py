@@ -1,0 +1,265 @@
+#!/usr/bin/python
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: rdma_host
+short_description: Load the RDMA kernel modules and give the rails stable names
+version_added: 0.1.0
+description:
+  - Loads the kernel modules that RDMA applications need, now and at every boot, from one owned file of modules-load.d.
+  - Gives each rail that the plan knows by its PCI address the interface name that the plan has for it, by one owned
+    C(.link) file a rail. The fabric's objects then have one name on every node.
+  - Says when an IPoIB interface cannot carry the MTU of the plan.
+author:
+  - railops.rdma contributors (@railops)
+extends_documentation_fragment:
+  - railops.rdma._attributes
+attributes:
+  check_mode:
+    support: full
+    details: What no run can mend is a failure; in check mode it is a deviation in RV(checks).
+  diff_mode:
+    support: full
+  idempotent:
+    support: full
+requirements:
+  - pyroute2 >= 0.7.2 on the managed node, for O(naming=altname)
+options:
+  plan_dir:
+    description: The fabric's plan folder on the controller. The host's rails are read from it.
+    type: path
+  network:
+    description: What kind of network the rails are. O(plan_dir) fills it in.
+    type: str
+    choices:
+      - roce
+      - infiniband
+    default: roce
+  rails:
+    description: The rails, in the form of the plan's host files. O(plan_dir) fills it in.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      name:
+        description: The name of the rail.
+        type: str
+        required: true
+      interface:
+        description: The name that its interface shall have.
+        type: str
+        required: true
+      pci:
+        description: The PCI address of its card. A rail without one keeps the name that it has.
+        type: str
+      mtu:
+        description: The MTU in bytes.
+        type: int
+  modules:
+    description:
+      - The kernel modules. Without it, C(ib_uverbs) and C(rdma_ucm), and for InfiniBand C(ib_umad) and C(ib_ipoib) too.
+    type: list
+    elements: str
+  naming:
+    description:
+      - V(name) renames the interface when the host starts next. V(altname) adds an alternative name at once, and the
+        interface keeps its own; whatever reads C(/proc/sys/net) or C(/sys/class/net) sees only the latter. V(none) does
+        neither.
+    type: str
+    choices:
+      - name
+      - altname
+      - none
+    default: name
+  pin:
+    description:
+      - Whether to write the file for rails without a PCI address too, with the address that their interface has now, so
+        that no update of firmware, kernel or distribution renames them.
+    type: bool
+    default: false
+  state:
+    description: V(absent) removes the owned files and alternative names. Modules stay loaded until the next boot.
+    type: str
+    choices:
+      - present
+      - absent
+    default: present
+"""
+
+EXAMPLES = r"""
+---
+- name: Modules and names as the plan has them
+  railops.rdma.rdma_host:
+    plan_dir: plan/fabric
+
+- name: The card in slot 1b is rail 1, whatever the distribution calls it
+  railops.rdma.rdma_host:
+    rails:
+      - name: rail1
+        interface: ens1np0
+        pci: "0000:1b:00.0"
+
+- name: Take everything back
+  railops.rdma.rdma_host:
+    state: absent
+"""
+
+RETURN = r"""
+modules:
+  description: The kernel modules that are loaded at every boot.
+  returned: success
+  type: list
+  elements: str
+  sample: [ib_uverbs, rdma_ucm]
+loaded:
+  description: The modules that the task loaded, or would load.
+  returned: success
+  type: list
+  elements: str
+  sample: [rdma_ucm]
+files:
+  description: The files that the task wrote or removed, or would.
+  returned: success
+  type: list
+  elements: str
+  sample: [/etc/systemd/network/05-railops-rail1.link]
+reboot_required:
+  description: Whether an interface gets its name only when the host starts again.
+  returned: success
+  type: bool
+  sample: true
+reboot_reasons:
+  description: Why, one sentence each.
+  returned: success
+  type: list
+  elements: str
+  sample: ["the interface at 0000:1b:00.0 is ens27np0 and becomes ens1np0 when the host starts"]
+checks:
+  description: What was compared with the plan. In check mode, what is observed before any change.
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - id: rdma_host.name
+      rail: rail1
+      status: ok
+      planned: ens1np0
+      observed: ens1np0
+      cause: null
+      fix: null
+"""
+
+from ansible.module_utils.basic import AnsibleModule, missing_required_lib
+
+from ansible_collections.railops.rdma.plugins.module_utils._altnames import PYROUTE2_ERROR, AltNames
+from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError, Problem, RdmaError
+from ansible_collections.railops.rdma.plugins.module_utils._host_files import HostFiles
+from ansible_collections.railops.rdma.plugins.module_utils._pci_topology import normal_address
+from ansible_collections.railops.rdma.plugins.module_utils._rdma_host import Host
+from ansible_collections.railops.rdma.plugins.module_utils._rdma_host_plan import (
+    Plan,
+    Rail,
+    Want,
+    plan_host,
+    wanted_modules,
+)
+from ansible_collections.railops.rdma.plugins.module_utils._rdma_verbs import Verbs
+from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
+
+ROOT = "/"
+ARGUMENT_SPEC = {
+    # Read by the action plugin, on the controller.
+    "plan_dir": {"type": "path"},
+    "network": {"type": "str", "choices": ["roce", "infiniband"], "default": "roce"},
+    "rails": {
+        "type": "list",
+        "elements": "dict",
+        "default": [],
+        "options": {
+            "name": {"type": "str", "required": True},
+            "interface": {"type": "str", "required": True},
+            "pci": {"type": "str"},
+            "mtu": {"type": "int"},
+        },
+    },
+    "modules": {"type": "list", "elements": "str"},
+    "naming": {"type": "str", "choices": ["name", "altname", "none"], "default": "name"},
+    "pin": {"type": "bool", "default": False},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+}
+
+
+def run(want: Want, host: Host, *, check_mode: bool) -> dict[str, object]:
+    """Bring the host to what is wanted and describe what happened."""
+    plan = plan_host(want, host.read(want))
+    checks = plan.checks
+    if not check_mode:
+        if plan.troubles:
+            raise InputError(Problem(item.rail or "host", f"{item.problem}.", item.fix) for item in plan.troubles)
+        if plan.changed:
+            host.apply(plan)
+            checks = plan_host(want, host.read(want)).checks
+    return {
+        "changed": plan.changed,
+        "modules": list(wanted_modules(want)) if want.present else [],
+        "loaded": list(plan.load),
+        "files": sorted(plan.files),
+        "reboot_required": bool(plan.reboot_reasons),
+        "reboot_reasons": list(plan.reboot_reasons),
+        "checks": list(checks),
+        "diff": {"before": _before(plan), "after": _after(plan)},
+    }
+
+
+def _before(plan: Plan) -> dict[str, object]:
+    have = plan.have
+    files = {path: have.modules_text for path in plan.files if path.endswith(".conf")}
+    files.update({path: have.link_files.get(path.rsplit("/", 1)[-1]) for path in plan.files if path.endswith(".link")})
+    return {"files": files, "loaded": [], "alternative_names": [list(pair) for pair in plan.drop_names]}
+
+
+def _after(plan: Plan) -> dict[str, object]:
+    return {
+        "files": plan.files,
+        "loaded": list(plan.load),
+        "alternative_names": [list(pair) for pair in plan.add_names],
+    }
+
+
+def main() -> None:
+    """Read the parameters, run, and report."""
+    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
+    params = module.params
+    want = Want(
+        network=params["network"],
+        rails=tuple(
+            Rail(item["name"], item["interface"], normal_address(item["pci"]) if item["pci"] else None, item["mtu"])
+            for item in params["rails"]
+        ),
+        modules=None if params["modules"] is None else tuple(params["modules"]),
+        naming=params["naming"],
+        pin=params["pin"],
+        present=params["state"] == "present",
+    )
+    if PYROUTE2_ERROR and want.naming == "altname" and not module.check_mode:
+        module.fail_json(
+            msg=missing_required_lib("pyroute2 >= 0.7.2"),
+            exception=PYROUTE2_ERROR,
+            fix="Install python3-pyroute2 on the managed node.",
+        )
+    host = Host(Sysfs(ROOT), HostFiles(ROOT, module.atomic_move), module.run_command, Verbs(), AltNames())
+    try:
+        result = run(want, host, check_mode=module.check_mode)
+    except RdmaError as exc:
+        module.fail_json(msg=str(exc), fix=exc.fix, **exc.facts)
+    if not module._diff:
+        del result["diff"]
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()
