@@ -122,7 +122,7 @@ class Checker:
         if isinstance(value, str) and value in choices:
             return value
         listed = ", ".join(choices)
-        self.add(place, f"{shown(value)} is not one of: {listed}.{why}", f"Give {listed.replace(', ', ' or ')}.")
+        self.add(place, f"{shown(value)} is not one of: {listed}{why}.", f"Give {listed.replace(', ', ' or ')}.")
         return choices[0]
 
     def text(self, place: str, value: object, pattern: re.Pattern[str], what: str, *, default: str = "") -> str:
