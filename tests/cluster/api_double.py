@@ -16,11 +16,16 @@ It serves upstream's CRDs when they lie beside the checkout (../shared/crds), el
 from __future__ import annotations
 
 import argparse
+import base64
 import dataclasses
+import datetime
+import ipaddress
 import json
 import re
 import signal
+import ssl
 import sys
+import tempfile
 import threading
 import time
 import typing as t
@@ -29,8 +34,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import yaml
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+import api_protobuf
 from api_controllers import SPIDERPOOL, Controllers
 from api_kinds import VERBS, Kind, crd_folder, read_crds
 from api_store import Admit, Json, Refused, Store, dig
@@ -81,6 +90,7 @@ class ApiDouble:
         crds: bool = True,
         admit: Admit | None = None,
         port: int = 0,
+        tls: bool = True,
     ) -> None:
         self.admission = admit
         self.store = Store(self.admit)
@@ -92,7 +102,14 @@ class ApiDouble:
         self.webhook_down = False
         self._server = ThreadingHTTPServer(("127.0.0.1", port), type("Bound", (Handler,), {"double": self}))
         self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self.authority = ""
+        if tls:
+            # helm sends no token over a connection that is not encrypted.
+            context, self.authority = certificate()
+            self._server.socket = context.wrap_socket(
+                self._server.socket, server_side=True, do_handshake_on_connect=False
+            )
+        self.url = f"http{'s' if tls else ''}://127.0.0.1:{self._server.server_address[1]}"
         for name in ("default", "kube-system"):
             self.put("v1", "Namespace", name)
         if crds:
@@ -148,11 +165,14 @@ class ApiDouble:
     def kubeconfig(self, path: Path, token: str | None = None) -> Path:
         """Write a kubeconfig."""
         user = {"token": token or self.token}
+        cluster = {"server": self.url}
+        if self.authority:
+            cluster["certificate-authority-data"] = base64.b64encode(self.authority.encode()).decode()
         text = {
             "apiVersion": "v1",
             "kind": "Config",
             "current-context": "double",
-            "clusters": [{"name": "double", "cluster": {"server": self.url}}],
+            "clusters": [{"name": "double", "cluster": cluster}],
             "users": [{"name": "double", "user": user}],
             "contexts": [{"name": "double", "context": {"cluster": "double", "user": "double"}}],
         }
@@ -180,6 +200,35 @@ class ApiDouble:
         self.stop()
 
 
+def certificate() -> tuple[ssl.SSLContext, str]:
+    """Return a server's context for 127.0.0.1, and the certificate that clients trust."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "API double")])
+    today = datetime.datetime.now(datetime.UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(today - datetime.timedelta(days=1))
+        .not_valid_after(today + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    text = made.public_bytes(pem).decode()
+    secret = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()).decode()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with tempfile.NamedTemporaryFile("w", suffix=".pem") as both:
+        both.write(secret + text)
+        both.flush()
+        context.load_cert_chain(both.name)
+    return context, text
+
+
 class Handler(BaseHTTPRequestHandler):
     """One connection."""
 
@@ -194,7 +243,7 @@ class Handler(BaseHTTPRequestHandler):
     def handle(self) -> None:
         try:
             super().handle()
-        except (TimeoutError, ConnectionError):
+        except (TimeoutError, ConnectionError, ssl.SSLError):
             self.close_connection = True
 
     def do(self) -> None:
@@ -288,6 +337,8 @@ class Handler(BaseHTTPRequestHandler):
         if not raw:
             return {}
         try:
+            if content == "application/vnd.kubernetes.protobuf":
+                return api_protobuf.decode(raw)
             return yaml.load(raw, yaml.CSafeLoader) if content.endswith("yaml") and raw[:1] != b"{" else json.loads(raw)
         except ValueError as exc:
             raise Refused(

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import typing as t
@@ -21,6 +23,7 @@ from ansible_collections.railops.rdma.plugins.modules import cluster_objects
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
+import tools
 from admission import Webhooks
 from api_double import ApiDouble
 from api_kinds import REAL_CRDS
@@ -105,3 +108,88 @@ def objects(kubeconfig: Path, capsys: pytest.CaptureFixture[str]) -> t.Callable[
         return Outcome(json.loads(capsys.readouterr().out.splitlines()[-1]))
 
     return run
+
+
+class Playbook:
+    """Runs plays over localhost with the collection's roles against the API under test."""
+
+    def __init__(self, folder: Path, environment: dict[str, str], kubeconfig: Path) -> None:
+        self.folder = folder
+        self.kubeconfig = kubeconfig
+        self.values: Json = {}
+        self._environment = environment
+
+    def run(self, play: list[Json], *arguments: str, ok: bool = True) -> Ran:
+        """Run tasks and return what came of it."""
+        path = self.folder / "play.yml"
+        base = {"fabric_kubeconfig": str(self.kubeconfig), **self.values}
+        whole = [{"hosts": "localhost", "connection": "local", "gather_facts": False, "vars": base, "tasks": play}]
+        path.write_text(json.dumps(whole), encoding="utf-8")
+        done = subprocess.run(
+            ["ansible-playbook", str(path), *arguments],
+            capture_output=True,
+            text=True,
+            env=self._environment,
+            cwd=self.folder,
+            timeout=170,
+            check=False,
+        )
+        ran = Ran(done.returncode, done.stdout + done.stderr)
+        assert (ran.code == 0) == ok, ran.text[-6000:]
+        return ran
+
+    def role(self, name: str, *arguments: str, tasks_from: str = "main", ok: bool = True, **values: t.Any) -> Ran:
+        """Run a role of the collection."""
+        task: Json = {"include_role": {"name": f"railops.rdma.{name}", "tasks_from": tasks_from}, "vars": values}
+        return self.run([task], *arguments, ok=ok)
+
+
+class Ran(t.NamedTuple):
+    """What a playbook said."""
+
+    code: int
+    text: str
+
+    @property
+    def changed(self) -> int:
+        """Return how many tasks changed something."""
+        found = re.search(r"changed=(\d+)", self.text)
+        return int(found[1]) if found else -1
+
+    def changed_tasks(self) -> list[str]:
+        """Return the names of tasks that changed something."""
+        names = []
+        name = ""
+        for line in self.text.splitlines():
+            if line.startswith("TASK ["):
+                name = line[6 : line.rindex("]")]
+            elif line.startswith("changed:"):
+                names.append(name)
+        return names
+
+
+@pytest.fixture
+def playbook(tmp_path: Path, environment: dict[str, str], kubeconfig: Path) -> Playbook:
+    """Give a runner of playbooks; helm is real, the chart is the stub or RAILOPS_TEST_CHART."""
+    made = Playbook(tmp_path, environment, kubeconfig)
+    made.values = {
+        "spiderpool_helm": str(tools.helm()),
+        "spiderpool_chart_file": os.environ.get("RAILOPS_TEST_CHART") or str(stub_chart(tmp_path / "chart")),
+        "fabric_plan_dir": str(tmp_path / "plan"),
+        "spiderpool_timeout": 20,
+    }
+    return made
+
+
+def stub_chart(target: Path, version: str = "0.0.1") -> Path:
+    """Return a copy of the stub chart, with upstream's CRDs when they are there."""
+    shutil.copytree(HERE / "chart", target)
+    text = (target / "Chart.yaml").read_text(encoding="utf-8")
+    (target / "Chart.yaml").write_text(text.replace("version: 0.0.1", f"version: {version}"), encoding="utf-8")
+    if REAL_CRDS.is_dir():
+        shutil.rmtree(target / "crds")
+        shutil.copytree(REAL_CRDS, target / "crds")
+        for path in (target / "crds").iterdir():
+            path.chmod(0o644)
+        (target / "crds").chmod(0o755)
+    return target
