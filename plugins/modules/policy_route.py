@@ -159,6 +159,11 @@ checks:
       observed: 1500
       cause: ens1np0 has an MTU of 1500
       fix: Run the role railops.rdma.rail_network on this host.
+library_missing:
+  description: Whether the task failed for want of pyroute2.
+  returned: failure
+  type: bool
+  sample: false
 token:
   description: What to give to O(confirm); empty when there is nothing to confirm.
   returned: success, without O(confirm)
@@ -280,7 +285,9 @@ def main() -> None:
     try:
         if problem:
             check = problem_check(Problem("pyroute2", problem, INSTALL), "network_library")
-            raise RdmaError(problem, INSTALL, checks=[check], **({"exception": trace} if trace else {}))
+            raise RdmaError(
+                problem, INSTALL, checks=[check], library_missing=True, **({"exception": trace} if trace else {})
+            )
         if module.params["confirm"]:
             result = keep(module.params, check_mode=module.check_mode)
         else:

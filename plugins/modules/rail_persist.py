@@ -41,6 +41,13 @@ options:
     type: str
     choices: [auto, netplan, networkmanager, networkd]
     default: auto
+  on_problem:
+    description:
+      - What to do in check mode about something that is in the way. V(report) returns it in RV(checks) instead of
+        failing, which is for verifying hosts. Outside of check mode it is always a failure.
+    type: str
+    choices: [fail, report]
+    default: fail
   root:
     description: The root below which the files are, to prepare an image.
     type: path
@@ -97,7 +104,7 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
+from ansible_collections.railops.rdma.plugins.module_utils._errors import Problem, RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._rail_args import slice_spec
 from ansible_collections.railops.rdma.plugins.module_utils._rail_persist import (
     NETPLAN,
@@ -106,6 +113,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._rail_persist import 
     manager_of,
 )
 from ansible_collections.railops.rdma.plugins.module_utils._rail_persist_host import Host, State
+from ansible_collections.railops.rdma.plugins.module_utils._route_plan import problem_check
 from ansible_collections.railops.rdma.plugins.module_utils._route_want import Want, parse_want
 
 ARGUMENT_SPEC = {
@@ -113,6 +121,7 @@ ARGUMENT_SPEC = {
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "manager": {"type": "str", "choices": ["auto", "netplan", "networkmanager", "networkd"], "default": "auto"},
     "root": {"type": "path", "default": "/"},
+    "on_problem": {"type": "str", "choices": ["fail", "report"], "default": "fail"},
 }
 FIX = "Run the role railops.rdma.rail_network on this host."
 
@@ -199,9 +208,12 @@ def main() -> None:
         host = Host(module.params["root"], module.atomic_move)
         result = run(parse_want(module.params), host, module.params["manager"], check_mode=module.check_mode)
     except RdmaError as exc:
-        module.fail_json(msg=str(exc), fix=exc.fix, **exc.facts)
+        if not (module.check_mode and module.params["on_problem"] == "report"):
+            module.fail_json(msg=str(exc), fix=exc.fix, **exc.facts)
+        check = problem_check(Problem("rail_persist", exc.problem, exc.fix), "persist_preflight")
+        result = {"changed": False, "before": {}, "after": {}, "checks": [check]}
     if not module._diff:
-        del result["diff"]
+        result.pop("diff", None)
     module.exit_json(**result)
 
 

@@ -46,7 +46,7 @@ options:
   count:
     description: How many requests to send to an address at most; the first answer is enough.
     type: int
-    default: 5
+    default: 10
   timeout:
     description: Seconds to wait after the last request.
     type: float
@@ -102,7 +102,7 @@ ARGUMENT_SPEC = {
     "neighbours": {"type": "int", "default": 1},
     "neighbour_hosts": {"type": "list", "elements": "dict"},
     "full_size": {"type": "bool", "default": False},
-    "count": {"type": "int", "default": 5},
+    "count": {"type": "int", "default": 10},
     "timeout": {"type": "float", "default": 1.0},
 }
 

@@ -37,6 +37,7 @@ def slice_of(slot):
 
 def test_gateways_and_neighbours_answer_in_both_families(fabric):
     params = {**slice_of(0), "neighbour_hosts": [slice_of(1)], "full_size": True}
+    params["count"] = 20  # links that have just come up need a moment
     result = fabric.hosts[0].module(rail_ping, params, diff=False)
     assert {check["status"] for check in result["checks"]} == {"ok"}, result["checks"]
     assert len(result["checks"]) == RAILS * 2 * 2 * 2
@@ -45,14 +46,16 @@ def test_gateways_and_neighbours_answer_in_both_families(fabric):
 
 def test_what_does_not_answer_is_a_deviation_of_its_rail_alone(fabric):
     run("ip", "-n", fabric.core, "link", "set", "leaf2", "down")
-    result = fabric.hosts[0].module(rail_ping, {**slice_of(0), "timeout": 0.3}, diff=False)
+    result = fabric.hosts[0].module(rail_ping, {**slice_of(0), "timeout": 0.3, "count": 3}, diff=False)
     assert {check["rail"] for check in result["checks"] if check["status"] == "deviation"} == {"rail2"}
     assert all(check["fix"] for check in result["checks"] if check["status"] == "deviation")
 
 
 def test_a_switch_with_a_smaller_mtu_shows_in_the_full_size_only(fabric):
     run("ip", "-n", fabric.core, "link", "set", "h1r3", "mtu", "1500")
-    result = fabric.hosts[0].module(rail_ping, {**slice_of(0), "full_size": True, "timeout": 0.3}, diff=False)
+    result = fabric.hosts[0].module(
+        rail_ping, {**slice_of(0), "full_size": True, "timeout": 0.3, "count": 3}, diff=False
+    )
     wrong = {(check["rail"], check["id"]) for check in result["checks"] if check["status"] == "deviation"}
     assert wrong == {("rail3", "ping_gateway_mtu")}
 
@@ -60,7 +63,7 @@ def test_a_switch_with_a_smaller_mtu_shows_in_the_full_size_only(fabric):
 def test_a_missing_interface_is_a_deviation(fabric):
     params = slice_of(0)
     params["rails"][0]["interface"] = "ens99np0"
-    result = fabric.hosts[0].module(rail_ping, {**params, "timeout": 0.3}, diff=False)
+    result = fabric.hosts[0].module(rail_ping, {**params, "timeout": 0.3, "count": 3}, diff=False)
     assert "cannot send" in result["checks"][0]["cause"]
 
 
