@@ -102,6 +102,7 @@ svg .part { fill: hsl(var(--h) var(--rail-s) var(--rail-l)); }
 .body.virtual .row { position: absolute; left: 0; }
 .detail { border: 1px solid var(--accent); border-radius: 8px; padding: 12px 16px 6px; margin: 0 0 12px; }
 .detail h3 { margin: 0 0 4px; font-size: 1rem; }
+.paper { display: none; }
 .empty { padding: 14px; color: var(--muted); }
 footer { color: var(--muted); font-size: .85rem; }
 noscript p { color: var(--warn); }
@@ -127,8 +128,9 @@ noscript p { color: var(--warn); }
   .wide, figure { overflow: visible; }
   svg, svg.fixed { max-width: 100%; }
   .toolong .grid { display: none; }
+  .toolong .paper { display: block; }
 }
-@media screen { .paper { display: none; } }
+
 """
 
 SCRIPT = """
