@@ -8,10 +8,18 @@
 
 from __future__ import annotations
 
+import os
 import typing as t
+
+from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
+from ansible_collections.railops.rdma.plugins.module_utils._report_verdict import with_verdict
 
 
 def report(plan_dir: str, verdict: dict[str, t.Any]) -> tuple[str | None, str | None]:
-    """Return the report's text, or why there is none."""
-    del plan_dir, verdict
-    return None, "The HTML report with the verdict is not written yet."
+    """Return the report's text, or why there is none: a verdict without its page is still a verdict."""
+    path = os.path.join(plan_dir, "report.html")
+    try:
+        with open(path, encoding="utf-8") as file:
+            return with_verdict(file.read(), verdict), None
+    except (OSError, ValueError, RdmaError) as exc:
+        return None, f"The HTML report was not written, since {path!r} cannot be used: {exc}"
