@@ -127,7 +127,12 @@ def _lengths(fabric: Fabric, family: int) -> set[tuple[int, str]]:
     if fabric.mode == "exclusive":
         return {(fabric.node_prefix[family], f"fabric_node_prefix.ipv{family}")}
     if fabric.mode == "flat":
-        return {(net.length, "fabric_supernets") for zone in fabric.zones for net in zone.supernets}
+        return {
+            (net.length, supernet_place(fabric, index))
+            for index, zone in enumerate(fabric.zones)
+            for net in zone.supernets
+            if net.family == family
+        }
     found = set()
     for index, rail in enumerate(fabric.rails):
         own = [(net.length, f"fabric_rails[{index}].subnets") for net in rail.subnets if net.family == family]

@@ -12,7 +12,10 @@ import typing as t
 from ansible_collections.railops.rdma.plugins.module_utils import _fabric_slots as slots
 from ansible_collections.railops.rdma.plugins.module_utils._fabric_input import read_fabric, read_options
 from ansible_collections.railops.rdma.plugins.module_utils._fabric_nodes import read_nodes
+from ansible_collections.railops.rdma.plugins.module_utils._fabric_objects import render_cluster
 from ansible_collections.railops.rdma.plugins.module_utils._fabric_plan import build_plan
+from ansible_collections.railops.rdma.plugins.module_utils._fabric_slices import render_slices
+from ansible_collections.railops.rdma.plugins.module_utils._fabric_switch import render_switch
 from ansible_collections.railops.rdma.plugins.module_utils._plan_run import render
 from ansible_collections.railops.rdma.plugins.module_utils._plan_store import part_digests
 
@@ -59,14 +62,17 @@ class Planned(t.NamedTuple):
         return next(one for one in found if one["family"] == family)
 
 
-def plan(raw: dict[str, t.Any], nodes: t.Any = None, lock: str | None = None) -> Planned:
-    """Plan in memory, as the module does it with a folder."""
+def plan(raw: dict[str, t.Any], nodes: t.Any = None, lock: str | None = None, *, report: bool = True) -> Planned:
+    """Plan in memory, as the module does it with a folder; without the report, where many plans are made."""
     fabric = read_fabric(raw)
     options = read_options(raw)
     old = slots.parse_lock(lock, "plan.json", accept=options.accept_lock) if lock else None
     candidates = read_nodes(fabric, hosts(1) if nodes is None else nodes)
     seating = slots.seat_nodes(fabric, candidates, old, options)
     made = build_plan(fabric, seating.nodes, seating.retired, seating.warnings)
-    files = render(made)
+    files = render(made) if report else {f"hosts/{name}": text for name, text in render_slices(made).items()}
+    if not report:
+        files.update((f"cluster/{name}", text) for name, text in render_cluster(made).items())
+        files.update((f"switch/{name}", text) for name, text in render_switch(made).items())
     files["plan.json"] = slots.lock_of(fabric, made.nodes, made.retired, part_digests(files))
     return Planned(made, files, seating)
