@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.railops.rdma.plugins.plugin_utils._slice_action import SliceAction
+from ansible_collections.railops.rdma.plugins.plugin_utils._host_action import HostAction
 
 
-class ActionModule(SliceAction):
+class ActionModule(HostAction):
     """Reads the plan on the controller, changes the host."""
 
-    MODULE = "railops.rdma.rdma_host"
-
-    def parameters(self, host_slice: dict[str, t.Any]) -> dict[str, t.Any]:
+    def options(self, host_slice: dict[str, t.Any]) -> dict[str, t.Any]:
         """Return the rails and the kind of network."""
         keys = ("name", "interface", "pci", "mtu")
         return {

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.railops.rdma.plugins.plugin_utils._slice_action import SliceAction
+from ansible_collections.railops.rdma.plugins.plugin_utils._host_action import HostAction
 
 # macvlan, ipvlan and ipoib share one device between namespaces; a virtual function belongs to one pod.
 EXCLUSIVE_ATTACHMENTS = frozenset({"sriov", "ib-sriov"})
 
 
-class ActionModule(SliceAction):
+class ActionModule(HostAction):
     """Reads the plan on the controller, changes the host."""
 
-    MODULE = "railops.rdma.rdma_netns"
-
-    def parameters(self, host_slice: dict[str, t.Any]) -> dict[str, t.Any]:
+    def options(self, host_slice: dict[str, t.Any]) -> dict[str, t.Any]:
         """Return the mode."""
-        needed = "exclusive" if host_slice["attachment"] in EXCLUSIVE_ATTACHMENTS else "shared"
-        return {"mode": self._task.args.get("mode") or needed}
+        return {"mode": "exclusive" if host_slice["attachment"] in EXCLUSIVE_ATTACHMENTS else "shared"}
