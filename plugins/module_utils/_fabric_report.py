@@ -46,7 +46,8 @@ MARKDOWN_NODES = 256
 def md(value: t.Any) -> str:
     """Escape text for a Markdown table: no markup, no HTML, no line end."""
     text = re.sub(r"[\x00-\x1f]", " ", str(value))
-    return re.sub(r"([\\`*_\[\]<>|#~])", r"\\\1", text)
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([\\`*_\[\]|#~])", r"\\\1", text)
 
 
 def _md_table(titles: Sequence[str], rows: Iterable[Sequence[t.Any]], code: Sequence[str] = ()) -> list[str]:
