@@ -1,0 +1,157 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A fleet of namespace hosts, and playbooks of the collection run against it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import typing as t
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+LAB = CHECKOUT / "tests/lab/lab.py"
+INVENTORY = CHECKOUT / "inventory/demo"
+
+if os.geteuid() != 0:
+    pytest.skip("namespace hosts need root", allow_module_level=True)
+
+
+@dataclass
+class Run:
+    """What a playbook did."""
+
+    code: int
+    output: str
+    tasks: list[dict[str, t.Any]] = field(default_factory=list)
+
+    def changed(self) -> list[str]:
+        """Return `host: task` of everything that reported a change."""
+        return [f"{task['host']}: {task['task']}" for task in self.tasks if task["changed"]]
+
+
+class Fleet:
+    """Namespace hosts and the folder that an administrator works in."""
+
+    def __init__(self, name: str, folder: Path, nodes: int) -> None:
+        self.name = name
+        self.folder = folder
+        self.nodes = nodes
+        self.tasks = folder / "tasks.jsonl"
+        self.extra = folder / "extra.yml"
+        hosts = {f"node{number}": None for number in range(1, nodes + 1)}
+        self.extra.write_text(json.dumps({"all": {"children": {"gpu_nodes": {"hosts": hosts}}}}), encoding="utf-8")
+
+    def lab(self, *words: str, check: bool = True) -> str:
+        """Run a command of the lab's tool and return what it prints."""
+        done = subprocess.run(
+            [sys.executable, str(LAB), *words],
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == 0 or not check, done.stdout
+        return done.stdout
+
+    def command(self, playbook: str, *words: str) -> list[str]:
+        """Return the command line of a playbook run from where the switches are."""
+        inventory = self.lab("inventory", self.name).strip()
+        sources = [INVENTORY, self.extra, inventory]
+        options = [word for source in sources for word in ("-i", str(source))]
+        book = playbook if "/" in playbook else f"railops.rdma.{playbook}"
+        words = ("ansible-playbook", *options, book, *words)
+        return [sys.executable, str(LAB), "exec", self.name, "--", *words]
+
+    def environ(self, **more: str) -> dict[str, str]:
+        """Return the environment of a run."""
+        return {
+            **os.environ,
+            "ANSIBLE_CALLBACK_PLUGINS": str(CHECKOUT / "tests/site/callback"),
+            "ANSIBLE_CALLBACKS_ENABLED": "count_tasks",
+            "ANSIBLE_NOCOLOR": "true",
+            "ANSIBLE_LOCALHOST_WARNING": "false",
+            "RAILOPS_TASKS": str(self.tasks),
+            **more,
+        }
+
+    def play(self, playbook: str, *words: str, timeout: int = 300, **environ: str) -> Run:
+        """Run a playbook to its end."""
+        self.tasks.write_text("", encoding="utf-8")
+        done = subprocess.run(
+            self.command(playbook, *words),
+            cwd=self.folder,
+            env=self.environ(**environ),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+        lines = self.tasks.read_text(encoding="utf-8").splitlines()
+        return Run(done.returncode, done.stdout, [json.loads(line) for line in lines])
+
+    def ip(self, host: str, *words: str) -> str:
+        """Run ip on a host."""
+        return self.lab("exec", self.name, "--host", host, "--", "ip", *words)
+
+    def dump(self, host: str) -> dict[str, t.Any]:
+        """Return links, addresses, rules and routes of a host, without what changes by itself."""
+        links = json.loads(self.ip(host, "-j", "link"))
+        addresses = json.loads(self.ip(host, "-j", "address"))
+        routes = {
+            family: sorted(self.ip(host, family, "route", "show", "table", "all").splitlines())
+            for family in ("-4", "-6")
+        }
+        rules = {family: self.ip(host, family, "rule").splitlines() for family in ("-4", "-6")}
+        return {
+            "links": [(link["ifname"], link["mtu"], sorted(link["flags"])) for link in links],
+            "addresses": [
+                (link["ifname"], sorted((info["local"], info["prefixlen"]) for info in link["addr_info"]))
+                for link in addresses
+            ],
+            # What the kernel makes by itself for every link that is up comes and goes with the link.
+            "routes": {family: [row for row in rows if "ff00::/8" not in row] for family, rows in routes.items()},
+            "rules": rules,
+        }
+
+    def verdict(self) -> dict[str, t.Any]:
+        """Return the verdict of the last run."""
+        path = self.folder / "verify/fabric/verdict.json"
+        return t.cast("dict[str, t.Any]", json.loads(path.read_text(encoding="utf-8")))
+
+    def deviations(self) -> list[tuple[str, str | None, str]]:
+        """Return (host, rail, check) of every deviation."""
+        return [
+            (host, check["rail"], check["id"])
+            for host, entry in self.verdict()["hosts"].items()
+            for check in entry["checks"]
+            if check["status"] == "deviation"
+        ]
+
+
+def start(name: str, folder: Path, nodes: int) -> Fleet:
+    """Plan for a fleet and start its hosts."""
+    fleet = Fleet(name, folder, nodes)
+    fleet.lab("up", "--name", name, "--kind", "netns", "--nodes", str(nodes))
+    return fleet
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory, request):
+    """Three hosts, untouched."""
+    name = f"site{os.getpid() % 100000}"
+    made = start(name, tmp_path_factory.mktemp("site"), 3)
+    yield made
+    made.lab("down", name, check=False)
