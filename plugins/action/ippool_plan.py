@@ -20,6 +20,9 @@ from ansible_collections.railops.rdma.plugins.module_utils._plan_run import run
 HOST_KEYS = {"name": "fabric_node_name", "interfaces": "fabric_interfaces", "slot": "fabric_slot"}
 """Which variable of a host gives which key of its node."""
 
+OTHERS = ("fabric_kubeconfig", "fabric_context", "fabric_verify_dir")
+"""Variables of the other roles that begin like the fabric's."""
+
 
 class ActionModule(ActionBase):
     """Collect the nodes and their variables, and run the planner."""
@@ -46,7 +49,7 @@ class ActionModule(ActionBase):
         except RdmaError as exc:
             result.update(failed=True, msg=str(exc), fix=exc.fix, **exc.facts)
             return result
-        known = [f"fabric_{key}" for key in DEFAULTS] + list(HOST_KEYS.values())
+        known = [f"fabric_{key}" for key in DEFAULTS] + [*HOST_KEYS.values(), *OTHERS]
         given = {key: None for key in variables if key.startswith("fabric_")}
         warnings = done.pop("plan_warnings") + known_keys("", given, known)
         result.update(done)

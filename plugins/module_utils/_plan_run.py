@@ -17,7 +17,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._fabric_check import 
 from ansible_collections.railops.rdma.plugins.module_utils._fabric_diff import View, changes_text, diff_of, summary_of
 from ansible_collections.railops.rdma.plugins.module_utils._fabric_input import DEFAULTS, read_fabric, read_options
 from ansible_collections.railops.rdma.plugins.module_utils._fabric_nodes import read_nodes
-from ansible_collections.railops.rdma.plugins.module_utils._fabric_objects import render_cluster
+from ansible_collections.railops.rdma.plugins.module_utils._fabric_objects import object_warnings, render_cluster
 from ansible_collections.railops.rdma.plugins.module_utils._fabric_plan import build_plan
 from ansible_collections.railops.rdma.plugins.module_utils._fabric_report import render_report
 from ansible_collections.railops.rdma.plugins.module_utils._fabric_slices import render_slices
@@ -78,7 +78,7 @@ def run(
         "plan_dir": plan_dir,
         "digest": digest,
         "summary": summary,
-        "plan_warnings": list(plan.warnings),
+        "plan_warnings": [*plan.warnings, *object_warnings(plan)],
     }
     if diff:
         result["diff"] = diff_of(View.of_lock(lock, old), View.of_plan(plan), change, have)

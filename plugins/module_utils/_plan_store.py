@@ -39,7 +39,14 @@ STAGING = ".staging"
 PARTS = ("cluster", "hosts", "switch")
 """Folders of the layout; what is in none of them is the part `report`."""
 
-CLUSTER_FILES = ("ippools.yaml", "multusconfigs.yaml", "reservedips.yaml", "sriovpolicies.yaml", "values.yaml")
+CLUSTER_FILES = (
+    "ippools.yaml",
+    "multusconfigs.yaml",
+    "nodelabels.json",
+    "reservedips.yaml",
+    "sriovpolicies.yaml",
+    "values.yaml",
+)
 SWITCH_FILES = ("prefixes.csv", "gateways.csv")
 REPORT_FILES = ("report.md", "report.html")
 

@@ -65,7 +65,7 @@ def test_the_layout_is_the_contracts(tmp_path):
         "report.html",
         "switch/prefixes.csv",
         "switch/gateways.csv",
-        *(f"cluster/{name}" for name in store_module.CLUSTER_FILES),
+        *(f"cluster/{name}" for name in store_module.CLUSTER_FILES if name != "nodelabels.json"),
     }
     lock = json.loads((tmp_path / "fabric/plan.json").read_text())
     assert set(lock) == {"schema", "digest", "files", "frozen", "nodes"}
@@ -77,6 +77,17 @@ def test_two_folders_of_the_same_input_are_byte_identical_and_name_no_path(tmp_p
 
     assert tree(tmp_path / "one") == tree(tmp_path / "two")
     assert str(tmp_path).encode() not in b"".join(tree(tmp_path / "one").values())
+
+
+def test_every_file_that_is_rendered_is_of_the_layout(tmp_path):
+    """Else it would be written anew by every run, and never be taken away."""
+    for attachment, network in (("sriov", "roce"), ("ib-sriov", "infiniband"), ("macvlan", "roce")):
+        folder = tmp_path / attachment
+        nodes = [{"host": "node1", "interfaces": {"rail1": "enp9s0"}}, {"host": "node2"}]
+        fabric = raw(folder, attachment=attachment, network=network)
+        assert run(fabric, nodes, check_mode=False)["changed"]
+        assert set(tree(folder / "fabric")) == {*PlanStore(str(folder / "fabric")).read_files(), "plan.json"}
+        assert not run(fabric, nodes, check_mode=False)["changed"]
 
 
 def test_only_what_differs_is_replaced(tmp_path):
