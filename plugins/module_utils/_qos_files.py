@@ -11,7 +11,8 @@ from __future__ import annotations
 import json
 import os
 import typing as t
-from dataclasses import dataclass
+
+from ansible_collections.railops.rdma.plugins.module_utils._owned_files import Change, OwnedFiles
 
 if t.TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,15 +40,6 @@ ExecStart={python} {program} {settings} %I
 [Install]
 WantedBy=sys-subsystem-net-devices-%i.device
 """
-
-
-@dataclass(frozen=True)
-class Change:
-    """One file or link to write; None removes it."""
-
-    path: str
-    content: str | None
-    link: bool = False
 
 
 def escape(text: str) -> str:
@@ -78,77 +70,32 @@ def wanted_files(interfaces: Mapping[str, t.Any], program: str, python: str) -> 
     return {PROGRAM: program, SETTINGS: settings, UNIT: unit}
 
 
-class Files:
+class Files(OwnedFiles):
     """The owned files on the host."""
-
-    def __init__(self, root: str = "/") -> None:
-        self._root = root
-
-    def _path(self, path: str) -> str:
-        return os.path.join(self._root, path.lstrip("/"))
 
     def settings(self) -> dict[str, t.Any]:
         """Return the settings by interface that are recorded; none when there is no readable file."""
         try:
-            with open(self._path(SETTINGS), encoding="utf-8") as file:
-                found = json.load(file)["interfaces"]
-        except (OSError, ValueError, KeyError, TypeError):
+            found = json.loads(self.text(SETTINGS) or "")["interfaces"]
+        except (ValueError, KeyError, TypeError):
             return {}
         return dict(found)
 
-    def changes(self, interfaces: Mapping[str, t.Any], program: str, python: str) -> list[Change]:
+    def wanted_changes(self, interfaces: Mapping[str, t.Any], program: str, python: str) -> list[Change]:
         """Return what has to be written, and removed, for the settings of exactly these interfaces."""
         wanted = wanted_files(interfaces, program, python)
-        found = [
-            Change(path, wanted.get(path)) for path in (PROGRAM, SETTINGS, UNIT) if self._text(path) != wanted.get(path)
-        ]
-        links = {link_of(name) for name in interfaces}
-        found += [Change(path, UNIT, link=True) for path in sorted(links) if self._link(path) != UNIT]
-        found += [Change(path, None, link=True) for path in self._our_links() if path not in links]
-        return found
-
-    def apply(self, changes: list[Change]) -> None:
-        """Write them; each file is replaced whole."""
-        for change in changes:
-            place = self._path(change.path)
-            if change.content is None:
-                os.unlink(place)
-                if change.link and not os.listdir(os.path.dirname(place)):
-                    os.rmdir(os.path.dirname(place))
-                continue
-            os.makedirs(os.path.dirname(place), mode=0o755, exist_ok=True)
-            fresh = f"{place}.new"
-            if os.path.lexists(fresh):
-                os.unlink(fresh)
-            if change.link:
-                os.symlink(change.content, fresh)
-            else:
-                with open(fresh, "w", encoding="utf-8") as file:
-                    file.write(change.content)
-                os.chmod(fresh, 0o644)
-            os.replace(fresh, place)
-
-    def _text(self, path: str) -> str | None:
-        try:
-            with open(self._path(path), encoding="utf-8") as file:
-                return file.read()
-        except OSError:
-            return None
-
-    def _link(self, path: str) -> str | None:
-        try:
-            return os.readlink(self._path(path))
-        except OSError:
-            return None
+        links: dict[str, str | None] = dict.fromkeys(self._our_links())
+        links.update({link_of(name): UNIT for name in interfaces})
+        return self.changes({path: wanted.get(path) for path in (PROGRAM, SETTINGS, UNIT)}, links)
 
     def _our_links(self) -> list[str]:
         found: list[str] = []
         try:
-            folders = sorted(os.listdir(self._path(UNITS)))
+            folders = sorted(os.listdir(self.path(UNITS)))
         except OSError:
             return found
         for folder in folders:
             if folder.startswith("sys-subsystem-net-devices-") and folder.endswith(".device.wants"):
-                names = sorted(os.listdir(self._path(f"{UNITS}/{folder}")))
+                names = sorted(os.listdir(self.path(f"{UNITS}/{folder}")))
                 found += [f"{UNITS}/{folder}/{name}" for name in names if name.startswith("railops-roce-qos@")]
         return found

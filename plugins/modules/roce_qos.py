@@ -452,7 +452,7 @@ def execute(module: AnsibleModule) -> dict[str, t.Any]:
     """Read, plan, write unless in check mode, and report."""
     run = Run(module, Sysfs(), Files(), Nic)
     run.read()
-    changes = run.files.changes(run.settings(), inspect.getsource(_qos_device), sys.executable)
+    changes = run.files.wanted_changes(run.settings(), inspect.getsource(_qos_device), sys.executable)
     if not module.check_mode:
         run.write()
         run.files.apply(changes)
