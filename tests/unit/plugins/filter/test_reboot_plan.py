@@ -1,0 +1,66 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+from ansible_collections.railops.rdma.plugins.filter.reboot_plan import reboot_plan
+
+CARD = "LINK_TYPE_P1 is IB(1), wanted 2: waits for a reset or a reboot"
+NIC = {
+    "changed": True,
+    "reboot_required": True,
+    "reboot_reasons": [f"card 0000:1b:00: {CARD}"],
+    "cards": [{"card": "0000:1b:00", "status": "pending", "note": CARD, "was_reset": False}],
+    "checks": [
+        {
+            "id": "nic_link_type.0000:1b:00",
+            "rail": None,
+            "status": "deviation",
+            "planned": "LINK_TYPE_P1=2",
+            "observed": "LINK_TYPE_P1=IB(1)",
+        }
+    ],
+}
+HOST = {"changed": False, "reboot_required": True, "reboot_reasons": ["mode is shared, wanted exclusive"], "checks": []}
+
+
+def test_a_host_as_planned_needs_nothing():
+    plan = reboot_plan({"rdma_driver": {}, "nic_mode": {"changed": False, "checks": [], "reboot_required": False}})
+    assert (plan["required"], plan["roles"], plan["power_cycle"]) == (False, [], False)
+    assert plan["lines"] == ["nothing: the host is as planned"]
+
+
+def test_all_roles_share_one_reboot_and_each_says_why():
+    plan = reboot_plan({"nic_mode": NIC, "rdma_host": HOST}, drain=True)
+    assert (plan["required"], plan["roles"]) == (True, ["nic_mode", "rdma_host"])
+    assert plan["lines"] == [
+        "write (nic_mode): nic_link_type.0000:1b:00: LINK_TYPE_P1=IB(1) -> LINK_TYPE_P1=2",
+        "drain: cordon the node and move its pods",
+        f"reboot: nic_mode: card 0000:1b:00: {CARD}",
+        "reboot: rdma_host: mode is shared, wanted exclusive",
+        "uncordon: when all of it is in force",
+    ]
+
+
+def test_a_reboot_that_is_not_allowed_is_said_and_nothing_is_drained():
+    lines = reboot_plan({"rdma_host": HOST}, reboot=False, drain=True)["lines"]
+    assert lines == [
+        "no reboot (rdma_host_reboot is false), although one is needed: rdma_host: mode is shared, wanted exclusive"
+    ]
+
+
+def test_a_reset_is_shown():
+    card = {"card": "0000:1b:00", "status": "done", "note": "", "was_reset": True}
+    assert "reset (nic_mode): card 0000:1b:00" in reboot_plan({"nic_mode": {"cards": [card]}})["lines"]
+
+
+def test_a_power_cycle_is_no_reason_to_reboot():
+    card = {"card": "0000:1b:00", "status": "power_cycle", "note": CARD, "was_reset": False}
+    plan = reboot_plan({"nic_mode": {"power_cycle_required": True, "reboot_required": False, "cards": [card]}})
+    assert (plan["required"], plan["power_cycle"]) == (False, True)
+    assert plan["lines"] == [f"power cycle by hand (nic_mode): card 0000:1b:00: {CARD}"]
+
+
+def test_a_change_without_checks_points_to_its_own_diff():
+    assert "--diff" in reboot_plan({"rdma_driver": {"changed": True}})["lines"][0]

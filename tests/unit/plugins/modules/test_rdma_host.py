@@ -1,0 +1,128 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+from ansible.module_utils.testing import patch_module_args
+
+from ansible_collections.railops.rdma.plugins.modules import rdma_host as module_under_test
+from ansible_collections.railops.rdma.tests.unit import machines
+
+PCI = "0000:19:00.0"
+RAIL = {"name": "rail1", "interface": "rail1", "pci": "19:00.0"}
+CONF = "etc/modules-load.d/railops-rdma.conf"
+LINK = "etc/systemd/network/05-railops-rail1.link"
+MODPROBE = """#!/bin/sh
+[ -e "{root}/broken" ] && {{ echo "modprobe: ERROR: could not insert '$1': Key was rejected by service" >&2; exit 1; }}
+mkdir -p "{root}/sys/module/$1"
+"""
+
+
+class FakeAltNames:
+    def __init__(self):
+        self.names = {}
+
+    def read(self):
+        return dict(self.names)
+
+    def change(self, add, drop):
+        for interface, name in drop:
+            self.names[interface] = tuple(item for item in self.names[interface] if item != name)
+        for interface, name in add:
+            self.names[interface] = (*self.names.get(interface, ()), name)
+
+
+@pytest.fixture
+def altnames(monkeypatch):
+    fake = FakeAltNames()
+    monkeypatch.setattr(module_under_test, "AltNames", lambda: fake)
+    monkeypatch.setattr(module_under_test, "PYROUTE2_ERROR", None)
+    return fake
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch, altnames):
+    machines.lay_out("one-switch-each", tmp_path)
+    modules = tmp_path / f"lib/modules/{os.uname().release}"
+    modules.mkdir(parents=True)
+    names = ("core/ib_uverbs.ko.xz", "core/rdma_ucm.ko", "core/ib_umad.ko", "ulp/ipoib/ib_ipoib.ko.zst")
+    (modules / "modules.dep").write_text("".join(f"kernel/drivers/infiniband/{name}: x.ko\n" for name in names))
+    tool = tmp_path / "bin/modprobe"
+    tool.parent.mkdir()
+    tool.write_text(MODPROBE.format(root=tmp_path))
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    monkeypatch.setattr(module_under_test, "ROOT", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def run_module(capsys):
+    def run(**params):
+        with patch_module_args(params), pytest.raises(SystemExit):
+            module_under_test.main()
+        return json.loads(capsys.readouterr().out)
+
+    return run
+
+
+def test_the_first_run_changes_and_the_second_does_not(root, run_module):
+    first = run_module(rails=[RAIL])
+    assert (first["changed"], first["loaded"], first["reboot_required"]) == (True, ["ib_uverbs", "rdma_ucm"], True)
+    assert "Name=rail1\n" in (root / LINK).read_text()
+    second = run_module(rails=[RAIL])
+    assert (second["changed"], second["reboot_required"]) == (False, True)
+    assert {item["id"]: item["status"] for item in first["checks"]} == {
+        "rdma_host.modules": "ok",
+        "rdma_host.name": "deviation",
+    }
+
+
+def test_check_mode_predicts_the_same_diff_and_writes_nothing(root, run_module):
+    predicted = run_module(rails=[RAIL], _ansible_check_mode=True, _ansible_diff=True)
+    assert not (root / CONF).exists()
+    assert not (root / "sys/module").exists()
+    assert run_module(rails=[RAIL], _ansible_diff=True)["diff"] == predicted["diff"]
+
+
+def test_absent_undoes_present(root, run_module, altnames):
+    run_module(rails=[RAIL], naming="altname")
+    assert altnames.names == {"ens1np0": ("rail1",)}
+    assert run_module(rails=[RAIL], naming="altname")["changed"] is False
+    result = run_module(state="absent")
+    assert result["changed"] is True
+    assert not (root / CONF).exists()
+    assert not (root / LINK).exists()
+    assert altnames.names == {"ens1np0": ()}
+    assert run_module(state="absent")["changed"] is False
+
+
+def test_a_module_that_does_not_load_is_told_with_the_kernels_reason(root, run_module):
+    (root / "broken").touch()
+    result = run_module()
+    assert "Key was rejected" in result["msg"]
+    assert "Secure Boot" in result["fix"]
+
+
+def test_a_host_without_rdma_modules_fails_and_in_check_mode_only_says_so(root, run_module):
+    (root / f"lib/modules/{os.uname().release}/modules.dep").write_text("")
+    failed = run_module()
+    assert "no module ib_uverbs, rdma_ucm" in failed["msg"]
+    looked = run_module(_ansible_check_mode=True)
+    assert looked["checks"][0]["status"] == "deviation"
+
+
+def test_ipoib_interfaces_are_known(tmp_path, root, run_module, monkeypatch):
+    machines.lay_out("one-switch-each-ib", tmp_path / "ib")
+    monkeypatch.setattr(module_under_test, "ROOT", str(tmp_path / "ib"))
+    looked = run_module(
+        network="infiniband",
+        rails=[{"name": "rail1", "interface": "ibs1", "mtu": 4200}],
+        _ansible_check_mode=True,
+    )
+    assert {item["id"]: item["observed"] for item in looked["checks"]}["rdma_host.ipoib_mtu"] == "at most 4092"
