@@ -39,6 +39,10 @@ class ActionModule(ActionBase):
             return result
         nodes = raw.pop("nodes", None)
         preview = raw.pop("preview_dir", None)
+        known = [f"fabric_{key}" for key in DEFAULTS] + [*HOST_KEYS.values(), *OTHERS]
+        warnings = known_keys({key: None for key in variables if key.startswith("fabric_")}, known)
+        if warnings:
+            result["warnings"] = warnings
         try:
             self._check_keys(raw)
             if nodes is None:
@@ -49,9 +53,7 @@ class ActionModule(ActionBase):
         except RdmaError as exc:
             result.update(failed=True, msg=str(exc), fix=exc.fix, **exc.facts)
             return result
-        known = [f"fabric_{key}" for key in DEFAULTS] + [*HOST_KEYS.values(), *OTHERS]
-        given = {key: None for key in variables if key.startswith("fabric_")}
-        warnings = done.pop("plan_warnings") + known_keys("", given, known)
+        warnings += done.pop("plan_warnings")
         result.update(done)
         if warnings:
             result["warnings"] = warnings

@@ -231,12 +231,12 @@ class Checker:
         return low[0], low[1], high[1]
 
 
-def known_keys(place: str, given: Mapping[str, object], known: Iterable[str]) -> list[str]:
+def known_keys(given: Mapping[str, object], known: Iterable[str]) -> list[str]:
     """Return one warning for every variable that looks like a misspelt one of ours."""
     names = sorted(known)
     found = []
     for key in sorted(given):
         close = difflib.get_close_matches(key, names, 1, 0.85)
         if key not in names and close:
-            found.append(f"{place}{key} is not a variable of this collection; did you mean {close[0]}?")
+            found.append(f"{key} is not a variable of this collection; did you mean {close[0]}?")
     return found

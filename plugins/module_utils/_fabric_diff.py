@@ -58,14 +58,15 @@ class View:
 
     def lines(self, slices: Iterable[str]) -> list[str]:
         """Write one line per node, and one per node and rail, of the slices that are given."""
-        found = []
+        found: dict[str, list[str]] = {}
         for text in slices:
             try:
                 data = json.loads(text)
-                found.extend(self._node_lines(data))
+                found[data["node"]] = self._node_lines(data)
             except (ValueError, KeyError, TypeError):
+                # A slice that somebody broke has nothing to show; it is written anew.
                 continue
-        return sorted(found, key=natural_key)
+        return [line for name in sorted(found, key=natural_key) for line in found[name]]
 
     def _node_lines(self, data: Mapping[str, t.Any]) -> list[str]:
         name = data["node"]
@@ -122,7 +123,12 @@ def diff_of(before: View, after: View, change: Change, have: Mapping[str, str]) 
     others = [path for path in [*change.written, *change.removed] if not path.startswith("hosts/")]
     old += [f"file {path} {_brief(have[path])}" for path in sorted(others) if path in have]
     new += [f"file {path} {_brief(change.written[path])}" for path in sorted(others) if path in change.written]
-    return {"before": "".join(f"{line}\n" for line in old), "after": "".join(f"{line}\n" for line in new)}
+    return {
+        "before_header": "the plan that stands",
+        "after_header": "the new plan",
+        "before": "".join(f"{line}\n" for line in old),
+        "after": "".join(f"{line}\n" for line in new),
+    }
 
 
 def _brief(text: str) -> str:

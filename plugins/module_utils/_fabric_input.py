@@ -140,7 +140,11 @@ def read_options(raw: Mapping[str, t.Any]) -> Options:
 def _read(check: Checker, given: dict[str, t.Any]) -> Fabric:
     name = check.text(PLACE + "name", given["name"], LABEL, "a DNS-1123 label", default="fabric")
     if given["mode"] is None:
-        check.add("fabric_mode", "It is required.", "Give shared, exclusive or flat.")
+        check.add(
+            "fabric_mode",
+            "It is required.",
+            "Give shared, exclusive or flat, in group_vars/all where localhost sees it.",
+        )
         given["mode"] = "exclusive"
     mode = check.choice("fabric_mode", given["mode"], ("shared", "exclusive", "flat"))
     network = check.choice("fabric_network", given["network"], ("roce", "infiniband"))

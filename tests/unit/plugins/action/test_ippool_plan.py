@@ -1,0 +1,126 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The playbook plan with real inventories: what it reads of them, and what it says."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+INVENTORY = """\
+[gpu_nodes]
+node1 fabric_node_name=node1.example
+node2 fabric_slot="{{ number | int + 3 }}" number=2
+node10
+
+[others]
+login1
+"""
+SETTINGS = """\
+fabric_mode: exclusive
+fabric_supernets: [172.17.0.0/16]
+fabric_max_nodes: 8
+fabric_rails:
+  - interface: ens1np0
+  - interface: ens2np0
+"""
+
+
+@pytest.fixture
+def fleet(tmp_path):
+    (tmp_path / "group_vars").mkdir()
+    (tmp_path / "host_vars").mkdir()
+    (tmp_path / "hosts.ini").write_text(INVENTORY)
+    (tmp_path / "group_vars/all.yml").write_text(SETTINGS)
+    (tmp_path / "host_vars/node10.yml").write_text("fabric_interfaces: {rail1: '{{ nic }}'}\nnic: enp9s0\n")
+    return tmp_path
+
+
+def playbook(folder, *more):
+    program = os.path.join(os.path.dirname(sys.executable), "ansible-playbook")
+    collections = os.environ.get("ANSIBLE_COLLECTIONS_PATH") or next(
+        path for path in sys.path if os.path.isdir(os.path.join(path, "ansible_collections/railops/rdma"))
+    )
+    settings = {"ANSIBLE_COLLECTIONS_PATH": collections, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_LOCALHOST_WARNING": "0"}
+    return subprocess.run(
+        [program, "-i", "hosts.ini", "railops.rdma.plan", *more],
+        cwd=folder,
+        env={**os.environ, **settings},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def seats(folder):
+    nodes = json.loads((folder / "plan/fabric/plan.json").read_text())["nodes"]
+    return {name: entry["slot"] for name, entry in nodes.items()}
+
+
+def test_it_plans_the_group_with_what_its_hosts_say_and_a_limit_changes_nothing(fleet):
+    done = playbook(fleet)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert seats(fleet) == {"node1.example": 0, "node2": 5, "node10": 1}
+    rail = json.loads((fleet / "plan/fabric/hosts/node10.json").read_text())["rails"][0]
+    assert rail["interface"] == "enp9s0"
+    assert (fleet / "plan/fabric/hosts/node1.json").exists()
+
+    again = playbook(fleet, "--limit", "node1,localhost", "--diff")
+    assert "changed=0" in again.stdout
+    assert seats(fleet) == {"node1.example": 0, "node2": 5, "node10": 1}
+
+
+def test_check_mode_shows_per_node_and_rail_what_would_change_and_writes_nothing(fleet):
+    playbook(fleet)
+    before = (fleet / "plan/fabric/plan.json").read_bytes()
+    (fleet / "hosts.ini").write_text(INVENTORY.replace("node10\n", "node11\n"))
+
+    done = playbook(fleet, "--check", "--diff", "-e", '{"fabric_retire": ["node10"]}')
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "-node10 rail1: enp9s0 mtu 4200 172.17.0.34/27 by 172.17.0.33 pods 172.17.0.35-172.17.0.62" in done.stdout
+    assert "+node11 rail2: ens2np0 mtu 4200 172.17.1.66/27 by 172.17.1.65 pods 172.17.1.67-172.17.1.94" in done.stdout
+    assert "+node10: slot 1 retired" in done.stdout
+    assert "node2 rail1" not in done.stdout
+    assert (fleet / "plan/fabric/plan.json").read_bytes() == before
+
+
+def test_mistakes_come_at_once_with_place_and_fix_and_the_misspelt_variable_is_named(fleet):
+    (fleet / "group_vars/all.yml").write_text(
+        SETTINGS.replace("fabric_supernets: [172.17.0.0/16]", "fabric_supernet: [172.17.0.0/16]") + "fabric_mtu: 99\n"
+    )
+
+    done = playbook(fleet)
+
+    output = done.stdout + done.stderr
+    assert done.returncode == 2
+    assert "fabric_supernet is not a variable of this collection; did you mean fabric_supernets?" in output
+    assert "fabric_mtu: 99 is out of range. Give a number from 1280 to 9978." in output
+    assert "Traceback" not in output
+    assert not (fleet / "plan").exists()
+
+
+def test_a_template_that_cannot_be_resolved_is_named_with_its_host(fleet):
+    (fleet / "host_vars/node10.yml").write_text("fabric_slot: '{{ nowhere }}'\n")
+
+    done = playbook(fleet)
+
+    assert done.returncode == 2
+    assert "hosts.node10.fabric_slot: It cannot be resolved" in done.stdout + done.stderr
+
+
+def test_a_locked_plan_refuses_to_change(fleet):
+    playbook(fleet)
+
+    assert playbook(fleet, "-e", "fabric_plan_locked=true").returncode == 0
+    done = playbook(fleet, "-e", "fabric_plan_locked=true", "-e", "fabric_mtu=9000")
+    assert done.returncode == 2
+    assert "The plan is locked and would change" in done.stdout + done.stderr

@@ -1,0 +1,101 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The module by itself: its arguments, its result, its failures, and that all lists of parameters agree."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+
+import pytest
+import yaml
+from ansible.module_utils.testing import patch_module_args
+
+from ansible_collections.railops.rdma.plugins.module_utils._fabric_input import DEFAULTS
+from ansible_collections.railops.rdma.plugins.modules import ippool_plan
+from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts, rails
+
+ROLE = pathlib.Path(__file__).parents[4] / "roles/fabric"
+
+
+@pytest.fixture
+def run_module(capsys, tmp_path):
+    def run(**params):
+        params = {**exclusive(rails=rails(2)), "nodes": hosts(2), "plan_dir": str(tmp_path / "plan"), **params}
+        with patch_module_args(params), pytest.raises(SystemExit):
+            ippool_plan.main()
+        return json.loads(capsys.readouterr().out)
+
+    return run
+
+
+def test_the_first_run_changes_and_the_second_does_not(run_module, tmp_path):
+    first, second = run_module(), run_module()
+
+    assert (first["changed"], second["changed"]) == (True, False)
+    assert first["plan_dir"] == str(tmp_path / "plan/fabric")
+    assert first["digest"] == second["digest"] == json.loads((tmp_path / "plan/fabric/plan.json").read_text())["digest"]
+    assert first["summary"]["added"] == ["node1", "node2"]
+    assert second["summary"]["added"] == []
+    assert "diff" not in first
+
+
+def test_check_mode_predicts_the_diff_and_writes_nothing(run_module, tmp_path):
+    predicted = run_module(_ansible_check_mode=True, _ansible_diff=True)
+
+    assert not (tmp_path / "plan").exists()
+    assert predicted["diff"] == run_module(_ansible_diff=True)["diff"]
+    assert "node2 rail1: ens1np0 mtu 4200 172.17.0.34/27" in predicted["diff"]["after"]
+
+
+def test_a_failure_says_what_to_do(run_module, tmp_path):
+    result = run_module(supernets=["172.17.0.5/16"])
+
+    assert result["failed"]
+    assert result["problems"] == [
+        {
+            "place": "fabric_supernets[0]",
+            "problem": "'172.17.0.5/16' has host bits set, so the API would refuse it.",
+            "fix": "Write the network as 172.17.0.0/16.",
+        }
+    ]
+    assert result["fix"]
+    assert not (tmp_path / "plan").exists()
+
+
+def test_a_warning_of_the_plan_is_a_warning_of_the_module(run_module):
+    warnings = run_module(retire=["node7"])["warnings"]
+
+    assert any("node7" in (one if isinstance(one, str) else json.dumps(one)) for one in warnings)
+
+
+def test_removing_a_zone_group_and_all_options_together(run_module):
+    result = run_module(
+        supernets=[],
+        zones=[{"name": "su1", "supernets": ["10.1.0.0/16"], "leaves": ["l1", "l2"]}],
+        nodes=[{"host": "a", "groups": ["su1"], "interfaces": {"rail2": "0000:1a:00.0"}, "slot": 3}],
+        inject={"value": "rdma"},
+        gateway=-2,
+        node_prefix={"ipv4": 28},
+    )
+
+    assert result["summary"]["zones"] == [{"name": "su1", "nodes": 1, "retired": 0, "slots": 8, "free": 7}]
+
+
+def test_module_role_and_planner_have_the_same_parameters_and_defaults():
+    spec = ippool_plan.ARGUMENT_SPEC
+    role = yaml.safe_load((ROLE / "meta/argument_specs.yml").read_text())["argument_specs"]["main"]["options"]
+    defaults = yaml.safe_load((ROLE / "defaults/main.yml").read_text())
+    task = yaml.safe_load((ROLE / "tasks/main.yml").read_text())[0]["railops.rdma.ippool_plan"]
+
+    assert set(spec) - {"nodes", "preview_dir"} == set(DEFAULTS)
+    assert set(role) == {f"fabric_{key}" for key in DEFAULTS}
+    assert set(task) == set(DEFAULTS)
+    for key, default in DEFAULTS.items():
+        usual = list(default) if isinstance(default, tuple) else default
+        assert spec[key].get("default") == usual
+        assert role[f"fabric_{key}"].get("default") == usual
+        assert defaults.get(f"fabric_{key}") == usual
+        assert role[f"fabric_{key}"]["type"] == spec[key]["type"]
