@@ -185,7 +185,11 @@ class Op:
             return f"ip link set {self.what.name} mtu {self.what.mtu} {'up' if self.what.up else 'down'}"
         six = " -6" if self.what.family == 6 else ""
         noun = {Address: "address", Route: "route", Rule: "rule"}[type(self.what)]
-        return f"ip{six} {noun} {self.verb} {self.what}"
+        text = str(self.what)
+        if isinstance(self.what, Rule):
+            priority, _colon, rest = text.partition(":")
+            text = f"priority {priority}{rest}"
+        return f"ip{six} {noun} {self.verb} {text}"
 
 
 Phase = tuple[Op, ...]

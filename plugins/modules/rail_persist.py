@@ -100,6 +100,7 @@ checks:
       fix: Run the role railops.rdma.rail_network on this host.
 """
 
+import os
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
@@ -201,11 +202,17 @@ def _stale(paths: list[str]) -> t.Iterator[dict[str, t.Any]]:
         }
 
 
+def replace(module: AnsibleModule, temporary: str, path: str) -> None:
+    """Put a finished file in its place with the mode that it has; AnsibleModule.atomic_move would give it another."""
+    os.replace(temporary, path)
+    module.set_default_selinux_context(path, False)
+
+
 def main() -> None:
     """Read the parameters, run, and report."""
     module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
     try:
-        host = Host(module.params["root"], module.atomic_move)
+        host = Host(module.params["root"], lambda temporary, path: replace(module, temporary, path))
         result = run(parse_want(module.params), host, module.params["manager"], check_mode=module.check_mode)
     except RdmaError as exc:
         if not (module.check_mode and module.params["on_problem"] == "report"):

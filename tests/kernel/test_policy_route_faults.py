@@ -124,6 +124,8 @@ def test_a_kill_at_every_message_is_healed_by_the_next_run(scenario):
     with Fabric(f"kill-{scenario[:6]}", 1, RAILS) as fabric:
         host = fabric.hosts[0]
         host.batch(OTHERS.lstrip())
+        for one in earlier:
+            assert not host.module(policy_route, one).get("failed")
         start = {**want_of(0, RAILS), "state": "absent"}
         clean = host.module(policy_route, want)
         assert not clean.get("failed"), clean

@@ -1,0 +1,171 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+from ansible.module_utils.testing import patch_module_args
+
+from ansible_collections.railops.rdma.plugins.module_utils import _route_guard
+from ansible_collections.railops.rdma.plugins.module_utils._route_kernel import KernelRefused
+from ansible_collections.railops.rdma.plugins.module_utils._route_model import Address, Link, Route, Rule, Snapshot
+from ansible_collections.railops.rdma.plugins.module_utils._route_plan import Host
+from ansible_collections.railops.rdma.plugins.modules import policy_route as module_under_test
+
+RAIL = {
+    "interface": "ens1np0",
+    "mtu": 4200,
+    "addresses": [{"address": "192.0.2.2", "subnet": "192.0.2.0/27", "gateway": "192.0.2.1"}],
+}
+PARAMS = {"rails": [RAIL], "rdma_prefixes": ["192.0.2.0/24"]}
+
+
+class FakeKernel:
+    """A kernel with one link: it keeps what is written, and refuses the operation that `refuse` is part of."""
+
+    def __init__(self):
+        self.snapshot = Snapshot({"ens1np0": Link("ens1np0", 1500, False, max_mtu=9978)}, *[frozenset()] * 3, {})
+        self.writes = []
+        self.refuse = ""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *dummy):
+        pass
+
+    def read(self, want, connection=None):
+        return Host(self.snapshot, names={"ens1np0": "ens1np0"}, addresses=self.snapshot.addresses)
+
+    def again(self, host):
+        return self.snapshot
+
+    def apply(self, phases):
+        for op in (op for phase in phases for op in phase):
+            if self.refuse and self.refuse in str(op):
+                raise KernelRefused(f"The kernel refused `{op}`.", "Try it by hand.", errno=16)
+            self.writes.append(str(op))
+            self._carry_out(op)
+        return True
+
+    def _carry_out(self, op):
+        part = {Address: "addresses", Route: "routes", Rule: "rules"}.get(type(op.what))
+        if part is None:
+            self.snapshot = dataclasses.replace(self.snapshot, links={op.what.name: op.what})
+            return
+        have = getattr(self.snapshot, part) - {op.what}
+        self.snapshot = dataclasses.replace(self.snapshot, **{part: have if op.verb == "delete" else have | {op.what}})
+
+
+@pytest.fixture
+def kernel(monkeypatch, tmp_path):
+    fake = FakeKernel()
+    monkeypatch.setattr(module_under_test, "Kernel", lambda: fake)
+    monkeypatch.setattr(module_under_test, "PYROUTE2_ERROR", None)
+    monkeypatch.setattr(module_under_test, "pyroute2_problem", lambda: "")
+    monkeypatch.setattr(_route_guard, "STATE_FOLDER", str(tmp_path))
+    return fake
+
+
+@pytest.fixture
+def run_module(capsys):
+    def run(**params):
+        with patch_module_args({**PARAMS, **params}), pytest.raises(SystemExit):
+            module_under_test.main()
+        return json.loads(capsys.readouterr().out)
+
+    return run
+
+
+def test_the_first_run_changes_and_the_second_does_not(kernel, run_module):
+    assert run_module()["changed"] is True
+    written = list(kernel.writes)
+    assert run_module()["changed"] is False
+    assert kernel.writes == written
+
+
+def test_check_mode_predicts_the_diff_and_writes_nothing(kernel, run_module):
+    predicted = run_module(_ansible_check_mode=True, _ansible_diff=True)
+    assert predicted["changed"] is True
+    assert kernel.writes == []
+    assert run_module(_ansible_diff=True)["diff"] == predicted["diff"]
+
+
+def test_absent_undoes_present(kernel, run_module):
+    run_module()
+    assert run_module(state="absent")["changed"] is True
+    assert not kernel.snapshot.routes | kernel.snapshot.rules | kernel.snapshot.addresses
+    assert run_module(state="absent")["changed"] is False
+
+
+def test_a_failure_says_what_to_do_and_leaves_nothing(kernel, run_module):
+    before = kernel.snapshot
+    kernel.refuse = "rule add"
+    result = run_module()
+    assert result["failed"] is True
+    assert result["fix"]
+    assert result["taken_back"] is True
+    assert kernel.snapshot == before
+
+
+def test_what_cannot_be_taken_back_is_named(kernel, run_module):
+    kernel.refuse = "rule"
+    run_module()
+    kernel.refuse = "address"
+    result = run_module()
+    assert result["taken_back"] is True
+    # The rule cannot be made, and then its table's routes cannot be removed either.
+    original = kernel.apply
+
+    def apply(phases):
+        phases = list(phases)
+        kernel.refuse = "route delete" if "route delete" in str(phases[0][0]) else "rule add"
+        return original(phases)
+
+    kernel.apply = apply
+    kernel.refuse = ""
+    result = run_module()
+    assert result["taken_back"] is False
+    assert any("route" in line for line in result["left"])
+
+
+def test_the_diff_comes_only_when_asked_for(kernel, run_module):
+    assert "diff" not in run_module(_ansible_check_mode=True)
+
+
+def test_a_missing_library_is_a_failure_with_its_fix(monkeypatch, kernel, run_module):
+    monkeypatch.setattr(module_under_test, "PYROUTE2_ERROR", "Traceback")
+    result = run_module()
+    assert result["failed"] is True
+    assert result["library_missing"] is True
+    assert "python3-pyroute2" in result["fix"]
+
+
+def test_an_old_library_is_a_failure_with_its_version(monkeypatch, kernel, run_module):
+    monkeypatch.setattr(module_under_test, "pyroute2_problem", lambda: "pyroute2 0.5.1 in /usr/lib is too old.")
+    assert "0.5.1" in run_module()["msg"]
+
+
+@pytest.mark.parametrize("case", ["library", "host", "input"])
+def test_for_verifying_what_is_in_the_way_is_a_check_and_no_failure(monkeypatch, kernel, run_module, case):
+    more = {"on_problem": "report", "_ansible_check_mode": True}
+    if case == "library":
+        monkeypatch.setattr(module_under_test, "PYROUTE2_ERROR", "Traceback")
+    elif case == "host":
+        more["rails"] = [{**RAIL, "mtu": 99999}]
+    else:
+        more["rails"] = [{**RAIL, "table": 5}]
+    result = run_module(**more)
+    assert not result.get("failed")
+    assert [check["status"] for check in result["checks"]] == ["deviation"]
+    assert result["checks"][0]["fix"]
+    assert run_module(**{**more, "_ansible_check_mode": False})["failed"] is True
+
+
+def test_an_unknown_token_is_a_failure(kernel, run_module):
+    assert "no change with the token" in run_module(confirm="0123456789abcdef")["msg"]
+    assert "not a token" in run_module(confirm="../../etc")["msg"]

@@ -1,0 +1,119 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+from ansible.module_utils.testing import patch_module_args
+
+from ansible_collections.railops.rdma.plugins.modules import rail_persist as module_under_test
+
+RAIL = {
+    "interface": "ens1np0",
+    "mtu": 4200,
+    "addresses": [{"address": "192.0.2.2", "subnet": "192.0.2.0/27", "gateway": "192.0.2.1"}],
+}
+PARAMS = {"rails": [RAIL], "rdma_prefixes": ["192.0.2.0/24"]}
+
+
+@pytest.fixture
+def root(tmp_path):
+    (tmp_path / "etc/netplan").mkdir(parents=True)
+    (tmp_path / "etc/netplan/50-cloud-init.yaml").write_text("network: {version: 2}\n")
+    return tmp_path
+
+
+@pytest.fixture
+def run_module(capsys, root):
+    def run(**params):
+        args = {**PARAMS, "manager": "netplan", "root": str(root), **params}
+        with patch_module_args(args), pytest.raises(SystemExit):
+            module_under_test.main()
+        return json.loads(capsys.readouterr().out)
+
+    return run
+
+
+def tree(root):
+    found = {}
+    for folder, _folders, names in os.walk(root):
+        for name in names:
+            path = os.path.join(folder, name)
+            with open(path) as stream:
+                found[os.path.relpath(path, root)] = (stream.read(), os.stat(path).st_mode & 0o777)
+    return found
+
+
+def test_the_first_run_changes_and_the_second_does_not(run_module, root):
+    assert run_module()["changed"] is True
+    after = tree(root)
+    assert after["etc/netplan/90-railops-ens1np0.yaml"][1] == 0o600
+    second = run_module()
+    assert second["changed"] is False
+    assert {check["status"] for check in second["checks"]} == {"ok"}
+    assert tree(root) == after
+
+
+def test_check_mode_predicts_the_diff_and_writes_nothing(run_module, root):
+    before = tree(root)
+    predicted = run_module(_ansible_check_mode=True, _ansible_diff=True)
+    assert predicted["changed"] is True
+    assert tree(root) == before
+    first = run_module(_ansible_diff=True)
+    assert first["diff"] == predicted["diff"]
+    assert first["after"] == predicted["after"]
+
+
+@pytest.mark.parametrize("manager", ["netplan", "networkd", "networkmanager"])
+def test_absent_undoes_present(run_module, root, manager):
+    before = tree(root)
+    run_module(manager=manager)
+    assert run_module(manager=manager, state="absent")["changed"] is True
+    assert tree(root) == before
+    assert run_module(manager=manager, state="absent")["changed"] is False
+
+
+def test_what_an_earlier_plan_or_manager_left_goes(run_module, root):
+    run_module(manager="networkd")
+    result = run_module()
+    assert any(check["id"] == "persist_stale" for check in result["checks"])
+    assert "etc/systemd/network/05-railops-ens1np0.network" not in tree(root)
+    run_module(rails=[{**RAIL, "interface": "ens2np0"}])
+    assert "etc/netplan/90-railops-ens1np0.yaml" not in tree(root)
+
+
+def test_a_changed_mode_is_a_change(run_module, root):
+    run_module()
+    (root / "etc/netplan/90-railops-ens1np0.yaml").chmod(0o644)
+    result = run_module()
+    assert result["changed"] is True
+    assert tree(root)["etc/netplan/90-railops-ens1np0.yaml"][1] == 0o600
+
+
+def test_an_ifupdown_host_is_refused_with_the_fix(run_module, root):
+    (root / "etc/netplan/50-cloud-init.yaml").unlink()
+    (root / "etc/network").mkdir()
+    (root / "etc/network/interfaces").write_text("iface eth0 inet dhcp\n")
+    before = tree(root)
+    result = run_module(manager="auto")
+    assert result["failed"] is True
+    assert "ifupdown" in result["msg"]
+    assert "networkd" in result["fix"]
+    assert tree(root) == before
+    told = run_module(manager="auto", on_problem="report", _ansible_check_mode=True)
+    assert [check["id"] for check in told["checks"]] == ["persist_preflight"]
+
+
+def test_a_guard_that_the_renderer_cannot_express_is_refused(run_module, root):
+    (root / "etc/netplan/01-all.yaml").write_text("network:\n  renderer: NetworkManager\n")
+    result = run_module(policy="default_route")
+    assert "renderer NetworkManager" in result["msg"]
+
+
+def test_a_read_only_folder_is_an_error_with_its_path(run_module, root):
+    (root / "etc/systemd").write_text("in the way")
+    assert "/etc/systemd" in run_module()["msg"]
