@@ -1,0 +1,316 @@
+#!/usr/bin/env python3
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Print the planner's benchmarks, each beside its baseline, both measured in this run, with the target beside it.
+
+    python tests/benchmark/planner.py            about three minutes
+    python tests/benchmark/planner.py --full     the Jinja playbook over all 10,000 nodes too, instead of scaled
+
+Times in memory are CPU seconds, the best of a few runs; those of files and playbooks are wall seconds.
+The Jinja way needs ansible.utils, which is taken from the PyPI package `ansible` once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+import typing as t
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+BASELINE = CHECKOUT / "tests/benchmark/baseline"
+sys.path.insert(0, str(CHECKOUT / "tests/tools"))
+
+import env
+
+NODES = 10_000
+SMALL = 1_000
+RAILS = 8
+SUPERNET = "10.0.0.0/8"
+
+
+class Row(t.NamedTuple):
+    """One line of the table."""
+
+    what: str
+    ours: str
+    theirs: str
+    ratio: str
+    target: str
+    met: bool
+
+
+def enter_environment() -> None:
+    """Run again in the development environment when this interpreter is not of it."""
+    try:
+        import netaddr  # noqa: F401
+        import yaml  # noqa: F401
+
+        from ansible_collections.railops.rdma.plugins.module_utils import _plan_run  # noqa: F401
+    except ImportError:
+        if os.environ.get("RAILOPS_BENCH"):
+            raise
+        python = env.environment(None) / "python"
+        extra = {"RAILOPS_BENCH": "1", "PYTHONPATH": str(env.tree())}
+        os.execve(python, [str(python), *sys.argv], {**os.environ, **extra})
+
+
+def cpu(action: t.Callable[[], object], rounds: int = 5) -> float:
+    """Return the CPU seconds of the fastest of some runs."""
+    best = float("inf")
+    for _round in range(rounds):
+        began = time.process_time()
+        action()
+        best = min(best, time.process_time() - began)
+    return best
+
+
+def wall(action: t.Callable[[], object], rounds: int = 3) -> float:
+    """Return the wall seconds of the fastest of some runs."""
+    best = float("inf")
+    for _round in range(rounds):
+        began = time.perf_counter()
+        action()
+        best = min(best, time.perf_counter() - began)
+    return best
+
+
+def raw_fabric(count: int) -> dict[str, t.Any]:
+    """Return the fabric's values: a /27 per node and rail."""
+    return {
+        "mode": "exclusive",
+        "supernets": [SUPERNET],
+        "max_nodes": count,
+        "rails": [{"name": f"rail{number}", "interface": f"ens{number}np0"} for number in range(1, RAILS + 1)],
+    }
+
+
+def raw_nodes(count: int) -> list[dict[str, t.Any]]:
+    """Return the nodes as the action plugin hands them over."""
+    return [{"host": f"node{number}", "groups": []} for number in range(1, count + 1)]
+
+
+def make_plan(count: int) -> t.Any:
+    """Validate, seat and plan: everything but writing."""
+    from ansible_collections.railops.rdma.plugins.module_utils import (
+        _fabric_input,
+        _fabric_nodes,
+        _fabric_plan,
+        _fabric_slots,
+    )
+
+    fabric = _fabric_input.read_fabric(raw_fabric(count))
+    candidates = _fabric_nodes.read_nodes(fabric, raw_nodes(count))
+    seating = _fabric_slots.seat_nodes(fabric, candidates, None, _fabric_input.Options())
+    return _fabric_plan.build_plan(fabric, seating.nodes, seating.retired)
+
+
+def in_memory(count: int) -> dict[str, str]:
+    """Plan and write out every host's addresses as text, in memory."""
+    from ansible_collections.railops.rdma.plugins.module_utils._fabric_slices import render_slices
+
+    return render_slices(make_plan(count))
+
+
+# --- playbooks --------------------------------------------------------------------------------------------------------
+
+
+class Playbooks:
+    """Runs playbooks over generated inventories."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        # ansible.utils only for the baseline: the collection does not need it.
+        wanted, env.DEPENDENCIES = env.DEPENDENCIES, ("ansible/utils",)
+        utils = env.dependencies()
+        env.DEPENDENCIES = wanted
+        self.environment = {
+            **os.environ,
+            "PATH": f"{env.environment(None)}:{os.environ['PATH']}",
+            "ANSIBLE_COLLECTIONS_PATH": f"{env.tree()}:{utils}",
+            "ANSIBLE_LOCALHOST_WARNING": "false",
+            "ANSIBLE_INVENTORY_UNPARSED_WARNING": "false",
+            "ANSIBLE_DEPRECATION_WARNINGS": "false",
+            "PYTHONPATH": "",
+        }
+
+    def inventory(self, count: int) -> Path:
+        """Write an ini inventory."""
+        path = self.folder / f"inventory-{count}"
+        variables = path / "group_vars/all"
+        variables.mkdir(parents=True, exist_ok=True)
+        names = "\n".join(f"node{number}" for number in range(1, count + 1))
+        (path / "hosts.ini").write_text(f"[gpu_nodes]\n{names}\n", encoding="utf-8")
+        lines = [f"fabric_{key}: {value!r}" for key, value in raw_fabric(count).items()]
+        slots = 1 << (count - 1).bit_length()
+        lines += [f"fabric_plan_dir: {self.folder}/plan-{count}", f"destination: {self.folder}"]
+        lines += [f"supernet: {SUPERNET}", f"slots: {slots}"]
+        (variables / "fabric.yml").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return path
+
+    def run(self, playbook: str, count: int, rounds: int = 1) -> tuple[float, int]:
+        """Return (wall seconds of the fastest run, the largest resident set in MB) of a playbook."""
+        argv = ["ansible-playbook", "-i", str(self.inventory(count)), playbook]
+        best, memory = float("inf"), 0
+        for _round in range(rounds):
+            began = time.perf_counter()
+            with (self.folder / "log").open("wb") as log:
+                process = subprocess.Popen(
+                    argv, env=self.environment, cwd=self.folder, stdout=log, stderr=subprocess.STDOUT
+                )
+                _pid, status, usage = os.wait4(process.pid, 0)
+            if status:
+                text = (self.folder / "log").read_text(encoding="utf-8", errors="replace")
+                sys.exit(f"{' '.join(argv)} failed:\n{text[-3000:]}")
+            best = min(best, time.perf_counter() - began)
+            memory = max(memory, usage.ru_maxrss // 1024)
+        return best, memory
+
+
+# --- rows -------------------------------------------------------------------------------------------------------------
+
+
+def memory_rows(jinja: float) -> list[Row]:
+    """Plan in memory: against the template, and its growth."""
+    small, large = cpu(lambda: in_memory(SMALL)), cpu(lambda: in_memory(NODES))
+    ratio, growth = jinja / large, large / small
+    return [
+        Row(
+            f"plan {NODES:,} x {RAILS} in memory / the Jinja way",
+            f"{large:.3f} s",
+            f"{jinja:.0f} s",
+            f"{ratio:,.0f} x faster",
+            ">= 500 x",
+            ratio >= 500,
+        ),
+        Row(
+            f"growth of planning, {SMALL:,} to {NODES:,} nodes",
+            f"{large:.3f} s",
+            f"{small:.3f} s at {SMALL:,}",
+            f"{growth:.1f} x",
+            "<= 11 x",
+            growth <= 11,
+        ),
+    ]
+
+
+def files_row(folder: Path) -> Row:
+    """All plan files, planned and written, against writing the same files raw."""
+    from ansible_collections.railops.rdma.plugins.module_utils import _plan_run
+
+    files = _plan_run.render(make_plan(NODES))
+    blobs = [text.encode() for text in files.values()]
+    counter = iter(range(100))
+
+    def raw() -> None:
+        target = folder / f"raw{next(counter)}"
+        target.mkdir()
+        for number, blob in enumerate(blobs):
+            with open(target / str(number), "wb") as stream:
+                stream.write(blob)
+        os.sync()
+
+    def ours() -> None:
+        target = folder / f"plan{next(counter)}"
+        _plan_run.run({**raw_fabric(NODES), "plan_dir": str(target)}, raw_nodes(NODES), check_mode=False)
+
+    os.sync()
+    theirs, mine = wall(raw), wall(ours)
+    ratio = mine / theirs
+    size = sum(map(len, blobs)) / 1e6
+    return Row(
+        f"plan and write all {len(files):,} files ({size:.0f} MB) / write them raw",
+        f"{mine:.2f} s",
+        f"{theirs:.2f} s",
+        f"{ratio:.1f} x",
+        "<= 3 x",
+        ratio <= 3,
+    )
+
+
+def yaml_row() -> Row:
+    """The pools as YAML, against PyYAML's C dumper on the same objects."""
+    import yaml
+
+    from ansible_collections.railops.rdma.plugins.module_utils import _fabric_objects
+
+    plan = make_plan(NODES)
+    part = make_plan(SMALL)
+    objects = list(yaml.load_all(_fabric_objects.render_cluster(part)["ippools.yaml"], Loader=yaml.CSafeLoader))
+    mine = cpu(lambda: _fabric_objects.render_cluster(plan))
+    theirs = cpu(lambda: yaml.dump_all(objects, Dumper=yaml.CSafeDumper), rounds=3) * NODES / SMALL
+    ratio = theirs / mine
+    return Row(
+        f"{NODES * RAILS:,} objects as YAML / PyYAML's C dumper",
+        f"{mine:.2f} s",
+        f"{theirs:.1f} s",
+        f"{ratio:.0f} x faster",
+        ">= 20 x",
+        ratio >= 20,
+    )
+
+
+def playbook_rows(books: Playbooks, jinja: float, idle: float) -> list[Row]:
+    """The playbook over 10,000 hosts, first run and second."""
+    first, memory = books.run("railops.rdma.plan", NODES)
+    again, other = books.run("railops.rdma.plan", NODES)
+    memory = max(memory, other)
+    ratio = (jinja + idle) / first
+    return [
+        Row(
+            f"railops.rdma.plan, {NODES:,}-host ini inventory / the Jinja playbook",
+            f"{first:.1f} s (again {again:.1f} s)",
+            f"{jinja + idle:.0f} s",
+            f"{ratio:.0f} x faster",
+            ">= 10 x",
+            ratio >= 10,
+        ),
+        Row("  its largest resident set", f"{memory} MB", "", "", "< 600 MB", memory < 600),
+    ]
+
+
+def show(rows: list[Row]) -> None:
+    """Print the table."""
+    heads = ("planner", "ours", "baseline", "ratio", "target", "")
+    cells = [heads, *((*row[:5], "met" if row.met else "MISSED") for row in rows)]
+    widths = [max(len(line[column]) for line in cells) for column in range(len(heads))]
+    for line in cells:
+        print("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--full", action="store_true", help="run the Jinja playbook over all nodes, not scaled")
+    full = parser.parse_args().full
+    enter_environment()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 4096)), hard))
+    with tempfile.TemporaryDirectory(prefix="railops-bench-") as name:
+        folder = Path(name)
+        books = Playbooks(folder)
+        nothing = str(BASELINE / "nothing.yml")
+        template = str(BASELINE / "plan.yml")
+        books.run(nothing, SMALL)  # warms the caches of the disk
+        if full:
+            idle = books.run(nothing, NODES)[0]
+            jinja = books.run(template, NODES)[0] - idle
+            how = f"measured at {NODES:,} nodes"
+        else:
+            idle = books.run(nothing, SMALL, rounds=2)[0]
+            jinja = (books.run(template, SMALL)[0] - idle) * NODES / SMALL
+            how = f"measured at {SMALL:,} nodes and scaled linearly"
+        rows = [*memory_rows(jinja), files_row(folder), yaml_row(), *playbook_rows(books, jinja, idle)]
+    show(rows)
+    print(f"The Jinja way was {how}, without Ansible's own start ({idle:.1f} s).")
+
+
+if __name__ == "__main__":
+    main()
