@@ -84,12 +84,17 @@ def _written(result: dict[str, t.Any]) -> list[str]:
     if not result.get("changed"):
         return []
     found = [
-        f"{check['id']}{' ' + check['rail'] if check.get('rail') else ''}: {check['observed'] or 'nothing'}"
-        f" -> {check['planned']}"
+        f"{check['id']}{' ' + check['rail'] if check.get('rail') else ''}: {_difference(check)}"
         for check in result.get("checks", ())
         if check.get("status") == "deviation"
     ]
     return found or ["changes that its own task shows (run with --diff)"]
+
+
+def _difference(check: dict[str, t.Any]) -> str:
+    if check["observed"] == check["planned"]:
+        return str(check.get("cause") or check["planned"])
+    return f"{check['observed'] or 'nothing'} -> {check['planned']}"
 
 
 def _power_cycle(result: dict[str, t.Any]) -> list[str]:
