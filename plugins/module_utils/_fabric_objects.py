@@ -24,6 +24,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._fabric_names import 
     LABEL_FABRIC,
     LABEL_MANAGER,
     MANAGER,
+    MAX_NAME,
     config_name,
     inject_value,
     labels,
@@ -108,9 +109,13 @@ def _pools_per_node(fabric: Fabric, block: Block, nodes: Sequence[Node]) -> Iter
     usual = block.pools(next((node.slot for node in nodes if node.slot not in block.cuts), 0)) if nodes else ()
     simple = block.family == 4 and block.subnet_size <= 256 and len(usual) == 1 and len(usual[0]) == 1
     write = _simple_writer(template, block) if simple else None
+    base, size, cuts = block.aggregate.network, block.subnet_size, block.cuts
+    room = MAX_NAME - len(stem) - 1
     for node in nodes:
-        if write is not None and node.slot not in block.cuts:
-            yield write(pool_name(stem, node.name), block.subnet_first(node.slot), node.name)
+        if write is not None and node.slot not in cuts:
+            short = len(node.name) <= room and "." not in node.name
+            name = f"{stem}-{node.name}" if short else pool_name(stem, node.name)
+            yield write(name, base + node.slot * size, node.name)
             continue
         line = _node_line(node.name)
         for part, ranges in enumerate(block.pools(node.slot)):
@@ -128,12 +133,10 @@ def _simple_writer(template: str, block: Block) -> t.Callable[[str, int, str], s
     def write(name: str, first: int, node: str) -> str:
         stem = f"{first >> 24}.{first >> 16 & 255}.{first >> 8 & 255}."
         last = first & 255
-        fields: list[t.Any] = [name]
-        if gateway is not None:
-            fields += (stem, last + gateway)
-        fields += (stem, last + low) if low == high else (stem, last + low, stem, last + high)
-        fields += (node, stem, last)
-        return filled % tuple(fields)
+        pods = (stem, last + low) if low == high else (stem, last + low, stem, last + high)
+        if gateway is None:
+            return filled % (name, *pods, node, stem, last)
+        return filled % (name, stem, last + gateway, *pods, node, stem, last)
 
     return write
 

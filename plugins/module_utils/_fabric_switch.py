@@ -62,18 +62,30 @@ def _prefixes(plan: Plan) -> Iterator[tuple[t.Any, ...]]:
         yield (*where, block.aggregate, plan.fabric.vlan, nodes, block.slots, pods_per_node(block))
 
 
-def _gateways(plan: Plan) -> Iterator[tuple[t.Any, ...]]:
+def _line(values: Iterable[t.Any]) -> str:
+    """Return one row of CSV without its end."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator="").writerow([cell(value) for value in values])
+    return out.getvalue()
+
+
+def _gateways(plan: Plan) -> Iterator[str]:
+    """Return the rows as text: they are as many as nodes times rails, and only their head can need quotes."""
+    yield ",".join(GATEWAY_COLUMNS)
     for block in plan.blocks:
-        if block.gateway_offset is None:
+        offset = block.gateway_offset
+        if offset is None:
             continue
-        where = _where(plan, block)
+        head, family, end = _line(_where(plan, block)), block.family, f"/{block.subnet_length},{plan.fabric.vlan}"
         if not block.per_node:
-            gateway = address_text(block.family, block.subnet_first(0) + block.gateway_offset)
-            yield (*where, "", "", gateway, block.subnet(0), plan.fabric.vlan)
+            first = block.subnet_first(0)
+            yield f"{head},,,{address_text(family, first + offset)},{address_text(family, first)}{end}"
             continue
+        base, size = block.aggregate.network, block.subnet_size
         for node in plan.nodes_of(block.zone):
-            gateway = address_text(block.family, block.subnet_first(node.slot) + block.gateway_offset)
-            yield (*where, node.name, node.slot, gateway, block.subnet(node.slot), plan.fabric.vlan)
+            first = base + node.slot * size
+            gateway = address_text(family, first + offset)
+            yield f"{head},{node.name},{node.slot},{gateway},{address_text(family, first)}{end}"
 
 
 def render_switch(plan: Plan) -> dict[str, str]:
@@ -84,5 +96,5 @@ def render_switch(plan: Plan) -> dict[str, str]:
     """
     return {
         "prefixes.csv": table(PREFIX_COLUMNS, _prefixes(plan)),
-        "gateways.csv": table(GATEWAY_COLUMNS, _gateways(plan)),
+        "gateways.csv": "\n".join(_gateways(plan)) + "\n",
     }
