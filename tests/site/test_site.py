@@ -1,0 +1,222 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The whole path on namespace hosts: from untouched to verified, broken on purpose, mended, interrupted, taken back.
+
+The tests of this file share one fleet and run in their order.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections import Counter
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils._verdict import flatten
+
+MOST_TASKS = 12
+HOSTS = ("node1", "node2", "node3")
+
+
+@pytest.fixture(scope="module")
+def before(fleet):
+    return {host: fleet.dump(host) for host in HOSTS}
+
+
+@pytest.fixture(scope="module")
+def site(fleet, before):
+    """Bring the fleet to the plan once."""
+    assert fleet.play("plan").code == 0
+    fleet.lab("gateways", fleet.name, "--plan", str(fleet.folder / "plan/fabric"))
+    run = fleet.play("site")
+    assert run.code == 0, run.output
+    return run
+
+
+def test_a_preview_of_an_untouched_fleet(fleet, before):
+    run = fleet.play("site", "--check", "--diff")
+    assert run.code == 0, run.output
+    assert "172.17.0.2/27" in run.output
+    assert not (fleet.folder / "plan").exists()
+    assert {host: fleet.dump(host) for host in HOSTS} == before
+    assert not list(fleet.folder.glob("verify/*"))
+
+
+def test_site_ends_green(fleet, site):
+    verdict = fleet.verdict()
+    assert verdict["status"] == "pass"
+    assert set(verdict["hosts"]) == set(HOSTS)
+    for entry in verdict["hosts"].values():
+        assert set(entry["rails"].values()) == {"ok"}
+        assert entry["counts"]["ok"] > 40
+    folder = fleet.folder / "verify/fabric"
+    assert {"verdict.json", "verdict.md", "verdict.txt", "report.html", "hosts"} <= {
+        path.name for path in folder.iterdir()
+    }
+
+
+def test_what_was_not_looked_at_is_said(fleet, site):
+    left = {check["id"] for check in fleet.verdict()["hosts"]["node1"]["checks"] if check["status"] == "skipped"}
+    assert {"rdma_traffic", "rdma_devices", "nic_mode", "rdma_host"} <= left
+    assert fleet.verdict()["cluster"]["status"] == "skipped"
+    assert "not looked at" in site.output
+
+
+def test_few_tasks_reach_a_host(site):
+    """At most 12 module tasks a host in the host part; a skipped one would run on a host with all roles."""
+    counts = Counter(
+        task["host"]
+        for task in site.tasks
+        if task["module"] and task["play"].startswith(("Look at the whole fleet", "Bring the hosts"))
+    )
+    assert set(counts) == set(HOSTS)
+    assert max(counts.values()) <= MOST_TASKS
+
+
+def test_a_second_run_changes_nothing(fleet, site):
+    run = fleet.play("site")
+    assert run.code == 0, run.output
+    assert run.changed() == []
+
+
+def test_packets_use_their_own_rail(fleet, site):
+    for rail in range(1, 9):
+        found = json.loads(fleet.ip("node1", "-j", "route", "get", "172.17.7.66", "from", f"172.17.{rail - 1}.2"))
+        assert found[0]["dev"] == f"ens{rail}np0"
+
+
+@pytest.mark.parametrize(
+    ("host", "words", "rail", "check"),
+    [
+        pytest.param("node2", "rule del pref 10003", "rail3", "network_rules", id="rule"),
+        pytest.param("node1", "address flush dev ens2np0", "rail2", "network_addresses", id="address"),
+        pytest.param("node3", "link set ens4np0 mtu 1500", "rail4", "network_mtu", id="mtu"),
+        pytest.param("node3", "link set ens5np0 down", "rail5", "network_link", id="link"),
+        pytest.param("node1", "route flush table 1006", "rail6", "network_routes", id="table"),
+    ],
+)
+def test_what_was_broken_is_named_and_mended(fleet, site, host, words, rail, check):
+    fleet.ip(host, *words.split())
+    audit = fleet.play("audit")
+    assert audit.code == 2, audit.output
+    verdict = fleet.verdict()
+    assert verdict["status"] == "deviation"
+    assert (host, rail, check) in fleet.deviations()
+    found = next(item for item in verdict["hosts"][host]["checks"] if item["id"] == check and item["rail"] == rail)
+    assert found["planned"]
+    assert found["cause"]
+    assert found["fix"]
+    assert verdict["hosts"][host]["rails"][rail] == "deviation"
+    assert f"{host} {rail}" in audit.output
+    assert fleet.play("hosts", "--limit", host).code == 0
+    assert fleet.play("audit").code == 0
+
+
+def test_a_pulled_cable(fleet, site):
+    fleet.lab("cable", fleet.name, "node2", "ens7np0", "pull")
+    try:
+        assert fleet.play("audit").code == 2
+        assert ("node2", "rail7", "network_link") in fleet.deviations()
+    finally:
+        fleet.lab("cable", fleet.name, "node2", "ens7np0", "plug")
+    assert fleet.play("audit").code == 0
+
+
+def test_an_edited_inventory_is_a_deviation(fleet, site):
+    run = fleet.play("audit", "-e", "fabric_mtu=9000")
+    assert run.code == 2
+    assert ("plan", "plan_inventory") in [
+        ("plan", check["id"]) for check in fleet.verdict()["plan"]["checks"] if check["status"] == "deviation"
+    ]
+
+
+def test_an_unreachable_host_is_left_out_and_listed(fleet, site):
+    gone = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 9}
+    extra = fleet.folder / "zz-gone.yml"
+    extra.write_text(json.dumps({"all": {"hosts": {"node3": gone}}}), encoding="utf-8")
+    run = fleet.play("site", "-i", str(extra))
+    assert run.code != 0
+    assert "node3" in run.output
+    assert "site_max_unreachable" in run.output
+    run = fleet.play("site", "-i", str(extra), "-e", "site_max_unreachable=1")
+    assert run.code == 4, run.output
+    verdict = fleet.verdict()
+    assert verdict["status"] == "incomplete"
+    assert verdict["hosts"]["node3"]["status"] == "unreachable"
+    assert verdict["hosts"]["node1"]["status"] == "pass"
+
+
+def test_a_limited_run_leaves_the_others_alone(fleet, site):
+    fleet.ip("node1", "rule", "del", "pref", "10001")
+    assert fleet.play("audit", "--limit", "node2").code == 0
+    assert set(fleet.verdict()["hosts"]) == {"node2"}
+    assert fleet.play("site", "--limit", "node1").code == 0
+
+
+def test_by_path_as_by_name(fleet, site):
+    run = fleet.play(
+        os.path.relpath(os.path.join(os.path.dirname(__file__), "../../playbooks/verify.yml"), fleet.folder)
+    )
+    assert run.code == 0, run.output
+
+
+def test_a_failed_host_is_an_error_in_the_verdict(fleet, site):
+    fleet.ip("node1", "route", "add", "192.0.2.0/24", "dev", "mgmt0", "table", "1002")
+    try:
+        run = fleet.play("site")
+        assert run.code == 2, run.output
+        verdict = fleet.verdict()
+        assert verdict["status"] == "error"
+        assert verdict["hosts"]["node1"]["status"] == "error"
+        assert verdict["hosts"]["node1"]["error"]
+    finally:
+        fleet.ip("node1", "route", "del", "192.0.2.0/24", "dev", "mgmt0", "table", "1002")
+    assert fleet.play("site").code == 0
+
+
+def test_an_interrupted_run_is_finished_by_the_next(fleet, site):
+    for host in HOSTS:
+        fleet.ip(host, "rule", "del", "pref", "10001")
+    fleet.tasks.write_text("", encoding="utf-8")
+    running = subprocess.Popen(
+        fleet.command("site"),
+        cwd=fleet.folder,
+        env=fleet.environ(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 120
+    while "Set up all rails" not in fleet.tasks.read_text(encoding="utf-8") and time.monotonic() < deadline:
+        time.sleep(0.1)
+    os.killpg(running.pid, signal.SIGKILL)
+    running.wait(30)
+    assert fleet.verdict()["status"] == "incomplete"
+    # Killed between the change and its confirmation, a host waits for its guard; the next run takes the change over.
+    run = fleet.play("site")
+    assert run.code == 0, run.output
+    assert fleet.verdict()["status"] == "pass"
+
+
+def test_teardown_leaves_the_kernel_as_it_was(fleet, site, before):
+    run = fleet.play("teardown")
+    assert run.code == 0, run.output
+    for host in HOSTS:
+        after = fleet.dump(host)
+        assert after["rules"] == before[host]["rules"]
+        assert after["routes"] == before[host]["routes"]
+        assert after["addresses"] == before[host]["addresses"]
+    assert fleet.play("teardown").changed() == []
+
+
+def test_results_hold_every_check(fleet, site):
+    assert fleet.play("audit").code == 2
+    result = json.loads((fleet.folder / "verify/fabric/hosts/node1.json").read_text(encoding="utf-8"))
+    assert len(flatten(result["checks"])) == len(result["checks"]) > 40
