@@ -181,8 +181,7 @@ def arm(host: Host, before: Snapshot, after: Snapshot, seconds: int, base: str =
         "after": as_data(after),
         "tables": sorted(host.tables),
         "planned": sorted(host.planned),
-        "default": sorted(host.default),
-        "connection": sorted(host.connection),
+        "paths": host.paths,
         "path": [library, *(entry for entry in sys.path if entry and not entry.endswith(".zip"))],
     }
     _write(f"{folder}/state.json", json.dumps(state))
@@ -300,8 +299,7 @@ def watch(folder: str) -> None:
         snapshot=before,
         tables=frozenset(state["tables"]),
         planned=frozenset(state["planned"]),
-        default=frozenset(state["default"]),
-        connection=frozenset(state["connection"]),
+        paths=tuple(state["paths"]),
     )
     _write(f"{folder}/ready", "")
     while time.monotonic() < state["deadline"]:

@@ -214,6 +214,7 @@ class Kernel:
         self._socket: Socket | None = None
         self._index: dict[str, int] = {}
         self._name: dict[int, str] = {}
+        self._known: dict[bytes, Route] = {}
 
     def __enter__(self) -> Kernel:
         self._socket = Socket()
@@ -235,16 +236,23 @@ class Kernel:
         names, links = self._links([rail.interface or rail.pci for rail in want.rails])
         planned = frozenset(item.address for rail in want.rails for item in rail.addresses)
         addresses = self._addresses(planned)
-        default, path, matches = self._lookups(want, connection)
-        used = {item.interface for item in addresses if connection and item.address == connection[0]} | path
+        paths = [*BEYOND.values(), *([connection[1]] if connection else [])]
+        probes = [(item.subnet, item.gateway or _first(item.subnet)) for rail in want.rails for item in rail.addresses]
+        probes += [(prefix, _first(prefix)) for prefix in want.prefixes]
+        found = self._lookups([*paths, *(address for _prefix, address in probes)])
+        ways = [route for route in found[: len(paths)] if route]
+        matches = [(prefix, route) for (prefix, _address), route in zip(probes, found[len(paths) :]) if route]
+        default = {route.interface for route in found[: len(BEYOND)] if route and route.dst == DEFAULT}
+        used = {route.interface for route in found[len(BEYOND) : len(paths)] if route}
+        used |= {item.interface for item in addresses if connection and item.address == connection[0]}
         rules = self._rules()
         tables = {rail.table for rail in want.rails} | {rule.table for rule in rules if rule.table in TABLES}
         rails = {link.name for link in links.values()}
-        routes, main_default = self._routes(rails, rails | default | used, tables)
+        routes, main_default = self._routes(rails, tables)
         snapshot = Snapshot(
             links=links,
             addresses=frozenset(item for item in addresses if item.interface in rails or item.protocol == PROTOCOL),
-            routes=frozenset(routes),
+            routes=frozenset(routes | _managed(ways)),
             rules=frozenset(rules),
             sysctls=self._sysctls(want),
         )
@@ -254,8 +262,9 @@ class Kernel:
             planned=planned,
             names=names,
             addresses=frozenset(addresses),
-            default=frozenset(default | main_default),
-            connection=frozenset(used),
+            paths=tuple(paths),
+            default=frozenset(default | main_default) - {""},
+            connection=frozenset(used) - {""},
             matches=tuple(matches),
             sysctls_all=self._sysctls_all(want),
         )
@@ -267,7 +276,8 @@ class Kernel:
         rules = self._rules()
         tables = host.tables | {rule.table for rule in rules if rule.table in TABLES}
         rails = set(old.links)
-        routes, _default = self._routes(rails, rails | host.default | host.connection, tables)
+        routes, _default = self._routes(rails, tables)
+        routes |= _managed(route for route in self._lookups(host.paths) if route)
         found = (item for item in self._addresses(host.planned) if item.interface in rails or item.protocol == PROTOCOL)
         sysctls = {key: self._read_sysctl(key) or "" for key in old.sysctls}
         return Snapshot(links, frozenset(found), frozenset(routes), frozenset(rules), sysctls)
@@ -365,37 +375,22 @@ class Kernel:
                 self._name[index] = f"if{index}"
         return self._name[index]
 
-    def _lookups(
-        self, want: Want, connection: tuple[str, str] | None
-    ) -> tuple[set[str], set[str], list[tuple[str, Route]]]:
-        """Ask by which route the host reaches some addresses: beyond, the controller, the planned networks."""
-        probes = [("default", "", BEYOND[4]), ("default", "", BEYOND[6])]
-        if connection:
-            probes.append(("connection", "", connection[1]))
-        for rail in want.rails:
-            probes += [("match", item.subnet, item.gateway or _first(item.subnet)) for item in rail.addresses]
-        probes += [("match", prefix, _first(prefix)) for prefix in want.prefixes]
+    def _lookups(self, addresses: t.Sequence[str]) -> list[Route | None]:
+        """Ask by which route of the tables the host reaches each address."""
         messages = []
-        for _role, _prefix, address in probes:
+        for address in addresses:
             message = rtmsg()
             family = 6 if ":" in address else 4
             message["family"], message["dst_len"], message["table"] = FAMILIES[family], 128 if family == 6 else 32, 0
             message["flags"] = RTM_F_FIB_MATCH
             message["attrs"] = [("RTA_DST", address)]
             messages.append(_encode(message, RTM_GETROUTE, NLM_F_ACK))
-        default: set[str] = set()
-        path: set[str] = set()
-        matches: list[tuple[str, Route]] = []
-        for (role, prefix, _address), (_error, answers, _why) in zip(probes, self._ask(messages)):
-            for route in (self._route(answer) for answer in answers):
-                if role == "match":
-                    matches.append((prefix, route))
-                elif route.interface and (role == "connection" or route.dst == DEFAULT):
-                    (path if role == "connection" else default).add(route.interface)
-        return default, path, matches
+        if not messages:
+            return []
+        return [self._route(answers[0]) if answers else None for _error, answers, _why in self._ask(messages)]
 
-    def _routes(self, rails: set[str], interfaces: set[str], tables: t.Iterable[int]) -> tuple[set[Route], set[str]]:
-        """Return the routes that matter, and which of the interfaces carry a default route of main.
+    def _routes(self, rails: set[str], tables: t.Iterable[int]) -> tuple[set[Route], set[str]]:
+        """Return the routes that matter, and which of the rails carry a default route of main.
 
         The kernel filters by table and interface, and by protocol: what a killed run left is found by that.
         """
@@ -403,17 +398,19 @@ class Kernel:
         default: set[str] = set()
         for family in (4, 6):
             filters: list[tuple[int, str, int]] = [(0, "", PROTOCOL)]
-            filters += [(MAIN_TABLE, name, 0) for name in sorted(interfaces)]
+            filters += [(MAIN_TABLE, name, 0) for name in sorted(rails)]
             filters += [(table, "", 0) for table in sorted(tables)]
             for table, name, protocol in filters:
                 for answer in self._dump_routes(family, table, name, protocol):
+                    # struct rtmsg: the second byte is the length of the destination, the sixth the protocol.
+                    if answer.body[5] in KERNEL_PROTOCOLS and answer.body[1]:
+                        continue
                     route = self._route(answer)
                     if not _passes(route, table, name, protocol):
                         continue
-                    if table == MAIN_TABLE and route.dst == DEFAULT and route.interface in rails:
+                    if table == MAIN_TABLE and route.dst == DEFAULT:
                         default.add(route.interface)
-                    if route.protocol not in KERNEL_PROTOCOLS:
-                        found.add(route)
+                    found |= _managed([route])
         return found, default
 
     def _dump_routes(self, family: int, table: int, interface: str, protocol: int) -> list[Answer]:
@@ -429,6 +426,13 @@ class Kernel:
         return self._dump(_encode(message, RTM_GETROUTE, NLM_F_DUMP))
 
     def _route(self, answer: Answer) -> Route:
+        # Decoding is what takes the time here, and the same route comes by several questions.
+        known = self._known.get(answer.body)
+        if known is None:
+            known = self._known[answer.body] = self._decode_route(answer)
+        return known
+
+    def _decode_route(self, answer: Answer) -> Route:
         message = _decode(rtmsg, answer)
         family = NUMBERS.get(message["family"], 4)
         other = "" if message["type"] == RTN_UNICAST else ROUTE_TYPES.get(message["type"], f"type {message['type']}")
@@ -633,6 +637,11 @@ class Kernel:
         attrs.append(("FRA_PROTOCOL", rule.protocol))
         message["attrs"] = attrs
         return _encode(message, kind, flags)
+
+
+def _managed(routes: t.Iterable[Route]) -> set[Route]:
+    """Return the routes that somebody made: the kernel's own come and go with their addresses."""
+    return {route for route in routes if route.protocol not in KERNEL_PROTOCOLS}
 
 
 def _passes(route: Route, table: int, interface: str, protocol: int) -> bool:

@@ -57,9 +57,9 @@ class Host:
 
     `names` maps the interface that a rail asks for (a name, an alternative name or a PCI address) to the link's name;
     `tables` are those that were read; `planned` the addresses of the rails; `addresses` are all of the host;
-    `default` and `connection` are the interfaces of the default route and of Ansible's connection; `matches` says by
-    which route the host reaches a planned network today; `sysctls_all` has, for a planned setting of an interface, the
-    value of `all`.
+    `default` and `connection` are the interfaces of the default route and of Ansible's connection, and `paths` the
+    addresses whose routes must not get lost; `matches` says by which route the host reaches a planned network today;
+    `sysctls_all` has, for a planned setting of an interface, the value of `all`.
     """
 
     snapshot: Snapshot
@@ -67,6 +67,7 @@ class Host:
     planned: frozenset[str] = frozenset()
     names: dict[str, str] = field(default_factory=dict)
     addresses: frozenset[Address] = frozenset()
+    paths: tuple[str, ...] = ()
     default: frozenset[str] = frozenset()
     connection: frozenset[str] = frozenset()
     matches: tuple[tuple[str, Route], ...] = ()
