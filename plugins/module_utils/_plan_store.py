@@ -20,6 +20,7 @@ Killed before 3, the old plan is whole; after 5, the new one; between, readers r
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import fcntl
 import hashlib
@@ -87,6 +88,22 @@ def read_text(path: str) -> str:
         return stream.read()
 
 
+def sync_filesystem(folder: str) -> None:
+    """Bring what was written to the disk: of the folder's file system only, for os.sync() waits for dead mounts too."""
+    try:
+        syncfs = ctypes.CDLL(None, use_errno=True).syncfs
+    except (AttributeError, OSError):
+        os.sync()
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        if syncfs(handle) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), folder)
+    finally:
+        os.close(handle)
+
+
 class PlanStore:
     """One fabric's plan folder."""
 
@@ -147,10 +164,11 @@ class PlanStore:
                 os.makedirs(folder, exist_ok=True)
                 if not os.access(folder, os.W_OK | os.X_OK):
                     raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), folder)
+            top = os.path.join(self.folder, STAGING)
             for path, text in staged.items():
-                with open(os.path.join(self.folder, STAGING, path), "w", encoding="utf-8", newline="\n") as stream:
-                    stream.write(text)
-            os.sync()
+                with open(f"{top}/{path}", "wb") as stream:
+                    stream.write(text.encode())
+            sync_filesystem(self.folder)
         except OSError:
             with contextlib.suppress(OSError):
                 self._clear_staging()
@@ -223,8 +241,8 @@ class PlanStore:
     def _read(self, path: str) -> str | None:
         full = os.path.join(self.folder, path)
         try:
-            with open(full, encoding="utf-8", newline="") as stream:
-                return stream.read()
+            with open(full, "rb") as stream:
+                return stream.read().decode()
         except FileNotFoundError:
             return None
         except UnicodeDecodeError:

@@ -28,6 +28,19 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._slice import read_sl
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts, rails
 
 
+@pytest.fixture(autouse=True)
+def no_sync(request, monkeypatch):
+    """On a busy machine a sync takes seconds, and a process that dies needs none; one test has the real one."""
+    if "real_sync" not in request.fixturenames:
+        monkeypatch.setattr(store_module, "sync_filesystem", lambda folder: None)
+        monkeypatch.setattr(os, "fsync", lambda handle: None)
+
+
+@pytest.fixture
+def real_sync():
+    """Leave the sync as it is."""
+
+
 def raw(folder, **more):
     return {**exclusive(rails=rails(2), plan_dir=str(folder)), **more}
 
@@ -48,7 +61,7 @@ def make(folder, count=3, **more):
 # --- writing ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_second_run_writes_nothing(tmp_path):
+def test_the_second_run_writes_nothing(tmp_path, real_sync):
     assert make(tmp_path)["changed"]
     before = {path: os.stat(tmp_path / path) for path in tree(tmp_path)}
 
@@ -283,8 +296,9 @@ class Trap:
         self.count = 0
         self.stop = stop
         self.error = error
-        for name in ("replace", "unlink", "mkdir", "makedirs", "rmdir", "sync", "fsync"):
+        for name in ("replace", "unlink", "mkdir", "makedirs", "rmdir", "fsync"):
             monkey(os, name, self._wrap(getattr(os, name)))
+        monkey(store_module, "sync_filesystem", self._wrap(store_module.sync_filesystem))
         monkey(store_module, "open", self._open)
 
     def _hit(self):
