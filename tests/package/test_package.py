@@ -41,7 +41,8 @@ def installed(tarball, tmp_path_factory):
     """Install it with nothing but what a collection needs at run time."""
     home = tmp_path_factory.mktemp("installed")
     galaxy = str(BIN / "ansible-galaxy")
-    run([galaxy, "collection", "install", str(tarball), "-p", str(home), "--offline", "--no-deps"])
+    install = [galaxy, "collection", "install", str(tarball), "-p", str(home), "--offline", "--no-deps"]
+    run(install, env={**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(home), "PYTHONPATH": ""})  # not the checkout
     root = home / "ansible_collections/railops/rdma"
     for path in root.iterdir():
         if path.is_dir() and path.name not in RUNTIME:
