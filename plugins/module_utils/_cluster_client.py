@@ -277,6 +277,22 @@ class Cluster:
 
         self._tried(send, str(ref))
 
+    def merge_patch(self, resource: t.Any, name: str, patch: Json) -> None:
+        """Change a few fields of an object that others own."""
+
+        def send() -> t.Any:
+            return self._client.patch(
+                resource,
+                body=patch,
+                name=name,
+                content_type="application/merge-patch+json",
+                field_manager=FIELD_MANAGER,
+                serialize=False,
+                **self._options(),
+            )
+
+        self._tried(send, f"{resource.kind} {name}")
+
     # Trying again
 
     def _options(self) -> dict[str, t.Any]:

@@ -14,6 +14,7 @@ import typing as t
 
 from ansible_collections.railops.rdma.plugins.module_utils._cluster_plan import FABRIC, Ref
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError, Problem, RdmaError
+from ansible_collections.railops.rdma.plugins.module_utils._plan_store import LOCK, verify_part
 
 YAML_ERROR: str | None = None
 try:
@@ -31,6 +32,18 @@ if t.TYPE_CHECKING:
 
 # Values for Helm and labels for nodes lie beside the objects in a plan's folder; they are none.
 NOT_OBJECTS = ("values.yaml", "values.yml", "nodelabels.json")
+
+
+def check_plan(folder: str) -> None:
+    """Refuse a plan's cluster folder that is not what plan.json was written with.
+
+    A folder that is no plan's passes: it is the user's own.
+
+    :raises RdmaError: when the plan is unfinished, or its files were changed.
+    """
+    parent, name = os.path.split(os.path.abspath(os.path.expanduser(folder)))
+    if name == "cluster" and os.path.exists(os.path.join(parent, LOCK)):
+        verify_part(parent, "cluster")
 
 
 def files(source: str) -> list[str]:
@@ -97,6 +110,7 @@ def read(definitions: Iterable[t.Any], sources: Iterable[str], kinds: Iterable[s
     for index, document in enumerate(definitions):
         take(f"definitions[{index}]", document)
     for source in sources:
+        check_plan(source)
         for path in files(source):
             for index, document in enumerate(documents(path)):
                 take(f"{path}[{index}]", document)

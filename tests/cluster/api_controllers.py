@@ -231,6 +231,13 @@ class Controllers:
                 )
                 self.restatus(kind, made, syncStatus="Succeeded", interfaces=[])
 
+    def on_node(self, _kind: Kind, old: Json | None, new: Json) -> None:
+        if dig(old, "metadata.labels") != dig(new, "metadata.labels"):
+            for (group, plural), rows in list(self.store.rows.items()):
+                if (group, plural) == (SRIOV, "sriovnetworknodepolicies"):
+                    for policy in list(rows.values()):
+                        self.on_sriovnetworknodepolicy(_kind, None, policy)
+
     def on_sriovnetworknodepolicy(self, _kind: Kind, _old: Json | None, new: Json) -> None:
         states = self.store.kind_of(f"{SRIOV}/v1", "SriovNetworkNodeState")
         spec = new["spec"]

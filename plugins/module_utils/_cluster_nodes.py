@@ -1,0 +1,126 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module util is PRIVATE to the collection.
+
+"""What a plan says about the nodes of a cluster: their label, and the resources that they must offer. Pure."""
+
+from __future__ import annotations
+
+import typing as t
+from dataclasses import dataclass, field
+
+Json = dict[str, t.Any]
+
+SYNCED = "Succeeded"
+
+
+@dataclass(frozen=True)
+class Want:
+    """What nodes must be. `labels`: value by node; `resources`: smallest amount by node and resource name."""
+
+    nodes: tuple[str, ...] = ()
+    label: str = ""
+    labels: dict[str, str] = field(default_factory=dict)
+    resources: dict[str, dict[str, int]] = field(default_factory=dict)
+    sriov: frozenset[str] = frozenset()
+
+
+def want_of(
+    nodes: t.Iterable[str], interfaces: dict[str, set[str]], values: Json, policies: list[Json], marks: Json | None
+) -> Want:
+    """Return what the files of a plan say.
+
+    :param nodes: the active nodes.
+    :param interfaces: interface names by node.
+    :param values: the Helm values.
+    :param policies: the SriovNetworkNodePolicies.
+    :param marks: the node labels, or None.
+    """
+    nodes = tuple(sorted(nodes))
+    label = str((marks or {}).get("label", ""))
+    labels = {node: value for node, value in ((marks or {}).get("nodes") or {}).items() if node in set(nodes)}
+    plugin = (values.get("rdma") or {}).get("rdmaSharedDevicePlugin") or {}
+    entries = (plugin.get("deviceConfig") or {}).get("configList") or () if plugin.get("install") else ()
+    prefix = str((values.get("sriov") or {}).get("resourcePrefix") or "spidernet.io")
+    resources: dict[str, dict[str, int]] = {}
+    sriov = set()
+    for node in nodes:
+        for entry in entries:
+            names = set((entry.get("selectors") or {}).get("ifNames") or ())
+            if not names or names & interfaces.get(node, set()):
+                name = f"{entry.get('resourcePrefix', 'rdma')}/{entry['resourceName']}"
+                resources.setdefault(node, {})[name] = int(entry.get("rdmaHcaMax", 0))
+        for policy in policies:
+            spec = policy["spec"]
+            selector = spec.get("nodeSelector") or {}
+            # Other labels than ours are not the plan's: such a policy is not judged.
+            if set(selector) <= {label} and selector.get(label) == labels.get(node):
+                sriov.add(node)
+                name = f"{prefix}/{spec['resourceName']}"
+                amounts = resources.setdefault(node, {})
+                amounts[name] = amounts.get(name, 0) + int(spec.get("numVfs", 0))
+    return Want(nodes, label, labels, resources, frozenset(sriov))
+
+
+def label_changes(want: Want, live: dict[str, str | None], *, absent: bool = False) -> dict[str, str | None]:
+    """Return the label to set (or None: to take off) by node, for nodes that are there.
+
+    :param live: the label's value by node, None where it is missing.
+    """
+    if not want.label:
+        return {}
+    changes: dict[str, str | None] = {}
+    for node, have in sorted(live.items()):
+        value = None if absent else want.labels.get(node)
+        if have != value:
+            changes[node] = value
+    return changes
+
+
+def check(name: str, node: str, good: bool, planned: object, observed: object, cause: str = "", fix: str = "") -> Json:
+    """Return one check as verify reads it."""
+    found = {"id": name, "rail": None, "node": node, "status": "ok" if good else "deviation"}
+    return {
+        **found,
+        "planned": planned,
+        "observed": observed,
+        "cause": "" if good else cause,
+        "fix": "" if good else fix,
+    }
+
+
+def checks(want: Want, nodes: dict[str, Json], states: dict[str, Json]) -> list[Json]:
+    """Compare nodes and SR-IOV node states with the plan.
+
+    :param nodes: allocatable resources by node.
+    :param states: status of the SriovNetworkNodeState by node.
+    """
+    rows = []
+    for node in want.nodes:
+        if node not in nodes:
+            fix = "Join the node to the cluster, or set fabric_node_name to the name that it has there."
+            rows.append(check("node_in_cluster", node, False, node, None, "The cluster has no node of that name.", fix))
+            continue
+        wanted = want.resources.get(node, {})
+        have = {name: _amount(nodes[node].get(name)) for name in wanted}
+        short = sorted(name for name, amount in wanted.items() if have[name] < amount)
+        state = states.get(node, {})
+        if node in want.sriov:
+            synced = state.get("syncStatus", "missing")
+            cause = str(state.get("lastSyncError") or "The operator has not finished this node.")
+            fix = f"See `kubectl -n <namespace> get sriovnetworknodestates {node} -o yaml` and the config daemon's log."
+            rows.append(check("node_sriov", node, synced == SYNCED, SYNCED, synced, cause, fix))
+        if wanted:
+            cause = f"Too little of {', '.join(short)}: the interface is missing or down, or the plugin's state is old."
+            fix = "See the device plugin's pod on that node, and whether the interface has the planned name there."
+            rows.append(check("node_resources", node, not short, wanted, have, cause, fix))
+    return rows
+
+
+def _amount(text: object) -> int:
+    try:
+        return int(str(text))
+    except ValueError:
+        return 0

@@ -1,0 +1,248 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Label the nodes of a fabric, and compare what they offer with the plan."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: cluster_nodes
+short_description: Label a fabric's nodes in a Kubernetes cluster and compare what they offer with the plan
+version_added: 0.1.0
+author: railops.rdma contributors (@railops)
+description:
+  - Puts the plan's node label (C(cluster/nodelabels.json)) on nodes, by which SR-IOV policies choose them, and takes
+    it off others. Nodes are never created.
+  - Compares every node's allocatable resources and its SR-IOV node state with the plan, and waits for them when told
+    to.
+options:
+  plan_dir:
+    description: The plan's folder, the one with C(plan.json).
+    type: path
+    required: true
+  namespace:
+    description: Namespace of the SR-IOV operator.
+    type: str
+    default: spiderpool
+  state:
+    description: V(absent) takes the label off all nodes and compares nothing.
+    type: str
+    choices: [present, absent]
+    default: present
+  nodes:
+    description: Label only these nodes, leave the others as they are. All by default.
+    type: list
+    elements: str
+    default: []
+  label:
+    description: Whether to change labels. Otherwise nodes are only compared.
+    type: bool
+    default: true
+  wait_seconds:
+    description: Seconds to wait until all nodes are as planned.
+    type: int
+    default: 0
+  kubeconfig:
+    description: Path of a kubeconfig. Without it, the usual one, or inside a pod its service account.
+    type: path
+  context:
+    description: Context of the kubeconfig.
+    type: str
+extends_documentation_fragment:
+  - railops.rdma._attributes
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: full
+  idempotent:
+    support: full
+requirements:
+  - kubernetes >= 31
+  - PyYAML
+"""
+
+EXAMPLES = r"""
+---
+- name: Label the nodes and wait until they offer what is planned
+  railops.rdma.cluster_nodes:
+    plan_dir: plan/fabric
+    wait_seconds: 600
+
+- name: Compare only
+  railops.rdma.cluster_nodes:
+    plan_dir: plan/fabric
+    label: false
+"""
+
+RETURN = r"""
+labelled:
+  description: The label's new value by node, null where it was taken off.
+  returned: always
+  type: dict
+  sample: {"node1": "declared"}
+unlabelled:
+  description: Nodes in the cluster that still lack the planned label, when O(nodes) or O(label) left them out.
+  returned: always
+  type: list
+  elements: str
+  sample: [node2]
+checks:
+  description: One entry for each comparison with the plan.
+  returned: always
+  type: list
+  elements: dict
+  sample:
+    - id: node_resources
+      rail: null
+      node: node1
+      status: ok
+      planned: {spidernet.io/fabric_rail1: 100}
+      observed: {spidernet.io/fabric_rail1: 100}
+      cause: ""
+      fix: ""
+"""
+
+import json
+import os
+import time
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule, missing_required_lib
+
+from ansible_collections.railops.rdma.plugins.module_utils import _cluster_client, _cluster_source
+from ansible_collections.railops.rdma.plugins.module_utils._cluster_client import Access, Cluster
+from ansible_collections.railops.rdma.plugins.module_utils._cluster_nodes import Want, checks, label_changes, want_of
+from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
+
+ARGUMENT_SPEC: dict[str, t.Any] = {
+    "plan_dir": {"type": "path", "required": True},
+    "namespace": {"type": "str", "default": "spiderpool"},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "nodes": {"type": "list", "elements": "str", "default": []},
+    "label": {"type": "bool", "default": True},
+    "wait_seconds": {"type": "int", "default": 0},
+    "kubeconfig": {"type": "path"},
+    "context": {"type": "str"},
+}
+POLL_SECONDS = 5.0
+
+
+def read_want(folder: str) -> Want:
+    """Return what the plan says about nodes.
+
+    :raises RdmaError: when there is no whole plan.
+    """
+    _cluster_source.check_plan(os.path.join(folder, "cluster"))
+    try:
+        with open(os.path.join(folder, "plan.json"), encoding="utf-8") as stream:
+            nodes = {name for name, row in json.load(stream)["nodes"].items() if not row.get("retired")}
+        interfaces: dict[str, set[str]] = {}
+        hosts = os.path.join(folder, "hosts")
+        for name in os.listdir(hosts):
+            with open(os.path.join(hosts, name), encoding="utf-8") as stream:
+                row = json.load(stream)
+            interfaces[row["node"]] = {rail["interface"] for rail in row["rails"]}
+        marks = None
+        path = os.path.join(folder, "cluster", "nodelabels.json")
+        if os.path.exists(path):
+            with open(path, encoding="utf-8") as stream:
+                marks = json.load(stream)
+    except (OSError, ValueError, KeyError) as exc:
+        raise RdmaError(
+            f"The plan in {folder!r} cannot be read: {exc}.", "Run the playbook railops.rdma.plan."
+        ) from exc
+    cluster = os.path.join(folder, "cluster")
+    values: dict[str, t.Any] = next(iter(_cluster_source.documents(os.path.join(cluster, "values.yaml"))), {})
+    policies = list(_cluster_source.documents(os.path.join(cluster, "sriovpolicies.yaml")))
+    return want_of(nodes, interfaces, values, policies, marks)
+
+
+class Nodes:
+    """The nodes of a cluster, as far as a plan goes."""
+
+    def __init__(self, cluster: Cluster, namespace: str) -> None:
+        self._cluster = cluster
+        self._namespace = namespace
+        self._resource = cluster.resource("v1", "Node")
+
+    def read(self, label: str) -> tuple[dict[str, str | None], dict[str, dict[str, t.Any]]]:
+        """Return the label and the allocatable resources by node."""
+        labels: dict[str, str | None] = {}
+        allocatable = {}
+        for page in self._cluster.pages(self._resource):
+            for node in page:
+                name = node["metadata"]["name"]
+                labels[name] = (node["metadata"].get("labels") or {}).get(label)
+                allocatable[name] = (node.get("status") or {}).get("allocatable") or {}
+        return labels, allocatable
+
+    def states(self) -> dict[str, dict[str, t.Any]]:
+        """Return the SR-IOV node states' status by node."""
+        resource = self._cluster.resource("sriovnetwork.openshift.io/v1", "SriovNetworkNodeState")
+        if resource is None:
+            return {}
+        pages = self._cluster.pages(resource, namespace=self._namespace)
+        return {row["metadata"]["name"]: row.get("status") or {} for page in pages for row in page}
+
+    def label(self, name: str, label: str, value: str | None) -> None:
+        """Set a label, or take it off."""
+        self._cluster.merge_patch(self._resource, name, {"metadata": {"labels": {label: value}}})
+
+
+def run(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
+    """Label, wait and compare."""
+    want = read_want(params["plan_dir"])
+    absent = params["state"] == "absent"
+    cluster = Cluster(Access(kubeconfig=params["kubeconfig"], context=params["context"]))
+    try:
+        nodes = Nodes(cluster, params["namespace"])
+        labels, allocatable = nodes.read(want.label)
+        whole = label_changes(want, labels, absent=absent)
+        chosen = set(params["nodes"])
+        changes = {name: value for name, value in whole.items() if params["label"] and (not chosen or name in chosen)}
+        if not check_mode:
+            for name, value in changes.items():
+                nodes.label(name, want.label, value)
+        found = [] if absent else checks(want, allocatable, nodes.states())
+        until = time.monotonic() + (0 if check_mode else params["wait_seconds"])
+        considered = chosen or set(want.nodes)
+
+        def short() -> bool:
+            return any(row["status"] == "deviation" for row in found if row["node"] in considered)
+
+        while not absent and short() and time.monotonic() < until:
+            time.sleep(min(POLL_SECONDS, max(0.1, until - time.monotonic())))
+            found = checks(want, nodes.read(want.label)[1], nodes.states())
+    finally:
+        cluster.close()
+    before = "".join(f"{name} {want.label}={labels[name] or ''}\n" for name in changes)
+    after = "".join(f"{name} {want.label}={value or ''}\n" for name, value in changes.items())
+    return {
+        "changed": bool(changes),
+        "labelled": changes,
+        "unlabelled": sorted(name for name, value in whole.items() if value is not None and name not in changes),
+        "checks": found,
+        "diff": {"before": before, "after": after},
+    }
+
+
+def main() -> None:
+    """Read the parameters, run, and report."""
+    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
+    if _cluster_client.KUBERNETES_ERROR:
+        module.fail_json(msg=missing_required_lib("kubernetes >= 31"), exception=_cluster_client.KUBERNETES_ERROR)
+    if _cluster_source.YAML_ERROR:
+        module.fail_json(msg=missing_required_lib("PyYAML"), exception=_cluster_source.YAML_ERROR)
+    try:
+        result = run(module.params, check_mode=module.check_mode)
+    except RdmaError as exc:
+        module.fail_json(msg=str(exc), fix=exc.fix, **exc.facts)
+    if not module._diff:
+        del result["diff"]
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Print how cluster_objects compares with kubernetes.core.k8s given a list, both measured in this run.
+
+    python tests/benchmark/cluster.py                2,000 objects each way, then 10,000 for time and memory
+    python tests/benchmark/cluster.py --objects 500 --large 0
+
+It runs on the API double of tests/cluster (another process, real HTTP and TLS, no webhook): the clients are real, the
+server is not, and a real one is slower on both sides. Whole ansible-playbook runs, wall seconds. Nothing is asserted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+import typing as t
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(CHECKOUT / "tests/tools"))
+sys.path.insert(0, str(CHECKOUT / "tests/cluster"))
+
+import env
+
+
+def enter_environment() -> None:
+    """Run again in the development environment when this interpreter is not of it."""
+    try:
+        import kubernetes  # noqa: F401
+        import yaml  # noqa: F401
+
+        from ansible_collections.railops.rdma.plugins.module_utils import _cluster_plan  # noqa: F401
+    except ImportError:
+        if os.environ.get("RAILOPS_BENCH"):
+            raise
+        python = env.environment(None) / "python"
+        path = f"{python.parent}:{os.environ['PATH']}"
+        tree = str(env.tree())
+        extra = {"RAILOPS_BENCH": "1", "PYTHONPATH": tree, "ANSIBLE_COLLECTIONS_PATH": tree, "PATH": path}
+        os.execve(python, [str(python), *sys.argv], {**os.environ, **extra})
+
+
+class Double:
+    """An API double in a process of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.kubeconfig = folder / f"kubeconfig-{time.time_ns()}"
+        argv = [sys.executable, str(CHECKOUT / "tests/cluster/api_double.py"), "--kubeconfig", str(self.kubeconfig)]
+        self._process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+        said = self._process.stdout
+        self.about = said.readline().strip() if said else ""
+
+    def __enter__(self) -> Double:
+        return self
+
+    def __exit__(self, *dummy: object) -> None:
+        self._process.terminate()
+        self._process.wait(10)
+
+
+def manifests(folder: Path, count: int) -> Path:
+    """Write that many pools of one fabric and return the file."""
+    import yaml
+    from fabric_objects import pool
+
+    nodes = (count + 7) // 8
+    rows = [pool("bench", rail, node, most=2048) for node in range(1, nodes + 1) for rail in range(1, 9)][:count]
+    path = folder / f"pools-{count}.yaml"
+    with path.open("w", encoding="utf-8") as stream:
+        yaml.dump_all(rows, stream, Dumper=yaml.CSafeDumper)
+    return path
+
+
+def playbook(folder: Path, task: dict[str, t.Any]) -> float:
+    """Run one task and return the wall seconds."""
+    path = folder / "play.yml"
+    path.write_text(json.dumps([{"hosts": "localhost", "gather_facts": False, "tasks": [task]}]), encoding="utf-8")
+    began = time.perf_counter()
+    done = subprocess.run(["ansible-playbook", str(path)], capture_output=True, text=True, check=False, timeout=1200)
+    if done.returncode:
+        sys.exit(done.stdout[-3000:] + done.stderr[-3000:])
+    return time.perf_counter() - began
+
+
+def ours(double: Double, source: Path) -> dict[str, t.Any]:
+    """Return the task of this collection."""
+    return {"railops.rdma.cluster_objects": {"src": [str(source)], "kubeconfig": str(double.kubeconfig)}}
+
+
+def theirs(double: Double, source: Path) -> dict[str, t.Any]:
+    """Return the task of kubernetes.core: one call with the whole list, server-side apply."""
+    return {
+        "kubernetes.core.k8s": {
+            "src": str(source),
+            "kubeconfig": str(double.kubeconfig),
+            "apply": True,
+            "server_side_apply": {"field_manager": "bench"},
+        }
+    }
+
+
+def row(what: str, mine: float, other: float, target: float) -> None:
+    """Print one comparison."""
+    mine = max(mine, 0.01)
+    ratio = other / mine
+    met = "met" if ratio >= target else "NOT MET"
+    print(f"{what:<44} {mine:8.2f} s {other:8.2f} s   {ratio:6.1f} x   at least {target:g} x: {met}", flush=True)
+
+
+def large(folder: Path, count: int) -> None:
+    """Print time and memory of the module alone at many objects."""
+    source = manifests(folder, count)
+    with Double(folder) as double:
+        for what in ("first apply", "unchanged"):
+            arguments = folder / "arguments.json"
+            given = {"src": [str(source)], "kubeconfig": str(double.kubeconfig)}
+            arguments.write_text(json.dumps({"ANSIBLE_MODULE_ARGS": given}), encoding="utf-8")
+            module = "ansible_collections.railops.rdma.plugins.modules.cluster_objects"
+            code = (
+                "import resource, runpy, sys\n"
+                f"sys.argv = ['cluster_objects', {str(arguments)!r}]\n"
+                "try:\n"
+                f"    runpy.run_module({module!r}, run_name='__main__')\n"
+                "except SystemExit as exc:\n"
+                "    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)\n"
+                "    raise\n"
+            )
+            began = time.perf_counter()
+            done = subprocess.run(
+                [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=1200
+            )
+            seconds = time.perf_counter() - began
+            result = json.loads(done.stdout.splitlines()[-1])
+            peak = int(done.stderr.split()[-1]) / 1024
+            print(
+                f"{count:,} objects, {what:<12} {seconds:8.2f} s {count / seconds:8.0f}/s {peak:8.0f} MB at most"
+                f"   {result['msg']}",
+                flush=True,
+            )
+        print(f"    with Spiderpool's webhook a first apply of {count:,} pools is expected to take", end=" ")
+        print(f"{result_expected(count) / 3600:.1f} h (docs/cluster.md): not measured here, the double has no webhook.")
+
+
+def result_expected(count: int) -> float:
+    """Return the expected seconds of a first apply with the webhook."""
+    from ansible_collections.railops.rdma.plugins.module_utils._cluster_plan import Plan, Ref, Step
+
+    group = "spiderpool.spidernet.io"
+    return Plan(
+        steps=tuple(Step("create", Ref(group, "SpiderIPPool", "", str(i))) for i in range(count))
+    ).expected_seconds()
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--objects", type=int, default=2000)
+    parser.add_argument("--large", type=int, default=10000)
+    options = parser.parse_args()
+    enter_environment()
+    with tempfile.TemporaryDirectory(prefix="rr-bench-") as name:
+        folder = Path(name)
+        source = manifests(folder, options.objects)
+        with Double(folder) as one, Double(folder) as two:
+            print(f"{options.objects:,} pools on the API double: {one.about.partition(' with ')[2]}; ours, theirs")
+            base = playbook(folder, {"ansible.builtin.ping": {}})
+            print(f"{'a playbook that only pings':<44} {base:8.2f} s")
+            first = playbook(folder, ours(one, source)), playbook(folder, theirs(two, source))
+            row("first apply, whole playbook", *first, 5)
+            row("first apply, without what ping costs", first[0] - base, first[1] - base, 5)
+            again = playbook(folder, ours(one, source)), playbook(folder, theirs(two, source))
+            row("unchanged re-apply, whole playbook", *again, 20)
+            row("unchanged re-apply, without what ping costs", again[0] - base, again[1] - base, 20)
+        if options.large:
+            large(folder, options.large)
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    print(f"Peak memory of any process of this run: {peak:.0f} MB.")
+
+
+if __name__ == "__main__":
+    main()
