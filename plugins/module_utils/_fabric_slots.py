@@ -207,8 +207,7 @@ def _parse_seats(nodes: object, place: str) -> dict[str, Seat]:
     check = Checker()
     for name, entry in nodes.items():
         where = f"{place}: nodes.{name}"
-        ok = isinstance(entry, dict) and set(entry) == {"zone", "slot", "retired"}
-        if not (ok and type(entry["slot"]) is int and entry["slot"] >= 0 and type(entry["retired"]) is bool):
+        if not _is_seat(entry):
             check.add_counted("nodes", where, f"{shown(entry)} is not {{zone, slot, retired}}.", RESTORE)
             continue
         zone = entry["zone"]
@@ -226,6 +225,16 @@ def _parse_seats(nodes: object, place: str) -> dict[str, Seat]:
         seats[name] = Seat(zone, entry["slot"], entry["retired"])
     check.raise_any()
     return seats
+
+
+def _is_seat(entry: object) -> bool:
+    """Whether an entry of the lock is {zone, slot, retired}; a boolean is no slot."""
+    if not isinstance(entry, dict) or set(entry) != {"zone", "slot", "retired"}:
+        return False
+    slot = entry["slot"]
+    if isinstance(slot, bool) or not isinstance(slot, int):
+        return False
+    return slot >= 0 and isinstance(entry["retired"], bool)
 
 
 def foreign_of(place: str, label: str, text: str) -> Foreign:

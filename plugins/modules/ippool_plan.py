@@ -435,7 +435,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "vfs": {"type": "int", "default": 8},
     "hca_max": {"type": "int", "default": 100},
     "vlan": {"type": "int", "default": 0},
-    "pkey": {"type": "raw"},
+    "pkey": {"type": "raw", "no_log": False},
     "namespace": {"type": "str", "default": "spiderpool"},
     "resource_prefix": {"type": "str", "default": "spidernet.io"},
     "inject": {"type": "dict", "options": INJECT},

@@ -335,7 +335,7 @@ def trapped(folder, stop, **kwargs):
     """Run the changing run with a trap in a child."""
 
     def action():
-        trap = Trap(lambda where, name, value: setattr(where, name, value), stop, **kwargs)
+        trap = Trap(setattr, stop, **kwargs)
         change(folder)
         return trap.count
 

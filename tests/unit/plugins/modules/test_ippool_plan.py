@@ -65,13 +65,16 @@ def test_a_failure_says_what_to_do(run_module, tmp_path):
     assert not (tmp_path / "plan").exists()
 
 
-def test_a_warning_of_the_plan_is_a_warning_of_the_module(run_module):
-    warnings = run_module(retire=["node7"])["warnings"]
+def test_a_warning_of_the_plan_is_a_warning_of_the_module(run_module, monkeypatch):
+    warnings = []
+    monkeypatch.setattr(ippool_plan.AnsibleModule, "warn", lambda _module, text: warnings.append(text))
 
-    assert any("node7" in (one if isinstance(one, str) else json.dumps(one)) for one in warnings)
+    run_module(retire=["node7"])
+
+    assert [text for text in warnings if "node7" in text]
 
 
-def test_removing_a_zone_group_and_all_options_together(run_module):
+def test_options_of_rails_zones_and_nodes_may_be_left_out(run_module):
     result = run_module(
         supernets=[],
         zones=[{"name": "su1", "supernets": ["10.1.0.0/16"], "leaves": ["l1", "l2"]}],
