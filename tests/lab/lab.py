@@ -39,6 +39,7 @@ import topology
 from shell import LabError, environments, missing_tools, require_root, require_tools, say
 
 NETNS_NEEDS = spaces.TOOLS
+MOST_SHOWN = 12
 
 
 def command_up(args: argparse.Namespace) -> None:
@@ -145,10 +146,12 @@ def command_prove(args: argparse.Namespace) -> None:
     failures = proof.prove(lab, slices, traffic=not args.no_traffic)
     if args.rdma and not failures:
         failures = proof.prove_rdma(lab, slices)
-    for failure in failures:
+    for failure in failures[:MOST_SHOWN]:
         say(f"  {failure}")
+    if len(failures) > MOST_SHOWN:
+        say(f"  ... and {len(failures) - MOST_SHOWN} more")
     if failures:
-        raise LabError(f"{len(failures)} things are not as the plan says.", "They are listed above.")
+        raise LabError(f"{len(failures)} things are not as the plan says.", "The first of them are listed above.")
 
 
 def command_down(args: argparse.Namespace) -> None:
@@ -221,7 +224,7 @@ def parser() -> argparse.ArgumentParser:
     up.add_argument("--plan", type=Path, help="plan/<fabric_name>: give the switches its gateways")
     up.add_argument("--manager", choices=topology.MANAGERS, default="networkd", help="guests: what manages networks")
     up.add_argument("--memory", type=int, default=1024, help="guests: MiB each (default 1024)")
-    up.add_argument("--wait", type=float, default=300, help="guests: seconds until ssh must answer (default 300)")
+    up.add_argument("--wait", type=float, default=600, help="guests: seconds until ssh must answer (default 600)")
     up.add_argument("--keep", action="store_true", help="leave a failed start for a look")
     add("list", command_list)
     add("inventory", command_inventory).add_argument("lab")
