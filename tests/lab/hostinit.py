@@ -42,7 +42,7 @@ def main() -> None:
     """Furnish, say so, and wait for whoever ends."""
     name, home = sys.argv[1], Path(sys.argv[2])
     furnish(name, home)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.signal(signal.SIGCHLD, lambda *dummy: None)
     (home / "ready").touch()
     while True:
         try:

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # Copyright (c) 2026 railops.rdma contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -288,7 +287,7 @@ def attempt(case: Case) -> Result:
         [sys.executable, __file__, "--inside", case.name], stdout=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
         try:
-            said, _ = process.communicate(timeout=case.limit)
+            said, dummy = process.communicate(timeout=case.limit)
         except BaseException as exc:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()

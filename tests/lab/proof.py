@@ -50,10 +50,10 @@ FLEETING = frozenset(
 
 def read(lab: Lab, host: Host) -> dict[str, list[dict[str, t.Any]]]:
     """Return what `ip -json` says of a host, in one visit."""
-    script = ";".join(f"ip -json {' '.join(words)} || echo '[]'; echo" for _, words in READ)
+    script = ";".join(f"ip -json {' '.join(words)} || echo '[]'; echo" for dummy, words in READ)
     said = on(lab, host, ["sh", "-c", script]).stdout
     answers = [json.loads(line) for line in said.splitlines() if line.strip()]
-    return {name: answer for (name, _), answer in zip(READ, answers, strict=True)}
+    return {name: answer for (name, dummy), answer in zip(READ, answers, strict=True)}
 
 
 def dump(lab: Lab, host: Host) -> dict[str, list[str]]:
@@ -245,7 +245,7 @@ def _read_latency(lab: Lab, host: Host, peer: Host, rail: int, address: str) -> 
         try:
             asked = None
             # The server takes a moment to listen.
-            for _ in range(10):
+            for dummy in range(10):
                 asked = on(lab, host, [*common, address], check=False)
                 if asked.returncode == 0:
                     return None
