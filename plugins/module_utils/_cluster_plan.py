@@ -504,9 +504,8 @@ class Planner:
         early, blocked = self._in_the_way([step for step in [*news, *self._steps] if step.action != "delete"])
         self._conflicts += blocked.values()
         steps = [step for step in [*news, *self._steps] if step.ref not in early and step.ref not in blocked]
-        order = lambda step: (step.ref.rank, step.ref)  # noqa: E731 - one use, two lines below
         return Plan(
-            steps=tuple(sorted(steps, key=order)),
+            steps=tuple(sorted(steps, key=lambda step: (step.ref.rank, step.ref))),
             early=tuple(step for step in self._steps if step.ref in early),
             kept=tuple(sorted(self._kept, key=lambda row: row.ref)),
             conflicts=tuple(sorted(self._conflicts, key=lambda row: (row.ref, row.field))),

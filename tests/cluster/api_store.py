@@ -445,7 +445,10 @@ class Store:
         name = new["metadata"]["name"]
         self.system_fields(kind, namespace, old, new)
         if self.admit is not None:
-            listed = lambda: list(self.table(kind).values())  # noqa: E731
+
+            def listed() -> list[Json]:
+                return list(self.table(kind).values())
+
             new = self.admit("CREATE" if old is None else "UPDATE", kind, copy.deepcopy(old), new, listed)
         if old is not None:
             if self.same(old, new):
