@@ -251,6 +251,11 @@ class Nic:
     def rdma(self) -> list[str]:
         """The RDMA devices of the interface, as `device/port`."""
         devices = self._names(f"{self._net}/device/infiniband")
+        if not devices:
+            # Soft-RoCE stands on an interface, not on its PCI function.
+            base = "/sys/class/infiniband"
+            names = self._names(base)
+            return [f"{name}/1" for name in names if self._text(f"{base}/{name}/parent") == self.interface]
         port = (self._number(f"{self._net}/dev_port") or 0) + 1
         found = []
         for name in devices:

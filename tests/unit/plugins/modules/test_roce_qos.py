@@ -193,7 +193,7 @@ def test_absent_undoes_present(run_module, dcb, root):
     assert run_module(state="absent")["changed"] is False
 
 
-def test_absent_puts_back_what_was_there_before_the_first_run(run_module, dcb):
+def test_guides_defect_there_was_no_way_back(run_module, dcb):
     dcb.ports["ens1np0"] = {"pfc": 8, "dscp": {26: 3, 40: 1}, "dcbx": 9}
     run_module()
     run_module(priority=3, dscp=26)
@@ -207,13 +207,13 @@ def test_a_failure_says_what_to_do(run_module):
     assert {problem["place"] for problem in result["problems"]} >= {"priority", "dscp"}
 
 
-def test_only_the_fabrics_interfaces_are_touched(run_module, dcb):
+def test_guides_defect_every_rdma_nic_was_touched(run_module, dcb):
     run_module()
     assert {write[0] for write in dcb.writes} == {rail["interface"] for rail in RAILS}
     assert STORAGE not in dcb.ports
 
 
-def test_it_is_no_loop_and_changes_no_tcp_setting(run_module, root):
+def test_guides_defect_an_endless_loop_and_a_global_tcp_setting(run_module, root):
     run_module()
     unit = (root / UNIT.lstrip("/")).read_text()
     assert "Type=oneshot" in unit
@@ -222,7 +222,7 @@ def test_it_is_no_loop_and_changes_no_tcp_setting(run_module, root):
     assert os.readlink(root / link_of("ens1np0").lstrip("/")) == UNIT
 
 
-def test_the_users_notification_values_are_used(run_module, dcb, root):
+def test_guides_defect_the_users_notification_values_were_ignored(run_module, dcb, root):
     debugfs = "/sys/kernel/debug/mlx5/0000:19:00.0/cc_params"
     put(root, f"{debugfs}/np_cnp_dscp", "0\n")
     put(root, f"{debugfs}/np_cnp_prio", "0\n")
@@ -232,23 +232,65 @@ def test_the_users_notification_values_are_used(run_module, dcb, root):
     assert dcb.port("ens1np0")["dscp"] == {40: 5, 56: 7}
 
 
-def test_inbox_drivers_are_set_too_and_what_they_lack_is_named(run_module):
+def test_guides_defect_inbox_drivers_were_skipped_silently(run_module):
     result = run_module()
     assert result["interfaces"]["ens1np0"]["backend"] == "kernel"
     assert any("ROCE_CC_PRIO_MASK" in text for text in result["interfaces"]["ens1np0"]["unsupported"])
 
 
-def test_a_missing_traffic_class_file_is_no_crash(run_module, root):
+def test_guides_defect_a_missing_traffic_class_file_was_fatal(run_module, root):
     for number in range(8):
         (root / f"sys/kernel/config/rdma_cm/mlx5_{number}/ports/1/default_roce_tos").unlink()
     assert run_module()["changed"] is True
     assert run_module()["changed"] is False
 
 
-def test_the_dscp_map_is_set_and_not_assumed(run_module, dcb):
+def test_guides_defect_the_dscp_map_was_assumed(run_module, dcb):
     dcb.ports["ens1np0"] = {"pfc": 32, "dscp": {40: 0, 48: 0}, "dcbx": 9}
     run_module()
     assert dcb.port("ens1np0")["dscp"] == {40: 5, 48: 6}
+
+
+def test_guides_defect_interfaces_were_brought_up(run_module, root):
+    home = root / "sys/class/net/ens1np0"
+    (home / "operstate").write_text("down\n")
+    run_module()
+    assert (home / "operstate").read_text() == "down\n"
+    assert "link set" not in (root / PROGRAM.lstrip("/")).read_text()
+
+
+def test_guides_defect_only_one_priority_could_be_paused(run_module, dcb):
+    run_module(pfc_priorities=[3, 5], dscp_map={"26": 3})
+    assert dcb.port("ens1np0")["pfc"] == 0b101000
+    assert dcb.port("ens1np0")["dscp"] == {26: 3, 40: 5, 48: 6}
+
+
+def test_guides_defect_looking_was_broken(run_module, dcb):
+    before = run_module(_ansible_check_mode=True)["interfaces"]["ens1np0"]["before"]
+    assert before == {"trust": "pcp", "pfc": [], "dscp_map": {}, "dcbx": "firmware", "traffic_class": 0}
+
+
+def test_guides_defect_the_traffic_class_had_no_ecn_bits(run_module):
+    result = run_module(traffic_class=160)
+    assert result["failed"] is True
+    assert "162" in result["msg"]
+
+
+def test_soft_roce_gets_its_traffic_class(run_module, root, dcb, monkeypatch):
+    def refuse(interface):
+        raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+
+    monkeypatch.setattr(dcb, "get", refuse)
+    put(root, "/sys/class/net/veth0/mtu", "4200\n")
+    put(root, "/sys/class/infiniband/rxe0/parent", "veth0\n")
+    put(root, "/sys/kernel/config/rdma_cm/rxe0/ports/1/default_roce_tos", "0\n")
+    rails = [{"name": "rail1", "interface": "veth0"}]
+    first = run_module(rails=rails, unsupported="report")
+    assert first["changed"] is True
+    assert (root / "sys/kernel/config/rdma_cm/rxe0/ports/1/default_roce_tos").read_text() == "162\n"
+    assert run_module(rails=rails, unsupported="report")["changed"] is False
+    run_module(rails=rails, unsupported="report", state="absent")
+    assert (root / "sys/kernel/config/rdma_cm/rxe0/ports/1/default_roce_tos").read_text() == "0\n"
 
 
 def test_ofeds_congestion_files(run_module, root):
@@ -316,7 +358,7 @@ def test_an_interface_with_no_flow_control_at_all(run_module, dcb, monkeypatch):
     assert run_module(unsupported="report")["changed"] is False
 
 
-def test_a_value_that_does_not_stay_is_an_error(run_module, dcb):
+def test_guides_defect_nothing_was_read_back(run_module, dcb):
     dcb.overridden = True
     result = run_module()
     assert result["failed"] is True

@@ -1,0 +1,237 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""rdma_info, discover, and the roles rdma_driver, lossless_roce and gpudirect on a guest with soft-RoCE.
+
+    lab.py up --name try --kind guests --nodes 2
+    RAILOPS_LAB=try pytest tests/guests
+
+Uses the lab's last host. What ibv_devinfo and `rdma link` say is the measure; the packages that the role installs stay.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).resolve().parents[1]
+LAB_TOOL = TESTS / "lab/lab.py"
+LAB = os.environ.get("RAILOPS_LAB", "")
+# Emulated processors on a busy machine.
+PATIENCE = 900
+RAILS = [f"ens{number}np0" for number in range(1, 9)]
+
+PLAYBOOK = """
+- name: Run the roles
+  hosts: "{{ chosen }}"
+  gather_facts: false
+  roles:
+    - role: railops.rdma.rdma_driver
+    - role: railops.rdma.lossless_roce
+    - role: railops.rdma.gpudirect
+"""
+
+
+def lab(*words, check=True, **more):
+    done = subprocess.run(
+        [sys.executable, str(LAB_TOOL), *words], capture_output=True, text=True, timeout=PATIENCE, check=False, **more
+    )
+    assert not check or done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
+    return done
+
+
+def last_host():
+    """Return the lab's last host; None when there is no such lab running, or none of guests."""
+    if not LAB:
+        return None
+    done = lab("inventory", LAB, check=False)
+    if done.returncode:
+        return None
+    inventory = json.loads((Path(done.stdout.strip()) / "lab.yml").read_text(encoding="utf-8"))
+    host = sorted(inventory["all"]["children"]["gpu_nodes"]["hosts"])[-1]
+    answer = lab("ssh", LAB, host, "--", "rdma", "system", check=False)
+    return host if answer.returncode == 0 else None
+
+
+HOST = last_host()
+pytestmark = [
+    pytest.mark.guests,
+    pytest.mark.skipif(not HOST, reason="no lab of guests: lab.py up --kind guests, then RAILOPS_LAB=its name"),
+]
+
+
+def ansible(*words, check=True):
+    environment = {**os.environ, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_STDOUT_CALLBACK": "default"}
+    return lab("exec", LAB, "--", *words, check=check, env=environment)
+
+
+def module(name, **arguments):
+    done = ansible("ansible", HOST, "-m", f"railops.rdma.{name}", "-a", json.dumps(arguments), check=False)
+    return json.JSONDecoder().raw_decode(done.stdout[done.stdout.index("{") :])[0]
+
+
+def guest(*words):
+    return lab("ssh", LAB, HOST, "--", *words).stdout
+
+
+@pytest.fixture(scope="module")
+def result():
+    rails = [{"name": f"rail{place}", "interface": name, "mtu": None} for place, name in enumerate(RAILS, 1)]
+    return module("rdma_info", rails=rails, network="roce")
+
+
+@pytest.fixture(scope="module")
+def devinfo():
+    """Return what ibv_devinfo says, by device."""
+    found = {}
+    for block in re.split(r"^hca_id:\s*", guest("ibv_devinfo"), flags=re.MULTILINE)[1:]:
+        name, rest = block.split(None, 1)
+        found[name] = dict(re.findall(r"^\s*(\w+):\s+(.+?)\s*$", rest, re.MULTILINE))
+    return found
+
+
+def test_every_device_agrees_with_ibv_devinfo(result, devinfo):
+    devices = {device["name"]: device for device in result["info"]["devices"]}
+    assert set(devices) == set(devinfo) != set()
+    for name, said in devinfo.items():
+        port = devices[name]["ports"][0]
+        assert said["state"] == f"PORT_{port['state']} ({4 if port['state'] == 'ACTIVE' else 1})"
+        assert said["active_mtu"].split()[0] == str(port["active_mtu"])
+        assert said["max_mtu"].split()[0] == str(port["max_mtu"])
+        assert said["link_layer"] == port["link_layer"]
+        assert said["sm_lid"] == str(port["sm_lid"])
+        assert said["node_guid"] == devices[name]["node_guid"]
+        assert said["fw_ver"] == devices[name]["firmware"]
+
+
+def test_every_port_agrees_with_rdma_link(result):
+    links = {link["ifname"]: link for link in json.loads(guest("rdma", "-j", "link"))}
+    for device in result["info"]["devices"]:
+        port, link = device["ports"][0], links[device["name"]]
+        assert port["netdev"] == link["netdev"]
+        assert port["state"] == link["state"]
+        assert port["phys_state"].upper() == link["physical_state"].replace("_", "")
+
+
+def test_the_gid_tables_are_the_kernels(result):
+    device = result["info"]["devices"][0]
+    for gid in device["ports"][0]["gids"]:
+        home = f"/sys/class/infiniband/{device['name']}/ports/1"
+        assert guest("cat", f"{home}/gids/{gid['index']}").strip() == gid["gid"]
+        assert guest("cat", f"{home}/gid_attrs/types/{gid['index']}").strip() == gid["type"]
+
+
+def test_the_default_route_and_the_namespace_mode(result):
+    assert result["info"]["default_interfaces"] == re.findall(
+        r"^default .*dev (\S+)", guest("ip", "route"), re.MULTILINE
+    )
+    assert f"netns {result['info']['netns_mode']}" in guest("rdma", "system")
+
+
+def test_the_rails_are_found(result):
+    found = {check["rail"]: check["status"] for check in result["checks"] if check["id"] == "rdma_device"}
+    assert found == {f"rail{place}": "ok" for place in range(1, 9)}
+    assert {check["status"] for check in result["checks"] if check["id"] == "rdma_link_layer"} == {"ok"}
+
+
+def test_discover_proposes_the_rails_of_the_lab(tmp_path):
+    ansible("ansible-playbook", "railops.rdma.discover", "-e", f"discover_dir={tmp_path}")
+    text = (tmp_path / "fabric/proposal.yml").read_text(encoding="utf-8")
+    assert re.findall(r"interface: (\S+)", text) == RAILS
+
+
+@pytest.fixture(scope="module")
+def play(tmp_path_factory):
+    """Run the three roles, with a slice of a plan made for the host."""
+    folder = tmp_path_factory.mktemp("roles")
+    (folder / "roles.yml").write_text(PLAYBOOK, encoding="utf-8")
+    settings = {
+        "fabric_mode": "exclusive",
+        "fabric_network": "roce",
+        "fabric_attachment": "macvlan",
+        "fabric_supernets": ["172.17.0.0/16"],
+        "fabric_max_nodes": 8,
+        "fabric_rails": [{"name": f"rail{place}", "interface": name} for place, name in enumerate(RAILS, 1)],
+        "fabric_plan_dir": str(folder / "plan"),
+        "lossless_roce_unsupported": "report",
+        "chosen": HOST,
+    }
+    (folder / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
+    ansible("ansible-playbook", "railops.rdma.plan", "-e", f"@{folder / 'settings.json'}")
+
+    def run(*words, check=True):
+        argv = ("ansible-playbook", str(folder / "roles.yml"), "-e", f"@{folder / 'settings.json'}", *words)
+        done = ansible(*argv, check=check)
+        recap = re.search(
+            rf"^{HOST}\s+: ok=\d+\s+changed=(\d+)\s+unreachable=0\s+failed=(\d+)", done.stdout, re.MULTILINE
+        )
+        return int(recap.group(1)), int(recap.group(2)), done.stdout
+
+    return run
+
+
+def test_the_roles_work_in_check_mode_and_change_nothing_twice(play):
+    _changed, failed, _text = play("--check")
+    assert failed == 0
+    _changed, failed, _text = play()
+    assert failed == 0
+    changed, failed, text = play()
+    assert (changed, failed) == (0, 0), text
+    assert "priority flow control on priority 5" in text
+
+
+def test_the_traffic_class_is_the_kernels_and_comes_back_with_the_device(play):
+    play("--tags", "lossless_roce")
+    file = "/sys/kernel/config/rdma_cm/rxe1/ports/1/default_roce_tos"
+    assert guest("cat", file).strip() == "162"
+    guest("sh", "-c", f"echo 0 > {file}")
+    assert guest("cat", file).strip() == "0"
+    # What systemd does when the device appears.
+    guest("systemctl", "restart", f"railops-roce-qos@{RAILS[0]}.service")
+    assert guest("cat", file).strip() == "162"
+    wants = guest("systemctl", "show", "-p", "Wants", "--value", f"sys-subsystem-net-devices-{RAILS[0]}.device")
+    assert f"railops-roce-qos@{RAILS[0]}.service" in wants
+
+
+def test_the_settings_can_be_taken_back(play):
+    changed, failed, _text = play("--tags", "lossless_roce", "-e", "lossless_roce_state=absent")
+    assert (changed, failed) == (1, 0)
+    assert guest("cat", "/sys/kernel/config/rdma_cm/rxe1/ports/1/default_roce_tos").strip() == "0"
+    left = lab("ssh", LAB, HOST, "--", "ls", "/etc/railops-rdma/roce-qos.json", check=False)
+    assert left.returncode != 0
+    changed, _failed, _text = play("--tags", "lossless_roce", "-e", "lossless_roce_state=absent")
+    assert changed == 0
+
+
+def test_nics_without_flow_control_are_one_clear_error():
+    result = module("roce_qos", rails=[{"name": "rail1", "interface": RAILS[0]}], network="roce")
+    assert result["failed"] is True
+    assert "Operation not supported" in result["msg"]
+    assert "rdma_driver" in result["fix"]
+
+
+def test_a_package_that_no_repository_has_is_one_clear_error():
+    result = module("rdma_driver", extra_packages=["no-such-package-of-railops"], refresh=False)
+    assert result["failed"] is True
+    assert "Unable to locate package no-such-package-of-railops" in result["msg"]
+    assert "Enable the repository" in result["fix"]
+
+
+def test_the_distributions_package_database_is_believed():
+    result = module("rdma_driver", packages=["rdma-core", "perftest"])
+    assert result["changed"] is False
+    assert result["driver"]["source"] == "inbox"
+    assert {check["status"] for check in result["checks"]} == {"ok"}
+
+
+def test_a_guest_without_gpus_is_no_failure():
+    result = module("gpudirect", acs="relax")
+    assert result["changed"] is False
+    assert {check["status"] for check in result["checks"]} == {"skipped"}
