@@ -55,7 +55,8 @@ class Case:
 class Fleet:
     """The lab of one case, and a folder with its inventory, plan and log."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Case, rails: int) -> None:
+        self.rails = rails
         self.name = f"mx-{case.name}"[:20]
         self.folder = CHECKOUT / "tests/output/matrix" / case.name
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -87,7 +88,7 @@ class Fleet:
         case = self.case
         self.lab(
             *("up", "--name", self.name, "--kind", "guests", "--nodes", str(case.nodes)),
-            *("--manager", case.manager, "--wait", "420"),
+            *("--rails", str(self.rails), "--manager", case.manager),
         )
 
     def down(self) -> None:
@@ -106,7 +107,8 @@ class Fleet:
         shutil.copytree(CHECKOUT / "inventory" / example / "group_vars/all", variables)
         nodes = "\n".join(f"node{number}" for number in range(1, self.case.nodes + 1))
         (inventory / "hosts.ini").write_text(f"[gpu_nodes]\n{nodes}\n", encoding="utf-8")
-        content = {"fabric_max_nodes": 8, "site_serial": [self.case.nodes], **changes}
+        rails = [{"name": f"rail{number}", "interface": f"ens{number}np0"} for number in range(1, self.rails + 1)]
+        content = {**GUESTS, "site_serial": [self.case.nodes], "fabric_rails": rails, **changes}
         # JSON is YAML; the last file of a folder wins.
         (variables / "zz_lab.yml").write_text(json.dumps(content) + "\n", encoding="utf-8")
 
@@ -153,6 +155,16 @@ def unchanged(output: str) -> None:
         raise CaseError(f"the second run changed something: {changed}")
 
 
+# Soft-RoCE has no link type and no DCB, there is no GPU, and an emulated processor takes its time.
+GUESTS = {
+    "fabric_max_nodes": 8,
+    "site_host_roles": ["rdma_driver", "rdma_host", "rail_network"],
+    "rail_network_confirm_timeout": 300,
+    "verify_traffic": "rdma",
+    "verify_latency_iterations": 50,
+    "verify_bandwidth_iterations": 50,
+    "verify_timeout": 90,
+}
 DUAL_STACK = {"fabric_supernets": ["172.17.0.0/16", "fd00:172:17::/48"], "fabric_mtu": 4200}
 NETWORK_ONLY = {**DUAL_STACK, "site_host_roles": ["rail_network"]}
 
@@ -222,12 +234,11 @@ def site_exclusive(fleet: Fleet) -> str:
     # The reboot above is behind us: what is broken now is broken by hand.
     for what, argv in (
         ("a rule deleted", ["ip", "rule", "del", "pref", "10003"]),
-        ("an MTU changed", ["ip", "link", "set", "ens5np0", "mtu", "1500"]),
+        ("an MTU changed", ["ip", "link", "set", "ens3np0", "mtu", "1500"]),
     ):
         fleet.on("node2", *argv)
-        audit = fleet.play("audit", fails=True)
-        if "rail3" not in audit and "rail5" not in audit:
-            raise CaseError(f"{what}: the audit names no rail")
+        if "rail3" not in fleet.play("audit", fails=True):
+            raise CaseError(f"{what}: the audit does not name rail3")
         fleet.play("hosts")
         fleet.play("audit")
     fleet.lab("cable", fleet.name, "node1", "ens2np0", "pull")
@@ -253,9 +264,9 @@ CASES = (
 )
 
 
-def run_one(case: Case) -> str:
+def run_one(case: Case, rails: int) -> str:
     """Run a case in this process; return what it showed."""
-    fleet = Fleet(case)
+    fleet = Fleet(case, rails)
     fleet.down()
     try:
         return case.function(fleet)
@@ -280,14 +291,17 @@ class Result:
         return f"| {self.case.name} | {self.case.shows} | {word} | {self.seconds:.0f} s | {self.day} | {detail} |"
 
 
-def attempt(case: Case) -> Result:
+def attempt(case: Case, rails: int) -> Result:
     """Run a case in a process group of its own, ended when its time is over."""
     begun = time.monotonic()
     with subprocess.Popen(
-        [sys.executable, __file__, "--inside", case.name], stdout=subprocess.PIPE, text=True, start_new_session=True
+        [sys.executable, __file__, "--rails", str(rails), "--inside", case.name],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     ) as process:
         try:
-            said, dummy = process.communicate(timeout=case.limit)
+            said = process.communicate(timeout=case.limit)[0]
         except BaseException as exc:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
@@ -296,7 +310,8 @@ def attempt(case: Case) -> Result:
                 raise
             said = f"did not end within {case.limit} s"
     day = datetime.now(UTC).strftime("%Y-%m-%d")
-    return Result(case, process.returncode == 0, time.monotonic() - begun, said.strip(), day)
+    detail = f"{rails} rails; {said.strip()}"
+    return Result(case, process.returncode == 0, time.monotonic() - begun, detail, day)
 
 
 def write_status(results: list[Result]) -> None:
@@ -311,11 +326,11 @@ def write_status(results: list[Result]) -> None:
     STATUS.write_text(f"{head}{BEGIN}\n" + "\n".join(lines) + f"\n{END}{tail}", encoding="utf-8")
 
 
-def inside(name: str) -> None:
+def inside(name: str, rails: int) -> None:
     """Run one case and tell how it ended on stdout."""
     case = next(case for case in CASES if case.name == name)
     try:
-        print(run_one(case))
+        print(run_one(case, rails))
     except CaseError as exc:
         print(exc)
         sys.exit(1)
@@ -327,10 +342,13 @@ def main() -> None:
     parser.add_argument("cases", nargs="*", metavar="CASE")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--no-write", action="store_true", help="leave docs/status.md as it is")
+    parser.add_argument(
+        "--rails", type=int, default=8, choices=range(3, 9), help="fewer for a slow machine (default 8)"
+    )
     parser.add_argument("--inside", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.inside:
-        return inside(args.inside)
+        return inside(args.inside, args.rails)
     if args.list:
         return print("\n".join(f"{case.name:<16} {case.shows} (at most {case.limit // 60} minutes)" for case in CASES))
     if unknown := set(args.cases) - {case.name for case in CASES}:
@@ -344,7 +362,7 @@ def main() -> None:
         if args.cases and case.name not in args.cases:
             continue
         print(f"{case.name}: {case.shows} ...", flush=True)
-        results.append(attempt(case))
+        results.append(attempt(case, args.rails))
         print(f"  {'passed' if results[-1].passed else 'FAILED'} in {results[-1].seconds:.0f} s: {results[-1].detail}")
         if not args.no_write:
             write_status(results)

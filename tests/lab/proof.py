@@ -245,7 +245,7 @@ def _read_latency(lab: Lab, host: Host, peer: Host, rail: int, address: str) -> 
         try:
             asked = None
             # The server takes a moment to listen.
-            for dummy in range(10):
+            for _attempt in range(10):
                 asked = on(lab, host, [*common, address], check=False)
                 if asked.returncode == 0:
                     return None
