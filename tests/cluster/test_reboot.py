@@ -4,8 +4,8 @@
 
 """The one reboot of a node, drained: the real tasks and the real kubernetes.core against the API double.
 
-The host is this machine over a connection plugin that only pretends to reboot; the role that asks for the reboot is a stub
-that says before and after it what the test wants. tests/guests has the reboot of a real kernel.
+The host is this machine over a connection plugin that only pretends to reboot; the role that asks for the reboot is
+a stub that says before and after it what the test wants. tests/guests has the reboot of a real kernel.
 """
 
 from __future__ import annotations
@@ -190,6 +190,7 @@ def test_a_reboot_that_did_not_help_fails_stays_cordoned_and_is_not_repeated(sit
     assert site.node == (True, True)
     again = site.play(STUCK, STUCK)
     assert site.reboots == 1, again.stdout
+    assert site.node == (True, True)
 
 
 def test_the_run_that_finds_all_in_force_uncordons_what_a_failed_one_left(site):
