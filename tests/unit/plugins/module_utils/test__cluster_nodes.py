@@ -1,0 +1,66 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+from ansible_collections.railops.rdma.plugins.module_utils._cluster_nodes import Want, checks, label_changes, want_of
+
+LABEL = "fabric.railops.io/fabric"
+PLUGIN = {
+    "rdma": {
+        "rdmaSharedDevicePlugin": {
+            "install": True,
+            "deviceConfig": {
+                "configList": [
+                    {
+                        "resourceName": "rail1",
+                        "resourcePrefix": "spidernet.io",
+                        "rdmaHcaMax": 100,
+                        "selectors": {"ifNames": ["ens1np0"]},
+                    }
+                ]
+            },
+        }
+    }
+}
+POLICY = {"spec": {"resourceName": "rail1", "numVfs": 8, "nodeSelector": {LABEL: "declared"}}}
+
+
+def test_shared_resources_are_wanted_where_the_interface_is():
+    want = want_of(["node1", "node2"], {"node1": {"ens1np0"}, "node2": {"eth0"}}, PLUGIN, [], None)
+    assert want.resources == {"node1": {"spidernet.io/rail1": 100}}
+
+
+def test_virtual_functions_are_wanted_where_the_label_is():
+    marks = {"label": LABEL, "nodes": {"node1": "declared", "gone": "declared"}}
+    want = want_of(["node1", "node2"], {}, {"sriov": {"install": True}}, [POLICY], marks)
+    assert want.labels == {"node1": "declared"}
+    assert want.resources == {"node1": {"spidernet.io/rail1": 8}}
+    assert want.sriov == {"node1"}
+
+
+def test_labels_go_on_planned_nodes_and_off_others():
+    want = Want(("node1", "node2"), LABEL, {"node1": "declared", "node2": "declared"})
+    live = {"node1": "declared", "node2": None, "retired": "declared", "foreign": None}
+    assert label_changes(want, live) == {"node2": "declared", "retired": None}
+    assert label_changes(want, live, absent=True) == {"node1": None, "retired": None}
+
+
+def test_checks_tell_cause_and_fix():
+    want = Want(
+        ("node1", "node2", "node3"), resources={"node1": {"x/a": 8}, "node2": {"x/a": 8}}, sriov=frozenset(["node2"])
+    )
+    rows = checks(
+        want,
+        {"node1": {"x/a": "8"}, "node2": {"x/a": "0"}},
+        {"node2": {"syncStatus": "Failed", "lastSyncError": "boom"}},
+    )
+    assert [(row["id"], row["node"], row["status"]) for row in rows] == [
+        ("node_resources", "node1", "ok"),
+        ("node_sriov", "node2", "deviation"),
+        ("node_resources", "node2", "deviation"),
+        ("node_in_cluster", "node3", "deviation"),
+    ]
+    assert rows[1]["cause"] == "boom"
+    assert all(row["fix"] for row in rows if row["status"] == "deviation")
