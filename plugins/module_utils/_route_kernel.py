@@ -6,9 +6,10 @@
 
 """The only place that talks to rtnetlink and /proc/sys for the host network.
 
-pyroute2's message classes encode and decode; they are the same from 0.7.2 to 0.9, unlike its sockets (asynchronous
-since 0.9). The socket here asks the kernel to filter (NETLINK_GET_STRICT_CHK), so that the cost does not grow with
-the host's other routes, and sends a whole phase of messages at once.
+pyroute2's message classes decode what the kernel says; they are the same from 0.7.2 to 0.9, unlike its sockets
+(asynchronous since 0.9). The socket here asks the kernel to filter (NETLINK_GET_STRICT_CHK), so that the cost does not
+grow with the host's other routes, and sends a whole phase of messages at once. Requests are packed here: they are few
+kinds, and packing a hundred of them by the message classes took longer than the kernel takes to carry them out.
 """
 
 from __future__ import annotations
@@ -59,6 +60,13 @@ NLM_F_REQUEST, NLM_F_ACK, NLM_F_DUMP = 0x1, 0x4, 0x300
 NLM_F_REPLACE, NLM_F_EXCL, NLM_F_CREATE = 0x100, 0x200, 0x400
 NLM_F_CAPPED, NLM_F_ACK_TLVS = 0x100, 0x200
 NLMSG_ERROR, NLMSG_DONE = 2, 3
+# Fixed parts of the messages: struct ifinfomsg, ifaddrmsg, rtmsg, fib_rule_hdr.
+LINK_HEAD, ADDRESS_HEAD, ROUTE_HEAD, RULE_HEAD = (struct.Struct(text) for text in ("=BxHiII", "=BBBBI", "=8BI", "=8BI"))
+# include/uapi/linux/if_link.h, if_addr.h, rtnetlink.h, fib_rules.h: the attributes that are sent.
+IFLA_IFNAME, IFLA_MTU, IFLA_ALT_IFNAME = 3, 4, 53
+IFA_ADDRESS, IFA_LOCAL, IFA_PROTO = 1, 2, 11
+RTA_DST, RTA_OIF, RTA_GATEWAY, RTA_PRIORITY, RTA_PREFSRC, RTA_TABLE = 1, 4, 5, 6, 7, 15
+FRA_DST, FRA_SRC, FRA_PRIORITY, FRA_TABLE, FRA_PROTOCOL = 1, 2, 6, 15, 21
 # include/uapi/linux/rtnetlink.h
 RTM_NEWLINK, RTM_GETLINK, RTM_SETLINK = 16, 18, 19
 RTM_NEWADDR, RTM_DELADDR, RTM_GETADDR = 20, 21, 22
@@ -70,7 +78,6 @@ RTNH_F_ONLINK = 0x4
 ROUTE_TYPES = {2: "local", 6: "blackhole", 7: "unreachable", 8: "prohibit", 9: "throw"}
 IFF_UP, IFF_LOWER_UP = 0x1, 0x10000
 IFA_F_NODAD, IFA_F_DADFAILED, IFA_F_TENTATIVE = 0x02, 0x08, 0x40
-IFA_PROTO = 11
 FR_ACT_TO_TBL, FIB_RULE_INVERT = 1, 0x2
 ARPHRD_INFINIBAND = 32
 FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
@@ -188,11 +195,20 @@ def _explanation(flags: int, body: bytes) -> str:
     return ""
 
 
-def _encode(message: t.Any, kind: int, flags: int) -> bytes:
-    message["header"]["type"] = kind
-    message["header"]["flags"] = NLM_F_REQUEST | flags
-    message.encode()
-    return bytes(message.data)
+def _number(value: int) -> bytes:
+    return struct.pack("=I", value)
+
+
+def _address(text: str) -> bytes:
+    return socket.inet_pton(socket.AF_INET6 if ":" in text else socket.AF_INET, text)
+
+
+def _message(kind: int, flags: int, head: bytes, *attributes: tuple[int, bytes]) -> bytes:
+    """Return a request: header, fixed part, attributes with their padding."""
+    parts = [head]
+    for number, value in attributes:
+        parts.append(struct.pack("=HH", 4 + len(value), number) + value + b"\0" * (-len(value) % 4))
+    return _header(kind, flags, b"".join(parts))
 
 
 def _header(kind: int, flags: int, body: bytes) -> bytes:
@@ -294,9 +310,9 @@ class Kernel:
         wanted = [(text, name) for text in asked for name in self._resolve(text)]
         messages = []
         for _text, name in wanted:
-            message = ifinfmsg()
-            message["attrs"] = [("IFLA_IFNAME" if len(name) < IFNAMSIZ else "IFLA_ALT_IFNAME", name)]
-            messages.append(_encode(message, RTM_GETLINK, NLM_F_ACK))
+            attribute = IFLA_IFNAME if len(name) < IFNAMSIZ else IFLA_ALT_IFNAME
+            head = LINK_HEAD.pack(0, 0, 0, 0, 0)
+            messages.append(_message(RTM_GETLINK, NLM_F_ACK, head, (attribute, name.encode() + b"\0")))
         names: dict[str, str] = {}
         links: dict[str, Link] = {}
         if not messages:
@@ -341,7 +357,7 @@ class Kernel:
 
     def _addresses(self, planned: t.Collection[str]) -> set[Address]:
         found = set()
-        for answer in self._dump(_encode(ifaddrmsg(), RTM_GETADDR, NLM_F_DUMP)):
+        for answer in self._dump(_message(RTM_GETADDR, NLM_F_DUMP, ADDRESS_HEAD.pack(0, 0, 0, 0, 0))):
             index = struct.unpack_from("=I", answer.body, 4)[0]
             message = _decode(ifaddrmsg, answer)
             if message["family"] not in NUMBERS:
@@ -379,12 +395,10 @@ class Kernel:
         """Ask by which route of the tables the host reaches each address."""
         messages = []
         for address in addresses:
-            message = rtmsg()
-            family = 6 if ":" in address else 4
-            message["family"], message["dst_len"], message["table"] = FAMILIES[family], 128 if family == 6 else 32, 0
-            message["flags"] = RTM_F_FIB_MATCH
-            message["attrs"] = [("RTA_DST", address)]
-            messages.append(_encode(message, RTM_GETROUTE, NLM_F_ACK))
+            six = ":" in address
+            family, length = FAMILIES[6 if six else 4], 128 if six else 32
+            head = ROUTE_HEAD.pack(family, length, 0, 0, 0, 0, 0, 0, RTM_F_FIB_MATCH)
+            messages.append(_message(RTM_GETROUTE, NLM_F_ACK, head, (RTA_DST, _address(address))))
         if not messages:
             return []
         return [self._route(answers[0]) if answers else None for _error, answers, _why in self._ask(messages)]
@@ -414,16 +428,13 @@ class Kernel:
         return found, default
 
     def _dump_routes(self, family: int, table: int, interface: str, protocol: int) -> list[Answer]:
-        message = rtmsg()
-        message["family"], message["table"], message["proto"] = FAMILIES[family], 0, protocol
-        attrs: list[tuple[str, int]] = []
-        if table:
-            attrs.append(("RTA_TABLE", table))
-        if interface:
-            index = self._index.get(interface) or socket.if_nametoindex(interface)
-            attrs.append(("RTA_OIF", index))
-        message["attrs"] = attrs
-        return self._dump(_encode(message, RTM_GETROUTE, NLM_F_DUMP))
+        attributes = [(RTA_TABLE, _number(table))] if table else []
+        attributes += [(RTA_OIF, _number(self._index_of(interface)))] if interface else []
+        head = ROUTE_HEAD.pack(FAMILIES[family], 0, 0, 0, 0, protocol, 0, 0, 0)
+        return self._dump(_message(RTM_GETROUTE, NLM_F_DUMP, head, *attributes))
+
+    def _index_of(self, interface: str) -> int:
+        return self._index.get(interface) or socket.if_nametoindex(interface)
 
     def _route(self, answer: Answer) -> Route:
         # Decoding is what takes the time here, and the same route comes by several questions.
@@ -462,7 +473,7 @@ class Kernel:
 
     def _rules(self) -> set[Rule]:
         found = set()
-        for answer in self._dump(_encode(fibmsg(), RTM_GETRULE, NLM_F_DUMP)):
+        for answer in self._dump(_message(RTM_GETRULE, NLM_F_DUMP, bytes(RULE_HEAD.size))):
             # Multicast routing has rules in families of its own.
             if answer.body[0] not in NUMBERS:
                 continue
@@ -565,59 +576,44 @@ class Kernel:
         return self._encode_rule(op.verb, t.cast("Rule", what))
 
     def _encode_link(self, link: Link) -> bytes:
-        message = ifinfmsg()
-        message["index"] = link.index
-        message["change"] = IFF_UP
-        message["flags"] = IFF_UP if link.up else 0
-        message["attrs"] = [("IFLA_MTU", link.mtu)]
-        return _encode(message, RTM_SETLINK, NLM_F_ACK)
+        head = LINK_HEAD.pack(0, 0, link.index, IFF_UP if link.up else 0, IFF_UP)
+        return _message(RTM_SETLINK, NLM_F_ACK, head, (IFLA_MTU, _number(link.mtu)))
 
     def _encode_address(self, verb: str, item: Address) -> bytes:
+        create = NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL
         if verb == "add" and item.raw:
-            return _header(RTM_NEWADDR, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, bytes.fromhex(item.raw))
-        message = ifaddrmsg()
-        message["family"], message["prefixlen"] = FAMILIES[item.family], item.length
-        message["index"] = self._index.get(item.interface) or socket.if_nametoindex(item.interface)
-        message["attrs"] = [("IFA_LOCAL", item.address), ("IFA_ADDRESS", item.address)]
+            return _header(RTM_NEWADDR, create, bytes.fromhex(item.raw))
+        flags = IFA_F_NODAD if verb == "add" and item.family == 6 else 0
+        head = ADDRESS_HEAD.pack(FAMILIES[item.family], item.length, flags, 0, self._index_of(item.interface))
+        own = _address(item.address)
         if verb == "delete":
-            return _encode(message, RTM_DELADDR, NLM_F_ACK)
-        if item.family == 6:
-            message["flags"] = IFA_F_NODAD
-        data = _encode(message, RTM_NEWADDR, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL)
-        # pyroute2 does not know the attribute in every version; kernels before 5.18 ignore it.
-        body = data[16:] + struct.pack("=HHB3x", 5, IFA_PROTO, item.protocol)
-        return _header(RTM_NEWADDR, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, body)
+            return _message(RTM_DELADDR, NLM_F_ACK, head, (IFA_LOCAL, own), (IFA_ADDRESS, own))
+        # Kernels before 5.18 ignore the protocol.
+        mark = (IFA_PROTO, bytes([item.protocol]))
+        return _message(RTM_NEWADDR, create, head, (IFA_LOCAL, own), (IFA_ADDRESS, own), mark)
 
     def _encode_route(self, verb: str, route: Route) -> bytes:
-        flags = NLM_F_ACK | NLM_F_CREATE | (NLM_F_REPLACE if verb == "replace" else NLM_F_EXCL)
-        if verb != "delete" and route.raw:
+        kind, flags = RTM_NEWROUTE, NLM_F_ACK | NLM_F_CREATE | (NLM_F_REPLACE if verb == "replace" else NLM_F_EXCL)
+        if verb == "delete":
+            kind, flags = RTM_DELROUTE, NLM_F_ACK
+        elif route.raw:
             body = bytearray.fromhex(route.raw)
             # The kernel refuses its own marks (dead, linkdown, offload) when it gets them back.
             struct.pack_into("=I", body, 8, struct.unpack_from("=I", body, 8)[0] & RTNH_F_ONLINK)
-            return _header(RTM_NEWROUTE, flags, bytes(body))
-        message = rtmsg()
-        message["family"] = FAMILIES[route.family]
-        message["table"] = 0
-        attrs: list[tuple[str, t.Any]] = [("RTA_TABLE", route.table)]
+            return _header(kind, flags, bytes(body))
+        attributes = [(RTA_TABLE, _number(route.table))]
+        length = 0
         if route.dst != DEFAULT:
-            address, _slash, length = route.dst.partition("/")
-            message["dst_len"] = int(length)
-            attrs.append(("RTA_DST", address))
-        if route.metric:
-            attrs.append(("RTA_PRIORITY", route.metric))
-        if route.gateway:
-            attrs.append(("RTA_GATEWAY", route.gateway))
-        if route.interface:
-            attrs.append(("RTA_OIF", self._index.get(route.interface) or socket.if_nametoindex(route.interface)))
-        if route.source:
-            attrs.append(("RTA_PREFSRC", route.source))
-        message["attrs"] = attrs
-        message["scope"] = route.scope
-        message["type"] = RTN_UNICAST
-        message["proto"] = route.protocol
-        if verb == "delete":
-            return _encode(message, RTM_DELROUTE, NLM_F_ACK)
-        return _encode(message, RTM_NEWROUTE, flags)
+            address, _slash, text = route.dst.partition("/")
+            length = int(text)
+            attributes.append((RTA_DST, _address(address)))
+        attributes += [(RTA_PRIORITY, _number(route.metric))] if route.metric else []
+        attributes += [(RTA_GATEWAY, _address(route.gateway))] if route.gateway else []
+        attributes += [(RTA_OIF, _number(self._index_of(route.interface)))] if route.interface else []
+        attributes += [(RTA_PREFSRC, _address(route.source))] if route.source else []
+        family = FAMILIES[route.family]
+        head = ROUTE_HEAD.pack(family, length, 0, 0, 0, route.protocol, route.scope, RTN_UNICAST, 0)
+        return _message(kind, flags, head, *attributes)
 
     def _encode_rule(self, verb: str, rule: Rule) -> bytes:
         kind, flags = RTM_NEWRULE, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL
@@ -625,18 +621,18 @@ class Kernel:
             kind, flags = RTM_DELRULE, NLM_F_ACK
         if rule.raw:
             return _header(kind, flags, bytes.fromhex(rule.raw))
-        message = fibmsg()
-        message["family"], message["action"] = FAMILIES[rule.family], FR_ACT_TO_TBL
-        message["flags"] = FIB_RULE_INVERT if rule.invert else 0
-        attrs: list[tuple[str, t.Any]] = [("FRA_PRIORITY", rule.priority), ("FRA_TABLE", rule.table)]
-        for key, field, prefix in (("FRA_SRC", "src_len", rule.source), ("FRA_DST", "dst_len", rule.dest)):
+        lengths = {}
+        attributes = [(FRA_PRIORITY, _number(rule.priority)), (FRA_TABLE, _number(rule.table))]
+        for number, prefix in ((FRA_SRC, rule.source), (FRA_DST, rule.dest)):
             if prefix:
-                address, _slash, length = prefix.partition("/")
-                message[field] = int(length)
-                attrs.append((key, address))
-        attrs.append(("FRA_PROTOCOL", rule.protocol))
-        message["attrs"] = attrs
-        return _encode(message, kind, flags)
+                address, _slash, text = prefix.partition("/")
+                lengths[number] = int(text)
+                attributes.append((number, _address(address)))
+        attributes.append((FRA_PROTOCOL, bytes([rule.protocol])))
+        sizes = (lengths.get(FRA_DST, 0), lengths.get(FRA_SRC, 0))
+        invert = FIB_RULE_INVERT if rule.invert else 0
+        head = RULE_HEAD.pack(FAMILIES[rule.family], *sizes, 0, 0, 0, 0, FR_ACT_TO_TBL, invert)
+        return _message(kind, flags, head, *attributes)
 
 
 def _managed(routes: t.Iterable[Route]) -> set[Route]:
