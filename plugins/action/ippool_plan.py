@@ -77,14 +77,20 @@ class ActionModule(ActionBase):
         zones = raw.get("zones") if isinstance(raw.get("zones"), (list, tuple)) else []
         names = [zone.get("group") or zone.get("name") for zone in zones or [] if isinstance(zone, dict)]
         member: dict[str, list[str]] = {}
-        for group in names:
-            if not isinstance(group, str):
+        for name in names:
+            if not isinstance(name, str):
                 continue
-            for host in groups.get(group, ()):
-                member.setdefault(host, []).append(group)
+            for host in groups.get(name, ()):
+                member.setdefault(host, []).append(name)
+        group = raw.get("group") or DEFAULTS["group"]
+        outside = sorted(set(member) - set(groups.get(group, ())))
+        if outside:
+            more = f" and {len(outside) - 5} more" if len(outside) > 5 else ""
+            listed = ", ".join(outside[:5]) + more
+            self._display.warning(f"In a zone's group but not in {group}, so without a slot: {listed}.")
         nodes = []
         problems = []
-        for host in groups.get(raw.get("group") or DEFAULTS["group"], ()):
+        for host in groups.get(group, ()):
             node: dict[str, t.Any] = {"host": str(host), "groups": member.get(host, [])}
             own = hostvars[host]
             for key, variable in HOST_KEYS.items():

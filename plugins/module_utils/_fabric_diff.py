@@ -25,6 +25,11 @@ if t.TYPE_CHECKING:
     from ansible_collections.railops.rdma.plugins.module_utils._plan_store import Change
 
 LISTED = 20
+SMALL = 400
+"""Lines of a file that is still shown whole in the diff."""
+
+TOLD = ("cluster/ippools.yaml", "switch/gateways.csv")
+"""Files that say only what the lines of nodes and rails say already."""
 
 
 class View:
@@ -72,7 +77,8 @@ class View:
         name = data["node"]
         zone, slot, _retired = self.seats.get(name, ("", data["slot"], False))
         where = f" of zone {zone}" if zone else ""
-        found = [f"{name}: slot {slot}{where}"]
+        reach = f", {data['policy']} {' '.join(data['rdma_prefixes'])}" if data["rdma_prefixes"] else ""
+        found = [f"{name}: slot {slot}{where}, {data['network']} by {data['attachment']}{reach}"]
         for rail in data["rails"]:
             interface = rail["interface"] + (f" ({rail['pci']})" if rail["pci"] else "")
             words = [f"{name} {rail['name']}: {interface} mtu {rail['mtu']}"]
@@ -110,8 +116,11 @@ def pods_text(block: Block, slot: int) -> str:
     return f"pods {','.join(range_text(block.family, span) for span in pods)}" if pods else "no pods"
 
 
-def diff_of(before: View, after: View, change: Change, have: Mapping[str, str]) -> dict[str, str]:
-    """Return the readable diff: nodes and rails that change, rails' pools, and the other files by their digests."""
+def diff_of(before: View, after: View, change: Change, have: Mapping[str, str]) -> list[dict[str, str]]:
+    """Return the readable diff: first nodes and rails, then each of cluster/'s and switch/'s files that a person can read.
+
+    Large files (the pools say what the nodes' lines say) and the report stand in the first part by their digests.
+    """
     touched = [path for path in change.written if path.startswith("hosts/")]
     gone = [path for path in change.removed if path.startswith("hosts/")]
     old = before.lines(have[path] for path in [*touched, *gone] if path in have)
@@ -121,14 +130,32 @@ def diff_of(before: View, after: View, change: Change, have: Mapping[str, str]) 
     old += [line for line in old_shared if line not in keep]
     new += [line for line in new_shared if line not in keep]
     others = [path for path in [*change.written, *change.removed] if not path.startswith("hosts/")]
-    old += [f"file {path} {_brief(have[path])}" for path in sorted(others) if path in have]
-    new += [f"file {path} {_brief(change.written[path])}" for path in sorted(others) if path in change.written]
-    return {
+    small = [
+        path for path in others if _is_small(path, have.get(path, "")) and _is_small(path, change.written.get(path, ""))
+    ]
+    others = sorted(set(others) - set(small))
+    old += [f"file {path} {_brief(have[path])}" for path in others if path in have]
+    new += [f"file {path} {_brief(change.written[path])}" for path in others if path in change.written]
+    nodes = {
         "before_header": "the plan that stands",
         "after_header": "the new plan",
         "before": "".join(f"{line}\n" for line in old),
         "after": "".join(f"{line}\n" for line in new),
     }
+    files = [
+        {
+            "before_header": path,
+            "after_header": path,
+            "before": have.get(path, ""),
+            "after": change.written.get(path, ""),
+        }
+        for path in sorted(small)
+    ]
+    return [nodes, *files]
+
+
+def _is_small(path: str, text: str) -> bool:
+    return path.startswith(("cluster/", "switch/")) and path not in TOLD and text.count("\n") <= SMALL
 
 
 def _brief(text: str) -> str:

@@ -38,6 +38,9 @@ MANY_POOLS = 4000
 """From here on Spiderpool's webhook, which lists all pools at every create, makes the first apply slow."""
 
 
+DATAGRAM_MTU = 4092
+"""IPoIB in datagram mode on a subnet with an MTU of 4096."""
+
 HOURLY_SQUARE = 16_000_000
 """4,000 pools took an hour on two cores, and the time grows with the square of their number."""
 
@@ -169,11 +172,22 @@ def subnet_length_of(fabric: Fabric, aggregate: Prefix) -> int:
 
 def _holes(fabric: Fabric, subnet: Prefix) -> list[Range]:
     """Return the reserved ranges inside a subnet, as offsets."""
-    return [
-        (max(first, subnet.first) - subnet.first, min(last, subnet.last) - subnet.first)
-        for family, first, last in fabric.reserved
-        if family == subnet.family and first <= subnet.last and last >= subnet.first
-    ]
+    low, high = 0, len(fabric.reserved)
+    # The ranges are sorted and disjoint: find the first that ends in the subnet or behind its beginning.
+    while low < high:
+        middle = (low + high) // 2
+        family, _first, last = fabric.reserved[middle]
+        if (family, last) < (subnet.family, subnet.first):
+            low = middle + 1
+        else:
+            high = middle
+    found: list[Range] = []
+    for index in range(low, len(fabric.reserved)):
+        family, first, last = fabric.reserved[index]
+        if family != subnet.family or first > subnet.last:
+            break
+        found.append((max(first, subnet.first) - subnet.first, min(last, subnet.last) - subnet.first))
+    return found
 
 
 def _flat_part(fabric: Fabric, rail: Rail, window: int) -> Range:
@@ -303,6 +317,11 @@ def build_plan(
     """Put the plan together and add the warnings that follow from its size."""
     blocks = build_blocks(fabric)
     found = list(warnings)
+    if fabric.network == "infiniband" and fabric.mtu > DATAGRAM_MTU:
+        found.append(
+            f"fabric_mtu {fabric.mtu} needs IPoIB's connected mode, which ConnectX-4 and later do not have in current "
+            f"drivers; datagram mode goes up to {DATAGRAM_MTU}."
+        )
     pools = pool_count(nodes, blocks)
     if pools > MANY_POOLS:
         hours = max(1, round(pools * pools / HOURLY_SQUARE))

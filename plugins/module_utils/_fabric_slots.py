@@ -302,7 +302,11 @@ class _Usher:
         """Return whose slots stay empty: retired now, or retired before and not back in the inventory."""
         wanted = set(self.options.retire)
         released = set(self.options.release)
-        retired = {name for name in wanted if name in self.seats or name in self.candidates}
+        retired = wanted & set(self.seats)
+        for name in sorted(wanted - retired, key=natural_key):
+            # A node that is retired before it ever had a slot gets none.
+            self.candidates.pop(name, None)
+        self.order = [name for name in self.order if name in self.candidates]
         for name in sorted(wanted - retired - released, key=natural_key):
             self.warnings.append(f"fabric_retire names {name}, which has no slot: take it out of the list.")
         for name in sorted(wanted & set(self.candidates), key=natural_key):
@@ -499,13 +503,14 @@ class Moves:
         for block in self.old_blocks.values():
             if not block.per_node:
                 pods[block.family].extend(block.pods())
+        merged = {family: merge_ranges(ranges) for family, ranges in pods.items()}
         for (zone, rail, family), block in self.new_blocks.items():
             if block.per_node:
                 continue
             first = block.subnet_first(0)
             hosts = [(first + low, first + high) for low, high in block.host_offsets]
             for low, high in hosts:
-                hit = [(max(low, a), min(high, b)) for a, b in merge_ranges(pods[family]) if a <= high and low <= b]
+                hit = [(max(low, a), min(high, b)) for a, b in merged[family] if a <= high and low <= b]
                 if hit and len(lines) < SHOWN:
                     where = rail + (f" of zone {zone}" if zone else "")
                     lines.append(f"{where}: {range_text(family, hit[0])} are pod addresses and would become the nodes'")

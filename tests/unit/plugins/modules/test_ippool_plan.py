@@ -47,7 +47,21 @@ def test_check_mode_predicts_the_diff_and_writes_nothing(run_module, tmp_path):
 
     assert not (tmp_path / "plan").exists()
     assert predicted["diff"] == run_module(_ansible_diff=True)["diff"]
-    assert "node2 rail1: ens1np0 mtu 4200 172.17.0.34/27" in predicted["diff"]["after"]
+    assert "node2 rail1: ens1np0 mtu 4200 172.17.0.34/27" in predicted["diff"][0]["after"]
+
+
+def test_the_diff_shows_nodes_and_rails_first_and_small_files_whole(run_module):
+    run_module()
+
+    nodes, *files = run_module(mtu=9000, policy="default_route", _ansible_diff=True)["diff"]
+
+    assert "node1: slot 0, roce by macvlan, prefixes 172.17.0.0/23\n" in nodes["before"]
+    assert "node1: slot 0, roce by macvlan, default_route 172.17.0.0/16\n" in nodes["after"]
+    assert "node2 rail2: ens2np0 mtu 9000 172.17.1.34/27 by 172.17.1.33 pods" in nodes["after"]
+    shown = {one["after_header"]: one for one in files}
+    assert "cluster/ippools.yaml" not in shown
+    assert "mtu: 4200" in shown["cluster/multusconfigs.yaml"]["before"]
+    assert "mtu: 9000" in shown["cluster/multusconfigs.yaml"]["after"]
 
 
 def test_a_failure_says_what_to_do(run_module, tmp_path):
