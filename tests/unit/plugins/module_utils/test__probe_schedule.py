@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
@@ -18,6 +18,7 @@ def hosts(count):
     return [f"node{number:05}" for number in range(1, count + 1)]
 
 
+@settings(deadline=None)
 @given(
     count=st.integers(0, 40),
     rails=st.integers(1, 8),

@@ -1,0 +1,124 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Write docs/errors.md from the code: every error that is raised, with its remedy.
+
+python3 tests/site/errors_doc.py           write it
+python3 tests/site/errors_doc.py --check   say whether it is as the code has it
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+import typing as t
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+DOCUMENT = CHECKOUT / "docs/errors.md"
+# Where each stands among (place, problem, fix); the last two are always problem and fix.
+CALLS = {"RdmaError": 0, "Problem": 1, "AdmissionError": 2, "_fail": 0, "add": 1}
+AREAS = (
+    ("The plan", ("_fabric", "_plan", "ippool_plan", "_slice")),
+    ("What admission refuses", ("_admission",)),
+    ("Host network", ("_route", "_rail", "policy_route", "rail_")),
+    ("RDMA on the host", ("_netns", "_rdma", "_link_type", "_mlx", "_card", "_initramfs", "_host_files", "nic_link")),
+    ("Lossless RoCE and GPUDirect", ("_qos", "_acs", "_gpu", "roce_qos", "gpudirect")),
+    ("Drivers", ("_driver", "rdma_driver")),
+    ("The cluster", ("_cluster", "cluster_", "_webhook", "webhook")),
+    ("Verification", ("_probe", "_verify", "_verdict", "_report", "verdict", "rdma_probe", "plan_objects")),
+)
+HEAD = """# Errors: what each means
+
+Every error says what is wrong, with the place and the value, and what to do; as data they are the keys `msg` and `fix` of
+the failed result. Nothing is half-done after an error: either nothing was changed, or what was changed was taken back, or
+the next run goes on from there.
+
+This page is made from the code by `python3 tests/site/errors_doc.py`. `...` stands for a name, a value or a limit.
+
+Deviations are not errors: a verdict names them with planned, observed, cause and fix ([verify](verify.md)).
+"""
+
+
+def text_of(node: ast.expr) -> str | None:
+    """Return a string expression's text, with `...` for what is computed; None when it has no words of its own."""
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else None
+    if isinstance(node, ast.JoinedStr):
+        parts = [part.value if isinstance(part, ast.Constant) else "..." for part in node.values]
+        return "".join(str(part) for part in parts)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        left, right = text_of(node.left), text_of(node.right)
+        return None if left is None and right is None else f"{left or '...'}{right or '...'}"
+    return None
+
+
+def constants(tree: ast.Module) -> dict[str, str]:
+    """Return the texts of names that a file gives a text only once."""
+    found: dict[str, set[str]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            text = text_of(node.value)
+            if text:
+                found.setdefault(node.targets[0].id, set()).add(text)
+    return {name: next(iter(texts)) for name, texts in found.items() if len(texts) == 1}
+
+
+def errors(path: Path) -> t.Iterator[tuple[str, str]]:
+    """Return (problem, fix) of every error that a file raises with words of its own."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    named = constants(tree)
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+        first = CALLS.get(name)
+        if first is None or len(node.args) < first + 2:
+            continue
+        problem, fix = node.args[first], node.args[first + 1]
+        words = [named.get(part.id) if isinstance(part, ast.Name) else text_of(part) for part in (problem, fix)]
+        if words[0] and words[0].strip(". "):
+            yield words[0], words[1] or "..."
+
+
+def cell(text: str) -> str:
+    """Return text for a cell of a Markdown table."""
+    line = " ".join(text.split())
+    for char in "\\|<>*_[]":
+        line = line.replace(char, f"\\{char}")
+    return line
+
+
+def area_of(path: Path) -> str:
+    """Return the heading a file's errors stand under."""
+    name = path.name
+    return next((title for title, starts in AREAS if name.startswith(starts)), "Elsewhere")
+
+
+def document() -> str:
+    """Return the page."""
+    rows: dict[str, set[tuple[str, str]]] = {}
+    for path in sorted((CHECKOUT / "plugins").rglob("*.py")):
+        rows.setdefault(area_of(path), set()).update(errors(path))
+    lines = [HEAD]
+    for title in [*(area for area, _starts in AREAS), "Elsewhere"]:
+        found = sorted((cell(problem), cell(fix)) for problem, fix in rows.get(title, ()))
+        if found:
+            lines += [f"## {title}", "", "| it says | do |", "| --- | --- |"]
+            lines += [f"| {problem} | {fix} |" for problem, fix in found]
+            lines.append("")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Write the page or compare it."""
+    page = document()
+    if "--check" in sys.argv[1:]:
+        same = DOCUMENT.exists() and DOCUMENT.read_text(encoding="utf-8") == page
+        sys.exit(None if same else "docs/errors.md is older than the code. Run: python3 tests/site/errors_doc.py")
+    DOCUMENT.write_text(page, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
