@@ -123,20 +123,27 @@ def _pools_per_node(fabric: Fabric, block: Block, nodes: Sequence[Node]) -> Iter
 
 
 def _simple_writer(template: str, block: Block) -> t.Callable[[str, int, str], str]:
-    """Return a writer for IPv4 subnets inside one /24 with one range: three octets are made once for all addresses."""
+    """Return a writer for IPv4 subnets inside one /24 with one range.
+
+    The first three octets are put into the template once for all the subnets of a /24.
+    """
     (low, high) = block.pod_offsets[0]
     gateway = block.gateway_offset
-    length = block.subnet_length
-    span = "    - %s%d\n" if low == high else "    - %s%d-%s%d\n"
-    filled = template % (("%s", *(() if gateway is None else ("%s%d",)), span, '    - "%s"\n', f"%s%d/{length}"))
+    span = "    - \0%d\n" if low == high else "    - \0%d-\0%d\n"
+    switch = () if gateway is None else ("\0%d",)
+    filled = template % ("%s", *switch, span, '    - "%s"\n', f"\0%d/{block.subnet_length}")
+    stem, ready = -1, ""
 
     def write(name: str, first: int, node: str) -> str:
-        stem = f"{first >> 24}.{first >> 16 & 255}.{first >> 8 & 255}."
+        nonlocal stem, ready
+        if first >> 8 != stem:
+            stem = first >> 8
+            ready = filled.replace("\0", f"{first >> 24}.{first >> 16 & 255}.{first >> 8 & 255}.")
         last = first & 255
-        pods = (stem, last + low) if low == high else (stem, last + low, stem, last + high)
+        pods = (last + low,) if low == high else (last + low, last + high)
         if gateway is None:
-            return filled % (name, *pods, node, stem, last)
-        return filled % (name, stem, last + gateway, *pods, node, stem, last)
+            return ready % (name, *pods, node, last)
+        return ready % (name, last + gateway, *pods, node, last)
 
     return write
 
@@ -156,7 +163,8 @@ def _pools_shared(plan: Plan, block: Block) -> Iterator[str]:
         yield _pool(template, pool_name(stem, zone.name, part), block, 0, ranges, lines)
 
 
-def _pools(plan: Plan) -> str:
+def render_pools(plan: Plan) -> str:
+    """Return the text of ippools.yaml."""
     parts = [HEADING]
     nodes = {zone: plan.nodes_of(zone) for zone in range(len(plan.fabric.zones))}
     for block in plan.blocks:
@@ -533,7 +541,7 @@ def render_cluster(plan: Plan) -> dict[str, str]:
     _check_names(plan)
     fabric = plan.fabric
     files = {
-        "ippools.yaml": _pools(plan),
+        "ippools.yaml": render_pools(plan),
         "multusconfigs.yaml": documents(multus_configs(plan), HEADING),
         "reservedips.yaml": documents(reserved_ips(fabric), HEADING),
         "sriovpolicies.yaml": documents(sriov_policies(plan), HEADING),
