@@ -117,7 +117,7 @@ def pods_text(block: Block, slot: int) -> str:
 
 
 def diff_of(before: View, after: View, change: Change, have: Mapping[str, str]) -> list[dict[str, str]]:
-    """Return the readable diff: first nodes and rails, then each of cluster/'s and switch/'s files that a person can read.
+    """Return the readable diff: first nodes and rails, then each small file of cluster/ and switch/.
 
     Large files (the pools say what the nodes' lines say) and the report stand in the first part by their digests.
     """
@@ -130,9 +130,7 @@ def diff_of(before: View, after: View, change: Change, have: Mapping[str, str]) 
     old += [line for line in old_shared if line not in keep]
     new += [line for line in new_shared if line not in keep]
     others = [path for path in [*change.written, *change.removed] if not path.startswith("hosts/")]
-    small = [
-        path for path in others if _is_small(path, have.get(path, "")) and _is_small(path, change.written.get(path, ""))
-    ]
+    small = [path for path in others if _is_small(path, have.get(path, ""), change.written.get(path, ""))]
     others = sorted(set(others) - set(small))
     old += [f"file {path} {_brief(have[path])}" for path in others if path in have]
     new += [f"file {path} {_brief(change.written[path])}" for path in others if path in change.written]
@@ -154,8 +152,9 @@ def diff_of(before: View, after: View, change: Change, have: Mapping[str, str]) 
     return [nodes, *files]
 
 
-def _is_small(path: str, text: str) -> bool:
-    return path.startswith(("cluster/", "switch/")) and path not in TOLD and text.count("\n") <= SMALL
+def _is_small(path: str, *texts: str) -> bool:
+    told = path in TOLD or not path.startswith(("cluster/", "switch/"))
+    return not told and all(text.count("\n") <= SMALL for text in texts)
 
 
 def _brief(text: str) -> str:
