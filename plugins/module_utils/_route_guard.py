@@ -8,7 +8,7 @@
 
 A guard is a folder below /run (a reboot heals) and a process that waits: a transient systemd unit where systemd runs
 this host, else a process of its own session. Who renames the folder's file `armed` has decided: the confirmation to
-`confirmed`, the process to `fired`. Nobody can do both.
+`confirmed`, the process to `fired`. Nobody can do both. A file `now` in the folder ends the wait: it is for people.
 """
 
 from __future__ import annotations
@@ -302,7 +302,7 @@ def watch(folder: str) -> None:
         paths=tuple(state["paths"]),
     )
     _write(f"{folder}/ready", "")
-    while time.monotonic() < state["deadline"]:
+    while time.monotonic() < state["deadline"] and not os.path.exists(f"{folder}/now"):
         if not os.path.exists(f"{folder}/armed"):
             return
         time.sleep(POLL_SECONDS)

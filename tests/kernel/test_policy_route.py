@@ -367,6 +367,22 @@ def test_the_guard_takes_an_unconfirmed_change_back(host):
 
 
 @pytest.mark.usefixtures("_guards")
+def test_a_person_on_the_host_can_take_it_back_at_once_or_keep_it(host, tmp_path):
+    """The commands of docs/host-network.md."""
+    before = host.dump()
+    apply(host, {**want_of(0, RAILS), "confirm_timeout": 60})
+    (armed,) = tmp_path.glob("*/*/armed")
+    (armed.parent / "now").touch()
+    wait_for(host.dump, before)
+    apply(host, {**want_of(0, RAILS), "confirm_timeout": 1})
+    after = host.dump()
+    (armed,) = tmp_path.glob("*/*/armed")
+    armed.rename(armed.parent / "confirmed")
+    time.sleep(1.5)
+    assert host.dump() == after
+
+
+@pytest.mark.usefixtures("_guards")
 def test_a_confirmed_change_stays(host):
     result = apply(host, {**want_of(0, RAILS), "confirm_timeout": 1})
     after = host.dump()
