@@ -58,6 +58,7 @@ def module(**arguments):
         check=False,
         env={**os.environ, "ANSIBLE_SSH_CONTROL_PATH_DIR": str(state_folder() / "cp"), "ANSIBLE_NOCOLOR": "1"},
     )  # fmt: skip
+    assert "{" in done.stdout, done.stdout + done.stderr
     answer = done.stdout[done.stdout.index("{") :]
     return json.JSONDecoder().raw_decode(answer)[0]
 
