@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import os
 import time
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +19,7 @@ from ansible_collections.railops.rdma.tests.kernel.netns_fabric import (
     call_module,
     drop_capabilities,
     inside,
+    run,
     want_of,
 )
 
@@ -418,3 +420,15 @@ def test_a_run_cut_off_before_its_confirmation_is_taken_over_by_the_next(host):
 @pytest.mark.usefixtures("_guards")
 def test_check_mode_arms_no_guard(host):
     assert apply(host, {**want_of(0, RAILS), "confirm_timeout": 1}, check=True)["token"] == ""
+
+
+def test_the_commands_of_the_guide_take_everything_off_by_hand(host):
+    guide = Path(__file__).parents[2] / "docs/host-network.md"
+    script = guide.read_text().split("```sh\n")[1].split("```")[0]
+    apply(host, want_of(0, RAILS))
+    host.ip("rule", "add", "priority", "1000", "lookup", "500")
+    run("ip", "netns", "exec", host.name, "sh", "-c", script)
+    dump = host.dump()
+    assert not [line for line in dump["rules"] if line.startswith("100") and not line.startswith("1000:")]
+    assert [line for line in dump["rules"] if line.startswith("1000:")]
+    assert not [line for line in dump["routes"] if "table 100" in line or "proto 143" in line]
