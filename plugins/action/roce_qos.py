@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.railops.rdma.plugins.plugin_utils._slice_action import SliceAction
+from ansible_collections.railops.rdma.plugins.plugin_utils._host_slice_action import HostSliceAction
 
 
-class ActionModule(SliceAction):
+class ActionModule(HostSliceAction):
     """Reads the plan on the controller, changes the host."""
 
     MODULE = "railops.rdma.roce_qos"

@@ -36,7 +36,8 @@ options:
     type: path
   rails:
     description:
-      - The rails, in the form of the plan's host files. O(plan_dir) fills it in.
+      - The rails, in the form of the plan's host files. O(plan_dir) fills it in; one of them is needed unless
+        O(state=absent).
     type: list
     elements: dict
     suboptions:
@@ -467,7 +468,11 @@ def execute(module: AnsibleModule) -> dict[str, t.Any]:
 
 def main() -> None:
     """Read the parameters, run, and report."""
-    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
+    module = AnsibleModule(
+        argument_spec=ARGUMENT_SPEC,
+        supports_check_mode=True,
+        required_if=[("state", "present", ("rails",))],
+    )
     try:
         result = execute(module)
     except RdmaError as exc:

@@ -372,6 +372,10 @@ def test_a_device_that_keeps_dcbx_is_no_error(run_module, dcb):
     assert run_module().get("failed") is None
 
 
+def test_without_rails_nothing_is_silently_fine(run_module):
+    assert "rails" in run_module(rails=None)["msg"]
+
+
 def test_an_interface_with_a_default_route_is_refused(run_module, root, dcb):
     put(root, "/proc/net/route", "Iface\tDestination\nens1np0\t00000000\t010200C0\t3\t0\t0\t0\t00000000\t0\t0\t0\n")
     result = run_module()

@@ -1,0 +1,107 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The action plugins in front of rdma_info, roce_qos, rdma_driver and gpudirect."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from types import SimpleNamespace
+
+import pytest
+import yaml
+from ansible.errors import AnsibleActionFail
+from ansible.playbook.task import Task
+
+from ansible_collections.railops.rdma.plugins.action import gpudirect, rdma_driver, rdma_info, roce_qos
+
+FROZEN = {"fabric": "fabric"}
+DIGEST = hashlib.sha256(json.dumps(FROZEN, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+@pytest.fixture
+def plan(tmp_path):
+    folder = tmp_path / "plan/fabric"
+    (folder / "hosts").mkdir(parents=True)
+    nodes = {"node1": {"zone": "", "slot": 0, "retired": False}}
+    (folder / "plan.json").write_text(json.dumps({"schema": 1, "digest": "", "frozen": FROZEN, "nodes": nodes}))
+    rail = {"name": "rail1", "index": 1, "interface": "ens1np0", "pci": None, "mtu": 4200, "table": 1001}
+    host = {"schema": 1, "frozen_digest": DIGEST, "node": "node1", "slot": 0, "network": "roce", "rails": [rail]}
+    (folder / "hosts/node1.json").write_text(json.dumps(host))
+    return str(folder)
+
+
+def run(module, args, answer=None, *, check_mode=False):
+    """Run an action plugin; return its result and what it handed to the module."""
+    task = Task()
+    task.args, task.check_mode, task.diff, task.async_val = args, check_mode, False, 0
+    connection = SimpleNamespace(_shell=SimpleNamespace(tmpdir="/tmp/remote", join_path=lambda *parts: "/".join(parts)))
+    context = SimpleNamespace(check_mode=check_mode, diff=False)
+    action = module.ActionModule(task, connection, context, loader=None, templar=None, shared_loader_obj=None)
+    handed = {}
+
+    def execute(module_name, module_args, task_vars):
+        handed.update(name=module_name, args=module_args)
+        return dict(answer or {})
+
+    action._execute_module = execute
+    action._transfer_file = lambda source, remote: handed.update(sent=(source, remote))
+    action._fixup_perms2 = lambda paths: None
+    action._remove_tmp_path = lambda path: None
+    return action.run(task_vars={"inventory_hostname": "node1"}), handed
+
+
+def test_rdma_info_gets_the_rails_of_its_host(plan):
+    _result, handed = run(rdma_info, {"plan_dir": plan, "gids": False})
+    assert handed["name"] == "railops.rdma.rdma_info"
+    rails = [{"name": "rail1", "interface": "ens1np0", "pci": None, "mtu": 4200}]
+    assert handed["args"] == {"gids": False, "network": "roce", "rails": rails}
+
+
+def test_roce_qos_gets_the_interfaces_of_its_host(plan):
+    _result, handed = run(roce_qos, {"plan_dir": plan, "priority": 3})
+    rails = [{"name": "rail1", "interface": "ens1np0"}]
+    assert handed["args"] == {"priority": 3, "network": "roce", "rails": rails}
+
+
+def test_without_a_plan_the_arguments_go_through():
+    _result, handed = run(rdma_info, {"lldp": False})
+    assert handed["args"] == {"lldp": False}
+
+
+def test_a_missing_plan_says_what_to_do(tmp_path):
+    with pytest.raises(AnsibleActionFail, match=r"railops\.rdma\.plan"):
+        run(roce_qos, {"plan_dir": str(tmp_path)})
+
+
+def test_the_wheel_is_sent_to_the_host(tmp_path):
+    wheel = tmp_path / "pyroute2-0.9.4-py3-none-any.whl"
+    wheel.touch()
+    _result, handed = run(rdma_driver, {"pyroute2_wheel": str(wheel), "source": "inbox"})
+    assert handed["sent"] == (str(wheel), f"/tmp/remote/{wheel.name}")
+    assert handed["args"] == {"source": "inbox", "pyroute2_wheel": f"/tmp/remote/{wheel.name}"}
+    _result, handed = run(rdma_driver, {"source": "inbox"})
+    assert "sent" not in handed
+
+
+def test_a_missing_wheel_says_where_to_get_it(tmp_path):
+    with pytest.raises(AnsibleActionFail, match="pip download"):
+        run(rdma_driver, {"pyroute2_wheel": str(tmp_path / "none.whl")})
+
+
+def test_the_helm_values_are_written_once(tmp_path):
+    dest = tmp_path / "plan/values.yaml"
+    values = {"driver": {"kernelModuleType": "open"}}
+    answer = {"changed": False, "changes": [], "gpu_operator_values": values}
+    args = {"values_dest": str(dest), "acs": "keep"}
+    predicted, handed = run(gpudirect, args, answer, check_mode=True)
+    assert predicted["changed"] is True
+    assert not dest.exists()
+    assert handed["args"] == {"acs": "keep"}
+    first, _handed = run(gpudirect, args, answer)
+    assert first["changed"] is True
+    assert yaml.safe_load(dest.read_text()) == values
+    assert run(gpudirect, args, answer)[0]["changed"] is False
+    assert run(gpudirect, args, {"failed": True})[0] == {"failed": True}
