@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -18,6 +20,7 @@ import pytest
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
+import lab as program
 import topology
 from shell import LabError
 
@@ -263,3 +266,22 @@ class TestRefusals:
 
     def test_an_unknown_lab_is_told_with_those_that_are(self):
         assert "lab.py up --name nobody" in lab("inventory", "nobody", check=False).stderr
+
+
+class TestGuide:
+    GUIDE = (HERE.parents[1] / "docs/lab.md").read_text(encoding="utf-8")
+    COMMANDS = tuple(
+        match.group(1).split("#")[0].strip()
+        for match in re.finditer(r"^sudo (?:python3 tests/lab/lab\.py|\$LAB) (.+)$", GUIDE, re.MULTILINE)
+    )
+
+    @pytest.mark.parametrize("command", COMMANDS)
+    def test_every_command_of_the_guide_is_one(self, command):
+        words = shlex.split(command)
+        args = program.parser().parse_args(words[: words.index("--")] if "--" in words else words)
+        assert callable(args.function)
+
+    def test_the_guide_names_every_command(self):
+        (commands,) = (action.choices for action in program.parser()._actions if action.choices)
+        named = {command.split()[0] for command in self.COMMANDS} | set(re.findall(r"lab\.py (\w+)", self.GUIDE))
+        assert set(commands) <= named | {"inventory"}
