@@ -282,6 +282,8 @@ class Run:
         self.present = params["state"] == "present" and params["network"] == "roce"
         self.policy: Policy = make_policy(params)
         self.rails = {sysfs.kernel_name(rail["interface"]): rail["name"] for rail in params["rails"] or []}
+        if self.present and not self.rails:
+            raise RdmaError("No rail is named, so nothing would be lossless.", "Give plan_dir, or rails.")
         self.sysfs = sysfs
         self.files = files
         self.recorded = files.settings()
@@ -468,11 +470,7 @@ def execute(module: AnsibleModule) -> dict[str, t.Any]:
 
 def main() -> None:
     """Read the parameters, run, and report."""
-    module = AnsibleModule(
-        argument_spec=ARGUMENT_SPEC,
-        supports_check_mode=True,
-        required_if=[("state", "present", ("rails",))],
-    )
+    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
     try:
         result = execute(module)
     except RdmaError as exc:

@@ -6,8 +6,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from types import SimpleNamespace
 
 import pytest
@@ -16,21 +14,15 @@ from ansible.errors import AnsibleActionFail
 from ansible.playbook.task import Task
 
 from ansible_collections.railops.rdma.plugins.action import gpudirect, rdma_driver, rdma_info, roce_qos
-
-FROZEN = {"fabric": "fabric"}
-DIGEST = hashlib.sha256(json.dumps(FROZEN, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+from ansible_collections.railops.rdma.plugins.plugin_utils import _host_slice_action
 
 
 @pytest.fixture
-def plan(tmp_path):
-    folder = tmp_path / "plan/fabric"
-    (folder / "hosts").mkdir(parents=True)
-    nodes = {"node1": {"zone": "", "slot": 0, "retired": False}}
-    (folder / "plan.json").write_text(json.dumps({"schema": 1, "digest": "", "frozen": FROZEN, "nodes": nodes}))
+def plan(monkeypatch):
     rail = {"name": "rail1", "index": 1, "interface": "ens1np0", "pci": None, "mtu": 4200, "table": 1001}
-    host = {"schema": 1, "frozen_digest": DIGEST, "node": "node1", "slot": 0, "network": "roce", "rails": [rail]}
-    (folder / "hosts/node1.json").write_text(json.dumps(host))
-    return str(folder)
+    slices = {("plan/fabric", "node1"): {"node": "node1", "network": "roce", "rails": [rail]}}
+    monkeypatch.setattr(_host_slice_action, "read_slice", lambda folder, host: slices[folder, host])
+    return "plan/fabric"
 
 
 def run(module, args, answer=None, *, check_mode=False):
