@@ -61,8 +61,8 @@ class SupernetFacts:
 
     zone: str
     prefix: Prefix
-    parts: tuple[tuple[int, Prefix], ...]
-    """(rail index from 0, aggregate)."""
+    parts: tuple[tuple[int, int, int], ...]
+    """(rail index from 0, first address, last address)."""
     used: float
     """0 to 1, of the supernet's addresses."""
     more: int
@@ -124,21 +124,30 @@ def _zones(plan: Plan) -> tuple[ZoneFacts, ...]:
     )
 
 
+def span_of(block: Block, flat: bool) -> tuple[int, int]:
+    """Return the first and last address that a rail has: its network, or in a flat fabric its part of it."""
+    used = (*block.host_offsets, *block.pod_offsets)
+    if not flat or not used:
+        return block.aggregate.first, block.aggregate.last
+    first = block.aggregate.network
+    return first + min(low for low, _high in used), first + max(high for _low, high in used)
+
+
 def _supernets(plan: Plan) -> tuple[SupernetFacts, ...]:
     found = []
+    flat = plan.fabric.mode == "flat"
     for index, zone in enumerate(plan.fabric.zones):
         for prefix in zone.supernets:
             parts = [
-                (block.rail, block.aggregate)
+                (block.rail, *span_of(block, flat))
                 for block in plan.blocks
                 if block.zone == index and prefix.contains(block.aggregate)
             ]
             if not parts:
                 continue
-            size = min(part.size for _rail, part in parts)
-            last = max(part.last for _rail, part in parts)
-            taken = sum({part: part.size for _rail, part in parts}.values())
-            more = 0 if plan.fabric.mode == "flat" else (prefix.last - last) // size
+            size = min(last - first + 1 for _rail, first, last in parts)
+            taken = sum(last - first + 1 for _rail, first, last in parts)
+            more = 0 if flat else (prefix.last - max(last for _rail, _first, last in parts)) // size
             found.append(SupernetFacts(zone.name, prefix, tuple(parts), taken / prefix.size, more))
     return tuple(found)
 
@@ -203,10 +212,22 @@ RAIL_TITLES = (
 )
 
 
+CODE_TITLES = ("Interface", "Resource", "Network", "First gateway", "Gateway")
+"""Columns of names that machines read."""
+
+
 def used_columns(titles: Sequence[str], rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
     """Drop the columns in which nobody has anything."""
     kept = [index for index in range(len(titles)) if any(row[index] for row in rows)]
     return [titles[index] for index in kept], [[row[index] for index in kept] for row in rows]
+
+
+def rail_table(report: Report) -> tuple[list[str], list[list[str]]]:
+    """Return titles and rows of the table of rails."""
+    titles = list(RAIL_TITLES)
+    if report.plan.fabric.mode != "exclusive":
+        titles[titles.index("First gateway")] = "Gateway"
+    return used_columns(titles, rail_rows(report))
 
 
 # --- the table of nodes -----------------------------------------------------------------------------------------------

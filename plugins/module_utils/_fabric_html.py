@@ -14,14 +14,15 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.railops.rdma.plugins.module_utils._fabric_facts import (
-    RAIL_TITLES,
+    CODE_TITLES,
     Report,
     count,
-    rail_rows,
+    rail_table,
+    span_of,
     subtitle,
     table_data,
-    used_columns,
 )
+from ansible_collections.railops.rdma.plugins.module_utils._fabric_model import address_text, range_text
 from ansible_collections.railops.rdma.plugins.module_utils._fabric_names import DECLARED
 from ansible_collections.railops.rdma.plugins.module_utils._fabric_page import SCRIPT, STYLE
 from ansible_collections.railops.rdma.plugins.module_utils._report_verdict import (
@@ -88,12 +89,13 @@ def _zones_html(report: Report) -> str:
 def _space(item: SupernetFacts, rails: int) -> str:
     """Return a supernet as a bar: where the rails' networks lie in it."""
     parts = []
-    for rail, prefix in item.parts:
-        left = 1000 * (prefix.first - item.prefix.first) / item.prefix.size
-        width = max(1.5, 1000 * prefix.size / item.prefix.size - 0.6)
+    for rail, first, last in item.parts:
+        left = 1000 * (first - item.prefix.first) / item.prefix.size
+        width = max(1.5, 1000 * (last - first + 1) / item.prefix.size - 0.6)
+        text = range_text(item.prefix.family, (first, last))
         parts.append(
             f'<rect class="part" style="--h:{hue(rail, rails)}" x="{left:.2f}" width="{width:.2f}" height="18">'
-            f"<title>{e(prefix)}</title></rect>"
+            f"<title>{e(text)}</title></rect>"
         )
     more = f"; room for {count(item.more, 'more rail')} of this size" if item.more else ""
     zone = f" ({e(item.zone)})" if item.zone else ""
@@ -107,14 +109,23 @@ def _space(item: SupernetFacts, rails: int) -> str:
 
 
 LEAF_WIDTH = 148
+ROW_RAILS = 8
 
 
 def _drawing(report: Report, index: int) -> str:
-    """Draw one zone: its leaves, its rails, its nodes."""
+    """Draw one zone: its leaves, its rails, its nodes; more than eight rails in rows of equal length."""
+    zone = report.zones[index].zone
+    rails = range(len(report.plan.fabric.rails))
+    length = -(-len(rails) // -(-len(rails) // ROW_RAILS))
+    rows = [rails[start : start + length] for start in range(0, len(rails), length)]
+    caption = f"<figcaption><b>{e(zone.name)}</b></figcaption>" if zone.name else ""
+    return f"<figure>{caption}{''.join(_drawn_row(report, index, row) for row in rows)}</figure>"
+
+
+def _drawn_row(report: Report, index: int, row: range) -> str:
     plan, zone = report.plan, report.zones[index]
-    rails = plan.fabric.rails
-    width = LEAF_WIDTH * max(len(rails), 3)
-    step = width / len(rails)
+    width = LEAF_WIDTH * max(len(row), 4)
+    step = width / len(row)
     single = len(zone.zone.leaves) == 1
     parts = []
     if single:
@@ -122,13 +133,15 @@ def _drawing(report: Report, index: int) -> str:
             f'<rect class="one" x="4" y="4" width="{width - 8}" height="34" rx="6"/>'
             f'<text x="{width / 2}" y="26" text-anchor="middle">{e(shorten(zone.zone.leaves[0], 80))}</text>'
         )
-    for number in range(len(rails)):
-        parts.append(_drawn_rail(report, index, number, (number + 0.5) * step, step, not single))
-    stack = min(zone.used, 3)
-    top = 176
-    for offset in range(max(stack, 1) - 1, -1, -1):
+    for place, number in enumerate(row):
+        parts.append(_drawn_rail(report, index, number, (place + 0.5) * step, step, not single))
+    stack, top = max(min(zone.used, 3), 1), 176
+    for offset in range(stack - 1, -1, -1):
         shift = offset * 5
-        parts.append(f'<rect class="node" x="{4 + shift}" y="{top - shift}" width="{width - 18}" height="52" rx="6"/>')
+        parts.append(
+            f'<rect class="node" x="{4 + shift}" y="{top - shift}" width="{width - 8 - 5 * (stack - 1)}" height="52" '
+            'rx="6"/>'
+        )
     nodes = plan.nodes_of(index)
     told = "no node yet"
     if len(nodes) == 1:
@@ -136,21 +149,27 @@ def _drawing(report: Report, index: int) -> str:
     elif nodes:
         told = f"{shorten(nodes[0].name, 34)} … {shorten(nodes[-1].name, 34)}"
     summary = f"{told}: {count(zone.used, 'node')}, {zone.free:,} more fit"
-    parts.append(f'<text x="{width / 2 - 5}" y="{top + 40}" text-anchor="middle">{e(summary)}</text>')
-    for number in range(len(rails)):
-        x = (number + 0.5) * step
-        port = shorten(nodes[0].interfaces[number] if nodes else rails[number].interface, 16)
+    parts.append(f'<text x="{width / 2}" y="{top + 40}" text-anchor="middle">{e(summary)}</text>')
+    for place, number in enumerate(row):
+        x = (place + 0.5) * step
+        port = shorten(nodes[0].interfaces[number] if nodes else plan.fabric.rails[number].interface, 16)
+        colour = hue(number, len(plan.fabric.rails))
         parts.append(
-            f'<rect class="port" style="--h:{hue(number, len(rails))}" x="{x - 6}" y="{top - 6}" width="12" '
-            f'height="12" rx="2"/><text class="small" x="{x}" y="{top + 20}" text-anchor="middle">{e(port)}</text>'
+            f'<rect class="port" style="--h:{colour}" x="{x - 6}" y="{top - 6}" width="12" height="12" '
+            f'rx="2"/><text class="small" x="{x}" y="{top + 20}" text-anchor="middle">{e(port)}</text>'
         )
-    kind = ' class="fixed"' if width > 1240 else ""
-    caption = f"<figcaption><b>{e(zone.zone.name)}</b></figcaption>" if zone.zone.name else ""
     label = f"Leaves and rails {zone.zone.name}".strip()
-    return (
-        f'<figure>{caption}<svg{kind} viewBox="0 0 {width} 236" width="{width}" role="img" aria-label="{e(label)}">'
-        f"{''.join(parts)}</svg></figure>"
-    )
+    return f'<svg viewBox="0 0 {width} 236" width="{width}" role="img" aria-label="{e(label)}">{"".join(parts)}</svg>'
+
+
+def _nets(report: Report, zone: int, number: int) -> list[str]:
+    """Return what a rail's leaf announces; in a flat fabric, where the rail's part of the subnet begins."""
+    flat = report.plan.fabric.mode == "flat"
+    return [
+        f"from {address_text(block.family, span_of(block, True)[0])}" if flat else str(block.aggregate)
+        for block in report.plan.blocks
+        if block.zone == zone and block.rail == number
+    ]
 
 
 def _drawn_rail(report: Report, zone: int, number: int, x: float, step: float, leaf: bool) -> str:
@@ -160,7 +179,7 @@ def _drawn_rail(report: Report, zone: int, number: int, x: float, step: float, l
     style = f'style="--h:{colour}"'
     limit = int((step - 20) / 6.8)
     parts = []
-    nets = [str(block.aggregate) for block in plan.blocks if block.zone == zone and block.rail == number]
+    nets = _nets(report, zone, number)
     top = 38
     if leaf:
         name = plan.fabric.zones[zone].leaf(number) or f"leaf of {rail.name}"
@@ -192,16 +211,17 @@ def _drawings(report: Report) -> str:
     body = "".join(_drawing(report, index) for index in range(min(len(report.zones), DRAWN_ZONES)))
     if len(report.zones) > DRAWN_ZONES:
         body += f'<p class="note">{count(len(report.zones) - DRAWN_ZONES, "more zone")} of the same kind.</p>'
-    note = (
-        "Every rail is the same position of every node, cabled to its leaf; the leaf announces the network in its box."
-    )
+    note = "Every rail is the same position of every node, cabled to its leaf; "
+    if report.plan.fabric.mode == "flat":
+        note += "all rails have one subnet, and each its own part of it."
+    else:
+        note += "the leaf announces the network in its box."
     told = f'<p class="note">{e(note)}{slot("legend")}</p>'
     return section("Zones, leaves and rails", "", told + body)
 
 
 def _rails_html(report: Report) -> str:
-    titles, rows = used_columns(RAIL_TITLES, rail_rows(report))
-    marked = {"Interface", "Resource", "Network", "First gateway"}
+    titles, rows = rail_table(report)
     head = '<th class="state">As planned</th>' + "".join(f"<th>{e(title)}</th>" for title in titles)
     number, body = -1, []
     for row in rows:
@@ -209,7 +229,7 @@ def _rails_html(report: Report) -> str:
         number += first
         cells = [f'<td class="state">{slot(f"rail{number}") if first else ""}</td>']
         for title, value in zip(titles, row):
-            text = f"<code>{e(value)}</code>" if title in marked and value else e(value)
+            text = f"<code>{e(value)}</code>" if title in CODE_TITLES and value else e(value)
             if title == "Rail" and first:
                 text = f'<span class="dot" style="--h:{hue(number, len(report.plan.fabric.rails))}"></span>{text}'
             cells.append(f"<td>{text}</td>")

@@ -70,7 +70,6 @@ figure + figure { margin-top: 22px; }
 figcaption { font-size: .88rem; margin: 0 0 6px; }
 figcaption b { color: var(--ink); }
 svg { display: block; max-width: 100%; height: auto; }
-svg.fixed { max-width: none; }
 svg.bars { width: 100%; height: 18px; }
 svg text { fill: var(--ink); font-size: 13px; font-family: inherit; }
 svg .small { font-size: 11px; fill: var(--muted); font-family: var(--mono); }
@@ -126,7 +125,7 @@ noscript p { color: var(--warn); }
   .head > span, .row > span, .row .mono { padding: 0 4px; line-height: 20px; font-size: 9px; }
   .row { height: 21px; }
   .wide, figure { overflow: visible; }
-  svg, svg.fixed { max-width: 100%; }
+  svg { max-width: 100%; }
   .toolong .grid { display: none; }
   .toolong .paper { display: block; }
 }

@@ -16,11 +16,11 @@ import re
 import typing as t
 
 from ansible_collections.railops.rdma.plugins.module_utils._fabric_facts import (
-    RAIL_TITLES,
+    CODE_TITLES,
     Report,
     collect,
     count,
-    rail_rows,
+    rail_table,
     subtitle,
     used_columns,
 )
@@ -129,8 +129,8 @@ def render_markdown(report: Report, verdict: Mapping[str, t.Any] | None = None) 
     ]
     lines += ["## Zones", ""]
     lines += _md_table(("Zone", "Group", "Supernets", "Slots", "Used", "Retired", "Still fit"), zones)
-    titles, rows = used_columns(RAIL_TITLES, rail_rows(report))
-    lines += ["## Rails", "", *_md_table(titles, rows, code=("Network",))]
+    titles, rows = rail_table(report)
+    lines += ["## Rails", "", *_md_table(titles, rows, code=CODE_TITLES)]
     if len(report.profiles) > 1 or list(report.profiles) != [DECLARED]:
         lines += ["## Interface names", ""]
         profiles = [
