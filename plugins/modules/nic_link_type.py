@@ -233,7 +233,7 @@ def run(module: t.Any, *, check_mode: bool) -> dict[str, t.Any]:
     result = {
         "changed": any(plan.was_written or plan.was_reset for plan in after),
         "cards": [_card(plan) for plan in after],
-        "notes": _notes(selections, wishes, has_gpu),
+        "notes": _notes(selections, wishes, has_gpu, any(card.gpu_affine for card in cards)),
         "reset_required": any(plan.step in (Step.PENDING, Step.POWER_CYCLE) for plan in after),
         "reboot_required": bool(reboot_reasons(after)),
         "reboot_reasons": reboot_reasons(after),
@@ -266,10 +266,11 @@ def _raise_failures(plans: list[CardPlan], result: dict[str, t.Any]) -> None:
     )
 
 
-def _notes(selections: list[Selection], wishes: dict[str, t.Any], has_gpu: bool) -> list[str]:
+def _notes(selections: list[Selection], wishes: dict[str, t.Any], has_gpu: bool, near: bool) -> list[str]:
     notes = []
-    if any(item.select in ("gpu_affine", "others") for item in selections) and not has_gpu:
-        notes.append("There is no GPU on this host: gpu_affine selects no card, and others selects all.")
+    if any(item.select in ("gpu_affine", "others") for item in selections) and not near:
+        why = "No card shares a PCIe switch with a GPU" if has_gpu else "There is no GPU on this host"
+        notes.append(f"{why}: gpu_affine selects no card, and others selects all.")
     if not wishes:
         notes.append("No card is selected: nothing to do.")
     return notes
