@@ -125,11 +125,13 @@ class Dcb:
             sock.bind((0, 0))
             sock.send(request(message, command, interface, payload))
             data = sock.recv(65536)
-        _size, kind = struct.unpack_from("=IH", data)
+        size, kind = struct.unpack_from("=IH", data)
         if kind == NLMSG_ERROR:
             code = -struct.unpack_from("=i", data, 16)[0]
-            raise OSError(code, os.strerror(code))
-        return data[20:]
+            if code:
+                raise OSError(code, os.strerror(code))
+            return b""
+        return data[20:size]
 
     def _set(self, command: int, interface: str, payload: bytes) -> None:
         # The answer holds the negative error number in one byte.

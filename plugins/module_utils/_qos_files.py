@@ -61,11 +61,16 @@ def link_of(interface: str) -> str:
     return f"{UNITS}/sys-subsystem-net-devices-{name}.device.wants/railops-roce-qos@{name}.service"
 
 
-def wanted_files(interfaces: Mapping[str, t.Any], program: str, python: str) -> dict[str, str]:
-    """Return the content of every file for those settings; none when there is no interface."""
+def wanted_files(interfaces: Mapping[str, t.Any], program: str, python: str, *, persist: bool) -> dict[str, str]:
+    """Return the content of every file for those settings; none when there is no interface.
+
+    The settings file is also the record of what was there before: it is kept when nothing has to last.
+    """
     if not interfaces:
         return {}
     settings = json.dumps({"note": NOTE, "interfaces": interfaces}, indent=1, sort_keys=True) + "\n"
+    if not persist:
+        return {SETTINGS: settings}
     unit = UNIT_TEXT.format(note=NOTE, python=python, program=PROGRAM, settings=SETTINGS)
     return {PROGRAM: program, SETTINGS: settings, UNIT: unit}
 
@@ -81,11 +86,14 @@ class Files(OwnedFiles):
             return {}
         return dict(found)
 
-    def wanted_changes(self, interfaces: Mapping[str, t.Any], program: str, python: str) -> list[Change]:
+    def wanted_changes(
+        self, interfaces: Mapping[str, t.Any], program: str, python: str, *, persist: bool = True
+    ) -> list[Change]:
         """Return what has to be written, and removed, for the settings of exactly these interfaces."""
-        wanted = wanted_files(interfaces, program, python)
+        wanted = wanted_files(interfaces, program, python, persist=persist)
         links: dict[str, str | None] = dict.fromkeys(self._our_links())
-        links.update({link_of(name): UNIT for name in interfaces})
+        if persist:
+            links.update({link_of(name): UNIT for name in interfaces})
         return self.changes({path: wanted.get(path) for path in (PROGRAM, SETTINGS, UNIT)}, links)
 
     def _our_links(self) -> list[str]:

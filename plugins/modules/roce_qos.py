@@ -309,12 +309,22 @@ class Run:
         for name, nic in self.nics.items():
             self.values[name] = nic.read()
             self.plans[name] = plan_nic(self.policy, self.values[name])
+            self._check_capacity(name)
         for name, nic in self.leaving.items():
             if nic.exists:
                 entry = self.recorded[name]
                 self.values[name] = nic.read()
                 self.plans[name] = plan_restore(entry.get("original"), entry.get("dscps", []), self.values[name])
         self._refuse_unsupported()
+
+    def _check_capacity(self, name: str) -> None:
+        limit = self.values[name].get("pfc_cap")
+        if limit and len(self.policy.pfc) > limit:
+            raise RdmaError(
+                f"{name} can pause {limit} priorities at a time, not {len(self.policy.pfc)}.",
+                "Shorten pfc_priorities.",
+                interface=name,
+            )
 
     def _refuse_default_routes(self) -> None:
         taken = sorted(set(default_interfaces(self.sysfs)) & set(self.nics))
@@ -343,7 +353,7 @@ class Run:
 
     def settings(self) -> dict[str, t.Any]:
         """Return what the settings file has to hold."""
-        if not (self.present and self.params["persist"]):
+        if not self.present:
             return {}
         found = {}
         for name in self.nics:
@@ -455,7 +465,9 @@ def execute(module: AnsibleModule) -> dict[str, t.Any]:
     """Read, plan, write unless in check mode, and report."""
     run = Run(module, Sysfs(), Files(), Nic)
     run.read()
-    changes = run.files.wanted_changes(run.settings(), inspect.getsource(_qos_device), sys.executable)
+    changes = run.files.wanted_changes(
+        run.settings(), inspect.getsource(_qos_device), sys.executable, persist=module.params["persist"]
+    )
     if not module.check_mode:
         run.write()
         run.files.apply(changes)

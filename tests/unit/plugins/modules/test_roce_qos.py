@@ -408,9 +408,26 @@ def test_infiniband_needs_none_of_it(run_module, dcb):
     assert dcb.writes == []
 
 
-def test_settings_need_not_last(run_module, root):
+def test_settings_need_not_last_and_can_still_be_taken_back(run_module, root, dcb):
     run_module(persist=False)
+    assert not (root / UNIT.lstrip("/")).exists()
+    assert not os.path.lexists(root / link_of("ens1np0").lstrip("/"))
+    assert run_module(persist=False)["changed"] is False
+    run_module(state="absent")
+    assert dcb.port("ens1np0")["pfc"] == 0
     assert not (root / SETTINGS.lstrip("/")).exists()
+
+
+def test_what_we_never_set_is_not_taken_back(run_module, dcb):
+    dcb.ports["ens1np0"] = {"pfc": 8, "dscp": {26: 3}, "dcbx": 9}
+    assert run_module(state="absent")["changed"] is False
+    assert dcb.port("ens1np0")["pfc"] == 8
+
+
+def test_more_paused_priorities_than_the_nic_has(run_module, dcb, monkeypatch):
+    get = dcb.get
+    monkeypatch.setattr(dcb, "get", lambda interface: {**get(interface), "pfc_cap": 1})
+    assert "pfc_priorities" in run_module(pfc_priorities=[3, 5])["fix"]
 
 
 def test_the_installed_program_sets_a_nic_that_comes_up_anew(run_module, dcb, root, monkeypatch):
