@@ -84,6 +84,8 @@ class Run:
         self._options = options
         self._tell = tell
         self._missing: set[tuple[str, str]] = set()
+        self._versions = {(api.rpartition("/")[0], kind): api for api, kind in PRUNED_KINDS}
+        self._versions.update({(ref.group, ref.kind): body["apiVersion"] for ref, body in wanted.items()})
         self._absent_namespaces: set[str] = set()
         self._lock = threading.Lock()
         self.outcome = Outcome()
@@ -202,13 +204,8 @@ class Run:
             )
 
     def _resource_of(self, group: str, kind: str) -> t.Any:
-        for body in self._wanted.values():
-            if body["kind"] == kind and body["apiVersion"].rpartition("/")[0] == group:
-                return self._cluster.resource(body["apiVersion"], kind)
-        for api_version, name in PRUNED_KINDS:
-            if (api_version.rpartition("/")[0], name) == (group, kind):
-                return self._cluster.resource(api_version, name)
-        return None
+        api_version = self._versions.get((group, kind))
+        return None if api_version is None else self._cluster.resource(api_version, kind)
 
     def _check_namespaces(self, steps: list[Step]) -> None:
         coming = {ref.name for ref in self._wanted if ref.kind == "Namespace"}
@@ -353,6 +350,7 @@ class Run:
         until = time.monotonic() + self._options.wait_seconds
         pause = 0.05
         while left:
+            before = len(left)
             for ref in sorted(left)[:200]:
                 resource = self._resource_of(ref.group, ref.kind)
                 live = self._cluster.get(resource, ref)
@@ -368,8 +366,9 @@ class Run:
                         "controller that owns it runs."
                     )
                 return
-            time.sleep(pause)
-            pause = min(2.0, pause * 2)
+            if len(left) == before:
+                time.sleep(pause)
+                pause = min(2.0, pause * 2)
 
     def _wait_established(self, steps: list[Step]) -> None:
         """Wait until the API serves the kinds of new CRDs."""
@@ -394,9 +393,7 @@ class Progress:
         self._start = self._last = time.monotonic()
         expected = plan.expected_seconds()
         if expected > _PROGRESS_SECONDS:
-            tell(
-                f"{total:,} objects to write, {plan.pools:,} pools there: about {span(expected)} through the webhook"
-            )
+            tell(f"{total:,} objects to write, {plan.pools:,} pools there: about {span(expected)} through the webhook")
 
     def step(self, phase: str) -> None:
         """Count one object."""

@@ -62,6 +62,7 @@ def environment() -> dict[str, str]:
         "ANSIBLE_COLLECTIONS_PATH": tree,
         "ANSIBLE_LOCALHOST_WARNING": "false",
         "ANSIBLE_NOCOLOR": "true",
+        "ANSIBLE_PIPELINING": "true",
         "ANSIBLE_DEPRECATION_WARNINGS": "false",
     }
 
