@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.railops.rdma.plugins.plugin_utils._host_action import HostAction
+from ansible_collections.railops.rdma.plugins.plugin_utils._host_slice_action import HostSliceAction
 
 
-class ActionModule(HostAction):
+class ActionModule(HostSliceAction):
     """Reads the plan on the controller, changes the host."""
 
-    def options(self, host_slice: dict[str, t.Any]) -> dict[str, t.Any]:
+    MODULE = "railops.rdma.rdma_host"
+
+    def parameters(self, host_slice: dict[str, t.Any]) -> dict[str, t.Any]:
         """Return the rails and the kind of network."""
         keys = ("name", "interface", "pci", "mtu")
         return {

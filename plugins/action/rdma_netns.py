@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.railops.rdma.plugins.plugin_utils._host_action import HostAction
+from ansible_collections.railops.rdma.plugins.plugin_utils._host_slice_action import HostSliceAction
 
 # macvlan, ipvlan and ipoib share one device between namespaces; a virtual function belongs to one pod.
 EXCLUSIVE_ATTACHMENTS = frozenset({"sriov", "ib-sriov"})
 
 
-class ActionModule(HostAction):
+class ActionModule(HostSliceAction):
     """Reads the plan on the controller, changes the host."""
 
-    def options(self, host_slice: dict[str, t.Any]) -> dict[str, t.Any]:
+    MODULE = "railops.rdma.rdma_netns"
+
+    def parameters(self, host_slice: dict[str, t.Any]) -> dict[str, t.Any]:
         """Return the mode."""
-        return {"mode": "exclusive" if host_slice["attachment"] in EXCLUSIVE_ATTACHMENTS else "shared"}
+        needed = "exclusive" if host_slice["attachment"] in EXCLUSIVE_ATTACHMENTS else "shared"
+        return {"mode": self._task.args.get("mode") or needed}
