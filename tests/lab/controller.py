@@ -52,6 +52,8 @@ def _guest(lab: Lab, host: Host) -> dict[str, t.Any]:
         "ansible_ssh_common_args": f"-o UserKnownHostsFile={home / 'known_hosts'} -o StrictHostKeyChecking=yes",
         # ssh starts inside the fabric's namespace, wherever Ansible runs.
         **{f"ansible_{tool}_executable": str(_inside(lab, tool)) for tool in ("ssh", "sftp", "scp")},
+        # Every lab has the same addresses: connections that are kept must not meet.
+        "ansible_control_path_dir": str(home / "cp"),
         "ansible_pipelining": True,
         # Emulated guests answer slowly when the machine is busy.
         "ansible_ssh_timeout": 60,
