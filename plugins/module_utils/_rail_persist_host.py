@@ -8,11 +8,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
+import socket
 import stat
-import subprocess
 import tempfile
 import typing as t
 
@@ -32,7 +33,6 @@ from ansible_collections.railops.rdma.plugins.module_utils._rail_persist import 
 # netplan generate reads these of its root; the rest of a host has no say in it.
 NETPLAN_SOURCES = ("/usr/lib/netplan", "/lib/netplan", "/etc/netplan", "/run/netplan")
 RENDERER = re.compile(r"^\s*renderer\s*:\s*[\"']?NetworkManager", re.MULTILINE)
-TOOL_SECONDS = 60
 
 
 class State(t.NamedTuple):
@@ -42,8 +42,33 @@ class State(t.NamedTuple):
     mode: int
 
 
+class Ran(t.NamedTuple):
+    """What came of a command."""
+
+    status: int
+    out: str
+    err: str
+
+
+def no_command(argv: list[str], text: str) -> Ran:
+    """Stand in for a runner of commands where there is none: every tool is missing."""
+    return Ran(127, "", f"{argv[0]}: not run")
+
+
 class Host(HostFiles):
-    """A host's owned files of the rails; the root may be another one, to prepare an image."""
+    """A host's owned files of the rails; the root may be another one, to prepare an image.
+
+    :param command: runs a command with a text as its input.
+    """
+
+    def __init__(
+        self,
+        root: str = "/",
+        move: t.Callable[[str, str], None] = os.replace,
+        command: t.Callable[[list[str], str], Ran] = no_command,
+    ) -> None:
+        super().__init__(root, move)
+        self._command = command
 
     @property
     def live(self) -> bool:
@@ -108,6 +133,10 @@ class Host(HostFiles):
                     f"There is no interface at the PCI address {pci}.", "Look with `lspci -D | grep -i ethernet`."
                 )
             return found[0]
+        if self.live:
+            # The managers' files need the link's own name, not an alternative one.
+            with contextlib.suppress(OSError):
+                return socket.if_indextoname(socket.if_nametoindex(name))
         return name
 
     def write(self, file: File) -> None:
@@ -158,8 +187,8 @@ class Host(HostFiles):
             for file in files:
                 if file.path.startswith(NETPLAN_FOLDER):
                     new.write(file)
-            done = _run([tool, "generate", "--root-dir", root])
-            if done.returncode:
+            done = self._command([tool, "generate", "--root-dir", root], "")
+            if done.status:
                 raise RdmaError(
                     f"netplan refuses the files, and nothing was written: {_said(done, root)}",
                     "Mend the host's other files in /etc/netplan if the message is about them.",
@@ -168,13 +197,13 @@ class Host(HostFiles):
     def check_keyfiles(self, files: t.Iterable[File]) -> None:
         """Let nmcli read each profile without the daemon, where it can (NetworkManager 1.40 and later)."""
         tool = self._tool("nmcli")
-        if not tool or "--offline" not in _run([tool, "--help"]).stdout:
+        if not tool or "--offline" not in self._command([tool, "--help"], "").out:
             return
         for file in files:
             if file.path.startswith(KEYFILE_FOLDER):
                 argv = [tool, "--offline", "connection", "modify", "connection.autoconnect", "yes"]
-                done = _run(argv, text=file.text)
-                if done.returncode:
+                done = self._command(argv, file.text)
+                if done.status:
                     raise RdmaError(
                         f"NetworkManager refuses {file.path}, and nothing was written: {_said(done)}",
                         "Report this profile as a bug of the collection.",
@@ -187,24 +216,13 @@ class Host(HostFiles):
         if not tool or not self.live or not os.path.isdir("/run/NetworkManager"):
             return
         for path in paths:
-            done = _run([tool, "connection", "load", path])
-            if done.returncode or "could not" in f"{done.stdout}{done.stderr}".lower():
+            done = self._command([tool, "connection", "load", path], "")
+            if done.status or "could not" in f"{done.out}{done.err}".lower():
                 raise RdmaError(
                     f"NetworkManager does not load {path}: {_said(done)}", "Look at `journalctl -u NetworkManager`."
                 )
 
 
-def _run(argv: list[str], text: str = "") -> subprocess.CompletedProcess[str]:
-    try:
-        # A message in another language would not be recognised.
-        environ = {**os.environ, "LC_ALL": "C.UTF-8"}
-        return subprocess.run(
-            argv, input=text, capture_output=True, text=True, check=False, timeout=TOOL_SECONDS, env=environ
-        )
-    except (OSError, subprocess.TimeoutExpired) as exc:
-        return subprocess.CompletedProcess(argv, 1, "", str(exc))
-
-
-def _said(done: subprocess.CompletedProcess[str], root: str = "") -> str:
-    text = " ".join(f"{done.stderr} {done.stdout}".split())
+def _said(done: Ran, root: str = "") -> str:
+    text = " ".join(f"{done.err} {done.out}".split())
     return text.replace(root, "") if root else text

@@ -19,7 +19,6 @@ import os
 import secrets
 import shutil
 import signal
-import subprocess
 import sys
 import time
 import typing as t
@@ -43,6 +42,7 @@ STATE_FOLDER = "/run/railops-rdma"
 # The kernel drops dependent entries by itself, so that some things need a second look; more would be a fight.
 ROUNDS = 4
 READY_SECONDS = 20.0
+Command = t.Callable[[list[str]], tuple[int, str, str]]
 POLL_SECONDS = 0.1
 
 
@@ -167,10 +167,14 @@ def pending(base: str = "") -> Guard | None:
     return None
 
 
-def arm(host: Host, before: Snapshot, after: Snapshot, seconds: int, base: str = "") -> str:
-    """Start a guard that puts `before` back in so many seconds; return the token that confirms the change."""
+def arm(host: Host, before: Snapshot, after: Snapshot, seconds: int, command: Command | None = None) -> str:
+    """Start a guard that puts `before` back in so many seconds; return the token that confirms the change.
+
+    :param command: runs a command and returns its exit status first, as AnsibleModule.run_command does; without it
+        the guard is a process of its own session, also where systemd runs.
+    """
     token = secrets.token_hex(8)
-    top = guards_folder(base)
+    top = guards_folder()
     folder = f"{top}/{token}"
     os.makedirs(folder, mode=0o700)
     _forget_old(top)
@@ -187,7 +191,7 @@ def arm(host: Host, before: Snapshot, after: Snapshot, seconds: int, base: str =
     _write(f"{folder}/state.json", json.dumps(state))
     _write(f"{folder}/armed", "")
     try:
-        _start(folder, token)
+        _start(folder, token, command)
         _await_ready(folder)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
@@ -250,14 +254,11 @@ START = (
 )
 
 
-def _start(folder: str, token: str) -> None:
-    if _systemd_runs_this():
+def _start(folder: str, token: str, command: Command | None) -> None:
+    if command and _systemd_runs_this():
         argv = ["systemd-run", "--quiet", "--collect", f"--unit=railops-rdma-guard-{token}"]
         argv += ["--description=Takes back an unconfirmed change of the host network", "--property=Type=exec"]
-        done = subprocess.run(
-            [*argv, sys.executable, "-c", START, folder], capture_output=True, text=True, check=False, timeout=60
-        )
-        if done.returncode == 0:
+        if command([*argv, sys.executable, "-c", START, folder])[0] == 0:
             return
     if os.fork() == 0:
         _detach(folder)

@@ -37,6 +37,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._route_model import (
     Snapshot,
 )
 from ansible_collections.railops.rdma.plugins.module_utils._route_plan import STRICTER_WINS, Host
+from ansible_collections.railops.rdma.plugins.module_utils._route_want import Want, named
 
 PYROUTE2_NEEDED = "pyroute2 >= 0.7.2"
 PYROUTE2_ERROR: str | None = None
@@ -51,8 +52,6 @@ except ImportError:
 
 if t.TYPE_CHECKING:
     from types import TracebackType
-
-    from ansible_collections.railops.rdma.plugins.module_utils._route_want import Want
 
 # include/uapi/linux/netlink.h
 SOL_NETLINK, NETLINK_CAP_ACK, NETLINK_EXT_ACK, NETLINK_GET_STRICT_CHK = 270, 10, 11, 12
@@ -233,7 +232,7 @@ class Kernel:
         self._known: dict[bytes, Route] = {}
 
     def __enter__(self) -> Kernel:
-        self._socket = Socket()
+        self._open()
         return self
 
     def __exit__(
@@ -250,6 +249,7 @@ class Kernel:
         :param connection: the two ends of Ansible's connection: this host's address, the controller's address.
         """
         names, links = self._links([rail.interface or rail.pci for rail in want.rails])
+        want = named(want, names)
         planned = frozenset(item.address for rail in want.rails for item in rail.addresses)
         addresses = self._addresses(planned)
         paths = [*BEYOND.values(), *([connection[1]] if connection else [])]
@@ -299,12 +299,15 @@ class Kernel:
         return Snapshot(links, frozenset(found), frozenset(routes), frozenset(rules), sysctls)
 
     def _ask(self, messages: list[bytes]) -> list[tuple[int, list[Answer], str]]:
-        assert self._socket
-        return self._socket.ask(messages)
+        return self._open().ask(messages)
 
     def _dump(self, message: bytes) -> list[Answer]:
-        assert self._socket
-        return self._socket.dump(message)
+        return self._open().dump(message)
+
+    def _open(self) -> Socket:
+        if self._socket is None:
+            self._socket = Socket()
+        return self._socket
 
     def _links(self, asked: list[str]) -> tuple[dict[str, str], dict[str, Link]]:
         wanted = [(text, name) for text in asked for name in self._resolve(text)]
@@ -550,7 +553,7 @@ class Kernel:
     def refusal(self, op: Op, error: int, why: str) -> KernelRefused:
         """Return the error for a refused message."""
         said = f"{os.strerror(error)}{': ' + why if why else ''}"
-        if error in NOT_PERMITTED:
+        if error in NOT_PERMITTED and not why:
             fix = "Run the task with become: true, and inside a container with CAP_NET_ADMIN."
         else:
             fix = f"Try `{op}` by hand on the host to see what is in its way."

@@ -39,6 +39,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._route_model import (
     render,
     steps,
 )
+from ansible_collections.railops.rdma.plugins.module_utils._route_want import named
 
 if t.TYPE_CHECKING:
     from ansible_collections.railops.rdma.plugins.module_utils._route_want import Want, WantAddress, WantRail
@@ -114,6 +115,7 @@ def link_of(rail: WantRail, host: Host) -> Link | None:
 
 def decide(want: Want, host: Host) -> Plan:
     """Return the plan; raise InputError with everything of the host that stands in its way."""
+    want = named(want, host.names)
     mine = Mine(want, host)
     problems = [*_link_problems(want, host), *_address_problems(want, host, mine), *_foreign_problems(want, host, mine)]
     if problems:
@@ -215,7 +217,8 @@ def _wanted(want: Want, host: Host) -> Snapshot:
     rules: set[Rule] = set()
     for rail in want.rails:
         have = link_of(rail, host)
-        assert have is not None  # _link_problems saw to it
+        if have is None:  # _link_problems has reported it
+            continue
         values = {**vars(have), "up": True, "mtu": rail.mtu or have.mtu}
         links[have.name] = Link(**values)
         for item in rail.addresses:
@@ -320,9 +323,16 @@ def _blind(route: Route) -> tuple[t.Any, ...]:
 
 
 def _link_problems(want: Want, host: Host) -> t.Iterator[Problem]:
+    seen: dict[str, str] = {}
     for number, rail in enumerate(want.rails):
         asked, place = rail.interface or rail.pci, f"rails[{number}]"
         link = link_of(rail, host)
+        if link and seen.setdefault(link.name, rail.name) != rail.name:
+            yield Problem(
+                f"{place}.interface",
+                f"{rail.name}: {asked!r} is {link.name}, which is {seen[link.name]} already.",
+                "Give each rail an interface of its own.",
+            )
         if link is None:
             if want.present:
                 yield Problem(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ipaddress
 import re
 import typing as t
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError, Problem
 from ansible_collections.railops.rdma.plugins.module_utils._route_model import PRIORITIES, TABLES
@@ -97,6 +97,22 @@ def parse_want(params: t.Mapping[str, t.Any]) -> Want:
     if problems:
         raise InputError(problems)
     return want
+
+
+def named(want: Want, names: t.Mapping[str, str]) -> Want:
+    """Return the want with its sysctls under the links' own names: /proc/sys knows no alternative names.
+
+    :param names: the name of the link that each rail asks for by a name or an alternative name.
+    """
+
+    def own(key: str) -> str:
+        parts = key.split("/")
+        # net/ipv4/conf/INTERFACE/setting
+        if len(parts) == 5:
+            parts[3] = names.get(parts[3], parts[3])
+        return "/".join(parts)
+
+    return replace(want, sysctls=tuple(sorted((own(key), value) for key, value in want.sysctls)))
 
 
 def _prefix_key(prefix: str) -> tuple[int, int, int]:

@@ -184,7 +184,13 @@ from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError, Problem, RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._rail_args import slice_spec
 from ansible_collections.railops.rdma.plugins.module_utils._rail_ping import Sweep, checks_of, names_of, targets_of
-from ansible_collections.railops.rdma.plugins.module_utils._route_guard import arm, change, confirm, pending
+from ansible_collections.railops.rdma.plugins.module_utils._route_guard import (
+    Command,
+    arm,
+    change,
+    confirm,
+    pending,
+)
 from ansible_collections.railops.rdma.plugins.module_utils._route_kernel import (
     PYROUTE2_ERROR,
     PYROUTE2_NEEDED,
@@ -207,10 +213,11 @@ ARGUMENT_SPEC = {
 }
 
 
-def run(want: Want, *, check_mode: bool, timeout: int = 0) -> dict[str, t.Any]:
+def run(want: Want, *, check_mode: bool, timeout: int = 0, command: Command | None = None) -> dict[str, t.Any]:
     """Bring the host network to the wanted state and describe what happened.
 
     :param timeout: seconds until the guard takes the change back; 0 is without a guard.
+    :param command: starts the guard's unit.
     """
     token = ""
     with Kernel() as kernel:
@@ -224,7 +231,7 @@ def run(want: Want, *, check_mode: bool, timeout: int = 0) -> dict[str, t.Any]:
             )
         if timeout and not check_mode and (plan.changed or waiting):
             # What a run that was cut off left unconfirmed is not what was before.
-            token = arm(plan.host, waiting.before if waiting else plan.now, plan.target, timeout)
+            token = arm(plan.host, waiting.before if waiting else plan.now, plan.target, timeout, command)
             if waiting:
                 confirm(waiting.token)
         if plan.changed and not check_mode:
@@ -292,7 +299,8 @@ def main() -> None:
             result = keep(module.params, check_mode=module.check_mode)
         else:
             want = parse_want(module.params)
-            result = run(want, check_mode=module.check_mode, timeout=module.params["confirm_timeout"])
+            timeout = module.params["confirm_timeout"]
+            result = run(want, check_mode=module.check_mode, timeout=timeout, command=module.run_command)
     except RdmaError as exc:
         if not report or not ("checks" in exc.facts or isinstance(exc, InputError)):
             module.fail_json(msg=str(exc), fix=exc.fix, **exc.facts)

@@ -113,9 +113,9 @@ from ansible_collections.railops.rdma.plugins.module_utils._rail_persist import 
     files_of,
     manager_of,
 )
-from ansible_collections.railops.rdma.plugins.module_utils._rail_persist_host import Host, State
+from ansible_collections.railops.rdma.plugins.module_utils._rail_persist_host import Host, Ran, State
 from ansible_collections.railops.rdma.plugins.module_utils._route_plan import problem_check
-from ansible_collections.railops.rdma.plugins.module_utils._route_want import Want, parse_want
+from ansible_collections.railops.rdma.plugins.module_utils._route_want import Want, named, parse_want
 
 ARGUMENT_SPEC = {
     **slice_spec(),
@@ -139,7 +139,8 @@ def run(want: Want, host: Host, manager: str, *, check_mode: bool) -> dict[str, 
                 "netplan with the renderer NetworkManager cannot express the guard rule of the policy default_route.",
                 "Use fabric_policy: prefixes (the default), which needs no guard.",
             )
-        files = files_of(want, names, manager)
+        own = {rail.interface: names[rail.name] for rail in want.rails if rail.interface}
+        files = files_of(named(want, own), names, manager)
     wanted = {file.path: file for file in files}
     have = host.state(wanted)
     write = [file for file in files if have.get(file.path) != State(file.text, file.mode)]
@@ -212,7 +213,11 @@ def main() -> None:
     """Read the parameters, run, and report."""
     module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
     try:
-        host = Host(module.params["root"], lambda temporary, path: replace(module, temporary, path))
+        host = Host(
+            module.params["root"],
+            lambda temporary, path: replace(module, temporary, path),
+            lambda argv, text: Ran(*module.run_command(argv, data=text, environ_update={"LC_ALL": "C.UTF-8"})),
+        )
         result = run(parse_want(module.params), host, module.params["manager"], check_mode=module.check_mode)
     except RdmaError as exc:
         if not (module.check_mode and module.params["on_problem"] == "report"):

@@ -239,6 +239,27 @@ def test_what_is_ours_and_not_wanted_any_more_goes(host):
     assert not [line for line in dump["addresses"] if "172.17.1.2" in line]
 
 
+def test_a_rail_may_be_named_by_an_alternative_name(host):
+    host.ip("link", "property", "add", "dev", "ens1np0", "altname", "fabric-rail-one")
+    host.ip("link", "property", "add", "dev", "ens2np0", "altname", "fabric-rail-number-two")
+    want = want_of(0, RAILS)
+    for rail, name in zip(want["rails"], ("fabric-rail-one", "fabric-rail-number-two"), strict=False):
+        rail["interface"] = name
+    want["sysctls"] = {"net/ipv4/conf/fabric-rail-one/arp_ignore": "1"}
+    apply(host, want)
+    assert not apply(host, want)["changed"]
+    assert host.sysctl("net/ipv4/conf/ens1np0/arp_ignore") == "1"
+    assert any("172.17.1.2/27" in line and "ens2np0" in line for line in host.dump()["addresses"])
+    want["rails"][1]["interface"] = "ens1np0"
+    assert "rail1 already" in refused(host, want)
+
+
+def test_ipv6_switched_off_is_named_and_taken_back(host):
+    host.sysctl("net/ipv6/conf/ens2np0/disable_ipv6", "1")
+    said = refused(host, want_of(0, RAILS))
+    assert "disabled" in said
+
+
 # --- bad inputs: a clear error, and nothing changed -------------------------------------------------------------------
 
 

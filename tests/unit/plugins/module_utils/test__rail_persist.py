@@ -32,6 +32,11 @@ PARAMS = {
 }
 
 
+def command(argv, text):
+    done = subprocess.run(argv, input=text, capture_output=True, text=True, check=False)
+    return on_host.Ran(done.returncode, done.stdout, done.stderr)
+
+
 def files(manager, **more):
     want = parse_want({**PARAMS, **more})
     return {file.path: file for file in persist.files_of(want, {r.name: r.interface for r in want.rails}, manager)}
@@ -171,7 +176,7 @@ def test_netplan_itself_reads_the_files_and_makes_the_same_of_them(tmp_path, pol
 def test_netplan_s_refusal_is_an_error_before_anything_is_written():
     bad = persist.File("/etc/netplan/90-railops-x.yaml", "network:\n  version: 2\n  ethernets: 7\n", 0o600)
     with pytest.raises(RdmaError, match="nothing was written"):
-        on_host.Host("/").check_netplan([bad])
+        on_host.Host("/", command=command).check_netplan([bad])
 
 
 @pytest.mark.skipif(not shutil.which("nmcli"), reason="nmcli is not installed")
@@ -190,4 +195,4 @@ def test_networkmanager_itself_reads_the_profiles(policy):
             if "ens1np0.n" in file.path:
                 assert "routing-rule1=priority 10001 from 192.0.2.2 table 1001" in done.stdout.replace("/32", "")
                 assert "table=1001" in done.stdout
-    on_host.Host("/").check_keyfiles(files("networkmanager", policy=policy).values())
+    on_host.Host("/", command=command).check_keyfiles(files("networkmanager", policy=policy).values())

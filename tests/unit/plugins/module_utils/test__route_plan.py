@@ -9,7 +9,7 @@ import ipaddress
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
@@ -405,6 +405,7 @@ def one_route_per_key(snapshot):
     return len({route.key for route in snapshot.routes}) == len(snapshot.routes)
 
 
+@settings(deadline=None, max_examples=60)
 @given(SNAPSHOTS.filter(one_route_per_key), SNAPSHOTS.filter(one_route_per_key))
 def test_the_messages_lead_from_any_state_to_any_other_and_back(one, other):
     there = carry_out(one, steps(one, other))
@@ -413,12 +414,14 @@ def test_the_messages_lead_from_any_state_to_any_other_and_back(one, other):
     assert carry_out(other, steps(other, toward(other, other, one))) == one
 
 
+@settings(deadline=None, max_examples=60)
 @given(SNAPSHOTS, SNAPSHOTS)
 def test_snapshots_survive_json(one, other):
     assert from_data(json.loads(json.dumps(as_data(one)))) == one
     assert render(one) == render(from_data(as_data(one)))
 
 
+@settings(deadline=None, max_examples=60)
 @given(SNAPSHOTS, SNAPSHOTS)
 def test_what_others_did_meanwhile_is_kept(one, other):
     theirs = Route(4, 77, "198.51.100.0/24", 0, "b")
@@ -426,6 +429,7 @@ def test_what_others_did_meanwhile_is_kept(one, other):
     assert theirs in toward(now, one, other).routes
 
 
+@settings(deadline=None, max_examples=60)
 @given(st.ip_addresses(v=4), st.integers(min_value=1, max_value=30))
 def test_any_subnet_and_its_first_gateway_make_a_plan(address, length):
     net = ipaddress.ip_network((address, length), strict=False)
