@@ -20,9 +20,6 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 LAB = CHECKOUT / "tests/lab/lab.py"
 INVENTORY = CHECKOUT / "inventory/demo"
 
-if os.geteuid() != 0:
-    pytest.skip("namespace hosts need root", allow_module_level=True)
-
 
 @dataclass
 class Run:
@@ -151,6 +148,8 @@ def start(name: str, folder: Path, nodes: int) -> Fleet:
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory, request):
     """Three hosts, untouched."""
+    if os.geteuid() != 0:
+        pytest.skip("namespace hosts need root")
     name = f"site{os.getpid() % 100000}"
     made = start(name, tmp_path_factory.mktemp("site"), 3)
     yield made
