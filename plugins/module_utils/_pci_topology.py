@@ -13,6 +13,7 @@ of their real paths (/sys/devices/pci0000:17/0000:17:01.0/...): the same computa
 from __future__ import annotations
 
 import enum
+import functools
 import re
 import typing as t
 from dataclasses import dataclass, field
@@ -112,19 +113,20 @@ class PciTree:
     functions: dict[str, PciFunction] = field(default_factory=dict)
     numa_nodes: int = 1
 
-    @property
+    # A node with pods has thousands of virtual functions: what walks over all of them is kept.
+    @functools.cached_property
     def gpus(self) -> tuple[PciFunction, ...]:
         """The GPUs in PCI order; their virtual functions left out."""
-        return tuple(item for item in self._ordered() if item.is_gpu and not item.is_vf)
+        return tuple(item for item in self._ordered if item.is_gpu and not item.is_vf)
 
-    @property
+    @functools.cached_property
     def nics(self) -> tuple[PciFunction, ...]:
         """The network functions in PCI order; virtual functions left out."""
-        return tuple(item for item in self._ordered() if item.is_nic and not item.is_vf)
+        return tuple(item for item in self._ordered if item.is_nic and not item.is_vf)
 
     def vfs(self, address: str) -> tuple[PciFunction, ...]:
         """Return the virtual functions of a physical one."""
-        return tuple(item for item in self._ordered() if item.physfn == address)
+        return self._by_physfn.get(address, ())
 
     def distance(self, one: str, other: str) -> Distance:
         """Return how far two functions are apart."""
@@ -159,8 +161,17 @@ class PciTree:
         """
         return tuple(nic for nic in self.nics if self.nearest_gpus(nic.address))
 
+    @functools.cached_property
     def _ordered(self) -> list[PciFunction]:
         return sorted(self.functions.values(), key=lambda item: pci_key(item.address))
+
+    @functools.cached_property
+    def _by_physfn(self) -> dict[str, tuple[PciFunction, ...]]:
+        found: dict[str, list[PciFunction]] = {}
+        for item in self._ordered:
+            if item.physfn is not None:
+                found.setdefault(item.physfn, []).append(item)
+        return {address: tuple(items) for address, items in found.items()}
 
     def _same_node(self, first: PciFunction, second: PciFunction) -> bool:
         if first.numa_node != second.numa_node:

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._pci_topology import (
@@ -213,3 +215,19 @@ def test_addresses_are_made_equal():
         "0000:9a:00.0",
         "10000:00:00.0",
     ]
+
+
+def test_thousands_of_virtual_functions_take_no_time():
+    functions = {}
+    for bus in range(8):
+        parent = f"0000:{bus:02x}:00.0"
+        above = (f"pci0000:{bus:02x}", f"0000:{bus:02x}:01.0")
+        functions[parent] = PciFunction(parent, (*above, parent), class_code=0x0200)
+        for number in range(8, 256):
+            address = f"0000:{bus:02x}:{number // 8:02x}.{number % 8}"
+            functions[address] = PciFunction(address, (*above, address), class_code=0x0200, physfn=parent)
+    tree = PciTree(functions)
+    start = time.process_time()
+    assert sum(len(tree.vfs(address)) for address in functions) == 8 * 248
+    assert all(tree.gpu_distances(address) == () for address in functions)
+    assert time.process_time() - start < 1
