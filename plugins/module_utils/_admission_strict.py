@@ -17,15 +17,15 @@ import fnmatch
 import re
 import typing as t
 
-from ansible_collections.railops.rdma.plugins.module_utils._admission import (
+from ansible_collections.railops.rdma.plugins.module_utils._admission_mutate import (
     BLOCKS,
     CR_NAME,
     INJECT_KEYS,
     AdmissionError,
-    effective_ranges,
     key_of,
     mutate,
 )
+from ansible_collections.railops.rdma.plugins.module_utils._admission_pools import effective_ranges
 from ansible_collections.railops.rdma.plugins.module_utils._admission_ranges import (
     BITS,
     merge,
@@ -40,7 +40,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._errors import Proble
 if t.TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from ansible_collections.railops.rdma.plugins.module_utils._admission import Json
+    from ansible_collections.railops.rdma.plugins.module_utils._admission_mutate import Json
     from ansible_collections.railops.rdma.plugins.module_utils._admission_ranges import Interval, Ranges
 
 MAX_ALLOCATED = 5000

@@ -10,13 +10,10 @@ import time
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._admission import (
+from ansible_collections.railops.rdma.plugins.module_utils._admission import Admission, AdmissionError, check
+from ansible_collections.railops.rdma.plugins.module_utils._admission_mutate import (
     FINALIZER,
     INJECT_RDMA,
-    Admission,
-    AdmissionError,
-    check,
-    check_device_config,
     mutate,
     server_fields_removed,
 )
@@ -28,6 +25,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._admission_ranges imp
     ranges_text,
     subtract,
 )
+from ansible_collections.railops.rdma.plugins.module_utils._admission_sriov import check_device_config
 
 SPIDERPOOL = "spiderpool.spidernet.io/v2beta1"
 INFINIBAND = {"isRdma": True, "linkType": "ib"}
@@ -525,6 +523,44 @@ def test_interval_arithmetic_agrees_with_sets():
         assert spelled == want_set - taken_set
         assert merge(left) == left
     assert ranges_text(((1, 1), (3, 5)), 6) == ["::1", "::3-::5"]
+
+
+JUNK = (None, "", "x", 0, -1, 7, True, [], {}, ["x"], [None], {"x": 1}, "10.0.0.0/8", "::1-::2", 1.5, [{"dst": 1}])
+
+
+def spots(value, path=()):
+    """Return the path of every place in a JSON value."""
+    yield path
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield from spots(item, (*path, key))
+
+
+def test_junk_anywhere_is_refused_or_taken_but_never_a_crash():
+    seeds = [
+        pool(
+            routes=[{"dst": "10.0.0.0/8", "gw": "172.17.0.1"}], podAffinity={"matchLabels": {"a": "b"}}, nodeName=["n"]
+        ),
+        *(multus(cni, annotations={INJECT_RDMA: "x"}) for cni in ("macvlan", "vlan", "sriov", "ib-sriov", "ipoib")),
+        multus(coordinator={"hijackCIDR": ["10.0.0.1"], "policyRoutes": [{"dst": "10.0.0.0/8", "gw": "10.0.0.1"}]}),
+        policy(isRdma=True, linkType="eth", mtu=9000),
+        reserved("10.0.0.1"),
+        coordinator(),
+    ]
+    tried = 0
+    for seed in seeds:
+        for path in list(spots(seed))[1:]:
+            for junk in JUNK:
+                obj = json.loads(json.dumps(seed))
+                place = obj
+                for key in path[:-1]:
+                    place = place[key]
+                place[path[-1]] = junk
+                for problem in check([seed, obj]) + check([obj]):
+                    assert problem.problem
+                    assert problem.fix
+                tried += 1
+    assert tried > 1000
 
 
 def test_a_large_fleet_is_checked_in_linear_time():

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._admission import INJECT_NETWORK, INJECT_RDMA, check
+from ansible_collections.railops.rdma.plugins.module_utils._admission import check
+from ansible_collections.railops.rdma.plugins.module_utils._admission_mutate import INJECT_NETWORK, INJECT_RDMA
 from ansible_collections.railops.rdma.plugins.module_utils._admission_strict import strict
 
 SPIDERPOOL = "spiderpool.spidernet.io/v2beta1"

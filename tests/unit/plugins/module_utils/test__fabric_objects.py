@@ -12,13 +12,10 @@ import re
 import pytest
 import yaml
 
-from ansible_collections.railops.rdma.plugins.module_utils._admission import (
-    check,
-    check_device_config,
-    mutate,
-    server_fields_removed,
-)
+from ansible_collections.railops.rdma.plugins.module_utils._admission import check
+from ansible_collections.railops.rdma.plugins.module_utils._admission_mutate import mutate, server_fields_removed
 from ansible_collections.railops.rdma.plugins.module_utils._admission_schema import KINDS
+from ansible_collections.railops.rdma.plugins.module_utils._admission_sriov import check_device_config
 from ansible_collections.railops.rdma.plugins.module_utils._admission_strict import strict
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
 from ansible_collections.railops.rdma.plugins.module_utils._fabric_names import inject_value, short_name
