@@ -25,6 +25,9 @@ if t.TYPE_CHECKING:
     from ansible_collections.railops.rdma.plugins.module_utils._plan_store import Change
 
 LISTED = 20
+CONTEXT = 100
+"""Changed nodes up to which the diff shows what they keep, too."""
+
 SMALL = 400
 """Lines of a file that is still shown whole in the diff."""
 
@@ -125,6 +128,11 @@ def diff_of(before: View, after: View, change: Change, have: Mapping[str, str]) 
     gone = [path for path in change.removed if path.startswith("hosts/")]
     old = before.lines(have[path] for path in [*touched, *gone] if path in have)
     new = after.lines(change.written[path] for path in touched)
+    if len(touched) > CONTEXT:
+        # Ansible compares the two sides with difflib, which takes minutes when many equal lines lie between others.
+        same = set(old) & set(new)
+        old = [line for line in old if line not in same]
+        new = [line for line in new if line not in same]
     old_shared, new_shared = before.shared_lines(), after.shared_lines()
     keep = set(old_shared) & set(new_shared)
     old += [line for line in old_shared if line not in keep]

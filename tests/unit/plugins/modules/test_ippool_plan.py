@@ -64,6 +64,19 @@ def test_the_diff_shows_nodes_and_rails_first_and_small_files_whole(run_module):
     assert "mtu: 9000" in shown["cluster/multusconfigs.yaml"]["after"]
 
 
+def test_the_diff_of_a_large_fleet_has_no_equal_lines(run_module):
+    nodes = hosts(150)
+    fleet = {"supernets": ["10.0.0.0/8"], "max_nodes": 150, "nodes": nodes}
+    run_module(**fleet)
+    nodes[7]["slot"] = 7
+
+    diff = run_module(**fleet, mtu=9000, _ansible_diff=True)["diff"][0]
+
+    before, after = diff["before"].splitlines(), diff["after"].splitlines()
+    assert len([line for line in after if " mtu 9000 " in line]) == 300
+    assert not set(before) & set(after)
+
+
 def test_a_failure_says_what_to_do(run_module, tmp_path):
     result = run_module(supernets=["172.17.0.5/16"])
 
