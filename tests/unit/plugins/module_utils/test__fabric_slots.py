@@ -95,6 +95,23 @@ def test_retire_and_release_in_one_run():
     assert seats(second) == {"node2": 1, "node9": 0}
 
 
+def test_a_renamed_node_keeps_its_slot_by_a_pin():
+    first = plan(exclusive(), hosts(3))
+    nodes = [{"host": "node1"}, {"host": "node2", "name": "node2.example", "slot": 1}, {"host": "node3"}]
+
+    second = plan(exclusive(retire=["node2"], release=["node2"]), nodes, first.lock)
+
+    assert seats(second) == {"node1": 0, "node2.example": 1, "node3": 2}
+    assert first.address("node2", 8) == second.address("node2", 8)
+
+
+def test_a_new_node_that_is_retired_already_gets_no_slot():
+    made = plan(exclusive(retire=["node2"]), hosts(3))
+
+    assert seats(made) == {"node1": 0, "node3": 1}
+    assert made.plan.retired == ()
+
+
 def test_a_retired_node_that_comes_back_gets_its_own_slot():
     first = plan(exclusive(), hosts(3))
     second = plan(exclusive(retire=["node1"]), [{"host": "node2"}, {"host": "node3"}], first.lock)
