@@ -39,6 +39,9 @@ if t.TYPE_CHECKING:
 # Kinds of these groups are read as whole lists; of others each object is asked for by name.
 LISTED_GROUPS = ("spiderpool.spidernet.io", "sriovnetwork.openshift.io")
 _PROGRESS_SECONDS = 10.0
+# Objects per second below which the webhook is taken for what is slow, and pools from which on their number matters.
+_WEBHOOK_RATE = 50
+_MANY_POOLS = 250
 
 
 @dataclass(frozen=True)
@@ -389,6 +392,7 @@ class Progress:
     def __init__(self, tell: Callable[[str], None], plan: Plan, total: int) -> None:
         self._tell = tell
         self._total = total
+        self._pools = plan.pools
         self._done = 0
         self._start = self._last = time.monotonic()
         expected = plan.expected_seconds()
@@ -402,8 +406,16 @@ class Progress:
         if now - self._last >= _PROGRESS_SECONDS:
             self._last = now
             rate = self._done / (now - self._start)
-            left = (self._total - self._done) / rate
+            left = self._left(now - self._start, rate)
             self._tell(f"{phase}: {self._done:,} of {self._total:,}, {rate:.0f}/s, about {span(left)} left")
+
+    def _left(self, spent: float, rate: float) -> float:
+        """Return the seconds left; where the webhook is what is slow, each pool costs all the pools before it."""
+        rest = self._total - self._done
+        if rate > _WEBHOOK_RATE or self._pools + self._done < _MANY_POOLS:
+            return rest / rate
+        each = spent / (self._pools * self._done + self._done * self._done / 2)
+        return each * ((self._pools + self._done) * rest + rest * rest / 2)
 
 
 def span(seconds: float) -> str:

@@ -57,3 +57,15 @@ def test_progress_is_told_every_ten_seconds(monkeypatch):
 
 def test_spans_read_well():
     assert [span(seconds) for seconds in (12.4, 600, 7200)] == ["12 s", "10 min", "2.0 h"]
+
+
+def test_the_time_left_grows_with_the_pools_where_the_webhook_is_slow(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(_cluster_run.time, "monotonic", lambda: now[0])
+    said = []
+    progress = Progress(said.append, Plan(), 1000)
+    for number in range(500):
+        # What was measured: half a millisecond for each pool that is there.
+        now[0] += 0.0005 * number
+        progress.step("apply SpiderIPPool")
+    assert said[-1].endswith("3 min left"), "500 more take three times what the first 500 took"
