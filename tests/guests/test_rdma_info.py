@@ -74,7 +74,8 @@ def ansible(*words, check=True):
 
 def module(name, **arguments):
     done = ansible("ansible", HOST, "-m", f"railops.rdma.{name}", "-a", json.dumps(arguments), check=False)
-    return json.JSONDecoder().raw_decode(done.stdout[done.stdout.index("{") :])[0]
+    # A failure is printed before its result.
+    return json.JSONDecoder().raw_decode(done.stdout.split(" => ", 1)[1])[0]
 
 
 def guest(*words):
