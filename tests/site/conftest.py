@@ -115,11 +115,14 @@ class Fleet:
         return {
             "links": [(link["ifname"], link["mtu"], sorted(link["flags"])) for link in links],
             "addresses": [
-                (link["ifname"], sorted((info["local"], info["prefixlen"]) for info in link["addr_info"]))
+                (link["ifname"], sorted(info["local"] for info in link["addr_info"] if info["scope"] != "link"))
                 for link in addresses
             ],
             # What the kernel makes by itself for every link that is up comes and goes with the link.
-            "routes": {family: [row for row in rows if "ff00::/8" not in row] for family, rows in routes.items()},
+            "routes": {
+                family: [row for row in rows if "ff00::/8" not in row and "fe80::" not in row]
+                for family, rows in routes.items()
+            },
             "rules": rules,
         }
 
