@@ -93,7 +93,7 @@ def _seed(lab: Lab, host: Host) -> bytes:
         "etc/machine-id": (hashlib.sha256(f"{lab.name}/{host.name}".encode()).hexdigest()[:32] + "\n", 0o444),
         "root/.ssh/authorized_keys": ((home / "key.pub").read_text(encoding="utf-8"), 0o600),
         "etc/ssh/ssh_host_ed25519_key": ((home / host.name / "host_key").read_text(encoding="utf-8"), 0o600),
-        "etc/railops-lab/rxe": ("".join(f"rxe{rail} {lab.interfaces[rail - 1]}\n" for rail in lab.rails), 0o644),
+        "usr/local/sbin/lab-rxe": (_rxe_script(lab), 0o755),
     }
     for rail, name in enumerate(("mgmt0", *lab.interfaces)):
         # After every file that the roles may write, before systemd's own 99-default.link.
@@ -111,6 +111,13 @@ def _seed(lab: Lab, host: Host) -> bytes:
             member.type, member.linkname = tarfile.SYMTYPE, f"{UNITS}/{unit}"
             archive.addfile(member)
     return buffer.getvalue()
+
+
+def _rxe_script(lab: Lab) -> str:
+    """Return what makes a soft-RoCE device on every rail at boot, as if it were hardware."""
+    waits = " ".join(f"/sys/class/net/{name}" for name in lab.interfaces)
+    adds = "".join(f"rdma link add rxe{rail} type rxe netdev {lab.interfaces[rail - 1]}\n" for rail in lab.rails)
+    return f"#!/bin/sh\nset -e\nmodprobe rdma_rxe\nudevadm wait --timeout=600 {waits}\n{adds}"
 
 
 def _management(manager: str, host: Host) -> dict[str, tuple[str, int]]:

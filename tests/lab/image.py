@@ -38,7 +38,7 @@ SUITE = "bookworm"
 MIRROR = os.environ.get("RAILOPS_DEBIAN_MIRROR", "http://deb.debian.org/debian")
 DISK_SIZE = "6G"
 # Count up when a step of the build changes, so that the image is built anew.
-RECIPE = 2
+RECIPE = 3
 
 INSTALLED = (
     # the machine
@@ -76,26 +76,13 @@ modprobe qemu_fw_cfg
 chroot "${rootmnt}" /bin/tar -x -p -C / -f - < "$seed"
 mkdir -p "${stamp%/*}" && : > "$stamp"
 """,
-    "usr/local/sbin/lab-rxe": """#!/bin/sh
-# A soft-RoCE device on every rail, as if it were hardware: named by the file that the lab writes.
-set -e
-modprobe rdma_rxe
-while read -r device interface; do
-    tries=0
-    until [ -e "/sys/class/net/$interface" ]; do
-        tries=$((tries + 1)); [ $tries -lt 100 ] || exit 1
-        sleep 0.2
-    done
-    [ -e "/sys/class/infiniband/$device" ] || rdma link add "$device" type rxe netdev "$interface"
-done < /etc/railops-lab/rxe
-""",
     "etc/systemd/system/lab-rxe.service": """[Unit]
 Description=Soft-RoCE devices of the lab's rails
 DefaultDependencies=no
-After=systemd-modules-load.service systemd-udev-trigger.service local-fs.target
+After=systemd-modules-load.service systemd-udevd.service systemd-udev-trigger.service local-fs.target
 Before=network-pre.target rdma-hw.target sshd.service
 Wants=network-pre.target
-ConditionPathExists=/etc/railops-lab/rxe
+ConditionPathExists=/usr/local/sbin/lab-rxe
 
 [Service]
 Type=oneshot
@@ -106,7 +93,7 @@ ExecStart=/usr/local/sbin/lab-rxe
 WantedBy=multi-user.target
 """,
 }
-EXECUTABLE = ("etc/initramfs-tools/scripts/init-bottom/lab-seed", "usr/local/sbin/lab-rxe")
+EXECUTABLE = ("etc/initramfs-tools/scripts/init-bottom/lab-seed",)
 # The guests' manager is enabled by the seed; the rest only costs time at boot.
 DISABLED = (
     *("systemd-networkd.service", "systemd-networkd.socket", "systemd-networkd-wait-online.service"),
