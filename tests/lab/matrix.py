@@ -75,8 +75,9 @@ class Fleet:
             log.write(done.stdout)
         if bool(done.returncode) != fails:
             words = "succeeded, a failure was due" if fails else f"failed ({done.returncode})"
-            tail = " | ".join(line.strip() for line in done.stdout.strip().splitlines()[-6:])
-            raise CaseError(f"`{' '.join(argv[-4:])}` {words}: {tail[-500:]}")
+            messages = re.findall(r'"msg": "((?:[^"\\]|\\.)+)"', done.stdout)
+            said = messages[-1] if messages else " / ".join(done.stdout.strip().splitlines()[-6:])
+            raise CaseError(f"`{' '.join(argv[-2:])}` {words}: {said[-400:]}")
         return done.stdout
 
     def lab(self, *words: str, fails: bool = False) -> str:
@@ -288,7 +289,9 @@ class Result:
     def row(self) -> str:
         """Return the row of the table."""
         word = "passed" if self.passed else "**failed**"
-        detail = self.detail.replace("|", "/").replace("\n", " ")
+        # What is committed names no place of one machine.
+        detail = self.detail.replace(f"{CHECKOUT}/", "").replace(str(Path.home()), "~")
+        detail = detail.replace("|", "/").replace("\n", " ")
         return f"| {self.case.name} | {self.case.shows} | {word} | {self.seconds:.0f} s | {self.day} | {detail} |"
 
 
