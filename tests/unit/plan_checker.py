@@ -78,8 +78,9 @@ def check(files: dict[str, str], *, mode: str, reserved: list[str], foreign: lis
                 hosts.append(address)
                 subnets[data["node"], rail["name"], one["family"]] = subnet
     wrong += _check_pools(pools, subnets, gateways)
-    wrong += _check_disjoint(hosts, gateways, pools)
-    wrong += _check_avoided(hosts, pools, subnets, reserved, foreign)
+    handed = _handed_out(hosts, pools)
+    wrong += _check_disjoint(hosts, gateways, pools, handed)
+    wrong += _check_avoided(handed, subnets, reserved, foreign)
     wrong += _check_partition(subnets, pools, mode)
     wrong += _check_aggregates(files, subnets, mode)
     wrong += _check_prefixes(slices, subnets, files)
@@ -104,22 +105,20 @@ def _check_pools(pools, subnets, gateways) -> list[str]:
     return wrong
 
 
-def _check_disjoint(hosts, gateways, pools) -> list[str]:
+def _handed_out(hosts, pools) -> IPSet:
+    """The addresses of nodes and pods; built in one go, for a set is joined anew at every addition."""
+    return IPSet([*hosts, *(cidr for pool in pools for one in pool.ranges for cidr in one.cidrs())])
+
+
+def _check_disjoint(hosts, gateways, pools, handed) -> list[str]:
     """All addresses together must be as many as their set has: then no two are the same."""
-    ranges = [one for pool in pools for one in pool.ranges]
-    count = len(hosts) + len(gateways) + _sum(ranges)
-    union = IPSet(hosts) | IPSet(gateways)
-    for one in ranges:
-        union.add(one)
+    count = len(hosts) + len(gateways) + sum(_sum(pool.ranges) for pool in pools)
+    union = handed | IPSet(gateways)
     return [] if union.size == count else [f"{count} addresses are handed out, {union.size} are different"]
 
 
-def _check_avoided(hosts, pools, subnets, reserved, foreign) -> list[str]:
+def _check_avoided(handed, subnets, reserved, foreign) -> list[str]:
     wrong = []
-    handed = IPSet(hosts)
-    for pool in pools:
-        for one in pool.ranges:
-            handed.add(one)
     kept = IPSet()
     for text in reserved:
         kept.update(IPNetwork(text) if "/" in text else _ranges([text])[0])
