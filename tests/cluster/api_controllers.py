@@ -33,6 +33,15 @@ class Controllers:
         self.sync = "Succeeded"
         store.after.append(self.after)
 
+    def resume(self) -> None:
+        """Let workloads become ready again, those too that came meanwhile."""
+        self.ready = True
+        with self.store.lock:
+            for name in ("Deployment", "DaemonSet", "Job"):
+                kind = self.store.kind_of("batch/v1" if name == "Job" else "apps/v1", name)
+                for obj in list(self.store.table(kind).values()):
+                    self.after(kind, None, obj)
+
     def after(self, kind: Kind, old: Json | None, new: Json | None) -> None:
         """React to a write."""
         if new is None:

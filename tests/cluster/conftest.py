@@ -17,6 +17,9 @@ from pathlib import Path
 
 import pytest
 from ansible.module_utils.testing import patch_module_args
+from kubernetes import config as kube_config
+from kubernetes.dynamic import DynamicClient
+from kubernetes.dynamic.exceptions import ResourceNotFoundError
 
 from ansible_collections.railops.rdma.plugins.modules import cluster_objects
 
@@ -132,7 +135,7 @@ class Playbook:
             text=True,
             env=self._environment,
             cwd=self.folder,
-            timeout=170,
+            timeout=400,
             check=False,
         )
         ran = Ran(done.returncode, done.stdout + done.stderr)
@@ -177,7 +180,7 @@ def playbook(tmp_path: Path, environment: dict[str, str], kubeconfig: Path) -> P
         "spiderpool_helm": str(tools.helm()),
         "spiderpool_chart_file": os.environ.get("RAILOPS_TEST_CHART") or str(stub_chart(tmp_path / "chart")),
         "fabric_plan_dir": str(tmp_path / "plan"),
-        "spiderpool_timeout": 20,
+        "spiderpool_timeout": 300 if REAL else 20,
     }
     return made
 
@@ -194,3 +197,34 @@ def stub_chart(target: Path, version: str = "0.0.1") -> Path:
             path.chmod(0o644)
         (target / "crds").chmod(0o755)
     return target
+
+
+class Seen:
+    """What is in the cluster, asked over the API with the plain client: the double and a real cluster answer alike."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        self._client = DynamicClient(kube_config.new_client_from_config(str(kubeconfig)))
+
+    def objects(self, kind: str, api_version: str = "v1", **query: str) -> dict[str, Json]:
+        """Return the objects of a kind by name; none when the kind is not served."""
+        try:
+            resource = self._client.resources.get(api_version=api_version, kind=kind)
+        except ResourceNotFoundError:
+            return {}
+        return {item["metadata"]["name"]: item for item in resource.get(**query).to_dict()["items"]}
+
+    def ours(self, kind: str, fabric: str = "fabric") -> dict[str, Json]:
+        """Return the objects of a kind of Spiderpool's that carry the fabric's label."""
+        return self.objects(kind, "spiderpool.spidernet.io/v2beta1", label_selector=f"railops.io/fabric={fabric}")
+
+
+@pytest.fixture
+def seen(kubeconfig: Path) -> Seen:
+    """Give the eyes of a test."""
+    return Seen(kubeconfig)
+
+
+@pytest.fixture
+def maybe_double(request: pytest.FixtureRequest) -> ApiDouble | None:
+    """Give the double, or None on a real cluster: what only the double can tell is then not asked."""
+    return None if REAL else request.getfixturevalue("double")
