@@ -180,7 +180,7 @@ class Playbooks:
 
 def memory_rows(jinja: float) -> list[Row]:
     """Plan in memory: against the template, and its growth."""
-    small, large = cpu(lambda: in_memory(SMALL)), cpu(lambda: in_memory(NODES))
+    small, large = cpu(lambda: in_memory(SMALL), rounds=9), cpu(lambda: in_memory(NODES), rounds=9)
     ratio, growth = jinja / large, large / small
     return [
         Row(
