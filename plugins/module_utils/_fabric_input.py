@@ -130,9 +130,11 @@ def read_options(raw: Mapping[str, t.Any]) -> Options:
             check.text(f"{place}[{index}]", item, SUBDOMAIN, "a Kubernetes node name (DNS-1123)")
             for index, item in enumerate(items)
         )
-    for key in ("allow_renumber", "accept_lock"):
+    for key in ("allow_renumber", "accept_lock", "plan_locked"):
         if not isinstance(given[key], bool):
             check.add(PLACE + key, f"{shown(given[key])} is not a boolean.", "Give true or false.")
+    if not isinstance(given["plan_dir"], str) or not given["plan_dir"].strip() or "\0" in given["plan_dir"]:
+        check.add("fabric_plan_dir", f"{shown(given['plan_dir'])} is not a path.", "Give a folder, such as plan.")
     check.raise_any()
     return Options(names["retire"], names["release"], given["allow_renumber"], given["accept_lock"])
 

@@ -95,7 +95,8 @@ def test_check_mode_shows_per_node_and_rail_what_would_change_and_writes_nothing
 
 def test_mistakes_come_at_once_with_place_and_fix_and_the_misspelt_variable_is_named(fleet):
     (fleet / "group_vars/all.yml").write_text(
-        SETTINGS.replace("fabric_supernets: [172.17.0.0/16]", "fabric_supernet: [172.17.0.0/16]") + "fabric_mtu: 99\n"
+        SETTINGS.replace("fabric_supernets: [172.17.0.0/16]", "fabric_supernet: [172.17.0.0/16]")
+        + "fabric_mtu: 99\nfabric_gateway: middle\nfabric_vfs: [many]\n"
     )
 
     done = playbook(fleet)
@@ -104,6 +105,8 @@ def test_mistakes_come_at_once_with_place_and_fix_and_the_misspelt_variable_is_n
     assert done.returncode == 2
     assert "fabric_supernet is not a variable of this collection; did you mean fabric_supernets?" in output
     assert "fabric_mtu: 99 is out of range. Give a number from 1280 to 9978." in output
+    assert "fabric_gateway: 'middle' is neither first, last, none nor an offset." in output
+    assert "fabric_vfs: ['many'] is not a whole number." in output
     assert "Traceback" not in output
     assert not (fleet / "plan").exists()
 
