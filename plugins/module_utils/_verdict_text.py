@@ -161,8 +161,12 @@ def picture(verdict: Mapping[str, t.Any], fabric: str, *, colour: bool = False) 
         lines.append(f"  ... and {len(found) - _LISTED} more deviations: see verdict.md")
     if found:
         lines.append("")
+    grouped: dict[tuple[str, str], list[str]] = {}
     for (check_id, reason), names in untested(verdict).items():
-        lines.append(f"  {paint.sign('skipped')} not looked at: {check_id} on {_hosts(names, 4)}: {_plain(reason)}")
+        grouped.setdefault((reason, _hosts(names, 4)), []).append(check_id)
+    for (reason, where), ids in grouped.items():
+        told = f"{', '.join(sorted(ids))} on {where}: {_plain(reason)}"
+        lines.append(f"  {paint.sign('skipped')} not looked at: {told}")
     legend = "  ".join(f"{paint.sign(status)} {status}" for status in ("ok", "deviation", "skipped", "unreachable"))
     status = paint(f" {verdict['status'].upper()} ", _STATUS_COLOURS[verdict["status"]])
     return "\n".join([*lines, f"  {legend}", "", f"  {status} {summary(verdict)}", ""])

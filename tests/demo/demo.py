@@ -60,13 +60,13 @@ def show_hosts(stage: Stage) -> None:
         say(f"     {changed(first)} changes")
         second = play("site again", "site")
         say(f"     {changed(second)} changes")
-        say(paint("\n4. A rule is deleted on node2: the audit names it, site mends it.", "1"))
+        say(paint("\n4. A rule is deleted on node2: the audit names it, the hosts playbook mends it.", "1"))
         stage.run(
             "delete the rule", stage.lab("exec", name, "--host", "node2", "--", "ip", "rule", "del", "pref", "10003")
         )
         play("audit", "audit", fails=True)
         say(picture())
-        play("site", "site")
+        play("hosts", "hosts", "--limit", "node2")
         play("verify", "verify")
 
 

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -29,6 +30,16 @@ def say(text: str = "") -> None:
     print(text, flush=True)
 
 
+def end_on_signals() -> None:
+    """Make a request to end an exception, so that the lab is taken down."""
+
+    def end(number: int, _frame: object) -> None:
+        sys.exit(128 + number)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, end)
+
+
 class Stage:
     """Runs steps in a working folder of its own, and keeps what they print in one log."""
 
@@ -38,6 +49,7 @@ class Stage:
         folder.mkdir(parents=True, exist_ok=True)
         self.log.write_text("", encoding="utf-8")
         self._begun = time.monotonic()
+        end_on_signals()
 
     def seconds(self) -> float:
         """Return how long the demo has run."""
