@@ -256,10 +256,21 @@ def site_shared(fleet: Fleet) -> str:
     return _site(fleet, "shared", fabric_rail_prefix={"ipv4": 24, "ipv6": 64})
 
 
+def host_modules(fleet: Fleet) -> str:
+    """The tests of rdma_netns, rdma_info and roce_qos against a kernel that has ib_core."""
+    fleet.up()
+    tests = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(CHECKOUT / "tests/guests")]
+    said = fleet.run(["env", f"RAILOPS_LAB={fleet.name}", *tests]).strip().splitlines()[-1]
+    if "passed" not in said:
+        raise CaseError(f"nothing was tested: {said}")
+    return said
+
+
 CASES = (
     Case("networkd", "host network persists, systemd-networkd", 1500, network_manager, "networkd"),
     Case("netplan", "host network persists, netplan", 1500, network_manager, "netplan"),
     Case("networkmanager", "host network persists, NetworkManager", 1500, network_manager, "networkmanager"),
+    Case("host-modules", "RDMA modules on a kernel with ib_core", 3600, host_modules),
     Case("rdma-mode", "RDMA namespace mode through reboots", 1800, rdma_mode),
     Case("site-exclusive", "whole path, exclusive fabric", 3000, site_exclusive),
     Case("site-shared", "whole path, shared fabric", 2400, site_shared),
