@@ -27,7 +27,6 @@ from dataclasses import dataclass, replace
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._route_kernel import Kernel, KernelRefused
 from ansible_collections.railops.rdma.plugins.module_utils._route_model import (
-    Address,
     Link,
     Op,
     Snapshot,
@@ -69,10 +68,14 @@ def settle(kernel: Kernel, host: Host, source: Snapshot, target: Snapshot, now: 
 
 
 def _has_side_effects(op: Op) -> bool:
-    """Whether the kernel drops other entries too: with an address its routes and secondaries, with a link all."""
+    """Whether a second look may show more to do.
+
+    The kernel drops routes and secondaries with an address, and all with a link; and the same rule or route can be
+    there twice, of our protocol and of a network manager's, of which one message takes away one.
+    """
     if isinstance(op.what, Link):
         return not op.what.up
-    return op.verb == "delete" and isinstance(op.what, Address)
+    return op.verb == "delete"
 
 
 def change(kernel: Kernel, host: Host, now: Snapshot, target: Snapshot) -> None:

@@ -1,0 +1,184 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The files of rail_persist read by the real network managers, each in a namespace as after a boot.
+
+One host gets the live change, the other the files and the manager: both must end up the same, protocols aside.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils import _rail_persist as persist
+from ansible_collections.railops.rdma.plugins.module_utils._rail_persist_host import Host as Files
+from ansible_collections.railops.rdma.plugins.module_utils._route_want import parse_want
+from ansible_collections.railops.rdma.plugins.modules import policy_route
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, run, want_of
+
+NETWORKD = "/lib/systemd/systemd-networkd"
+NETWORKMANAGER = shutil.which("NetworkManager") or shutil.which("NetworkManager", path="/usr/sbin")
+needs_networkd = pytest.mark.skipif(not os.path.exists(NETWORKD), reason="systemd-networkd is not installed")
+needs_netplan = pytest.mark.skipif(not shutil.which("netplan"), reason="netplan is not installed")
+needs_networkmanager = pytest.mark.skipif(
+    not (NETWORKMANAGER and shutil.which("dbus-daemon")), reason="NetworkManager or dbus-daemon is not installed"
+)
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces"),
+]
+
+RAILS = 2
+# In namespaces of its own: nothing of this machine's /run and /etc is touched.
+BEGIN = """
+set -e
+mount --make-rprivate /
+mount -t tmpfs tmpfs /run
+mount -o remount,ro /sys
+sysctl -q -p {root}/etc/sysctl.d/90-railops-rails.conf
+"""
+BOOT_NETWORKD = (
+    BEGIN
+    + """
+mkdir -p /run/systemd/netif/links /run/systemd/netif/leases /run/systemd/netif/lldp /run/systemd/network /run/udev
+chown -R systemd-network /run/systemd/netif
+mount --bind {root}/etc/systemd /etc/systemd
+if [ -d {root}/run/systemd/network ]; then cp {root}/run/systemd/network/* /run/systemd/network/; fi
+exec {networkd}
+"""
+)
+BOOT_NETWORKMANAGER = (
+    BEGIN
+    + """
+mkdir -p /run/dbus /run/NetworkManager /run/state
+dbus-daemon --system --fork --nopidfile --address=unix:path=/run/dbus/system_bus_socket
+mount --bind {root}/etc/NetworkManager /etc/NetworkManager
+mount -t tmpfs tmpfs /var/lib/NetworkManager
+exec {networkmanager} --no-daemon
+"""
+)
+
+
+def boot(host, script, root):
+    text = script.format(root=root, networkd=NETWORKD, networkmanager=NETWORKMANAGER)
+    return subprocess.Popen(
+        ["ip", "netns", "exec", host.name, "unshare", "--mount", "sh", "-c", text],
+        stdout=subprocess.DEVNULL,
+        stderr=(root / "said").open("a"),
+    )
+
+
+def end(process, host):
+    """End the manager, and what it has started in the host's namespace."""
+    process.terminate()
+    try:
+        process.wait(timeout=10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait(timeout=10)
+    for text in run("ip", "netns", "pids", host.name).split():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(text), signal.SIGKILL)
+
+
+def comparable(host):
+    """The host's dump without protocols, the management interface, and how DAD was switched off."""
+    dump = host.dump()
+    out = {"links": dump["links"], "rules": dump["rules"]}
+    out["addresses"] = [re.sub(r" \[.*\]", "", line) for line in dump["addresses"] if "eth0" not in line]
+    out["routes"] = [line for line in dump["routes"] if "eth0" not in line]
+    # What networkd makes beside the same entry of protocol 143 stands there twice and does the same.
+    return {key: sorted({re.sub(r" proto \S+", "", line).strip() for line in lines}) for key, lines in out.items()}
+
+
+def same_after_boot(tmp_path, manager, script, policy):
+    want = want_of(0, RAILS, policy=policy)
+    with Fabric(f"boot-{manager[:8]}", 2, RAILS) as fabric:
+        live, booted = fabric.hosts
+        assert not live.module(policy_route, want).get("failed")
+        parsed = parse_want(want)
+        files = Files(str(tmp_path))
+        for file in persist.files_of(parsed, {rail.name: rail.interface for rail in parsed.rails}, manager):
+            files.write(file)
+        if manager == persist.NETPLAN:
+            run("netplan", "generate", "--root-dir", str(tmp_path))
+        wanted = comparable(live)
+        process = boot(booted, script, tmp_path)
+        try:
+            until = time.monotonic() + 30
+            while comparable(booted) != wanted and time.monotonic() < until and process.poll() is None:
+                time.sleep(0.3)
+            assert comparable(booted) == wanted, (tmp_path / "said").read_text()
+            again = booted.module(policy_route, want)
+            assert not again.get("failed"), again["msg"]
+            assert not again["changed"], again["diff"]
+        finally:
+            end(process, booted)
+        assert "tentative" not in booted.ip("address", "show", "scope", "global")
+        # What is there because of the files is still ours to take away.
+        gone = booted.module(policy_route, {**want, "state": "absent"})
+        assert not gone.get("failed"), gone["msg"]
+        assert not [line for line in booted.dump()["rules"] if re.match(r"(2000|100\d\d):", line)]
+
+
+@needs_networkd
+@pytest.mark.parametrize("policy", ["prefixes", "default_route"])
+def test_networkd_brings_the_same_host_back(tmp_path, policy):
+    same_after_boot(tmp_path, persist.NETWORKD, BOOT_NETWORKD, policy)
+
+
+@needs_networkd
+@needs_netplan
+@pytest.mark.parametrize("policy", ["prefixes", "default_route"])
+def test_netplan_brings_the_same_host_back(tmp_path, policy):
+    same_after_boot(tmp_path, persist.NETPLAN, BOOT_NETWORKD, policy)
+
+
+@needs_networkmanager
+@pytest.mark.parametrize("policy", ["prefixes", "default_route"])
+def test_networkmanager_brings_the_same_host_back(tmp_path, policy):
+    same_after_boot(tmp_path, persist.NETWORKMANAGER, BOOT_NETWORKMANAGER, policy)
+
+
+@needs_networkd
+def test_a_restart_of_networkd_keeps_everybodys_rules_and_routes(tmp_path):
+    """What the drop-in is for: without it, networkd removes rules and routes that it has not made."""
+    foreign = [
+        "rule add priority 1000 lookup 500",
+        "route add 172.17.0.99/32 dev eth0 table 500",
+        "rule add from 10.9.0.0/16 lookup 77 priority 151",
+    ]
+    want = want_of(0, RAILS)
+    with Fabric("restart", 1, RAILS) as fabric:
+        (host,) = fabric.hosts
+        for line in foreign:
+            host.ip(*line.split())
+        assert not host.module(policy_route, want).get("failed")
+        parsed = parse_want(want)
+        files = Files(str(tmp_path))
+        for file in persist.files_of(parsed, {rail.name: rail.interface for rail in parsed.rails}, persist.NETWORKD):
+            files.write(file)
+        before = comparable(host)
+        for _restart in range(2):
+            process = boot(host, BOOT_NETWORKD, tmp_path)
+            time.sleep(4)
+            assert process.poll() is None, (tmp_path / "said").read_text()
+            assert comparable(host) == before
+            end(process, host)
+        assert comparable(host) == before
+        # Twice or not, all of it goes.
+        assert not host.module(policy_route, want)["changed"]
+        assert not host.module(policy_route, {**want, "state": "absent"}).get("failed")
+        left = comparable(host)
+        assert not [line for line in left["rules"] if re.match(r"100\d\d:", line)]
+        assert not [line for line in left["routes"] if "table 100" in line or "metric 10" in line]
+        assert len([line for line in left["rules"] if line.startswith(("1000:", "151:"))]) == 2
