@@ -223,7 +223,7 @@ def browser(tmp_path_factory):
         path = folder / "report.html"
         path.write_text(page.replace("</body>", f"<script>{script}</script></body>"), encoding="utf-8")
         argv = [program, *FLAGS, f"--user-data-dir={folder / 'profile'}", "--dump-dom", f"{path.as_uri()}#{fragment}"]
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=100, check=False)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=240, check=False)
         assert done.returncode == 0, done.stderr[-2000:]
         console = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
         return done.stdout, console
@@ -406,3 +406,30 @@ def test_ten_thousand_nodes_stay_usable(browser):
     assert height == "320000px"
     assert milliseconds < 5_000
     assert console == []
+
+
+def test_it_prints(browser, tmp_path):
+    """On paper: every node of a small fabric, a hint for a large one, and no controls."""
+    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if shutil.which("pdftotext") is None:
+        pytest.skip("no pdftotext on PATH: apt-get install poppler-utils")
+    large = plan_of(raw_of(supernets=["10.0.0.0/8"], max_nodes=512), names(400))
+    for plan, shown in ((plan_of(*SAMPLES["exclusive"]), True), (large, False)):
+        path = tmp_path / "report.html"
+        path.write_text(render_report(plan)["report.html"], encoding="utf-8")
+        target = f"--print-to-pdf={tmp_path / 'report.pdf'}"
+        argv = [
+            program,
+            *FLAGS,
+            f"--user-data-dir={tmp_path / 'profile'}",
+            target,
+            "--no-pdf-header-footer",
+            path.as_uri(),
+        ]
+        subprocess.run(argv, capture_output=True, timeout=240, check=True)
+        text = subprocess.run(
+            ["pdftotext", "-layout", tmp_path / "report.pdf", "-"], capture_output=True, text=True, check=True
+        ).stdout
+        assert ("172.17.7.226" in text) is shown
+        assert ("More than 300 are not printed" in text) is not shown
+        assert "Type a part of a name" not in text
