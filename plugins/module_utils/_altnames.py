@@ -8,17 +8,9 @@
 
 from __future__ import annotations
 
-import traceback
 import typing as t
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
-
-PYROUTE2_ERROR: str | None = None
-try:
-    from pyroute2 import IPRoute
-    from pyroute2.netlink.exceptions import NetlinkError
-except ImportError:
-    PYROUTE2_ERROR = traceback.format_exc()
 
 
 class AltNames:
@@ -26,13 +18,23 @@ class AltNames:
 
     def read(self) -> dict[str, tuple[str, ...]]:
         """Return all alternative names by interface; nothing when there is no library to ask with."""
-        if PYROUTE2_ERROR is not None:
+        try:
+            from pyroute2 import IPRoute
+        except ImportError:
             return {}
         with IPRoute() as ipr:
             return {link.get_attr("IFLA_IFNAME"): tuple(_altnames(link)) for link in ipr.get_links()}
 
     def change(self, add: t.Iterable[tuple[str, str]], drop: t.Iterable[tuple[str, str]]) -> None:
         """Remove and add names, as (interface, alternative name)."""
+        try:
+            from pyroute2 import IPRoute
+            from pyroute2.netlink.exceptions import NetlinkError
+        except ImportError as exc:
+            raise RdmaError(
+                f"An alternative name needs the library pyroute2 (0.7.2 or newer), which is not there: {exc}.",
+                "Install python3-pyroute2 on the managed node, or use naming: name.",
+            ) from exc
         with IPRoute() as ipr:
             for command, pairs in (("property_del", drop), ("property_add", add)):
                 for interface, name in pairs:

@@ -82,8 +82,6 @@ class NetnsHost:
             self._initramfs.rebuild(image)
         if not planning.attempt(plan):
             return plan
-        if netlink.PYROUTE2_ERROR is not None and self._connect is netlink.RdmaNetlink:
-            raise MissingPyroute2
         with self._connect() as kernel:
             if not kernel.set_netns_mode(planning.NUMBERS[plan.wanted]):
                 return plan.busy()
@@ -106,14 +104,14 @@ class NetnsHost:
         return Support.ABSENT, False
 
     def _current(self) -> str | None:
-        if netlink.PYROUTE2_ERROR is not None and self._connect is netlink.RdmaNetlink:
-            # The parameter's file shows the live value: good enough to look, and to see that nothing is to be done.
-            value = self._files.read(MODE_FILE)
-            return None if value is None else planning.mode_of(value.strip())
+        # The parameter's file shows the live value, and needs neither a socket nor a library.
+        value = self._files.read(MODE_FILE)
+        if value is not None:
+            return planning.mode_of(value.strip())
         try:
             with self._connect() as kernel:
                 return planning.MODES.get(kernel.netns_mode())
-        except netlink.NetnsModeUnknown:
+        except (netlink.NetnsModeUnknown, netlink.MissingPyroute2):
             return None
 
     def _settings(self) -> tuple[planning.Setting, ...]:
@@ -149,7 +147,3 @@ class NetnsHost:
             return os.readlink(self._files.path(path))
         except OSError:
             return None
-
-
-class MissingPyroute2(Exception):
-    """A live change is needed and pyroute2 is not there."""

@@ -43,18 +43,21 @@ class Host:
     def read(self, want: Want) -> Have:
         """Return what is there."""
         modules = f"/lib/modules/{self._kernel}"
+        link_files = {
+            name: self._files.read(f"{planning.LINK_FOLDER}/{name}") or ""
+            for name in self._files.names(planning.LINK_FOLDER)
+            if planning.OWNED_LINK.fullmatch(name)
+        }
+        # The library behind them takes longer to import than all the rest takes to run.
+        named = want.naming == "altname" or any("AlternativeName=" in text for text in link_files.values())
         return Have(
             kernel=self._kernel,
             loaded=frozenset(self._sysfs.names("/sys/module")),
             available=_module_names(self._files.read(f"{modules}/modules.dep") or ""),
             builtin=_module_names(self._files.read(f"{modules}/modules.builtin") or ""),
             modules_text=self._files.read(planning.MODULES_FILE),
-            link_files={
-                name: self._files.read(f"{planning.LINK_FOLDER}/{name}") or ""
-                for name in self._files.names(planning.LINK_FOLDER)
-                if planning.OWNED_LINK.fullmatch(name)
-            },
-            netdevs=self._netdevs(want),
+            link_files=link_files,
+            netdevs=self._netdevs(want, self._altnames.read() if named else {}),
         )
 
     def apply(self, plan: Plan) -> None:
@@ -73,8 +76,7 @@ class Host:
         if plan.add_names or plan.drop_names:
             self._altnames.change(plan.add_names, plan.drop_names)
 
-    def _netdevs(self, want: Want) -> tuple[Netdev, ...]:
-        altnames = self._altnames.read()
+    def _netdevs(self, want: Want, altnames: dict[str, tuple[str, ...]]) -> tuple[Netdev, ...]:
         answers = self._verbs.read()[0] if want.network == "infiniband" and want.rails else {}
         found = []
         for function in read_pci(self._sysfs).functions.values():

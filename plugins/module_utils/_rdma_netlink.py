@@ -12,18 +12,11 @@ Numbers from include/uapi/rdma/rdma_netlink.h: the type of a message is (client 
 from __future__ import annotations
 
 import errno
+import functools
 import traceback
 import typing as t
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
-
-PYROUTE2_ERROR: str | None = None
-try:
-    from pyroute2.netlink import nlmsg
-    from pyroute2.netlink.exceptions import NetlinkError
-    from pyroute2.netlink.nlsocket import NetlinkSocket
-except ImportError:
-    PYROUTE2_ERROR = traceback.format_exc()
 
 if t.TYPE_CHECKING:
     from types import TracebackType
@@ -39,13 +32,36 @@ REQUEST_AND_ACK = 0x5
 # What kernels before 5.2 answer to a command or an attribute that they do not know.
 UNKNOWN_TO_THE_KERNEL = frozenset({errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP})
 
-if PYROUTE2_ERROR is None:
+
+class MissingPyroute2(Exception):
+    """The library is needed and not there; the text is the traceback of its import."""
+
+
+class Library(t.NamedTuple):
+    """What is used of pyroute2."""
+
+    socket: t.Any
+    error: type[Exception]
+    message: t.Any
+
+
+@functools.cache
+def library() -> Library:
+    """Import pyroute2 when it is needed: that takes longer than all the rest of a run that changes nothing."""
+    try:
+        from pyroute2.netlink import nlmsg
+        from pyroute2.netlink.exceptions import NetlinkError
+        from pyroute2.netlink.nlsocket import NetlinkSocket
+    except ImportError as exc:
+        raise MissingPyroute2(traceback.format_exc()) from exc
 
     class NlDev(nlmsg):  # type: ignore[misc]
         """A message of the client NLDEV: attributes only, no header of its own."""
 
         prefix = "RDMA_NLDEV_"
         nla_map = ((SYS_ATTR_NETNS_MODE, "RDMA_NLDEV_SYS_ATTR_NETNS_MODE", "uint8"),)
+
+    return Library(NetlinkSocket, NetlinkError, NlDev)
 
 
 class NetnsModeUnknown(Exception):
@@ -63,7 +79,7 @@ class RdmaNetlink:
 
     def __enter__(self) -> RdmaNetlink:
         try:
-            self._socket = NetlinkSocket(family=NETLINK_RDMA)
+            self._socket = library().socket(family=NETLINK_RDMA)
             self._socket.bind()
         except OSError as exc:
             if exc.errno == errno.EPROTONOSUPPORT:
@@ -106,15 +122,16 @@ class RdmaNetlink:
         return True
 
     def _ask(self, kind: int, attributes: list[list[object]] | None = None) -> list[t.Any]:
-        message = NlDev()
+        message = library().message()
         message["header"]["type"] = kind
         message["header"]["flags"] = REQUEST_AND_ACK
         message["attrs"] = attributes or []
-        self._socket.marshal.msg_map[kind] = NlDev
+        self._socket.marshal.msg_map[kind] = library().message
         try:
             # Not nlm_request(): pyroute2 0.7 repeats it for nine seconds when the kernel says EBUSY.
             return list(self._socket.nlm_request_batch([message]))
-        except NetlinkError as exc:
+        except library().error as error:
+            exc: t.Any = error
             if exc.code in UNKNOWN_TO_THE_KERNEL:
                 raise NetnsModeUnknown from exc
             fix = (

@@ -153,9 +153,9 @@ checks:
       fix: null
 """
 
-from ansible.module_utils.basic import AnsibleModule, missing_required_lib
+from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.railops.rdma.plugins.module_utils._altnames import PYROUTE2_ERROR, AltNames
+from ansible_collections.railops.rdma.plugins.module_utils._altnames import AltNames
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError, Problem, RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._host_files import HostFiles
 from ansible_collections.railops.rdma.plugins.module_utils._pci_topology import normal_address
@@ -245,12 +245,6 @@ def main() -> None:
         pin=params["pin"],
         present=params["state"] == "present",
     )
-    if PYROUTE2_ERROR and want.naming == "altname" and not module.check_mode:
-        module.fail_json(
-            msg=missing_required_lib("pyroute2 >= 0.7.2"),
-            exception=PYROUTE2_ERROR,
-            fix="Install python3-pyroute2 on the managed node.",
-        )
     host = Host(Sysfs(ROOT), HostFiles(ROOT, module.atomic_move), module.run_command, Verbs(), AltNames())
     try:
         result = run(want, host, check_mode=module.check_mode)

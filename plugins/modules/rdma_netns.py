@@ -170,9 +170,9 @@ from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._host_files import HostFiles
 from ansible_collections.railops.rdma.plugins.module_utils._initramfs import Initramfs
-from ansible_collections.railops.rdma.plugins.module_utils._netns_host import MissingPyroute2, NetnsHost
+from ansible_collections.railops.rdma.plugins.module_utils._netns_host import NetnsHost
 from ansible_collections.railops.rdma.plugins.module_utils._netns_plan import OWNED_FILE, Want, checks, plan_netns
-from ansible_collections.railops.rdma.plugins.module_utils._rdma_netlink import PYROUTE2_ERROR
+from ansible_collections.railops.rdma.plugins.module_utils._rdma_netlink import MissingPyroute2
 
 ROOT = "/"
 ARGUMENT_SPEC = {
@@ -236,10 +236,10 @@ def main() -> None:
     host = NetnsHost(files, Initramfs(files, module.get_bin_path, module.run_command))
     try:
         result = run(want, host, check_mode=module.check_mode)
-    except MissingPyroute2:
+    except MissingPyroute2 as exc:
         module.fail_json(
             msg=missing_required_lib("pyroute2 >= 0.7.2", reason="for a live change of the RDMA namespace mode"),
-            exception=PYROUTE2_ERROR,
+            exception=str(exc),
             fix="Install python3-pyroute2 on the managed node, or use live: false and reboot.",
         )
     except RdmaError as exc:

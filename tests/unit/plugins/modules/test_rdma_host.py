@@ -41,7 +41,6 @@ class FakeAltNames:
 def altnames(monkeypatch):
     fake = FakeAltNames()
     monkeypatch.setattr(module_under_test, "AltNames", lambda: fake)
-    monkeypatch.setattr(module_under_test, "PYROUTE2_ERROR", None)
     return fake
 
 

@@ -249,3 +249,19 @@ def test_the_real_socket_on_a_kernel_without_rdma():
     ):
         pass
     assert "rdma_driver" in caught.value.fix
+
+
+def test_without_pyroute2_a_host_in_the_mode_is_fine_and_a_live_change_says_what_to_install(
+    host, run_module, monkeypatch
+):
+    def missing():
+        raise _rdma_netlink.MissingPyroute2("Traceback: no module named pyroute2")
+
+    monkeypatch.setattr(_netns_host.NetnsHost.__init__, "__defaults__", (missing, KERNEL))
+    (host.root / "sys/module/ib_core/parameters").mkdir()
+    host.write("sys/module/ib_core/parameters/netns_mode", "N\n")
+    assert run_module(mode="exclusive")["current"] == "exclusive"
+    failed = run_module(mode="shared")
+    assert "pyroute2" in failed["msg"]
+    assert "live: false" in failed["fix"]
+    assert run_module(mode="shared", live=False)["reboot_required"] is True
