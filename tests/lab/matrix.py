@@ -142,11 +142,14 @@ class Fleet:
         deadline = time.monotonic() + 60
         while (now := self.dump()) != before and time.monotonic() < deadline:
             time.sleep(5)
+        differences = []
         for host, parts in before.items():
             for part, rows in parts.items():
                 lost, new = set(rows) - set(now[host][part]), set(now[host][part]) - set(rows)
                 if lost or new:
-                    raise CaseError(f"{what}: {host} {part} lost {sorted(lost)[:3]}, got {sorted(new)[:3]}")
+                    differences.append(f"{host} {part} lost {sorted(lost)[:2]}, got {sorted(new)[:2]}")
+        if differences:
+            raise CaseError(f"{what}: {'; '.join(differences)}")
 
 
 def unchanged(output: str) -> None:

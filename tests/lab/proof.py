@@ -30,6 +30,8 @@ if t.TYPE_CHECKING:
 PACKETS = 10
 # Neighbour discovery, multicast reports: what else may pass a port meanwhile.
 NOISE = 9
+# broadcast, anycast, multicast: with -N, `ip` writes the types as numbers.
+KERNELS_OWN = ("3", "4", "5")
 READ = (
     ("links", ["-details", "link", "show"]),
     ("addresses", ["address", "show"]),
@@ -44,6 +46,8 @@ FLEETING = frozenset(
         *("protocol", "valid_life_time", "preferred_life_time", "dynamic", "noprefixroute", "mngtmpaddr", "nodad"),
         *("ifindex", "link_index", "link_netnsid", "flags", "operstate", "stats64", "dadfailed", "tentative"),
         *("expires", "pref", "qdisc", "group", "txqlen"),
+        # Some network managers write the address that the kernel would take anyway.
+        "broadcast",
     }
 )
 
@@ -70,11 +74,11 @@ def dump(lab: Lab, host: Host) -> dict[str, list[str]]:
 
 
 def _comparable(rows: Iterable[Mapping[str, t.Any]]) -> list[str]:
-    # The kernel's own entries, of multicast and of a link's own address, come and go with carriers.
+    # These, and a link's own address, come and go with carriers.
     kept = [
         row
         for row in rows
-        if row.get("type") not in ("multicast", "anycast")
+        if row.get("type") not in KERNELS_OWN
         and not str(row.get("local") or row.get("dst")).startswith(("fe80:", "ff00:"))
     ]
     return sorted(
