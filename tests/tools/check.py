@@ -68,6 +68,7 @@ def environ(version: str | None = None) -> dict[str, str]:
         "ANSIBLE_LOCALHOST_WARNING": "false",
         "ANSIBLE_INVENTORY_UNPARSED_WARNING": "false",
         "PYTHONDONTWRITEBYTECODE": "1",
+        "RAILOPS_PYROUTE2_OLD": str(env.old_pyroute2()),
     }
 
 
@@ -144,11 +145,11 @@ def pytest(folder: str, *, parallel: bool = False, version: str | None = None) -
     return [tool("python", version), "-m", "pytest", "-q", *workers, folder]
 
 
-def suite(folder: str) -> t.Callable[[], t.Iterator[Argv]]:
+def suite(folder: str, *, parallel: bool = False) -> t.Callable[[], t.Iterator[Argv]]:
     """Return the commands of one folder of tests."""
 
     def commands() -> t.Iterator[Argv]:
-        yield pytest(folder)
+        yield pytest(folder, parallel=parallel)
 
     return commands
 
@@ -177,7 +178,7 @@ STEPS = (
     Step("unit-oldest", "the host modules' tests on Python 3.9", unit_oldest),
     Step("package", "build the tarball, install it, run it installed", package),
     Step("kernel", "the host modules on a real kernel in network namespaces", suite("tests/kernel"), ("root", "ip")),
-    Step("cluster", "objects, Helm and roles against an API server", suite("tests/cluster")),
+    Step("cluster", "objects, Helm and roles against an API server", suite("tests/cluster", parallel=True)),
     Step("lab", "the lab starts, lists and ends", suite("tests/lab"), ("root", "ip")),
     Step("site", "the whole path on namespace hosts", suite("tests/site"), ("root", "ip")),
     Step("molecule", "the scenario on namespace hosts", molecule, ("root", "ip")),
@@ -279,6 +280,7 @@ def main() -> None:
     chosen = [step for step in STEPS if not sys.argv[1:] or step.name in sys.argv[1:]]
     env.environment(None)
     env.tree()
+    env.old_pyroute2()
     results = []
     with ThreadPoolExecutor(max_workers=2) as pool:
         for result in pool.map(run, [step for step in chosen if step.parallel]):

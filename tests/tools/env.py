@@ -150,6 +150,19 @@ def node_environment(python: str) -> Path:
     return home
 
 
+def old_pyroute2() -> Path:
+    """Return a folder with the oldest pyroute2 that the collection promises to work with (Debian 12's)."""
+    package = "pyroute2==0.7.2"
+    home = cache() / f"pyroute2-{digest(package)}"
+    with Locked(home.name):
+        if not (home / ".complete").exists():
+            shutil.rmtree(home, ignore_errors=True)
+            pip = str(environment(None) / "pip")
+            run([pip, "install", "-qq", "--disable-pip-version-check", "--no-deps", "--target", str(home), package])
+            (home / ".complete").touch()
+    return home
+
+
 def tree() -> Path:
     """Return a collections path whose railops.rdma is a link to this checkout."""
     home = cache() / f"tree-{digest(str(CHECKOUT), ANSIBLE_WHEEL, *DEPENDENCIES)}"
