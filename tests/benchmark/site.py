@@ -71,11 +71,11 @@ def measure(hosts: int) -> tuple[float, float]:
             where = subprocess.run(lab("inventory", name), capture_output=True, text=True, check=True).stdout.strip()
             book = ["ansible-playbook", "-i", str(inventory), "-i", where, "railops.rdma.hosts"]
             run(lab("exec", name, "--", *book), folder)
-            rounds = [run(lab("exec", name, "--", *book), folder) for _ in range(ROUNDS)]
+            rounds = [run(lab("exec", name, "--", *book), folder) for dummy in range(ROUNDS)]
         finally:
             subprocess.run(lab("down", name), capture_output=True, check=False)
-    seconds = min(wall for wall, _memory in rounds)
-    memory = min(memory for _wall, memory in rounds)
+    seconds = min(wall for wall, memory in rounds)
+    memory = min(memory for wall, memory in rounds)
     print(f"  {hosts:>4} hosts  {seconds:7.1f} s  {seconds / hosts:6.2f} s a host  {memory:6.0f} MiB", flush=True)
     return seconds / hosts, memory
 

@@ -29,11 +29,11 @@ V2 = f"{GROUP}/v2beta1"
 OURS = {MANAGED_BY: FIELD_MANAGER, FABRIC: "fabric"}
 
 
-def pool(name="a", subnet="192.0.2.0/27", ips=("192.0.2.3-192.0.2.30",), labels=OURS, used=0, **meta):
+def pool(name="a", subnet="192.0.2.0/27", ips=("192.0.2.3-192.0.2.30",), labels=None, used=0, **meta):
     made = {
         "apiVersion": V2,
         "kind": "SpiderIPPool",
-        "metadata": {"name": name, "labels": dict(labels), **meta},
+        "metadata": {"name": name, "labels": dict(OURS if labels is None else labels), **meta},
         "spec": {"subnet": subnet, "ipVersion": 4, "ips": list(ips)},
     }
     if used:
@@ -42,11 +42,11 @@ def pool(name="a", subnet="192.0.2.0/27", ips=("192.0.2.3-192.0.2.30",), labels=
     return made
 
 
-def config(name="c", labels=OURS):
+def config(name="c", labels=None):
     return {
         "apiVersion": V2,
         "kind": "SpiderMultusConfig",
-        "metadata": {"name": name, "namespace": "spiderpool", "labels": dict(labels)},
+        "metadata": {"name": name, "namespace": "spiderpool", "labels": dict(OURS if labels is None else labels)},
         "spec": {"cniType": "macvlan"},
     }
 

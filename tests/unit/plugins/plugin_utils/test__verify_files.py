@@ -39,7 +39,9 @@ def test_results_come_back_and_broken_ones_do_not(tmp_path):
 def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
     path = str(tmp_path / "verdict.json")
     files.write_text(path, "old")
-    monkeypatch.setattr(os, "replace", lambda *dummy: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    monkeypatch.setattr(
+        os, "replace", lambda *dummy: (dummy for dummy in ()).throw(OSError(28, "No space left on device"))
+    )
     with pytest.raises(OSError, match="No space"):
         files.write_text(path, "new")
     assert (tmp_path / "verdict.json").read_text(encoding="utf-8") == "old"
