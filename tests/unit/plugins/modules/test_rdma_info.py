@@ -87,10 +87,10 @@ def test_an_lldpd_that_does_not_answer_is_named(run_module, tools, script, word)
 
 
 def test_check_mode_is_the_same(run_module):
-    assert run_module(_ansible_check_mode=True) == {
-        **run_module(),
-        "invocation": run_module(_ansible_check_mode=True)["invocation"],
-    }
+    check, real = run_module(_ansible_check_mode=True), run_module()
+    for result in (check, real):
+        result.pop("invocation", None)  # older cores add what the module was called with
+    assert check == real
 
 
 def test_rails_need_their_network(run_module):
