@@ -15,6 +15,7 @@ from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
 from ansible_collections.railops.rdma.plugins.module_utils._admission import check
+from ansible_collections.railops.rdma.plugins.module_utils._admission_strict import strict
 from ansible_collections.railops.rdma.plugins.modules.plan_objects_info import ARGUMENT_SPEC
 from ansible_collections.railops.rdma.plugins.plugin_utils._arguments import arguments
 from ansible_collections.railops.rdma.plugins.plugin_utils._verify_files import read_plan
@@ -51,9 +52,10 @@ class ActionModule(ActionBase):
         """Read the objects and ask."""
         super().run(tmp, task_vars)
         args = arguments(self, ARGUMENT_SPEC)
-        read_plan(args["plan_dir"])
+        plan = read_plan(args["plan_dir"])
         objects = read_objects(os.path.join(args["plan_dir"], "cluster"))
-        problems = check(objects)
+        nodes = [name for name, state in plan["nodes"].items() if not state["retired"]]
+        problems = check(objects) or strict(objects, nodes=nodes)
         count = len(objects)
         found: dict[str, t.Any] = {
             "id": "objects_admission",

@@ -23,7 +23,7 @@ class RdmaError(Exception):
     """
 
     def __init__(self, problem: str, fix: str, **facts: t.Any) -> None:
-        super().__init__(f"{problem} {fix}")
+        super().__init__(f"{problem}{fix}" if problem.endswith("\n") else f"{problem} {fix}")
         self.problem = problem
         self.fix = fix
         self.facts = facts
