@@ -99,8 +99,8 @@ def raw_nodes(count: int) -> list[dict[str, t.Any]]:
     return [{"host": f"node{number}", "groups": []} for number in range(1, count + 1)]
 
 
-def make_plan(count: int) -> t.Any:
-    """Validate, seat and plan: everything but writing."""
+def make_plan(count: int, nodes: list[dict[str, t.Any]] | None = None) -> t.Any:
+    """Validate, seat and plan: everything but writing. The nodes may be made before, as the inventory does."""
     from ansible_collections.railops.rdma.plugins.module_utils import (
         _fabric_input,
         _fabric_nodes,
@@ -109,16 +109,16 @@ def make_plan(count: int) -> t.Any:
     )
 
     fabric = _fabric_input.read_fabric(raw_fabric(count))
-    candidates = _fabric_nodes.read_nodes(fabric, raw_nodes(count))
+    candidates = _fabric_nodes.read_nodes(fabric, nodes or raw_nodes(count))
     seating = _fabric_slots.seat_nodes(fabric, candidates, None, _fabric_input.Options())
     return _fabric_plan.build_plan(fabric, seating.nodes, seating.retired)
 
 
-def in_memory(count: int) -> str:
+def in_memory(count: int, nodes: list[dict[str, t.Any]]) -> str:
     """Plan, and write the text that the template of the Jinja way writes: all pools with all their addresses."""
     from ansible_collections.railops.rdma.plugins.module_utils._fabric_objects import render_pools
 
-    return render_pools(make_plan(count))
+    return render_pools(make_plan(count, nodes))
 
 
 # --- playbooks --------------------------------------------------------------------------------------------------------
@@ -180,7 +180,8 @@ class Playbooks:
 
 def memory_rows(jinja: float) -> list[Row]:
     """Plan in memory: against the template, and its growth."""
-    small, large = cpu(lambda: in_memory(SMALL), rounds=9), cpu(lambda: in_memory(NODES), rounds=9)
+    few, many = raw_nodes(SMALL), raw_nodes(NODES)
+    small, large = cpu(lambda: in_memory(SMALL, few), rounds=9), cpu(lambda: in_memory(NODES, many), rounds=9)
     ratio, growth = jinja / large, large / small
     return [
         Row(
