@@ -40,7 +40,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._route_plan import Ho
 STATE_FOLDER = "/run/railops-rdma"
 # The kernel drops dependent entries by itself, so that some things need a second look; more would be a fight.
 ROUNDS = 4
-READY_SECONDS = 20.0
+READY_SECONDS = 60.0
 Command = t.Callable[[list[str]], tuple[int, str, str]]
 POLL_SECONDS = 0.1
 
