@@ -142,6 +142,8 @@ def pytest(folder: str, *, parallel: bool = False, version: str | None = None) -
     if not any((CHECKOUT / folder).rglob("test_*.py")):
         raise SkipStep(f"{folder} has no tests")
     workers = ["-n", "2"] if parallel else []
+    if folder in ("tests/kernel", "tests/site"):
+        workers += ["--dist", "loadfile"]  # the tests of a file share one lab
     return [tool("python", version), "-m", "pytest", "-q", *workers, folder]
 
 
@@ -177,10 +179,15 @@ STEPS = (
     Step("unit-newest", "the same on Python 3.13 and its ansible-core", unit_newest),
     Step("unit-oldest", "the host modules' tests on Python 3.9", unit_oldest),
     Step("package", "build the tarball, install it, run it installed", package),
-    Step("kernel", "the host modules on a real kernel in network namespaces", suite("tests/kernel"), ("root", "ip")),
+    Step(
+        "kernel",
+        "the host modules on a real kernel in network namespaces",
+        suite("tests/kernel", parallel=True),
+        ("root", "ip"),
+    ),
     Step("cluster", "objects, Helm and roles against an API server", suite("tests/cluster", parallel=True)),
     Step("lab", "the lab starts, lists and ends", suite("tests/lab"), ("root", "ip")),
-    Step("site", "the whole path on namespace hosts", suite("tests/site"), ("root", "ip")),
+    Step("site", "the whole path on namespace hosts", suite("tests/site", parallel=True), ("root", "ip")),
     Step("molecule", "the scenario on namespace hosts", molecule, ("root", "ip")),
     Step(
         "guests",
