@@ -183,6 +183,7 @@ def arm(host: Host, before: Snapshot, after: Snapshot, seconds: int, command: Co
     _forget_old(top)
     library = _library(folder)
     state = {
+        "seconds": seconds,
         "deadline": time.monotonic() + seconds,
         "before": as_data(before),
         "after": as_data(after),
@@ -305,6 +306,10 @@ def watch(folder: str) -> None:
         planned=frozenset(state["planned"]),
         paths=tuple(state["paths"]),
     )
+    # The time begins now: on a loaded host the start alone may take as long as the host has for its answer.
+    state["deadline"] = time.monotonic() + state["seconds"]
+    _write(f"{folder}/state.new", json.dumps(state))
+    os.rename(f"{folder}/state.new", f"{folder}/state.json")
     _write(f"{folder}/ready", "")
     while time.monotonic() < state["deadline"] and not os.path.exists(f"{folder}/now"):
         if not os.path.exists(f"{folder}/armed"):

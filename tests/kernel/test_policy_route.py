@@ -417,6 +417,21 @@ def test_a_confirmed_change_stays(host):
 
 
 @pytest.mark.usefixtures("_guards")
+def test_a_guard_that_starts_slowly_leaves_the_whole_time(host, monkeypatch):
+    from ansible_collections.railops.rdma.plugins.module_utils import _route_guard
+
+    watch = _route_guard.watch
+
+    def late(folder):
+        time.sleep(2.5)
+        watch(folder)
+
+    monkeypatch.setattr(_route_guard, "watch", late)
+    result = apply(host, {**want_of(0, RAILS), "confirm_timeout": 2})
+    assert host.module(policy_route, {"confirm": result["token"]})["confirmed"]
+
+
+@pytest.mark.usefixtures("_guards")
 def test_the_guard_brings_back_a_host_whose_management_route_was_removed(host):
     before = host.dump()
     apply(host, {**want_of(0, RAILS), "confirm_timeout": 1})
