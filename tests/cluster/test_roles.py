@@ -232,3 +232,6 @@ def test_the_test_application(playbook: Playbook, double: ApiDouble, plans: t.Ca
 def test_what_the_tests_stand_on() -> None:
     if not REAL_CRDS.is_dir() and "RAILOPS_TEST_CHART" not in os.environ:
         pytest.skip("stub CRDs and the stub chart: upstream's are not beside the checkout")
+    named = os.environ.get("RAILOPS_TEST_CHART")
+    assert named is None or Path(named).exists(), f"RAILOPS_TEST_CHART names {named}, which is not there"
+    assert not REAL_CRDS.is_dir() or list(REAL_CRDS.glob("*spiderippools*")), f"{REAL_CRDS} holds no SpiderIPPool"
