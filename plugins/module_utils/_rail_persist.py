@@ -136,7 +136,7 @@ def files_of(want: Want, names: dict[str, str], manager: str) -> tuple[File, ...
     if manager in (NETPLAN, NETWORKD):
         files.append(File(NETWORKD_FILE, NETWORKD_TEXT, PUBLIC))
     files.append(File(PROTOCOL_FILE, PROTOCOL_TEXT, PUBLIC))
-    settings = _sysctls(want, names)
+    settings = _sysctls(want, names, manager)
     if settings:
         lines = "".join(f"{key} = {value}\n" for key, value in sorted(settings.items()))
         files.append(File(SYSCTL_FILE, HEADER + lines, PUBLIC))
@@ -159,11 +159,15 @@ def _rules(want: Want, rail: WantRail) -> list[Rule]:
     return [] if want.network == "infiniband" else [rail_rule(rail, item) for item in rail.addresses]
 
 
-def _sysctls(want: Want, names: dict[str, str]) -> dict[str, str]:
+def _sysctls(want: Want, names: dict[str, str], manager: str) -> dict[str, str]:
     """Return the planned settings, and no duplicate address detection where a rail has IPv6.
 
-    netplan and NetworkManager have no setting for it per address, and without carrier it never ends.
+    netplan has no setting for it per address, and without carrier it never ends. NetworkManager waits for the carrier and
+    for the end of the detection. Without one it takes the kernel's refusal of a route from an address that was tentative
+    for a moment as final, and leaves the route out (seen with 1.42).
     """
+    if manager == NETWORKMANAGER:
+        return dict(want.sysctls)
     six = (names[rail.name] for rail in want.rails if any(item.family == 6 for item in rail.addresses))
     return {**{f"net/ipv6/conf/{name}/accept_dad": "0" for name in six}, **dict(want.sysctls)}
 

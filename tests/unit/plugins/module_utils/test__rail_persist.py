@@ -128,7 +128,8 @@ def test_networkmanager_says_what_the_live_change_makes():
 def test_besides_there_are_sysctls_without_dad_and_the_protocols_name(manager):
     found = files(manager)
     lines = found["/etc/sysctl.d/90-railops-rails.conf"].text.splitlines()
-    assert "net/ipv6/conf/ens1np0/accept_dad = 0" in lines
+    # NetworkManager leaves routes out when the detection is off and ends between its two looks.
+    assert ("net/ipv6/conf/ens1np0/accept_dad = 0" in lines) is (manager != "networkmanager")
     assert "net/ipv4/conf/ens2np0.7/arp_ignore = 1" in lines
     assert not any("ens2np0.7/accept_dad" in line for line in lines)
     assert "143\trailops\n" in found["/etc/iproute2/rt_protos.d/railops.conf"].text
