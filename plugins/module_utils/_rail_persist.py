@@ -162,9 +162,9 @@ def _rules(want: Want, rail: WantRail) -> list[Rule]:
 def _sysctls(want: Want, names: dict[str, str], manager: str) -> dict[str, str]:
     """Return the planned settings, and no duplicate address detection where a rail has IPv6.
 
-    netplan has no setting for it per address, and without carrier it never ends. NetworkManager waits for the carrier and
-    for the end of the detection. Without one it takes the kernel's refusal of a route from an address that was tentative
-    for a moment as final, and leaves the route out (seen with 1.42).
+    netplan has no setting for it per address, and without carrier it never ends. NetworkManager waits for the carrier
+    and for the end of the detection. Without one it takes the kernel's refusal of a route from an address that was
+    tentative for a moment as final, and leaves the route out (seen with 1.42).
     """
     if manager == NETWORKMANAGER:
         return dict(want.sysctls)
