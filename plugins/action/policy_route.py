@@ -11,3 +11,4 @@ class ActionModule(SliceAction):
     """Give policy_route the host's slice of the plan."""
 
     SLICE_KEYS = ("rails", "rdma_prefixes", "policy", "network", "sysctls")
+    RAIL_KEYS = SliceAction.ROUTED_RAIL_KEYS

@@ -14,6 +14,7 @@ class ActionModule(SliceAction):
     """Give rail_ping the host's slice of the plan, and those of its neighbours."""
 
     SLICE_KEYS = ("rails", "rdma_prefixes", "policy", "network")
+    RAIL_KEYS = SliceAction.ROUTED_RAIL_KEYS
 
     def more_args(self, args: dict[str, t.Any], plan_dir: str, host: str) -> None:
         """Add the neighbours' addresses."""

@@ -2,24 +2,12 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Gives the module of this name the rails of its host."""
-
 from __future__ import annotations
 
-import typing as t
-
-from ansible_collections.railops.rdma.plugins.plugin_utils._host_slice_action import HostSliceAction
+from ansible_collections.railops.rdma.plugins.plugin_utils._slice_action import SliceAction
 
 
-class ActionModule(HostSliceAction):
-    """Reads the plan on the controller, looks on the host."""
+class ActionModule(SliceAction):
+    """Give rdma_info the rails of its host and the kind of network."""
 
-    MODULE = "railops.rdma.rdma_info"
-
-    def parameters(self, host_slice: dict[str, t.Any]) -> dict[str, t.Any]:
-        """Return the rails to compare with."""
-        keys = ("name", "interface", "pci", "mtu")
-        return {
-            "network": host_slice["network"],
-            "rails": [{key: rail.get(key) for key in keys} for rail in host_slice["rails"]],
-        }
+    SLICE_KEYS = ("network", "rails")

@@ -2,23 +2,13 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Gives the module of this name the rails of its host."""
-
 from __future__ import annotations
 
-import typing as t
-
-from ansible_collections.railops.rdma.plugins.plugin_utils._host_slice_action import HostSliceAction
+from ansible_collections.railops.rdma.plugins.plugin_utils._slice_action import SliceAction
 
 
-class ActionModule(HostSliceAction):
-    """Reads the plan on the controller, changes the host."""
+class ActionModule(SliceAction):
+    """Give roce_qos the rails' interfaces and the kind of network."""
 
-    MODULE = "railops.rdma.roce_qos"
-
-    def parameters(self, host_slice: dict[str, t.Any]) -> dict[str, t.Any]:
-        """Return the rails' interfaces and the kind of network."""
-        return {
-            "network": host_slice["network"],
-            "rails": [{key: rail[key] for key in ("name", "interface")} for rail in host_slice["rails"]],
-        }
+    SLICE_KEYS = ("network", "rails")
+    RAIL_KEYS = ("name", "interface")

@@ -14,40 +14,39 @@ from ansible.plugins.action import ActionBase
 
 from ansible_collections.railops.rdma.plugins.plugin_utils._slice import read_slice
 
-RAIL_KEYS = ("name", "index", "interface", "pci", "mtu", "table", "rule_priority", "addresses")
-
-
-def options_of(have: dict[str, t.Any], keys: t.Iterable[str]) -> dict[str, t.Any]:
-    """Return the module options that a slice gives; of a rail only what the modules know."""
-    options = {key: have.get(key) for key in keys}
-    rails = have.get("rails")
-    if "rails" in options and rails is not None:
-        options["rails"] = [{key: rail.get(key) for key in RAIL_KEYS} for rail in rails]
-    return options
-
 
 class SliceAction(ActionBase):
     """Read the host's slice of the plan on the controller and hand it to the module of the same name."""
 
-    SLICE_KEYS: tuple[str, ...] = ()
+    SLICE_KEYS: t.ClassVar[tuple[str, ...]] = ()
+    """The keys of the slice that are options of the module."""
+    RAIL_KEYS: t.ClassVar[tuple[str, ...]] = ("name", "interface", "pci", "mtu")
+    """What the module knows of a rail."""
+    ROUTED_RAIL_KEYS: t.ClassVar[tuple[str, ...]] = (*RAIL_KEYS, "index", "table", "rule_priority", "addresses")
 
-    def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
-        """Run the module, with the slice's values for all options that are not given."""
+    def options(self, have: dict[str, t.Any]) -> dict[str, t.Any]:
+        """Return the options of the module that the slice `have` gives."""
+        options = {key: have.get(key) for key in self.SLICE_KEYS}
+        if options.get("rails") is not None:
+            options["rails"] = [{key: rail.get(key) for key in self.RAIL_KEYS} for rail in have["rails"]]
+        return options
+
+    def more_args(self, args: dict[str, t.Any], plan_dir: str, host: str) -> None:
+        """Add what else the module takes from the plan."""
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        """Run the module, with the slice's values for all options that are not given; an empty text gives nothing."""
         super().run(tmp, task_vars)
+        task_vars = task_vars or {}
         args = dict(self._task.args)
         plan_dir = args.pop("plan_dir", None)
         if plan_dir:
-            host = (task_vars or {})["inventory_hostname"]
-            have = read_slice(plan_dir, host)
+            host = task_vars["inventory_hostname"]
+            have = read_slice(str(plan_dir), host)
             self.more_args(args, plan_dir, host)
-            for key, value in options_of(have, self.SLICE_KEYS).items():
-                if args.get(key) is None:
-                    args[key] = value
+            args |= {key: value for key, value in self.options(have).items() if args.get(key) in (None, "")}
         name = self._task.action.rpartition(".")[2]
         result: dict[str, t.Any] = self._execute_module(
             module_name=f"railops.rdma.{name}", module_args=args, task_vars=task_vars
         )
         return result
-
-    def more_args(self, args: dict[str, t.Any], plan_dir: str, host: str) -> None:
-        """Add what else the module takes from the plan."""

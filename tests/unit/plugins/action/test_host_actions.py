@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The action plugins in front of rdma_info, roce_qos, rdma_driver and gpudirect."""
+"""The action plugins in front of rdma_info, rdma_netns, roce_qos, rdma_driver and gpudirect."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ import yaml
 from ansible.errors import AnsibleActionFail
 from ansible.playbook.task import Task
 
-from ansible_collections.railops.rdma.plugins.action import gpudirect, rdma_driver, rdma_info, roce_qos
-from ansible_collections.railops.rdma.plugins.plugin_utils import _host_slice_action
+from ansible_collections.railops.rdma.plugins.action import gpudirect, rdma_driver, rdma_info, rdma_netns, roce_qos
+from ansible_collections.railops.rdma.plugins.plugin_utils import _slice_action
 
 
 @pytest.fixture
 def plan(monkeypatch):
     rail = {"name": "rail1", "index": 1, "interface": "ens1np0", "pci": None, "mtu": 4200, "table": 1001}
-    slices = {("plan/fabric", "node1"): {"node": "node1", "network": "roce", "rails": [rail]}}
-    monkeypatch.setattr(_host_slice_action, "read_slice", lambda folder, host: slices[folder, host])
+    slices = {("plan/fabric", "node1"): {"node": "node1", "network": "roce", "attachment": "sriov", "rails": [rail]}}
+    monkeypatch.setattr(_slice_action, "read_slice", lambda folder, host: slices[folder, host])
     return "plan/fabric"
 
 
@@ -29,6 +29,7 @@ def run(module, args, answer=None, *, check_mode=False):
     """Run an action plugin; return its result and what it handed to the module."""
     task = Task()
     task.args, task.check_mode, task.diff, task.async_val = args, check_mode, False, 0
+    task.action = f"railops.rdma.{module.__name__.rpartition('.')[2]}"
     connection = SimpleNamespace(_shell=SimpleNamespace(tmpdir="/tmp/remote", join_path=lambda *parts: "/".join(parts)))
     context = SimpleNamespace(check_mode=check_mode, diff=False)
     action = module.ActionModule(task, connection, context, loader=None, templar=None, shared_loader_obj=None)
@@ -56,6 +57,12 @@ def test_roce_qos_gets_the_interfaces_of_its_host(plan):
     _result, handed = run(roce_qos, {"plan_dir": plan, "priority": 3})
     rails = [{"name": "rail1", "interface": "ens1np0"}]
     assert handed["args"] == {"priority": 3, "network": "roce", "rails": rails}
+
+
+@pytest.mark.parametrize(("given", "mode"), [(None, "exclusive"), ("", "exclusive"), ("shared", "shared")])
+def test_rdma_netns_gets_the_mode_that_the_attachment_needs_unless_one_is_given(plan, given, mode):
+    _result, handed = run(rdma_netns, {"plan_dir": plan, "mode": given})
+    assert handed["args"] == {"mode": mode}
 
 
 def test_without_a_plan_the_arguments_go_through():
