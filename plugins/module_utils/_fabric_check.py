@@ -48,6 +48,8 @@ RESOURCE = re.compile(r"[A-Za-z0-9_]{1,63}")
 HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
 """An inventory name that can be a file name: no slash, no leading dot or dash."""
 
+_NUMBERS = re.compile(r"([0-9]+)")
+
 SHOWN = 10
 """Problems of one kind that are listed for the nodes of a big fleet."""
 
@@ -68,9 +70,12 @@ UNUSABLE = {
 """Networks that no rail can have (IANA special-purpose registries)."""
 
 
-def natural_key(name: str) -> list[tuple[int, int, str]]:
-    """Sort key that puts node2 before node10."""
-    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.findall(r"[0-9]+|[^0-9]+", name)]
+def natural_key(name: str) -> tuple[list[str | int], str]:
+    """Sort key that puts node2 before node10; the name itself parts node1 from node01, in whatever order they come."""
+    parts: list[str | int] = [*_NUMBERS.split(name)]
+    # Every second part is a number, so numbers are compared with numbers only.
+    parts[1::2] = map(int, parts[1::2])
+    return parts, name
 
 
 def shown(value: object) -> str:

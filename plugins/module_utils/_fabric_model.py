@@ -141,8 +141,7 @@ class Zone:
         return self.leaves[rail] if rail < len(self.leaves) else ""
 
 
-@dataclass(frozen=True)
-class Node:
+class Node(t.NamedTuple):
     """A node of the fabric that has a slot."""
 
     name: str

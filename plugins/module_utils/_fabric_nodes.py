@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 import typing as t
-from dataclasses import dataclass
 
 from ansible_collections.railops.rdma.plugins.module_utils._fabric_check import (
     HOST,
@@ -24,10 +23,13 @@ if t.TYPE_CHECKING:
     from ansible_collections.railops.rdma.plugins.module_utils._fabric_model import Fabric
 
 NODE_KEYS = ("host", "name", "groups", "interfaces", "slot")
+_KNOWN = frozenset(NODE_KEYS)
+
+Interfaces = tuple[tuple[str, ...], tuple[t.Optional[str], ...]]
+"""A node's interface and PCI address of each rail."""
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(t.NamedTuple):
     """A node that wants a slot."""
 
     name: str
@@ -53,8 +55,9 @@ def read_nodes(fabric: Fabric, nodes: object) -> tuple[Candidate, ...]:
     found: list[Candidate] = []
     names: dict[str, str] = {}
     hosts: set[str] = set()
+    usual = tuple(rail.interface for rail in fabric.rails), tuple(rail.pci for rail in fabric.rails)
     for index, item in enumerate(listed):
-        one = _read_node(check, fabric, index, item)
+        one = _read_node(check, fabric, usual, index, item)
         if one is None:
             continue
         if one.host in hosts:
@@ -73,13 +76,13 @@ def read_nodes(fabric: Fabric, nodes: object) -> tuple[Candidate, ...]:
     return tuple(found)
 
 
-def _read_node(check: Checker, fabric: Fabric, index: int, item: object) -> Candidate | None:
+def _read_node(check: Checker, fabric: Fabric, usual: Interfaces, index: int, item: object) -> Candidate | None:
     if not isinstance(item, dict):
         check.add_counted(
             "nodes", f"nodes[{index}]", f"{shown(item)} is not a dictionary.", "Write it as {host: node1}."
         )
         return None
-    if not set(item) <= set(NODE_KEYS):
+    if not _KNOWN.issuperset(item):
         check.mapping(f"nodes[{index}]", item, NODE_KEYS, "{host: node1}")
     host = item.get("host")
     if host is None:
@@ -103,8 +106,9 @@ def _read_node(check: Checker, fabric: Fabric, index: int, item: object) -> Cand
             "Set fabric_node_name of the host to the name that `kubectl get nodes` shows.",
         )
         return None
-    zone = _zone(check, fabric, host, item.get("groups"))
-    interfaces, pcis = _interfaces(check, fabric, host, item.get("interfaces"))
+    zone = _zone(check, fabric, host, item.get("groups")) if fabric.zoned else 0
+    given = item.get("interfaces")
+    interfaces, pcis = _interfaces(check, fabric, usual, host, given) if given else usual
     pin = item.get("slot")
     if pin is not None:
         pin = check.integer(f"hosts.{host}.fabric_slot", pin, 0, fabric.zones[zone].max_nodes - 1)
@@ -112,8 +116,6 @@ def _read_node(check: Checker, fabric: Fabric, index: int, item: object) -> Cand
 
 
 def _zone(check: Checker, fabric: Fabric, host: str, groups: object) -> int:
-    if not fabric.zoned:
-        return 0
     member = set(groups) if isinstance(groups, (list, tuple)) else set()
     zones = [index for index, zone in enumerate(fabric.zones) if zone.group in member]
     if len(zones) == 1:
@@ -128,22 +130,16 @@ def _zone(check: Checker, fabric: Fabric, host: str, groups: object) -> int:
     return 0
 
 
-def _interfaces(
-    check: Checker, fabric: Fabric, host: str, given: object
-) -> tuple[tuple[str, ...], tuple[str | None, ...]]:
-    """Return the node's interface and PCI address per rail; a PCI address leaves the rail its stable name."""
-    usual = tuple(rail.interface for rail in fabric.rails)
-    pcis = tuple(rail.pci for rail in fabric.rails)
-    if not given:
-        return usual, pcis
+def _interfaces(check: Checker, fabric: Fabric, usual: Interfaces, host: str, given: object) -> Interfaces:
+    """Return what the node says itself, and what is usual for the rest; a PCI address leaves the rail its name."""
     place = f"hosts.{host}.fabric_interfaces"
     if not isinstance(given, dict):
         check.add_counted(
             "fabric_interfaces", place, f"{shown(given)} is not a dictionary.", "Write it as {rail1: ens1np0}."
         )
-        return usual, pcis
+        return usual
     rails = {rail.name: index for index, rail in enumerate(fabric.rails)}
-    names, addresses = list(usual), list(pcis)
+    names, addresses = list(usual[0]), list(usual[1])
     for rail, value in given.items():
         where = f"{place}.{rail}"
         if rail not in rails:

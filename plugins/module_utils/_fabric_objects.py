@@ -102,50 +102,50 @@ def _node_line(name: str) -> str:
     return f'    - "{name}"\n'
 
 
-def _pools_per_node(fabric: Fabric, block: Block, nodes: Sequence[Node]) -> Iterator[str]:
-    """Write the pools of a rail whose nodes have a subnet each."""
+def _add_pools_per_node(parts: list[str], fabric: Fabric, block: Block, nodes: Sequence[Node], odd: set[int]) -> None:
+    """Add the pools of a rail whose nodes have a subnet each; nodes on `odd` slots have names that get shortened.
+
+    A big fleet has tens of thousands of pools, nearly all of one shape. Those are not made one by one: their pieces,
+    most of them the same strings again and again, go straight into the one `join` that makes the file.
+    """
     stem = pool_stem(fabric, fabric.rails[block.rail], block.family)
     template = _pool_template(fabric, block.family, block.gateway_offset is not None, nodes=True)
-    usual = block.pools(next((node.slot for node in nodes if node.slot not in block.cuts), 0)) if nodes else ()
-    simple = block.family == 4 and block.subnet_size <= 256 and len(usual) == 1 and len(usual[0]) == 1
-    write = _simple_writer(template, block) if simple else None
-    base, size, cuts = block.aggregate.network, block.subnet_size, block.cuts
-    room = MAX_NAME - len(stem) - 1
+    pieces = _simple_pieces(template, stem, block)
+    odd = odd | block.cuts.keys() if pieces else {node.slot for node in nodes}
+    base, size = block.aggregate.network, block.subnet_size
+    around, octets = -1, ""
     for node in nodes:
-        if write is not None and node.slot not in cuts:
-            short = len(node.name) <= room and "." not in node.name
-            name = f"{stem}-{node.name}" if short else pool_name(stem, node.name)
-            yield write(name, base + node.slot * size, node.name)
+        name, slot = node.name, node.slot
+        if slot in odd:
+            line = _node_line(name)
+            for part, ranges in enumerate(block.pools(slot)):
+                parts.append(_pool(template, pool_name(stem, name, part), block, slot, ranges, line))
             continue
-        line = _node_line(node.name)
-        for part, ranges in enumerate(block.pools(node.slot)):
-            yield _pool(template, pool_name(stem, node.name, part), block, node.slot, ranges, line)
+        first = base + slot * size
+        if first >> 8 != around:
+            around = first >> 8
+            octets = f"{around >> 16}.{around >> 8 & 255}.{around & 255}."
+        head, labels, gateway, low, high, end, subnet = pieces[first & 255]
+        parts.extend((head, name, labels, octets, gateway, octets, low, octets, high, name, end, octets, subnet))
 
 
-def _simple_writer(template: str, block: Block) -> t.Callable[[str, int, str], str]:
-    """Return a writer for IPv4 subnets inside one /24 with one range.
+def _simple_pieces(template: str, stem: str, block: Block) -> dict[int, list[str]]:
+    """Return what stands around the fields of a simple pool, by the last octet of its subnet; {} if none is simple.
 
-    The first three octets are put into the template once for all the subnets of a /24.
+    Simple is one range of IPv4 addresses that share their first three octets with the gateway. The fields in their
+    order: node, the octets of the gateway, of the range's first and last address, node, the octets of the subnet.
     """
-    (low, high) = block.pod_offsets[0]
-    gateway = block.gateway_offset
-    span = "    - \0%d\n" if low == high else "    - \0%d-\0%d\n"
-    switch = () if gateway is None else ("\0%d",)
-    filled = template % ("%s", *switch, span, '    - "%s"\n', f"\0%d/{block.subnet_length}")
-    stem, ready = -1, ""
-
-    def write(name: str, first: int, node: str) -> str:
-        nonlocal stem, ready
-        if first >> 8 != stem:
-            stem = first >> 8
-            ready = filled.replace("\0", f"{first >> 24}.{first >> 16 & 255}.{first >> 8 & 255}.")
-        last = first & 255
-        pods = (last + low,) if low == high else (last + low, last + high)
-        if gateway is None:
-            return ready % (name, *pods, node, last)
-        return ready % (name, last + gateway, *pods, node, last)
-
-    return write
+    if block.family != 4 or block.subnet_size > 256 or block.gateway_offset is None or len(block.pod_offsets) != 1:
+        return {}
+    ((low, high),) = block.pod_offsets
+    if low == high:
+        return {}
+    pieces = {}
+    for first in range(0, 256, block.subnet_size):
+        gateway, pods = f"\0{first + block.gateway_offset}", f"    - \0{first + low}-\0{first + high}\n"
+        text = template % (f"{stem}-\0", gateway, pods, _node_line("\0"), f"\0{first}/{block.subnet_length}")
+        pieces[first] = text.split("\0")
+    return pieces
 
 
 def _pools_shared(plan: Plan, block: Block) -> Iterator[str]:
@@ -166,12 +166,19 @@ def _pools_shared(plan: Plan, block: Block) -> Iterator[str]:
 def render_pools(plan: Plan) -> str:
     """Return the text of ippools.yaml."""
     parts = [HEADING]
-    nodes = {zone: plan.nodes_of(zone) for zone in range(len(plan.fabric.zones))}
+    fabric = plan.fabric
+    nodes = {zone: plan.nodes_of(zone) for zone in range(len(fabric.zones))}
+    stems = [pool_stem(fabric, rail, family) for rail in fabric.rails for family in fabric.families]
+    room = MAX_NAME - 1 - max(map(len, stems), default=0)
+    odd = {
+        zone: {node.slot for node in seated if len(node.name) > room or "." in node.name}
+        for zone, seated in nodes.items()
+    }
     for block in plan.blocks:
         if not block.pod_offsets:
             continue
         if block.per_node:
-            parts.extend(_pools_per_node(plan.fabric, block, nodes[block.zone]))
+            _add_pools_per_node(parts, fabric, block, nodes[block.zone], odd[block.zone])
         else:
             parts.extend(_pools_shared(plan, block))
     return "".join(parts)

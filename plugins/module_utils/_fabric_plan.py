@@ -307,7 +307,7 @@ def pool_count(nodes: Iterable[Node], blocks: Iterable[Block]) -> int:
             count += len(block.pools())
             continue
         plain = len(block.pools(next((slot for slot in used if slot not in block.cuts), used[0]))) if used else 0
-        count += sum(len(block.pools(slot)) if slot in block.cuts else plain for slot in used)
+        count += plain * len(used) + sum(len(block.pools(slot)) - plain for slot in block.cuts.keys() & used)
     return count
 
 

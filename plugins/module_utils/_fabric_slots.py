@@ -42,7 +42,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._fabric_model import 
 from ansible_collections.railops.rdma.plugins.module_utils._fabric_space import Foreign
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ansible_collections.railops.rdma.plugins.module_utils._fabric_input import Options
     from ansible_collections.railops.rdma.plugins.module_utils._fabric_model import Block, Range
@@ -401,21 +401,24 @@ class _Usher:
                 del self.taken[zone, slot]
             self._sit(name, one.zone, one.pin, place)
 
+    def _free(self, zone: int) -> Iterator[tuple[int, int]]:
+        """Yield the zone's free slots, the lowest first, each as (zone, slot)."""
+        for slot in range(self.fabric.zones[zone].max_nodes):
+            if (zone, slot) not in self.taken:
+                yield zone, slot
+
     def _fill(self, retired: set[str]) -> None:
-        lowest = [0] * len(self.fabric.zones)
+        free = [self._free(zone) for zone in range(len(self.fabric.zones))]
         missing = [0] * len(self.fabric.zones)
         for name in self.order:
             if name in self.slots:
                 continue
             zone = self.candidates[name].zone
-            slot = lowest[zone]
-            while (zone, slot) in self.taken:
-                slot += 1
-            lowest[zone] = slot + 1
-            if slot >= self.fabric.zones[zone].max_nodes:
+            seat = next(free[zone], None)
+            if seat is None:
                 missing[zone] += 1
-                continue
-            self._sit(name, zone, slot, "fabric_max_nodes")
+            else:
+                self.slots[name] = seat
         for zone, count in enumerate(missing):
             if not count:
                 continue

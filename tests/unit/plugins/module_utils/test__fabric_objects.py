@@ -12,6 +12,7 @@ import re
 import pytest
 import yaml
 
+from ansible_collections.railops.rdma.plugins.module_utils import _fabric_objects
 from ansible_collections.railops.rdma.plugins.module_utils._admission import check
 from ansible_collections.railops.rdma.plugins.module_utils._admission_mutate import mutate, server_fields_removed
 from ansible_collections.railops.rdma.plugins.module_utils._admission_schema import KINDS
@@ -221,6 +222,32 @@ def test_the_guides_exclusive_pools(rendered):
     }
     assert pools["fabric-rail1-v4-node8"]["subnet"] == "172.17.0.224/27"
     assert pools["fabric-rail8-v4-node8"]["ips"] == ["172.17.7.227-172.17.7.254"]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param({}, id="the-guides"),
+        pytest.param({"node_prefix": 24}, id="a-whole-24"),
+        pytest.param({"node_prefix": 23}, id="larger-than-a-24"),
+        pytest.param({"node_prefix": 29, "first_block": 3}, id="rails-share-a-24"),
+        pytest.param({"node_prefix": 30, "node_pods": 1, "gateway": "none"}, id="one-address"),
+        pytest.param({"gateway": "none"}, id="no-gateway"),
+        pytest.param({"gateway": 7}, id="the-gateway-parts-the-pods"),
+        pytest.param({"reserved": ["172.17.0.70", "172.17.0.128/28", "172.17.2.3"]}, id="reserved-cuts"),
+        pytest.param({"supernets": ["172.17.0.0/16", "fd00::/40"]}, id="dual-stack"),
+        pytest.param({"name": "f" * 40}, id="long-names"),
+    ],
+)
+def test_pools_of_one_shape_are_those_that_are_made_one_by_one(more, monkeypatch):
+    nodes = [{"host": f"node{number}"} for number in (1, 2, 4, 5, 8)]
+    nodes += [{"host": "a.dotted.name"}, {"host": "n" * 46}]
+    made = plan_of(raw_of(max_nodes=16, **more), nodes)
+    quick = render_cluster(made)["ippools.yaml"]
+
+    monkeypatch.setattr(_fabric_objects, "_simple_pieces", lambda *_args: {})
+
+    assert render_cluster(made)["ippools.yaml"] == quick
 
 
 def test_the_guides_shared_pool(rendered):

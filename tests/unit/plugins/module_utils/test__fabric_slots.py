@@ -57,6 +57,14 @@ def test_natural_key_sorts_numbers_by_value():
     ]
 
 
+def test_names_of_the_same_numbers_have_an_order_whatever_the_inventorys():
+    names = ["node1", "node01", "node001"]
+    one, other = (plan(exclusive(), [{"host": host} for host in order]) for order in (names, names[::-1]))
+
+    assert seats(one) == {"node001": 0, "node01": 1, "node1": 2}
+    assert one.files == other.files
+
+
 def test_growth_takes_the_lowest_free_slot_and_renumbers_nobody():
     first = plan(exclusive(), [{"host": "node1"}, {"host": "node5"}])
     second = plan(exclusive(), [{"host": "node3"}, {"host": "node5"}, {"host": "node1"}], first.lock)
