@@ -91,6 +91,7 @@ def yamllint() -> t.Iterator[Argv]:
 def docs() -> t.Iterator[Argv]:
     yield [tool("antsibull-docs"), "lint-collection-docs", "--plugin-docs", "--validate-collection-refs", "self", "."]
     yield [tool("antsibull-changelog"), "lint"]
+    yield pytest("tests/docs")
 
 
 def ansible_lint() -> t.Iterator[Argv]:
@@ -172,7 +173,9 @@ STEPS = (
     Step("ruff", "style and common mistakes of the Python code", ruff, parallel=True),
     Step("mypy", "types of everything under plugins/, strict", mypy, parallel=True),
     Step("yamllint", "YAML style", yamllint, parallel=True),
-    Step("docs", "plugin documentation and changelog fragments", docs, parallel=True),
+    Step(
+        "docs", "plugin documentation, changelog, every command of the docs", docs, parallel=True
+    ),
     Step("ansible-lint", "roles and playbooks, profile production", ansible_lint, parallel=True),
     Step("sanity", "ansible-test sanity", sanity, parallel=True),
     Step("unit", "unit and property tests, oldest controller", unit),

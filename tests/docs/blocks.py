@@ -1,0 +1,130 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the documentation holds: code blocks by language, commands, and `code` within sentences."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import typing as t
+from dataclasses import dataclass, field
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+# Commands, and what people see: text is never run.
+COMMANDS = ("console", "sh")
+LANGUAGES = (*COMMANDS, "text", "yaml")
+# docs/errors.md is made from the code.
+GENERATED = ("docs/errors.md",)
+SHELL_WORDS = ("for", "while", "if", "case")
+# Programs whose `code` within a sentence is a command too.
+OWN_PROGRAMS = ("ansible", "ansible-doc", "ansible-playbook", "make", "molecule", "python3", "sudo")
+
+
+@dataclass(frozen=True)
+class Block:
+    """One fenced block."""
+
+    path: str
+    line: int
+    language: str
+    text: str
+
+    @property
+    def place(self) -> str:
+        """Return where the block begins."""
+        return f"{self.path}:{self.line}"
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command as a reader types it: a line, or a loop of several."""
+
+    path: str
+    line: int
+    text: str
+
+    @property
+    def place(self) -> str:
+        """Return where the command stands."""
+        return f"{self.path}:{self.line}"
+
+
+@dataclass
+class Document:
+    """One page."""
+
+    path: str
+    blocks: list[Block] = field(default_factory=list)
+    spans: list[tuple[int, str]] = field(default_factory=list)
+    links: list[tuple[int, str]] = field(default_factory=list)
+
+    def commands(self) -> list[Command]:
+        """Return the commands of the page's blocks, and those within its sentences."""
+        found = [command for block in self.blocks if block.language in COMMANDS for command in commands_of(block)]
+        for line, span in self.spans:
+            words = span.split()
+            while words and re.fullmatch(r"[A-Z_]+=\S*", words[0]):
+                words.pop(0)
+            if len(words) > 1 and words[0] in OWN_PROGRAMS:
+                found.append(Command(self.path, line, span.replace("\\|", "|")))
+        return sorted(found, key=lambda command: command.line)
+
+
+def commands_of(block: Block) -> t.Iterator[Command]:
+    """Yield the commands of one block; in a console they follow a dollar sign, the rest is output."""
+    lines = block.text.splitlines()
+    if lines[0].split()[0] in SHELL_WORDS:
+        yield Command(block.path, block.line + 1, block.text)
+        return
+    for offset, line in enumerate(lines, start=1):
+        text = line.strip()
+        if block.language == "console":
+            if not text.startswith("$ "):
+                continue
+            text = text[2:]
+        if text and not text.startswith("#"):
+            yield Command(block.path, block.line + offset, text)
+
+
+def read(path: Path) -> Document:
+    """Read one page."""
+    name = str(path.relative_to(CHECKOUT))
+    document = Document(name)
+    begun, language, held = 0, "", list[str]()
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        fence = re.fullmatch(r"\s*```(.*)", line)
+        if fence and begun:
+            document.blocks.append(Block(name, begun, language, "\n".join(held)))
+            begun, held = 0, []
+        elif fence:
+            begun, language = number, fence.group(1)
+        elif begun:
+            held.append(line)
+        else:
+            document.spans += [(number, span) for span in re.findall(r"`([^`]+)`", line)]
+            document.links += [(number, link) for link in re.findall(r"\]\(([^)\s]+)\)", line)]
+    return document
+
+
+def documents() -> list[Document]:
+    """Read every page that people read."""
+    patterns = ("README.md", "docs/*.md", "roles/*/README.md", "inventory/**/*.md")
+    paths = sorted({path for pattern in patterns for path in CHECKOUT.glob(pattern)})
+    return [read(path) for path in paths if str(path.relative_to(CHECKOUT)) not in GENERATED]
+
+
+def split(text: str) -> list[list[str]]:
+    """Return the simple commands of a line, each as words, without its comment."""
+    lexer = shlex.shlex(re.sub(r"(^|\s)#\s.*", "", text), posix=True, punctuation_chars="|&;")
+    lexer.whitespace_split = True
+    lexer.commenters = ""
+    found: list[list[str]] = [[]]
+    for word in lexer:
+        if set(word) <= set("|&;"):
+            found.append([])
+        else:
+            found[-1].append(word)
+    return [words for words in found if words]

@@ -1,0 +1,297 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What can be said of a command without running it: everything that it names has to be there."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import typing as t
+from functools import cache
+from pathlib import Path
+
+import known
+import yaml
+from ansible.cli.adhoc import AdHocCLI
+from ansible.cli.doc import DocCLI
+from ansible.cli.playbook import PlaybookCLI
+from ansible.parsing.splitter import parse_kv
+from blocks import CHECKOUT, split
+
+sys.path.insert(0, str(CHECKOUT / "tests/lab"))
+import lab
+
+# Files that a command before makes.
+MADE = ("discover/fabric/proposal.yml",)
+# What stands for the reader's own.
+OWN_CHECKOUT = "$HOME/rdma/"
+KUBECTL_VERBS = ("annotate", "describe", "delete", "drain", "exec", "get", "label", "rollout", "uncordon")
+IP_OBJECTS = ("address", "link", "route", "rule")
+
+
+class Context:
+    """What earlier commands of a page made: folders copied, shell variables, files shown as a snippet."""
+
+    def __init__(self, files: t.Iterable[str] = ()) -> None:
+        self.copies: dict[str, str] = {}
+        self.values: dict[str, str] = {}
+        self.files = set(files)
+
+    def expand(self, text: str) -> str:
+        """Put the page's own shell variables in, and take note of new ones."""
+        for name, value in self.values.items():
+            text = re.sub(rf"\${name}\b", lambda found, put=value: put, text)
+        return text
+
+    def path(self, name: str) -> Path:
+        """Return where a file of the documentation lies in the checkout."""
+        name = self.copies.get(name, name)
+        return CHECKOUT / name.removeprefix(OWN_CHECKOUT)
+
+
+def missing_inventories(sources: t.Sequence[str] | None, context: Context) -> list[str]:
+    """Say which inventories are not there."""
+    problems = []
+    for source in sources or []:
+        path = context.path(source)
+        if not source.startswith("$ANSIBLE") and source not in MADE and not (path / "hosts.ini").is_file():
+            problems.append(f"there is no inventory {source}")
+    return problems
+
+
+def parsed(cli: t.Any, words: list[str]) -> argparse.Namespace | str:
+    """Parse a command line with the parser of the program itself."""
+    program = cli(words)
+    program.init_parser()
+    problems: list[str] = []
+
+    def error(message: str) -> t.NoReturn:
+        problems.append(message)
+        raise SystemExit
+
+    program.parser.error = error
+    try:
+        return t.cast("argparse.Namespace", program.parser.parse_args(words[1:]))
+    except SystemExit:
+        return f"{words[0]}: {problems}"
+
+
+def hosts_missing(pattern: str, sources: t.Sequence[str] | None, context: Context) -> list[str]:
+    """Say which parts of a host pattern match nobody."""
+    examples = [source for source in sources or [] if source not in MADE and not source.startswith("$")]
+    manager = known.inventory(str(context.path(examples[0]).relative_to(CHECKOUT)) if examples else "inventory/demo")
+    parts = [part for part in pattern.split(",") if part not in ("HOST", "localhost")]
+    return [f"{part} is in no example inventory" for part in parts if not manager.get_hosts(part)]
+
+
+def playbook(words: list[str], context: Context) -> list[str]:
+    """Check a run of ansible-playbook."""
+    args = parsed(PlaybookCLI, words)
+    if isinstance(args, str):
+        return [args]
+    problems = missing_inventories(args.inventory, context)
+    if not args.inventory:
+        problems.append("it names no inventory")
+    for name in args.args:
+        short = name.removeprefix(known.NAMESPACE).removeprefix("playbooks/").removesuffix(".yml")
+        if name in context.files:
+            continue
+        if short not in known.playbooks() or not name.startswith((known.NAMESPACE, "playbooks/")):
+            problems.append(f"there is no playbook {name}")
+            continue
+        tags = {tag for text in args.tags + args.skip_tags for tag in text.split(",")} - {"all"}
+        problems += [f"{name} has no tag {tag}" for tag in sorted(tags - known.playbooks()[short])]
+    if args.subset:
+        problems += hosts_missing(args.subset, args.inventory, context)
+    for text in args.extra_vars:
+        values = {key: value for key, value in parse_kv(text).items() if key != "_raw_params"}
+        problems += known.wrong_values(values, known.variables(), "-e")
+    return problems
+
+
+def adhoc(words: list[str], context: Context) -> list[str]:
+    """Check a run of ansible with one module."""
+    args = parsed(AdHocCLI, words)
+    if isinstance(args, str):
+        return [args]
+    problems = missing_inventories(args.inventory, context) + hosts_missing(args.args, args.inventory, context)
+    short = args.module_name.removeprefix(known.NAMESPACE)
+    if args.module_name.startswith(known.NAMESPACE):
+        if short not in known.modules():
+            return [*problems, f"there is no module {args.module_name}"]
+        values = {key: value for key, value in parse_kv(args.module_args or "").items() if key != "_raw_params"}
+        problems += known.wrong_values(values, known.modules()[short], short)
+    elif short not in ("ping", "ansible.builtin.ping", "reboot", "ansible.builtin.reboot"):
+        problems.append(f"the module {short} is not among those of the docs")
+    return problems
+
+
+def documentation(words: list[str], context: Context) -> list[str]:
+    """Check a run of ansible-doc."""
+    args = parsed(DocCLI, words)
+    if isinstance(args, str):
+        return [args]
+    there = known.roles() if args.type == "role" else known.modules()
+    return [f"there is no {args.type} {name}" for name in args.args if name.removeprefix(known.NAMESPACE) not in there]
+
+
+def make(words: list[str], context: Context) -> list[str]:
+    """Check the targets of make, and the checks that CHECK names."""
+    targets = re.findall(r"^([a-z-]+):", (CHECKOUT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    names = re.findall(r'Step\(\s*"([a-z-]+)"', (CHECKOUT / "tests/tools/check.py").read_text(encoding="utf-8"))
+    problems = []
+    for word in words[1:]:
+        if word.startswith("CHECK="):
+            problems += [f"there is no check {name}" for name in word[6:].split() if name not in names]
+        elif word not in targets:
+            problems.append(f"the Makefile has no target {word}")
+    return problems
+
+
+def python(words: list[str], context: Context) -> list[str]:
+    """Check a Python program of the checkout; the lab's by its own parser."""
+    if words[1] in ("-c", "-m"):
+        return [] if words[1] == "-m" or compile(words[2], "docs", "exec") else ["it does not parse"]
+    path = context.path(words[1])
+    if not path.is_file():
+        return [f"there is no file {words[1]}"]
+    if path.name == "lab.py":
+        return lab_command(words[2:], context)
+    if path.name == "matrix.py":
+        return unknown_cases([word for word in words[2:] if not word.startswith("-")], path)
+    text = path.read_text(encoding="utf-8")
+    return [f"{path.name} has no {word}" for word in words[2:] if f'"{word}"' not in text and word != "DIR"]
+
+
+def unknown_cases(cases: list[str], path: Path) -> list[str]:
+    """Say which cases the matrix does not have."""
+    text = path.read_text(encoding="utf-8")
+    return [f"the matrix has no case {case}" for case in cases if not re.search(rf'Case\(\s*"{case}"', text)]
+
+
+def lab_command(words: list[str], context: Context) -> list[str]:
+    """Check a command of the lab, and the one that it runs."""
+    cut = words.index("--") if "--" in words else len(words)
+    try:
+        lab.parser().parse_args(words[:cut])
+    except SystemExit:
+        return [f"the lab does not understand: {shlex.join(words)}"]
+    return simple(words[cut + 1 :], context) if words[cut + 1 :] else []
+
+
+def shell(words: list[str], context: Context) -> list[str]:
+    """Check what a shell is told to run."""
+    return line(words[2], context) if words[1] == "-c" else [f"not understood: {shlex.join(words)}"]
+
+
+def molecule(words: list[str], context: Context) -> list[str]:
+    """Check a run of molecule."""
+    if words[1:3] != ["test", "-s"] or len(words) != 4:
+        return [f"not understood: {shlex.join(words)}"]
+    return [] if (CHECKOUT / "molecule" / words[3] / "molecule.yml").is_file() else [f"no scenario {words[3]}"]
+
+
+@cache
+def kinds() -> set[str]:
+    """Return every name of the kinds that the cluster tests' API serves."""
+    table = (
+        (CHECKOUT / "tests/cluster/api_kinds.py").read_text(encoding="utf-8").split('_TABLE = """')[1].split('"""')[0]
+    )
+    rows = [row.split() for row in table.splitlines() if row]
+    found = {name for api, kind, plural, scope, *short in rows for name in (kind.lower(), plural, *short)}
+    for path in CHECKOUT.glob("tests/cluster/chart/crds/*.yaml"):
+        for document in yaml.safe_load_all(path.read_text(encoding="utf-8")):
+            names = document["spec"]["names"]
+            found |= {names["plural"], names.get("singular", names["kind"].lower()), *names.get("shortNames", [])}
+    return found
+
+
+def kubectl(words: list[str], context: Context) -> list[str]:
+    """Check verb and kind of a kubectl command."""
+    rest = [word for word in words[1:] if not word.startswith("-")]
+    rest = rest[1:] if words[1] == "-n" else rest
+    if rest[0] not in KUBECTL_VERBS:
+        return [f"kubectl has no {rest[0]} here"]
+    if rest[0] in ("drain", "uncordon"):
+        return []
+    if rest[0] == "exec":
+        return simple(words[words.index("--") + 1 :], context)
+    kind = (rest[2] if rest[0] == "rollout" else rest[1]).split("/")[0]
+    return [] if kind in kinds() else [f"the API serves no {kind}"]
+
+
+def iproute(words: list[str], context: Context) -> list[str]:
+    """Check the object of an ip command."""
+    rest = [word for word in words[1:] if not word.startswith("-")]
+    return [] if any(thing.startswith(rest[0]) for thing in IP_OBJECTS) else [f"ip has no {rest[0]}"]
+
+
+def copy(words: list[str], context: Context) -> list[str]:
+    """Check what is copied, and remember the copy."""
+    context.copies[words[-1]] = words[-2]
+    return [] if (CHECKOUT / words[-2]).exists() else [f"there is no {words[-2]}"]
+
+
+def pytest(words: list[str], context: Context) -> list[str]:
+    """Check the folders of a test run."""
+    return [f"there is no {word}" for word in words[1:] if "/" in word and not (CHECKOUT / word).exists()]
+
+
+def galaxy(words: list[str], context: Context) -> list[str]:
+    """Check the name of the tarball against galaxy.yml."""
+    about = known.load(CHECKOUT / "galaxy.yml")
+    tarball = f"dist/{about['namespace']}-{about['name']}-{about['version']}.tar.gz"
+    wanted = ["collection", "install", tarball]
+    return [] if words[1:] == wanted else [f"the tarball is {tarball}"]
+
+
+def syntax(words: list[str], context: Context) -> list[str]:
+    """Check a shell loop by the shell's own parser."""
+    if not shutil.which("sh"):
+        return []
+    done = subprocess.run(["sh", "-n", "-c", words[0]], capture_output=True, text=True, check=False)
+    return [done.stderr] if done.returncode else []
+
+
+def fine(words: list[str], context: Context) -> list[str]:
+    """Say nothing: the program is somebody else's, and shown.py says what runs it."""
+    return []
+
+
+PROGRAMS: dict[str, t.Callable[[list[str], Context], list[str]]] = {
+    "ansible": adhoc,
+    "ansible-doc": documentation,
+    "ansible-galaxy": galaxy,
+    "ansible-playbook": playbook,
+    "cp": copy,
+    "ip": iproute,
+    "kubectl": kubectl,
+    "make": make,
+    "molecule": molecule,
+    "pytest": pytest,
+    "python3": python,
+    "sh": shell,
+}
+
+
+def simple(words: list[str], context: Context) -> list[str]:
+    """Check one simple command."""
+    while words and (words[0] in ("sudo", "env") or re.match(r"^\w+=", words[0])):
+        if "=" in words[0]:
+            name, value = words[0].split("=", 1)
+            context.values[name] = value
+        words = words[1:]
+    return PROGRAMS.get(words[0], fine)(words, context) if words else []
+
+
+def line(text: str, context: Context) -> list[str]:
+    """Check everything that a line runs."""
+    if "\n" in text:
+        return syntax([text], context)
+    return [problem for words in split(context.expand(text)) for problem in simple(words, context)]

@@ -1,0 +1,149 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which test runs each command of the documentation for real. A command that no row fits fails the tests.
+
+The first row that fits the whole command counts. `by` names tests (`file::function`), a molecule scenario (its
+folder), a case of the full matrix (`tests/lab/matrix.py::case`) or what CI runs. Where nothing runs a command, `needs`
+says what it would take.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+HERE = "tests/docs/test_commands.py::test_what_needs_no_host_runs_as_it_stands"
+PLAN = r"ansible-playbook -i (inventory/exclusive|my-inventory) railops\.rdma\.plan"
+HOSTS = r"ansible-playbook -i inventory/exclusive railops\.rdma\.hosts --tags"
+LAB = r"(sudo )?(python3 tests/lab/lab\.py|\$LAB)"
+SITE = "tests/site/test_site.py::"
+CLUSTER = "tests/cluster/test_roles.py::"
+GUESTS = "tests/guests/test_rdma_info.py::"
+NETNS = "tests/guests/test_rdma_netns.py::"
+ROUTES = "tests/kernel/test_policy_route.py::"
+LABS = "tests/lab/test_lab.py::"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A class of commands, and what runs it."""
+
+    pattern: str
+    by: tuple[str, ...] = ()
+    needs: str = ""
+
+    def fits(self, command: str) -> bool:
+        """Say whether a whole command is of this class."""
+        return re.fullmatch(self.pattern, command, re.DOTALL) is not None
+
+
+def row(pattern: str, *by: str, needs: str = "") -> Row:
+    """Return a row of the table."""
+    return Row(pattern, by, needs)
+
+
+ROWS = (
+    # Run by the tests of this folder, in a copy of the example inventories.
+    row(PLAN + r"( --check)?( --diff)?( -e fabric_plan_locked=true)?", HERE),
+    row(
+        r"ansible-playbook -i inventory/exclusive railops\.rdma\.audit --limit node7",
+        HERE,
+        f"{SITE}test_a_limited_run_leaves_the_others_alone",
+    ),
+    row(r"cp -r inventory/exclusive my-inventory", HERE),
+    row(r"git (add plan && git diff --cached --stat|diff plan/)", HERE),
+    row(r"(cd plan/fabric && sha256sum .*|python3 -c 'import json; print\(.*)", HERE),
+    row(r"ansible-doc .*", HERE),
+    row(r"python3 tests/tools/(check\.py --list|env\.py (cache|tree))", HERE),
+    row(r"python3 tests/lab/matrix\.py --list", HERE),
+    row(r"python3 tests/site/errors_doc\.py", "tests/docs/test_pages.py::test_the_page_of_errors_is_what_the_code_says"),
+    # Playbooks on hosts and clusters.
+    row(r"ansible-playbook .*railops\.rdma\.site --check --diff", f"{SITE}test_a_preview_of_an_untouched_fleet"),
+    row(r"ansible-playbook .*railops\.rdma\.site --limit \w+", f"{SITE}test_a_limited_run_leaves_the_others_alone"),
+    row(
+        r"ansible-playbook .*railops\.rdma\.site", f"{SITE}test_site_ends_green", "tests/lab/matrix.py::site-exclusive"
+    ),
+    row(r"ansible-playbook .*railops\.rdma\.audit", f"{SITE}test_what_was_broken_is_named_and_mended"),
+    row(r"ansible-playbook .*railops\.rdma\.verify.*", "molecule/guests", "tests/lab/matrix.py::site-exclusive"),
+    row(r"ansible-playbook .*railops\.rdma\.teardown", f"{SITE}test_teardown_leaves_the_kernel_as_it_was"),
+    row(r"ansible-playbook .*railops\.rdma\.discover", f"{GUESTS}test_discover_proposes_the_rails_of_the_lab"),
+    row(
+        r"ansible-playbook .*-i discover/fabric/proposal\.yml .*",
+        f"{GUESTS}test_discover_proposes_the_rails_of_the_lab",
+    ),
+    row(r"ansible-playbook .*railops\.rdma\.cluster .*", f"{CLUSTER}test_life_of_a_cluster"),
+    row(r"ansible-playbook .* test\.yml", f"{CLUSTER}test_the_test_application"),
+    row(
+        r"ansible-playbook .*railops\.rdma\.hosts( --limit \w+)? --check",
+        f"{SITE}test_all_roles_together_stay_within_the_tasks",
+    ),
+    row(
+        HOSTS + r" rail_network -e rail_network_state=absent",
+        "tests/kernel/test_rail_network_role.py::test_absent_takes_it_back",
+    ),
+    row(HOSTS + r" rail_network.*", "tests/kernel/test_rail_network_role.py::test_preview_change_confirm_and_again"),
+    row(HOSTS + r" lossless_roce -e lossless_roce_state=absent", f"{GUESTS}test_the_settings_can_be_taken_back"),
+    row(HOSTS + r" lossless_roce.*", f"{GUESTS}test_the_roles_work_in_check_mode_and_change_nothing_twice"),
+    row(HOSTS + r" (rdma_driver|gpudirect).*", f"{GUESTS}test_the_roles_work_in_check_mode_and_change_nothing_twice"),
+    row(r"ansible .*-m railops\.rdma\.rdma_info", f"{GUESTS}test_every_device_agrees_with_ibv_devinfo"),
+    row(r"ansible .*-m railops\.rdma\.rdma_netns .*", f"{NETNS}test_both_directions_without_another_namespace"),
+    row(r"ansible .*-m ansible\.builtin\.(ping|reboot)", "tests/lab/matrix.py::networkd"),
+    # The lab.
+    row(LAB + r" up .*--kind guests.*", "tests/lab/matrix.py::networkd"),
+    row(
+        LAB + r" (up|exec|list|down) .*|" + LAB + r" list",
+        f"{LABS}test_up_list_and_down_leave_nothing_behind",
+        f"{LABS}test_ansible_reaches_every_host",
+    ),
+    row(
+        LAB + r" (gateways|prove) .*",
+        f"{LABS}test_leaves_and_spine_forward_both_families_at_full_size",
+        "molecule/netns",
+    ),
+    row(LAB + r" cable .*", f"{LABS}test_a_pulled_cable_takes_the_carrier_away"),
+    row(LAB + r" (enter|dump) .*", f"{LABS}test_every_command_of_the_guide_is_one", "molecule/netns"),
+    row(LAB + r" (image|ssh).*", "tests/lab/matrix.py::networkd", "molecule/guests"),
+    row(r"(sudo )?python3 tests/lab/matrix\.py netplan", "tests/lab/matrix.py::netplan"),
+    row(r"cd /tmp|LAB=.*", f"{LABS}test_every_command_of_the_guide_is_one"),
+    # Development.
+    row(r"(sudo )?make demo", "tests/site/test_demo.py::test_the_demo_of_the_readme_ends_green"),
+    row(r"make test.*", ".ci/run"),
+    row(r"sudo make deps", ".ci/run"),
+    row(r"RAILOPS_FABRICS=100000 make test CHECK=unit", ".ci/run"),
+    row(
+        r"make build( && ansible-galaxy collection install .*)?",
+        "tests/package/test_package.py::test_the_installed_collection_plans_the_guides_fabric",
+    ),
+    row(r"(sudo )?make (lab|lab-test)", needs="QEMU and an hour; docs/status.md has the last result"),
+    row(r"make bench", needs="a quiet machine; docs/performance.md has the last result"),
+    row(r"molecule test -s netns", "molecule/netns"),
+    row(r"molecule test -s guests", "molecule/guests"),
+    row(
+        r"pip install 'netaddr.*",
+        "tests/docs/test_commands.py::test_the_libraries_of_the_quick_start_are_those_of_the_collection",
+    ),
+    row(r"pip download --no-deps --dest wheels pyroute2==.*", needs="the network"),
+    row(r"pip install --target /tmp/pyroute2-old pyroute2==0\.7\.2", ".ci/run"),
+    row(r"sudo env PYTHONPATH=\$TREE .*pytest tests/kernel.*", ".ci/run"),
+    row(r"RAILOPS_TEST_KUBECONFIG=~/\.kube/config pytest tests/cluster", needs="a real cluster"),
+    # On a host.
+    row(r"for family in .*", f"{ROUTES}test_the_commands_of_the_guide_take_everything_off_by_hand"),
+    row(r"python3 -m json\.tool verify/fabric/hosts/node7\.json", f"{SITE}test_results_hold_every_check"),
+    row(
+        r"rdma system|cat /sys/module/ib_core/.*|grep -rs netns_mode .*",
+        f"{NETNS}test_both_directions_without_another_namespace",
+    ),
+    row(r"lsinitramfs .*", f"{NETNS}test_an_initramfs_with_ib_core_is_made_anew_and_brings_the_mode"),
+    row(r"cat /sys/class/infiniband/.*", f"{GUESTS}test_every_port_agrees_with_rdma_link"),
+    row(
+        r"mstconfig -d .* -e q .*",
+        "tests/unit/plugins/modules/test_nic_link_type.py",
+        needs="a card: the test runs a stand-in",
+    ),
+    row(r"(dcb (pfc|app) show|ethtool -S|grep \. /sys/class/infiniband/mlx5_0/).*", needs="a ConnectX card"),
+    # In a cluster.
+    row(r"kubectl .*", needs="a real cluster; verbs and kinds are checked"),
+    row(r"(cat discover|xdg-open plan)/fabric/report\..*", HERE),
+)

@@ -1,0 +1,166 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Every command of the documentation: what it names is there, something runs it, and what needs no host is run here."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import typing as t
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import checks
+import shown
+from blocks import CHECKOUT, LANGUAGES, Command, documents
+
+BIN = Path(sys.executable).parent
+PAGES = documents()
+COMMANDS = [command for page in PAGES for command in page.commands()]
+# A host that does not answer, without asking the network.
+SILENT_SSH = "#!/bin/sh\nexit 255\n"
+UNREACHABLE = 4
+
+
+def bare(command: Command) -> str:
+    """Return a command without its comment."""
+    return re.sub(r"\s+#\s.*$", "", command.text) if "\n" not in command.text else command.text
+
+
+@cache
+def row_of(text: str) -> shown.Row | None:
+    """Return the row of the table that a command falls under."""
+    return next((row for row in shown.ROWS if row.fits(text)), None)
+
+
+def test_every_block_says_what_it_is():
+    """A block without a language is neither a command that is tested nor text that is not."""
+    wrong = [block.place for page in PAGES for block in page.blocks if block.language not in LANGUAGES]
+    assert wrong == []
+
+
+def test_everything_that_a_command_names_is_there():
+    problems = []
+    for page in PAGES:
+        names = (re.match(r"# (\S+\.yml)\n", block.text) for block in page.blocks if block.language == "yaml")
+        context = checks.Context(name.group(1) for name in names if name)
+        for command in page.commands():
+            problems += [f"{command.place}: {command.text}: {what}" for what in checks.line(command.text, context)]
+    assert problems == []
+
+
+def test_something_runs_every_command():
+    """Add a row to shown.py for a new class of commands: the test that runs it, or what running it would take."""
+    assert [f"{command.place}: {command.text}" for command in COMMANDS if row_of(bare(command)) is None] == []
+
+
+def test_the_table_has_no_row_without_a_command():
+    used = {row_of(bare(command)) for command in COMMANDS}
+    assert [row.pattern for row in shown.ROWS if row not in used] == []
+
+
+@pytest.mark.parametrize("name", sorted({name for row in shown.ROWS for name in row.by}))
+def test_what_the_table_names_exists(name):
+    path, _colons, function = name.partition("::")
+    assert (CHECKOUT / path).exists()
+    if path == "tests/lab/matrix.py":
+        assert re.search(rf'Case\(\s*"{function}"', (CHECKOUT / path).read_text(encoding="utf-8"))
+    elif function:
+        tree = ast.parse((CHECKOUT / path).read_text(encoding="utf-8"))
+        assert function in {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+
+
+def test_every_row_says_what_runs_it_or_what_it_needs():
+    assert [row.pattern for row in shown.ROWS if not row.by and not row.needs] == []
+
+
+def test_the_libraries_of_the_quick_start_are_those_of_the_collection():
+    wanted = (CHECKOUT / "meta/ee-requirements.txt").read_text(encoding="utf-8").split()
+    quick = next(command.text for command in COMMANDS if command.text.startswith("pip install 'netaddr"))
+    assert re.findall(r"'([^']+)'", quick) == wanted
+
+
+class Administrator:
+    """Somebody who works in a folder of their own beside copies of the examples, as the quick start says."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.done: dict[str, str] = {}
+        self.run("cp -r $CHECKOUT/inventory . && git init -q . && ln -s $CHECKOUT/tests tests")
+        ssh = folder / "silent-ssh"
+        ssh.write_text(SILENT_SSH, encoding="utf-8")
+        ssh.chmod(0o755)
+
+    def run(self, text: str, codes: t.Sequence[int] = (0,), timeout: int = 120) -> str:
+        """Run a text in a shell, once however many pages have it; return what it prints."""
+        if text not in self.done:
+            env = {
+                **os.environ,
+                "PATH": f"{BIN}:{os.environ['PATH']}",
+                "CHECKOUT": str(CHECKOUT),
+                "ANSIBLE_SSH_EXECUTABLE": str(self.folder / "silent-ssh"),
+                "ANSIBLE_NOCOLOR": "true",
+                "ANSIBLE_LOCALHOST_WARNING": "false",
+                "PAGER": "cat",
+            }
+            done = subprocess.run(
+                ["bash", "-c", text],
+                cwd=self.folder,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=timeout,
+                check=False,
+            )
+            assert done.returncode in codes, f"{text}\n{done.stdout}\n{done.stderr}"
+            self.done[text] = done.stdout
+        return self.done[text]
+
+
+@pytest.fixture(scope="module")
+def administrator(tmp_path_factory):
+    return Administrator(tmp_path_factory.mktemp("docs"))
+
+
+def here(*words: str) -> list[str]:
+    """Return the different commands that are run here and have these words, in the order of the pages."""
+    found = [bare(command) for command in COMMANDS]
+    fitting = [text for text in found if shown.HERE in getattr(row_of(text), "by", ())]
+    return list(dict.fromkeys(text for text in fitting if any(word in text for word in words)))
+
+
+def test_what_needs_no_host_runs_as_it_stands(administrator):
+    """The plan's commands, in their order; git looks at what they wrote."""
+    for text in here("cp -r"):
+        administrator.run(text)
+    for text in here("railops.rdma.plan"):
+        administrator.run(text)
+    for text in here("git "):
+        administrator.run(text)
+    assert (administrator.folder / "plan/fabric/report.html").is_file()
+    for text in here("railops.rdma.audit"):
+        administrator.run(text, codes=(UNREACHABLE,))
+    one_line = [text for text in here("python3 -c") if "verdict.json" in text]
+    assert [administrator.run(text).strip() for text in one_line] == ["incomplete"]
+
+
+def test_the_digest_of_a_part_is_computed_by_hand_as_growth_says(administrator):
+    administrator.run(here("railops.rdma.plan")[0])
+    summed = administrator.run(here("sha256sum")[0]).split()[0]
+    asked = [text for text in here("python3 -c") if "plan.json" in text]
+    assert [administrator.run(f"cd plan/fabric && {text}").strip() for text in asked] == [summed]
+
+
+@pytest.mark.parametrize("text", here("ansible-doc", "tests/tools", "tests/lab/matrix.py"))
+def test_what_only_prints_runs(administrator, text):
+    assert administrator.run(text)
