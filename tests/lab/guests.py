@@ -97,8 +97,8 @@ def _seed(lab: Lab, host: Host) -> bytes:
     }
     for rail, name in enumerate(("mgmt0", *lab.interfaces)):
         # After every file that the roles may write, before systemd's own 99-default.link.
-        slot = f"pci-0000:00:{FIRST_RAIL_SLOT - 1 + rail:02x}.0"
-        files[f"etc/systemd/network/90-lab-{name}.link"] = (f"[Match]\nPath={slot}\n\n[Link]\nName={name}\n", 0o644)
+        text = f"[Match]\nPath=pci-{_pci(rail)}\n\n[Link]\nName={name}\n"
+        files[f"etc/systemd/network/90-lab-{name}.link"] = (text, 0o644)
     files |= _management(lab.manager, host)
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
@@ -115,9 +115,15 @@ def _seed(lab: Lab, host: Host) -> bytes:
 
 def _rxe_script(lab: Lab) -> str:
     """Return what makes a soft-RoCE device on every rail at boot, as if it were hardware."""
-    waits = " ".join(f"/sys/class/net/{name}" for name in lab.interfaces)
-    adds = "".join(f"rdma link add rxe{rail} type rxe netdev {lab.interfaces[rail - 1]}\n" for rail in lab.rails)
-    return f"#!/bin/sh\nset -e\nmodprobe rdma_rxe\nudevadm wait --timeout=600 {waits}\n{adds}"
+    # By slot, as a card's driver does: a role may have given the rails other names.
+    adds = "".join(f"add rxe{rail} {_pci(rail)}\n" for rail in lab.rails)
+    add = 'add() { rdma link add "$1" type rxe netdev "$(ls /sys/bus/pci/devices/$2/virtio*/net)"; }'
+    return f"#!/bin/sh\nset -e\nmodprobe rdma_rxe\nudevadm settle --timeout=600\n{add}\n{adds}"
+
+
+def _pci(rail: int) -> str:
+    """Return the PCI address of a rail's NIC; rail 0 is the management's."""
+    return f"0000:00:{FIRST_RAIL_SLOT - 1 + rail:02x}.0"
 
 
 def _management(manager: str, host: Host) -> dict[str, tuple[str, int]]:
