@@ -15,25 +15,19 @@ import functools
 import json
 import os
 import random
-import tempfile
 import time
-import traceback
 import typing as t
 from dataclasses import dataclass
 
+from ansible_collections.railops.rdma.plugins.module_utils import _kubernetes
 from ansible_collections.railops.rdma.plugins.module_utils._cluster_plan import FIELD_MANAGER, Ref
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 
-KUBERNETES_ERROR: str | None = None
-try:
+KUBERNETES_ERROR = _kubernetes.KUBERNETES_ERROR
+if not KUBERNETES_ERROR:
     import urllib3.exceptions
-    from kubernetes import client as kubernetes_client
-    from kubernetes import config as kubernetes_config
-    from kubernetes.client.exceptions import ApiException
-    from kubernetes.dynamic import DynamicClient
-    from kubernetes.dynamic.exceptions import ResourceNotFoundError
-except ImportError:
-    KUBERNETES_ERROR = traceback.format_exc()
+
+    ApiException = _kubernetes.ApiException
 
 if t.TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -44,6 +38,8 @@ PAGE = 500
 # Seconds: the longest wait between two tries, and the longest that one request may take.
 _LONGEST_PAUSE = 5.0
 _CONNECT_SECONDS = 8.0
+# A list's pages are kept for some minutes only: how often a list is begun again.
+_MOST_LISTS = 3
 
 
 @dataclass(frozen=True)
@@ -79,7 +75,7 @@ def load(access: Access) -> t.Any:
 
     :raises RdmaError: when there is no kubeconfig, or it cannot be used.
     """
-    made = kubernetes_client.Configuration()
+    made = _kubernetes.Configuration()
     fix = "Set kubeconfig (and context), or host and api_key, or run inside of a pod with a service account."
     try:
         if access.host:
@@ -88,10 +84,10 @@ def load(access: Access) -> t.Any:
                 made.api_key["authorization"] = f"Bearer {access.api_key}"
         elif access.kubeconfig or access.context or not os.environ.get("KUBERNETES_SERVICE_HOST"):
             path = os.path.expanduser(access.kubeconfig) if access.kubeconfig else None
-            kubernetes_config.load_kube_config(path, access.context, made, persist_config=False)
+            _kubernetes.load_kube_config(path, access.context, made, persist_config=False)
         else:
-            kubernetes_config.load_incluster_config(made)
-    except (kubernetes_config.ConfigException, OSError, ValueError, TypeError) as exc:
+            _kubernetes.load_incluster_config(made)
+    except (_kubernetes.ConfigException, OSError, ValueError, TypeError) as exc:
         raise RdmaError(f"There is no way to the cluster: {str(exc).rstrip('.')}.", fix) from exc
     if access.api_key and not access.host:
         made.api_key["authorization"] = f"Bearer {access.api_key}"
@@ -118,20 +114,17 @@ class Cluster:
         self._retry_seconds = retry_seconds
         self._request_seconds = request_seconds
         self._resources: dict[tuple[str, str], t.Any] = {}
-        self._local = tempfile.TemporaryDirectory(prefix="railops-rdma-")
         made = load(access)
         made.connection_pool_maxsize = threads
         # The client's own retries know neither the method nor the time that is left.
         made.retries = False
         self.host = made.host
-        api = kubernetes_client.ApiClient(made)
-        cache = os.path.join(self._local.name, "discovery.json")
-        self._client = self._tried(lambda: DynamicClient(api, cache_file=cache), "the API", seconds=_CONNECT_SECONDS)
+        self._client = _kubernetes.DynamicClient(_kubernetes.ApiClient(made), discoverer=_kubernetes.Kinds)
+        self._met = False
 
     def close(self) -> None:
-        """Let go of connections and of the discovery's cache."""
-        self._client.client.close()
-        self._local.cleanup()
+        """Let go of the connections."""
+        self._client.client.rest_client.pool_manager.clear()
 
     # What there is
 
@@ -139,28 +132,35 @@ class Cluster:
         """Return the resource of a kind, or None when the API does not serve it."""
         key = (api_version, kind)
         if key not in self._resources:
-            found = self._tried(lambda: self._find(api_version, kind), kind)
+            # Whoever names a wrong address does not want to wait minutes for it; later an API may be away for a while.
+            seconds = 0.0 if self._met else _CONNECT_SECONDS
+            found = self._tried(functools.partial(self._find, api_version, kind), kind, seconds=seconds)
+            self._met = True
             if found is None:
                 return None
             self._resources[key] = found
         return self._resources[key]
 
     def _find(self, api_version: str, kind: str) -> t.Any:
-        try:
-            return self._client.resources.get(api_version=api_version, kind=kind)
-        except ResourceNotFoundError:
-            return None
+        return self._client.resources.get(api_version=api_version, kind=kind)
 
     def pages(self, resource: t.Any, *, namespace: str = "", selector: str = "") -> Iterator[list[Json]]:
-        """Give the objects of a kind, a page at a time.
+        """Give the objects of a kind, a page at a time; again from the first when the API has forgotten the list.
 
         :raises RdmaError: also when this identity may not list the kind.
         """
         token = ""
+        again = 0
         while True:
             query = {"limit": PAGE, "label_selector": selector, "_continue": token}
             asked = {name: value for name, value in query.items() if value}
-            page = self._tried(functools.partial(self._list, resource, namespace, asked), f"list {resource.kind}")
+            try:
+                page = self._tried(functools.partial(self._list, resource, namespace, asked), f"list {resource.kind}")
+            except RdmaError as exc:
+                if exc.facts.get("code") != 410 or not token or again == _MOST_LISTS:
+                    raise
+                token, again = "", again + 1
+                continue
             version, kind = resource.group_version, resource.kind
             yield [{**item, "apiVersion": version, "kind": kind} for item in page["items"]]
             token = page["metadata"].get("continue") or ""
@@ -226,27 +226,29 @@ class Cluster:
 
     # Writing
 
-    def apply(self, resource: t.Any, ref: Ref, body: Json, *, force: bool = False, dry_run: bool = False) -> Json:
+    def apply(self, resource: t.Any, ref: Ref, body: Json, *, force: bool = False, dry_run: bool = False) -> None:
         """Server-side apply.
 
         :raises FieldConflict: when other managers own fields.
         """
         more = {"dry_run": "All"} if dry_run else {}
 
-        def send() -> t.Any:
-            return self._client.server_side_apply(
-                resource,
-                body=body,
-                name=ref.name,
-                namespace=ref.namespace or None,
-                force_conflicts=force,
-                field_manager=FIELD_MANAGER,
-                serialize=False,
-                **self._options(),
-                **more,
+        def send() -> None:
+            read(
+                self._client.server_side_apply(
+                    resource,
+                    body=body,
+                    name=ref.name,
+                    namespace=ref.namespace or None,
+                    force_conflicts=force,
+                    field_manager=FIELD_MANAGER,
+                    serialize=False,
+                    **self._options(),
+                    **more,
+                )
             )
 
-        return t.cast("Json", json.loads(self._tried(send, str(ref), ref=ref).data))
+        self._tried(send, str(ref), ref=ref)
 
     def delete(self, resource: t.Any, ref: Ref, *, uid: str = "", version: str = "", dry_run: bool = False) -> None:
         """Delete an object, only if it is still the one that was looked at.
@@ -260,15 +262,17 @@ class Cluster:
         if dry_run:
             body["dryRun"] = ["All"]
 
-        def send() -> t.Any:
+        def send() -> None:
             try:
-                return self._client.delete(
-                    resource,
-                    name=ref.name,
-                    namespace=ref.namespace or None,
-                    body=body,
-                    serialize=False,
-                    **self._options(),
+                read(
+                    self._client.delete(
+                        resource,
+                        name=ref.name,
+                        namespace=ref.namespace or None,
+                        body=body,
+                        serialize=False,
+                        **self._options(),
+                    )
                 )
             except ApiException as exc:
                 if exc.status in (404, 409):
@@ -280,15 +284,17 @@ class Cluster:
     def merge_patch(self, resource: t.Any, name: str, patch: Json) -> None:
         """Change a few fields of an object that others own."""
 
-        def send() -> t.Any:
-            return self._client.patch(
-                resource,
-                body=patch,
-                name=name,
-                content_type="application/merge-patch+json",
-                field_manager=FIELD_MANAGER,
-                serialize=False,
-                **self._options(),
+        def send() -> None:
+            read(
+                self._client.patch(
+                    resource,
+                    body=patch,
+                    name=name,
+                    content_type="application/merge-patch+json",
+                    field_manager=FIELD_MANAGER,
+                    serialize=False,
+                    **self._options(),
+                )
             )
 
         self._tried(send, f"{resource.kind} {name}")
@@ -331,6 +337,11 @@ class Cluster:
             "Check that it runs and that the kubeconfig names it, then run again: it goes on where this one ended.",
             code=0,
         )
+
+
+def read(answer: t.Any) -> bytes:
+    """Return the body of an answer; only when it is read is the connection free for the next request."""
+    return t.cast("bytes", answer.data)
 
 
 def status_of(exc: t.Any) -> Json:

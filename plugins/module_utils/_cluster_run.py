@@ -8,6 +8,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import queue
 import threading
 import time
 import typing as t
@@ -32,9 +35,11 @@ from ansible_collections.railops.rdma.plugins.module_utils._cluster_plan import 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 
 if t.TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Generator, Iterable, Sequence
 
     Json = dict[str, t.Any]
+
+T = t.TypeVar("T")
 
 # Kinds of these groups are read as whole lists; of others each object is asked for by name.
 LISTED_GROUPS = ("spiderpool.spidernet.io", "sriovnetwork.openshift.io")
@@ -107,28 +112,29 @@ class Run:
         if options.prune:
             for key in PRUNED_KINDS:
                 groups.setdefault(key, [])
-        for key in sorted(groups):
-            resource = self._cluster.resource(*key)
-            if resource is None:
-                if groups[key]:
-                    self._missing.add(key)
-                continue
-            for live in self._live(resource, groups[key]):
-                planner.see(live)
+        kinds = [functools.partial(self._live, key, groups[key]) for key in sorted(groups)]
+        with contextlib.closing(side_by_side(kinds)) as pages:
+            for page in pages:
+                for live in page:
+                    planner.see(live)
         self._refuse_missing_kinds()
         return planner.finish()
 
-    def _live(self, resource: t.Any, refs: list[Ref]) -> Iterable[Json]:
-        """Give the objects of a kind that may matter."""
-        if resource.group in LISTED_GROUPS:
+    def _live(self, key: tuple[str, str], refs: list[Ref]) -> Iterable[list[Json]]:
+        """Give the objects of a kind that may matter, some at a time."""
+        resource = self._cluster.resource(*key)
+        if resource is None:
+            if refs:
+                self._missing.add(key)
+        elif resource.group in LISTED_GROUPS:
             yield from self._listed(resource, refs)
-            return
-        with ThreadPoolExecutor(self._options.threads) as pool:
-            for found in pool.map(lambda ref: self._cluster.get(resource, ref), refs):
-                if found is not None:
-                    yield found
+        else:
+            with ThreadPoolExecutor(self._options.threads) as pool:
+                for found in pool.map(lambda ref: self._cluster.get(resource, ref), refs):
+                    if found is not None:
+                        yield [found]
 
-    def _listed(self, resource: t.Any, refs: list[Ref]) -> Iterable[Json]:
+    def _listed(self, resource: t.Any, refs: list[Ref]) -> Iterable[list[Json]]:
         namespaces = sorted({ref.namespace for ref in refs}) if resource.namespaced else []
         # Without prune only the namespaces in question are looked at: fewer permissions are needed.
         scopes = namespaces if namespaces and not self._options.prune else [""]
@@ -136,8 +142,7 @@ class Run:
         selector = "" if refs else f"{MANAGED_BY}={FIELD_MANAGER},{FABRIC}={self._options.fabric}"
         try:
             for scope in scopes:
-                for page in self._cluster.pages(resource, namespace=scope, selector=selector):
-                    yield from page
+                yield from self._cluster.pages(resource, namespace=scope, selector=selector)
         except RdmaError as exc:
             if exc.facts.get("code") != 403 or not namespaces or scopes != [""]:
                 raise
@@ -145,8 +150,7 @@ class Run:
                 f"This identity may list {resource.kind} only by namespace: strays elsewhere are not seen."
             )
             for scope in namespaces:
-                for page in self._cluster.pages(resource, namespace=scope, selector=selector):
-                    yield from page
+                yield from self._cluster.pages(resource, namespace=scope, selector=selector)
 
     def _refuse_missing_kinds(self) -> None:
         """Refuse kinds that the API does not serve, but for those whose CRD is among the wanted objects."""
@@ -384,6 +388,45 @@ class Run:
                 if any(row["type"] == "Established" and row["status"] == "True" for row in conditions):
                     break
                 time.sleep(0.3)
+
+
+def side_by_side(sources: Sequence[Callable[[], Iterable[T]]], most: int = 8) -> Generator[T, None, None]:
+    """Give what several sources give, each read by a thread of its own, a little ahead of who takes it.
+
+    :raises Exception: what the first source that fails raises.
+    """
+    ready: queue.Queue[tuple[T | None, BaseException | None]] = queue.Queue(maxsize=max(1, len(sources)))
+    over = threading.Event()
+
+    def put(item: T | None, failure: BaseException | None = None) -> None:
+        while not over.is_set():
+            with contextlib.suppress(queue.Full):
+                ready.put((item, failure), timeout=0.1)
+                return
+
+    def follow(source: Callable[[], Iterable[T]]) -> None:
+        try:
+            for item in source():
+                put(item)
+                if over.is_set():
+                    return
+            put(None)
+        except Exception as exc:  # told by the thread that takes the items
+            put(None, exc)
+
+    with ThreadPoolExecutor(max(1, min(most, len(sources)))) as pool:
+        left = len([pool.submit(follow, source) for source in sources])
+        try:
+            while left:
+                item, failure = ready.get()
+                if failure is not None:
+                    raise failure
+                if item is None:
+                    left -= 1
+                else:
+                    yield item
+        finally:
+            over.set()
 
 
 class Progress:

@@ -10,7 +10,6 @@ owned fields is a set of paths. A path is a tuple of the steps of fieldsV1: `f:n
 
 from __future__ import annotations
 
-import copy
 import json
 import re
 import typing as t
@@ -92,15 +91,32 @@ def hint(name: str) -> dict[str, t.Any]:
     return FREE
 
 
+def clone(value: t.Any) -> t.Any:
+    """Return a copy of a JSON value, several times faster than copy.deepcopy does it."""
+    if isinstance(value, dict):
+        return {name: clone(item) for name, item in value.items()}
+    return [clone(item) for item in value] if isinstance(value, list) else value
+
+
+def wrong_type(value: t.Any, schema: dict[str, t.Any], place: str) -> str:
+    """Return what is wrong with the type of this one value, or nothing."""
+    wanted = schema.get("type")
+    allowed = _TYPES.get(wanted or "")
+    if not allowed or value is None or schema.get("x-kubernetes-int-or-string"):
+        return ""
+    if isinstance(value, allowed) and (not isinstance(value, bool) or wanted == "boolean"):
+        return ""
+    noun = {"integer": "numeric", "number": "numeric", "object": "map", "array": "list"}.get(wanted or "", wanted)
+    return f"{place}: expected {noun}, got &value.valueUnstructured{{Value:{value!r}}}"
+
+
 def type_errors(value: t.Any, schema: dict[str, t.Any], place: str = "") -> t.Iterator[str]:
     """Tell what server-side apply cannot type: undeclared fields and wrong types."""
-    wanted = schema.get("type")
-    if value is None or schema.get("x-kubernetes-int-or-string"):
+    problem = wrong_type(value, schema, place)
+    if problem:
+        yield problem
         return
-    allowed = _TYPES.get(wanted or "")
-    if allowed and (not isinstance(value, allowed) or (isinstance(value, bool) and wanted != "boolean")):
-        noun = {"integer": "numeric", "number": "numeric", "object": "map", "array": "list"}.get(wanted, wanted)
-        yield f"{place}: expected {noun}, got &value.valueUnstructured{{Value:{value!r}}}"
+    if schema.get("x-kubernetes-int-or-string"):
         return
     if isinstance(value, dict):
         for name, item in value.items():
@@ -135,7 +151,7 @@ def set_defaults(value: t.Any, schema: dict[str, t.Any]) -> None:
     if isinstance(value, dict):
         for name, below in (schema.get("properties") or {}).items():
             if name not in value and "default" in below:
-                value[name] = copy.deepcopy(below["default"])
+                value[name] = clone(below["default"])
         for name, item in value.items():
             below_item = child(schema, name)
             if below_item is not None:
@@ -149,11 +165,9 @@ def value_errors(value: t.Any, schema: dict[str, t.Any], place: str = "") -> t.I
     """Tell what the schema refuses: types, required fields, enumerations, limits and patterns."""
     if value is None and schema.get("nullable"):
         return
-    found = False
-    for problem in type_errors(value, {**schema, "x-kubernetes-preserve-unknown-fields": True}, place):
-        found = True
+    problem = wrong_type(value, schema, place)
+    if problem:
         yield problem
-    if found:
         return
     if "enum" in schema and value not in schema["enum"]:
         yield f"{place}: Unsupported value: {json.dumps(value)}: supported values: {json.dumps(schema['enum'])}"

@@ -10,7 +10,6 @@ Held to the table of a real kube-apiserver 1.36.2's answers by test_double.py.
 from __future__ import annotations
 
 import base64
-import copy
 import json
 import re
 import threading
@@ -213,15 +212,15 @@ class Store:
             wanted = body["metadata"].get("resourceVersion")
             if wanted and wanted != old["metadata"]["resourceVersion"]:
                 self.stale(kind, name)
-            new = copy.deepcopy(body)
+            new = fields.clone(body)
             if sub == "status":
-                new = {**copy.deepcopy(old), "status": new.get("status")}
+                new = {**fields.clone(old), "status": new.get("status")}
             elif kind.status and kind.kind != "Node" and "status" in old:
-                new["status"] = copy.deepcopy(old["status"])
+                new["status"] = fields.clone(old["status"])
             elif kind.status and kind.custom:
                 new.pop("status", None)
             new = self.cleaned(kind, new, query)
-            new["metadata"]["managedFields"] = copy.deepcopy(old["metadata"].get("managedFields", []))
+            new["metadata"]["managedFields"] = fields.clone(old["metadata"].get("managedFields", []))
             self.take_changed(kind, old, new, manager, sub)
             return self.commit(kind, namespace, old, new, query)
 
@@ -244,7 +243,7 @@ class Store:
                 f"failed to create typed patch object ({namespace}/{name}; {kind.api_version}, Kind={kind.kind}): "
                 f"{problem}",
             )
-        body = copy.deepcopy(body)
+        body = fields.clone(body)
         body["metadata"].setdefault("name", name)
         with self.lock:
             old = self.table(kind).get((namespace, name))
@@ -261,7 +260,7 @@ class Store:
         applied = fields.leaves(body, kind.schema)
         managers = self.managers(have)
         mine = ("Apply", manager, kind.api_version, sub)
-        new = fields.merge(copy.deepcopy(have), body, kind.schema)
+        new = fields.merge(fields.clone(have), body, kind.schema)
         before = fields.leaves(have, kind.schema)
         clashes = []
         for path, value in applied.items():
@@ -355,7 +354,7 @@ class Store:
 
     def cleaned(self, kind: Kind, body: Json, query: dict[str, str]) -> Json:
         """Return the body as a CRD's schema leaves it: pruned, defaulted, checked."""
-        body = copy.deepcopy(body)
+        body = fields.clone(body)
         body["apiVersion"], body["kind"] = kind.api_version, kind.kind
         dropped: list[str] = []
         if kind.custom:
@@ -449,7 +448,7 @@ class Store:
             def listed() -> list[Json]:
                 return list(self.table(kind).values())
 
-            new = self.admit("CREATE" if old is None else "UPDATE", kind, copy.deepcopy(old), new, listed)
+            new = self.admit("CREATE" if old is None else "UPDATE", kind, fields.clone(old), new, listed)
         if old is not None:
             if self.same(old, new):
                 return self.shown(kind, old)
@@ -542,7 +541,7 @@ class Store:
                 self.drop(kind, namespace, name, obj)
                 return done
             if not obj["metadata"].get("deletionTimestamp"):
-                going = copy.deepcopy(obj)
+                going = fields.clone(obj)
                 going["metadata"].update(deletionTimestamp=now(), deletionGracePeriodSeconds=0)
                 self.put(kind, namespace, name, going, "MODIFIED")
                 for hook in self.after:
@@ -555,7 +554,7 @@ class Store:
         self.version += 1
         self.writes += 1
         self.table(kind).pop((namespace, name), None)
-        obj = copy.deepcopy(obj)
+        obj = fields.clone(obj)
         obj["metadata"]["resourceVersion"] = str(self.version)
         self.announce("DELETED", kind, obj)
         if kind.kind == "CustomResourceDefinition":
@@ -573,7 +572,7 @@ class Store:
     def patch_status(self, kind: Kind, namespace: str, name: str, status: Json) -> None:
         """Set the status as a controller does."""
         with self.lock:
-            obj = copy.deepcopy(self.table(kind)[(namespace, name)])
+            obj = fields.clone(self.table(kind)[(namespace, name)])
             if obj.get("status") != status:
                 obj["status"] = status
                 self.put(kind, namespace, name, obj, "MODIFIED")

@@ -8,7 +8,13 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils import _cluster_run
 from ansible_collections.railops.rdma.plugins.module_utils._cluster_plan import Plan, Ref, Step
-from ansible_collections.railops.rdma.plugins.module_utils._cluster_run import Options, Progress, Run, span
+from ansible_collections.railops.rdma.plugins.module_utils._cluster_run import (
+    Options,
+    Progress,
+    Run,
+    side_by_side,
+    span,
+)
 
 
 class Recorder:
@@ -69,3 +75,40 @@ def test_the_time_left_grows_with_the_pools_where_the_webhook_is_slow(monkeypatc
         now[0] += 0.0005 * number
         progress.step("apply SpiderIPPool")
     assert said[-1].endswith("3 min left"), "500 more take three times what the first 500 took"
+
+
+def test_sources_are_read_side_by_side_and_nothing_is_lost():
+    given = [[(number, row) for row in range(number)] for number in range(12)]
+    taken = list(side_by_side([lambda rows=rows: iter(rows) for rows in given], most=4))
+    assert sorted(taken) == sorted(row for rows in given for row in rows)
+    assert list(side_by_side([])) == []
+
+
+def test_each_source_runs_no_further_than_a_little_ahead():
+    read = []
+
+    def endless():
+        number = 0
+        while True:
+            read.append(number)
+            yield number
+            number += 1
+
+    items = side_by_side([endless])
+    first = [next(items) for _count in range(3)]
+    items.close()
+    assert first == [0, 1, 2]
+    assert len(read) < 8
+
+
+def test_the_failure_of_a_source_is_raised_and_the_others_end():
+    def fails():
+        yield 1
+        raise RuntimeError("no more")
+
+    def endless():
+        while True:
+            yield 2
+
+    with pytest.raises(RuntimeError, match="no more"):
+        list(side_by_side([endless, fails, endless]))

@@ -1,0 +1,131 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What is taken of the official client: little at first, all of it for whoever asks, and the usual way when it is built
+otherwise."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+import typing as t
+
+import pytest
+
+if importlib.util.find_spec("kubernetes") is None:
+    pytest.skip("the Python package kubernetes is not there", allow_module_level=True)
+
+from ansible_collections.railops.rdma.plugins.module_utils import _kubernetes
+
+USE = "from ansible_collections.railops.rdma.plugins.module_utils import _kubernetes as used\n"
+
+
+def said(code: str) -> str:
+    """Run code in an interpreter of its own: what is imported there matters."""
+    known = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    argv = [sys.executable, "-c", code]
+    done = subprocess.run(argv, env=known, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_the_generated_classes_are_not_imported() -> None:
+    code = (
+        "import sys\nheavy = ('kubernetes.client.models.', 'kubernetes.client.api.')\n"
+        "print(len([name for name in sys.modules if name.startswith(heavy)]))"
+    )
+    assert said(f"{USE}{code}") == "0"
+
+
+def test_whoever_asks_for_a_generated_class_gets_it_and_the_same_client() -> None:
+    code = (
+        "import kubernetes, kubernetes.client\n"
+        "from kubernetes import client, utils\n"
+        "print(client.CoreV1Api.__name__, client.models.V1Pod is client.V1Pod, client.ApiClient is used.ApiClient,\n"
+        "      kubernetes.dynamic.DynamicClient is used.DynamicClient, kubernetes.__version__ != '', utils.__name__)"
+    )
+    assert said(f"{USE}{code}") == "CoreV1Api True True True True kubernetes.utils"
+
+
+def test_what_no_package_has_is_missing_as_ever() -> None:
+    code = (
+        "import kubernetes.client\nprint(hasattr(kubernetes.client, 'Nonsense'), hasattr(kubernetes, '__nonsense__'))"
+    )
+    assert said(f"{USE}{code}") == "False False"
+
+
+def test_a_client_that_was_imported_before_stays_as_it_is() -> None:
+    look = "import sys\nprint(sys.modules['kubernetes'] is first, 'V1Pod' in vars(first.client))"
+    assert said(f"import kubernetes as first\n{USE}{look}") == "True True"
+
+
+def test_a_release_that_is_built_otherwise_is_imported_as_usual() -> None:
+    code = (
+        "import importlib\nreal = importlib.import_module\n"
+        "def broken(name, *more):\n"
+        "    if name == 'kubernetes.client.api_client':\n"
+        "        raise AttributeError(name)\n"
+        "    return real(name, *more)\n"
+        "importlib.import_module = broken\n"
+        f"{USE}import kubernetes\nprint(used.KUBERNETES_ERROR, 'V1Pod' in vars(kubernetes.client))"
+    )
+    assert said(code) == "None True"
+
+
+def test_without_the_client_there_is_an_error_to_tell() -> None:
+    code = (
+        "import sys\n"
+        "class No:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.partition('.')[0] == 'kubernetes':\n"
+        "            raise ModuleNotFoundError(name)\n"
+        "sys.meta_path.insert(0, No())\n"
+        f"{USE}print('ModuleNotFoundError' in used.KUBERNETES_ERROR)"
+    )
+    assert said(code) == "True"
+
+
+class Answers:
+    """A dynamic client that knows one version of one group."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.served = [
+            {"name": "rows", "kind": "Row", "namespaced": True, "verbs": ["get"]},
+            {"name": "rows/status", "kind": "Row", "namespaced": True, "verbs": ["get"]},
+        ]
+
+    def request(self, _method: str, path: str, **_options: t.Any) -> t.Any:
+        self.asked.append(path)
+        if path != "/apis/example.org/v1":
+            raise _kubernetes.ApiException(status=404)
+        return {"resources": list(self.served)}
+
+
+def test_only_the_group_in_question_is_asked_and_once() -> None:
+    client = Answers()
+    kinds = _kubernetes.Kinds(client)
+    found = kinds.get(api_version="example.org/v1", kind="Row")
+    assert kinds.get(api_version="example.org/v1", kind="Row") is found
+    assert (found.name, found.group_version, found.path(name="a", namespace="b")) == (
+        "rows",
+        "example.org/v1",
+        "/apis/example.org/v1/namespaces/b/rows/a",
+    )
+    assert client.asked == ["/apis/example.org/v1"]
+
+
+def test_a_kind_that_comes_later_is_found() -> None:
+    client = Answers()
+    kinds = _kubernetes.Kinds(client)
+    assert kinds.get(api_version="example.org/v1", kind="Late") is None
+    client.served.append({"name": "lates", "kind": "Late", "namespaced": False})
+    assert kinds.get(api_version="example.org/v1", kind="Late").name == "lates"
+
+
+def test_a_group_that_is_not_served_has_no_kinds() -> None:
+    assert _kubernetes.Kinds(Answers()).get(api_version="example.org/v2", kind="Row") is None
+    assert _kubernetes.Kinds(Answers()).get(api_version="v1", kind="Pod") is None
