@@ -173,9 +173,7 @@ STEPS = (
     Step("ruff", "style and common mistakes of the Python code", ruff, parallel=True),
     Step("mypy", "types of everything under plugins/, strict", mypy, parallel=True),
     Step("yamllint", "YAML style", yamllint, parallel=True),
-    Step(
-        "docs", "plugin documentation, changelog, every command of the docs", docs, parallel=True
-    ),
+    Step("docs", "plugin documentation, changelog, every command of the docs", docs, parallel=True),
     Step("ansible-lint", "roles and playbooks, profile production", ansible_lint, parallel=True),
     Step("sanity", "ansible-test sanity", sanity, parallel=True),
     Step("unit", "unit and property tests, oldest controller", unit),
