@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import typing as t
@@ -30,6 +29,7 @@ import tools
 from admission import Webhooks
 from api_double import ApiDouble
 from api_kinds import REAL_CRDS
+from tools import stub_chart
 
 Json = dict[str, t.Any]
 
@@ -183,20 +183,6 @@ def playbook(tmp_path: Path, environment: dict[str, str], kubeconfig: Path) -> P
         "spiderpool_timeout": 300 if REAL else 20,
     }
     return made
-
-
-def stub_chart(target: Path, version: str = "0.0.1") -> Path:
-    """Return a copy of the stub chart, with upstream's CRDs when they are there."""
-    shutil.copytree(HERE / "chart", target)
-    text = (target / "Chart.yaml").read_text(encoding="utf-8")
-    (target / "Chart.yaml").write_text(text.replace("version: 0.0.1", f"version: {version}"), encoding="utf-8")
-    if REAL_CRDS.is_dir():
-        shutil.rmtree(target / "crds")
-        shutil.copytree(REAL_CRDS, target / "crds")
-        for path in (target / "crds").iterdir():
-            path.chmod(0o644)
-        (target / "crds").chmod(0o755)
-    return target
 
 
 class Seen:

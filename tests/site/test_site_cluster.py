@@ -2,14 +2,22 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The cluster's part of site, audit and teardown against the API double that stands in for a cluster."""
+"""The whole path with a cluster: namespace hosts, real helm with the stub chart, and the API double as the cluster.
+
+The tests of this file share one fleet and one cluster and run in their order.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
+import threading
+import time
 import typing as t
 from pathlib import Path
 
@@ -18,113 +26,299 @@ import pytest
 CHECKOUT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(CHECKOUT / "tests/cluster"))
 
+import tools
 from admission import Webhooks
-from api_double import ApiDouble
+from api_controllers import allocate
+from api_double import ApiDouble, Fault
+
+if t.TYPE_CHECKING:
+    from conftest import Fleet, Run
 
 NODES = ["node1", "node2", "node3"]
-# Hosts that nobody contacts: only the cluster is looked at here.
-HOSTS = {
-    "ansible_connection": "local",
-    "verify_roles": [],
-    "verify_devices": False,
-    "verify_traffic": "none",
-}
+CALICO = {"selector": {}, "template": {"spec": {"containers": [{"name": "calico-node", "image": "x"}]}}}
+SPIDERPOOL = "spiderpool.spidernet.io/v2beta1"
+LABELS = {"app.kubernetes.io/managed-by": "railops.rdma", "railops.io/fabric": "fabric"}
+CLONE_NEWNET = 0x40000000
+OWN_KINDS = ("SpiderIPPool", "SpiderMultusConfig", "SpiderReservedIP")
 
 
-class Cluster:
-    """A double, an inventory and a working folder."""
+class Cluster(ApiDouble):
+    """An empty cluster with Calico and one node for each host: no CRDs, no namespace."""
 
-    def __init__(self, folder: Path, double: ApiDouble) -> None:
-        self.folder = folder
+    def __init__(self) -> None:
+        hooks = Webhooks()
+        super().__init__(nodes=NODES, crds=False, admit=hooks)
+        hooks.watch(self.store)
+        self.put("apps/v1", "DaemonSet", "calico-node", "kube-system", spec=CALICO)
+
+    def ours(self) -> list[str]:
+        """Return the names of the fabric's objects."""
+        return [
+            name
+            for kind in OWN_KINDS
+            for name, row in self.objects(kind).items()
+            if (row["metadata"].get("labels") or {}).items() >= LABELS.items()
+        ]
+
+    def node_labels(self) -> list[str]:
+        """Return the labels of the collection on nodes."""
+        every = [row["metadata"]["labels"] for row in self.objects("Node").values()]
+        return [name for labels in every for name in labels if "railops" in name]
+
+    def releases(self) -> list[str]:
+        """Return the states of Spiderpool's release."""
+        return sorted(
+            row["metadata"]["labels"]["status"]
+            for row in self.objects("Secret").values()
+            if (row["metadata"].get("labels") or {}).get("owner") == "helm"
+        )
+
+
+def inside(namespace: str, make: t.Callable[[], Cluster]) -> Cluster:
+    """Make the double with its socket in a network namespace: a socket stays where it was opened."""
+    made: list[Cluster] = []
+
+    def enter() -> None:
+        libc = ctypes.CDLL(None, use_errno=True)
+        with open(f"/run/netns/{namespace}", encoding="utf-8") as there:
+            # Only this thread moves, and it ends here.
+            assert libc.setns(there.fileno(), CLONE_NEWNET) == 0, os.strerror(ctypes.get_errno())
+        made.append(make())
+
+    thread = threading.Thread(target=enter)
+    thread.start()
+    thread.join()
+    return made[0]
+
+
+class Site:
+    """Hosts, cluster, and the variables that join them."""
+
+    def __init__(self, fleet: Fleet, double: Cluster) -> None:
+        self.fleet = fleet
         self.double = double
-        self.kubeconfig = double.kubeconfig(folder / "kubeconfig")
-        hosts = dict.fromkeys(NODES)
-        (folder / "hosts.yml").write_text(
-            json.dumps({"all": {"children": {"gpu_nodes": {"hosts": hosts, "vars": HOSTS}}}}), encoding="utf-8"
-        )
-
-    def play(self, playbook: str, *words: str) -> tuple[int, str]:
-        """Run a playbook of the collection."""
-        where = ["-i", str(CHECKOUT / "inventory/demo"), "-i", str(self.folder / "hosts.yml")]
-        given = ["-e", f"fabric_kubeconfig={self.kubeconfig}", "-e", json.dumps({"site_host_roles": []})]
-        done = subprocess.run(
-            [
-                "ansible-playbook",
-                *where,
-                playbook if ".yml" in playbook else f"railops.rdma.{playbook}",
-                *given,
-                *words,
-            ],
-            cwd=self.folder,
-            env={**os.environ, "ANSIBLE_NOCOLOR": "true", "ANSIBLE_LOCALHOST_WARNING": "false"},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-        return done.returncode, done.stdout + done.stderr
-
-    def verdict(self) -> dict[str, t.Any]:
-        """Return the cluster's part of the verdict."""
-        path = self.folder / "verify/fabric/verdict.json"
-        return t.cast("dict[str, t.Any]", json.loads(path.read_text(encoding="utf-8"))["cluster"])
-
-    def apply(self) -> None:
-        """Apply the plan's objects without Spiderpool's installation, which tests/cluster covers."""
-        book = self.folder / "apply.yml"
-        task = {
-            "railops.rdma.cluster_objects": {
-                "src": [str(self.folder / "plan/fabric/cluster")],
-                "kubeconfig": str(self.kubeconfig),
-            },
+        self.kubeconfig = double.kubeconfig(fleet.folder / "kubeconfig")
+        chart = tools.stub_chart(fleet.folder / "chart")
+        given = {
+            "fabric_kubeconfig": str(self.kubeconfig),
+            "spiderpool_helm": str(tools.helm()),
+            "spiderpool_chart_file": str(chart),
+            "spiderpool_timeout": 60,
+            "rail_objects_retry_seconds": 3,
+            "rail_objects_wait_seconds": 30,
         }
-        book.write_text(json.dumps([{"hosts": "localhost", "gather_facts": False, "tasks": [task]}]), encoding="utf-8")
-        code, output = self.play(str(book))
-        assert code == 0, output
+        hosts = json.loads(fleet.extra.read_text(encoding="utf-8"))
+        hosts["all"]["vars"] = given
+        fleet.extra.write_text(json.dumps(hosts), encoding="utf-8")
+
+    def checks(self) -> list[dict[str, t.Any]]:
+        """Return what the last verdict says of the cluster."""
+        return t.cast("list[dict[str, t.Any]]", self.fleet.verdict()["cluster"]["checks"])
+
+    def deviations(self) -> dict[str, str]:
+        """Return what deviates in the cluster, and how."""
+        return {check["planned"]: check["observed"] for check in self.checks() if check["status"] == "deviation"}
+
+    def passed(self, run: Run) -> None:
+        """Assert that a run ended green, cluster included."""
+        assert run.code == 0, run.output
+        assert self.fleet.verdict()["status"] == "pass"
+        assert self.fleet.verdict()["cluster"]["status"] == "pass"
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("cluster")
-    hooks = Webhooks()
-    with ApiDouble(nodes=NODES, admit=hooks) as double:
-        hooks.watch(double.store)
-        double.put("v1", "Namespace", "spiderpool")
-        made = Cluster(folder, double)
-        code, output = made.play("plan")
-        assert code == 0, output
-        yield made
+def site(fleet):
+    double = inside(_fabric(fleet), Cluster)
+    with double:
+        yield Site(fleet, double)
 
 
-def test_an_empty_cluster_is_named_object_by_object(cluster):
-    code, output = cluster.play("audit")
-    assert code == 2, output
-    missing = [check for check in cluster.verdict()["checks"] if check["id"] == "object"]
-    assert len(missing) == 24 + 8
-    assert all(check["observed"] == "not there" for check in missing)
+def _fabric(fleet: Fleet) -> str:
+    """Return the namespace in which the controller stands."""
+    return fleet.lab("exec", fleet.name, "--", "ip", "netns", "identify").strip()
 
 
-def test_what_somebody_changed_is_named(cluster):
-    cluster.apply()
-    pool = cluster.double.objects("SpiderIPPool")["fabric-rail1-v4-node1"]
-    pool["spec"]["ips"] = ["172.17.0.3-172.17.0.9"]
-    code, output = cluster.play("audit")
-    assert code == 2, output
-    found = [check for check in cluster.verdict()["checks"] if check["id"] == "object"]
-    assert [check["planned"] for check in found] == ["SpiderIPPool fabric-rail1-v4-node1"]
-    assert "spec.ips" in found[0]["observed"]
-    # Nodes of the double offer no resources: the cause is said for each.
-    nodes = [check for check in cluster.verdict()["checks"] if check["id"] == "node_resources"]
-    assert nodes
-    assert all(check["cause"] and check["fix"] for check in nodes)
+@pytest.fixture(scope="module")
+def preview(site):
+    """Preview an untouched fleet and cluster."""
+    before = site.double.writes()
+    run = site.fleet.play("site", "--check", "--diff")
+    assert site.double.writes() == before
+    return run
 
 
-def test_no_api_is_an_error(cluster, tmp_path):
+@pytest.fixture(scope="module")
+def done(site, preview):
+    """Bring hosts and cluster to the plan once, with an object of somebody else's between ours."""
+    fleet = site.fleet
+    assert fleet.play("plan").code == 0
+    fleet.lab("gateways", fleet.name, "--plan", str(fleet.folder / "plan/fabric"))
+    return fleet.play("site")
+
+
+def test_a_preview_of_an_untouched_cluster(site, preview):
+    assert preview.code == 0, preview.output
+    assert not (site.fleet.folder / "plan").exists()
+    assert "helm would install or upgrade spiderpool" in preview.output
+    assert "32 to create, 0 to change" in preview.output
+    assert "+ SpiderIPPool fabric-rail1-v4-node1" in preview.output
+    assert "172.17.0.2/27" in preview.output
+
+
+def test_site_installs_and_ends_green(site, done):
+    site.passed(done)
+    assert site.double.releases() == ["deployed"]
+    assert len(site.double.objects("SpiderIPPool")) == 24
+    assert len(site.double.objects("SpiderMultusConfig")) == 8
+    assert site.double.objects("Node")["node3"]["status"]["allocatable"]["spidernet.io/fabric_rail8"] == "100"
+
+
+def test_a_second_run_changes_nothing(site, done):
+    before = site.double.writes()
+    run = site.fleet.play("site")
+    site.passed(run)
+    assert run.changed() == []
+    assert site.double.writes() == before
+
+
+FOREIGN = "storage-v4"
+
+
+@pytest.fixture(scope="module")
+def broken(site, done):
+    """Edit a pool, remove another and a config, and leave two strays: one with our labels, one of somebody else's."""
+    double = site.double
+    edited = double.objects("SpiderIPPool")["fabric-rail1-v4-node1"]
+    edited["spec"]["ips"] = ["172.17.0.3-172.17.0.9"]
+    pools = double.store.kind_of(SPIDERPOOL, "SpiderIPPool")
+    with double.store.lock:
+        gone = double.objects("SpiderIPPool")["fabric-rail5-v4-node2"]
+        double.store.drop(pools, "", "fabric-rail5-v4-node2", gone)
+    spec = {"ipVersion": 4, "subnet": "203.0.113.0/28", "ips": ["203.0.113.2-203.0.113.6"]}
+    double.put(SPIDERPOOL, "SpiderIPPool", "fabric-rail9-v4-node1", metadata={"labels": dict(LABELS)}, spec=spec)
+    spec = {"ipVersion": 4, "subnet": "198.51.100.0/28", "ips": ["198.51.100.2-198.51.100.6"]}
+    double.put(SPIDERPOOL, "SpiderIPPool", FOREIGN, spec=spec)
+    return site
+
+
+def test_audit_names_what_was_changed_in_the_cluster(broken):
+    run = broken.fleet.play("audit")
+    assert run.code == 2, run.output
+    found = broken.deviations()
+    assert set(found) == {
+        "SpiderIPPool fabric-rail1-v4-node1",
+        "SpiderIPPool fabric-rail5-v4-node2",
+        "no SpiderIPPool fabric-rail9-v4-node1",
+    }
+    assert "spec.ips" in found["SpiderIPPool fabric-rail1-v4-node1"]
+    assert found["SpiderIPPool fabric-rail5-v4-node2"] == "not there"
+    assert all(check["cause"] and check["fix"] for check in broken.checks())
+    assert {entry["status"] for entry in broken.fleet.verdict()["hosts"].values()} == {"pass"}
+
+
+def test_the_api_lost_halfway_is_an_error_that_says_so(broken):
+    """One object is written, then nothing answers any more: neither to the objects nor to the verification."""
+    double = broken.double
+    # A dry run comes before the first write.
+    write = "spiderippools/[^?]*[?](?!.*dryRun)"
+    double.faults = [Fault(drop=True, method="PATCH|DELETE", path=write, skip=1)]
+    run = broken.fleet.play("site")
+    double.faults = []
+    assert run.code == 2, run.output
+    assert "does not answer" in run.output or "goes on" in run.output
+    assert broken.fleet.verdict()["status"] == "incomplete"
+
+
+def test_interrupted_by_the_keyboard_in_the_cluster(broken):
+    """Ctrl-C while an object is written."""
+    fleet, double = broken.fleet, broken.double
+    written = "spiderippools/fabric-rail[15][^?]*[?](?!.*dryRun)"
+    double.faults = [Fault(slow=5.0, method="PATCH", path=written)]
+    fleet.tasks.write_text("", encoding="utf-8")
+    seen = len(double.requests)
+    running = subprocess.Popen(
+        fleet.command("cluster"),
+        cwd=fleet.folder,
+        env=fleet.environ(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 240
+    while time.monotonic() < deadline and running.poll() is None:
+        if any(method == "PATCH" and re.search(written, path) for method, path in double.requests[seen:]):
+            break
+        time.sleep(0.05)
+    os.killpg(running.pid, signal.SIGINT)
+    output, _none = running.communicate(timeout=120)
+    double.faults = []
+    assert running.returncode != 0, output
+
+
+def test_the_next_run_completes_and_leaves_others_alone(broken):
+    run = broken.fleet.play("site")
+    broken.passed(run)
+    pools = broken.double.objects("SpiderIPPool")
+    assert set(pools) - set(broken.double.ours()) == {FOREIGN}
+    assert len(pools) == 25
+    assert pools["fabric-rail1-v4-node1"]["spec"]["ips"] == ["172.17.0.3-172.17.0.30"]
+
+
+def test_no_api_is_an_error(site, done, tmp_path):
     broken = tmp_path / "kubeconfig"
-    text = Path(cluster.kubeconfig).read_text(encoding="utf-8")
-    broken.write_text(text.replace(cluster.double.url, "https://127.0.0.1:9"), encoding="utf-8")
-    code, output = cluster.play("audit", "-e", f"fabric_kubeconfig={broken}")
-    assert code == 2, output
-    assert cluster.verdict()["status"] == "error"
-    assert cluster.verdict()["error"]
+    text = Path(site.kubeconfig).read_text(encoding="utf-8")
+    broken.write_text(text.replace(site.double.url, "https://127.0.0.1:9"), encoding="utf-8")
+    run = site.fleet.play("audit", "-e", f"fabric_kubeconfig={broken}")
+    assert run.code == 2, run.output
+    assert site.fleet.verdict()["status"] == "error"
+    assert site.fleet.verdict()["cluster"]["error"]
+
+
+@pytest.fixture(scope="module")
+def in_use(broken):
+    """A pod holds an address of one pool."""
+    allocate(broken.double.store, "fabric-rail2-v4-node2", ["172.17.1.35"])
+    return broken
+
+
+def test_teardown_refuses_while_pods_hold_addresses(in_use):
+    before, ours = in_use.double.writes(), in_use.double.ours()
+    run = in_use.fleet.play("teardown")
+    assert run.code == 2, run.output
+    assert "fabric-rail2-v4-node2" in run.output
+    assert "Nothing was changed" in run.output
+    assert (in_use.double.writes(), in_use.double.ours()) == (before, ours)
+    assert "lookup 1001" in in_use.fleet.ip("node1", "rule"), "the hosts come after the cluster, and were not reached"
+
+
+def test_teardown_told_so_leaves_only_the_pools_in_use(in_use):
+    run = in_use.fleet.play("teardown", "-e", "teardown_in_use=true")
+    assert run.code == 0, run.output
+    double = in_use.double
+    assert double.ours() == ["fabric-rail2-v4-node2"]
+    assert FOREIGN in double.objects("SpiderIPPool")
+    assert double.node_labels() == []
+    assert double.releases() == ["deployed"]
+    assert "lookup 1001" not in in_use.fleet.ip("node1", "rule")
+
+
+def test_spiderpool_goes_when_no_pool_is_left(in_use):
+    """Its own hook would take the pools of others along."""
+    double = in_use.double
+    allocate(double.store, "fabric-rail2-v4-node2", [])
+    words = ("teardown", "--tags", "cluster", "-e", "teardown_spiderpool=true")
+    run = in_use.fleet.play(*words)
+    assert run.code == 2, run.output
+    assert FOREIGN in run.output
+    assert double.ours() == []
+    assert double.releases() == ["deployed"]
+    pools = double.store.kind_of(SPIDERPOOL, "SpiderIPPool")
+    with double.store.lock:
+        double.store.drop(pools, "", FOREIGN, double.objects("SpiderIPPool")[FOREIGN])
+    run = in_use.fleet.play(*words)
+    assert run.code == 0, run.output
+    assert double.releases() == []
+    assert "calico-node" in double.objects("DaemonSet")
+    assert in_use.fleet.play(*words).changed() == []
