@@ -258,8 +258,9 @@ class Kernel:
         found = self._lookups([*paths, *(address for _prefix, address in probes)])
         ways = [route for route in found[: len(paths)] if route]
         matches = [(prefix, route) for (prefix, _address), route in zip(probes, found[len(paths) :]) if route]
-        default = {route.interface for route in found[: len(BEYOND)] if route and route.dst == DEFAULT}
-        used = {route.interface for route in found[len(BEYOND) : len(paths)] if route}
+        ahead = [route.interfaces for route in found[: len(BEYOND)] if route and route.dst == DEFAULT]
+        default = frozenset().union(*ahead)
+        used = {name for route in found[len(BEYOND) : len(paths)] if route for name in route.interfaces}
         used |= {item.interface for item in addresses if connection and item.address == connection[0]}
         rules = self._rules()
         tables = {rail.table for rail in want.rails} | {rule.table for rule in rules if rule.table in TABLES}
@@ -279,8 +280,8 @@ class Kernel:
             names=names,
             addresses=frozenset(addresses),
             paths=tuple(paths),
-            default=frozenset(default | main_default) - {""},
-            connection=frozenset(used) - {""},
+            default=default | main_default,
+            connection=frozenset(used),
             matches=tuple(matches),
             sysctls_all=self._sysctls_all(want),
         )
@@ -291,7 +292,8 @@ class Kernel:
         _names, links = self._links(sorted(old.links))
         rules = self._rules()
         tables = host.tables | {rule.table for rule in rules if rule.table in TABLES}
-        rails = set(old.links)
+        # An interface may have gone meanwhile, and the rest must be put right nevertheless.
+        rails = set(links)
         routes, _default = self._routes(rails, tables)
         routes |= _managed(route for route in self._lookups(host.paths) if route)
         found = (item for item in self._addresses(host.planned) if item.interface in rails or item.protocol == PROTOCOL)
@@ -426,7 +428,7 @@ class Kernel:
                     if not _passes(route, table, name, protocol):
                         continue
                     if table == MAIN_TABLE and route.dst == DEFAULT:
-                        default.add(route.interface)
+                        default |= route.interfaces
                     found |= _managed([route])
         return found, default
 
@@ -472,6 +474,7 @@ class Kernel:
             other=other,
             protocol=message["proto"],
             raw=answer.body.hex(),
+            hops=tuple(self._name_of(hop["oif"]) for hop in hops or ()),
         )
 
     def _rules(self) -> set[Rule]:
@@ -537,7 +540,10 @@ class Kernel:
                 if isinstance(op.what, tuple):
                     self._write_sysctl(op)
                 else:
-                    messages.append((op, self.encode(op)))
+                    try:
+                        messages.append((op, self.encode(op)))
+                    except OSError as exc:  # its interface has gone
+                        raise self.refusal(op, exc.errno or errno.ENODEV, "") from exc
             if messages:
                 plain = self.transact(messages) and plain
         return plain
@@ -647,7 +653,7 @@ def _passes(route: Route, table: int, interface: str, protocol: int) -> bool:
     """Filter as the kernel was asked to: one without strict checking did not."""
     if route.other == "cache" or (table and route.table != table) or (protocol and route.protocol != protocol):
         return False
-    return not interface or route.interface == interface or route.other == "multipath"
+    return not interface or interface in route.interfaces
 
 
 def _first(prefix: str) -> str:

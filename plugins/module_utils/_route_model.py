@@ -71,7 +71,10 @@ class Address:
 
 @dataclass(frozen=True, order=True)
 class Route:
-    """A unicast route with one next hop, or (`other` not empty) something that this collection never makes."""
+    """A unicast route with one next hop, or (`other` not empty) something that this collection never makes.
+
+    `hops` names the interfaces of a multipath route, of which `interface` is the first.
+    """
 
     family: int
     table: int
@@ -84,6 +87,12 @@ class Route:
     other: str = ""
     protocol: int = field(default=0, compare=False)
     raw: str = field(default="", compare=False)
+    hops: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def interfaces(self) -> frozenset[str]:
+        """The interfaces of all next hops."""
+        return frozenset(self.hops or (self.interface,)) - {""}
 
     @property
     def key(self) -> tuple[int, int, str, int]:
