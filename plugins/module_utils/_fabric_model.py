@@ -12,6 +12,7 @@ written. Nothing here reads a file or checks input: `_fabric_input` does the che
 
 from __future__ import annotations
 
+import functools
 import socket
 import typing as t
 from dataclasses import dataclass, field
@@ -41,10 +42,16 @@ Range = tuple[int, int]
 """First and last address, both included."""
 
 
+@functools.lru_cache(maxsize=1024)
+def octets_text(network: int) -> str:
+    """Return what the addresses of a /24 begin with, its last dot included; neighbours are written together."""
+    return f"{network >> 16}.{network >> 8 & 255}.{network & 255}."
+
+
 def address_text(family: int, value: int) -> str:
     """Return the canonical text of an address (RFC 5952 for IPv6)."""
     if family == 4:
-        return f"{value >> 24}.{value >> 16 & 255}.{value >> 8 & 255}.{value & 255}"
+        return f"{octets_text(value >> 8)}{value & 255}"
     return socket.inet_ntop(socket.AF_INET6, value.to_bytes(16, "big"))
 
 
@@ -329,6 +336,14 @@ class Plan:
             if (block.zone, block.rail, block.family) == (zone, rail, family):
                 return block
         raise KeyError((zone, rail, family))
+
+    @functools.cached_property
+    def by_interfaces(self) -> Mapping[tuple[str, ...], tuple[Node, ...]]:
+        """The active nodes by the names of their interfaces."""
+        known: dict[tuple[str, ...], list[Node]] = {}
+        for node in self.nodes:
+            known.setdefault(node.interfaces, []).append(node)
+        return {interfaces: tuple(nodes) for interfaces, nodes in known.items()}
 
     def nodes_of(self, zone: int) -> tuple[Node, ...]:
         """Return the active nodes of a zone (index), in natural order."""

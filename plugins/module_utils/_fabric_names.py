@@ -87,10 +87,7 @@ def profile_of(fabric: Fabric, interfaces: tuple[str, ...]) -> str:
 
 def profiles(plan: Plan) -> Mapping[str, tuple[Node, ...]]:
     """Return the nodes of each name profile, the declared one first; with no nodes at all the declared one alone."""
-    known: dict[tuple[str, ...], list[Node]] = {}
-    for node in plan.nodes:
-        known.setdefault(node.interfaces, []).append(node)
-    found = {profile_of(plan.fabric, interfaces): tuple(nodes) for interfaces, nodes in known.items()}
+    found = {profile_of(plan.fabric, interfaces): nodes for interfaces, nodes in plan.by_interfaces.items()}
     if not found:
         return {DECLARED: ()}
     return {name: found[name] for name in sorted(found, key=lambda name: (name != DECLARED, name))}

@@ -17,7 +17,12 @@ import json
 import typing as t
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError, Problem
-from ansible_collections.railops.rdma.plugins.module_utils._fabric_model import MAX_POOL, address_text, range_text
+from ansible_collections.railops.rdma.plugins.module_utils._fabric_model import (
+    MAX_POOL,
+    address_text,
+    octets_text,
+    range_text,
+)
 from ansible_collections.railops.rdma.plugins.module_utils._fabric_names import (
     DECLARED,
     KEPT,
@@ -124,7 +129,7 @@ def _add_pools_per_node(parts: list[str], fabric: Fabric, block: Block, nodes: S
         first = base + slot * size
         if first >> 8 != around:
             around = first >> 8
-            octets = f"{around >> 16}.{around >> 8 & 255}.{around & 255}."
+            octets = octets_text(around)
         head, labels, gateway, low, high, end, subnet = pieces[first & 255]
         parts.extend((head, name, labels, octets, gateway, octets, low, octets, high, name, end, octets, subnet))
 

@@ -17,7 +17,8 @@ import typing as t
 
 from ansible_collections.railops.rdma.plugins.module_utils._fabric_model import SCHEMA, address_text
 from ansible_collections.railops.rdma.plugins.module_utils._fabric_plan import rdma_prefixes
-from ansible_collections.railops.rdma.plugins.module_utils._fabric_slots import canonical, freeze, sha256
+from ansible_collections.railops.rdma.plugins.module_utils._fabric_slots import freeze
+from ansible_collections.railops.rdma.plugins.module_utils._plan_part import canonical, sha256
 
 if t.TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -128,10 +129,11 @@ def _fill(block: Block) -> Fill:
     first = block.aggregate.network
     step = block.subnet_size if block.per_node else 0
     switch = block.gateway_offset
+    usual = block.host_offsets[0][0] if block.per_node else None
 
     def fill(slot: int) -> tuple[str, ...]:
         subnet = first + slot * step
-        host = block.host(slot)
+        host = block.host(slot) if usual is None or slot in block.cuts else subnet + usual
         texts = (address_text(family, host or 0), address_text(family, subnet))
         return texts if switch is None else (*texts, address_text(family, subnet + switch))
 
