@@ -40,12 +40,13 @@ class ActionModule(ActionBase):
             lost = "The run ended before this host was verified."
         else:
             lost = "No result came from this host: it is unreachable, or it was lost on the way."
+        results, left = _verdict.attach(files.read_results(args["verify_dir"], expected), args["nodes"])
         verdict = _verdict.merge(
             plan.get("digest"),
-            files.read_results(args["verify_dir"], expected),
+            results,
             expected,
             rails=self._rails(args["plan_dir"], expected),
-            cluster=self._part(args["cluster"], args["cluster_error"], args["cluster_reason"]),
+            cluster=self._part([args["cluster"], left], args["cluster_error"], args["cluster_reason"]),
             plan=self._part(args["plan"], args["plan_error"], args["plan_reason"]),
             lost=lost,
         )

@@ -4,19 +4,17 @@
 
 # This module util is PRIVATE to the collection.
 
-"""Turns what a dry run against the cluster would do, and what pods say of their networks, into checks. Pure."""
+"""Turns what a dry run against the cluster would do into checks. Pure."""
 
 from __future__ import annotations
 
-import json
 import typing as t
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping
 
 Check = dict[str, t.Any]
 
-STATUS_ANNOTATION = "k8s.v1.cni.cncf.io/network-status"
 _SITE = "Run the playbook railops.rdma.cluster."
 # What a change of a dry run says about the object that is there.
 _OBSERVED = {
@@ -84,42 +82,3 @@ def _stays(check: str, entry: Mapping[str, t.Any], cause: str, fix: str) -> Chec
         "cause": cause,
         "fix": fix,
     }
-
-
-def pod_checks(pods: Iterable[Mapping[str, t.Any]], networks: Sequence[str]) -> list[Check]:
-    """Return one check for each pod of the test application: it runs and has every rail's network with an address.
-
-    :param pods: Pod objects.
-    :param networks: the planned networks, as `namespace/name`.
-    """
-    checks: list[Check] = []
-    for pod in pods:
-        name = f"{pod['metadata'].get('namespace', '')}/{pod['metadata']['name']}"
-        node = (pod.get("spec") or {}).get("nodeName") or "no node"
-        phase = (pod.get("status") or {}).get("phase") or "Unknown"
-        text = (pod["metadata"].get("annotations") or {}).get(STATUS_ANNOTATION) or "[]"
-        try:
-            found = {entry.get("name"): entry for entry in json.loads(text)}
-        except (ValueError, AttributeError):
-            found = {}
-        missing = [network for network in networks if network not in found]
-        bare = [network for network in networks if network in found and not found[network].get("ips")]
-        bad = phase != "Running" or bool(missing or bare)
-        shown = f"{phase} on {node}"
-        shown += f", without {', '.join(missing)}" if missing else ""
-        shown += f", no address on {', '.join(bare)}" if bare else ""
-        cause = "the pod was started without all rails" if phase == "Running" else f"the pod is {phase}"
-        checks.append(
-            {
-                "id": "test_pod",
-                "rail": None,
-                "status": "deviation" if bad else "ok",
-                "planned": f"{name} running with {len(networks)} rails",
-                "observed": shown,
-                "cause": cause if bad else "",
-                "fix": f"Look at kubectl -n {name.partition('/')[0]} describe pod {name.partition('/')[2]}."
-                if bad
-                else "",
-            }
-        )
-    return checks

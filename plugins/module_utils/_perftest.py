@@ -6,8 +6,8 @@
 
 """The perftest programs as data: their command lines, what they print, and what their failures mean. Pure.
 
-The formats are those of perftest 4.4 to 25.07 (its `perftest_parameters.h` prints the headings). Recorded outputs of
-both ends lie in tests/unit/fixtures/perftest.
+The formats are those of perftest 4.4 to 25.07 (its `perftest_parameters.h` prints the headings). Outputs of both
+ends lie in tests/unit/fixtures/perftest.
 """
 
 from __future__ import annotations

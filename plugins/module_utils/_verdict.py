@@ -50,21 +50,49 @@ def skipped(check: str, reason: str, fix: str = "", *, planned: t.Any = None, ra
     }
 
 
+def _raw(nested: t.Any) -> Iterable[Mapping[str, t.Any]]:
+    if isinstance(nested, dict):
+        if "checks" in nested:
+            yield from _raw(nested["checks"])
+        elif "id" in nested and ("status" in nested or "planned" in nested):
+            yield nested
+        else:
+            for value in nested.values():
+                yield from _raw(value)
+    elif isinstance(nested, (list, tuple)):
+        for value in nested:
+            yield from _raw(value)
+
+
 def flatten(nested: t.Any) -> list[Check]:
     """Return all checks in a value: results of modules, lists of them, or lists of checks.
 
     A dict with `checks` gives these; a check is known by its `id` and `planned`. A merged result (a dict of results)
     gives those of all its members.
     """
-    if isinstance(nested, dict):
-        if "checks" in nested:
-            return flatten(nested["checks"])
-        if "id" in nested and ("status" in nested or "planned" in nested):
-            return [normal_check(nested)]
-        return [check for value in nested.values() if isinstance(value, (dict, list)) for check in flatten(value)]
-    if isinstance(nested, (list, tuple)):
-        return [check for value in nested for check in flatten(value)]
-    return []
+    return [normal_check(check) for check in _raw(nested)]
+
+
+def attach(results: Iterable[Mapping[str, t.Any]], nested: t.Any) -> tuple[list[dict[str, t.Any]], list[Check]]:
+    """Put what the cluster said of nodes to the hosts' own results.
+
+    :param results: what the hosts wrote.
+    :param nested: checks with `node`, in any of flatten's forms.
+    :return: the results, and the checks of nodes that have none: these name their node in what was observed.
+    """
+    made = [dict(result) for result in results]
+    own = {result["node"]: result for result in made if result.get("node")}
+    left = []
+    for raw in _raw(nested):
+        check, node = normal_check(raw), raw.get("node")
+        if node in own:
+            own[node]["checks"] = [*own[node]["checks"], check]
+            continue
+        if node:
+            shown = check["observed"]
+            check["observed"] = f"{node}: {'-' if shown is None or shown == '' else shown}"
+        left.append(check)
+    return made, left
 
 
 def host_result(

@@ -46,6 +46,12 @@ options:
     description:
       - Results of modules that looked at the cluster; every C(checks) list in them is collected. Absent when none did.
     type: raw
+  nodes:
+    description:
+      - Results of modules that asked the cluster about nodes. Each check in them names its C(node) and is put to that
+        node's host. What is of no such host is put to the cluster.
+    type: raw
+    version_added: 0.2.0
   cluster_reason:
     description: Why the cluster was not looked at.
     type: str
@@ -127,6 +133,7 @@ ARGUMENT_SPEC = {
     "phase": {"type": "str", "choices": ["begin", "finish"], "default": "finish"},
     "present": {"type": "list", "elements": "str"},
     "cluster": {"type": "raw"},
+    "nodes": {"type": "raw"},
     "cluster_reason": {"type": "str", "default": ""},
     "cluster_error": {"type": "str", "default": ""},
     "plan": {"type": "raw"},

@@ -100,6 +100,8 @@ class ApiDouble:
         self.forbidden: set[str] = set()
         self.token = TOKEN
         self.webhook_down = False
+        # Who plays pods (api_pods.Pods): without it they have no log and run no commands.
+        self.pods: t.Any = None
         self._server = ThreadingHTTPServer(("127.0.0.1", port), type("Bound", (Handler,), {"double": self}))
         self._server.daemon_threads = True
         self.authority = ""
@@ -315,6 +317,8 @@ class Handler(BaseHTTPRequestHandler):
         body = self.parse(raw, content)
         if kind.kind == "SelfSubjectAccessReview":
             return 201, self.review(body)
+        if sub in ("log", "exec") and double.pods is not None:
+            return double.pods.answer(self, namespace, name, sub)
         if self.command in _READS:
             return self.read(kind, namespace, name, query)
         store = double.store

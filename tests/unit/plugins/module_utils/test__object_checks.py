@@ -4,15 +4,9 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._object_checks import (
-    STATUS_ANNOTATION,
-    object_checks,
-    pod_checks,
-)
+from ansible_collections.railops.rdma.plugins.module_utils._object_checks import object_checks
 
 POOL = {"kind": "SpiderIPPool", "namespace": "", "name": "fabric-rail1-v4-node1"}
 
@@ -48,34 +42,3 @@ def test_what_stays_and_what_belongs_to_others():
     assert [check["id"] for check in checks] == ["object_in_use", "object_owner", "objects"]
     assert "argocd" in checks[1]["cause"]
     assert checks[2]["status"] == "ok"
-
-
-def pod(phase="Running", status=None):
-    annotations = {} if status is None else {STATUS_ANNOTATION: status}
-    metadata = {"name": "test-1", "namespace": "default", "annotations": annotations}
-    return {"metadata": metadata, "spec": {"nodeName": "node1"}, "status": {"phase": phase}}
-
-
-NETWORKS = ["spiderpool/fabric-rail1", "spiderpool/fabric-rail2"]
-BOTH = json.dumps([{"name": name, "ips": ["192.0.2.3"]} for name in NETWORKS])
-ONE = json.dumps([{"name": NETWORKS[0], "ips": []}])
-
-
-@pytest.mark.parametrize(
-    ("made", "status", "shown"),
-    [
-        pytest.param(pod(status=BOTH), "ok", "Running on node1", id="whole"),
-        pytest.param(pod("Pending"), "deviation", "Pending", id="pending"),
-        pytest.param(
-            pod(status=ONE),
-            "deviation",
-            "without spiderpool/fabric-rail2, no address on spiderpool/fabric-rail1",
-            id="part",
-        ),
-        pytest.param(pod(status="no json"), "deviation", "without", id="broken"),
-    ],
-)
-def test_pods(made, status, shown):
-    (check,) = pod_checks([made], NETWORKS)
-    assert check["status"] == status
-    assert shown in check["observed"]

@@ -1,0 +1,323 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Pods that seem to run: a scheduler that counts resources, networks with addresses of the pools, logs and exec.
+
+What a pod prints follows from what is in the store: a client reaches a server only at the address of a server's pod
+that runs, and an address comes from the pool that the network's config and the node choose. Tests break it from there.
+"""
+
+from __future__ import annotations
+
+import base64
+import copy
+import fnmatch
+import hashlib
+import ipaddress
+import json
+import threading
+import typing as t
+import urllib.parse
+from pathlib import Path
+
+from api_kinds import Kind
+from api_store import Json, Refused, dig
+
+if t.TYPE_CHECKING:
+    from api_double import ApiDouble, Handler
+
+NETWORKS = "k8s.v1.cni.cncf.io/networks"
+STATUS = "k8s.v1.cni.cncf.io/network-status"
+INJECT = "cni.spidernet.io/rdma-resource-inject"
+GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+PROTOCOL = "v4.channel.k8s.io"
+
+# What a client of ib_read_lat prints; the number is replaced.
+PRINTED = Path(__file__).resolve().parents[1] / "unit/fixtures/perftest"
+TYPICAL = "2.31"
+
+
+class Pods:
+    """Plays pods over the store of a double. `delay` is the time that each step takes."""
+
+    def __init__(self, double: ApiDouble, delay: float = 0.05) -> None:
+        self.double = double
+        self.delay = delay
+        self.latency = 2.31
+        # What goes wrong, by (client, server, rail): a log and an exit code; None ends never.
+        self.broken: dict[tuple[str, str, str], tuple[str, int | None]] = {}
+        # Commands by their first words, in the place of what would be printed: (stdout, stderr, exit code).
+        self.commands: dict[str, tuple[str, str, int]] = {}
+        self.no_shell = False
+        self.most_jobs = 0
+        self.made: list[str] = []
+        self._given: dict[str, int] = {}
+        self._logs: dict[tuple[str, str], str] = {}
+        double.pods = self
+        double.store.after.append(self.after)
+
+    # Controllers
+
+    def after(self, kind: Kind, old: Json | None, new: Json | None) -> None:
+        """Follow Jobs and pods."""
+        if new is None or new["metadata"].get("deletionTimestamp"):
+            return
+        if kind.kind == "Job" and old is None and "railops.io/probe" in (new["metadata"].get("labels") or {}):
+            self.made.append(new["metadata"]["name"])
+            jobs = self.double.store.table(kind).values()
+            self.most_jobs = max(self.most_jobs, sum("railops.io/probe" in j["metadata"]["labels"] for j in jobs))
+            self.later(self.pod_of_job, new)
+        if kind.kind == "Pod" and old is None and dig(new, "status.phase") == "Running":
+            self.attach(new)
+
+    def later(self, act: t.Callable[..., None], *words: t.Any) -> None:
+        """Do something a moment later, as controllers do."""
+        timer = threading.Timer(self.delay, act, words)
+        timer.daemon = True
+        timer.start()
+
+    def kind(self) -> Kind:
+        """Return the kind of pods."""
+        return self.double.store.kind_of("v1", "Pod")
+
+    def pod_of_job(self, job: Json) -> None:
+        """Make the pod of a Job, and let it run if a node takes it."""
+        store, meta = self.double.store, job["metadata"]
+        template = job["spec"]["template"]
+        owner = self.double.controllers.owner("batch/v1", "Job", job)
+        body = {
+            "metadata": {
+                "name": f"{meta['name']}-x7k2p",
+                "labels": dict(template["metadata"]["labels"]),
+                "annotations": dict(template["metadata"].get("annotations") or {}),
+                "ownerReferences": [owner],
+            },
+            "spec": copy.deepcopy(template["spec"]),
+            "status": {"phase": "Pending"},
+        }
+        with store.lock:
+            jobs = store.table(store.kind_of("batch/v1", "Job"))
+            if (meta["namespace"], meta["name"]) not in jobs:
+                return
+            node, why = self.schedule(body["spec"])
+            if node:
+                body["spec"]["nodeName"] = node
+            else:
+                condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": why}
+                body["status"]["conditions"] = [condition]
+            pod = store.create(self.kind(), meta["namespace"], body, {}, "kube-controller-manager")
+        if node:
+            self.later(self.start, pod)
+
+    def schedule(self, spec: Json) -> tuple[str, str]:
+        """Return the node that takes a pod, or why none does."""
+        terms = dig(spec, "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms")
+        (name,) = terms[0]["matchFields"][0]["values"]
+        node = self.double.objects("Node").get(name)
+        if node is None:
+            return "", "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector."
+        wanted = dig(spec["containers"][0], "resources.limits") or {}
+        pods = [pod for pod in self.double.store.table(self.kind()).values() if dig(pod, "spec.nodeName") == name]
+        for resource, amount in wanted.items():
+            used = sum(
+                int((dig(pod["spec"]["containers"][0], "resources.limits") or {}).get(resource, 0)) for pod in pods
+            )
+            if used + int(amount) > int((dig(node, "status.allocatable") or {}).get(resource, 0)):
+                return "", f"0/3 nodes are available: 1 Insufficient {resource}, 2 node(s) didn't match node affinity."
+        return name, ""
+
+    def start(self, pod: Json) -> None:
+        """Let a scheduled pod run, and a client's end."""
+        store, meta = self.double.store, pod["metadata"]
+        key = (meta["namespace"], meta["name"])
+        with store.lock:
+            if key not in store.table(self.kind()):
+                return
+            self.attach(pod)
+            store.patch_status(self.kind(), *key, {"phase": "Running", "podIP": "10.0.0.9"})
+        self.later(self.finish, key)
+
+    def finish(self, key: tuple[str, str]) -> None:
+        """Let a pod's program print and end; a server waits for its client."""
+        store = self.double.store
+        with store.lock:
+            pod = store.table(self.kind()).get(key)
+            if pod is None:
+                return
+            notes = pod["metadata"]["annotations"]
+            pair = (notes["railops.io/client"], notes["railops.io/server"], notes["railops.io/rail"])
+            address = pod["spec"]["containers"][0]["command"][-1]
+            if not address:
+                self._logs[key] = "railops: device mlx5_0 gid 3 address of the server\n"
+                return
+            log, code = self.broken.get(pair) or self.measure(address)
+            self._logs[key] = log
+            if code is None:
+                return
+            ended = [{"name": "probe", "state": {"terminated": {"exitCode": code}}}]
+            phase = "Failed" if code else "Succeeded"
+            store.patch_status(self.kind(), *key, {"phase": phase, "containerStatuses": ended})
+
+    def measure(self, address: str) -> tuple[str, int]:
+        """Return what a client prints: it reaches only the address of a server's pod that runs."""
+        for pod in self.double.store.table(self.kind()).values():
+            notes = pod["metadata"].get("annotations") or {}
+            is_server = dig(pod, "status.phase") == "Running" and "railops.io/server" in notes
+            if is_server and any(address in entry["ips"] for entry in json.loads(notes.get(STATUS) or "[]")):
+                text = (PRINTED / "read_lat_client.txt").read_text(encoding="utf-8")
+                return text.replace(TYPICAL, str(self.latency)), 0
+        text = (PRINTED / "read_lat_no_server.txt").read_text(encoding="utf-8")
+        return text.replace("172.17.0.35", address), 1
+
+    # Networks
+
+    def attach(self, pod: Json) -> None:
+        """Write the network-status that Multus would: addresses of the pools that config and node choose."""
+        store, meta = self.double.store, pod["metadata"]
+        notes = meta.get("annotations") or {}
+        names = [name for name in str(notes.get(NETWORKS) or "").split(",") if name]
+        configs = self.double.objects("SpiderMultusConfig")
+        if notes.get(INJECT):
+            names = sorted(
+                f"{row['metadata']['namespace']}/{name}"
+                for name, row in configs.items()
+                if (row["metadata"].get("annotations") or {}).get(INJECT) == notes[INJECT]
+            )
+        if not names:
+            return
+        entries: list[Json] = [{"name": "k8s-pod-network", "interface": "eth0", "ips": ["10.0.0.9"], "default": True}]
+        for number, name in enumerate(names):
+            config = configs.get(name.partition("/")[2])
+            ips = self.addresses(config, str(dig(pod, "spec.nodeName"))) if config else []
+            entries.append({"name": name, "interface": f"net{number + 1}", "ips": ips, "dns": {}})
+        with store.lock:
+            new = copy.deepcopy(store.table(self.kind())[(meta["namespace"], meta["name"])])
+            new["metadata"].setdefault("annotations", {})[STATUS] = json.dumps(entries, indent=4)
+            store.put(self.kind(), meta["namespace"], meta["name"], new, "MODIFIED")
+
+    def addresses(self, config: Json, node: str) -> list[str]:
+        """Return the next address of the first pool of each family that fits."""
+        spec = config["spec"]
+        pools = dig(spec.get(spec["cniType"].replace("-", "")) or {}, "ippools") or {}
+        found = []
+        for family in ("ipv4", "ipv6"):
+            for name, pool in sorted(self.double.objects("SpiderIPPool").items()):
+                nodes = pool["spec"].get("nodeName")
+                fits = any(fnmatch.fnmatchcase(name, wanted) for wanted in pools.get(family) or ())
+                if fits and (not nodes or node in nodes):
+                    first = ipaddress.ip_address(str(pool["spec"]["ips"][0]).partition("-")[0])
+                    self._given[name] = self._given.get(name, -1) + 1
+                    found.append(str(first + self._given[name] % 20))
+                    break
+        return found
+
+    # What is asked of a pod
+
+    def answer(self, handler: Handler, namespace: str, name: str, sub: str) -> tuple[int, Json]:
+        """Answer a request for a log or for a command."""
+        self.double.store.get(self.kind(), namespace, name)
+        if f"pods/{sub}" in self.double.forbidden:
+            text = f'pods "{name}" is forbidden: User "tester" cannot get resource "pods/{sub}" in API group ""'
+            raise Refused(403, "Forbidden", text, kind="pods")
+        if sub == "log":
+            text = self._logs.get((namespace, name), "")
+            data = text.encode()
+            handler.send_response_only(200)
+            handler.send_header("Content-Type", "text/plain")
+            handler.send_header("Content-Length", str(len(data)))
+            handler.end_headers()
+            handler.wfile.write(data)
+            handler.wfile.flush()
+            return 0, {}
+        query = urllib.parse.parse_qsl(urllib.parse.urlsplit(handler.path).query)
+        argv = [value for key, value in query if key == "command"]
+        with self.double.store.lock:
+            pod = self.double.store.table(self.kind())[(namespace, name)]
+        self.stream(handler, *self.run(pod, argv))
+        return 0, {}
+
+    def run(self, pod: Json, argv: list[str]) -> tuple[str, str, Json]:
+        """Return what a command prints, and the status that ends it."""
+        line = " ".join(argv)
+        for words, (out, err, code) in self.commands.items():
+            if line.startswith(words):
+                if not code:
+                    return out, err, {"status": "Success"}
+                cause = {"reason": "ExitCode", "message": str(code)}
+                told = f"command terminated with non-zero exit code: {err.strip()}"
+                failed = {"status": "Failure", "reason": "NonZeroExitCode", "message": told}
+                return out, err, {**failed, "details": {"causes": [cause]}}
+        if self.no_shell:
+            told = (
+                f'exec failed: unable to start container process: exec: "{argv[0]}": executable file not found in $PATH'
+            )
+            return "", "", {"status": "Failure", "reason": "InternalError", "message": told, "code": 500}
+        entries = json.loads((pod["metadata"].get("annotations") or {}).get(STATUS) or "[]")
+        rails = [entry for entry in entries if not entry.get("default")]
+        return json.dumps(self.rows(argv, rails)), "", {"status": "Success"}
+
+    def rows(self, argv: list[str], rails: list[Json]) -> list[Json]:
+        """Return the rows of ip and rdma, in the form of iproute2 6.1."""
+        if argv[0] == "rdma":
+            return [
+                {
+                    "ifindex": number,
+                    "ifname": f"mlx5_{number}",
+                    "port": 1,
+                    "state": "ACTIVE",
+                    "netdev": rail["interface"],
+                }
+                for number, rail in enumerate(rails)
+            ]
+        if "address" in argv:
+            return [
+                {
+                    "ifname": rail["interface"],
+                    "flags": ["BROADCAST", "UP", "LOWER_UP"],
+                    "mtu": self.mtu(rail["name"]),
+                    "addr_info": [{"family": "inet", "local": address, "scope": "global"} for address in rail["ips"]],
+                }
+                for rail in rails
+            ]
+        family = 6 if "-6" in argv else 4
+        numbered = [(number, rail) for number, rail in enumerate(rails, 101)]
+        if "rule" in argv:
+            return [
+                {"priority": 1000, "src": address, "table": str(number)}
+                for number, rail in numbered
+                for address in rail["ips"]
+                if ipaddress.ip_address(address).version == family
+            ]
+        return [
+            {"dst": "default", "gateway": "192.0.2.1", "dev": rail["interface"], "table": str(number), "flags": []}
+            for number, rail in numbered
+        ]
+
+    def mtu(self, name: str) -> int:
+        """Return the MTU of a network's config."""
+        spec = self.double.objects("SpiderMultusConfig")[name.partition("/")[2]]["spec"]
+        return int((spec.get(spec["cniType"].replace("-", "")) or {}).get("mtu") or 1500)
+
+    @staticmethod
+    def stream(handler: Handler, out: str, err: str, status: Json) -> None:
+        """Speak the WebSocket protocol of exec: output, errors and the status, each on its channel."""
+        key = handler.headers["Sec-WebSocket-Key"]
+        accept = base64.b64encode(hashlib.sha1((key + GUID).encode(), usedforsecurity=False).digest()).decode()
+        handler.send_response_only(101)
+        for name, value in (
+            ("Upgrade", "websocket"),
+            ("Connection", "Upgrade"),
+            ("Sec-WebSocket-Accept", accept),
+            ("Sec-WebSocket-Protocol", PROTOCOL),
+        ):
+            handler.send_header(name, value)
+        handler.end_headers()
+        for channel, text in ((1, out), (2, err), (3, json.dumps({"metadata": {}, **status}))):
+            if text:
+                data = bytes([channel]) + text.encode()
+                size = bytes([len(data)]) if len(data) < 126 else b"\x7e" + len(data).to_bytes(2, "big")
+                handler.wfile.write(b"\x82" + size + data)
+        handler.wfile.write(b"\x88\x02\x03\xe8")
+        handler.wfile.flush()
+        handler.close_connection = True

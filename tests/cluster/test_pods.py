@@ -1,0 +1,345 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The module pod_probe against the API double: what pods say of themselves, what is inside, latency Jobs and faults.
+
+The double plays the pods (api_pods); what is asserted is what the module asks for, makes, takes away and concludes.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import typing as t
+from pathlib import Path
+
+import pytest
+import yaml
+from ansible.module_utils.testing import patch_module_args
+from api_double import ApiDouble, Fault
+from api_pods import STATUS, Pods
+
+from ansible_collections.railops.rdma.plugins.module_utils import _pod_run
+from ansible_collections.railops.rdma.plugins.modules import pod_probe
+
+Json = dict[str, t.Any]
+CHECKOUT = Path(__file__).resolve().parents[2]
+LABELS = {"app.kubernetes.io/managed-by": "railops.rdma", "railops.io/fabric": "fabric"}
+SPIDERPOOL = "spiderpool.spidernet.io/v2beta1"
+RAILS = [f"rail{number}" for number in range(1, 9)]
+IMAGE = "registry.example/rdma-tools@sha256:" + "0" * 64
+
+
+@pytest.fixture(scope="module")
+def plan(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Plan the example with a macvlan on every rail."""
+    folder = tmp_path_factory.mktemp("plan")
+    argv = ["ansible-playbook", "-i", "inventory/exclusive", "playbooks/plan.yml", "-e", f"fabric_plan_dir={folder}"]
+    done = subprocess.run(argv, cwd=CHECKOUT, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout
+    return folder / "fabric"
+
+
+class Probe:
+    """A cluster with the plan's objects and the test application on two nodes, and the module."""
+
+    def __init__(self, double: ApiDouble, plan: Path, kubeconfig: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.double = double
+        self.pods = Pods(double)
+        self._plan, self._kubeconfig, self._capsys = plan, kubeconfig, capsys
+        for name in ("multusconfigs.yaml", "ippools.yaml"):
+            for row in yaml.safe_load_all((plan / "cluster" / name).read_text(encoding="utf-8")):
+                if row:
+                    self.put(row)
+        for node in ("node1", "node2"):
+            amounts = {f"spidernet.io/fabric_{rail}": "100" for rail in RAILS}
+            double.controllers.advertise(double.objects("Node")[node], amounts)
+
+    def put(self, row: Json) -> None:
+        kind = self.double.store.kind_of(row["apiVersion"], row["kind"])
+        self.double.store.create(kind, row["metadata"].get("namespace", ""), row, {}, "railops.rdma")
+
+    def start(self, **notes: str) -> None:
+        """Start the test application."""
+        networks = ",".join(f"spiderpool/fabric-{rail}" for rail in RAILS)
+        template = {
+            "metadata": {
+                "labels": {"app": "fabric-test"},
+                "annotations": {"k8s.v1.cni.cncf.io/networks": networks, **notes},
+            },
+            "spec": {"containers": [{"name": "rdma", "image": IMAGE}]},
+        }
+        spec = {"selector": {"matchLabels": {"app": "fabric-test"}}, "template": template}
+        self.double.put("apps/v1", "DaemonSet", "fabric-test", "default", metadata={"labels": LABELS}, spec=spec)
+
+    def run(self, *, check: bool = False, **params: t.Any) -> list[Json]:
+        """Run the module and return its checks."""
+        given = {"plan_dir": str(self._plan), "kubeconfig": str(self._kubeconfig), "timeout": 20, "parallel": 16}
+        with patch_module_args({**given, **params, "_ansible_check_mode": check}), pytest.raises(SystemExit):
+            pod_probe.main()
+        result = json.loads(self._capsys.readouterr().out.splitlines()[-1])
+        assert not result.get("failed"), result
+        assert result["changed"] is False
+        return t.cast("list[Json]", result["checks"])
+
+    def pod(self, node: str) -> Json:
+        pods = self.double.objects("Pod").values()
+        return next(pod for pod in pods if pod["spec"]["nodeName"] == node and pod["metadata"]["labels"].get("app"))
+
+    def jobs(self) -> Json:
+        return self.double.objects("Job")
+
+
+@pytest.fixture
+def probe(
+    double: ApiDouble, plan: Path, kubeconfig: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Probe:
+    monkeypatch.setattr(_pod_run, "POLL_SECONDS", 0.1)
+    return Probe(double, plan, kubeconfig, capsys)
+
+
+def bad(checks: list[Json]) -> list[Json]:
+    return [check for check in checks if check["status"] == "deviation"]
+
+
+def of(checks: list[Json], name: str, status: str = "ok") -> list[Json]:
+    return [check for check in checks if check["id"] == name and check["status"] == status]
+
+
+def test_without_the_application_nothing_is_looked_at_and_said(probe: Probe) -> None:
+    (only,) = probe.run()
+    assert only["status"] == "skipped"
+    assert "does not run" in only["cause"]
+    assert probe.pods.made == []
+
+
+def test_everything_is_looked_at(probe: Probe) -> None:
+    probe.start()
+    checks = probe.run()
+    assert bad(checks) == []
+    pairs = {(check["node"], check["rail"]) for check in of(checks, "pod_network")}
+    every = {(node, rail) for node in ("node1", "node2") for rail in RAILS}
+    assert pairs == every
+    for name in ("pod_nic", "pod_rule", "pod_read_lat"):
+        assert {(check["node"], check["rail"]) for check in of(checks, name)} == every, name
+    assert {check["node"] for check in of(checks, "pod_rdma")} == {"node1", "node2"}
+    assert {check["observed"] for check in of(checks, "pod_read_lat") if check["node"] == "node1"} == {
+        "2.31 us with a pod on node2"
+    }
+    # Six nodes of the plan are not in this cluster.
+    assert len(of(checks, "pod", "skipped")) == 6
+
+
+def test_jobs_are_bounded_ours_and_gone(probe: Probe) -> None:
+    probe.start()
+    seen: list[Json] = []
+    probe.double.store.after.append(
+        lambda kind, old, new: seen.append(new) if kind.kind == "Job" and old is None and new else None
+    )
+    probe.run()
+    assert len(seen) == 32
+    assert probe.jobs() == {}
+    assert not [pod for pod in probe.double.objects("Pod").values() if "railops.io/probe" in pod["metadata"]["labels"]]
+    for job in seen:
+        assert job["metadata"]["labels"].items() >= LABELS.items()
+        assert 0 < job["spec"]["activeDeadlineSeconds"] < 600
+        assert job["spec"]["ttlSecondsAfterFinished"] > 0
+        assert job["spec"]["backoffLimit"] == 0
+        rail = job["metadata"]["annotations"]["railops.io/rail"]
+        pod = job["spec"]["template"]
+        assert pod["metadata"]["annotations"]["k8s.v1.cni.cncf.io/networks"] == f"spiderpool/fabric-{rail}"
+        (container,) = pod["spec"]["containers"]
+        assert container["image"] == IMAGE
+        assert container["resources"] == {"limits": {f"spidernet.io/fabric_{rail}": "1"}}
+        assert pod["spec"]["restartPolicy"] == "Never"
+
+
+def test_a_pair_that_fails_is_named_and_the_others_count(probe: Probe) -> None:
+    probe.start()
+    log = "Completion with error at client\n Failed status 12: wr_id 0 syndrom 0x81\n"
+    probe.pods.broken[("node1", "node2", "rail3")] = (log, 1)
+    checks = probe.run()
+    (found,) = bad(checks)
+    assert (found["id"], found["node"], found["rail"]) == ("pod_read_lat", "node1", "rail3")
+    assert found["observed"] == "nothing from node2"
+    assert "does not answer" in found["cause"]
+    assert "4791" in found["fix"]
+    assert len(of(checks, "pod_read_lat")) == 15
+    assert probe.jobs() == {}
+
+
+@pytest.mark.parametrize(
+    ("log", "code", "cause"),
+    [
+        pytest.param("#!%\n\x00 what is this\n", 0, "holds no result", id="garbage"),
+        pytest.param("", 0, "holds no result", id="empty"),
+        pytest.param(
+            "railops: no RDMA device has the address 172.17.0.3\n", 4, "no RDMA device in the pod", id="no-device"
+        ),
+        pytest.param("sh: 1: ip: not found\n", 4, "has no ip", id="no-iproute2"),
+        pytest.param("", 137, "exit code 137", id="killed"),
+    ],
+)
+def test_logs_without_a_result(probe: Probe, log: str, code: int, cause: str) -> None:
+    probe.start()
+    probe.pods.broken[("node2", "node1", "rail1")] = (log, code)
+    (found,) = bad(probe.run())
+    assert (found["node"], found["rail"]) == ("node2", "rail1")
+    assert cause in found["cause"]
+    assert found["fix"]
+
+
+def test_a_test_that_does_not_end(probe: Probe) -> None:
+    probe.start()
+    probe.pods.broken[("node1", "node2", "rail8")] = ("railops: device mlx5_7 gid 3 address 172.17.7.4\n", None)
+    (found,) = bad(probe.run(timeout=3))
+    assert (found["node"], found["rail"]) == ("node1", "rail8")
+    assert "did not end in its time" in found["cause"]
+    assert probe.jobs() == {}
+
+
+def test_a_latency_above_the_limit(probe: Probe) -> None:
+    probe.start()
+    probe.pods.latency = 41.5
+    found = bad(probe.run(max_latency_us=8, nodes=2))
+    assert len(found) == 16
+    assert "41.5 us is above the limit of 8 us" in found[0]["cause"]
+
+
+def test_a_pod_that_no_node_takes(probe: Probe) -> None:
+    probe.start()
+    probe.double.controllers.advertise(probe.double.objects("Node")["node2"], {"spidernet.io/fabric_rail5": "0"})
+    found = bad(probe.run(timeout=3))
+    assert {(check["node"], check["rail"]) for check in found} == {("node1", "rail5"), ("node2", "rail5")}
+    for check in found:
+        assert "Insufficient spidernet.io/fabric_rail5" in check["cause"]
+        assert "on node2" in check["cause"]
+    assert probe.jobs() == {}
+
+
+def test_a_server_without_an_address(probe: Probe) -> None:
+    """The pool of one rail on one node is gone: the pod is there, its rail has no address."""
+    probe.start()
+    kind = probe.double.store.kind_of(SPIDERPOOL, "SpiderIPPool")
+    pools = probe.double.objects("SpiderIPPool")
+    with probe.double.store.lock:
+        probe.double.store.table(kind).pop(("", "fabric-rail2-v4-node2"))
+    found = bad(probe.run(timeout=3))
+    assert pools["fabric-rail2-v4-node2"]
+    lost = [check for check in found if check["id"] == "pod_read_lat"]
+    assert {check["rail"] for check in lost} == {"rail2"}
+    assert "has no address on rail2" in next(check for check in lost if check["node"] == "node1")["cause"]
+
+
+def test_a_job_that_is_refused(probe: Probe) -> None:
+    probe.start()
+    probe.double.faults = [Fault(code=403, method="POST", path="/jobs", message="exceeded quota: compute")]
+    found = bad(probe.run())
+    assert len(found) == 16
+    assert "cannot be made" in found[0]["cause"]
+    assert "exceeded quota" in found[0]["cause"]
+
+
+def test_the_api_lost_while_jobs_run_leaves_no_client_behind(probe: Probe) -> None:
+    """The run ends with an error; what it could not delete, Kubernetes removes, and the next run before that."""
+    probe.start()
+    assert len(probe.run(nodes=2)) > 0
+    left = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "left", "namespace": "default"}}
+    left["metadata"]["labels"] = {**LABELS, "railops.io/probe": "read-latency"}
+    left["spec"] = {"template": {"metadata": {"labels": {}}, "spec": {"affinity": {}, "containers": [{}]}}}
+    probe.double.controllers.ready = False
+    probe.double.store.after.remove(probe.pods.after)
+    probe.put(left)
+    probe.double.store.after.append(probe.pods.after)
+    other = {**left, "metadata": {"name": "other", "namespace": "default", "labels": {"app": "theirs"}}}
+    probe.put(other)
+    probe.run()
+    assert set(probe.jobs()) == {"other"}
+
+
+@pytest.mark.parametrize(
+    ("forbidden", "check", "word"),
+    [("jobs:write", "pod_read_lat", "Jobs"), ("pods/exec", "pod_inside", "pods/exec")],
+)
+def test_what_is_not_allowed_is_skipped_and_said(probe: Probe, forbidden: str, check: str, word: str) -> None:
+    probe.start()
+    probe.double.forbidden.add(forbidden)
+    checks = probe.run()
+    assert bad(checks) == []
+    skipped = of(checks, check, "skipped")
+    assert {row["node"] for row in skipped} == {"node1", "node2"}
+    assert word in skipped[0]["cause"]
+    assert skipped[0]["fix"]
+
+
+def test_an_image_without_tools_is_skipped_and_said(probe: Probe) -> None:
+    probe.start()
+    probe.pods.no_shell = True
+    checks = probe.run(depth="look")
+    assert bad(checks) == []
+    found = of(checks, "pod_inside", "skipped")
+    assert any("executable file not found" in row["cause"] for row in found)
+
+
+@pytest.mark.parametrize(
+    ("words", "rows", "check", "cause"),
+    [
+        pytest.param("ip -json -4 rule", [], "pod_rule", "no rule chooses a table", id="no-rule"),
+        pytest.param("ip -json -4 route", [], "pod_rule", "holds no route over net", id="no-route"),
+        pytest.param("rdma -json link", [], "pod_rdma", "0 active RDMA devices for 8 rails", id="no-device"),
+        pytest.param("ip -json address", [], "pod_nic", "has no interface net", id="no-nic"),
+    ],
+)
+def test_what_is_wrong_inside_of_a_pod(probe: Probe, words: str, rows: list[Json], check: str, cause: str) -> None:
+    probe.start()
+    probe.pods.commands[words] = (json.dumps(rows), "", 0)
+    found = bad(probe.run(depth="look"))
+    assert {row["id"] for row in found} == {check}
+    assert {row["node"] for row in found} == {"node1", "node2"}
+    assert all(cause in row["cause"] and row["fix"] for row in found)
+
+
+def test_a_pod_without_a_rail_and_one_with_a_foreign_address(probe: Probe) -> None:
+    probe.start()
+    for node, change in (("node1", "drop"), ("node2", "address")):
+        notes = probe.pod(node)["metadata"]["annotations"]
+        entries = json.loads(notes[STATUS])
+        if change == "drop":
+            entries = [entry for entry in entries if not entry["name"].endswith("rail4")]
+        else:
+            entries[1]["ips"] = ["172.17.0.5"]
+        notes[STATUS] = json.dumps(entries)
+    found = bad(probe.run(depth="status"))
+    assert [(row["node"], row["rail"], row["observed"]) for row in found] == [
+        ("node1", "rail4", "not attached"),
+        ("node2", "rail1", "net1 172.17.0.5"),
+    ]
+    assert "is not of the planned pool" in found[1]["cause"]
+    assert probe.pods.made == []
+
+
+def test_a_pod_that_does_not_run_is_told_with_its_cause(probe: Probe) -> None:
+    probe.start()
+    pod = probe.pod("node2")
+    pod["status"] = {"phase": "Pending"}
+    involved = {"kind": "Pod", "name": pod["metadata"]["name"], "namespace": "default"}
+    message = 'plugin type="spiderpool" failed (add): no available IPPool for net3'
+    event = {"involvedObject": involved, "type": "Warning", "reason": "FailedCreatePodSandBox", "message": message}
+    probe.double.put("v1", "Event", "e1", "default", **event)
+    checks = probe.run()
+    (found,) = bad(checks)
+    assert (found["id"], found["node"]) == ("pod", "node2")
+    assert "no available IPPool" in found["cause"]
+    assert "spiderippools" in found["fix"]
+    # Latency needs two nodes.
+    assert "two nodes" in of(checks, "pod_read_lat", "skipped")[0]["cause"]
+
+
+def test_check_mode_starts_nothing(probe: Probe) -> None:
+    probe.start()
+    before = probe.double.writes()
+    checks = probe.run(check=True)
+    assert bad(checks) == []
+    assert {row["cause"] for row in of(checks, "pod_read_lat", "skipped")} == {"check mode starts no Jobs"}
+    assert probe.double.writes() == before
