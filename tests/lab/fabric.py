@@ -29,6 +29,8 @@ SETTINGS = {
     "net/ipv6/conf/default/forwarding": 1,
     "net/ipv6/conf/all/accept_dad": 0,
     "net/ipv6/conf/default/accept_dad": 0,
+    # A port has its gateway address again when a pulled cable is plugged.
+    "net/ipv6/conf/all/keep_addr_on_down": 1,
     # Fleets of namespaces fill the default neighbour tables.
     "net/ipv6/icmp/ratelimit": 0,
 }
