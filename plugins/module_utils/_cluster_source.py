@@ -14,6 +14,7 @@ import typing as t
 
 from ansible_collections.railops.rdma.plugins.module_utils._cluster_plan import FABRIC, Ref
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError, Problem, RdmaError
+from ansible_collections.railops.rdma.plugins.module_utils._plan_part import LOCK, verify_part
 
 YAML_ERROR: str | None = None
 try:
@@ -31,7 +32,6 @@ if t.TYPE_CHECKING:
 
 # Values for Helm and labels for nodes lie beside the objects in a plan's folder; they are none.
 NOT_OBJECTS = ("values.yaml", "values.yml", "nodelabels.json")
-LOCK = "plan.json"
 
 
 def check_plan(folder: str) -> None:
@@ -43,9 +43,6 @@ def check_plan(folder: str) -> None:
     """
     parent, name = os.path.split(os.path.abspath(os.path.expanduser(folder)))
     if name == "cluster" and os.path.exists(os.path.join(parent, LOCK)):
-        # Most calls have no plan to check, and its reader takes time to import.
-        from ansible_collections.railops.rdma.plugins.module_utils._plan_store import verify_part
-
         verify_part(parent, "cluster")
 
 

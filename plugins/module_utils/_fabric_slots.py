@@ -13,7 +13,6 @@ Canonical JSON: sorted keys, no blanks, as json.dumps(value, sort_keys=True, sep
 
 from __future__ import annotations
 
-import hashlib
 import json
 import typing as t
 from dataclasses import dataclass
@@ -40,6 +39,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._fabric_model import 
     range_text,
 )
 from ansible_collections.railops.rdma.plugins.module_utils._fabric_space import Foreign
+from ansible_collections.railops.rdma.plugins.module_utils._plan_part import canonical, lock_digest
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -86,21 +86,6 @@ class Seating:
     moved: tuple[str, ...]
     """Sentences: who moves from where to where (allowed by fabric_allow_renumber)."""
     warnings: tuple[str, ...]
-
-
-def canonical(value: object) -> str:
-    """Write JSON in the one form that digests are made of."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
-
-
-def sha256(text: str) -> str:
-    """Return the digest as hexadecimal digits."""
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def lock_digest(lock: Mapping[str, t.Any]) -> str:
-    """Return the digest that plan.json's other keys must have."""
-    return sha256(canonical({key: value for key, value in lock.items() if key != "digest"}))
 
 
 def freeze(fabric: Fabric) -> dict[str, t.Any]:

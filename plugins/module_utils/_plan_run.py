@@ -22,7 +22,8 @@ from ansible_collections.railops.rdma.plugins.module_utils._fabric_plan import b
 from ansible_collections.railops.rdma.plugins.module_utils._fabric_report import render_report
 from ansible_collections.railops.rdma.plugins.module_utils._fabric_slices import render_slices
 from ansible_collections.railops.rdma.plugins.module_utils._fabric_switch import render_switch
-from ansible_collections.railops.rdma.plugins.module_utils._plan_store import PlanStore, part_digests, read_text
+from ansible_collections.railops.rdma.plugins.module_utils._plan_part import part_digests
+from ansible_collections.railops.rdma.plugins.module_utils._plan_store import PlanStore, read_text
 
 if t.TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -23,33 +23,19 @@ import contextlib
 import ctypes
 import errno
 import fcntl
-import hashlib
 import os
 import typing as t
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError, Problem, RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._fabric_slots import parse_lock, unfinished_lock
+from ansible_collections.railops.rdma.plugins.module_utils._plan_part import LOCK, PARTS, paths_of
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ansible_collections.railops.rdma.plugins.module_utils._fabric_slots import Lock
 
-LOCK = "plan.json"
 STAGING = ".staging"
-PARTS = ("cluster", "hosts", "switch")
-"""Folders of the layout; what is in none of them is the part `report`."""
-
-CLUSTER_FILES = (
-    "ippools.yaml",
-    "multusconfigs.yaml",
-    "nodelabels.json",
-    "reservedips.yaml",
-    "sriovpolicies.yaml",
-    "values.yaml",
-)
-SWITCH_FILES = ("prefixes.csv", "gateways.csv")
-REPORT_FILES = ("report.md", "report.html")
 
 
 class Change(t.NamedTuple):
@@ -62,24 +48,6 @@ class Change(t.NamedTuple):
 
     def __bool__(self) -> bool:
         return bool(self.written or self.removed or self.lock is not None)
-
-
-def part_of(path: str) -> str:
-    """Return the part of the plan that a file belongs to: cluster, hosts, switch or report."""
-    head = path.partition("/")[0]
-    return head if "/" in path and head in PARTS else "report"
-
-
-def part_digests(files: Mapping[str, str]) -> dict[str, str]:
-    """Return a digest for each part: sha256 over its sorted lines `<sha256 of the file>  <path>`.
-
-    The sums of `cd plan/fabric && sha256sum cluster/* | LC_ALL=C sort -k2 | sha256sum` are the same.
-    """
-    lines: dict[str, list[str]] = {}
-    for path in sorted(files):
-        digest = hashlib.sha256(files[path].encode()).hexdigest()
-        lines.setdefault(part_of(path), []).append(f"{digest}  {path}\n")
-    return {part: hashlib.sha256("".join(rows).encode()).hexdigest() for part, rows in sorted(lines.items())}
 
 
 def read_text(path: str) -> str:
@@ -119,11 +87,7 @@ class PlanStore:
     def read_files(self) -> dict[str, str]:
         """Read every file of the layout that is there, by its path relative to the folder."""
         self._check_layout()
-        paths = [*REPORT_FILES, *(f"cluster/{name}" for name in CLUSTER_FILES)]
-        paths += [f"switch/{name}" for name in SWITCH_FILES]
-        with contextlib.suppress(FileNotFoundError):
-            names = os.listdir(os.path.join(self.folder, "hosts"))
-            paths += [f"hosts/{name}" for name in names if name.endswith(".json") and not name.startswith(".")]
+        paths = [path for part in ("report", *PARTS) for path in paths_of(self.folder, part)]
         found = {}
         for path in paths:
             text = self._read(path)
@@ -269,23 +233,3 @@ class PlanStore:
             f"{state[0].upper()}{state[1:]}: {what}, and plan again.",
             errno=exc.errno,
         )
-
-
-def verify_part(folder: str, part: str) -> str:
-    """Check that a part of the plan (cluster, switch, hosts or report) is what plan.json's run wrote.
-
-    :returns: the plan's digest.
-    :raises RdmaError: no plan, an unfinished one, or a file that is missing, changed or too much.
-    """
-    store = PlanStore(folder)
-    text = store._read(LOCK)
-    again = "Run the playbook railops.rdma.plan again; it finishes or mends the plan."
-    if text is None:
-        raise RdmaError(f"There is no plan: {store.lock_path!r} does not exist.", again)
-    lock = parse_lock(text, store.lock_path)
-    if lock.unfinished:
-        raise RdmaError(f"The plan in {folder!r} is unfinished: a run was killed while it wrote.", again)
-    have = {path: body for path, body in store.read_files().items() if part_of(path) == part}
-    if part_digests(have) != {key: value for key, value in lock.files.items() if key == part}:
-        raise RdmaError(f"The {part} files in {folder!r} are not those that plan.json was written with.", again)
-    return lock.digest

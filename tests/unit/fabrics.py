@@ -16,8 +16,8 @@ from ansible_collections.railops.rdma.plugins.module_utils._fabric_objects impor
 from ansible_collections.railops.rdma.plugins.module_utils._fabric_plan import build_plan
 from ansible_collections.railops.rdma.plugins.module_utils._fabric_slices import render_slices
 from ansible_collections.railops.rdma.plugins.module_utils._fabric_switch import render_switch
+from ansible_collections.railops.rdma.plugins.module_utils._plan_part import part_digests
 from ansible_collections.railops.rdma.plugins.module_utils._plan_run import render
-from ansible_collections.railops.rdma.plugins.module_utils._plan_store import part_digests
 
 if t.TYPE_CHECKING:
     from ansible_collections.railops.rdma.plugins.module_utils._fabric_model import Plan

@@ -22,8 +22,9 @@ from ansible.errors import AnsibleActionFail
 
 from ansible_collections.railops.rdma.plugins.module_utils import _plan_store as store_module
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError, RdmaError
+from ansible_collections.railops.rdma.plugins.module_utils._plan_part import NAMES, part_digests, verify_part
 from ansible_collections.railops.rdma.plugins.module_utils._plan_run import run
-from ansible_collections.railops.rdma.plugins.module_utils._plan_store import PlanStore, part_digests, verify_part
+from ansible_collections.railops.rdma.plugins.module_utils._plan_store import PlanStore
 from ansible_collections.railops.rdma.plugins.plugin_utils._slice import read_slice
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts, rails
 
@@ -78,7 +79,7 @@ def test_the_layout_is_the_contracts(tmp_path):
         "report.html",
         "switch/prefixes.csv",
         "switch/gateways.csv",
-        *(f"cluster/{name}" for name in store_module.CLUSTER_FILES if name != "nodelabels.json"),
+        *(f"cluster/{name}" for name in NAMES["cluster"] if name != "nodelabels.json"),
     }
     lock = json.loads((tmp_path / "fabric/plan.json").read_text())
     assert set(lock) == {"schema", "digest", "files", "frozen", "nodes"}
