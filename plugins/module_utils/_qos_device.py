@@ -51,7 +51,7 @@ DCBX_IEEE = 0x08
 # struct ieee_pfc: three bytes, a hole, a 16-bit delay, then sixteen 64-bit counters.
 PFC = struct.Struct("=BBBxH2x16Q")
 APP = struct.Struct("=BBH")
-RDMA_WAIT = 30  # seconds that a unit waits for the RDMA half of a driver
+RDMA_WAIT = 60  # seconds that a unit waits for the RDMA half of a driver
 
 if t.TYPE_CHECKING:
     Values = dict[str, t.Any]
@@ -482,10 +482,14 @@ def main(arguments: list[str]) -> int:
     if entry is None:
         return 0
     nic = Nic(interface, entry["backend"])
+    failed = 0
     if entry["rdma"]:
         wait_for_rdma(nic, RDMA_WAIT)
+        if not nic.rdma:
+            # Without it the traffic class has no file: nothing would be written, and nothing would fail.
+            print(f"{interface}: no RDMA device within {RDMA_WAIT} s", file=sys.stderr)  # pylint: disable=ansible-bad-function
+            failed = 1
     nic.read()
-    failed = 0
     for kind, value in entry["operations"]:
         try:
             nic.write((kind, value))

@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import errno
+import functools
+import json
 import struct
 
 import pytest
@@ -130,3 +132,15 @@ def test_a_real_kernel_says_that_loopback_has_none():
 def test_priorities_and_their_bits(numbers, bits):
     assert device.mask(numbers) == bits
     assert device.bits(bits) == list(numbers)
+
+
+def test_the_unit_fails_when_the_rdma_device_does_not_come(tmp_path, monkeypatch, capsys):
+    settings = tmp_path / "settings.json"
+    entry = {"backend": "kernel", "rdma": True, "operations": [["traffic_class", 162]]}
+    settings.write_text(json.dumps({"interfaces": {"ens1np0": entry}}))
+    (tmp_path / "sys/class/net/ens1np0").mkdir(parents=True)
+    monkeypatch.setattr(device, "RDMA_WAIT", 0)
+    monkeypatch.setattr(device, "Nic", functools.partial(device.Nic, root=str(tmp_path)))
+    assert device.main([str(settings), "ens1np0"]) == 1
+    assert "ens1np0: no RDMA device within 0 s" in capsys.readouterr().err
+    assert device.main([str(settings), "ens9np0"]) == 0
