@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible.errors import AnsibleError
+from ansible.errors import AnsibleError, AnsibleUndefinedVariable
 from ansible.module_utils.basic import missing_required_lib
 from ansible.plugins.action import ActionBase
 
@@ -45,6 +45,7 @@ class ActionModule(ActionBase):
             result["warnings"] = warnings
         try:
             self._check_keys(raw)
+            self._check_resolved(raw, variables)
             if nodes is None:
                 nodes = self._collect(raw, variables)
             done = run(
@@ -69,6 +70,21 @@ class ActionModule(ActionBase):
         for key in ("allow_renumber", "accept_lock", "plan_locked"):
             if isinstance(raw.get(key), str) and raw[key].lower() in ("true", "yes", "1", "false", "no", "0"):
                 raw[key] = raw[key].lower() in ("true", "yes", "1")
+
+    def _check_resolved(self, raw: dict[str, t.Any], variables: dict[str, t.Any]) -> None:
+        """Refuse a variable that is there and cannot be resolved: `default(omit)` takes it for an absent one."""
+        problems = []
+        for variable in (f"fabric_{key}" for key in DEFAULTS if key not in raw):
+            if variable not in variables:
+                continue
+            try:
+                self._templar.template(variables[variable])
+            except AnsibleUndefinedVariable as exc:
+                problems.append(Problem(variable, f"It cannot be resolved: {exc}", "Mend the template."))
+            except AnsibleError:
+                continue  # resolved to omit, which is as good as absent
+        if problems:
+            raise InputError(problems)
 
     def _collect(self, raw: dict[str, t.Any], variables: dict[str, t.Any]) -> list[dict[str, t.Any]]:
         """Return the hosts of the group with what they say about themselves, templates resolved."""

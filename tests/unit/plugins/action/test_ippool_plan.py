@@ -120,6 +120,21 @@ def test_a_template_that_cannot_be_resolved_is_named_with_its_host(fleet):
     assert "hosts.node10.fabric_slot: It cannot be resolved" in done.stdout + done.stderr
 
 
+def test_a_variable_that_cannot_be_resolved_is_not_taken_for_an_absent_one(fleet):
+    (fleet / "group_vars/all.yml").write_text(
+        SETTINGS + "fabric_mtu: '{{ nowhere }}'\nfabric_pkey: '{{ elsewhere | default(omit) }}'\nfabric_node_pods:\n"
+    )
+
+    done = playbook(fleet)
+
+    output = done.stdout + done.stderr
+    assert done.returncode == 2
+    assert "1 problem in the input" in output
+    assert "fabric_mtu: It cannot be resolved: 'nowhere' is undefined" in output
+    assert not (fleet / "plan").exists()
+    assert playbook(fleet, "-e", "nowhere=9000").returncode == 0
+
+
 def test_a_locked_plan_refuses_to_change(fleet):
     playbook(fleet)
 
