@@ -12,6 +12,7 @@ import json
 import os
 import typing as t
 
+from ansible_collections.railops.rdma.plugins.module_utils._default_route import default_interfaces
 from ansible_collections.railops.rdma.plugins.module_utils._link_type_plan import Card
 from ansible_collections.railops.rdma.plugins.module_utils._pci_topology import (
     ADDRESS,
@@ -76,7 +77,7 @@ def _layer(sysfs: Sysfs, function: PciFunction) -> str | None:
 
 def _carriers(sysfs: Sysfs, tree: PciTree, run: Run) -> dict[str, str]:
     found: dict[str, str] = {}
-    for interface in _default_route_interfaces(sysfs):
+    for interface in default_interfaces(sysfs, run):
         for card in _cards_under(sysfs, tree, interface):
             found.setdefault(card, f"the default route ({interface})")
     address = connection_address(sysfs)
@@ -84,21 +85,6 @@ def _carriers(sysfs: Sysfs, tree: PciTree, run: Run) -> dict[str, str]:
         for card in _cards_under(sysfs, tree, interface):
             found.setdefault(card, f"Ansible's connection ({interface})")
     return found
-
-
-def _default_route_interfaces(sysfs: Sysfs) -> list[str]:
-    found = []
-    for line in (sysfs.text("/proc/net/route") or "").splitlines()[1:]:
-        words = line.split()
-        # Iface Destination Gateway Flags RefCnt Use Metric Mask: hexadecimal; 1 is RTF_UP.
-        if len(words) > 7 and words[1] == words[7] == "00000000" and int(words[3], 16) & 1:
-            found.append(words[0])
-    for line in (sysfs.text("/proc/net/ipv6_route") or "").splitlines():
-        words = line.split()
-        # The kernel's own unreachable default stands on lo.
-        if len(words) > 9 and words[0] == "0" * 32 and words[1] == "00" and words[9] != "lo":
-            found.append(words[9])
-    return list(dict.fromkeys(found))
 
 
 def connection_address(sysfs: Sysfs, pid: int | None = None) -> str | None:

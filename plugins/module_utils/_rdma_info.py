@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 import typing as t
 
+from ansible_collections.railops.rdma.plugins.module_utils._default_route import default_interfaces
 from ansible_collections.railops.rdma.plugins.module_utils._pci_topology import (
     PciFunction,
     PciTree,
@@ -227,21 +228,6 @@ def _vpd_keywords(body: bytes) -> dict[str, str]:
             found[key] = body[place + 3 : place + 3 + size].decode("ascii", "replace").strip(" \0")
         place += 3 + size
     return found
-
-
-def default_interfaces(sysfs: Sysfs) -> list[str]:
-    """Return the interfaces of the main table's default routes, of both families (/proc/net/route, ipv6_route)."""
-    found = set()
-    for line in (sysfs.text("/proc/net/route") or "").splitlines()[1:]:
-        row = line.split()
-        if len(row) > 7 and row[1] == "00000000" and row[7] == "00000000":
-            found.add(row[0])
-    for line in (sysfs.text("/proc/net/ipv6_route") or "").splitlines():
-        row = line.split()
-        # The kernel's own reject routes stand on lo.
-        if len(row) > 9 and row[0] == "0" * 32 and row[1] == "00" and row[9] != "lo":
-            found.add(row[9])
-    return sorted(found)
 
 
 def merge_verbs(info: Info, verbs: t.Mapping[str, Info]) -> None:

@@ -223,6 +223,7 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.railops.rdma.plugins.module_utils import _qos_device
+from ansible_collections.railops.rdma.plugins.module_utils._default_route import default_interfaces
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._qos_device import Nic, QosError
 from ansible_collections.railops.rdma.plugins.module_utils._qos_files import SETTINGS, Files
@@ -239,7 +240,6 @@ from ansible_collections.railops.rdma.plugins.module_utils._qos_plan import (
     view,
     warnings_of,
 )
-from ansible_collections.railops.rdma.plugins.module_utils._rdma_info import default_interfaces
 from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
 
 ARGUMENT_SPEC = {
@@ -277,6 +277,8 @@ class Run:
         self.params = params = module.params
         # A preview comes before drivers and names: what is not there yet is told, and no reason to stop.
         self.check_mode = module.check_mode
+        ip = module.get_bin_path("ip")
+        self.command = (lambda argv: module.run_command([ip, *argv[1:]])) if ip else None
         self.warnings: list[str] = []
         self.missing: list[str] = []
         self.present = params["state"] == "present" and params["network"] == "roce"
@@ -327,7 +329,7 @@ class Run:
             )
 
     def _refuse_default_routes(self) -> None:
-        taken = sorted(set(default_interfaces(self.sysfs)) & set(self.nics))
+        taken = sorted(set(default_interfaces(self.sysfs, self.command)) & set(self.nics))
         if taken and not self.params["force"]:
             raise RdmaError(
                 f"{', '.join(taken)} carries a default route: changing flow control could cut this host off.",

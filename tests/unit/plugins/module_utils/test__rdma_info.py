@@ -10,7 +10,6 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._rdma_checks import CHECKS, check_rails
 from ansible_collections.railops.rdma.plugins.module_utils._rdma_info import (
-    default_interfaces,
     merge_verbs,
     parse_vpd,
     read_info,
@@ -19,18 +18,6 @@ from ansible_collections.railops.rdma.plugins.module_utils._rdma_info import (
 from ansible_collections.railops.rdma.plugins.module_utils._rdma_verbs import port_answer
 from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
 from ansible_collections.railops.rdma.tests.unit import machines
-
-ROUTES = """\
-Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT
-eno1\t00000000\t010200C0\t0003\t0\t0\t100\t00000000\t0\t0\t0
-eno1\t000200C0\t00000000\t0001\t0\t0\t100\t00FFFFFF\t0\t0\t0
-"""
-ROUTES6 = (
-    "00000000000000000000000000000000 00 00000000000000000000000000000000 00 fe800000000000000000000000000001 "
-    "00000064 00000001 00000000 00000003 eno2\n"
-    "00000000000000000000000000000000 00 00000000000000000000000000000000 00 00000000000000000000000000000000 "
-    "ffffffff 00000001 00000000 00200200 lo\n"
-)
 
 
 @pytest.fixture
@@ -124,13 +111,6 @@ def test_two_ports_of_one_function_are_told_apart(host):
     write(sysfs, f"{real}/infiniband/mlx5_0/ports/2/link_layer", "Ethernet\n")
     ports = read_info(sysfs)["devices"][0]["ports"]
     assert [port["netdev"] for port in ports] == ["ens1np0", "aaa1"]
-
-
-def test_default_routes_of_both_families(tmp_path):
-    sysfs = Sysfs(str(tmp_path))
-    write(sysfs, "/proc/net/route", ROUTES)
-    write(sysfs, "/proc/net/ipv6_route", ROUTES6)
-    assert default_interfaces(sysfs) == ["eno1", "eno2"]
 
 
 def test_vital_product_data_that_is_cut_short_is_no_crash():
