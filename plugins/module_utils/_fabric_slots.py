@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import typing as t
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ansible_collections.railops.rdma.plugins.module_utils import _fabric_plan as arithmetic
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError, Problem
@@ -245,6 +245,7 @@ class _Usher:
         self.options = options
         self.candidates = {candidate.name: candidate for candidate in candidates}
         self.order = sorted(self.candidates, key=natural_key)
+        self.lock = lock
         self.seats: Mapping[str, Seat] = lock.seats if lock else {}
         self.check = Checker()
         self.zone_index = {zone.name: index for index, zone in enumerate(fabric.zones)}
@@ -410,12 +411,28 @@ class _Usher:
             have = self.fabric.zones[zone].max_nodes
             held = sum(1 for name, (where, _slot) in self.slots.items() if where == zone and name in retired)
             place = f"fabric_zones[{zone}].max_nodes" if self.fabric.zoned else "fabric_max_nodes"
-            self.check.add(
-                place,
-                f"{have} slots are too few: {have + count} are needed, {held} of them for retired nodes.",
-                f"Raise it to {have + count} or more"
-                + (", or release retired slots with fabric_release." if held else "."),
-            )
+            need = have + count
+            by_retired = f" ({held} for retired nodes)" if held else ""
+            too_few = f"{have} slots are too few: {need} are needed{by_retired}."
+            release = ", or release retired slots with fabric_release." if held else "."
+            if self._would_renumber(zone, need):
+                self.check.add(
+                    place,
+                    too_few,
+                    f"Raising it to {need} would change addresses that are in use: When the slots run out, in "
+                    f"docs/growth.md, says what to do instead{release}",
+                )
+            else:
+                self.check.add(place, too_few, f"Raise it to {need} or more{release}")
+
+    def _would_renumber(self, zone: int, slots: int) -> bool:
+        """Whether so many slots in the zone would move anybody, or make pods' addresses the nodes'."""
+        if self.lock is None or self.options.allow_renumber:
+            return False
+        zones = list(self.fabric.zones)
+        zones[zone] = replace(zones[zone], max_nodes=slots)
+        check = Checker()
+        return bool(Moves(replace(self.fabric, zones=tuple(zones)), self.lock, check, self.options).compare(self.slots))
 
 
 class Moves:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 
 import pytest
+import yaml
 
 from ansible_collections.railops.rdma.plugins.module_utils import _fabric_slots as slots
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
@@ -180,6 +181,53 @@ def test_slots_that_do_not_work_out(nodes, place, text):
 
     assert [problem.place for problem in error.problems] == [place]
     assert text in str(error)
+
+
+@pytest.mark.parametrize(
+    ("raw", "have", "fix"),
+    [
+        pytest.param(exclusive(), 8, "Raising it to 9 would change addresses that are in use", id="blocks-grow"),
+        pytest.param(exclusive(rails=rails(1)), 8, "Raise it to 9 or more.", id="one-rail-grows-into-free-space"),
+        pytest.param(exclusive(max_nodes=6), 6, "Raise it to 7 or more.", id="the-block-has-room"),
+        pytest.param(shared(max_nodes=3), 3, "Raising it to 4 would change", id="pods-have-the-next-address"),
+    ],
+)
+def test_slots_that_run_out_are_told_with_what_can_be_done(raw, have, fix):
+    first = plan(raw, hosts(have))
+
+    error = failure(raw, hosts(have + 1), first.lock)
+
+    assert [problem.place for problem in error.problems] == ["fabric_max_nodes"]
+    assert error.problems[0].fix.startswith(fix)
+
+
+@pytest.mark.parametrize(("where", "moved"), [("start", 0), ("end", 3)])
+def test_more_slots_in_a_shared_subnet_move_nobody_when_nodes_are_at_its_start(where, moved):
+    first = plan(shared(max_nodes=3, host_addresses=where), hosts(3))
+
+    grown = plan(shared(max_nodes=4, host_addresses=where, allow_renumber=True), hosts(4), first.lock)
+
+    names = [node["host"] for node in hosts(3)]
+    assert moved == sum(grown.address(name, 1)["address"] != first.address(name, 1)["address"] for name in names)
+
+
+def test_a_second_zone_takes_the_nodes_that_have_no_slot_and_moves_nobody():
+    first = plan(exclusive(), hosts(8))
+    zones = [
+        {"name": "su1", "supernets": ["172.17.0.0/17"], "max_nodes": 8},
+        {"name": "su2", "supernets": ["172.17.128.0/17"], "max_nodes": 64},
+    ]
+    nodes = [{**node, "groups": ["su1"]} for node in hosts(8)] + [{"host": "node9", "groups": ["su2"]}]
+
+    grown = plan(exclusive(zones=zones), nodes, first.lock)
+
+    old = yaml.safe_load_all(first.files["cluster/ippools.yaml"])
+    new = list(yaml.safe_load_all(grown.files["cluster/ippools.yaml"]))
+    assert all(pool in new for pool in old)
+    for node in hosts(8):
+        for rail in range(1, 9):
+            assert grown.address(node["host"], rail) == first.address(node["host"], rail)
+    assert grown.address("node9", 1)["address"] == "172.17.128.2"
 
 
 def test_a_pin_that_contradicts_the_lock_is_refused_or_moves_the_node_when_allowed():
