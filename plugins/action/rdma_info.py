@@ -8,6 +8,6 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._slice_action import 
 
 
 class ActionModule(SliceAction):
-    """Give rdma_info the rails of its host and the kind of network."""
+    """Give rdma_info the rails of its host, the kind of network and how pods are attached."""
 
-    SLICE_KEYS = ("network", "rails")
+    SLICE_KEYS = ("network", "attachment", "rails")

@@ -26,6 +26,10 @@ MODULES = {
     "roce": ("ib_uverbs", "rdma_ucm"),
     "infiniband": ("ib_uverbs", "rdma_ucm", "ib_umad", "ib_ipoib"),
 }
+# With these, pods get the node's device from the shared device plugin, which passes over one without a umad file;
+# rdma-core loads ib_umad by itself for InfiniBand only.
+SHARED_DEVICE = ("macvlan", "ipvlan", "ipoib")
+SHARED_DEVICE_MODULE = "ib_umad"
 
 # IPoIB: four bytes of header; datagram mode is bound by the port's MTU (at most 4096), connected mode by 64 KiB.
 IPOIB_HEADER = 4
@@ -60,6 +64,7 @@ class Want:
     """What the host shall be. `naming` is none, altname or name; `pin` gives rails without an address one, too."""
 
     network: str = "roce"
+    attachment: str = ""
     rails: tuple[Rail, ...] = ()
     modules: tuple[str, ...] | None = None
     naming: str = "name"
@@ -113,7 +118,10 @@ def wanted_modules(want: Want) -> tuple[str, ...]:
     """Return the modules to be loaded at every boot."""
     if want.modules is not None:
         return tuple(name.replace("-", "_") for name in want.modules)
-    return MODULES[want.network]
+    modules = MODULES[want.network]
+    if want.attachment in SHARED_DEVICE and SHARED_DEVICE_MODULE not in modules:
+        return (*modules, SHARED_DEVICE_MODULE)
+    return modules
 
 
 def modules_text(modules: tuple[str, ...]) -> str:

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible_collections.railops.rdma.plugins.module_utils._node_causes import with_host
+
 if t.TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -86,7 +88,7 @@ def attach(results: Iterable[Mapping[str, t.Any]], nested: t.Any) -> tuple[list[
     for raw in _raw(nested):
         check, node = normal_check(raw), raw.get("node")
         if node in own:
-            own[node]["checks"] = [*own[node]["checks"], check]
+            own[node]["checks"] = [*own[node]["checks"], with_host(check, own[node]["checks"])]
             continue
         if node:
             shown = check["observed"]

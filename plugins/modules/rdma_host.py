@@ -39,6 +39,10 @@ options:
       - roce
       - infiniband
     default: roce
+  attachment:
+    description: How pods are attached to the rails. O(plan_dir) fills it in.
+    type: str
+    version_added: 0.2.0
   rails:
     description: The rails, in the form of the plan's host files. O(plan_dir) fills it in.
     type: list
@@ -61,7 +65,8 @@ options:
         type: int
   modules:
     description:
-      - The kernel modules. Without it, C(ib_uverbs) and C(rdma_ucm), and for InfiniBand C(ib_umad) and C(ib_ipoib) too.
+      - The kernel modules. Without it, C(ib_uverbs) and C(rdma_ucm), C(ib_umad) where pods share the node's RDMA device
+        (macvlan, ipvlan, ipoib) or the network is InfiniBand, and for InfiniBand C(ib_ipoib) too.
     type: list
     elements: str
   naming:
@@ -175,6 +180,7 @@ ARGUMENT_SPEC = {
     # Read by the action plugin, on the controller.
     "plan_dir": {"type": "path"},
     "network": {"type": "str", "choices": ["roce", "infiniband"], "default": "roce"},
+    "attachment": {"type": "str"},
     "rails": {
         "type": "list",
         "elements": "dict",
@@ -236,6 +242,7 @@ def main() -> None:
     params = module.params
     want = Want(
         network=params["network"],
+        attachment=params["attachment"] or "",
         rails=tuple(
             Rail(item["name"], item["interface"], normal_address(item["pci"]) if item["pci"] else None, item["mtu"])
             for item in params["rails"]

@@ -60,6 +60,10 @@ options:
     choices:
       - roce
       - infiniband
+  attachment:
+    description: How pods are attached to the rails. O(plan_dir) fills it in.
+    type: str
+    version_added: 0.2.0
   gids:
     description: Whether to return the GID tables. They grow with the pods of a node.
     type: bool
@@ -224,6 +228,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._lldp import ARGV, parse_lldp
 from ansible_collections.railops.rdma.plugins.module_utils._rdma_checks import check_rails
+from ansible_collections.railops.rdma.plugins.module_utils._rdma_files import file_checks
 from ansible_collections.railops.rdma.plugins.module_utils._rdma_info import merge_verbs, read_info
 from ansible_collections.railops.rdma.plugins.module_utils._rdma_verbs import Verbs
 from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
@@ -241,6 +246,7 @@ ARGUMENT_SPEC = {
         },
     },
     "network": {"type": "str", "choices": ["roce", "infiniband"]},
+    "attachment": {"type": "str"},
     "gids": {"type": "bool", "default": True},
     "part_numbers": {"type": "bool", "default": True},
     "lldp": {"type": "bool", "default": True},
@@ -278,6 +284,7 @@ def run(module: AnsibleModule, sysfs: Sysfs, verbs: Verbs) -> dict[str, object]:
     rails = params["rails"] or []
     names = {rail["interface"]: sysfs.kernel_name(rail["interface"]) for rail in rails}
     checks = check_rails(info, rails, params["network"], names)
+    checks += file_checks(sysfs, info, rails, params["attachment"], names)
     return {"changed": False, "info": info, "checks": checks}
 
 

@@ -50,7 +50,7 @@ def test_rdma_info_gets_the_rails_of_its_host(plan):
     _result, handed = run(rdma_info, {"plan_dir": plan, "gids": False})
     assert handed["name"] == "railops.rdma.rdma_info"
     rails = [{"name": "rail1", "interface": "ens1np0", "pci": None, "mtu": 4200}]
-    assert handed["args"] == {"gids": False, "network": "roce", "rails": rails}
+    assert handed["args"] == {"gids": False, "network": "roce", "attachment": "sriov", "rails": rails}
 
 
 def test_roce_qos_gets_the_interfaces_of_its_host(plan):

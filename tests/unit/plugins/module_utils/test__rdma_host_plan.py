@@ -58,6 +58,14 @@ def test_infiniband_needs_ipoib_and_umad():
     assert plan.load == ("ib_umad", "ib_ipoib")
 
 
+@pytest.mark.parametrize(
+    ("attachment", "load"),
+    [("macvlan", ("ib_umad",)), ("ipvlan", ("ib_umad",)), ("sriov", ()), ("", ())],
+)
+def test_pods_that_share_a_device_need_umad(attachment, load):
+    assert plan_host(Want(attachment=attachment), have()).load == load
+
+
 def test_a_module_built_into_the_kernel_is_there():
     plan = plan_host(Want(modules=("ib-core",)), have(builtin=frozenset({"ib_core"}), modules_text="x"))
     assert plan.load == ()

@@ -1,0 +1,80 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Why nodes offer too little of a resource."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.railops.rdma.plugins.module_utils._node_causes import RESOURCES, explain, plugin_of
+from ansible_collections.railops.rdma.plugins.plugin_utils._node_rails import read_rails
+
+DOCUMENTATION = r"""
+name: node_causes
+short_description: Name the cause where nodes offer too little of a rail's resource
+version_added: 0.2.0
+author: railops.rdma contributors (@railops)
+description:
+  - Returns the checks of M(railops.rdma.cluster_nodes), with one check for each rail whose resource is short, and its
+    cause as far as the cluster knows it. The device plugin's configuration does not name the resource, its selector names
+    another interface, no pod of it works on the node, or it finds no device.
+positional: plan_dir, config_maps, pods
+options:
+  _input:
+    description: The checks of M(railops.rdma.cluster_nodes).
+    type: list
+    elements: dict
+    required: true
+  plan_dir:
+    description: The plan folder of the fabric on the controller.
+    type: path
+    required: true
+  config_maps:
+    description: The device plugin's ConfigMap, or nothing when it is not there.
+    type: list
+    elements: dict
+    default: []
+  pods:
+    description: The device plugin's pods.
+    type: list
+    elements: dict
+    default: []
+"""
+
+EXAMPLES = r"""
+---
+- name: Show why nodes offer too little
+  ansible.builtin.debug:
+    msg: "{{ nodes.checks | railops.rdma.node_causes('plan/fabric', maps.resources, pods.resources) }}"
+"""
+
+RETURN = r"""
+_value:
+  description: The checks.
+  type: list
+  elements: dict
+"""
+
+
+def node_causes(
+    checks: list[dict[str, t.Any]],
+    plan_dir: str,
+    config_maps: t.Sequence[dict[str, t.Any]] = (),
+    pods: t.Sequence[dict[str, t.Any]] = (),
+) -> list[dict[str, t.Any]]:
+    """Return the checks with causes."""
+    short = {row["node"] for row in checks if row["id"] == RESOURCES and row["status"] == "deviation"}
+    if not short:
+        return checks
+    rails, shared = read_rails(plan_dir, short)
+    return explain(checks, rails, plugin_of(config_maps, pods) if shared else None)
+
+
+class FilterModule:
+    """The filter."""
+
+    def filters(self) -> dict[str, t.Any]:
+        """Return the filter by its name."""
+        return {"node_causes": node_causes}
