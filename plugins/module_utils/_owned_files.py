@@ -12,6 +12,8 @@ import os
 import typing as t
 from dataclasses import dataclass
 
+from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
+
 if t.TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -58,20 +60,29 @@ class OwnedFiles:
     def apply(self, changes: Iterable[Change]) -> None:
         """Write them."""
         for change in changes:
-            place = self.path(change.path)
-            if change.content is None:
-                os.unlink(place)
-                if change.link and not os.listdir(os.path.dirname(place)):
-                    os.rmdir(os.path.dirname(place))
-                continue
-            os.makedirs(os.path.dirname(place), mode=0o755, exist_ok=True)
-            fresh = f"{place}.new"
-            if os.path.lexists(fresh):
-                os.unlink(fresh)
-            if change.link:
-                os.symlink(change.content, fresh)
-            else:
-                with open(fresh, "w", encoding="utf-8") as file:
-                    file.write(change.content)
-                os.chmod(fresh, 0o644)
-            os.replace(fresh, place)
+            try:
+                self._write(change)
+            except OSError as exc:
+                raise RdmaError(
+                    f"{change.path} cannot be written: {exc.strerror}.",
+                    "Run the task with become: true, on a file system that is not read-only and has room.",
+                ) from exc
+
+    def _write(self, change: Change) -> None:
+        place = self.path(change.path)
+        if change.content is None:
+            os.unlink(place)
+            if change.link and not os.listdir(os.path.dirname(place)):
+                os.rmdir(os.path.dirname(place))
+            return
+        os.makedirs(os.path.dirname(place), mode=0o755, exist_ok=True)
+        fresh = f"{place}.new"
+        if os.path.lexists(fresh):
+            os.unlink(fresh)
+        if change.link:
+            os.symlink(change.content, fresh)
+        else:
+            with open(fresh, "w", encoding="utf-8") as file:
+                file.write(change.content)
+            os.chmod(fresh, 0o644)
+        os.replace(fresh, place)

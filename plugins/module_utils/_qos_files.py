@@ -86,6 +86,14 @@ class Files(OwnedFiles):
             return {}
         return dict(found)
 
+    def record(self, interfaces: Mapping[str, t.Any]) -> None:
+        """Write down what was there, beside what is recorded, while it still is there.
+
+        A run that is cut off would otherwise be taken for what was before it.
+        """
+        files = wanted_files({**self.settings(), **interfaces}, "", "", persist=False)
+        self.apply(self.changes(files, {}))
+
     def wanted_changes(
         self, interfaces: Mapping[str, t.Any], program: str, python: str, *, persist: bool = True
     ) -> list[Change]:

@@ -471,6 +471,7 @@ def execute(module: AnsibleModule) -> dict[str, t.Any]:
         run.settings(), inspect.getsource(_qos_device), sys.executable, persist=module.params["persist"]
     )
     if not module.check_mode:
+        run.files.record(run.settings())
         run.write()
         run.files.apply(changes)
         systemctl = module.get_bin_path("systemctl")

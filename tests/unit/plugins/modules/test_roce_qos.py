@@ -408,6 +408,19 @@ def test_infiniband_needs_none_of_it(run_module, dcb):
     assert dcb.writes == []
 
 
+def test_a_run_that_fails_half_way_remembers_what_was_before_it(run_module, root, dcb):
+    port = dcb.port("ens1np0")
+    port.update(pfc=0b1000, dscp={26: 3})
+    dcb.overridden = True
+    assert run_module()["failed"] is True
+    assert port["dscp"] != {26: 3}
+    dcb.overridden = False
+    assert run_module()["changed"] is True
+    run_module(state="absent")
+    assert (port["pfc"], port["dscp"]) == (0b1000, {26: 3})
+    assert not (root / SETTINGS.lstrip("/")).exists()
+
+
 def test_settings_need_not_last_and_can_still_be_taken_back(run_module, root, dcb):
     run_module(persist=False)
     assert not (root / UNIT.lstrip("/")).exists()

@@ -1,0 +1,34 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Owned files and links: only what differs is written, all of it goes again, and a refusal says what to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
+from ansible_collections.railops.rdma.plugins.module_utils._owned_files import OwnedFiles
+
+FILE, LINK = "/etc/railops-rdma/one.json", "/etc/systemd/system/some.wants/one.service"
+
+
+def test_written_once_and_taken_back(tmp_path):
+    files = OwnedFiles(str(tmp_path))
+    wanted = ({FILE: "text\n"}, {LINK: FILE})
+    files.apply(files.changes(*wanted))
+    assert (files.text(FILE), files.link(LINK)) == ("text\n", FILE)
+    assert files.changes(*wanted) == []
+    files.apply(files.changes({FILE: None}, {LINK: None}))
+    assert (files.text(FILE), files.link(LINK)) == (None, None)
+    # The folder of the links was made for them.
+    assert not (tmp_path / "etc/systemd/system/some.wants").exists()
+
+
+def test_what_cannot_be_written_is_named_with_a_remedy(tmp_path):
+    (tmp_path / "etc").write_text("no folder", encoding="utf-8")
+    files = OwnedFiles(str(tmp_path))
+    with pytest.raises(RdmaError, match=FILE) as caught:
+        files.apply(files.changes({FILE: "text\n"}, {}))
+    assert "become" in caught.value.fix
