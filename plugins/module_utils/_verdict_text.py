@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import re
 import typing as t
 
 from ansible_collections.railops.rdma.plugins.module_utils._verdict import PARTS, deviations, summary, untested
@@ -30,6 +31,9 @@ _STATUS_COLOURS = {"pass": "green", "deviation": "red", "error": "red", "incompl
 _ROWS = 40
 _LISTED = 20
 _WIDTH = 150
+# What a person reads; verdict.json has all.
+_LISTED_MARKDOWN = 2000
+_MARKUP = re.compile(r"([\\|<>`*_\[\]])")
 
 
 def _plain(value: t.Any) -> str:
@@ -40,14 +44,12 @@ def _plain(value: t.Any) -> str:
         value = ", ".join(_plain(item) for item in value) or "nothing"
     elif isinstance(value, dict):
         value = ", ".join(f"{key}={_plain(item)}" for key, item in value.items())
-    return "".join(char if char.isprintable() else " " for char in str(value))
+    text = str(value)
+    return text if text.isprintable() else "".join(char if char.isprintable() else " " for char in text)
 
 
 def _cell(value: t.Any) -> str:
-    text = _plain(value)
-    for char in "\\|<>`*_[]":
-        text = text.replace(char, f"\\{char}")
-    return text
+    return _MARKUP.sub(r"\\\1", _plain(value))
 
 
 def _table(heading: Sequence[str], rows: Sequence[Sequence[t.Any]]) -> list[str]:
@@ -68,10 +70,12 @@ def markdown(verdict: Mapping[str, t.Any], fabric: str) -> str:
     if found:
         worst = [
             (host, check["rail"], check["id"], check["planned"], check["observed"], check["cause"], check["fix"])
-            for host, check in found
+            for host, check in found[:_LISTED_MARKDOWN]
         ]
         heading = ("where", "rail", "check", "planned", "observed", "cause", "fix")
         lines += ["## Deviations", "", *_table(heading, worst), ""]
+        if len(found) > len(worst):
+            lines += [f"{len(found) - len(worst):,} more are in verdict.json.", ""]
     broken = [
         (name, entry["status"], entry.get("error")) for name, entry in verdict["hosts"].items() if "error" in entry
     ]

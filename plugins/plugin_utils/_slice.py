@@ -12,6 +12,7 @@ minute and gigabytes before the first task. The layout of the folder is that of 
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -29,10 +30,31 @@ def _fail(problem: str, fix: str) -> t.NoReturn:
     raise AnsibleActionFail(f"{problem} {fix}", result={"fix": fix})
 
 
+@functools.lru_cache(maxsize=2)
+def _parsed(path: str, stamp: tuple[int, int, int]) -> t.Any:
+    with open(path, encoding="utf-8") as stream:
+        return json.load(stream)
+
+
+def parse_plan(path: str) -> t.Any:
+    """Return what plan.json holds, parsed once as long as the file is the same; it must not be changed.
+
+    The merge of ten thousand hosts' results asks for the plan with every host.
+    """
+    stat = os.stat(path)
+    return _parsed(path, (stat.st_ino, stat.st_size, stat.st_mtime_ns))
+
+
+def _parse(path: str) -> t.Any:
+    if os.path.basename(path) == PLAN_FILE:
+        return parse_plan(path)
+    with open(path, encoding="utf-8") as stream:
+        return json.load(stream)
+
+
 def _read_json(path: str, what: str, fix: str) -> dict[str, t.Any]:
     try:
-        with open(path, encoding="utf-8") as stream:
-            data = json.load(stream)
+        data = _parse(path)
     except FileNotFoundError:
         _fail(f"There is no {what}: {path!r} does not exist.", fix)
     except (OSError, ValueError) as exc:

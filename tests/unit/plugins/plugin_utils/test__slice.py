@@ -41,6 +41,16 @@ def test_a_good_slice_is_returned(folder):
     assert read_slice(str(folder), "node1")["node"] == "node-1"
 
 
+def test_a_plan_that_was_replaced_is_read_again(folder):
+    assert read_slice(str(folder), "node1")["slot"] == 0
+    plan = json.loads((folder / "plan.json").read_text())
+    plan["nodes"]["node-1"]["slot"] = 5
+    (folder / "new").write_text(json.dumps(plan))
+    (folder / "new").replace(folder / "plan.json")
+    with pytest.raises(AnsibleActionFail, match="slot"):
+        read_slice(str(folder), "node1")
+
+
 def test_no_plan_says_run_the_plan_playbook(tmp_path):
     with pytest.raises(AnsibleActionFail, match=r"railops\.rdma\.plan"):
         read_slice(str(tmp_path), "node1")

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 import pytest
@@ -34,6 +35,31 @@ def test_results_come_back_and_broken_ones_do_not(tmp_path):
     assert [result["host"] for result in files.read_results(folder, ["node1", "node2", "node3", "node9"])] == ["node1"]
     files.forget(folder, ["node1", "node9"])
     assert files.read_results(folder, ["node1"]) == []
+
+
+def test_what_is_ok_is_one_check_for_all_hosts(tmp_path):
+    folder = str(tmp_path)
+    good = {"id": "link", "rail": "rail1", "status": "ok", "planned": "up", "observed": "up", "cause": "", "fix": ""}
+    bad = {**good, "status": "deviation", "observed": "down", "cause": "cable", "fix": "plug it in"}
+    for host in ("node1", "node2"):
+        files.write_json(files.result_path(folder, host), host_result(host, host, "d", [good, bad]))
+    first, second = (result["checks"] for result in files.read_results(folder, ["node1", "node2"]))
+    assert first[0] is second[0]
+    assert first[1] == bad
+
+
+@pytest.mark.parametrize(
+    "value", [{}, [], {"a": {}, "b": []}, {"hosts": {"ä": {"checks": [{"id": None}]}}, "n": [1, "x"]}]
+)
+def test_the_layout_of_a_file_changes_no_value(tmp_path, value):
+    path = tmp_path / "verdict.json"
+    files.write_json(str(path), value)
+    assert json.loads(path.read_text(encoding="utf-8")) == value
+
+
+def test_a_host_is_a_line_of_the_verdict():
+    text = files.json_lines({"hosts": {"node1": {"checks": [1, 2]}, "node2": {"checks": []}}}, 2)
+    assert '"node1": {"checks": [1, 2]},' in text.splitlines()
 
 
 def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):

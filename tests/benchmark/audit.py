@@ -1,0 +1,186 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What an audit of a large fleet costs the controller: the run itself, and the verdict with its pages.
+
+The fleet is an inventory whose hosts share one stand-in for their Python: it answers every module with what a host that
+is as planned answers, 64 checks in all. So everything of the controller is real (templating, forks, building modules,
+results, verdict), and nothing of the hosts, whose work runs on themselves, nor of ssh. Needs no root.
+
+    audit.py                    100 and 1,000 hosts; the verdict of 1,000 and 10,000
+    audit.py --hosts 300        another fleet
+    audit.py --verdicts-only    no fleet
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import typing as t
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from table import enter_environment
+
+RAILS = 8
+CHECKS = 8  # of each rail
+MODULES = 8  # that an audit runs on a host
+SIZE = 32  # checks whose size is that of what a module tells besides: some 8 KiB
+FORKS = "20"
+BAD = 100  # every such host deviates
+SHELL = """#!/bin/sh
+exec cat {answer}
+"""
+AUDIT_VARIABLES = """---
+fabric_mode: exclusive
+fabric_supernets: [10.64.0.0/10]
+fabric_max_nodes: {slots}
+fabric_rails: [{rails}]
+ansible_connection: local
+ansible_python_interpreter: {interpreter}
+verify_show: false
+"""
+VERDICT_BOOK = """---
+- hosts: localhost
+  gather_facts: false
+  tasks:
+    - railops.rdma.verdict:
+        plan_dir: plan/fabric
+        verify_dir: verify/fabric
+        hosts: "{{ lookup('ansible.builtin.file', 'hosts.json') | from_json }}"
+        fail: false
+        show: false
+"""
+
+
+def checks(bad: bool) -> list[dict[str, t.Any]]:
+    """Return the checks of one host: as planned, or with a rail that lost its rule and its route."""
+    made = []
+    for rail in range(1, RAILS + 1):
+        for number in range(CHECKS):
+            wrong = bad and rail == 3 and number < 2
+            made.append(
+                {
+                    "id": f"network_check{number}",
+                    "rail": f"rail{rail}",
+                    "status": "deviation" if wrong else "ok",
+                    "planned": f"1000{rail}: from 10.64.{rail}.2 lookup 100{rail}",
+                    "observed": None if wrong else f"1000{rail}: from 10.64.{rail}.2 lookup 100{rail}",
+                    "cause": f"missing: 1000{rail}: from 10.64.{rail}.2 lookup 100{rail}" if wrong else "",
+                    "fix": "Run the role railops.rdma.rail_network on this host." if wrong else "",
+                }
+            )
+    return made
+
+
+def run(argv: list[str], folder: Path, codes: t.Container[int] = (0,), **environ: str) -> tuple[float, float, float]:
+    """Run a command; return its seconds, its seconds of processor and the MiB of its largest process."""
+    begun = time.monotonic()
+    env = {
+        **os.environ,
+        "ANSIBLE_FORKS": FORKS,
+        "ANSIBLE_PIPELINING": "true",
+        "ANSIBLE_NOCOLOR": "true",
+        "ANSIBLE_LOCALHOST_WARNING": "false",
+        **environ,
+    }
+    with (folder / "log.txt").open("w", encoding="utf-8") as log:
+        process = subprocess.Popen(argv, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        _pid, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode not in codes:
+        text = (folder / "log.txt").read_text(encoding="utf-8")
+        sys.exit(f"{process.returncode}: {' '.join(argv)}\n{text[:2000]}\n...\n{text[-4000:]}")
+    return time.monotonic() - begun, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+
+
+def declare(folder: Path, hosts: int) -> None:
+    """Write an inventory, its plan and the stand-in."""
+    inventory = folder / "inventory"
+    (inventory / "group_vars/all").mkdir(parents=True)
+    (inventory / "hosts.ini").write_text(f"[gpu_nodes]\nnode[1:{hosts}]\n", encoding="utf-8")
+    answer = folder / "answer.json"
+    share = checks(bad=False)
+    told = {
+        "changed": False,
+        "reboot_required": False,
+        "reboot_reasons": [],
+        "checks": share[: len(share) // MODULES],
+        "before": share[:SIZE],
+    }
+    answer.write_text(json.dumps(told) + "\n", encoding="utf-8")
+    interpreter = folder / "python3"
+    interpreter.write_text(SHELL.format(answer=answer), encoding="utf-8")
+    interpreter.chmod(0o755)
+    rails = ", ".join(f"{{interface: ens{number}np0}}" for number in range(1, RAILS + 1))
+    variables = AUDIT_VARIABLES.format(slots=hosts, rails=rails, interpreter=interpreter)
+    (inventory / "group_vars/all/fabric.yml").write_text(variables, encoding="utf-8")
+    run(["ansible-playbook", "-i", "inventory", "railops.rdma.plan", "-e", "ansible_python_interpreter=auto"], folder)
+
+
+def audit(hosts: int) -> None:
+    """Measure a whole audit."""
+    with tempfile.TemporaryDirectory(prefix="railops-bench-") as temporary:
+        folder = Path(temporary)
+        declare(folder, hosts)
+        wall, cpu, memory = run(["ansible-playbook", "-i", "inventory", "railops.rdma.audit"], folder)
+        verdict = json.loads((folder / "verify/fabric/verdict.json").read_text(encoding="utf-8"))
+        print(
+            f"  audit of {hosts:>6} hosts  {wall:7.1f} s  {wall / hosts * 1000:5.0f} ms a host"
+            f"  {cpu / hosts * 1000:5.0f} ms of processor  {memory:5.0f} MiB  {verdict['status']}",
+            flush=True,
+        )
+
+
+def verdict(hosts: int, every: int) -> None:
+    """Measure the step that merges all results and writes the pages; every such host deviates."""
+    from ansible_collections.railops.rdma.plugins.module_utils._verdict import host_result
+    from ansible_collections.railops.rdma.plugins.plugin_utils._verify_files import result_path, write_json
+
+    with tempfile.TemporaryDirectory(prefix="railops-bench-") as temporary:
+        folder = Path(temporary)
+        declare(folder, hosts)
+        names = [f"node{number}" for number in range(1, hosts + 1)]
+        digest = json.loads((folder / "plan/fabric/plan.json").read_text(encoding="utf-8"))["digest"]
+        begun = time.monotonic()
+        for number, name in enumerate(names):
+            made = host_result(name, name, digest, checks(number % every == 0))
+            write_json(result_path(str(folder / "verify/fabric"), name), made)
+        wrote = time.monotonic() - begun
+        (folder / "hosts.json").write_text(json.dumps(names), encoding="utf-8")
+        (folder / "book.yml").write_text(VERDICT_BOOK, encoding="utf-8")
+        wall, _cpu, memory = run(["ansible-playbook", "book.yml"], folder)
+        sizes = {path.name: path.stat().st_size / 2**20 for path in (folder / "verify/fabric").glob("*.*")}
+        shown = ", ".join(f"{name} {size:.1f} MiB" for name, size in sorted(sizes.items()))
+        share = "every host deviates" if every == 1 else f"1 of {every} deviates"
+        print(
+            f"  verdict of {hosts:>6} hosts, {share}: {wall:6.1f} s  {memory:5.0f} MiB"
+            f"  ({wrote / hosts * 1000:.1f} ms to write one host's result; {shown})",
+            flush=True,
+        )
+
+
+def main() -> None:
+    """Print the measurements."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--hosts", type=int, nargs="+", default=[100, 1000])
+    parser.add_argument("--verdicts-only", action="store_true")
+    args = parser.parse_args()
+    enter_environment()
+    print(f"audit, controller only, {FORKS} forks, {os.cpu_count()} cores:")
+    for hosts in [] if args.verdicts_only else args.hosts:
+        audit(hosts)
+    for hosts in (1000, 10_000):
+        verdict(hosts, BAD)
+        verdict(hosts, 1)
+
+
+if __name__ == "__main__":
+    main()
