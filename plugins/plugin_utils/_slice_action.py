@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import os
 import typing as t
 
 from ansible.plugins.action import ActionBase
@@ -41,9 +42,11 @@ class SliceAction(ActionBase):
         args = dict(self._task.args)
         plan_dir = args.pop("plan_dir", None)
         if plan_dir:
+            # As the planner reads an option of type path.
+            folder = os.path.expanduser(os.path.expandvars(str(plan_dir)))
             host = task_vars["inventory_hostname"]
-            have = read_slice(str(plan_dir), host)
-            self.more_args(args, plan_dir, host)
+            have = read_slice(folder, host)
+            self.more_args(args, folder, host)
             args |= {key: value for key, value in self.options(have).items() if args.get(key) in (None, "")}
         name = self._task.action.rpartition(".")[2]
         result: dict[str, t.Any] = self._execute_module(

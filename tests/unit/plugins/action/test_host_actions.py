@@ -65,6 +65,12 @@ def test_rdma_netns_gets_the_mode_that_the_attachment_needs_unless_one_is_given(
     assert handed["args"] == {"mode": mode}
 
 
+def test_the_home_folder_is_found_as_the_planner_finds_it(plan, monkeypatch):
+    monkeypatch.setenv("HOME", "plan")
+    _result, handed = run(roce_qos, {"plan_dir": "~/fabric"})
+    assert handed["args"]["network"] == "roce"
+
+
 def test_without_a_plan_the_arguments_go_through():
     _result, handed = run(rdma_info, {"lldp": False})
     assert handed["args"] == {"lldp": False}
