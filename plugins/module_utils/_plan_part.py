@@ -37,7 +37,7 @@ NAMES = {
         "values.yaml",
     ),
     "switch": ("prefixes.csv", "gateways.csv"),
-    "report": ("report.md", "report.html"),
+    "report": ("report.md", "report.html", ".gitattributes"),
 }
 """The files of each part; `hosts` has one for each host."""
 

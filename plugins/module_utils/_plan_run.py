@@ -34,6 +34,11 @@ if t.TYPE_CHECKING:
 
     T = t.TypeVar("T")
 
+ATTRIBUTES = (
+    "# The page is for people to open; report.md shows the same in a diff.\nreport.html -diff linguist-generated=true\n"
+)
+"""For git: reviewers read what changed, not a page of markup."""
+
 
 def run(
     raw: Mapping[str, t.Any], nodes: object, *, check_mode: bool, diff: bool = False, preview_dir: str | None = None
@@ -92,6 +97,7 @@ def render(plan: Plan) -> dict[str, str]:
     files.update((f"cluster/{name}", text) for name, text in render_cluster(plan).items())
     files.update((f"switch/{name}", text) for name, text in render_switch(plan).items())
     files.update(render_report(plan))
+    files[".gitattributes"] = ATTRIBUTES
     return files
 
 

@@ -77,6 +77,7 @@ def test_the_layout_is_the_contracts(tmp_path):
         "plan.json",
         "report.md",
         "report.html",
+        ".gitattributes",
         "switch/prefixes.csv",
         "switch/gateways.csv",
         *(f"cluster/{name}" for name in NAMES["cluster"] if name != "nodelabels.json"),
