@@ -14,6 +14,10 @@ from dataclasses import dataclass, field
 Json = dict[str, t.Any]
 
 SYNCED = "Succeeded"
+# On a node that is being emptied for new functions: how it was before, so that a run that was cut off can be ended.
+NOTE = "railops.io/sriov-drain"
+CORDONED = "cordoned"
+SCHEDULABLE = "schedulable"
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,27 @@ class Want:
     labels: dict[str, str] = field(default_factory=dict)
     resources: dict[str, dict[str, int]] = field(default_factory=dict)
     sriov: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Node:
+    """What matters of a node: our label's value, what it offers, whether it takes pods, and our note."""
+
+    label: str | None = None
+    allocatable: Json = field(default_factory=dict)
+    cordoned: bool = False
+    note: str = ""
+
+    @classmethod
+    def of(cls, live: Json, label: str) -> Node:
+        """Return what matters of a node object."""
+        meta = live["metadata"]
+        return cls(
+            (meta.get("labels") or {}).get(label),
+            (live.get("status") or {}).get("allocatable") or {},
+            bool((live.get("spec") or {}).get("unschedulable")),
+            (meta.get("annotations") or {}).get(NOTE, ""),
+        )
 
 
 def want_of(
@@ -77,6 +102,21 @@ def label_changes(want: Want, live: dict[str, str | None], *, absent: bool = Fal
         if have != value:
             changes[node] = value
     return changes
+
+
+def drain_changes(chosen: dict[str, Node], drain: str | None) -> dict[str, Json]:
+    """Return the patch by node that begins or ends its emptying; cordon and note go together, so that none is lost."""
+    patches: dict[str, Json] = {}
+    for name, node in chosen.items():
+        if drain == "begin" and not node.note:
+            before = CORDONED if node.cordoned else SCHEDULABLE
+            patches[name] = {"metadata": {"annotations": {NOTE: before}}, "spec": {"unschedulable": True}}
+        elif drain == "end" and node.note:
+            patches[name] = {"metadata": {"annotations": {NOTE: None}}}
+            # Whoever cordoned it before us has a reason to.
+            if node.note == SCHEDULABLE:
+                patches[name]["spec"] = {"unschedulable": None}
+    return patches
 
 
 def check(name: str, node: str, good: bool, planned: object, observed: object, cause: str = "", fix: str = "") -> Json:

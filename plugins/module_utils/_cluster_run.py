@@ -217,7 +217,11 @@ class Run:
     def _check_namespaces(self, steps: list[Step]) -> None:
         coming = {ref.name for ref in self._wanted if ref.kind == "Namespace"}
         problems = []
-        for name in sorted({step.ref.namespace for step in steps if step.ref.namespace and step.action != "delete"}):
+        made = [step for step in steps if step.action != "delete"]
+        wanted = {step.ref.namespace for step in made if step.ref.namespace}
+        # A namespace itself is only ever replaced because it is being deleted.
+        wanted |= {step.ref.name for step in made if step.ref.kind == "Namespace" and step.action == "replace"}
+        for name in sorted(wanted):
             phase = self._cluster.namespace_phase(name)
             if phase == "Terminating":
                 problems.append(f"namespace {name} is being deleted")

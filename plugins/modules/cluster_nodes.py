@@ -39,6 +39,13 @@ options:
     description: Whether to change labels. Otherwise nodes are only compared.
     type: bool
     default: true
+  drain:
+    description:
+      - V(begin) cordons O(nodes) and notes on them how they were, in an annotation. Emptying them is the work of
+        another module.
+      - V(end) makes O(nodes) that carry the note as they were, and takes it off.
+    type: str
+    choices: [begin, end]
   wait_seconds:
     description: Seconds to wait until all nodes are as planned.
     type: int
@@ -88,6 +95,12 @@ unlabelled:
   type: list
   elements: str
   sample: [node2]
+unfinished:
+  description: Nodes with the note of O(drain=begin), from this run or one that ended in the middle.
+  returned: always
+  type: list
+  elements: str
+  sample: [node1]
 checks:
   description: One entry for each comparison with the plan.
   returned: always
@@ -113,7 +126,14 @@ from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 
 from ansible_collections.railops.rdma.plugins.module_utils import _cluster_client, _cluster_source
 from ansible_collections.railops.rdma.plugins.module_utils._cluster_client import Access, Cluster
-from ansible_collections.railops.rdma.plugins.module_utils._cluster_nodes import Want, checks, label_changes, want_of
+from ansible_collections.railops.rdma.plugins.module_utils._cluster_nodes import (
+    Node,
+    Want,
+    checks,
+    drain_changes,
+    label_changes,
+    want_of,
+)
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
@@ -122,6 +142,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "nodes": {"type": "list", "elements": "str", "default": []},
     "label": {"type": "bool", "default": True},
+    "drain": {"type": "str", "choices": ["begin", "end"]},
     "wait_seconds": {"type": "int", "default": 0},
     "kubeconfig": {"type": "path"},
     "context": {"type": "str"},
@@ -167,16 +188,13 @@ class Nodes:
         self._namespace = namespace
         self._resource = cluster.resource("v1", "Node")
 
-    def read(self, label: str) -> tuple[dict[str, str | None], dict[str, dict[str, t.Any]]]:
-        """Return the label and the allocatable resources by node."""
-        labels: dict[str, str | None] = {}
-        allocatable = {}
-        for page in self._cluster.pages(self._resource):
-            for node in page:
-                name = node["metadata"]["name"]
-                labels[name] = (node["metadata"].get("labels") or {}).get(label)
-                allocatable[name] = (node.get("status") or {}).get("allocatable") or {}
-        return labels, allocatable
+    def read(self, label: str) -> dict[str, Node]:
+        """Return what matters of each node."""
+        return {
+            node["metadata"]["name"]: Node.of(node, label)
+            for page in self._cluster.pages(self._resource)
+            for node in page
+        }
 
     def states(self) -> dict[str, dict[str, t.Any]]:
         """Return the SR-IOV node states' status by node."""
@@ -186,9 +204,9 @@ class Nodes:
         pages = self._cluster.pages(resource, namespace=self._namespace)
         return {row["metadata"]["name"]: row.get("status") or {} for page in pages for row in page}
 
-    def label(self, name: str, label: str, value: str | None) -> None:
-        """Set a label, or take it off."""
-        self._cluster.merge_patch(self._resource, name, {"metadata": {"labels": {label: value}}})
+    def patch(self, name: str, patch: dict[str, t.Any]) -> None:
+        """Change a node."""
+        self._cluster.merge_patch(self._resource, name, patch)
 
 
 def run(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
@@ -198,14 +216,17 @@ def run(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
     cluster = Cluster(Access(kubeconfig=params["kubeconfig"], context=params["context"]))
     try:
         nodes = Nodes(cluster, params["namespace"])
-        labels, allocatable = nodes.read(want.label)
-        whole = label_changes(want, labels, absent=absent)
+        live = nodes.read(want.label)
+        whole = label_changes(want, {name: node.label for name, node in live.items()}, absent=absent)
         chosen = set(params["nodes"])
         changes = {name: value for name, value in whole.items() if params["label"] and (not chosen or name in chosen)}
+        drains = drain_changes({name: live[name] for name in sorted(chosen & set(live))}, params["drain"])
         if not check_mode:
+            for name, patch in drains.items():
+                nodes.patch(name, patch)
             for name, value in changes.items():
-                nodes.label(name, want.label, value)
-        found = [] if absent else checks(want, allocatable, nodes.states())
+                nodes.patch(name, {"metadata": {"labels": {want.label: value}}})
+        found = [] if absent else compared(want, nodes, live)
         until = time.monotonic() + (0 if check_mode else params["wait_seconds"])
         considered = chosen or set(want.nodes)
 
@@ -214,18 +235,37 @@ def run(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
 
         while not absent and short() and time.monotonic() < until:
             time.sleep(min(POLL_SECONDS, max(0.1, until - time.monotonic())))
-            found = checks(want, nodes.read(want.label)[1], nodes.states())
+            found = compared(want, nodes, nodes.read(want.label))
     finally:
         cluster.close()
-    before = "".join(f"{name} {want.label}={labels[name] or ''}\n" for name in changes)
-    after = "".join(f"{name} {want.label}={value or ''}\n" for name, value in changes.items())
+    noted = {name for name, node in live.items() if node.note}
+    begun = set(drains) if params["drain"] == "begin" else set()
+    ended = set(drains) if params["drain"] == "end" else set()
     return {
-        "changed": bool(changes),
+        "changed": bool(changes or drains),
         "labelled": changes,
         "unlabelled": sorted(name for name, value in whole.items() if value is not None and name not in changes),
+        "unfinished": sorted(noted - ended | begun),
         "checks": found,
-        "diff": {"before": before, "after": after},
+        "diff": differences(want.label, live, changes, drains),
     }
+
+
+def compared(want: Want, nodes: Nodes, live: dict[str, Node]) -> list[dict[str, t.Any]]:
+    """Return the checks over what the cluster says now."""
+    return checks(want, {name: node.allocatable for name, node in live.items()}, nodes.states())
+
+
+def differences(
+    label: str, live: dict[str, Node], changes: dict[str, str | None], drains: dict[str, dict[str, t.Any]]
+) -> dict[str, str]:
+    """Return what changes for a person to read."""
+    cordons = {name: bool(patch["spec"]["unschedulable"]) for name, patch in drains.items() if "spec" in patch}
+    before = [f"{name} {label}={live[name].label or ''}\n" for name in changes]
+    after = [f"{name} {label}={value or ''}\n" for name, value in changes.items()]
+    before += [f"{name} cordoned={live[name].cordoned}\n" for name in cordons]
+    after += [f"{name} cordoned={value}\n" for name, value in cordons.items()]
+    return {"before": "".join(before), "after": "".join(after)}
 
 
 def main() -> None:

@@ -70,11 +70,17 @@ def environment() -> dict[str, str]:
     }
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Name the marker with which a test says why it cannot run on a real cluster."""
+    config.addinivalue_line("markers", "only_double(reason): needs the API double, and why")
+
+
 @pytest.fixture
-def scripted() -> None:
-    """Skip, visibly, what needs scripted faults or the double's inside on a real cluster."""
+def scripted(request: pytest.FixtureRequest) -> None:
+    """Skip on a real cluster, with the reason, what needs scripted faults or the double's inside."""
     if REAL:
-        pytest.skip("needs scripted faults: only on the API double")
+        marker = request.node.get_closest_marker("only_double")
+        pytest.skip(f"only on the API double: {marker.args[0] if marker else 'needs scripted faults'}")
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ import uuid
 from pathlib import Path
 
 import pytest
+from admission import Webhooks
 from api_controllers import allocate
 from api_double import ApiDouble, Fault
 from fabric_objects import config, fabric_of, labels, pool
@@ -269,6 +271,52 @@ class TestPoolsInUse:
         assert len(live.versions(fabric)) == 1
 
 
+REAL_WRITE = "^(?!.*dryRun)"
+
+
+class Growing:
+    """A fabric on a cluster of its own that changes in every way at once, and a pool that pods use."""
+
+    def __init__(self, objects: Run, folder: Path) -> None:
+        hooks = Webhooks()
+        self.double = ApiDouble(nodes=["node1"], admit=hooks).start()
+        hooks.watch(self.double.store)
+        self.double.put("v1", "Namespace", "spiderpool")
+        self._run = objects
+        self._kubeconfig = str(self.double.kubeconfig(folder / "kubeconfig-growing"))
+        ok(
+            self._apply(
+                [*(pool("rr-grow", 1, node) for node in range(1, 7)), config("rr-grow", 1), config("rr-grow", 3)]
+            )
+        )
+        allocate(self.double.store, "rr-grow-rail1-v4-node6", ["172.17.0.163"])
+
+    def _apply(self, wanted: list[Json]) -> Json:
+        return self._run(wanted, kubeconfig=self._kubeconfig, prune=True, retry_seconds=0, threads=1, wait_seconds=30)
+
+    def grow(self) -> Json:
+        """Change, replace and add a pool, put one in a stray's place, remove a config; what is used stays."""
+        rows = {node: pool("rr-grow", 1, node) for node in (1, 2, 3, 4, 5)}
+        rows[1]["spec"]["ips"] = [rows[1]["spec"]["ips"][0].replace(".30", ".20")]
+        rows[2]["spec"] = pool("rr-grow", 1, 9)["spec"]
+        rows[3]["metadata"]["name"] = "rr-grow-rail1-v4-other"
+        return self._apply([*rows.values(), pool("rr-grow", 1, 7), config("rr-grow", 1)])
+
+    def state(self) -> Json:
+        """Return what is there, without what differs from run to run."""
+        kinds = ("SpiderIPPool", "SpiderMultusConfig")
+        return {
+            f"{kind}/{name}": {"spec": row["spec"], "labels": row["metadata"]["labels"]}
+            for kind in kinds
+            for name, row in sorted(self.double.objects(kind).items())
+        }
+
+    def writes(self) -> int:
+        """Return how many writes the last change took."""
+        asked = [path for method, path in self.double.requests if method in ("PATCH", "DELETE")]
+        return len([path for path in asked if re.search(REAL_WRITE, path)]) - 8
+
+
 @pytest.mark.usefixtures("scripted")
 class TestFaults:
     @pytest.mark.parametrize(
@@ -331,6 +379,61 @@ class TestFaults:
         assert result["summary"]["created"] + there >= 37 - 8
         assert len(live.versions(fabric)) == 37
         assert not ok(objects(wanted))["changed"]
+
+    @pytest.mark.parametrize("how", [{"drop": True}, {"drop_after": True}], ids=["not-done", "answer-lost"])
+    def test_an_api_that_goes_away_at_any_write_costs_nothing_but_another_run(
+        self, objects: Run, tmp_path: Path, how: Json
+    ) -> None:
+        whole = Growing(objects, tmp_path)
+        try:
+            assert ok(whole.grow())["summary"] == {
+                **{"created": 2, "applied": 1, "replaced": 1, "deleted": 2, "unchanged": 3, "kept": 1, "conflicts": 0}
+            }
+            wanted, writes = whole.state(), whole.writes()
+        finally:
+            whole.double.stop()
+        assert writes == 7
+        for number in range(writes):
+            cut = Growing(objects, tmp_path)
+            try:
+                cut.double.faults.append(Fault(method="PATCH|DELETE", path=REAL_WRITE, skip=number, **how))
+                stopped = cut.grow()
+                assert stopped["failed"], number
+                assert "does not answer" in stopped["msg"]
+                cut.double.faults.clear()
+                ok(cut.grow())
+                assert cut.state() == wanted, number
+                assert not ok(cut.grow())["changed"]
+            finally:
+                cut.double.stop()
+
+    def test_a_token_that_expires_in_the_middle(self, objects: Run, live: Live, fabric: str, double: ApiDouble) -> None:
+        double.faults.append(Fault(code=401, reason="Unauthorized", method="PATCH", path=REAL_WRITE, skip=3))
+        result = objects(fabric_of(fabric, (1, 2), 2))
+        assert "Stopped after" in result["msg"]
+        assert "does not know this identity" in result["msg"]
+        assert "token" in result["fix"]
+        double.faults.clear()
+        assert ok(objects(fabric_of(fabric, (1, 2), 2)))["summary"]["unchanged"] >= 3
+        assert len(live.versions(fabric)) == 7
+
+    def test_a_list_whose_next_page_the_api_has_forgotten_is_read_again(
+        self, objects: Run, fabric: str, double: ApiDouble, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from ansible_collections.railops.rdma.plugins.module_utils import _cluster_client
+
+        monkeypatch.setattr(_cluster_client, "PAGE", 3)
+        wanted = fabric_of(fabric, range(1, 9), 1)
+        ok(objects(wanted))
+        forgotten = Fault(code=410, reason="Expired", message="The provided continue parameter is too old", times=2)
+        forgotten.method, forgotten.path, forgotten.skip = "GET", "spiderippools.*continue=", 1
+        double.faults.append(forgotten)
+        result = ok(objects(wanted, prune=True))
+        assert forgotten.times == 0
+        assert result["summary"]["unchanged"] == 10
+        assert not result["changed"]
+        forgotten.times = -1
+        assert "too old" in objects(wanted)["msg"], "an API that never keeps a list is told"
 
     def test_no_api(self, objects: Run, fabric: str, double: ApiDouble, monkeypatch: pytest.MonkeyPatch) -> None:
         from ansible_collections.railops.rdma.plugins.module_utils import _cluster_client
@@ -396,6 +499,15 @@ class TestFaults:
         before = double.writes()
         result = objects(fabric_of(fabric, (1,), 1))
         assert "namespace spiderpool is being deleted" in result["msg"]
+        assert double.writes() == before
+
+    def test_a_namespace_that_is_wanted_and_on_its_way_out(self, objects: Run, double: ApiDouble, live: Live) -> None:
+        double.controllers.hold_namespaces = True
+        live.of("Namespace", "v1").delete(name="spiderpool")
+        before = double.writes()
+        wanted = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "spiderpool"}}
+        for check in (True, False):
+            assert "namespace spiderpool is being deleted" in objects([wanted], check=check)["msg"]
         assert double.writes() == before
 
     def test_a_missing_namespace(self, objects: Run, fabric: str, double: ApiDouble) -> None:

@@ -4,7 +4,15 @@
 
 from __future__ import annotations
 
-from ansible_collections.railops.rdma.plugins.module_utils._cluster_nodes import Want, checks, label_changes, want_of
+from ansible_collections.railops.rdma.plugins.module_utils._cluster_nodes import (
+    NOTE,
+    Node,
+    Want,
+    checks,
+    drain_changes,
+    label_changes,
+    want_of,
+)
 
 LABEL = "fabric.railops.io/fabric"
 PLUGIN = {
@@ -64,3 +72,27 @@ def test_checks_tell_cause_and_fix():
     ]
     assert rows[1]["cause"] == "boom"
     assert all(row["fix"] for row in rows if row["status"] == "deviation")
+
+
+def test_a_node_is_cordoned_with_a_note_and_made_as_it_was():
+    nodes = {"open": Node(), "closed": Node(cordoned=True), "begun": Node(cordoned=True, note="schedulable")}
+    begun = drain_changes(nodes, "begin")
+    assert sorted(begun) == ["closed", "open"], "what was begun stays as it is noted"
+    assert [begun[name]["metadata"]["annotations"][NOTE] for name in ("closed", "open")] == ["cordoned", "schedulable"]
+    ended = drain_changes(
+        {"begun": nodes["begun"], "closed": Node(cordoned=True, note="cordoned"), "open": Node()}, "end"
+    )
+    assert ended["begun"] == {"metadata": {"annotations": {NOTE: None}}, "spec": {"unschedulable": None}}
+    assert ended["closed"] == {"metadata": {"annotations": {NOTE: None}}}, "whoever cordoned it before has a reason to"
+    assert "open" not in ended
+    assert drain_changes(nodes, None) == {}
+
+
+def test_what_matters_of_a_node_is_read():
+    live = {
+        "metadata": {"name": "a", "labels": {LABEL: "declared"}, "annotations": {NOTE: "schedulable"}},
+        "spec": {"unschedulable": True},
+        "status": {"allocatable": {"x/a": "8"}},
+    }
+    assert Node.of(live, LABEL) == Node("declared", {"x/a": "8"}, True, "schedulable")
+    assert Node.of({"metadata": {"name": "a"}}, LABEL) == Node()
