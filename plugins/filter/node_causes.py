@@ -17,9 +17,9 @@ short_description: Name the cause where nodes offer too little of a rail's resou
 version_added: 0.2.0
 author: railops.rdma contributors (@railops)
 description:
-  - Returns the checks of M(railops.rdma.cluster_nodes), with one check for each rail whose resource is short, and its
-    cause as far as the cluster knows it. The device plugin's configuration does not name the resource, its selector names
-    another interface, no pod of it works on the node, or it finds no device.
+  - Returns the checks of M(railops.rdma.cluster_nodes), with one check for each rail whose resource is short, and tells
+    its cause as far as the cluster knows it. The device plugin's configuration does not name the resource, its selector
+    names another interface, no pod of it works on the node, or it finds no device.
 positional: plan_dir, config_maps, pods
 options:
   _input:

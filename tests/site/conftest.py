@@ -82,7 +82,7 @@ class Fleet:
             **more,
         }
 
-    def play(self, playbook: str, *words: str, timeout: int = 300, **environ: str) -> Run:
+    def play(self, playbook: str, *words: str, timeout: int = 900, **environ: str) -> Run:
         """Run a playbook to its end."""
         self.tasks.write_text("", encoding="utf-8")
         done = subprocess.run(

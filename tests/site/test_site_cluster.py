@@ -222,7 +222,7 @@ FOREIGN = "storage-v4"
 
 @pytest.fixture(scope="module")
 def broken(site, application):
-    """Edit a pool, remove another and a config, and leave two strays: one with our labels, one of somebody else's."""
+    """Edit a pool, remove another, leave a stray with our labels and one of somebody else's, and take a resource."""
     double = site.double
     edited = double.objects("SpiderIPPool")["fabric-rail1-v4-node1"]
     edited["spec"]["ips"] = ["172.17.0.3-172.17.0.9"]
@@ -234,6 +234,7 @@ def broken(site, application):
     double.put(SPIDERPOOL, "SpiderIPPool", "fabric-rail9-v4-node1", metadata={"labels": dict(LABELS)}, spec=spec)
     spec = {"ipVersion": 4, "subnet": "198.51.100.0/28", "ips": ["198.51.100.2-198.51.100.6"]}
     double.put(SPIDERPOOL, "SpiderIPPool", FOREIGN, spec=spec)
+    double.controllers.advertise(double.objects("Node")["node2"], {"spidernet.io/fabric_rail7": "0"})
     return site
 
 
@@ -249,7 +250,12 @@ def test_audit_names_what_was_changed_in_the_cluster(broken):
     assert "spec.ips" in found["SpiderIPPool fabric-rail1-v4-node1"]
     assert found["SpiderIPPool fabric-rail5-v4-node2"] == "not there"
     assert all(check["cause"] and check["fix"] for check in broken.checks())
-    assert {entry["status"] for entry in broken.fleet.verdict()["hosts"].values()} == {"pass"}
+    assert broken.fleet.deviations() == [("node2", "rail7", "node_resources")]
+    checks = broken.fleet.verdict()["hosts"]["node2"]["checks"]
+    (short,) = [row for row in checks if row["status"] == "deviation"]
+    assert "finds no RDMA device of ens7np0" in short["cause"]
+    double = broken.double
+    double.controllers.advertise(double.objects("Node")["node2"], {"spidernet.io/fabric_rail7": "100"})
 
 
 def test_the_api_lost_halfway_is_an_error_that_says_so(broken):
