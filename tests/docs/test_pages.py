@@ -21,6 +21,7 @@ import known
 from blocks import CHECKOUT, Block, documents
 
 from ansible_collections.railops.rdma.plugins.module_utils._plan_run import run as plan
+from ansible_collections.railops.rdma.tests.unit.fabric_samples import EXAMPLES
 
 PAGES = documents()
 SNIPPETS = [block for page in PAGES for block in page.blocks if block.language == "yaml"]
@@ -85,7 +86,7 @@ def test_a_yaml_snippet_is_accepted(block: Block):
 
 
 @pytest.mark.parametrize(
-    "block", [pytest.param(block, id=block.place) for block in SNIPPETS if "fabric_max_nodes:" in block.text]
+    "block", [pytest.param(block, id=block.place) for block in SNIPPETS if "fabric_mode:" in block.text]
 )
 def test_a_declaration_can_be_planned(block: Block, tmp_path: Path):
     values = yaml.safe_load(block.text)
@@ -139,6 +140,14 @@ def test_every_file_that_a_page_names_exists():
                 if not any(word in span for word in PLACEHOLDERS) and not (CHECKOUT / name).exists():
                     problems.append(f"{page.path}:{line}: {name}")
     assert problems == []
+
+
+def test_every_example_is_in_the_table_and_held_to_the_rules():
+    """The unit tests plan EXAMPLES and check their objects; the demo is run as it is."""
+    folders = {path.parent.name for path in CHECKOUT.glob("inventory/*/hosts.ini")}
+    assert folders == {*EXAMPLES, "demo"}
+    text = (CHECKOUT / "inventory/README.md").read_text(encoding="utf-8")
+    assert [name for name in sorted(folders) if f"| `{name}` |" not in text] == []
 
 
 def test_every_page_is_reached_from_the_readme():

@@ -17,7 +17,15 @@ from ansible_collections.railops.rdma.plugins.module_utils._fabric_plan import b
 from ansible_collections.railops.rdma.plugins.module_utils._fabric_slots import seat_nodes
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-EXAMPLES = ("shared", "exclusive", "sriov-roce", "infiniband", "two-zones-dual-stack")
+EXAMPLES = (
+    "shared",
+    "exclusive",
+    "sriov-roce",
+    "sriov-roce-shared",
+    "infiniband",
+    "infiniband-ipoib",
+    "two-zones-dual-stack",
+)
 INJECT = {"key": "cni.spidernet.io/rdma-resource-inject", "value": "rails"}
 
 
