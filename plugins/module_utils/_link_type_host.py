@@ -74,9 +74,11 @@ class LinkTypeHost:
         return done
 
     def remember(self, plans: t.Sequence[CardPlan]) -> None:
-        """Note which cards wait for a reboot, and since which boot. The rest is forgotten."""
+        """Note which cards wait for a reboot, and since which boot. One that is as wanted is forgotten."""
         before = self._markers()
-        after = {}
+        answered = {plan.card.name for plan in plans if plan.step is not Step.FAILED}
+        # Of the others nothing new is known: they may be selected by another call, or answer next time.
+        after = {name: marker for name, marker in before.items() if name not in answered}
         for plan in plans:
             if plan.step not in (Step.PENDING, Step.POWER_CYCLE):
                 continue

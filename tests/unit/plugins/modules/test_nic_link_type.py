@@ -134,6 +134,16 @@ def test_a_reboot_that_did_not_help_asks_for_a_power_cycle_and_for_no_second_reb
     assert run_module(cards=RAILS_ETH)["power_cycle_required"] is False
 
 
+def test_a_call_for_other_cards_does_not_forget_what_waits(machine, run_module):
+    machine.cards.change(RAIL1, keeps_power=True)
+    wanted = [{"select": "pci", "pci": ["0000:19:00.0"], "link_type": "eth"}]
+    run_module(cards=wanted)
+    run_module(cards=[{"select": "pci", "pci": [f"{STORAGE}.0"], "link_type": "eth"}])
+    machine.boot()
+    failed = run_module(cards=wanted)
+    assert (failed["power_cycle_required"], failed["reboot_required"]) == (True, False)
+
+
 def test_a_set_that_asks_for_a_power_cycle_says_so_at_once(machine, run_module):
     machine.cards.change(RAIL1, wants_power_cycle=True)
     wanted = [{"select": "pci", "pci": ["19:00.0"], "link_type": "eth"}]
