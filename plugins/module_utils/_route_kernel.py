@@ -280,8 +280,8 @@ class Kernel:
             names=names,
             addresses=frozenset(addresses),
             paths=tuple(paths),
-            default=default | main_default,
-            connection=frozenset(used),
+            default=self._with_parents(default | main_default),
+            connection=self._with_parents(used),
             matches=tuple(matches),
             sysctls_all=self._sysctls_all(want),
         )
@@ -329,6 +329,16 @@ class Kernel:
                 self._index[link.name], self._name[link.index] = link.index, link.name
         return names, links
 
+    def _with_parents(self, names: t.Iterable[str]) -> frozenset[str]:
+        """Add what the interfaces stand on: a VLAN ends with its parent."""
+        found = set(names)
+        ahead = set(found)
+        while ahead:
+            _asked, links = self._links(sorted(ahead))
+            ahead = {link.parent for link in links.values() if link.parent} - found
+            found |= ahead
+        return frozenset(found)
+
     def _resolve(self, text: str) -> list[str]:
         """Return the interface of a PCI address, or the name itself."""
         if ":" not in text:
@@ -348,6 +358,8 @@ class Kernel:
                     mode = stream.read().strip()
             except OSError:
                 mode = "datagram"
+        master, parent = message.get_attr("IFLA_MASTER"), message.get_attr("IFLA_LINK")
+        elsewhere = message.get_attr("IFLA_LINK_NETNSID") is not None
         return Link(
             name=name,
             mtu=message.get_attr("IFLA_MTU"),
@@ -358,6 +370,8 @@ class Kernel:
             min_mtu=message.get_attr("IFLA_MIN_MTU") or 0,
             max_mtu=message.get_attr("IFLA_MAX_MTU") or 0,
             mode=mode,
+            master=self._name_of(master) if master else "",
+            parent=self._name_of(parent) if parent and not elsewhere else "",
         )
 
     def _addresses(self, planned: t.Collection[str]) -> set[Address]:

@@ -36,7 +36,10 @@ DEFAULT = "default"
 
 @dataclass(frozen=True)
 class Link:
-    """A network link. MTUs are bytes; `max_mtu` 0 means that the driver names no limit."""
+    """A network link. MTUs are bytes; `max_mtu` 0 means that the driver names no limit.
+
+    `master` is the bond or bridge that it is a port of, `parent` what it stands on itself (a VLAN's interface).
+    """
 
     name: str
     mtu: int
@@ -47,6 +50,8 @@ class Link:
     min_mtu: int = field(default=0, compare=False)
     max_mtu: int = field(default=0, compare=False)
     mode: str = field(default="", compare=False)
+    master: str = field(default="", compare=False)
+    parent: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         return f"{self.name} mtu {self.mtu} {'up' if self.up else 'down'}"

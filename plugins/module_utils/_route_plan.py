@@ -348,6 +348,13 @@ def _link_problems(want: Want, host: Host) -> t.Iterator[Problem]:
                     f"{rail.name}: {link.name} carries {role}.",
                     "Name the rail's own interface, or list this one in force if it really is a rail.",
                 )
+        if link.master and want.present and not want.force & {asked, link.name}:
+            yield Problem(
+                f"{place}.interface",
+                f"{rail.name}: {link.name} is a port of {link.master}, where an address of its own has no effect.",
+                f"Take it out of {link.master}, name the rail's own interface, or list this one in force if it is"
+                " meant so.",
+            )
         if want.present:
             yield from _mtu_problems(want, rail, link, place)
     for key, _value in want.sysctls if want.present else ():

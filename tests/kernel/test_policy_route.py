@@ -341,6 +341,28 @@ def test_every_next_hop_of_a_default_route_is_protected(host, family):
     assert "ens2np0 carries the default route" in refused(host, want_of(0, RAILS))
 
 
+def test_what_the_default_route_s_interface_stands_on_is_protected(host):
+    for command in (
+        "route del default",
+        "link set ens2np0 up",
+        "link add link ens2np0 name upper type macvlan mode bridge",
+        "link set upper up",
+        "address add 203.0.113.5/24 dev upper",
+        "route add default via 203.0.113.1",
+    ):
+        host.ip(*command.split())
+    assert "ens2np0 carries the default route" in refused(host, want_of(0, RAILS))
+
+
+def test_a_port_of_a_bridge_is_no_rail_unless_forced(host):
+    host.ip("link", "add", "br0", "type", "bridge")
+    host.ip("link", "set", "ens2np0", "master", "br0")
+    assert "ens2np0 is a port of br0" in refused(host, want_of(0, RAILS))
+    assert apply(host, want_of(0, RAILS, force=["ens2np0"]))["changed"]
+    # Taking away needs no permission: the address may be from before.
+    assert apply(host, want_of(0, RAILS, state="absent"))["changed"]
+
+
 def test_the_connections_own_interface_is_refused_unless_forced(host):
     host.ip("link", "set", "ens1np0", "up")
     host.ip("address", "add", "203.0.113.5/24", "dev", "ens1np0")
