@@ -27,7 +27,10 @@ AREAS = (
     ("Lossless RoCE and GPUDirect", ("_qos", "_acs", "_gpu", "roce_qos", "gpudirect")),
     ("Drivers", ("_driver", "rdma_driver")),
     ("The cluster", ("_cluster", "cluster_", "_webhook", "webhook")),
-    ("Verification", ("_probe", "_verify", "_verdict", "_report", "verdict", "rdma_probe", "plan_objects", "_pod", "pod_", "_node")),
+    (
+        "Verification",
+        ("_probe", "_verify", "_verdict", "_report", "verdict", "rdma_probe", "plan_objects", "_pod", "pod_"),
+    ),
 )
 HEAD = """# Errors: what each means
 
