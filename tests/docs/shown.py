@@ -69,7 +69,9 @@ ROWS = (
     ),
     row(r"ansible-playbook .*railops\.rdma\.audit", f"{SITE}test_what_was_broken_is_named_and_mended"),
     row(r"ansible-playbook .*railops\.rdma\.verify.*", "molecule/guests", "tests/lab/matrix.py::site-exclusive"),
-    row(r"ansible-playbook .*railops\.rdma\.teardown", f"{SITE}test_teardown_leaves_the_kernel_as_it_was"),
+    row(
+        r"ansible-playbook .*railops\.rdma\.teardown( --limit \w+)?", f"{SITE}test_teardown_leaves_the_kernel_as_it_was"
+    ),
     row(r"ansible-playbook .*railops\.rdma\.discover", f"{GUESTS}test_discover_proposes_the_rails_of_the_lab"),
     row(
         r"ansible-playbook .*-i discover/fabric/proposal\.yml .*",
