@@ -28,7 +28,10 @@ INVENTORY = str(CHECKOUT / "inventory/demo")
 def show_plan(stage: Stage) -> None:
     """Plan; this part needs no root."""
     say(paint("\n1. The inventory declares the fabric once; a pure planner turns it into files.", "1"))
-    stage.run("plan", ["ansible-playbook", "-i", INVENTORY, "railops.rdma.plan"])
+    output = stage.run("plan", ["ansible-playbook", "-i", INVENTORY, "railops.rdma.plan"])
+    summary, _end = json.JSONDecoder().raw_decode(output.partition('"msg": ')[2])
+    for line in summary[:-1]:
+        say(f"     {line}")
     files = sorted(path.relative_to(FOLDER) for path in (FOLDER / "plan").rglob("*") if path.is_file())
     say(f"     {len(files)} files under {FOLDER / 'plan'}: hosts/*.json, cluster/*.yaml, switch/*.csv, report.html")
 
