@@ -29,8 +29,8 @@ import lab
 
 # Files that a command before makes.
 MADE = ("discover/fabric/proposal.yml",)
-# What stands for the reader's own.
-OWN_CHECKOUT = "$HOME/rdma/"
+# Where the pages' checkout is.
+OWN_CHECKOUTS = ("$HOME/rdma/", "~/rdma/")
 KUBECTL_VERBS = ("annotate", "describe", "delete", "drain", "exec", "get", "label", "rollout", "uncordon")
 IP_OBJECTS = ("address", "link", "route", "rule")
 
@@ -52,7 +52,9 @@ class Context:
     def path(self, name: str) -> Path:
         """Return where a file of the documentation lies in the checkout."""
         name = self.copies.get(name, name)
-        return CHECKOUT / name.removeprefix(OWN_CHECKOUT)
+        for checkout in OWN_CHECKOUTS:
+            name = name.removeprefix(checkout)
+        return CHECKOUT / name
 
 
 def missing_inventories(sources: t.Sequence[str] | None, context: Context) -> list[str]:
@@ -235,7 +237,7 @@ def iproute(words: list[str], context: Context) -> list[str]:
 def copy(words: list[str], context: Context) -> list[str]:
     """Check what is copied, and remember the copy."""
     context.copies[words[-1]] = words[-2]
-    return [] if (CHECKOUT / words[-2]).exists() else [f"there is no {words[-2]}"]
+    return [] if context.path(words[-2]).exists() else [f"there is no {words[-2]}"]
 
 
 def pytest(words: list[str], context: Context) -> list[str]:

@@ -15,7 +15,8 @@ import re
 from dataclasses import dataclass
 
 HERE = "tests/docs/test_commands.py::test_what_needs_no_host_runs_as_it_stands"
-PLAN = r"ansible-playbook -i (inventory/exclusive|my-inventory) railops\.rdma\.plan"
+QUICK = "tests/docs/test_commands.py::test_the_quick_start_runs_as_it_stands"
+PLAN = r"ansible-playbook -i inventory/exclusive railops\.rdma\.plan"
 HOSTS = r"ansible-playbook -i inventory/exclusive railops\.rdma\.hosts --tags"
 LAB = r"(sudo )?(python3 tests/lab/lab\.py|\$LAB)"
 SITE = "tests/site/test_site.py::"
@@ -52,8 +53,10 @@ ROWS = (
         HERE,
         f"{SITE}test_a_limited_run_leaves_the_others_alone",
     ),
-    row(r"cp -r inventory/exclusive my-inventory", HERE),
-    row(r"git (add plan && git diff --cached --stat|diff plan/)", HERE),
+    row(r"mkdir ~/my-fabric && cd ~/my-fabric && git init|cp -r ~/rdma/inventory/exclusive my-inventory", QUICK),
+    row(r"ansible-playbook -i my-inventory railops\.rdma\.plan", QUICK),
+    row(r"git add plan && git diff --cached --stat", QUICK),
+    row(r"git diff plan/", HERE),
     row(r"(cd plan/fabric && sha256sum .*|python3 -c 'import json; print\(.*)", HERE),
     row(r"ansible-doc .*", HERE),
     row(r"python3 tests/tools/(check\.py --list|env\.py (cache|tree))", HERE),
@@ -110,7 +113,7 @@ ROWS = (
     row(LAB + r" (enter|dump) .*", f"{LABS}test_every_command_of_the_guide_is_one", "molecule/netns"),
     row(LAB + r" (image|ssh).*", "tests/lab/matrix.py::networkd", "molecule/guests"),
     row(r"(sudo )?python3 tests/lab/matrix\.py netplan", "tests/lab/matrix.py::netplan"),
-    row(r"cd /tmp|LAB=.*", f"{LABS}test_every_command_of_the_guide_is_one"),
+    row(r"cd (/tmp|~/rdma)|LAB=.*", f"{LABS}test_every_command_of_the_guide_is_one"),
     # Development.
     row(r"(sudo )?make demo", "tests/site/test_demo.py::test_the_demo_of_the_readme_ends_green"),
     row(r"make test.*", ".ci/run"),

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What docs/day2.md promises of plans: each procedure is gone through, and nobody is renumbered but where it says so."""
+"""What docs/day2.md promises of plans: each procedure is gone through; nobody is renumbered but where it says so."""
 
 from __future__ import annotations
 
