@@ -77,7 +77,7 @@ def _cause(resource: str, interface: str, node: str, have: int, plugin: Plugin) 
         told = f"its selector names {', '.join(sorted(selected))}, and the rail's interface on this node is {interface}"
         return told, _CLUSTER
     pod = plugin.pods.get(node)
-    look = "kubectl get pods -A -o wide -l app.kubernetes.io/component=spiderpool-rdma-shared-device-plugin"
+    look = "kubectl get pods -A -o wide -l app=spiderpool-rdma-shared-device-plugin"
     if pod is None:
         return "no pod of the device plugin runs on this node", f"Look at the node's taints and at {look}."
     if not ready(pod) or any(
