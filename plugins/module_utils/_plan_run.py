@@ -53,7 +53,7 @@ def run(
     :raises InputError: everything wrong with the input. RdmaError: the folder cannot be used, or the plan is locked.
     """
     fabric, options = _read(raw)
-    parent = os.path.expanduser(raw.get("plan_dir") or DEFAULTS["plan_dir"])
+    parent = os.path.expanduser(os.path.expandvars(raw.get("plan_dir") or DEFAULTS["plan_dir"]))
     store = PlanStore(os.path.join(parent, fabric.name))
     candidates = read_nodes(fabric, nodes)
     lock = store.read_lock(accept=options.accept_lock)

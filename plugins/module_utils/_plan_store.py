@@ -78,10 +78,13 @@ class PlanStore:
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self.lock_path = os.path.join(folder, LOCK)
+        self._seen: list[str | None] = []
+        """The text of plan.json that this run decides by, once it was read."""
 
     def read_lock(self, *, accept: bool = False) -> Lock | None:
         """Read plan.json; None when there is none. Raises InputError when it cannot be trusted."""
         text = self._read(LOCK)
+        self._seen = [text]
         return None if text is None else parse_lock(text, self.lock_path, accept=accept)
 
     def read_files(self) -> dict[str, str]:
@@ -109,6 +112,7 @@ class PlanStore:
         try:
             os.makedirs(self.folder, exist_ok=True)
             with self._alone():
+                self._check_unchanged()
                 self._stage(change, old)
                 placing = True
                 self._place(change, old)
@@ -194,6 +198,11 @@ class PlanStore:
             yield
         finally:
             os.close(handle)
+
+    def _check_unchanged(self) -> None:
+        """Refuse to write by a lock that another run has replaced meanwhile: it may have given away the same slots."""
+        if self._seen and self._seen[0] != self._read(LOCK):
+            raise RdmaError(f"Another run has changed the plan in {self.folder!r} meanwhile.", "Plan again.")
 
     def _check_layout(self) -> None:
         for part in PARTS:

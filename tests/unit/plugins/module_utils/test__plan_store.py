@@ -223,6 +223,24 @@ def test_a_second_planner_is_kept_out(tmp_path):
     assert make(tmp_path, 4)["changed"]
 
 
+def test_a_planner_that_was_overtaken_writes_nothing(tmp_path, monkeypatch):
+    make(tmp_path, 1)
+    apply = PlanStore.apply
+
+    def overtaken(self, change, old):
+        monkeypatch.setattr(PlanStore, "apply", apply)
+        run(raw(tmp_path), hosts(2), check_mode=False)
+        apply(self, change, old)
+
+    monkeypatch.setattr(PlanStore, "apply", overtaken)
+    with pytest.raises(RdmaError, match="meanwhile") as caught:
+        run(raw(tmp_path), [*hosts(1), {"host": "node9", "groups": []}], check_mode=False)
+    assert "Plan again" in caught.value.fix
+    # Slot 1 belongs to who came first.
+    assert read_slice(str(tmp_path / "fabric"), "node2")["slot"] == 1
+    assert sorted((tmp_path / "fabric/hosts").iterdir())[-1].name == "node2.json"
+
+
 def as_child(action):
     """Run in a forked child, so that it can lose its rights or its life; give back what it returned, or its death."""
     reader, writer = os.pipe()
