@@ -281,7 +281,7 @@ class Pods:
                 for rail in rails
             ]
         family = 6 if "-6" in argv else 4
-        numbered = [(number, rail) for number, rail in enumerate(rails, 101)]
+        numbered = list(enumerate(rails, 101))
         if "rule" in argv:
             return [
                 {"priority": 1000, "src": address, "table": str(number)}
