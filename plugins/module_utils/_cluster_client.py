@@ -35,6 +35,7 @@ if t.TYPE_CHECKING:
     Json = dict[str, t.Any]
 
 PAGE = 500
+UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
 # Seconds: the longest wait between two tries, and the longest that one request may take.
 _LONGEST_PAUSE = 5.0
 _CONNECT_SECONDS = 8.0
@@ -80,8 +81,6 @@ def load(access: Access) -> t.Any:
     try:
         if access.host:
             made.host = access.host
-            if access.api_key:
-                made.api_key["authorization"] = f"Bearer {access.api_key}"
         elif access.kubeconfig or access.context or not os.environ.get("KUBERNETES_SERVICE_HOST"):
             path = os.path.expanduser(access.kubeconfig) if access.kubeconfig else None
             _kubernetes.load_kube_config(path, access.context, made, persist_config=False)
@@ -89,8 +88,12 @@ def load(access: Access) -> t.Any:
             _kubernetes.load_incluster_config(made)
     except (_kubernetes.ConfigException, OSError, ValueError, TypeError) as exc:
         raise RdmaError(f"There is no way to the cluster: {str(exc).rstrip('.')}.", fix) from exc
-    if access.api_key and not access.host:
-        made.api_key["authorization"] = f"Bearer {access.api_key}"
+    if access.api_key:
+        # A kubeconfig would put its own token back before every request.
+        made.refresh_api_key_hook = None
+        # The first since release 36 of the client, the second before.
+        for name in ("BearerToken", "authorization"):
+            made.api_key[name] = f"Bearer {access.api_key}"
     for option, attribute in (("ca_cert", "ssl_ca_cert"), ("client_cert", "cert_file"), ("client_key", "key_file")):
         if getattr(access, option):
             setattr(made, attribute, os.path.expanduser(getattr(access, option)))
@@ -310,8 +313,10 @@ class Cluster:
         pause = 0.1
         while True:
             try:
-                return call()
+                return answered(call)
             except ApiException as exc:
+                if UNTRUSTED in str(exc.reason):
+                    raise self._untrusted(exc) from exc
                 status = status_of(exc)
                 clashes = conflict_fields(status)
                 home = ref is not None and (status.get("details") or {}).get("kind") == "namespaces"
@@ -330,6 +335,14 @@ class Cluster:
             # A thousand requests that failed together must not come again together.
             pause = min(_LONGEST_PAUSE, pause * 2) * random.uniform(0.7, 1.0)
 
+    def _untrusted(self, exc: t.Any) -> RdmaError:
+        return RdmaError(
+            f"The certificate of the API at {self.host} is not trusted: {str(exc.reason)[:300].rstrip('.')}.",
+            "Name the certificate that signed it (ca_cert, or certificate-authority in the kubeconfig); an expired one "
+            "has to be renewed.",
+            code=0,
+        )
+
     def _unreachable(self, exc: Exception) -> RdmaError:
         host = getattr(self, "host", "")
         return RdmaError(
@@ -337,6 +350,17 @@ class Cluster:
             "Check that it runs and that the kubeconfig names it, then run again: it goes on where this one ended.",
             code=0,
         )
+
+
+def answered(call: Callable[[], t.Any]) -> t.Any:
+    """Do the call and raise what it means to raise."""
+    try:
+        return call()
+    except AttributeError as exc:
+        # Where TLS fails, the client stumbles over the body of an answer that never came.
+        if isinstance(exc.__context__, ApiException):
+            raise exc.__context__ from None
+        raise
 
 
 def read(answer: t.Any) -> bytes:
@@ -368,7 +392,8 @@ def worth_another(code: int, status: Json) -> bool:
     if code == 500:
         # The server's way to say that the schema does not know a field.
         return "failed to create typed patch object" not in str(status.get("message"))
-    return code in (408, 409, 429, 502, 503, 504)
+    # 0: the connection broke under TLS.
+    return code in (0, 408, 409, 429, 502, 503, 504)
 
 
 def after(exc: t.Any, pause: float) -> float:
@@ -401,6 +426,6 @@ def refused(what: str, code: int, status: Json) -> RdmaError:
         fix = "The CRDs are older than the plan: apply the chart's (role railops.rdma.spiderpool), then run again."
     elif code == 404:
         fix = "Make the namespace first (role railops.rdma.spiderpool), then run again."
-    elif code == 429 or code >= 500:
+    elif code in (0, 429) or code >= 500:
         fix = "The API is overloaded or failing: run again when it is well, the run goes on where this one ended."
     return RdmaError(f"{what}: {said}.", fix, code=code)

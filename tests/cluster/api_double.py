@@ -304,8 +304,8 @@ class Handler(BaseHTTPRequestHandler):
     def answer(self, path: str, query: dict[str, str], raw: bytes) -> tuple[int, Json]:
         """Find what is asked for and do it."""
         double = self.double
-        given = self.headers.get("Authorization", "")
-        if given != f"Bearer {double.token}":
+        scheme, _blank, given = self.headers.get("Authorization", "").partition(" ")
+        if (scheme.lower(), given) != ("bearer", double.token):
             raise Refused(401, "Unauthorized", "Unauthorized")
         parts = [urllib.parse.unquote(part) for part in path.split("/") if part]
         plain = self.discovery(parts)

@@ -129,19 +129,31 @@ class Playbook:
         self.values: Json = {}
         self._environment = environment
 
-    def run(self, play: list[Json], *arguments: str, ok: bool = True) -> Ran:
-        """Run tasks and return what came of it."""
+    def written(self, play: list[Json]) -> Path:
+        """Write a play over localhost and return its file."""
         path = self.folder / "play.yml"
         base = {"fabric_kubeconfig": str(self.kubeconfig), **self.values}
         whole = [{"hosts": "localhost", "connection": "local", "gather_facts": False, "vars": base, "tasks": play}]
         path.write_text(json.dumps(whole), encoding="utf-8")
+        return path
+
+    def start(self, play: list[Json]) -> subprocess.Popen[bytes]:
+        """Begin to run tasks: whoever calls this ends it."""
+        argv = ["ansible-playbook", str(self.written(play))]
+        return subprocess.Popen(
+            argv, env=self._environment, cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+
+    def run(self, play: list[Json], *arguments: str, ok: bool = True) -> Ran:
+        """Run tasks and return what came of it."""
+        path = self.written(play)
         done = subprocess.run(
             ["ansible-playbook", str(path), *arguments],
             capture_output=True,
             text=True,
             env=self._environment,
             cwd=self.folder,
-            timeout=400,
+            timeout=900,
             check=False,
         )
         ran = Ran(done.returncode, done.stdout + done.stderr)

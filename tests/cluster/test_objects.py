@@ -524,6 +524,49 @@ class TestFaults:
         assert double.writes() == before
 
 
+class TestAccess:
+    """The ways to name an API and an identity; what each of them reaches is the double."""
+
+    @pytest.mark.filterwarnings("ignore:Unverified HTTPS request")
+    def test_address_token_and_authority(self, objects: Run, double: ApiDouble, tmp_path: Path) -> None:
+        (tmp_path / "ca.crt").write_text(double.authority)
+        access = {"kubeconfig": None, "host": double.url, "ca_cert": str(tmp_path / "ca.crt")}
+        one = pool("rr-access", 1, 1)
+        assert ok(objects([one], api_key=double.token, **access))["summary"]["created"] == 1
+        assert "does not know this identity" in objects([one], api_key="old", retry_seconds=0, **access)["msg"]
+        untrusted = objects([one], api_key=double.token, retry_seconds=0, **{**access, "ca_cert": None})
+        assert "is not trusted" in untrusted["msg"]
+        assert "ca_cert" in untrusted["fix"]
+        unchecked = {**access, "ca_cert": None, "validate_certs": False}
+        assert not ok(objects([one], api_key=double.token, **unchecked))["changed"]
+
+    def test_a_context_of_a_kubeconfig(self, objects: Run, double: ApiDouble, kubeconfig: Path) -> None:
+        import yaml
+
+        text = yaml.safe_load(kubeconfig.read_text())
+        text["contexts"].append({"name": "nowhere", "context": {"cluster": "none", "user": "double"}})
+        text["clusters"].append({"name": "none", "cluster": {"server": "https://127.0.0.1:1"}})
+        text["current-context"] = "nowhere"
+        kubeconfig.write_text(yaml.safe_dump(text))
+        assert ok(objects([pool("rr-access", 1, 1)], context="double"))["changed"]
+        assert "does not know this identity" in objects([pool("rr-access", 1, 1)], context="double", api_key="x")["msg"]
+        assert "no way to the cluster" in objects([pool("rr-access", 1, 1)], context="missing")["msg"]
+
+    def test_the_identity_of_a_pod(
+        self, objects: Run, double: ApiDouble, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from kubernetes.config import incluster_config
+
+        (tmp_path / "token").write_text(double.token)
+        (tmp_path / "ca.crt").write_text(double.authority)
+        host, _colon, port = double.url.removeprefix("https://").partition(":")
+        monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
+        monkeypatch.setenv("KUBERNETES_SERVICE_PORT", port)
+        monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
+        monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(tmp_path / "ca.crt"))
+        assert ok(objects([pool("rr-access", 1, 1)], kubeconfig=None))["changed"]
+
+
 class TestInput:
     def test_no_way_to_the_cluster(self, objects: Run, tmp_path: Path, double: ApiDouble) -> None:
         result = objects([pool("x", 1, 1)], kubeconfig=str(tmp_path / "none"))
