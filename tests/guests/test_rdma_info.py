@@ -85,8 +85,9 @@ RAILS = rails()
 
 def module(name, **arguments):
     done = ansible("ansible", HOST, "-m", f"railops.rdma.{name}", "-a", json.dumps(arguments), check=False)
-    # A failure is printed before its result.
-    return json.JSONDecoder().raw_decode(done.stdout.split(" => ", 1)[1])[0]
+    head, answer = done.stdout.split(" => ", 1)
+    # The word is in front of the result; what follows the result is an explanation.
+    return {**json.JSONDecoder().raw_decode(answer)[0], "failed": head.endswith("FAILED!")}
 
 
 def guest(*words):
