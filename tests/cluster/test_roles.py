@@ -6,19 +6,33 @@
 
 from __future__ import annotations
 
+import base64
+import contextlib
+import copy
+import datetime
+import functools
+import gzip
+import hashlib
+import http.server
 import json
 import os
 import shutil
+import signal
 import subprocess
+import threading
+import time
 import typing as t
 from pathlib import Path
 
 import pytest
+import tools
 import yaml
 from admission import Webhooks
-from api_double import ApiDouble
+from api_double import TOKEN, ApiDouble
+from api_fields import FREE
 from api_kinds import REAL_CRDS
 from conftest import REAL, Playbook, Seen, stub_chart
+from fabric_objects import pool
 
 Json = dict[str, t.Any]
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -150,6 +164,13 @@ def newer_crd(chart: Path) -> None:
         path.write_text(yaml.safe_dump_all(rows), encoding="utf-8")
 
 
+def made_by(seen: Seen) -> str:
+    """Return what the note says of who made the release."""
+    found: str = seen.objects("ConfigMap", namespace="spiderpool")["railops-rdma-release"]["data"]["made"]
+    return found
+
+
+@pytest.mark.only_double("a chart's parts must be kept from becoming ready")
 def test_a_failed_release_is_told_and_repaired(playbook: Playbook, double: ApiDouble, seen: Seen) -> None:
     double.controllers.ready = False
     failed = playbook.role("spiderpool", ok=False, spiderpool_timeout=3)
@@ -158,10 +179,132 @@ def test_a_failed_release_is_told_and_repaired(playbook: Playbook, double: ApiDo
     double.controllers.resume()
     playbook.role("spiderpool")
     assert releases(seen) == ["deployed", "superseded"]
+    assert made_by(seen) == "true", "a first installation that failed is still this role's"
 
 
+def rewrite_release(double: ApiDouble, revision: int, status: str, since: datetime.datetime, source: int = 0) -> None:
+    """Make helm's record of a revision say another status and time; from the record of `source` when it is new."""
+    kind = double.store.kind_of("v1", "Secret")
+    name = "sh.helm.release.v1.spiderpool.v{}"
+    record = copy.deepcopy(double.objects("Secret")[name.format(source or revision)])
+    release = json.loads(gzip.decompress(base64.b64decode(base64.b64decode(record["data"]["release"]))))
+    release["version"] = revision
+    release["info"] |= {"status": status, "last_deployed": since.isoformat()}
+    packed = base64.b64encode(gzip.compress(json.dumps(release).encode()))
+    record["data"]["release"] = base64.b64encode(packed).decode()
+    record["metadata"]["labels"] |= {"status": status, "version": str(revision)}
+    meta = {"name": name.format(revision), "labels": record["metadata"]["labels"]}
+    if not source:
+        double.store.delete(kind, "spiderpool", meta["name"], {}, {})
+    body = {"metadata": meta, "type": record["type"], "data": record["data"]}
+    double.store.create(kind, "spiderpool", body, {}, "helm")
+
+
+def descendants(pid: int) -> list[int]:
+    """Return the processes below one, the process itself included."""
+    parents: dict[int, list[int]] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = path.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+            parents.setdefault(int(fields[1]), []).append(int(path.parent.name))
+    found = [pid]
+    for one in found:
+        found += parents.get(one, [])
+    return found
+
+
+@pytest.mark.only_double("helm must be killed in the middle, and its record made older")
+def test_a_release_that_was_cut_off_is_left_to_others_and_then_repaired(
+    playbook: Playbook, double: ApiDouble, seen: Seen
+) -> None:
+    double.controllers.ready = False
+    running = playbook.start([{**SPIDERPOOL, "vars": {"spiderpool_timeout": 600}}])
+    until = time.monotonic() + 300
+    while releases(seen) != ["pending-install"]:
+        assert time.monotonic() < until
+        assert running.poll() is None
+        time.sleep(0.1)
+    for pid in descendants(running.pid):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    running.wait(30)
+    double.controllers.resume()
+    now = datetime.datetime.now(datetime.UTC)
+    hour = datetime.timedelta(hours=1)
+    rewrite_release(double, 1, "pending-install", now - hour)
+    playbook.role("spiderpool")
+    assert releases(seen) == ["deployed"]
+    assert made_by(seen) == "true"
+
+    rewrite_release(double, 2, "pending-upgrade", now + hour, source=1)
+    early = playbook.role("spiderpool", ok=False)
+    assert "Somebody may be at work" in " ".join(early.text.split())
+    assert releases(seen) == ["deployed", "pending-upgrade"]
+    rewrite_release(double, 2, "pending-upgrade", now - hour)
+    playbook.role("spiderpool")
+    assert releases(seen)[0] == "deployed"
+    assert not [status for status in releases(seen) if status.startswith("pending")]
+
+
+TIGERA = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "installations.operator.tigera.io"},
+    "spec": {
+        "group": "operator.tigera.io",
+        "scope": "Cluster",
+        "names": {"kind": "Installation", "plural": "installations", "singular": "installation"},
+        "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": FREE}}],
+    },
+}
+DETECTION = "nodeAddressAutodetectionV"
+
+
+@pytest.mark.only_double("needs nodes with Docker and an operator of Tigera's")
+def test_tigera_and_docker_get_their_settings(
+    playbook: Playbook, double: ApiDouble, seen: Seen, tmp_path: Path
+) -> None:
+    double.store.create(
+        double.store.kind_of("apiextensions.k8s.io/v1", "CustomResourceDefinition"), "", TIGERA, {}, "x"
+    )
+    network = {f"{DETECTION}4": {"firstFound": True}, "ipPools": [{"cidr": "192.168.0.0/16"}]}
+    double.put("operator.tigera.io/v1", "Installation", "default", spec={"calicoNetwork": network})
+    for node in double.objects("Node").values():
+        info = {"nodeInfo": {"containerRuntimeVersion": "docker://27.1.1"}}
+        double.store.patch_status(double.store.kind_of("v1", "Node"), "", node["metadata"]["name"], info)
+    folder = tmp_path / "plan/fabric/cluster"
+    folder.mkdir(parents=True)
+    (folder / "values.yaml").write_text("{}\n")
+    (folder / "multusconfigs.yaml").write_text("spec:\n  sriov:\n    ippools:\n      matchMasterSubnet: true\n")
+    first = playbook.role("spiderpool")
+    assert "Set it on the agent" in last_part(first.changed_tasks())
+    installed = seen.objects("Installation", "operator.tigera.io/v1")["default"]["spec"]["calicoNetwork"]
+    assert installed == {f"{DETECTION}4": {"kubernetes": "NodeInternalIP"}, "ipPools": network["ipPools"]}
+    sets = seen.objects("DaemonSet", "apps/v1")
+    assert "env" not in sets["calico-node"]["spec"]["template"]["spec"]["containers"][0], "the operator's, not ours"
+    assert sets["spiderpool-agent"]["spec"]["template"]["spec"]["hostPID"] is True
+    assert playbook.role("spiderpool").changed_tasks() == []
+
+    double.store.table(double.store.kind_of("operator.tigera.io/v1", "Installation"))[("", "default")]["spec"] = {
+        "calicoNetwork": {"ipPools": [{"cidr": "fd00::/48"}]}
+    }
+    six = playbook.role("spiderpool", spiderpool_host_pid="never")
+    assert last_part(six.changed_tasks()) == ["Set the detection in the operator's Installation"]
+    installed = seen.objects("Installation", "operator.tigera.io/v1")["default"]["spec"]["calicoNetwork"]
+    assert installed == {f"{DETECTION}6": {"kubernetes": "NodeInternalIP"}, "ipPools": [{"cidr": "fd00::/48"}]}
+
+
+@pytest.mark.only_double("the API must fail in scripted ways")
 def test_bad_situations_are_told_before_the_first_write(playbook: Playbook, double: ApiDouble, tmp_path: Path) -> None:
     before = double.writes()
+    double.token = "another"
+    expired = playbook.role("spiderpool", ok=False)
+    assert "does not know this identity" in expired.text
+    double.token = TOKEN
+    double.forbidden.add("customresourcedefinitions:write")
+    forbidden = playbook.role("spiderpool", ok=False)
+    assert "This identity may not: create customresourcedefinitions" in forbidden.text
+    double.forbidden.clear()
     missing = playbook.role("spiderpool", ok=False, spiderpool_chart_file=str(tmp_path / "none.tgz"))
     assert "There is no chart" in missing.text
     pinned = playbook.role("spiderpool", "--check", ok=False, spiderpool_chart_digest="0" * 64)
@@ -170,8 +313,78 @@ def test_bad_situations_are_told_before_the_first_write(playbook: Playbook, doub
     lonely = playbook.role("spiderpool", ok=False)
     assert "no network of its own" in lonely.text
     assert double.writes() == before
+    double.put("v1", "Namespace", "spiderpool")
+    double.controllers.hold_namespaces = True
+    double.store.delete(double.store.kind_of("v1", "Namespace"), "", "spiderpool", {}, {})
+    before = double.writes()
+    going = playbook.role("spiderpool", ok=False)
+    assert "namespace spiderpool is being deleted" in going.text
+    double.url = "https://127.0.0.1:1"
+    double.kubeconfig(playbook.kubeconfig)
+    nobody = playbook.role("spiderpool", ok=False)
+    assert "does not answer" in nobody.text
+    assert double.writes() == before
 
 
+@pytest.mark.only_double("the webhook must be down")
+def test_a_webhook_that_does_not_answer_is_told(playbook: Playbook, double: ApiDouble) -> None:
+    double.webhook_down = True
+    dead = " ".join(playbook.role("spiderpool", ok=False, spiderpool_timeout=10).text.split())
+    assert "failed calling webhook" in dead
+    assert "see that the Deployment spiderpool-controller is ready" in dead
+
+
+def packed(chart: Path, target: Path) -> Path:
+    """Pack a chart as a repository serves it."""
+    argv = [str(tools.helm()), "package", str(chart), "--destination", str(target)]
+    subprocess.run(argv, check=True, capture_output=True, timeout=100)
+    return next(target.glob("*.tgz"))
+
+
+def test_a_chart_is_taken_by_its_digest_from_a_file_or_a_repository(playbook: Playbook, tmp_path: Path) -> None:
+    (tmp_path / "repository").mkdir()
+    chart = packed(stub_chart(tmp_path / "source", "0.0.7"), tmp_path / "repository")
+    digest = hashlib.sha256(chart.read_bytes()).hexdigest()
+    # Only the chart: what is installed with it is another test's.
+    take: Json = {"name": "railops.rdma.spiderpool", "tasks_from": "chart"}
+    told = playbook.run([{"include_role": take, "vars": {"spiderpool_chart_file": str(chart)}}])
+    assert f"spiderpool_chart_digest: {digest}" in told.text
+    subprocess.run(
+        [str(tools.helm()), "repo", "index", str(chart.parent)], check=True, capture_output=True, timeout=100
+    )
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(chart.parent))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        pulled: Json = {
+            "spiderpool_chart_file": "",
+            "spiderpool_chart_repository": f"http://127.0.0.1:{server.server_address[1]}",
+            "spiderpool_chart_version": "0.0.7",
+            "spiderpool_chart_cache": str(tmp_path / "cache"),
+        }
+        none = playbook.run([{"include_role": take, "vars": {**pulled, "spiderpool_chart_version": "9.9.9"}}], ok=False)
+        assert "There is no chart" in none.text
+        assert "9.9.9" in none.text
+        wrong = playbook.run(
+            [{"include_role": take, "vars": {**pulled, "spiderpool_chart_digest": "0" * 64}}], ok=False
+        )
+        assert f"has sha256 {digest}, pinned is {'0' * 64}" in " ".join(wrong.text.split())
+        right = playbook.run([{"include_role": take, "vars": {**pulled, "spiderpool_chart_digest": digest}}])
+        assert right.changed_tasks() == []
+        server.shutdown()
+    assert digest == hashlib.sha256(next((tmp_path / "cache").glob("*.tgz")).read_bytes()).hexdigest()
+
+
+@pytest.mark.only_double("the double has no webhook's wait, so that many pools take seconds")
+def test_a_long_apply_is_announced_while_it_runs(playbook: Playbook, double: ApiDouble) -> None:
+    double.install_crds()
+    wanted = [pool("many", rail, node) for rail in range(1, 5) for node in range(1, 61)]
+    access = {"kubeconfig": str(playbook.kubeconfig)}
+    ran = playbook.run([{"railops.rdma.cluster_objects": {"definitions": wanted, **access}}])
+    assert "cluster_objects: 240 objects to write, 0 pools there: about 15 s through the webhook" in ran.text
+    assert '"progress_file"' not in ran.text
+
+
+@pytest.mark.only_double("needs nodes whose virtual functions come and do not come")
 def test_sriov_nodes_are_emptied_and_added_one_at_a_time(
     playbook: Playbook, double: ApiDouble, plans: t.Callable[[str], Path]
 ) -> None:
@@ -198,6 +411,57 @@ def test_sriov_nodes_are_emptied_and_added_one_at_a_time(
     assert not any("fabric.railops.io/fabric" in row for row in labels)
 
 
+@pytest.mark.only_double("needs nodes whose virtual functions come and do not come")
+def test_an_sriov_node_that_fails_is_gone_on_with_and_those_after_it_are_not_touched(
+    playbook: Playbook, double: ApiDouble, plans: t.Callable[[str], Path]
+) -> None:
+    use(playbook, plans("sriov-roce"), "sriov-roce")
+    playbook.values.update({"rail_objects_nodes_required": False, "rail_objects_wait_seconds": 1})
+    table = double.store.table(double.store.kind_of("v1", "Node"))
+    for number in range(4, 9):
+        table.pop(("", f"node{number}"))
+    # Somebody works on node3.
+    table[("", "node3")]["spec"]["unschedulable"] = True
+    double.install_crds()
+    double.put("v1", "Namespace", "spiderpool")
+    drain = {"disableDrain": True}
+    double.put("sriovnetwork.openshift.io/v1", "SriovOperatorConfig", "default", "spiderpool", spec=drain)
+    double.controllers.sriov_operator("spiderpool")
+    double.controllers.sync = "Failed"
+    failed = " ".join(playbook.run([RAIL_OBJECTS], ok=False).text.split())
+    assert "Node node1 did not get its functions and stays cordoned" in failed
+    nodes = double.objects("Node")
+    assert nodes["node1"]["spec"]["unschedulable"] is True
+    assert not nodes["node2"]["spec"].get("unschedulable")
+    assert "fabric.railops.io/fabric" not in nodes["node2"]["metadata"]["labels"]
+
+    double.controllers.sync = "Succeeded"
+    kind = double.store.kind_of("sriovnetwork.openshift.io/v1", "SriovNetworkNodePolicy")
+    for policy in list(double.store.table(kind).values()):
+        double.controllers.on_sriovnetworknodepolicy(kind, None, policy)
+    double.requests.clear()
+    playbook.run([RAIL_OBJECTS])
+    order = [path for method, path in double.requests if method == "PATCH" and "/nodes/" in path]
+    assert order[0].split("/nodes/")[1].startswith("node1")
+    nodes = double.objects("Node")
+    assert [bool(nodes[name]["spec"].get("unschedulable")) for name in ("node1", "node2", "node3")] == [
+        False,
+        False,
+        True,
+    ]
+    assert not any("railops.io/sriov-drain" in (node["metadata"].get("annotations") or {}) for node in nodes.values())
+
+    path = playbook.folder / "plan/fabric/cluster/sriovpolicies.yaml"
+    rows = [row for row in yaml.safe_load_all(path.read_text(encoding="utf-8")) if row]
+    double.store.table(kind)[("spiderpool", rows[0]["metadata"]["name"])]["spec"]["mtu"] = 1500
+    before = double.writes()
+    refused = " ".join(playbook.run([RAIL_OBJECTS], ok=False).text.split())
+    assert "SR-IOV policies of nodes in use would change" in refused
+    assert "disableDrain" in refused
+    assert double.writes() == before
+
+
+@pytest.mark.only_double("its image is none that a cluster could run")
 def test_the_test_application(playbook: Playbook, double: ApiDouble, plans: t.Callable[[str], Path]) -> None:
     use(playbook, plans("exclusive"), "exclusive")
     double.install_crds()
@@ -209,6 +473,7 @@ def test_the_test_application(playbook: Playbook, double: ApiDouble, plans: t.Ca
         "rail_objects_test_attach": "networks",
         "rail_objects_test_default_network": "kube-system/calico",
         "rail_objects_test_name": "explicit",
+        "rail_objects_test_node_selector": {"kubernetes.io/hostname": "node2"},
     }
     play = [from_("rail_objects", "test_application", **values), from_("rail_objects", "test_application", **networks)]
     playbook.run(play)
@@ -218,6 +483,7 @@ def test_the_test_application(playbook: Playbook, double: ApiDouble, plans: t.Ca
     assert "resources" not in template["spec"]["containers"][0]
     assert injected["status"]["numberReady"] == 8
     template = explicit["spec"]["template"]
+    assert (explicit["status"]["numberReady"], "affinity" in template["spec"]) == (1, False)
     notes = template["metadata"]["annotations"]
     assert notes["k8s.v1.cni.cncf.io/networks"].split(",")[0] == "spiderpool/fabric-rail1"
     assert notes["v1.multus-cni.io/default-network"] == "kube-system/calico"
