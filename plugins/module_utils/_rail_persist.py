@@ -27,7 +27,12 @@ from ansible_collections.railops.rdma.plugins.module_utils._route_model import (
     Route,
     Rule,
 )
-from ansible_collections.railops.rdma.plugins.module_utils._route_plan import guards, rail_routes, rail_rule
+from ansible_collections.railops.rdma.plugins.module_utils._route_plan import (
+    IPOIB_DATAGRAM_MTU,
+    guards,
+    rail_routes,
+    rail_rule,
+)
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterable
@@ -264,7 +269,9 @@ def _keyfile(rail: WantRail, interface: str, routes: list[Route], rules: list[Ru
     if rail.mtu is not None:
         text += f"mtu={rail.mtu}\n"
     if infiniband:
-        text += "transport-mode=datagram\n"
+        # NetworkManager sets the mode at boot: one that cannot carry the MTU would leave the rail without it.
+        mode = "connected" if (rail.mtu or 0) > IPOIB_DATAGRAM_MTU else "datagram"
+        text += f"transport-mode={mode}\n"
     # The connected routes' metrics as the kernel gives them, so that a reboot changes nothing.
     for family, section, metric in ((4, "ipv4", 0), (6, "ipv6", 256)):
         own = [item for item in rail.addresses if item.family == family]

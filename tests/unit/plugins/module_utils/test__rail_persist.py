@@ -72,6 +72,18 @@ def test_who_cannot_be_written_for_is_refused_with_the_fix(found, says):
     assert caught.value.fix
 
 
+@pytest.mark.parametrize(("mtu", "mode"), [(2044, "datagram"), (4092, "datagram"), (65520, "connected")])
+def test_an_infiniband_profile_has_the_mode_that_carries_its_mtu(mtu, mode):
+    rail = {"interface": "ibs1f0", "mtu": mtu, "addresses": [{"address": "192.0.2.2", "subnet": "192.0.2.0/24"}]}
+    made = files("networkmanager", rails=[rail], network="infiniband", sysctls={})
+    profile = configparser.ConfigParser(comment_prefixes="#")
+    profile.read_string(made["/etc/NetworkManager/system-connections/railops-ibs1f0.nmconnection"].text)
+    assert dict(profile["infiniband"]) == {"mtu": str(mtu), "transport-mode": mode}
+    assert profile["connection"]["type"] == "infiniband"
+    # Addresses only: InfiniBand's verbs need no routes.
+    assert not [key for key in profile["ipv4"] if key.startswith("rout") and key != "route-metric"]
+
+
 def test_ifupdown_is_known_by_what_it_configures():
     text = "auto lo\niface lo inet loopback\nallow-hotplug eth0\niface eth0 inet dhcp\n"
     assert persist.interfaces_of(text) == ("eth0",)
