@@ -165,3 +165,34 @@ def test_the_page_of_errors_is_what_the_code_says():
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+def sources() -> str:
+    """Return all texts of the code in one string: what is computed as `...`, literals that follow each other joined."""
+    patterns = ("plugins/**/*.py", "playbooks/*.yml", "roles/*/tasks/*.yml")
+    paths = sorted(path for pattern in patterns for path in CHECKOUT.glob(pattern))
+    text = "\n".join(path.read_text(encoding="utf-8") for path in paths)
+    text = re.sub(r'"\s*\n\s*f?"', "", text)
+    text = re.sub(r"\{\{.*?\}\}|\{[^{}\n]*\}", "...", text, flags=re.DOTALL)
+    return re.sub(r"\s+", " ", text)
+
+
+def test_every_message_that_a_page_quotes_is_one():
+    """In tables whose first column is headed so, what stands in backticks there is said by the code."""
+    text, problems = sources(), []
+    for page in PAGES:
+        quoting = False
+        for line in (CHECKOUT / page.path).read_text(encoding="utf-8").splitlines():
+            if not line.startswith("|"):
+                quoting = False
+            elif line.startswith(("| it says |", "| message |", "| the module says |")):
+                quoting = True
+            elif quoting:
+                for span in re.findall(r"`([^`]+)`", line.split("|")[1]):
+                    said = re.sub(r"^\S+: ", "", span)  # the place of an error, or the name of a value
+                    if " " not in said:
+                        continue
+                    parts = [re.escape(part.strip()) for part in re.split(r"\.\.\.|\bN\b", said) if part.strip()]
+                    if not re.search(".{0,80}".join(parts), text):
+                        problems.append(f"{page.path}: {span}")
+    assert problems == []
