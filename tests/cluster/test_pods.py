@@ -73,12 +73,16 @@ class Probe:
         spec = {"selector": {"matchLabels": {"app": "fabric-test"}}, "template": template}
         self.double.put("apps/v1", "DaemonSet", "fabric-test", "default", metadata={"labels": LABELS}, spec=spec)
 
-    def run(self, *, check: bool = False, **params: t.Any) -> list[Json]:
-        """Run the module and return its checks."""
+    def result(self, *, check: bool = False, **params: t.Any) -> Json:
+        """Run the module and return its result."""
         given = {"plan_dir": str(self._plan), "kubeconfig": str(self._kubeconfig), "timeout": 20, "parallel": 16}
         with patch_module_args({**given, **params, "_ansible_check_mode": check}), pytest.raises(SystemExit):
             pod_probe.main()
-        result = json.loads(self._capsys.readouterr().out.splitlines()[-1])
+        return t.cast("Json", json.loads(self._capsys.readouterr().out.splitlines()[-1]))
+
+    def run(self, *, check: bool = False, **params: t.Any) -> list[Json]:
+        """Run the module and return its checks."""
+        result = self.result(check=check, **params)
         assert not result.get("failed"), result
         assert result["changed"] is False
         return t.cast("list[Json]", result["checks"])
@@ -241,21 +245,28 @@ def test_a_job_that_is_refused(probe: Probe) -> None:
     assert "exceeded quota" in found[0]["cause"]
 
 
-def test_the_api_lost_while_jobs_run_leaves_no_client_behind(probe: Probe) -> None:
-    """The run ends with an error; what it could not delete, Kubernetes removes, and the next run before that."""
+def test_what_a_killed_run_left_is_removed_and_jobs_of_others_stay(probe: Probe) -> None:
     probe.start()
-    assert len(probe.run(nodes=2)) > 0
-    left = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "left", "namespace": "default"}}
-    left["metadata"]["labels"] = {**LABELS, "railops.io/probe": "read-latency"}
-    left["spec"] = {"template": {"metadata": {"labels": {}}, "spec": {"affinity": {}, "containers": [{}]}}}
-    probe.double.controllers.ready = False
-    probe.double.store.after.remove(probe.pods.after)
-    probe.put(left)
-    probe.double.store.after.append(probe.pods.after)
-    other = {**left, "metadata": {"name": "other", "namespace": "default", "labels": {"app": "theirs"}}}
-    probe.put(other)
-    probe.run()
+    template = {"metadata": {"labels": {}}, "spec": {"containers": []}}
+    for name, labels in (("left", {**LABELS, "railops.io/probe": "read-latency"}), ("other", {"app": "theirs"})):
+        meta = {"name": name, "namespace": "default", "labels": labels}
+        job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": {"template": template}}
+        probe.double.store.after.remove(probe.pods.after)
+        probe.put(job)
+        probe.double.store.after.append(probe.pods.after)
+    assert bad(probe.run()) == []
     assert set(probe.jobs()) == {"other"}
+
+
+def test_an_error_while_jobs_run_takes_them_away_too(probe: Probe) -> None:
+    probe.start()
+    # The list of the application's pods, and the first of the Jobs' pods.
+    probe.double.faults = [Fault(code=403, method="GET", path="/pods[?]", skip=2, message="no longer allowed")]
+    result = probe.result()
+    assert result["failed"]
+    assert "no longer allowed" in result["msg"]
+    assert len(probe.pods.made) == 16
+    assert probe.jobs() == {}
 
 
 @pytest.mark.parametrize(
