@@ -80,7 +80,9 @@ class ActionModule(ActionBase):
             try:
                 self._templar.template(variables[variable])
             except AnsibleUndefinedVariable as exc:
-                problems.append(Problem(variable, f"It cannot be resolved: {exc}", "Mend the template."))
+                problems.append(
+                    Problem(variable, f"It cannot be resolved: {str(exc).rstrip('.')}.", "Mend the template.")
+                )
             except AnsibleError:
                 continue  # resolved to omit, which is as good as absent
         if problems:
@@ -116,7 +118,9 @@ class ActionModule(ActionBase):
                     node[key] = own[variable]
                 except AnsibleError as exc:
                     place = f"hosts.{host}.{variable}"
-                    problems.append(Problem(place, f"It cannot be resolved: {exc}", "Mend the template."))
+                    problems.append(
+                        Problem(place, f"It cannot be resolved: {str(exc).rstrip('.')}.", "Mend the template.")
+                    )
             nodes.append(node)
         if problems:
             raise InputError(problems)

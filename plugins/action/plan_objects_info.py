@@ -38,7 +38,9 @@ def read_objects(folder: str) -> list[dict[str, t.Any]]:
                 with open(os.path.join(folder, name), "rb") as file:
                     objects += [item for item in yaml.load_all(file, Loader=Loader) if item]
     except (OSError, yaml.YAMLError) as exc:
-        raise AnsibleActionFail(f"The plan's objects in {folder!r} cannot be read: {exc}. {fix}") from exc
+        raise AnsibleActionFail(
+            f"The plan's objects in {folder!r} cannot be read: {exc}. {fix}", result={"fix": fix}
+        ) from None
     return objects
 
 

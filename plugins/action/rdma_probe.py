@@ -44,7 +44,7 @@ class ActionModule(ActionBase):
             try:
                 reason = self._plan(args, task_vars)
             except RdmaError as exc:
-                raise AnsibleActionFail(str(exc), result={"fix": exc.fix}) from exc
+                raise AnsibleActionFail(str(exc), result={"fix": exc.fix}) from None
             if reason:
                 checks = [skipped(f"traffic_{kind}", reason) for kind in args["kinds"]]
                 return {"changed": False, "tests": [], "checks": checks if args["end"] == "client" else []}

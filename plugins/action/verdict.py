@@ -57,13 +57,23 @@ class ActionModule(ActionBase):
     def _expected(self, args: dict[str, t.Any]) -> dict[str, str | None]:
         """Return the hosts of the plan among those asked for, each with its node."""
         expected: dict[str, str | None] = {}
+        left_out: list[str] = []
         for host in args["hosts"]:
             try:
                 expected[host] = read_slice(args["plan_dir"], host)["node"]
-            except AnsibleActionFail:
+            except AnsibleActionFail as exc:
+                left_out.append(f"{host} ({exc})")
                 # A retired or unplanned host has no part in the verdict, unless it wrote a result that says why.
                 if os.path.exists(files.result_path(args["verify_dir"], host)):
                     expected[host] = None
+        if left_out and args["planned"]:
+            more = f" and {len(left_out) - 5} more" if len(left_out) > 5 else ""
+            fix = "Run the playbook railops.rdma.plan, or take these hosts out of the play."
+            raise AnsibleActionFail(
+                f"{len(left_out)} of {len(args['hosts'])} hosts have no part in the plan, and nothing was changed:"
+                f" {'; '.join(left_out[:5])}{more} {fix}",
+                result={"fix": fix, "unplanned": len(left_out)},
+            )
         return expected
 
     def _rails(self, plan_dir: str, expected: dict[str, str | None]) -> list[str]:

@@ -42,6 +42,11 @@ options:
     description: The hosts whose older results are forgotten with O(phase=begin). All of O(hosts) when it is absent.
     type: list
     elements: str
+  planned:
+    description: Whether a host that the plan does not have is an error, which is for what comes before a change.
+    type: bool
+    default: false
+    version_added: 0.2.0
   cluster:
     description:
       - Results of modules that looked at the cluster; every C(checks) list in them is collected. Absent when none did.
@@ -131,6 +136,7 @@ ARGUMENT_SPEC = {
     "verify_dir": {"type": "path", "required": True},
     "hosts": {"type": "list", "elements": "str", "required": True},
     "phase": {"type": "str", "choices": ["begin", "finish"], "default": "finish"},
+    "planned": {"type": "bool", "default": False},
     "present": {"type": "list", "elements": "str"},
     "cluster": {"type": "raw"},
     "nodes": {"type": "raw"},

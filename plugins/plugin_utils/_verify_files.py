@@ -102,5 +102,5 @@ def read_plan(plan_dir: str) -> dict[str, t.Any]:
         plan = parse_plan(path)
     except (OSError, ValueError) as exc:
         fix = "Run the playbook railops.rdma.plan first."
-        raise AnsibleActionFail(f"The plan {path!r} cannot be read: {exc}. {fix}", result={"fix": fix}) from exc
+        raise AnsibleActionFail(f"The plan {path!r} cannot be read: {exc}. {fix}", result={"fix": fix}) from None
     return t.cast("dict[str, t.Any]", plan)

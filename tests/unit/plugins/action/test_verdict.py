@@ -1,0 +1,55 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The action verdict before a change: every host must be in the plan."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from ansible.errors import AnsibleActionFail
+from ansible.playbook.task import Task
+
+from ansible_collections.railops.rdma.plugins.action import verdict
+from ansible_collections.railops.rdma.plugins.module_utils._plan_run import run as plan
+from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts
+
+
+def begin(tmp_path, names, **more):
+    task = Task()
+    task.args = {
+        "plan_dir": str(tmp_path / "fabric"),
+        "verify_dir": str(tmp_path / "verify"),
+        "hosts": names,
+        "phase": "begin",
+        **more,
+    }
+    task.action, task.check_mode, task.diff, task.async_val = "railops.rdma.verdict", False, False, 0
+    connection = SimpleNamespace(_shell=SimpleNamespace(tmpdir=None))
+    context = SimpleNamespace(check_mode=False, diff=False)
+    action = verdict.ActionModule(task, connection, context, loader=None, templar=None, shared_loader_obj=None)
+    return action.run(task_vars={})
+
+
+@pytest.fixture
+def planned(tmp_path):
+    plan({**exclusive(), "plan_dir": str(tmp_path)}, hosts(2), check_mode=False)
+    return tmp_path
+
+
+def test_all_hosts_of_the_plan_may_begin(planned):
+    begin(planned, ["node1", "node2"], planned=True)
+    assert (planned / "verify/verdict.json").exists()
+
+
+def test_a_host_without_a_slice_is_named_before_anything_is_changed(planned):
+    with pytest.raises(AnsibleActionFail, match=r"1 of 2 hosts .*node9.*railops\.rdma\.plan"):
+        begin(planned, ["node1", "node9"], planned=True)
+    assert not (planned / "verify").exists()
+
+
+def test_verification_passes_over_a_host_without_a_slice(planned):
+    begin(planned, ["node1", "node9"])
+    assert (planned / "verify/verdict.json").exists()
