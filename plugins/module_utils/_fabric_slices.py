@@ -4,7 +4,7 @@
 
 # This module util is PRIVATE to the collection.
 
-"""The text of hosts/*.json: one format operation per node, because a fleet has ten thousand of them.
+"""The text of hosts/*.json: one join per node, because a fleet has ten thousand of them.
 
 Nodes with the same zone, interfaces and PCI addresses share a template; only names, slots and addresses are filled in.
 None of the values can need quoting: the input checks allow no quote, backslash or percent sign in them.
@@ -66,18 +66,21 @@ def render_slices(plan: Plan) -> dict[str, str]:
     for block in plan.blocks:
         blocks.setdefault(block.zone, []).append(block)
     fills = {zone: [_fill(block) for block in owned] for zone, owned in blocks.items()}
-    templates: dict[tuple[object, ...], str] = {}
+    templates: dict[tuple[object, ...], list[str]] = {}
     head = _head(plan)
     texts: dict[str, str] = {}
     for node in plan.nodes:
         key = (node.zone, node.interfaces, node.pcis)
         template = templates.get(key)
         if template is None:
-            template = templates[key] = _template(plan.fabric, node, blocks.get(node.zone, []), head)
-        values: tuple[str, ...] = (node.name, str(node.slot))
+            text = _template(plan.fabric, node, blocks.get(node.zone, []), head)
+            # What stands between the fields, and room for these.
+            template = templates[key] = [part for piece in text.split("%s") for part in (piece, "")][:-1]
+        values = [node.name, str(node.slot)]
         for fill in fills.get(node.zone, ()):
             values += fill(node.slot)
-        texts[f"{node.host}.json"] = template % values
+        template[1::2] = values
+        texts[f"{node.host}.json"] = "".join(template)
     return texts
 
 

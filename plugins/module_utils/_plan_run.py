@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import typing as t
 
@@ -61,7 +62,7 @@ def run(
     plan = build_plan(fabric, seating.nodes, seating.retired, seating.warnings)
     files = render(plan)
     text = slots.lock_of(fabric, plan.nodes, plan.retired, part_digests(files))
-    digest = slots.parse_lock(text, "plan.json").digest
+    digest = str(json.loads(text)["digest"])
     have = store.read_files()
     change = store.compare(files, text, have)
     summary = summary_of(plan, seating, change, digest)
