@@ -439,6 +439,9 @@ def _match_problems(want: Want, host: Host, mine: Mine) -> t.Iterator[Problem]:
 
 def _foreign_problems(want: Want, host: Host, mine: Mine) -> t.Iterator[Problem]:
     """Find what others have put where only this collection's entries may be."""
+    if not want.present:
+        # What is ours can be taken away beside it.
+        return
     for rule in sorted(host.snapshot.rules - mine.rules):
         if rule.priority in PRIORITIES or rule.table in TABLES:
             six = " -6" if rule.family == 6 else ""
@@ -448,7 +451,7 @@ def _foreign_problems(want: Want, host: Host, mine: Mine) -> t.Iterator[Problem]
                 f" ({PRIORITIES[0]}-{PRIORITIES[-1]}, {TABLES[0]}-{TABLES[-1]}).",
                 f"Move it; to remove it: `ip{six} rule del priority {rule.priority}`.",
             )
-        elif rule.priority == GUARD_PRIORITY and rule.invert and want.policy == "default_route" and want.present:
+        elif rule.priority == GUARD_PRIORITY and rule.invert and want.policy == "default_route":
             yield Problem(
                 "rules",
                 f"the rule `{rule}` stands where the guard belongs.",

@@ -186,6 +186,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._rail_args import sli
 from ansible_collections.railops.rdma.plugins.module_utils._rail_ping import Sweep, checks_of, names_of, targets_of
 from ansible_collections.railops.rdma.plugins.module_utils._route_guard import (
     Command,
+    Guard,
     arm,
     change,
     confirm,
@@ -213,6 +214,10 @@ ARGUMENT_SPEC = {
 }
 
 
+# A guard that is so late does not run any more; on a loaded host it may be a little late.
+OVERDUE_SECONDS = 60.0
+
+
 def run(want: Want, *, check_mode: bool, timeout: int = 0, command: Command | None = None) -> dict[str, t.Any]:
     """Bring the host network to the wanted state and describe what happened.
 
@@ -224,11 +229,7 @@ def run(want: Want, *, check_mode: bool, timeout: int = 0, command: Command | No
         plan = decide(want, kernel.read(want, connection_of(os.environ)))
         waiting = None if check_mode else pending()
         if waiting and not timeout:
-            raise RdmaError(
-                f"A change of this host's network waits {waiting.seconds_left:.0f} s for its confirmation.",
-                f"Confirm it (confirm: {waiting.token}), or wait until it is taken back, and run again.",
-                token=waiting.token,
-            )
+            raise still_waiting(waiting)
         if timeout and not check_mode and (plan.changed or waiting):
             # What a run that was cut off left unconfirmed is not what was before.
             token = arm(plan.host, waiting.before if waiting else plan.now, plan.target, timeout, command)
@@ -249,6 +250,21 @@ def run(want: Want, *, check_mode: bool, timeout: int = 0, command: Command | No
         "token": token,
         "diff": plan.diff,
     }
+
+
+def still_waiting(guard: Guard) -> RdmaError:
+    """Return the error for a change that nobody has confirmed or taken back yet."""
+    if guard.seconds_left > -OVERDUE_SECONDS:
+        return RdmaError(
+            f"A change of this host's network waits {max(guard.seconds_left, 0):.0f} s for its confirmation.",
+            f"Confirm it (confirm: {guard.token}), or wait until it is taken back, and run again.",
+            token=guard.token,
+        )
+    return RdmaError(
+        "An earlier change of this host's network was never confirmed, and its guard has ended (was it killed?).",
+        f"Confirm it to keep it (confirm: {guard.token}), or run with a confirm_timeout, which takes it over.",
+        token=guard.token,
+    )
 
 
 def keep(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:

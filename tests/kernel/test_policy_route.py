@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import os
 import time
 from pathlib import Path
@@ -341,6 +342,14 @@ def test_every_next_hop_of_a_default_route_is_protected(host, family):
     assert "ens2np0 carries the default route" in refused(host, want_of(0, RAILS))
 
 
+def test_a_foreign_entry_among_our_numbers_does_not_keep_ours_there(host):
+    apply(host, want_of(0, RAILS))
+    host.ip("rule", "add", "from", "all", "priority", "10050", "lookup", "2005")
+    assert "priority 10050" in refused(host, want_of(0, RAILS))
+    assert apply(host, want_of(0, RAILS, state="absent"))["changed"]
+    assert [rule.partition(":")[0] for rule in host.dump()["rules"] if rule.startswith("100")] == ["10050"]
+
+
 def test_what_the_default_route_s_interface_stands_on_is_protected(host):
     for command in (
         "route del default",
@@ -498,6 +507,18 @@ def test_a_run_cut_off_before_its_confirmation_is_taken_over_by_the_next(host):
     assert second["token"]
     assert second["token"] != first["token"]
     # Unconfirmed again: what comes back is what was before the first.
+    wait_for(host.dump, before)
+
+
+@pytest.mark.usefixtures("_guards")
+def test_a_guard_that_was_killed_is_told_and_taken_over(host, tmp_path):
+    before = host.dump()
+    token = apply(host, {**want_of(0, RAILS), "confirm_timeout": 600})["token"]
+    (state,) = tmp_path.glob("*/*/state.json")
+    data = json.loads(state.read_text())
+    state.write_text(json.dumps({**data, "deadline": data["deadline"] - 900}))
+    assert "has ended" in host.module(policy_route, want_of(0, RAILS))["msg"]
+    assert apply(host, {**want_of(0, RAILS), "confirm_timeout": 1})["token"] not in ("", token)
     wait_for(host.dump, before)
 
 
