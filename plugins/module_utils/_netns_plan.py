@@ -36,6 +36,7 @@ class Support(enum.Enum):
     ABSENT = "absent"
 
 
+LIVE_FIX = "Run the role rdma_host: it sets the mode at once, without a reboot."
 # What the mode in force reads as where the kernel has none to tell.
 WITHOUT_MODE = {
     Support.LOADED: "unknown",
@@ -325,6 +326,8 @@ def checks(plan: Plan, observed: State) -> list[dict[str, str | None]]:
     fix = blocker.fix if blocker else "Run the role rdma_host and let its entry point reboot restart the host."
     current_cause = blocker.problem if blocker else "; ".join(plan.reboot_reasons)
     unwritten = "" if observed.file == plan.after.file else f"{OWNED_FILE} does not have the wanted content"
+    by_hand = f"the running kernel was set to {observed.current} after ib_core started; the next start has {plan.wanted}"
+    current_fix = LIVE_FIX if plan.set_live else fix
     persistent_cause = blocker.problem if blocker else unwritten
     return [
         _check(
@@ -332,8 +335,8 @@ def checks(plan: Plan, observed: State) -> list[dict[str, str | None]]:
             plan.wanted,
             observed.current or WITHOUT_MODE[plan.have.support],
             plan.have.support is Support.NOT_LOADED or observed.current == plan.wanted,
-            current_cause or unwritten,
-            fix,
+            current_cause or unwritten or by_hand,
+            current_fix,
         ),
         _check(
             "rdma_netns.persistent",

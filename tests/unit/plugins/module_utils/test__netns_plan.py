@@ -187,3 +187,12 @@ def test_absent_returns_to_what_the_others_say():
 def test_absent_on_a_host_without_rdma_is_no_failure():
     plan = plan_netns(Want(present=False), Have(support=Support.ABSENT))
     assert (plan.blocker, plan.changed) == (None, False)
+
+
+def test_a_mode_that_somebody_set_by_hand_has_a_cause_and_needs_no_reboot():
+    settings = (Setting(OWNED_FILE, 3, "exclusive"),)
+    plan = plan_netns(EXCLUSIVE, loaded(owned_text=owned_text("exclusive"), settings=settings))
+    current, persistent = checks(plan, plan.before)
+    assert (current["status"], persistent["status"]) == ("deviation", "ok")
+    assert "was set to shared after ib_core started; the next start has exclusive" in current["cause"]
+    assert "without a reboot" in current["fix"]
