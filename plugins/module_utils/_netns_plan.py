@@ -326,7 +326,9 @@ def checks(plan: Plan, observed: State) -> list[dict[str, str | None]]:
     fix = blocker.fix if blocker else "Run the role rdma_host and let its entry point reboot restart the host."
     current_cause = blocker.problem if blocker else "; ".join(plan.reboot_reasons)
     unwritten = "" if observed.file == plan.after.file else f"{OWNED_FILE} does not have the wanted content"
-    by_hand = f"the running kernel was set to {observed.current} after ib_core started; the next start has {plan.wanted}"
+    by_hand = (
+        f"the running kernel was set to {observed.current} after ib_core started; the next start has {plan.wanted}"
+    )
     current_fix = LIVE_FIX if plan.set_live else fix
     persistent_cause = blocker.problem if blocker else unwritten
     return [
