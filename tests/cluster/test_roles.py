@@ -182,12 +182,18 @@ def test_a_failed_release_is_told_and_repaired(playbook: Playbook, double: ApiDo
     assert made_by(seen) == "true", "a first installation that failed is still this role's"
 
 
+def helm_record(secret: Json) -> Json:
+    """Return what helm wrote down about a release."""
+    packed = base64.b64decode(base64.b64decode(secret["data"]["release"]))
+    return t.cast("Json", json.loads(gzip.decompress(packed)))
+
+
 def rewrite_release(double: ApiDouble, revision: int, status: str, since: datetime.datetime, source: int = 0) -> None:
     """Make helm's record of a revision say another status and time; from the record of `source` when it is new."""
     kind = double.store.kind_of("v1", "Secret")
     name = "sh.helm.release.v1.spiderpool.v{}"
     record = copy.deepcopy(double.objects("Secret")[name.format(source or revision)])
-    release = json.loads(gzip.decompress(base64.b64decode(base64.b64decode(record["data"]["release"]))))
+    release = helm_record(record)
     release["version"] = revision
     release["info"] |= {"status": status, "last_deployed": since.isoformat()}
     packed = base64.b64encode(gzip.compress(json.dumps(release).encode()))
@@ -288,10 +294,24 @@ def test_tigera_and_docker_get_their_settings(
     double.store.table(double.store.kind_of("operator.tigera.io/v1", "Installation"))[("", "default")]["spec"] = {
         "calicoNetwork": {"ipPools": [{"cidr": "fd00::/48"}]}
     }
-    six = playbook.role("spiderpool", spiderpool_host_pid="never")
-    assert last_part(six.changed_tasks()) == ["Set the detection in the operator's Installation"]
+    switches: Json = {
+        "spiderpool_registry": "registry.example",
+        "spiderpool_metrics": True,
+        "spiderpool_grafana": True,
+        "spiderpool_inject_namespaces": ["ml"],
+    }
+    six = playbook.role("spiderpool", spiderpool_host_pid="never", **switches)
+    names = ["Set the detection in the operator's Installation", "Install or upgrade"]
+    assert last_part(six.changed_tasks()) == names
     installed = seen.objects("Installation", "operator.tigera.io/v1")["default"]["spec"]["calicoNetwork"]
     assert installed == {f"{DETECTION}6": {"kubernetes": "NodeInternalIP"}, "ipPools": [{"cidr": "fd00::/48"}]}
+    given = helm_record(double.objects("Secret")["sh.helm.release.v1.spiderpool.v2"])["config"]
+    assert given["global"] == {"imageRegistryOverride": "registry.example"}
+    assert given["ipam"] == {"enableGatewayDetection": True, "spiderSubnet": {"enable": False}}
+    assert given["plugins"] == {"installCNI": True}
+    assert given["spiderpoolAgent"]["prometheus"] == {"enabled": True, "enabledRdmaMetric": True}
+    assert given["grafanaDashboard"] == {"install": True}
+    assert given["spiderpoolController"]["podResourceInject"] == {"enabled": True, "namespacesInclude": ["ml"]}
 
 
 @pytest.mark.only_double("the API must fail in scripted ways")
