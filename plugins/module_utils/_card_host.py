@@ -80,8 +80,7 @@ def _carriers(sysfs: Sysfs, tree: PciTree, run: Run) -> dict[str, str]:
     for interface in default_interfaces(sysfs, run):
         for card in _cards_under(sysfs, tree, interface):
             found.setdefault(card, f"the default route ({interface})")
-    address = connection_address(sysfs)
-    for interface in _interfaces_of(address, run) if address else []:
+    for interface in connection_interfaces(sysfs, run):
         for card in _cards_under(sysfs, tree, interface):
             found.setdefault(card, f"Ansible's connection ({interface})")
     return found
@@ -106,6 +105,12 @@ def connection_address(sysfs: Sysfs, pid: int | None = None) -> str | None:
             return None
         current = int(fields[1])
     return None
+
+
+def connection_interfaces(sysfs: Sysfs, run: Run) -> list[str]:
+    """Return the interfaces that have this host's address of Ansible's connection."""
+    address = connection_address(sysfs)
+    return _interfaces_of(address, run) if address else []
 
 
 def _interfaces_of(address: str, run: Run) -> list[str]:

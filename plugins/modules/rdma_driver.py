@@ -56,7 +56,9 @@ options:
     type: str
     default: doca-ofed
   doca_version:
-    description: The version of the profile's package. Without it, the one that the repository package brings.
+    description:
+      - The version of the profile's package. Without it, the one that the repository package brings. A profile that is
+        installed already keeps its version.
     type: str
   pyroute2_wheel:
     description:

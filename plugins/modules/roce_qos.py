@@ -119,7 +119,7 @@ options:
     type: bool
     default: true
   force:
-    description: Whether to change interfaces that carry a default route, too.
+    description: Whether to change interfaces that carry a default route or Ansible's connection, too.
     type: bool
     default: false
 """
@@ -223,6 +223,7 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.railops.rdma.plugins.module_utils import _qos_device
+from ansible_collections.railops.rdma.plugins.module_utils._card_host import connection_interfaces
 from ansible_collections.railops.rdma.plugins.module_utils._default_route import default_interfaces
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._qos_device import Nic, QosError
@@ -329,10 +330,13 @@ class Run:
             )
 
     def _refuse_default_routes(self) -> None:
-        taken = sorted(set(default_interfaces(self.sysfs, self.command)) & set(self.nics))
+        used = set(default_interfaces(self.sysfs, self.command))
+        used |= set(connection_interfaces(self.sysfs, self.command) if self.command else ())
+        taken = sorted(used & set(self.nics))
         if taken and not self.params["force"]:
             raise RdmaError(
-                f"{', '.join(taken)} carries a default route: changing flow control could cut this host off.",
+                f"{', '.join(taken)} carries a default route or Ansible's connection: changing flow control could"
+                " cut this host off.",
                 "Take it out of the fabric's interfaces, or set force to true.",
                 interfaces=taken,
             )

@@ -383,6 +383,17 @@ def test_an_interface_with_a_default_route_is_refused(run_module, root, dcb):
     assert run_module(force=True)["changed"] is True
 
 
+def test_the_interface_of_the_connection_is_refused(run_module, root, dcb, tmp_path):
+    put(root, f"/proc/{os.getpid()}/environ", "SSH_CONNECTION=192.0.2.9 50000 192.0.2.5 22\0")
+    links = [{"ifname": "ens1np0", "addr_info": [{"local": "192.0.2.5"}]}]
+    tool = tmp_path / "bin/ip"
+    tool.write_text(f"#!/bin/sh\necho '{json.dumps(links)}'\n", encoding="utf-8")
+    tool.chmod(0o755)
+    result = run_module()
+    assert "ens1np0 carries a default route or Ansible's connection" in result["msg"]
+    assert dcb.writes == []
+
+
 def test_a_missing_interface(run_module, dcb):
     rails = [*RAILS, {"name": "rail9", "interface": "ens9np0"}]
     result = run_module(rails=rails)
