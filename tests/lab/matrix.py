@@ -295,7 +295,7 @@ def site_shared(fleet: Fleet) -> str:
 def host_modules(fleet: Fleet) -> str:
     """The tests of rdma_netns, rdma_info and roce_qos against a kernel that has ib_core."""
     fleet.up()
-    tests = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(CHECKOUT / "tests/guests")]
+    tests = [sys.executable, "-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider", str(CHECKOUT / "tests/guests")]
     said = fleet.run(["env", f"RAILOPS_LAB={fleet.name}", *tests]).strip().splitlines()[-1]
     if "passed" not in said:
         raise CaseError(f"nothing was tested: {said}")
@@ -406,6 +406,8 @@ def main() -> None:
         sys.exit(f"There is no case {', '.join(sorted(unknown))}: matrix.py --list names them.")
     if os.geteuid():
         sys.exit("The matrix starts guests in network namespaces, which needs root: sudo make lab-test")
+    # Ended from outside, it takes its guests down.
+    signal.signal(signal.SIGTERM, lambda *dummy: sys.exit(143))
     # Built before the first case, so that no case pays for it.
     subprocess.run([*LAB, "image"], check=True, stdout=subprocess.DEVNULL)
     results = []
