@@ -295,7 +295,7 @@ def site_shared(fleet: Fleet) -> str:
 def host_modules(fleet: Fleet) -> str:
     """The tests of rdma_netns, rdma_info and roce_qos against a kernel that has ib_core."""
     fleet.up()
-    tests = [sys.executable, "-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider", str(CHECKOUT / "tests/guests")]
+    tests = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(CHECKOUT / "tests/guests")]
     said = fleet.run(["env", f"RAILOPS_LAB={fleet.name}", *tests]).strip().splitlines()[-1]
     if "passed" not in said:
         raise CaseError(f"nothing was tested: {said}")
