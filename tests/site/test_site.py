@@ -13,10 +13,15 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections import Counter
+from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))
+import state as lab_state
 
 from ansible_collections.railops.rdma.plugins.module_utils._verdict import flatten
 
@@ -184,9 +189,8 @@ def test_a_failed_host_is_an_error_in_the_verdict(fleet, site):
     assert fleet.play("site").code == 0
 
 
-def test_an_interrupted_run_is_finished_by_the_next(fleet, site):
-    for host in HOSTS:
-        fleet.ip(host, "rule", "del", "pref", "10001")
+def begun(fleet):
+    """Start site, and return when the first host has its rails."""
     fleet.tasks.write_text("", encoding="utf-8")
     running = subprocess.Popen(
         fleet.command("site"),
@@ -197,9 +201,35 @@ def test_an_interrupted_run_is_finished_by_the_next(fleet, site):
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 300
     while "Set up all rails" not in fleet.tasks.read_text(encoding="utf-8") and time.monotonic() < deadline:
+        assert running.poll() is None
         time.sleep(0.1)
+    return running
+
+
+def test_a_host_that_dies_in_a_batch_is_named(fleet, site):
+    """The canary is done; node3 dies before the batch reaches it. The test after this one completes the rest."""
+    for host in HOSTS:
+        fleet.ip(host, "rule", "del", "pref", "10001")
+    interpreter = lab_state.folder(fleet.name) / "node3/python"
+    running = begun(fleet)
+    interpreter.chmod(0)
+    try:
+        assert running.wait(600) != 0
+    finally:
+        interpreter.chmod(0o755)
+    verdict = fleet.verdict()
+    assert verdict["status"] in ("error", "incomplete")
+    assert verdict["hosts"]["node3"]["status"] in ("error", "unreachable")
+    assert verdict["hosts"]["node3"]["error"]
+    assert "lookup 1001" in fleet.ip("node1", "rule")
+
+
+def test_an_interrupted_run_is_finished_by_the_next(fleet, site):
+    for host in HOSTS:
+        fleet.lab("exec", fleet.name, "--host", host, "--", "ip", "rule", "del", "pref", "10001", check=False)
+    running = begun(fleet)
     os.killpg(running.pid, signal.SIGKILL)
     running.wait(30)
     assert fleet.verdict()["status"] == "incomplete"
