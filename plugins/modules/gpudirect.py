@@ -74,6 +74,14 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+before:
+  description: The ACS control of each bridge that the task is about, as it was.
+  returned: success
+  type: dict
+after:
+  description: The same, as it is now, or would be in check mode.
+  returned: success
+  type: dict
 path:
   description: The way that is open, C(dmabuf) or C(peermem); null when none is.
   returned: success
@@ -338,6 +346,7 @@ def main() -> None:
         result = run(module, Sysfs(), OwnedFiles(), Bridges())
     except RdmaError as exc:
         module.fail_json(msg=str(exc), fix=exc.fix, **exc.facts)
+    result.update(result["diff"])
     if not module._diff:
         del result["diff"]
     module.exit_json(**result)

@@ -98,6 +98,14 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+before:
+  description: What each parameter of the selected cards has in force and for the next start, as it was.
+  returned: success
+  type: dict
+after:
+  description: The same, as it is now, or would be in check mode.
+  returned: success
+  type: dict
 cards:
   description: The selected cards after the task, or predicted in check mode.
   returned: success, and with a failure
@@ -310,6 +318,7 @@ def main() -> None:
         result = run(module, check_mode=module.check_mode)
     except RdmaError as exc:
         module.fail_json(msg=str(exc), fix=exc.fix, **exc.facts)
+    result.update(result["diff"])
     if not module._diff:
         del result["diff"]
     module.exit_json(**result)

@@ -83,6 +83,14 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+before:
+  description: The installed packages that the task is about, as they were.
+  returned: success
+  type: dict
+after:
+  description: The same, as they are now, or would be in check mode.
+  returned: success
+  type: dict
 packages:
   description: The packages that the task installed.
   returned: success
@@ -256,6 +264,7 @@ def main() -> None:
         result = run(module, Sysfs())
     except RdmaError as exc:
         module.fail_json(msg=str(exc), fix=exc.fix, **exc.facts)
+    result.update(result["diff"])
     if not module._diff:
         del result["diff"]
     module.exit_json(**result)

@@ -114,6 +114,14 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+before:
+  description: The owned files, the loaded modules and the alternative names that the task is about, as they were.
+  returned: success
+  type: dict
+after:
+  description: The same, as they are now, or would be in check mode.
+  returned: success
+  type: dict
 modules:
   description: The kernel modules that are loaded at every boot.
   returned: success
@@ -158,6 +166,8 @@ checks:
       fix: null
 """
 
+import typing as t
+
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.railops.rdma.plugins.module_utils._altnames import AltNames
@@ -199,7 +209,7 @@ ARGUMENT_SPEC = {
 }
 
 
-def run(want: Want, host: Host, *, check_mode: bool) -> dict[str, object]:
+def run(want: Want, host: Host, *, check_mode: bool) -> dict[str, t.Any]:
     """Bring the host to what is wanted and describe what happened."""
     plan = plan_host(want, host.read(want))
     checks = plan.checks
@@ -257,6 +267,7 @@ def main() -> None:
         result = run(want, host, check_mode=module.check_mode)
     except RdmaError as exc:
         module.fail_json(msg=str(exc), fix=exc.fix, **exc.facts)
+    result.update(result["diff"])
     if not module._diff:
         del result["diff"]
     module.exit_json(**result)

@@ -76,6 +76,14 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+before:
+  description: The modes in force and for the next boot, and the owned file, as they were.
+  returned: success
+  type: dict
+after:
+  description: The same, as they are now, or would be in check mode.
+  returned: success
+  type: dict
 current:
   description: The mode in force after the task, or predicted in check mode. Null when ib_core is not loaded.
   returned: success
@@ -163,6 +171,7 @@ checks:
       fix: null
 """
 
+import typing as t
 from dataclasses import asdict
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
@@ -184,7 +193,7 @@ ARGUMENT_SPEC = {
 }
 
 
-def run(want: Want, host: NetnsHost, *, check_mode: bool) -> dict[str, object]:
+def run(want: Want, host: NetnsHost, *, check_mode: bool) -> dict[str, t.Any]:
     """Bring the host to the wanted mode and describe what happened."""
     plan = plan_netns(want, host.read(want))
     if not check_mode:
@@ -244,10 +253,11 @@ def main() -> None:
         )
     except RdmaError as exc:
         module.fail_json(msg=str(exc), fix=exc.fix, **exc.facts)
-    for conflict in result["conflicts"]:  # type: ignore[attr-defined]
+    for conflict in result["conflicts"]:
         module.warn(
             f"{conflict['path']} also sets ib_core's netns_mode ({conflict['mode']}); it is not this collection's."
         )
+    result.update(result["diff"])
     if not module._diff:
         del result["diff"]
     module.exit_json(**result)

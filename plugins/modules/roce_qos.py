@@ -144,6 +144,14 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+before:
+  description: The settings of each interface, as they were.
+  returned: success
+  type: dict
+after:
+  description: The same, as they are now, or would be in check mode.
+  returned: success
+  type: dict
 interfaces:
   description: What each interface had and has, the back end, and what it does not offer.
   returned: success
@@ -494,6 +502,7 @@ def main() -> None:
         result = execute(module)
     except RdmaError as exc:
         module.fail_json(msg=str(exc), fix=exc.fix, **exc.facts)
+    result.update(result["diff"])
     if not module._diff:
         del result["diff"]
     module.exit_json(**result)
