@@ -212,8 +212,8 @@ class Host(HostFiles):
 
     def load_keyfiles(self, paths: t.Iterable[str]) -> None:
         """Tell a running NetworkManager of the profiles; a device that is up stays as it is."""
-        tool = self._tool("nmcli")
-        if not tool or not self.live or not os.path.isdir("/run/NetworkManager"):
+        tool = self._running_nmcli()
+        if not tool:
             return
         for path in paths:
             done = self._command([tool, "connection", "load", path], "")
@@ -221,6 +221,21 @@ class Host(HostFiles):
                 raise RdmaError(
                     f"NetworkManager does not load {path}: {_said(done)}", "Look at `journalctl -u NetworkManager`."
                 )
+
+    def forget_keyfiles(self) -> None:
+        """Let a running NetworkManager forget removed profiles; the next flap of the link would bring them back."""
+        tool = self._running_nmcli()
+        if not tool:
+            return
+        done = self._command([tool, "connection", "reload"], "")
+        if done.status:
+            raise RdmaError(
+                f"NetworkManager does not reload its profiles: {_said(done)}",
+                "Run `nmcli connection reload` on the host.",
+            )
+
+    def _running_nmcli(self) -> str | None:
+        return self._tool("nmcli") if self.live and os.path.isdir("/run/NetworkManager") else None
 
 
 def _said(done: Ran, root: str = "") -> str:

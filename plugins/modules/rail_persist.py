@@ -109,6 +109,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._errors import Proble
 from ansible_collections.railops.rdma.plugins.module_utils._rail_args import slice_spec
 from ansible_collections.railops.rdma.plugins.module_utils._rail_persist import (
     NETPLAN,
+    NETWORKMANAGER,
     File,
     files_of,
     manager_of,
@@ -124,6 +125,7 @@ ARGUMENT_SPEC = {
     "root": {"type": "path", "default": "/"},
     "on_problem": {"type": "str", "choices": ["fail", "report"], "default": "fail"},
 }
+PROFILE = ".nmconnection"
 FIX = "Run the role railops.rdma.rail_network on this host."
 
 
@@ -153,7 +155,10 @@ def run(want: Want, host: Host, manager: str, *, check_mode: bool) -> dict[str, 
             host.write(file)
         for path in remove:
             host.remove(path)
-        host.load_keyfiles(file.path for file in write if file.path.endswith(".nmconnection"))
+        host.load_keyfiles(file.path for file in write if file.path.endswith(PROFILE))
+        # With another manager the rails are still wanted, and NetworkManager would take their addresses along.
+        if any(path.endswith(PROFILE) for path in remove) and (not files or manager == NETWORKMANAGER):
+            host.forget_keyfiles()
     result: dict[str, t.Any] = {
         "changed": bool(write or remove),
         "before": {path: f"{state.mode:04o}" for path, state in have.items()},

@@ -10,6 +10,8 @@ import os
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
+from ansible_collections.railops.rdma.plugins.module_utils._rail_persist_host import Host, Ran
+from ansible_collections.railops.rdma.plugins.module_utils._route_want import parse_want
 from ansible_collections.railops.rdma.plugins.modules import rail_persist as module_under_test
 
 RAIL = {
@@ -117,3 +119,21 @@ def test_a_guard_that_the_renderer_cannot_express_is_refused(run_module, root):
 def test_a_read_only_folder_is_an_error_with_its_path(run_module, root):
     (root / "etc/systemd").write_text("in the way")
     assert "/etc/systemd" in run_module()["msg"]
+
+
+def test_a_running_networkmanager_hears_of_profiles_that_come_and_go(root, monkeypatch):
+    called = []
+    monkeypatch.setattr(Host, "_running_nmcli", lambda self: "nmcli")
+    host = Host(str(root), command=lambda argv, text: called.append(argv[1:]) or Ran(0, "", ""))
+
+    def run(manager, **more):
+        called.clear()
+        module_under_test.run(parse_want({**PARAMS, **more}), host, manager, check_mode=False)
+        return [argv[:2] for argv in called if "--offline" not in argv and argv[:1] == ["connection"]]
+
+    assert run("networkmanager") == [["connection", "load"]]
+    assert run("networkmanager") == []
+    # The rails stay wanted: NetworkManager would take their addresses along with its profile.
+    assert run("networkd") == []
+    assert run("networkmanager") == [["connection", "load"]]
+    assert run("networkmanager", state="absent") == [["connection", "reload"]]
