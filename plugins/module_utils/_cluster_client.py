@@ -67,8 +67,11 @@ class FieldConflict(Exception):
         self.clashes = clashes
 
 
-class Gone(Exception):
+class Gone(RdmaError):
     """The object is not there, or no longer the one that was listed."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what}: it, its kind or its namespace is gone.", "Run again.", code=404)
 
 
 def load(access: Access) -> t.Any:

@@ -307,10 +307,6 @@ class Run:
                 else:
                     self.outcome.stopped = self.outcome.stopped or exc
                     stop.set()
-        except Gone:
-            with self._lock:
-                problem = RdmaError(f"{step.ref}: its kind or namespace is gone.", "Run again.", code=404)
-                self.outcome.refused.append((step.ref, problem))
         else:
             with self._lock:
                 self.outcome.done += 1
@@ -357,16 +353,14 @@ class Run:
 
     def _wait_gone(self, refs: list[Ref]) -> None:
         """Wait until finalizers let go."""
-        left = set(refs)
+        left = sorted(set(refs))
         until = time.monotonic() + self._options.wait_seconds
         pause = 0.05
         while left:
+            # A part at a time, and the next part next: those of one controller that is down must not hide the others.
             before = len(left)
-            for ref in sorted(left)[:200]:
-                resource = self._resource_of(ref.group, ref.kind)
-                live = self._cluster.get(resource, ref)
-                if live is None or not live["metadata"].get("deletionTimestamp"):
-                    left.discard(ref)
+            looked, left = left[:200], left[200:]
+            left += [ref for ref in looked if self._still_there(ref)]
             if not left:
                 return
             if time.monotonic() > until:
@@ -381,17 +375,30 @@ class Run:
                 time.sleep(pause)
                 pause = min(2.0, pause * 2)
 
+    def _still_there(self, ref: Ref) -> bool:
+        live = self._cluster.get(self._resource_of(ref.group, ref.kind), ref)
+        return live is not None and bool(live["metadata"].get("deletionTimestamp"))
+
     def _wait_established(self, steps: list[Step]) -> None:
         """Wait until the API serves the kinds of new CRDs."""
         until = time.monotonic() + self._options.wait_seconds
         for step in steps:
             resource = self._cluster.resource("apiextensions.k8s.io/v1", "CustomResourceDefinition")
-            while time.monotonic() < until:
-                live = self._cluster.get(resource, step.ref) or {}
-                conditions = (live.get("status") or {}).get("conditions") or ()
-                if any(row["type"] == "Established" and row["status"] == "True" for row in conditions):
+            while not established(self._cluster.get(resource, step.ref)):
+                if time.monotonic() > until:
+                    with self._lock:
+                        self.outcome.warnings.append(
+                            f"{step.ref} is not established after {self._options.wait_seconds:.0f} s: its objects may"
+                            " be refused. See its conditions (kubectl describe), then run again."
+                        )
                     break
                 time.sleep(0.3)
+
+
+def established(live: Json | None) -> bool:
+    """Whether the API serves the kind of a CRD."""
+    conditions = ((live or {}).get("status") or {}).get("conditions") or ()
+    return any(row["type"] == "Established" and row["status"] == "True" for row in conditions)
 
 
 def side_by_side(sources: Sequence[Callable[[], Iterable[T]]], most: int = 8) -> Generator[T, None, None]:

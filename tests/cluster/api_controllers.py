@@ -30,6 +30,7 @@ class Controllers:
         self.store = store
         self.ready = True
         self.hold_namespaces = False
+        self.hold_crds = False
         self.sync = "Succeeded"
         store.after.append(self.after)
 
@@ -56,6 +57,8 @@ class Controllers:
         self.store.patch_status(kind, meta.get("namespace", ""), meta["name"], {**(obj.get("status") or {}), **status})
 
     def on_customresourcedefinition(self, kind: Kind, _old: Json | None, new: Json) -> None:
+        if self.hold_crds:
+            return
         conditions = [{"type": name, "status": "True", "reason": "Double"} for name in ("NamesAccepted", "Established")]
         stored = [row["name"] for row in new["spec"]["versions"] if row.get("storage")]
         self.restatus(kind, new, conditions=conditions, storedVersions=stored, acceptedNames=new["spec"]["names"])

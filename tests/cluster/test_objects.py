@@ -474,6 +474,20 @@ class TestFaults:
         assert double.writes() == before
         assert ok(objects(fabric_of(fabric, (1,), 1), check=True))["summary"]["created"] == 3
 
+    def test_a_crd_that_is_not_established(self, objects: Run, double: ApiDouble) -> None:
+        double.controllers.hold_crds = True
+        names = {"kind": "Late", "listKind": "LateList", "plural": "lates", "singular": "late"}
+        schema = {"openAPIV3Schema": {"type": "object"}}
+        versions = [{"name": "v1", "served": True, "storage": True, "schema": schema}]
+        crd = {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": "lates.example.com"},
+            "spec": {"group": "example.com", "scope": "Cluster", "names": names, "versions": versions},
+        }
+        result = ok(objects([crd], wait_seconds=1))
+        assert "lates.example.com is not established after 1 s" in str(result["warnings"])
+
     def test_older_crds(self, objects: Run, fabric: str, double: ApiDouble) -> None:
         kind = double.store.kind_of(V2, "SpiderIPPool")
         if "properties" not in kind.schema["properties"].get("spec", {}):
