@@ -20,7 +20,6 @@ PLAN = r"ansible-playbook -i inventory/exclusive railops\.rdma\.plan"
 HOSTS = r"ansible-playbook -i inventory/exclusive railops\.rdma\.hosts --tags"
 LAB = r"(sudo )?(python3 tests/lab/lab\.py|\$LAB)"
 SITE = "tests/site/test_site.py::"
-DAY2 = "tests/site/test_site_day2.py::"
 CLUSTER = "tests/cluster/test_roles.py::"
 GUESTS = "tests/guests/test_rdma_info.py::"
 NETNS = "tests/guests/test_rdma_netns.py::"
@@ -74,7 +73,7 @@ ROWS = (
     row(r"ansible-playbook .*railops\.rdma\.audit", f"{SITE}test_what_was_broken_is_named_and_mended"),
     row(r"ansible-playbook .*railops\.rdma\.verify.*", "molecule/guests", "tests/lab/matrix.py::site-exclusive"),
     row(r"ansible-playbook .*railops\.rdma\.teardown", f"{SITE}test_teardown_leaves_the_kernel_as_it_was"),
-    row(r"ansible-playbook .*railops\.rdma\.teardown --limit \w+", f"{DAY2}test_one_node_leaves_and_comes_back"),
+    row(r"ansible-playbook .*railops\.rdma\.teardown --limit \w+", f"{SITE}test_one_node_leaves_and_comes_back"),
     row(r"ansible-playbook .*railops\.rdma\.discover", f"{GUESTS}test_discover_proposes_the_rails_of_the_lab"),
     row(
         r"ansible-playbook .*-i discover/fabric/proposal\.yml .*",

@@ -168,6 +168,20 @@ def test_a_limited_run_leaves_the_others_alone(fleet, site):
     assert fleet.play("site", "--limit", "node1").code == 0
 
 
+def test_one_node_leaves_and_comes_back(fleet, site, before):
+    """As docs/day2.md says it, and nobody else notices."""
+    planned = {host: fleet.dump(host) for host in HOSTS}
+    run = fleet.play("teardown", "--limit", "node3")
+    assert run.code == 0, run.output
+    assert fleet.dump("node3")["rules"] == before["node3"]["rules"]
+    assert fleet.dump("node3")["routes"] == before["node3"]["routes"]
+    for host in ("node1", "node2"):
+        assert fleet.dump(host) == planned[host]
+    run = fleet.play("site", "--limit", "node3")
+    assert run.code == 0, run.output
+    assert {host: fleet.dump(host) for host in HOSTS} == planned
+
+
 def test_by_path_as_by_name(fleet, site):
     run = fleet.play(
         os.path.relpath(os.path.join(os.path.dirname(__file__), "../../playbooks/verify.yml"), fleet.folder)
