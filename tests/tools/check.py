@@ -176,10 +176,10 @@ STEPS = (
     Step("docs", "plugin documentation, changelog, every command of the docs", docs, parallel=True),
     Step("ansible-lint", "roles and playbooks, profile production", ansible_lint, parallel=True),
     Step("sanity", "ansible-test sanity", sanity, parallel=True),
+    Step("unit-oldest", "the host modules' tests on Python 3.9", unit_oldest, parallel=True),
+    Step("package", "build the tarball, install it, run it installed", package, parallel=True),
     Step("unit", "unit and property tests, oldest controller", unit),
     Step("unit-newest", "the same on Python 3.13 and its ansible-core", unit_newest),
-    Step("unit-oldest", "the host modules' tests on Python 3.9", unit_oldest),
-    Step("package", "build the tarball, install it, run it installed", package),
     Step(
         "kernel",
         "the host modules on a real kernel in network namespaces",
