@@ -127,8 +127,9 @@ class Host:
             if not info["local"].startswith("fe80:")
         )
         out["rules"] = [*self.ip("-d", "rule").splitlines(), *self.ip("-d", "-6", "rule").splitlines()]
-        # Multicast and link-local routes of the kernel appear with carrier, when they do.
-        kernel = ("ff00::/8", "fe80::", "anycast")
+        # Multicast and link-local routes of the kernel appear with carrier, when they do; the local route of an IPv6
+        # address a moment after the address.
+        kernel = ("ff00::/8", "fe80::", "anycast", "local fd00:", "local 2001:db8:")
         out["routes"] = sorted(
             " ".join(line.split())
             for family in ("-4", "-6")
