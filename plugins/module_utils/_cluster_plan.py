@@ -415,7 +415,9 @@ class Planner:
     @staticmethod
     def _foreign(ref: Ref, live: Json) -> Conflict:
         labels = live["metadata"].get("labels") or {}
-        names = sorted({str(row.get("manager")) for row in live["metadata"].get("managedFields") or ()})
+        # Who only writes the status does not own the object: any controller does that.
+        rows = [row for row in live["metadata"].get("managedFields") or () if not row.get("subresource")]
+        names = sorted({str(row.get("manager")) for row in rows if set(row.get("fieldsV1") or ()) - {"f:status"}})
         owner = labels.get(MANAGED_BY) or ", ".join(names) or "somebody"
         if labels.get(MANAGED_BY) == FIELD_MANAGER:
             owner = f"fabric {labels.get(FABRIC, '')!r}"

@@ -6,17 +6,19 @@
 
     python tests/benchmark/cluster.py                2,000 objects each way, three rounds, then 10,000: time and memory
     python tests/benchmark/cluster.py --objects 500 --rounds 1 --looped 0 --large 0
+    python tests/benchmark/cluster.py --double       on the API double of tests/cluster, where there is no real one
 
-It runs on the API double of tests/cluster (another process, real HTTP and TLS, no webhook): the clients are real, the
-server is not. Both sides use server-side apply, theirs with all objects in one call, which is its fastest way. The call
-is what a playbook takes more than one that only pings; the double answers faster than a real API server, which is what
-their side waits for. On a busy machine look at processor time. Nothing is asserted.
+It runs on a real kube-apiserver, built once and started in a network namespace (tests/cluster/real_api.py), without
+Spiderpool's webhook. Both sides use server-side apply, theirs with all objects in one call, which is its fastest way.
+The call is what a playbook takes more than one that only pings. On a busy machine look at processor time. Nothing is
+asserted.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import statistics
 import subprocess
@@ -29,6 +31,9 @@ from pathlib import Path
 from table import CHECKOUT, Row, enter_environment, show
 
 sys.path.insert(0, str(CHECKOUT / "tests/cluster"))
+
+# The kubeconfig of the real API, when this runs beside one.
+REAL = os.environ.get("RAILOPS_TEST_KUBECONFIG")
 
 
 class Double:
@@ -47,6 +52,27 @@ class Double:
     def __exit__(self, *dummy: object) -> None:
         self._process.terminate()
         self._process.wait(10)
+
+
+class Real:
+    """The real API of this run; all pools are deleted afterwards."""
+
+    def __init__(self, _folder: Path) -> None:
+        self.kubeconfig = Path(str(REAL))
+
+    def __enter__(self) -> Real:
+        return self
+
+    def __exit__(self, *dummy: object) -> None:
+        from real_parts import POOLS, Api
+
+        api = Api(self.kubeconfig)
+        api.call("DELETE", POOLS)
+        while api.items(POOLS):
+            time.sleep(0.2)
+
+
+Server = Real if REAL else Double
 
 
 def manifests(folder: Path, count: int) -> Path:
@@ -86,30 +112,30 @@ def playbook(folder: Path, task: dict[str, t.Any]) -> Took:
     return Took(time.perf_counter() - began, spent() - before)
 
 
-def ours(double: Double, source: Path) -> dict[str, t.Any]:
+def ours(server: Double | Real, source: Path) -> dict[str, t.Any]:
     """Return the task of this collection."""
-    return {"railops.rdma.cluster_objects": {"src": [str(source)], "kubeconfig": str(double.kubeconfig)}}
+    return {"railops.rdma.cluster_objects": {"src": [str(source)], "kubeconfig": str(server.kubeconfig)}}
 
 
-def theirs(double: Double, source: Path) -> dict[str, t.Any]:
+def theirs(server: Double | Real, source: Path) -> dict[str, t.Any]:
     """Return the task of kubernetes.core: one call with the whole list, server-side apply."""
     return {
         "kubernetes.core.k8s": {
             "src": str(source),
-            "kubeconfig": str(double.kubeconfig),
+            "kubeconfig": str(server.kubeconfig),
             "apply": True,
             "server_side_apply": {"field_manager": "bench"},
         }
     }
 
 
-def looped(double: Double, source: Path, count: int) -> dict[str, t.Any]:
+def looped(server: Double | Real, source: Path, count: int) -> dict[str, t.Any]:
     """Return the task of kubernetes.core as the guides' playbooks have it: one call an object."""
     import yaml
 
     with source.open(encoding="utf-8") as stream:
         some = [row for row, _number in zip(yaml.load_all(stream, yaml.CSafeLoader), range(count), strict=False)]
-    task = theirs(double, source)
+    task = theirs(server, source)
     task["kubernetes.core.k8s"].pop("src")
     task["kubernetes.core.k8s"]["definition"] = "{{ item }}"
     return {**task, "loop": some, "no_log": True}
@@ -126,17 +152,20 @@ class Round(t.NamedTuple):
 
 
 def one_round(folder: Path, source: Path) -> Round:
-    """Apply all objects twice both ways, each way to a double of its own, with pings in between."""
+    """Apply all objects twice, first one way and then the other, each to an empty server, with a ping before each."""
     pings = []
 
     def timed(task: dict[str, t.Any]) -> Took:
         pings.append(playbook(folder, {"ansible.builtin.ping": {}}))
         return playbook(folder, task)
 
-    with Double(folder) as one, Double(folder) as two:
-        tasks = [ours(one, source), theirs(two, source)] * 2
-        first, theirs_first, again, theirs_again = (timed(task) for task in tasks)
-        return Round(pings, first, theirs_first, again, theirs_again)
+    def twice(task: t.Callable[[Double | Real, Path], dict[str, t.Any]]) -> tuple[Took, Took]:
+        with Server(folder) as server:
+            return timed(task(server, source)), timed(task(server, source))
+
+    first, again = twice(ours)
+    theirs_first, theirs_again = twice(theirs)
+    return Round(pings, first, theirs_first, again, theirs_again)
 
 
 def least_ping(rounds: list[Round], unit: str) -> float:
@@ -164,10 +193,10 @@ def comparison(what: str, key: str, rounds: list[Round], target: float) -> list[
 def large(folder: Path, count: int) -> None:
     """Print time and memory of the module alone at many objects."""
     source = manifests(folder, count)
-    with Double(folder) as double:
+    with Server(folder) as server:
         for what in ("first apply", "unchanged"):
             arguments = folder / "arguments.json"
-            given = {"src": [str(source)], "kubeconfig": str(double.kubeconfig)}
+            given = {"src": [str(source)], "kubeconfig": str(server.kubeconfig)}
             arguments.write_text(json.dumps({"ANSIBLE_MODULE_ARGS": given}), encoding="utf-8")
             module = "ansible_collections.railops.rdma.plugins.modules.cluster_objects"
             code = (
@@ -192,7 +221,7 @@ def large(folder: Path, count: int) -> None:
                 flush=True,
             )
         print(f"    with Spiderpool's webhook a first apply of {count:,} pools is expected to take", end=" ")
-        print(f"{result_expected(count) / 3600:.1f} h (docs/cluster.md): not measured here, the double has no webhook.")
+        print(f"{result_expected(count) / 3600:.1f} h (docs/cluster.md): not measured here.")
 
 
 def result_expected(count: int) -> float:
@@ -205,6 +234,21 @@ def result_expected(count: int) -> float:
     ).expected_seconds()
 
 
+def beside_real_api() -> None:
+    """Run all of this again beside a real API; return where there can be none."""
+    from real_build import BuildError, built
+
+    try:
+        if os.geteuid():
+            raise BuildError("its network namespace needs root")
+        built()
+    except BuildError as exc:
+        print(f"No real API here ({exc}): measured on the API double.", flush=True)
+        return
+    real = [sys.executable, str(CHECKOUT / "tests/cluster/real_api.py"), "--bare"]
+    os.execv(sys.executable, [*real, sys.executable, *sys.argv])
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -212,17 +256,21 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--looped", type=int, default=20)
     parser.add_argument("--large", type=int, default=10000)
+    parser.add_argument("--double", action="store_true")
     options = parser.parse_args()
     enter_environment("kubernetes", "yaml")
+    if not options.double and not REAL:
+        beside_real_api()
     with tempfile.TemporaryDirectory(prefix="rr-bench-") as name:
         folder = Path(name)
         source = manifests(folder, options.objects)
         rounds = [one_round(folder, source) for _number in range(options.rounds)]
-        title = f"{options.objects:,} pools on the API double, medians of {options.rounds} rounds"
+        where = "a real API" if REAL else "the API double"
+        title = f"{options.objects:,} pools on {where}, medians of {options.rounds} rounds"
         show(title, [*comparison("first apply", "first", rounds, 5), *comparison("unchanged", "again", rounds, 20)])
         if options.looped:
-            with Double(folder) as double:
-                took = playbook(folder, looped(double, source, options.looped))
+            with Server(folder) as server:
+                took = playbook(folder, looped(server, source, options.looped))
             each = (took.wall - least_ping(rounds, "wall")) / options.looped
             print(
                 f"kubernetes.core.k8s in a loop: {each:.2f} s an object, {each * options.objects / 60:.0f} min for all"

@@ -18,14 +18,11 @@ from __future__ import annotations
 import argparse
 import base64
 import dataclasses
-import datetime
-import ipaddress
 import json
 import re
 import signal
 import ssl
 import sys
-import tempfile
 import threading
 import time
 import typing as t
@@ -34,15 +31,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import yaml
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import api_protobuf
 from api_controllers import SPIDERPOOL, Controllers
 from api_kinds import VERBS, Kind, crd_folder, read_crds
 from api_store import Admit, Json, Refused, Store, dig
+from api_tls import Certificate
 
 TOKEN = "a-token-of-the-double"
 VERSION = {"major": "1", "minor": "33", "gitVersion": "v1.33.0", "platform": "linux/amd64", "gitCommit": "double"}
@@ -107,8 +102,9 @@ class ApiDouble:
         self.authority = ""
         if tls:
             # helm sends no token over a connection that is not encrypted.
-            context, self.authority = certificate()
-            self._server.socket = context.wrap_socket(
+            made = Certificate("API double")
+            self.authority = made.text
+            self._server.socket = made.context().wrap_socket(
                 self._server.socket, server_side=True, do_handshake_on_connect=False
             )
         self.url = f"http{'s' if tls else ''}://127.0.0.1:{self._server.server_address[1]}"
@@ -200,35 +196,6 @@ class ApiDouble:
 
     def __exit__(self, *dummy: object) -> None:
         self.stop()
-
-
-def certificate() -> tuple[ssl.SSLContext, str]:
-    """Return a server's context for 127.0.0.1, and the certificate that clients trust."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "API double")])
-    today = datetime.datetime.now(datetime.UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(today - datetime.timedelta(days=1))
-        .not_valid_after(today + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    pem = serialization.Encoding.PEM
-    text = made.public_bytes(pem).decode()
-    secret = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()).decode()
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    with tempfile.NamedTemporaryFile("w", suffix=".pem") as both:
-        both.write(secret + text)
-        both.flush()
-        context.load_cert_chain(both.name)
-    return context, text
 
 
 class Handler(BaseHTTPRequestHandler):

@@ -12,10 +12,13 @@ import re
 import subprocess
 import sys
 import typing as t
+import uuid
 from pathlib import Path
 
 import pytest
+import yaml
 from ansible.module_utils.testing import patch_module_args
+from kubernetes import client
 from kubernetes import config as kube_config
 from kubernetes.dynamic import DynamicClient
 from kubernetes.dynamic.exceptions import ResourceNotFoundError
@@ -34,6 +37,7 @@ from tools import stub_chart
 Json = dict[str, t.Any]
 
 ENV = HERE.parent / "tools/env.py"
+SPIDERPOOL = "spiderpool.spidernet.io/v2beta1"
 REAL = os.environ.get("RAILOPS_TEST_KUBECONFIG")
 
 
@@ -93,6 +97,47 @@ def double(scripted: None) -> t.Iterator[ApiDouble]:
         yield made
 
 
+class Live:
+    """What is in the cluster and what others do to it, over the plain client."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        self.client = DynamicClient(kube_config.new_client_from_config(str(kubeconfig)))
+
+    def of(self, kind: str, api_version: str = SPIDERPOOL) -> t.Any:
+        return self.client.resources.get(api_version=api_version, kind=kind)
+
+    def versions(self, fabric: str) -> dict[str, str]:
+        found = {}
+        for kind in ("SpiderIPPool", "SpiderMultusConfig", "SpiderReservedIP"):
+            for item in self.of(kind).get(label_selector=f"railops.io/fabric={fabric}").items:
+                found[f"{kind}/{item.metadata.name}"] = item.metadata.resourceVersion
+        return found
+
+    def patch(self, kind: str, name: str, patch: Json, manager: str = "kubectl-edit", namespace: str = "") -> None:
+        where = {"namespace": namespace} if namespace else {}
+        content = "application/merge-patch+json"
+        self.of(kind).patch(body=patch, name=name, content_type=content, field_manager=manager, **where)
+
+    def allocate(self, pool: str, addresses: t.Iterable[str]) -> None:
+        """Give addresses of a pool to pods, as Spiderpool writes it down; none gives all back."""
+        taken = {address: {"pod": f"default/app-{address}", "podUid": f"uid-{address}"} for address in addresses}
+        status = {"allocatedIPCount": len(taken), "allocatedIPs": json.dumps(taken)}
+        content = "application/merge-patch+json"
+        self.of("SpiderIPPool").status.patch(body={"status": status}, name=pool, content_type=content)
+
+    def clear(self, fabric: str) -> None:
+        """Give back what a fabric's pools have lent."""
+        for item in self.of("SpiderIPPool").get(label_selector=f"railops.io/fabric={fabric}").items:
+            if (item.status or {}).get("allocatedIPCount"):
+                self.allocate(item.metadata.name, ())
+
+
+@pytest.fixture
+def live(kubeconfig: Path) -> Live:
+    """Give the plain client."""
+    return Live(kubeconfig)
+
+
 @pytest.fixture
 def kubeconfig(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """Give the kubeconfig of the API under test."""
@@ -100,6 +145,87 @@ def kubeconfig(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
         return Path(REAL)
     made: ApiDouble = request.getfixturevalue("double")
     return made.kubeconfig(tmp_path / "kubeconfig")
+
+
+@pytest.fixture
+def restricted(request: pytest.FixtureRequest, kubeconfig: Path, tmp_path: Path) -> t.Iterator[t.Callable[[str], str]]:
+    """Give a function: the kubeconfig of an identity that may do anything with Spiderpool's kinds but one.
+
+    It names the plural, with `:write` when reading is allowed. On a real cluster it is a service account of its own.
+    """
+    if not REAL:
+        double: ApiDouble = request.getfixturevalue("double")
+
+        def forbid(what: str) -> str:
+            double.forbidden.add(what)
+            return str(kubeconfig)
+
+        yield forbid
+        return
+    api = kube_config.new_client_from_config(REAL)
+    account = Account(api)
+
+    def made(what: str) -> str:
+        return str(account.made(what, Path(REAL), tmp_path / "restricted"))
+
+    yield made
+    account.removed()
+
+
+class Account:
+    """A service account of a test with the role that it has."""
+
+    def __init__(self, api: client.ApiClient) -> None:
+        self.name = f"rr-test-{uuid.uuid4().hex[:8]}"
+        self._core = client.CoreV1Api(api)
+        self._rbac = client.RbacAuthorizationV1Api(api)
+        self._api = api
+
+    def made(self, forbidden: str, whole: Path, path: Path) -> Path:
+        """Make it and write its kubeconfig."""
+        plural, _colon, only = forbidden.partition(":")
+        free = {"spiderippools", "spiderreservedips", "spidermultusconfigs"} - {plural}
+        read = ["get", "list", "watch"]
+        rules: list[Json] = [
+            {"apiGroups": ["spiderpool.spidernet.io"], "resources": sorted(free), "verbs": ["*"]},
+            {"apiGroups": [""], "resources": ["namespaces"], "verbs": read},
+        ]
+        if only:
+            rules.append({"apiGroups": ["spiderpool.spidernet.io"], "resources": [plural], "verbs": read})
+        meta = {"metadata": {"name": self.name}}
+        self._core.create_namespaced_service_account("default", meta)
+        self._rbac.create_cluster_role({**meta, "rules": rules})
+        subject = {"kind": "ServiceAccount", "name": self.name, "namespace": "default"}
+        role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": self.name}
+        self._rbac.create_cluster_role_binding({**meta, "subjects": [subject], "roleRef": role})
+        asked = {"spec": {"audiences": None, "expirationSeconds": 3600}}
+        given = self._core.create_namespaced_service_account_token(self.name, "default", asked)
+        text = yaml.safe_load(whole.read_text(encoding="utf-8"))
+        text["users"] = [{"name": row["name"], "user": {"token": given.status.token}} for row in text["users"]]
+        path.write_text(yaml.safe_dump(text), encoding="utf-8")
+        return path
+
+    def removed(self) -> None:
+        """Take all of it away."""
+        self._rbac.delete_cluster_role_binding(self.name)
+        self._rbac.delete_cluster_role(self.name)
+        self._core.delete_namespaced_service_account(self.name, "default")
+
+
+@pytest.fixture
+def ending(request: pytest.FixtureRequest, kubeconfig: Path) -> t.Iterator[str]:
+    """Give a namespace that is being deleted and cannot end: it holds something with a finalizer."""
+    name = f"rr-ending-{uuid.uuid4().hex[:6]}"
+    if not REAL:
+        double: ApiDouble = request.getfixturevalue("double")
+        double.controllers.hold_namespaces = True
+    core = client.CoreV1Api(kube_config.new_client_from_config(str(kubeconfig)))
+    core.create_namespace({"metadata": {"name": name}})
+    held = {"metadata": {"name": "held", "finalizers": ["railops.io/test"]}}
+    core.create_namespaced_config_map(name, held)
+    core.delete_namespace(name)
+    yield name
+    core.patch_namespaced_config_map("held", name, {"metadata": {"finalizers": None}})
 
 
 class Outcome(dict[str, t.Any]):
@@ -219,7 +345,7 @@ class Seen:
 
     def ours(self, kind: str, fabric: str = "fabric") -> dict[str, Json]:
         """Return the objects of a kind of Spiderpool's that carry the fabric's label."""
-        return self.objects(kind, "spiderpool.spidernet.io/v2beta1", label_selector=f"railops.io/fabric={fabric}")
+        return self.objects(kind, SPIDERPOOL, label_selector=f"railops.io/fabric={fabric}")
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 import re
 import signal
 import subprocess
@@ -22,47 +21,20 @@ import pytest
 from admission import Webhooks
 from api_controllers import allocate
 from api_double import ApiDouble, Fault
+from conftest import REAL, SPIDERPOOL, Live
 from fabric_objects import config, fabric_of, labels, pool
-from kubernetes import config as kube_config
-from kubernetes.dynamic import DynamicClient
 
 Json = dict[str, t.Any]
 Run = t.Callable[..., dict[str, t.Any]]
-V2 = "spiderpool.spidernet.io/v2beta1"
-
-
-class Live:
-    """What is in the cluster, asked with the plain client."""
-
-    def __init__(self, kubeconfig: Path) -> None:
-        self.client = DynamicClient(kube_config.new_client_from_config(str(kubeconfig)))
-
-    def of(self, kind: str, api_version: str = V2) -> t.Any:
-        return self.client.resources.get(api_version=api_version, kind=kind)
-
-    def versions(self, fabric: str) -> dict[str, str]:
-        found = {}
-        for kind in ("SpiderIPPool", "SpiderMultusConfig", "SpiderReservedIP"):
-            for item in self.of(kind).get(label_selector=f"railops.io/fabric={fabric}").items:
-                found[f"{kind}/{item.metadata.name}"] = item.metadata.resourceVersion
-        return found
-
-    def patch(self, kind: str, name: str, patch: Json, manager: str = "kubectl-edit", namespace: str = "") -> None:
-        where = {"namespace": namespace} if namespace else {}
-        content = "application/merge-patch+json"
-        self.of(kind).patch(body=patch, name=name, content_type=content, field_manager=manager, **where)
+Restricted = t.Callable[[str], str]
 
 
 @pytest.fixture
-def live(kubeconfig: Path) -> Live:
-    return Live(kubeconfig)
-
-
-@pytest.fixture
-def fabric(objects: Run) -> t.Iterator[str]:
+def fabric(objects: Run, live: Live) -> t.Iterator[str]:
     name = f"rr-{uuid.uuid4().hex[:6]}"
     yield name
-    if "RAILOPS_TEST_KUBECONFIG" in os.environ:
+    if REAL:
+        live.clear(name)
         objects(state="absent", prune=True, fabric=name)
 
 
@@ -206,7 +178,12 @@ class TestDrift:
         ok(objects([one]))
         resource = live.of("SpiderIPPool")
         name = one["metadata"]["name"]
-        claim = {"apiVersion": V2, "kind": "SpiderIPPool", "metadata": {"name": name}, "spec": {"nodeName": ["x"]}}
+        claim = {
+            "apiVersion": SPIDERPOOL,
+            "kind": "SpiderIPPool",
+            "metadata": {"name": name},
+            "spec": {"nodeName": ["x"]},
+        }
         resource.server_side_apply(body=claim, name=name, field_manager="argocd", force_conflicts=True)
         result = objects([one])
         assert result["failed"]
@@ -216,13 +193,11 @@ class TestDrift:
 
 
 class TestPoolsInUse:
-    def test_delete_narrow_and_replace_are_refused(
-        self, objects: Run, live: Live, fabric: str, double: ApiDouble
-    ) -> None:
+    def test_delete_narrow_and_replace_are_refused(self, objects: Run, live: Live, fabric: str) -> None:
         rows = [pool(fabric, 1, node) for node in (1, 2, 3, 4)]
         ok(objects(rows))
         for row in rows[:3]:
-            allocate(double.store, row["metadata"]["name"], [row["spec"]["ips"][0].split("-")[0]])
+            live.allocate(row["metadata"]["name"], [row["spec"]["ips"][0].split("-")[0]])
         before = live.versions(fabric)
         narrow, moved = copy.deepcopy(rows[1]), pool(fabric, 1, 9)
         narrow["spec"]["ips"] = [narrow["spec"]["ips"][0].replace("-172.17.0.62", "-172.17.0.50")]
@@ -238,23 +213,23 @@ class TestPoolsInUse:
         del before[f"SpiderIPPool/{rows[3]['metadata']['name']}"]
         assert live.versions(fabric) == before
 
-    def test_absent_keeps_them_too(self, objects: Run, live: Live, fabric: str, double: ApiDouble) -> None:
+    def test_absent_keeps_them_too(self, objects: Run, live: Live, fabric: str) -> None:
         one = pool(fabric, 1, 1)
         ok(objects([one]))
-        allocate(double.store, one["metadata"]["name"], ["172.17.0.3"])
+        live.allocate(one["metadata"]["name"], ["172.17.0.3"])
         result = ok(objects(state="absent", prune=True, fabric=fabric))
         assert result["kept"][0]["action"] == "delete"
         assert len(live.versions(fabric)) == 1
 
-    def test_a_pool_in_use_may_grow(self, objects: Run, fabric: str, double: ApiDouble) -> None:
+    def test_a_pool_in_use_may_grow(self, objects: Run, live: Live, fabric: str) -> None:
         small = pool(fabric, 1, 1)
         small["spec"]["ips"] = ["172.17.0.3-172.17.0.20"]
         ok(objects([small]))
-        allocate(double.store, small["metadata"]["name"], ["172.17.0.3"])
+        live.allocate(small["metadata"]["name"], ["172.17.0.3"])
         assert did(ok(objects([pool(fabric, 1, 1)]))) == {"apply": [small["metadata"]["name"]]}
 
     def test_an_address_given_out_between_looking_and_deleting_is_seen(
-        self, objects: Run, live: Live, fabric: str, double: ApiDouble, monkeypatch: pytest.MonkeyPatch
+        self, objects: Run, live: Live, fabric: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         from ansible_collections.railops.rdma.plugins.module_utils import _cluster_run
 
@@ -263,7 +238,7 @@ class TestPoolsInUse:
 
         def allocate_meanwhile(self: t.Any, plan: t.Any) -> None:
             check(self, plan)
-            allocate(double.store, f"{fabric}-rail1-v4-node1", ["172.17.0.3"])
+            live.allocate(f"{fabric}-rail1-v4-node1", ["172.17.0.3"])
 
         monkeypatch.setattr(_cluster_run.Run, "preflight", allocate_meanwhile)
         result = ok(objects(state="absent", prune=True, fabric=fabric))
@@ -435,36 +410,6 @@ class TestFaults:
         forgotten.times = -1
         assert "too old" in objects(wanted)["msg"], "an API that never keeps a list is told"
 
-    def test_no_api(self, objects: Run, fabric: str, double: ApiDouble, monkeypatch: pytest.MonkeyPatch) -> None:
-        from ansible_collections.railops.rdma.plugins.module_utils import _cluster_client
-
-        monkeypatch.setattr(_cluster_client, "_CONNECT_SECONDS", 0.5)
-        double.stop()
-        result = objects([pool(fabric, 1, 1)])
-        assert "does not answer" in result["msg"]
-        double._server = type("Stopped", (), {"shutdown": lambda s: None, "server_close": lambda s: None})()
-
-    def test_an_expired_token(self, objects: Run, fabric: str, double: ApiDouble) -> None:
-        double.token = "another"
-        result = objects([pool(fabric, 1, 1)])
-        assert "does not know this identity" in result["msg"]
-        assert "expired" in result["fix"]
-
-    def test_forbidden_to_write_one_kind_is_told_before_the_first_write(
-        self, objects: Run, fabric: str, double: ApiDouble
-    ) -> None:
-        double.forbidden.add("spidermultusconfigs:write")
-        before = double.writes()
-        result = objects(fabric_of(fabric, (1,), 1))
-        assert "create spidermultusconfigs.spiderpool.spidernet.io in namespace spiderpool" in result["msg"]
-        assert "spiderippools" not in result["msg"]
-        assert double.writes() == before
-
-    def test_forbidden_to_list(self, objects: Run, fabric: str, double: ApiDouble) -> None:
-        double.forbidden.add("spiderippools")
-        result = objects([pool(fabric, 1, 1)])
-        assert "cannot list" in result["msg"]
-
     def test_missing_crds(self, objects: Run, fabric: str, double: ApiDouble, live: Live) -> None:
         for name in [name for name in double.objects("CustomResourceDefinition") if "spidermultus" in name]:
             live.of("CustomResourceDefinition", "apiextensions.k8s.io/v1").delete(name=name)
@@ -489,7 +434,7 @@ class TestFaults:
         assert "lates.example.com is not established after 1 s" in str(result["warnings"])
 
     def test_older_crds(self, objects: Run, fabric: str, double: ApiDouble) -> None:
-        kind = double.store.kind_of(V2, "SpiderIPPool")
+        kind = double.store.kind_of(SPIDERPOOL, "SpiderIPPool")
         if "properties" not in kind.schema["properties"].get("spec", {}):
             pytest.skip("stub CRDs declare no fields")
         del kind.schema["properties"]["spec"]["properties"]["multusName"]
@@ -507,14 +452,6 @@ class TestFaults:
         assert "spiderpool-controller" in result["fix"]
         assert double.writes() == before
 
-    def test_a_terminating_namespace(self, objects: Run, fabric: str, double: ApiDouble, live: Live) -> None:
-        double.controllers.hold_namespaces = True
-        live.of("Namespace", "v1").delete(name="spiderpool")
-        before = double.writes()
-        result = objects(fabric_of(fabric, (1,), 1))
-        assert "namespace spiderpool is being deleted" in result["msg"]
-        assert double.writes() == before
-
     def test_a_namespace_that_is_wanted_and_on_its_way_out(self, objects: Run, double: ApiDouble, live: Live) -> None:
         double.controllers.hold_namespaces = True
         live.of("Namespace", "v1").delete(name="spiderpool")
@@ -524,18 +461,56 @@ class TestFaults:
             assert "namespace spiderpool is being deleted" in objects([wanted], check=check)["msg"]
         assert double.writes() == before
 
-    def test_a_missing_namespace(self, objects: Run, fabric: str, double: ApiDouble) -> None:
+
+class TestBadSituations:
+    """What no fault has to be scripted for: told clearly, and before the first write."""
+
+    def test_no_api(self, objects: Run, fabric: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        from ansible_collections.railops.rdma.plugins.module_utils import _cluster_client
+
+        monkeypatch.setattr(_cluster_client, "_CONNECT_SECONDS", 0.5)
+        result = objects([pool(fabric, 1, 1)], kubeconfig=None, host="https://127.0.0.1:1", api_key="x")
+        assert "https://127.0.0.1:1 does not answer" in result["msg"]
+
+    def test_an_expired_token(self, objects: Run, fabric: str) -> None:
+        result = objects([pool(fabric, 1, 1)], api_key="a-token-that-has-expired")
+        assert "does not know this identity" in result["msg"]
+        assert "expired" in result["fix"]
+
+    def test_forbidden_to_write_one_kind_is_told_before_the_first_write(
+        self, objects: Run, live: Live, fabric: str, restricted: Restricted
+    ) -> None:
+        result = objects(fabric_of(fabric, (1,), 1), kubeconfig=restricted("spidermultusconfigs:write"))
+        assert "create spidermultusconfigs.spiderpool.spidernet.io in namespace spiderpool" in result["msg"]
+        assert "spiderippools" not in result["msg"]
+        assert live.versions(fabric) == {}
+
+    def test_forbidden_to_list(self, objects: Run, fabric: str, restricted: Restricted) -> None:
+        assert "cannot list" in objects([pool(fabric, 1, 1)], kubeconfig=restricted("spiderippools"))["msg"]
+
+    def test_a_kind_that_is_not_served(self, objects: Run, live: Live, fabric: str) -> None:
+        stray = {**config(fabric, 1), "apiVersion": "nothing.example.com/v1", "kind": "Nothing"}
+        assert "does not serve Nothing" in objects([pool(fabric, 1, 1), stray])["msg"]
+        assert live.versions(fabric) == {}
+
+    def test_a_terminating_namespace(self, objects: Run, live: Live, fabric: str, ending: str) -> None:
+        late = config(fabric, 1)
+        late["metadata"]["namespace"] = ending
+        assert f"namespace {ending} is being deleted" in objects([pool(fabric, 1, 1), late])["msg"]
+        assert live.versions(fabric) == {}
+
+    def test_a_missing_namespace(self, objects: Run, live: Live, fabric: str) -> None:
         stray = config(fabric, 1)
         stray["metadata"]["namespace"] = "nowhere"
-        assert "namespace nowhere does not exist" in objects([stray])["msg"]
+        assert "namespace nowhere does not exist" in objects([pool(fabric, 1, 1), stray])["msg"]
+        assert live.versions(fabric) == {}
 
-    def test_what_the_webhook_refuses_is_told_in_its_words(self, objects: Run, fabric: str, double: ApiDouble) -> None:
+    def test_what_the_webhook_refuses_is_told_in_its_words(self, objects: Run, live: Live, fabric: str) -> None:
         bad = pool(fabric, 1, 1)
         bad["spec"]["ips"] = ["192.0.2.1"]
-        before = double.writes()
-        result = objects([bad])
+        result = objects([bad, pool(fabric, 1, 2)])
         assert "denied the request" in result["msg"]
-        assert double.writes() == before
+        assert live.versions(fabric) == {}
 
 
 class TestAccess:

@@ -1,0 +1,205 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Run a command beside a real Kubernetes API in a network namespace of its own; all of it ends with the command.
+
+    real_api.py pytest tests/cluster            RAILOPS_TEST_KUBECONFIG names its kubeconfig
+    real_api.py --bare COMMAND ...              without webhooks, nodes and stand-ins, as the benchmarks want it
+
+kube-apiserver, its controller manager, its scheduler and etcd are real (real_build.py). What a cluster has besides is
+played by real_parts.py: kubelets, Spiderpool's controller and its webhooks with the collection's own admission rules.
+Needs root for the namespace; nothing of it is reachable from outside.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import ssl
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import yaml
+from api_tls import Certificate
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from real_build import BuildError, built
+from real_parts import Parts
+
+HERE = Path(__file__).resolve().parent
+URL = "https://127.0.0.1:6443"
+TOKEN = "a-token-of-the-tests"
+INSIDE = "RAILOPS_REAL_API_INSIDE"
+START_SECONDS = 90
+
+
+class StartError(Exception):
+    """A program did not come up; its log tells why."""
+
+
+class Cluster:
+    """The processes of a control plane and their folder."""
+
+    def __init__(self, programs: Path, folder: Path) -> None:
+        self.programs = programs
+        self.folder = folder
+        self.kubeconfig = folder / "kubeconfig"
+        self._running: list[tuple[str, subprocess.Popen[bytes]]] = []
+
+    def start(self) -> None:
+        """Start all of it and wait until it answers."""
+        self.credentials()
+        self.program(
+            "etcd",
+            f"--data-dir={self.folder / 'etcd'}",
+            "--listen-client-urls=http://127.0.0.1:2379",
+            "--advertise-client-urls=http://127.0.0.1:2379",
+            "--listen-peer-urls=http://127.0.0.1:2380",
+        )
+        key = self.folder / "accounts.key"
+        self.program(
+            "kube-apiserver",
+            "--etcd-servers=http://127.0.0.1:2379",
+            "--bind-address=127.0.0.1",
+            "--advertise-address=10.255.255.1",
+            "--secure-port=6443",
+            f"--tls-cert-file={self.folder / 'tls.crt'}",
+            f"--tls-private-key-file={self.folder / 'tls.key'}",
+            f"--token-auth-file={self.folder / 'tokens.csv'}",
+            f"--service-account-key-file={key}",
+            f"--service-account-signing-key-file={key}",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            "--service-cluster-ip-range=10.96.0.0/16",
+            "--authorization-mode=RBAC",
+            "--allow-privileged=true",
+            "--feature-gates=ServerSideApply=true",
+        )
+        self.wait("/readyz")
+        same = f"--kubeconfig={self.kubeconfig}"
+        # The kubelets are played and send no heartbeats.
+        self.program(
+            "kube-controller-manager",
+            same,
+            f"--service-account-private-key-file={key}",
+            "--use-service-account-credentials=false",
+            "--controllers=*,-nodelifecycle",
+            "--leader-elect=false",
+        )
+        self.program("kube-scheduler", same, "--leader-elect=false")
+        self.wait("/api/v1/namespaces/default/serviceaccounts/default")
+
+    def credentials(self) -> None:
+        """Write keys, the certificate, the token and the kubeconfig."""
+        self.folder.chmod(0o700)
+        made = Certificate("API of the tests")
+        (self.folder / "tls.crt").write_text(made.text, encoding="utf-8")
+        (self.folder / "tls.key").write_text(made.secret, encoding="utf-8")
+        key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        form = serialization.PrivateFormat.TraditionalOpenSSL
+        text = key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
+        (self.folder / "accounts.key").write_bytes(text)
+        (self.folder / "tokens.csv").write_text(f"{TOKEN},tester,1,system:masters\n", encoding="utf-8")
+        cluster = {"server": URL, "certificate-authority": str(self.folder / "tls.crt")}
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "real",
+            "clusters": [{"name": "real", "cluster": cluster}],
+            "users": [{"name": "real", "user": {"token": TOKEN}}],
+            "contexts": [{"name": "real", "context": {"cluster": "real", "user": "real"}}],
+        }
+        self.kubeconfig.write_text(yaml.safe_dump(config), encoding="utf-8")
+
+    def program(self, name: str, *arguments: str) -> None:
+        """Start one program with its log beside it."""
+        with (self.folder / f"{name}.log").open("wb") as log:
+            argv = [str(self.programs / name), *arguments]
+            made = subprocess.Popen(argv, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self._running.append((name, made))
+
+    def wait(self, path: str) -> None:
+        """Wait until the API answers a path with success.
+
+        :raises StartError: it does not in time, or a program has ended.
+        """
+        trusted = ssl.create_default_context(cafile=str(self.folder / "tls.crt"))
+        asked = urllib.request.Request(f"{URL}{path}", headers={"Authorization": f"Bearer {TOKEN}"})
+        until = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                urllib.request.urlopen(asked, timeout=5, context=trusted).close()
+            except (urllib.error.URLError, ConnectionError, TimeoutError):
+                pass
+            else:
+                return
+            ended = [name for name, process in self._running if process.poll() is not None]
+            if ended or time.monotonic() > until:
+                which = ended[0] if ended else "kube-apiserver"
+                said = (self.folder / f"{which}.log").read_text(encoding="utf-8", errors="replace")[-3000:]
+                why = "has ended" if ended else f"does not answer {path} after {START_SECONDS} s"
+                raise StartError(f"{which} {why}: {said}")
+            time.sleep(0.2)
+
+    def stop(self) -> None:
+        """End all of it, the API before its store."""
+        for _name, process in reversed(self._running):
+            process.terminate()
+        for _name, process in reversed(self._running):
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def inside(command: list[str], bare: bool) -> int:
+    """Run the command in this namespace, beside the cluster."""
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(prefix="rr-api-", dir=memory if memory.is_dir() else None) as name:
+        cluster = Cluster(built(), Path(name))
+        try:
+            cluster.start()
+            with Parts(cluster.kubeconfig, bare=bare):
+                done = subprocess.run(
+                    command, env={**os.environ, "RAILOPS_TEST_KUBECONFIG": str(cluster.kubeconfig)}, check=False
+                )
+        finally:
+            cluster.stop()
+            if logs := os.environ.get("RAILOPS_REAL_API_LOGS"):
+                for log in Path(name).glob("*.log"):
+                    shutil.copy2(log, logs)
+    return done.returncode
+
+
+def main() -> None:
+    """Enter the namespace and run there."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bare", action="store_true", help="only the API, with the CRDs")
+    parser.add_argument("command", nargs=argparse.REMAINDER)
+    options = parser.parse_args()
+    if not options.command:
+        parser.error("which command?")
+    try:
+        if os.environ.get(INSIDE):
+            sys.exit(inside(options.command, options.bare))
+        if os.geteuid():
+            raise BuildError("A network namespace of its own needs root; run the same command with sudo.")
+        built()
+    except (BuildError, StartError) as exc:
+        sys.exit(str(exc))
+    # All that is started in the namespaces ends with the first process in them.
+    own = ["unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    done = subprocess.run([*own, sys.executable, *sys.argv], env={**os.environ, INSIDE: "1"}, check=False)
+    sys.exit(done.returncode)
+
+
+if __name__ == "__main__":
+    main()
