@@ -53,9 +53,10 @@ RANKS = {
 }
 LAST_RANK = 40
 # What carries our labels and is looked for when strays are removed.
+POOLS = ("spiderpool.spidernet.io/v2beta1", POOL)
 PRUNED_KINDS = (
     ("spiderpool.spidernet.io/v2beta1", "SpiderReservedIP"),
-    ("spiderpool.spidernet.io/v2beta1", POOL),
+    POOLS,
     ("spiderpool.spidernet.io/v2beta1", "SpiderMultusConfig"),
     ("sriovnetwork.openshift.io/v1", "SriovNetworkNodePolicy"),
 )

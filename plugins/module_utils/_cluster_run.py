@@ -23,6 +23,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._cluster_plan import 
     FIELD_MANAGER,
     MANAGED_BY,
     POOL,
+    POOLS,
     PRUNED_KINDS,
     Conflict,
     Kept,
@@ -35,7 +36,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._cluster_plan import 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 
 if t.TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     Json = dict[str, t.Any]
 
@@ -44,6 +45,8 @@ T = t.TypeVar("T")
 # Kinds of these groups are read as whole lists; of others each object is asked for by name.
 LISTED_GROUPS = ("spiderpool.spidernet.io", "sriovnetwork.openshift.io")
 _PROGRESS_SECONDS = 10.0
+# Pages of pools that wait until it is known what is wanted of them: memory stays bounded.
+_EARLY_PAGES = 4
 # Objects per second below which the webhook is taken for what is slow, and pools from which on their number matters.
 _WEBHOOK_RATE = 50
 _MANY_POOLS = 250
@@ -78,6 +81,7 @@ class Run:
     """One run over one cluster.
 
     :param tell: takes one line of progress now and then.
+    :param pools: what `early_pools` has begun to list.
     """
 
     def __init__(
@@ -86,11 +90,13 @@ class Run:
         wanted: dict[Ref, Json],
         options: Options,
         tell: Callable[[str], None] = lambda line: None,
+        pools: Iterable[list[Json]] | None = None,
     ) -> None:
         self._cluster = cluster
         self._wanted = wanted
         self._options = options
         self._tell = tell
+        self._pools = pools
         self._missing: set[tuple[str, str]] = set()
         self._versions = {(api.rpartition("/")[0], kind): api for api, kind in PRUNED_KINDS}
         self._versions.update({(ref.group, ref.kind): body["apiVersion"] for ref, body in wanted.items()})
@@ -113,7 +119,7 @@ class Run:
             for key in PRUNED_KINDS:
                 groups.setdefault(key, [])
         kinds = [functools.partial(self._live, key, groups[key]) for key in sorted(groups)]
-        with contextlib.closing(side_by_side(kinds)) as pages:
+        with SideBySide(kinds) as pages:
             for page in pages:
                 for live in page:
                     planner.see(live)
@@ -126,6 +132,8 @@ class Run:
         if resource is None:
             if refs:
                 self._missing.add(key)
+        elif key == POOLS and refs and self._pools is not None:
+            yield from self._pools
         elif resource.group in LISTED_GROUPS:
             yield from self._listed(resource, refs)
         else:
@@ -401,43 +409,60 @@ def established(live: Json | None) -> bool:
     return any(row["type"] == "Established" and row["status"] == "True" for row in conditions)
 
 
-def side_by_side(sources: Sequence[Callable[[], Iterable[T]]], most: int = 8) -> Generator[T, None, None]:
-    """Give what several sources give, each read by a thread of its own, a little ahead of who takes it.
+class SideBySide(t.Generic[T]):
+    """Gives what several sources give, each read by a thread of its own from now on, a little ahead of who takes it.
 
-    :raises Exception: what the first source that fails raises.
+    Iterating raises what the first source that fails raises. `ahead` is how many items wait at most.
     """
-    ready: queue.Queue[tuple[T | None, BaseException | None]] = queue.Queue(maxsize=max(1, len(sources)))
-    over = threading.Event()
 
-    def put(item: T | None, failure: BaseException | None = None) -> None:
-        while not over.is_set():
+    def __init__(self, sources: Sequence[Callable[[], Iterable[T]]], *, most: int = 8, ahead: int = 0) -> None:
+        self._ready: queue.Queue[tuple[T | None, BaseException | None]] = queue.Queue(maxsize=ahead or len(sources))
+        self._over = threading.Event()
+        self._pool = ThreadPoolExecutor(max(1, min(most, len(sources))))
+        self._left = len([self._pool.submit(self._follow, source) for source in sources])
+
+    def _put(self, item: T | None, failure: BaseException | None = None) -> None:
+        while not self._over.is_set():
             with contextlib.suppress(queue.Full):
-                ready.put((item, failure), timeout=0.1)
+                self._ready.put((item, failure), timeout=0.1)
                 return
 
-    def follow(source: Callable[[], Iterable[T]]) -> None:
+    def _follow(self, source: Callable[[], Iterable[T]]) -> None:
         try:
             for item in source():
-                put(item)
-                if over.is_set():
+                self._put(item)
+                if self._over.is_set():
                     return
-            put(None)
+            self._put(None)
         except Exception as exc:  # told by the thread that takes the items
-            put(None, exc)
+            self._put(None, exc)
 
-    with ThreadPoolExecutor(max(1, min(most, len(sources)))) as pool:
-        left = len([pool.submit(follow, source) for source in sources])
-        try:
-            while left:
-                item, failure = ready.get()
-                if failure is not None:
-                    raise failure
-                if item is None:
-                    left -= 1
-                else:
-                    yield item
-        finally:
-            over.set()
+    def __iter__(self) -> Iterator[T]:
+        while self._left:
+            item, failure = self._ready.get()
+            if failure is not None:
+                raise failure
+            if item is None:
+                self._left -= 1
+            else:
+                yield item
+
+    def __enter__(self) -> SideBySide[T]:
+        return self
+
+    def __exit__(self, *dummy: object) -> None:
+        self._over.set()
+        self._pool.shutdown()
+
+
+def early_pools(cluster: Cluster) -> SideBySide[list[Json]]:
+    """Begin to list the pools before it is known what is wanted of them: most objects of a fabric are pools."""
+
+    def pages() -> Iterable[list[Json]]:
+        resource = cluster.resource(*POOLS)
+        return cluster.pages(resource) if resource is not None else ()
+
+    return SideBySide([pages], ahead=_EARLY_PAGES)
 
 
 class Progress:

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import traceback
 import typing as t
@@ -30,6 +31,8 @@ if t.TYPE_CHECKING:
 
     Json = dict[str, t.Any]
 
+# Bytes of manifests from which on reading them takes a tenth of a second.
+_MUCH = 200_000
 # Values for Helm and labels for nodes lie beside the objects in a plan's folder; they are none.
 NOT_OBJECTS = ("values.yaml", "values.yml", "nodelabels.json")
 
@@ -61,6 +64,14 @@ def files(source: str) -> list[str]:
         f"There are no manifests: {source!r} does not exist.",
         "Run the playbook railops.rdma.plan first, or name another file or folder.",
     )
+
+
+def take_long(sources: Iterable[str]) -> bool:
+    """Say whether reading these files takes longer than a few questions to an API."""
+    size = 0
+    with contextlib.suppress(OSError, RdmaError):
+        size = sum(os.path.getsize(path) for source in sources for path in files(source))
+    return size > _MUCH
 
 
 def plain(node: t.Any, loader: t.Any) -> t.Any:

@@ -211,14 +211,22 @@ expected_seconds:
   sample: 3.2
 """
 
+import contextlib
+import sys
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 
 from ansible_collections.railops.rdma.plugins.module_utils import _cluster_client, _cluster_source
 from ansible_collections.railops.rdma.plugins.module_utils._cluster_client import Access, Cluster
-from ansible_collections.railops.rdma.plugins.module_utils._cluster_plan import Plan, describe, summary
-from ansible_collections.railops.rdma.plugins.module_utils._cluster_run import Options, Outcome, Run
+from ansible_collections.railops.rdma.plugins.module_utils._cluster_plan import POOL, Plan, describe, summary
+from ansible_collections.railops.rdma.plugins.module_utils._cluster_run import (
+    Options,
+    Outcome,
+    Run,
+    SideBySide,
+    early_pools,
+)
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 
 ACCESS_SPEC: dict[str, t.Any] = {
@@ -248,10 +256,33 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     **ACCESS_SPEC,
 }
 MOST_CHANGES = 1000
+_TURN_SECONDS = 0.0005
 
 
 def run(params: dict[str, t.Any], *, check_mode: bool) -> tuple[dict[str, t.Any], list[str]]:
     """Plan, check and do; return the result and the warnings."""
+    cluster = Cluster(
+        Access(**{name: params[name] for name in ACCESS_SPEC}),
+        threads=params["threads"],
+        retry_seconds=params["retry_seconds"],
+        request_seconds=params["request_seconds"],
+    )
+    try:
+        with contextlib.ExitStack() as stack:
+            pools = None
+            if _cluster_source.take_long(params["src"]) and POOL in (params["kinds"] or [POOL]):
+                # A thread that reads an answer asks for its turn after each of many small pieces.
+                sys.setswitchinterval(_TURN_SECONDS)
+                pools = stack.enter_context(early_pools(cluster))
+            return done(cluster, params, pools, check_mode=check_mode)
+    finally:
+        cluster.close()
+
+
+def done(
+    cluster: Cluster, params: dict[str, t.Any], pools: SideBySide[list[dict[str, t.Any]]] | None, *, check_mode: bool
+) -> tuple[dict[str, t.Any], list[str]]:
+    """Do it with a client that is there, and pools that are being listed already."""
     wanted = _cluster_source.read(params["definitions"], params["src"], params["kinds"])
     fabric = params["fabric"] or _cluster_source.fabric_of(wanted.values())
     if params["prune"] and not fabric:
@@ -259,12 +290,6 @@ def run(params: dict[str, t.Any], *, check_mode: bool) -> tuple[dict[str, t.Any]
             "prune needs to know the fabric: the objects carry no label railops.io/fabric, or several.",
             "Set fabric. Nothing was changed.",
         )
-    cluster = Cluster(
-        Access(**{name: params[name] for name in ACCESS_SPEC}),
-        threads=params["threads"],
-        retry_seconds=params["retry_seconds"],
-        request_seconds=params["request_seconds"],
-    )
     options = Options(
         fabric=fabric,
         prune=params["prune"],
@@ -280,17 +305,14 @@ def run(params: dict[str, t.Any], *, check_mode: bool) -> tuple[dict[str, t.Any]
             with open(params["progress_file"], "a", encoding="utf-8") as stream:
                 stream.write(f"{line}\n")
 
+    doing = Run(cluster, wanted, options, tell, pools)
+    plan = doing.plan()
+    doing.preflight(plan)
     try:
-        doing = Run(cluster, wanted, options, tell)
-        plan = doing.plan()
-        doing.preflight(plan)
-        try:
-            doing.execute(plan)
-        except RdmaError as exc:
-            exc.facts.update(result(plan, doing.outcome))
-            raise
-    finally:
-        cluster.close()
+        doing.execute(plan)
+    except RdmaError as exc:
+        exc.facts.update(result(plan, doing.outcome))
+        raise
     return ended(plan, doing.outcome), doing.outcome.warnings
 
 

@@ -28,13 +28,17 @@ class Row(t.NamedTuple):
     theirs: str
     ratio: str
     target: str
-    met: bool
+    met: bool | None  # None: no target
 
     @classmethod
     def faster(cls, what: str, ours: str, theirs: str, ratio: float, least: float) -> Row:
         """Make the line of something that should be at least so many times faster than its baseline."""
         shown = f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:.1f}"
         return cls(what, ours, theirs, f"{shown} x faster", f">= {least:g} x", ratio >= least)
+
+    def told(self) -> Row:
+        """Return the line without its target: it only explains another."""
+        return self._replace(target="", met=None)
 
     @classmethod
     def within(cls, what: str, ours: str, theirs: str, ratio: float, most: float) -> Row:
@@ -60,7 +64,8 @@ def enter_environment(*needed: str) -> None:
 def show(title: str, rows: list[Row]) -> None:
     """Print the table."""
     heads = (title, "ours", "baseline", "ratio", "target", "")
-    cells = [heads, *((*row[:5], "met" if row.met else "MISSED") for row in rows)]
+    said = {True: "met", False: "MISSED", None: ""}
+    cells = [heads, *((*row[:5], said[row.met]) for row in rows)]
     widths = [max(len(line[column]) for line in cells) for column in range(len(heads))]
     for line in cells:
         print("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())

@@ -79,6 +79,19 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "only_double(reason): needs the API double, and why")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Take a switch for who runs the tests on the double as well."""
+    parser.addoption("--real-only", action="store_true", help="leave out what cannot run on a real cluster")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what would only be skipped, if asked."""
+    if config.getoption("--real-only"):
+        gone = [item for item in items if {"double", "scripted", "probe"} & set(getattr(item, "fixturenames", ()))]
+        config.hook.pytest_deselected(items=gone)
+        items[:] = [item for item in items if item not in gone]
+
+
 @pytest.fixture
 def scripted(request: pytest.FixtureRequest) -> None:
     """Skip on a real cluster, with the reason, what needs scripted faults or the double's inside."""

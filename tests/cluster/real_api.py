@@ -5,7 +5,7 @@
 """Run a command beside a real Kubernetes API in a network namespace of its own; all of it ends with the command.
 
     real_api.py pytest tests/cluster            RAILOPS_TEST_KUBECONFIG names its kubeconfig
-    real_api.py --bare COMMAND ...              without webhooks, nodes and stand-ins, as the benchmarks want it
+    real_api.py --bare COMMAND ...              etcd, kube-apiserver and the CRDs alone, as the benchmarks want it
 
 kube-apiserver, its controller manager, its scheduler and etcd are real (real_build.py). What a cluster has besides is
 played by real_parts.py: kubelets, Spiderpool's controller and its webhooks with the collection's own admission rules.
@@ -53,8 +53,8 @@ class Cluster:
         self.kubeconfig = folder / "kubeconfig"
         self._running: list[tuple[str, subprocess.Popen[bytes]]] = []
 
-    def start(self) -> None:
-        """Start all of it and wait until it answers."""
+    def start(self, *, bare: bool) -> None:
+        """Start all of it and wait until it answers; `bare` leaves it at the API."""
         self.credentials()
         self.program(
             "etcd",
@@ -82,6 +82,8 @@ class Cluster:
             "--feature-gates=ServerSideApply=true",
         )
         self.wait("/readyz")
+        if bare:
+            return
         same = f"--kubeconfig={self.kubeconfig}"
         # The kubelets are played and send no heartbeats.
         self.program(
@@ -166,7 +168,7 @@ def inside(command: list[str], bare: bool) -> int:
     with tempfile.TemporaryDirectory(prefix="rr-api-", dir=memory if memory.is_dir() else None) as name:
         cluster = Cluster(built(), Path(name))
         try:
-            cluster.start()
+            cluster.start(bare=bare)
             with Parts(cluster.kubeconfig, bare=bare):
                 done = subprocess.run(
                     command, env={**os.environ, "RAILOPS_TEST_KUBECONFIG": str(cluster.kubeconfig)}, check=False
@@ -182,7 +184,7 @@ def inside(command: list[str], bare: bool) -> int:
 def main() -> None:
     """Enter the namespace and run there."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bare", action="store_true", help="only the API, with the CRDs")
+    parser.add_argument("--bare", action="store_true", help="only etcd, the API and the CRDs")
     parser.add_argument("command", nargs=argparse.REMAINDER)
     options = parser.parse_args()
     if not options.command:

@@ -157,6 +157,25 @@ def suite(folder: str, *, parallel: bool = False) -> t.Callable[[], t.Iterator[A
     return commands
 
 
+def real_api() -> Path:
+    """Return the programs of a real API, built when missing.
+
+    :raises SkipStep: this machine cannot build them.
+    """
+    build = [tool("python"), str(CHECKOUT / "tests/cluster/real_build.py")]
+    done = subprocess.run(build, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SkipStep(done.stderr.strip()[-600:])
+    return Path(done.stdout.strip())
+
+
+def api() -> t.Iterator[Argv]:
+    real_api()
+    files = [f"tests/cluster/test_{name}.py" for name in ("double", "objects", "roles")]
+    beside = str(CHECKOUT / "tests/cluster/real_api.py")
+    yield [tool("python"), beside, tool("python"), "-m", "pytest", "-q", "--real-only", *files]
+
+
 def molecule() -> t.Iterator[Argv]:
     yield [tool("molecule"), "test", "--scenario-name", "netns"]
 
@@ -186,7 +205,8 @@ STEPS = (
         suite("tests/kernel", parallel=True),
         ("root", "ip"),
     ),
-    Step("cluster", "objects, Helm and roles against an API server", suite("tests/cluster", parallel=True)),
+    Step("cluster", "objects, Helm and roles against an API double", suite("tests/cluster", parallel=True)),
+    Step("api", "objects, Helm and roles against a real kube-apiserver", api, ("root", "ip", "unshare")),
     Step("lab", "the lab starts, lists and ends", suite("tests/lab"), ("root", "ip")),
     Step("site", "the whole path on namespace hosts", suite("tests/site", parallel=True), ("root", "ip")),
     Step("molecule", "the scenario on namespace hosts", molecule, ("root", "ip")),
@@ -198,7 +218,12 @@ STEPS = (
     ),
 )
 
-PACKAGES = {"ip": "iproute2", "qemu-system-x86_64": "qemu-system-x86", "debootstrap": "debootstrap"}
+PACKAGES = {
+    "ip": "iproute2",
+    "unshare": "util-linux",
+    "qemu-system-x86_64": "qemu-system-x86",
+    "debootstrap": "debootstrap",
+}
 
 
 def missing(step: Step) -> str | None:

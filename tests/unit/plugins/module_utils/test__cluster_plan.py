@@ -234,3 +234,11 @@ def test_planning_does_not_change_its_input():
     before = copy.deepcopy((wanted, live))
     planned([wanted], [live])
     assert (wanted, live) == before
+
+
+@pytest.mark.parametrize("subresource", [{}, {"subresource": "status"}], ids=["before-1.22", "since"])
+def test_who_only_writes_the_status_does_not_own_a_foreign_object(subresource):
+    theirs = managed("their-tool", "Update", **{"f:spec": {"f:subnet": {}}})
+    status = {**managed("spiderpool-controller", "Update", **{"f:status": {"f:totalIPCount": {}}}), **subresource}
+    live = pool(labels={}, subnet="192.0.2.32/27", managedFields=[status, theirs])
+    assert [row.owner for row in planned([pool()], [live]).conflicts] == ["their-tool"]

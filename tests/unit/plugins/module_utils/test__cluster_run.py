@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils import _cluster_run
@@ -12,7 +14,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._cluster_run import (
     Options,
     Progress,
     Run,
-    side_by_side,
+    SideBySide,
     span,
 )
 
@@ -79,9 +81,10 @@ def test_the_time_left_grows_with_the_pools_where_the_webhook_is_slow(monkeypatc
 
 def test_sources_are_read_side_by_side_and_nothing_is_lost():
     given = [[(number, row) for row in range(number)] for number in range(12)]
-    taken = list(side_by_side([lambda rows=rows: iter(rows) for rows in given], most=4))
-    assert sorted(taken) == sorted(row for rows in given for row in rows)
-    assert list(side_by_side([])) == []
+    with SideBySide([lambda rows=rows: iter(rows) for rows in given], most=4) as taken:
+        assert sorted(taken) == sorted(row for rows in given for row in rows)
+    with SideBySide([]) as taken:
+        assert list(taken) == []
 
 
 def test_each_source_runs_no_further_than_a_little_ahead():
@@ -94,11 +97,14 @@ def test_each_source_runs_no_further_than_a_little_ahead():
             yield number
             number += 1
 
-    items = side_by_side([endless])
-    first = [next(items) for _count in range(3)]
-    items.close()
-    assert first == [0, 1, 2]
-    assert len(read) < 8
+    with SideBySide([endless], ahead=4) as begun:
+        until = time.monotonic() + 5
+        while len(read) < 5 and time.monotonic() < until:
+            time.sleep(0.01)
+        assert len(read) == 5, "it begins before anybody takes something, and waits"
+        items = iter(begun)
+        assert [next(items) for _count in range(3)] == [0, 1, 2]
+    assert len(read) < 12
 
 
 def test_the_failure_of_a_source_is_raised_and_the_others_end():
@@ -110,5 +116,5 @@ def test_the_failure_of_a_source_is_raised_and_the_others_end():
         while True:
             yield 2
 
-    with pytest.raises(RuntimeError, match="no more"):
-        list(side_by_side([endless, fails, endless]))
+    with SideBySide([endless, fails, endless]) as items, pytest.raises(RuntimeError, match="no more"):
+        list(items)
