@@ -301,17 +301,10 @@ def cluster(fleet: Fleet) -> t.Iterator[tuple[dict[str, object], Callable[..., s
     fleet.run([*tools, "chart", str(chart)])
     kubeconfig = fleet.folder / "kubeconfig"
     api = [*LAB, "exec", fleet.name, "--", sys.executable, str(CLUSTER / "real_api.py"), "--here"]
-    hold = [
-        "sh",
-        "-c",
-        'cp "$RAILOPS_TEST_KUBECONFIG" "$1.part" && mv "$1.part" "$1" && exec cat',
-        "hold",
-        str(kubeconfig),
-    ]
+    hold = 'cp "$RAILOPS_TEST_KUBECONFIG" "$1.part" && mv "$1.part" "$1" && exec cat'
+    words = ["--nodes", str(fleet.case.nodes), "sh", "-c", hold, "hold", str(kubeconfig)]
     with fleet.log.open("a", encoding="utf-8") as log:
-        running = subprocess.Popen(
-            [*api, "--nodes", str(fleet.case.nodes), *hold], stdin=subprocess.PIPE, stdout=log, stderr=log
-        )
+        running = subprocess.Popen([*api, *words], stdin=subprocess.PIPE, stdout=log, stderr=log)
     try:
         until = time.monotonic() + 900
         while not kubeconfig.exists():
@@ -324,10 +317,8 @@ def cluster(fleet: Fleet) -> t.Iterator[tuple[dict[str, object], Callable[..., s
             "spiderpool_chart_file": str(chart),
             "spiderpool_timeout": 180,
         }
-        yield (
-            given,
-            lambda *words: fleet.lab("exec", fleet.name, "--", kubectl, "--kubeconfig", str(kubeconfig), *words),
-        )
+        ask = ["exec", fleet.name, "--", kubectl, "--kubeconfig", str(kubeconfig)]
+        yield given, lambda *words: fleet.lab(*ask, *words)
     finally:
         if running.stdin:
             running.stdin.close()
@@ -366,8 +357,8 @@ def site_cluster(fleet: Fleet) -> str:
         if left.strip() and "No resources" not in left:
             raise CaseError(f"teardown left {left}")
     return (
-        "a real kube-apiserver, a stub chart; second run empty; a pool edited, a config deleted and a rule deleted: one audit "
-        "names all, site mends; teardown leaves nothing"
+        "a real kube-apiserver, a stub chart; second run empty; a pool edited, a config and a rule deleted: one "
+        "audit names all, site mends; teardown leaves nothing"
     )
 
 
