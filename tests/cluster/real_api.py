@@ -182,6 +182,12 @@ def inside(command: list[str], *, bare: bool, nodes: int) -> int:
     return done.returncode
 
 
+def namespace() -> str:
+    """Return the name of the network namespace that this runs in; none when nobody gave it one."""
+    done = subprocess.run(["ip", "netns", "identify"], capture_output=True, text=True, check=False)
+    return done.stdout.strip()
+
+
 def main() -> None:
     """Enter the namespace and run there."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -195,8 +201,8 @@ def main() -> None:
     try:
         if os.environ.get(INSIDE):
             sys.exit(inside(options.command, bare=options.bare, nodes=options.nodes))
-        if options.here and os.stat("/proc/self/ns/net").st_ino == os.stat("/proc/1/ns/net").st_ino:
-            raise StartError("--here is for a network namespace of a test: this is the machine's own.")
+        if options.here and not namespace():
+            raise StartError("--here is for a named network namespace of a test: this is none.")
         if os.geteuid():
             raise BuildError("A network namespace of its own needs root; run the same command with sudo.")
         built()

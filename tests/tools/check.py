@@ -13,6 +13,7 @@ Logs lie in the cache folder that `env.py cache` prints, one file a check.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -169,6 +170,16 @@ def real_api() -> Path:
     return Path(done.stdout.strip())
 
 
+def cluster() -> t.Iterator[Argv]:
+    command = [*pytest("tests/cluster", parallel=True)]
+    if not missing(STEP_API):
+        with contextlib.suppress(SkipStep):
+            real_api()
+            # A minute that the real API spends better.
+            command += ["--deselect", "tests/cluster/test_roles.py::test_life_of_a_cluster"]
+    yield command
+
+
 def api() -> t.Iterator[Argv]:
     real_api()
     files = [f"tests/cluster/test_{name}.py" for name in ("double", "objects", "roles")]
@@ -188,6 +199,7 @@ def package() -> t.Iterator[Argv]:
     yield [tool("python"), "-m", "pytest", "-q", "tests/package"]
 
 
+STEP_API = Step("api", "objects, Helm and roles against a real kube-apiserver", api, ("root", "ip", "unshare"))
 STEPS = (
     Step("ruff", "style and common mistakes of the Python code", ruff, parallel=True),
     Step("mypy", "types of everything under plugins/, strict", mypy, parallel=True),
@@ -205,8 +217,8 @@ STEPS = (
         suite("tests/kernel", parallel=True),
         ("root", "ip"),
     ),
-    Step("cluster", "objects, Helm and roles against an API double", suite("tests/cluster", parallel=True)),
-    Step("api", "objects, Helm and roles against a real kube-apiserver", api, ("root", "ip", "unshare")),
+    Step("cluster", "objects, Helm and roles against an API double", cluster),
+    STEP_API,
     Step("lab", "the lab starts, lists and ends", suite("tests/lab"), ("root", "ip")),
     Step("site", "the whole path on namespace hosts", suite("tests/site", parallel=True), ("root", "ip")),
     Step("molecule", "the scenario on namespace hosts", molecule, ("root", "ip")),
