@@ -39,6 +39,8 @@ Json = dict[str, t.Any]
 ENV = HERE.parent / "tools/env.py"
 SPIDERPOOL = "spiderpool.spidernet.io/v2beta1"
 REAL = os.environ.get("RAILOPS_TEST_KUBECONFIG")
+# Beside that API nodes and kubelets are played (real_parts.py): node1 to node8, and pods that run at once.
+PLAYED = bool(os.environ.get("RAILOPS_TEST_PLAYED"))
 
 
 def pytest_report_header() -> str:

@@ -171,9 +171,8 @@ def inside(command: list[str], *, bare: bool, nodes: int) -> int:
         try:
             cluster.start(bare=bare)
             with Parts(cluster.kubeconfig, bare=bare, nodes=nodes):
-                done = subprocess.run(
-                    command, env={**os.environ, "RAILOPS_TEST_KUBECONFIG": str(cluster.kubeconfig)}, check=False
-                )
+                given = {"RAILOPS_TEST_KUBECONFIG": str(cluster.kubeconfig), "RAILOPS_TEST_PLAYED": "" if bare else "1"}
+                done = subprocess.run(command, env={**os.environ, **given}, check=False)
         finally:
             cluster.stop()
             if logs := os.environ.get("RAILOPS_REAL_API_LOGS"):

@@ -31,7 +31,7 @@ from admission import Webhooks
 from api_double import TOKEN, ApiDouble
 from api_fields import FREE
 from api_kinds import REAL_CRDS
-from conftest import REAL, Playbook, Seen, stub_chart
+from conftest import PLAYED, REAL, Playbook, Seen, stub_chart
 from fabric_objects import pool
 
 Json = dict[str, t.Any]
@@ -86,7 +86,10 @@ def use(playbook: Playbook, plan: Path, inventory: str) -> None:
     text = (CHECKOUT / f"inventory/{inventory}/group_vars/all/fabric.yml").read_text(encoding="utf-8")
     playbook.values.update({**yaml.safe_load(text), "fabric_plan_dir": str(playbook.folder / "plan")})
     # A real cluster has nodes of other names.
-    playbook.values.update({"rail_objects_wait_seconds": 0 if REAL else 20, "rail_objects_nodes_required": not REAL})
+    theirs = bool(REAL) and not PLAYED
+    playbook.values.update(
+        {"rail_objects_wait_seconds": 0 if theirs else 20, "rail_objects_nodes_required": not theirs}
+    )
 
 
 def releases(seen: Seen) -> list[str]:
@@ -116,7 +119,7 @@ def test_life_of_a_cluster(
     secret = seen.objects("Secret", namespace="spiderpool")["railops-rdma-webhook-tls"]["data"]
     served = "spiderpool-controller-server-certs"
     assert seen.objects("Secret", namespace="spiderpool")[served]["data"] == secret
-    if maybe_double:
+    if maybe_double or PLAYED:
         offered = seen.objects("Node")["node8"]["status"]["allocatable"]
         assert offered["spidernet.io/fabric_rail8"] == "100"
         calico = seen.objects("DaemonSet", "apps/v1")["calico-node"]["spec"]["template"]["spec"]["containers"][0]
@@ -144,6 +147,9 @@ def test_life_of_a_cluster(
         assert "newer" in json.dumps(crds["spiderippools.spiderpool.spidernet.io"]["spec"])
     assert seen.objects("Secret", namespace="spiderpool")[served]["data"] == secret
 
+    if PLAYED:
+        try_application(playbook, seen)
+        playbook.run([RAIL_OBJECTS])
     refused = playbook.run([from_("spiderpool", "uninstall")], ok=False)
     assert "removes all pools" in refused.text
     playbook.run([from_("rail_objects", "remove"), from_("spiderpool", "uninstall")])
@@ -482,9 +488,16 @@ def test_an_sriov_node_that_fails_is_gone_on_with_and_those_after_it_are_not_tou
 
 
 @pytest.mark.only_double("its image is none that a cluster could run")
-def test_the_test_application(playbook: Playbook, double: ApiDouble, plans: t.Callable[[str], Path]) -> None:
+def test_the_test_application(
+    playbook: Playbook, double: ApiDouble, seen: Seen, plans: t.Callable[[str], Path]
+) -> None:
     use(playbook, plans("exclusive"), "exclusive")
     double.install_crds()
+    try_application(playbook, seen)
+
+
+def try_application(playbook: Playbook, seen: Seen) -> None:
+    """Run the test application by injection and by explicit networks on a cluster of eight nodes."""
     unpinned = playbook.run([from_("rail_objects", "test_application")], ok=False)
     assert "by its digest" in unpinned.text
     values: Json = {"rail_objects_test_image": IMAGE}
@@ -497,10 +510,11 @@ def test_the_test_application(playbook: Playbook, double: ApiDouble, plans: t.Ca
     }
     play = [from_("rail_objects", "test_application", **values), from_("rail_objects", "test_application", **networks)]
     playbook.run(play)
-    injected, explicit = double.objects("DaemonSet")["fabric-test"], double.objects("DaemonSet")["explicit"]
+    sets = seen.objects("DaemonSet", "apps/v1")
+    injected, explicit = sets["fabric-test"], sets["explicit"]
     template = injected["spec"]["template"]
     assert template["metadata"]["annotations"] == {"cni.spidernet.io/rdma-resource-inject": "rails"}
-    assert "resources" not in template["spec"]["containers"][0]
+    assert not template["spec"]["containers"][0].get("resources")
     assert injected["status"]["numberReady"] == 8
     template = explicit["spec"]["template"]
     assert (explicit["status"]["numberReady"], "affinity" in template["spec"]) == (1, False)
@@ -512,7 +526,7 @@ def test_the_test_application(playbook: Playbook, double: ApiDouble, plans: t.Ca
     assert container["securityContext"]["capabilities"]["add"] == ["IPC_LOCK"]
     assert playbook.run(play).changed_tasks() == []
     playbook.run([from_("rail_objects", "remove", rail_objects_test_name="explicit")])
-    assert "explicit" not in double.objects("DaemonSet")
+    assert "explicit" not in seen.objects("DaemonSet", "apps/v1")
 
 
 def test_what_the_tests_stand_on() -> None:
