@@ -221,6 +221,7 @@ def test_doca_ofed_from_its_pinned_package(run_module, home, tmp_path):
     assert "doca-ofed is new" in first["reboot_reasons"][0]
     assert [line.split("_")[0] for line in log(home)] == ["dpkg", "apt-get", "apt-get"]
     assert "doca-ofed=3.1.0-091000" in log(home)[-1]
+    assert all("--force-confold" in line for line in log(home) if "_update" not in line), "nobody is there to answer"
     assert run_module(**params)["changed"] is False
 
 
