@@ -38,7 +38,7 @@ REFLECT2 = "github.com/modern-go/reflect2"
 ZERO_FILE = "vendor/k8s.io/kube-openapi/pkg/validation/validate/type.go"
 ZERO_TEST = "data == nil || reflect.DeepEqual(reflect.Zero(reflect.TypeOf(data)), reflect.ValueOf(data))"
 PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
-TOOLS = {"apt-get": "apt", "dpkg": "dpkg", "make": "make"}
+TOOLS = {"apt-get": "apt", "dpkg": "dpkg", "make": "make", "rsync": "rsync"}
 # Count up when a step of the build changes, so that all is built anew.
 RECIPE = 1
 
@@ -137,6 +137,8 @@ def compile_in(source: Path, go: Path, cache: Path) -> None:
         "PATH": f"{go / 'bin'}:{os.environ['PATH']}",
         "GOROOT": str(go),
         "GOCACHE": str(cache),
+        # No C compiler is needed then.
+        "CGO_ENABLED": "0",
         "GOFLAGS": f"-p={os.cpu_count() or 2}",
         "KUBE_GIT_VERSION": f"v{RELEASE}",
         "KUBE_GIT_COMMIT": "0" * 40,

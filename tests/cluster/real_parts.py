@@ -143,6 +143,7 @@ class Parts:
                 ("/apis/apps/v1/daemonsets", self.daemon_set),
                 ("/apis/apps/v1/deployments", self.deployment),
                 (POLICIES, self.policy),
+                ("/api/v1/nodes", self.functions),
             ):
                 threading.Thread(target=self._api.follow, args=(path, act, self._stop), daemon=True).start()
             self.calico()
@@ -313,15 +314,26 @@ class Parts:
                 self._api.call("POST", path, {**body, "spec": {}})
                 self._api.status(f"{path}/{name}", syncStatus="Succeeded", interfaces=[])
 
-    def policy(self, event: str, row: Json) -> None:
-        """Advertise the virtual functions of a policy on the nodes that it selects."""
-        spec = row["spec"]
-        selector = ",".join(f"{key}={value}" for key, value in (spec.get("nodeSelector") or {}).items())
-        if event == "DELETED" or not selector:
+    def policy(self, event: str, _row: Json) -> None:
+        """Look at all nodes again when a policy comes or changes."""
+        if event != "DELETED":
+            with contextlib.suppress(ApiException):
+                for node in self._api.items("/api/v1/nodes"):
+                    self.functions("MODIFIED", node)
+
+    def functions(self, event: str, node: Json) -> None:
+        """Advertise the virtual functions of the policies that select a node."""
+        if event == "DELETED":
             return
+        labels, offered = node["metadata"]["labels"], node["status"].get("allocatable") or {}
+        amounts = {}
         with contextlib.suppress(ApiException):
-            for node in self._api.call("GET", "/api/v1/nodes", labelSelector=selector)["items"]:
-                self.advertise(node["metadata"]["name"], {f"spidernet.io/{spec['resourceName']}": spec["numVfs"]})
+            for row in self._api.items(POLICIES):
+                selector, spec = row["spec"].get("nodeSelector") or {}, row["spec"]
+                if selector and all(labels.get(key) == value for key, value in selector.items()):
+                    amounts[f"spidernet.io/{spec['resourceName']}"] = str(spec["numVfs"])
+            if any(offered.get(name) != amount for name, amount in amounts.items()):
+                self.advertise(node["metadata"]["name"], amounts)
 
 
 class Hooks:

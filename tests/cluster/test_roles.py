@@ -31,7 +31,7 @@ from admission import Webhooks
 from api_double import TOKEN, ApiDouble
 from api_fields import FREE
 from api_kinds import REAL_CRDS
-from conftest import PLAYED, REAL, Playbook, Seen, stub_chart
+from conftest import PLAYED, REAL, Live, Playbook, Seen, stub_chart
 from fabric_objects import pool
 
 Json = dict[str, t.Any]
@@ -535,3 +535,39 @@ def test_what_the_tests_stand_on() -> None:
     named = os.environ.get("RAILOPS_TEST_CHART")
     assert named is None or Path(named).exists(), f"RAILOPS_TEST_CHART names {named}, which is not there"
     assert not REAL_CRDS.is_dir() or list(REAL_CRDS.glob("*spiderippools*")), f"{REAL_CRDS} holds no SpiderIPPool"
+
+
+@pytest.mark.skipif(
+    not (PLAYED and os.environ.get("RAILOPS_TEST_LONG")),
+    reason="takes a minute and a half beside the real API: run RAILOPS_TEST_LONG=1 make test CHECK=api",
+)
+def test_sriov_nodes_are_emptied_one_at_a_time_on_a_real_api(
+    playbook: Playbook, seen: Seen, live: Live, plans: t.Callable[[str], Path]
+) -> None:
+    use(playbook, plans("sriov-roce"), "sriov-roce")
+    playbook.values.update({"rail_objects_nodes_required": False})
+    for number in range(3, 9):
+        live.of("Node", "v1").delete(name=f"node{number}")
+    # Replicas that a drain moves to the other node.
+    labels = {"app": "work"}
+    pod = {
+        "metadata": {"labels": labels},
+        "spec": {"containers": [{"name": "work", "image": "registry.invalid/work:0"}]},
+    }
+    spec = {"replicas": 2, "selector": {"matchLabels": labels}, "template": pod}
+    live.of("Deployment", "apps/v1").create(body={"metadata": {"name": "work"}, "spec": spec}, namespace="default")
+    playbook.run([SPIDERPOOL])
+    config = {"apiVersion": "sriovnetwork.openshift.io/v1", "kind": "SriovOperatorConfig"}
+    body = {**config, "metadata": {"name": "default"}, "spec": {"disableDrain": True}}
+    live.of("SriovOperatorConfig", config["apiVersion"]).create(body=body, namespace="spiderpool")
+    before = set(seen.objects("Pod", namespace="default", label_selector="app=work"))
+    playbook.run([RAIL_OBJECTS])
+    after = seen.objects("Pod", namespace="default", label_selector="app=work")
+    assert len(before) == 2
+    assert not before & set(after), "each node was emptied"
+    nodes = seen.objects("Node")
+    assert not any(node["spec"].get("unschedulable") for node in nodes.values())
+    assert {node["status"]["allocatable"]["spidernet.io/fabric_rail1"] for node in nodes.values()} == {"8"}
+    assert playbook.run([RAIL_OBJECTS]).changed_tasks() == []
+    playbook.run([from_("rail_objects", "remove"), from_("spiderpool", "uninstall")])
+    assert not any("fabric.railops.io/fabric" in node["metadata"]["labels"] for node in seen.objects("Node").values())
