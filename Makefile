@@ -25,7 +25,7 @@ bench: ## Print the benchmarks, each beside its baseline
 lab: ## The demo with QEMU guests and RoCE traffic on every rail (root; about ten minutes)
 	@$(IN_ENV) $(PYTHON) tests/demo/lab_demo.py
 
-lab-test: ## The full matrix of guests; writes its result into docs/status.md (root; about an hour)
+lab-test: ## The full matrix of guests; writes its result into docs/status.md (root; an hour and a half)
 	@$(IN_ENV) $(PYTHON) tests/lab/matrix.py
 
 env: ## Make the development environment and print its folder
