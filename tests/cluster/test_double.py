@@ -12,7 +12,7 @@ import uuid
 from pathlib import Path
 
 import pytest
-from kubernetes import config
+import real_parts
 from kubernetes.client.exceptions import ApiException
 
 if t.TYPE_CHECKING:
@@ -27,21 +27,12 @@ class Api:
     """ConfigMaps and pools of one test, cleared away after it."""
 
     def __init__(self, kubeconfig: Path) -> None:
-        self.client = config.new_client_from_config(str(kubeconfig))
+        self._api = real_parts.Api(kubeconfig)
         self.run = uuid.uuid4().hex[:8]
         self.labels = {"railops-test": self.run}
 
     def call(self, method: str, path: str, body: t.Any = None, content: str = "application/json", **query: str) -> Json:
-        done: t.Any = self.client.call_api(
-            path,
-            method,
-            query_params=list(query.items()),
-            header_params={"Content-Type": content, "Accept": "application/json"},
-            body=body,
-            auth_settings=["BearerToken"],
-            _preload_content=False,
-        )
-        return t.cast("Json", json.loads(done.data))
+        return t.cast("Json", json.loads(self._api.raw(method, path, body, content, **query).data))
 
     def path(self, name: str = "", namespace: str = "default") -> str:
         return f"/api/v1/namespaces/{namespace}/configmaps" + (f"/{name}" if name else "")
