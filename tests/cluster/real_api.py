@@ -39,6 +39,7 @@ URL = "https://127.0.0.1:6443"
 TOKEN = "a-token-of-the-tests"
 INSIDE = "RAILOPS_REAL_API_INSIDE"
 START_SECONDS = 90
+ROOM = 2**30  # bytes
 
 
 class StartError(Exception):
@@ -165,8 +166,10 @@ class Cluster:
 def inside(command: list[str], *, bare: bool, nodes: int) -> int:
     """Run the command in this namespace, beside the cluster."""
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    # In memory etcd waits for no disk, but it wants some room.
     memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(prefix="rr-api-", dir=memory if memory.is_dir() else None) as name:
+    roomy = memory.is_dir() and shutil.disk_usage(memory).free > ROOM
+    with tempfile.TemporaryDirectory(prefix="rr-api-", dir=memory if roomy else None) as name:
         cluster = Cluster(built(), Path(name))
         try:
             cluster.start(bare=bare)
