@@ -52,8 +52,8 @@ RANKS = {
     "SriovNetworkNodePolicy": 31,
 }
 LAST_RANK = 40
-# What carries our labels and is looked for when strays are removed.
 POOLS = ("spiderpool.spidernet.io/v2beta1", POOL)
+# What carries our labels and is looked for when strays are removed.
 PRUNED_KINDS = (
     ("spiderpool.spidernet.io/v2beta1", "SpiderReservedIP"),
     POOLS,

@@ -41,7 +41,7 @@ if t.TYPE_CHECKING:
 # The driver containers of the network operator mount their root here (Mellanox/doca-driver-build, entrypoint).
 CONTAINER_ROOT = "/run/mellanox/drivers"
 # Where somebody edited a configuration file, dpkg asks; there is nobody to answer, and what was edited stays (dpkg(1)).
-KEEP_EDITED = ("-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-confold")
+KEEP_EDITED = ("--force-confdef", "--force-confold")
 SECURE_BOOT = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 INBOX_VERSION = "5.0-0"  # what the kernel's own mlx5_core called itself as long as it had a version
 
@@ -70,7 +70,7 @@ class Packages:
     def install_repository(self, path: str) -> None:
         """Install a repository package from a file."""
         if self._debian:
-            self._do([self._tool("dpkg"), "--force-confdef", "--force-confold", "-i", path])
+            self._do([self._tool("dpkg"), *KEEP_EDITED, "-i", path])
         else:
             self._do([self._tool("rpm"), "-U", "--replacepkgs", path])
 
@@ -81,7 +81,8 @@ class Packages:
             if refresh:
                 self._do([*apt, "update"])
             rows = [f"{name}={pinned[name]}" if name in pinned else name for name in names]
-            self._do([*apt, *KEEP_EDITED, "install", "--no-install-recommends", *rows])
+            keep = [f"-oDpkg::Options::={flag}" for flag in KEEP_EDITED]
+            self._do([*apt, *keep, "install", "--no-install-recommends", *rows])
             return
         tool = self._find("dnf") or self._tool("yum")
         rows = [f"{name}-{pinned[name]}" if name in pinned else name for name in names]

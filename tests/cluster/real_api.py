@@ -34,7 +34,6 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from real_build import BuildError, built
 from real_parts import NODES, Parts
 
-HERE = Path(__file__).resolve().parent
 URL = "https://127.0.0.1:6443"
 TOKEN = "a-token-of-the-tests"
 INSIDE = "RAILOPS_REAL_API_INSIDE"

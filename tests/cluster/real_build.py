@@ -13,7 +13,6 @@ compiler and the etcd that go with it. Nothing is installed: packages are unpack
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import shutil
@@ -25,7 +24,10 @@ import typing as t
 import urllib.request
 from pathlib import Path
 
-ENV = Path(__file__).resolve().parents[1] / "tools/env.py"
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
+
+import env
+
 RELEASE = "1.20.2"
 # From Debian's signed index of sources: kubernetes 1.20.5+really1.20.2-1.1+deb12u1.
 SOURCE = "pool/main/k/kubernetes/kubernetes_1.20.5+really1.20.2.orig.tar.gz"
@@ -47,15 +49,10 @@ class BuildError(Exception):
     """This machine cannot build it: why, and what would let it."""
 
 
-def _cache() -> Path:
-    done = subprocess.run([sys.executable, str(ENV), "cache"], capture_output=True, text=True, check=True)
-    return Path(done.stdout.strip())
-
-
 def home() -> Path:
     """Return the folder where the programs lie or will lie."""
     key = hashlib.sha256(repr((RECIPE, SHA256, PACKAGES, ZERO_FILE, ZERO_TEST)).encode()).hexdigest()[:12]
-    return _cache() / f"kubernetes-{RELEASE}-{key}"
+    return env.cache() / f"kubernetes-{RELEASE}-{key}"
 
 
 def have() -> Path | None:
@@ -70,8 +67,7 @@ def built() -> Path:
     :raises BuildError: this machine cannot.
     """
     target = home()
-    with (target.parent / f".{target.name}.lock").open("w", encoding="utf-8") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with env.Locked(target.name):
         if not (target / ".complete").exists():
             print(f"Building Kubernetes {RELEASE} from Debian's source (once, about five minutes) ...", file=sys.stderr)
             shutil.rmtree(target, ignore_errors=True)
