@@ -238,8 +238,8 @@ def host_path(real: str) -> tuple[str, ...]:
 
 def _netdevs(sysfs: Sysfs, real: str) -> tuple[str, ...]:
     # virtio puts one more folder between the function and its net/.
-    found = list(sysfs.names(f"{real}/net"))
+    found = sysfs.own_interfaces(f"{real}/net")
     for name in sysfs.names(real):
         if re.fullmatch(r"virtio\d+", name):
-            found += sysfs.names(f"{real}/{name}/net")
+            found += sysfs.own_interfaces(f"{real}/{name}/net")
     return tuple(found)

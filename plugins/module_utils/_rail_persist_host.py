@@ -29,6 +29,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._rail_persist import 
     interfaces_of,
     owned,
 )
+from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
 
 # netplan generate reads these of its root; the rest of a host has no say in it.
 NETPLAN_SOURCES = ("/usr/lib/netplan", "/lib/netplan", "/etc/netplan", "/run/netplan")
@@ -127,7 +128,7 @@ class Host(HostFiles):
     def interface(self, name: str, pci: str) -> str:
         """Return the name of a rail's interface as the kernel has it now; the declared one when it is not there."""
         if not name and pci:
-            found = self.names(f"/sys/bus/pci/devices/{pci}/net")
+            found = Sysfs(self.root).pci_interfaces(pci)
             if not found:
                 raise RdmaError(
                     f"There is no interface at the PCI address {pci}.", "Look with `lspci -D | grep -i ethernet`."

@@ -11,7 +11,6 @@ ICMP (RFC 792) and ICMPv6 (RFC 4443) over raw sockets: one process and one wait 
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import select
@@ -22,6 +21,7 @@ import typing as t
 from dataclasses import dataclass
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
+from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
 
 if t.TYPE_CHECKING:
     from ansible_collections.railops.rdma.plugins.module_utils._route_want import Want
@@ -100,14 +100,13 @@ def _neighbours(rail: str, family: int, hosts: t.Iterable[t.Mapping[str, t.Any]]
                     yield item["address"]
 
 
-def names_of(want: Want, sysfs: str = "/sys") -> dict[str, str]:
+def names_of(want: Want, sysfs: Sysfs | None = None) -> dict[str, str]:
     """Return the interface name of each rail; of one named by PCI address alone, what the kernel calls it."""
     names = {}
     for rail in want.rails:
         names[rail.name] = rail.interface or rail.pci
         if not rail.interface:
-            with contextlib.suppress(OSError, IndexError):
-                names[rail.name] = sorted(os.listdir(f"{sysfs}/bus/pci/devices/{rail.pci}/net"))[0]
+            names[rail.name] = next(iter((sysfs or Sysfs()).pci_interfaces(rail.pci)), rail.pci)
     return names
 
 

@@ -11,7 +11,6 @@ File formats: Documentation/ABI/stable/sysfs-class-infiniband and testing/sysfs-
 
 from __future__ import annotations
 
-import re
 import typing as t
 
 from ansible_collections.railops.rdma.plugins.module_utils._default_route import default_interfaces
@@ -34,8 +33,6 @@ LAYER_OF_TYPE = {1: "Ethernet", 32: "InfiniBand"}
 # iboe_get_mtu() of include/rdma/ib_addr.h: GRH 40, UDP 8, BTH 12, XRC 4, AtomicETH 28, ICRC 4 bytes.
 ROCE_HEADERS = 96
 IB_MTUS = (4096, 2048, 1024, 512, 256)
-# Names of switchdev representors (devlink port names): no NIC of their own.
-REPRESENTOR = re.compile(r"(c\d+)?pf\d+(vf|sf)\d+")
 
 Info = dict[str, t.Any]
 
@@ -169,7 +166,7 @@ def _read_gids(sysfs: Sysfs, path: str) -> list[Info]:
 
 def _port_netdev(sysfs: Sysfs, home: str, function: PciFunction | None, port: int, table: list[Info]) -> str | None:
     """Return a port's own netdev. The GID table also names its VLAN and macvlan children."""
-    own = [name for name in (function.netdevs if function else ()) if _is_uplink(sysfs, name)]
+    own = list(function.netdevs) if function else []
     if len(own) > 1:
         # Two ports on one function: the netdev tells which one it is, from 0.
         own = [name for name in own if sysfs.number(f"{NET}/{name}/dev_port") == port - 1] or own
@@ -179,13 +176,6 @@ def _port_netdev(sysfs: Sysfs, home: str, function: PciFunction | None, port: in
     if parent:
         return parent
     return next((row["netdev"] for row in table if row["netdev"]), None)
-
-
-def _is_uplink(sysfs: Sysfs, name: str) -> bool:
-    port_name = sysfs.text(f"{NET}/{name}/phys_port_name")
-    if port_name and REPRESENTOR.fullmatch(port_name):
-        return False
-    return not sysfs.exists(f"{NET}/{name}/parent")  # an IPoIB partition
 
 
 def _add_part_numbers(sysfs: Sysfs, devices: list[Info]) -> None:

@@ -38,6 +38,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._route_model import (
 )
 from ansible_collections.railops.rdma.plugins.module_utils._route_plan import STRICTER_WINS, Host
 from ansible_collections.railops.rdma.plugins.module_utils._route_want import Want, named
+from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
 
 PYROUTE2_NEEDED = "pyroute2 >= 0.7.2"
 PYROUTE2_ERROR: str | None = None
@@ -223,9 +224,9 @@ def _decode(cls: t.Any, answer: Answer) -> t.Any:
 class Kernel:
     """Reads a host's network and writes it."""
 
-    def __init__(self, proc: str = "/proc/sys", sysfs: str = "/sys") -> None:
+    def __init__(self, proc: str = "/proc/sys", sysfs: Sysfs | None = None) -> None:
         self._proc = proc
-        self._sysfs = sysfs
+        self._sysfs = sysfs or Sysfs()
         self._socket: Socket | None = None
         self._index: dict[str, int] = {}
         self._name: dict[int, str] = {}
@@ -343,21 +344,14 @@ class Kernel:
         """Return the interface of a PCI address, or the name itself."""
         if ":" not in text:
             return [text]
-        try:
-            return sorted(os.listdir(f"{self._sysfs}/bus/pci/devices/{text}/net"))[:1]
-        except OSError:
-            return [text] if len(text) < 128 else []
+        return self._sysfs.pci_interfaces(text)[:1] or ([text] if len(text) < 128 else [])
 
     def _link(self, message: t.Any) -> Link:
         name = message.get_attr("IFLA_IFNAME")
         infiniband = message["ifi_type"] == ARPHRD_INFINIBAND
         mode = ""
         if infiniband:
-            try:
-                with open(f"{self._sysfs}/class/net/{name}/mode", encoding="ascii") as stream:
-                    mode = stream.read().strip()
-            except OSError:
-                mode = "datagram"
+            mode = self._sysfs.text(f"/sys/class/net/{name}/mode") or "datagram"
         master, parent = message.get_attr("IFLA_MASTER"), message.get_attr("IFLA_LINK")
         elsewhere = message.get_attr("IFLA_LINK_NETNSID") is not None
         return Link(

@@ -9,7 +9,12 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
+
+# What a representor calls its port: of a virtual function, a subfunction, or another host's function
+# (__devlink_port_phys_port_name_get in the kernel's net/devlink/port.c). The function's own port is p0.
+REPRESENTOR = re.compile(r"(c\d+)?pf\d+((vf|sf)\d+)?")
 
 
 class Sysfs:
@@ -77,3 +82,18 @@ class Sysfs:
             return interface
         names = self.names("/sys/class/net")
         return next((name for name in names if self.number(f"/sys/class/net/{name}/ifindex") == index), interface)
+
+    def own_interfaces(self, folder: str) -> list[str]:
+        """Return a PCI function's own interfaces out of its `net` folder, sorted.
+
+        The representors of its virtual functions (switchdev mode) and its IPoIB partitions lie there too.
+        """
+        return [name for name in self.names(folder) if self._is_uplink(f"/sys/class/net/{name}")]
+
+    def pci_interfaces(self, address: str) -> list[str]:
+        """Return the own interfaces of the PCI function at an address, sorted; none when there is no such function."""
+        return self.own_interfaces(f"/sys/bus/pci/devices/{address}/net")
+
+    def _is_uplink(self, interface: str) -> bool:
+        represented = REPRESENTOR.fullmatch(self.text(f"{interface}/phys_port_name") or "")
+        return not represented and not self.exists(f"{interface}/parent")

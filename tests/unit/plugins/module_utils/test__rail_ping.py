@@ -17,6 +17,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._rail_ping import (
     targets_of,
 )
 from ansible_collections.railops.rdma.plugins.module_utils._route_want import parse_want
+from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
 
 RAIL = {
     "interface": "ens1np0",
@@ -62,9 +63,9 @@ def test_gateways_and_neighbours_of_the_same_rail_and_family_are_asked():
 
 
 def test_a_pci_address_is_turned_into_a_name(tmp_path):
-    (tmp_path / "bus/pci/devices/0000:1a:00.0/net/ens9").mkdir(parents=True)
+    (tmp_path / "sys/bus/pci/devices/0000:1a:00.0/net/ens9").mkdir(parents=True)
     want = parse_want({"rails": [{"pci": "0000:1a:00.0"}, {"pci": "0000:1b:00.0"}]})
-    assert names_of(want, str(tmp_path)) == {"rail1": "ens9", "rail2": "0000:1b:00.0"}
+    assert names_of(want, Sysfs(str(tmp_path))) == {"rail1": "ens9", "rail2": "0000:1b:00.0"}
 
 
 @pytest.mark.parametrize(
