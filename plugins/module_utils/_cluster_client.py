@@ -20,6 +20,7 @@ import typing as t
 from dataclasses import dataclass
 
 from ansible_collections.railops.rdma.plugins.module_utils import _kubernetes
+from ansible_collections.railops.rdma.plugins.module_utils._cluster_pace import Pace
 from ansible_collections.railops.rdma.plugins.module_utils._cluster_plan import FIELD_MANAGER, Ref
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 
@@ -35,6 +36,7 @@ if t.TYPE_CHECKING:
     Json = dict[str, t.Any]
 
 PAGE = 500
+APPLY = "application/apply-patch+yaml"
 UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
 # Seconds: the longest wait between two tries, and the longest that one request may take.
 _LONGEST_PAUSE = 5.0
@@ -110,22 +112,31 @@ def load(access: Access) -> t.Any:
 class Cluster:
     """One API, used by several threads.
 
+    :param threads: how many requests are under way at once; fewer writes while the answers are slow.
     :param retry_seconds: how long one request is tried again while the API answers 429, 409 (stale) or 5xx, or drops.
     :param request_seconds: how long one answer may take.
     """
 
     def __init__(
-        self, access: Access, *, threads: int = 8, retry_seconds: float = 120, request_seconds: float = 60
+        self,
+        access: Access,
+        *,
+        threads: int = 8,
+        retry_seconds: float = 120,
+        request_seconds: float = 60,
     ) -> None:
         self._retry_seconds = retry_seconds
-        self._request_seconds = request_seconds
+        self._timeout = (5, request_seconds)
         self._resources: dict[tuple[str, str], t.Any] = {}
         made = load(access)
         made.connection_pool_maxsize = threads
+        self._pace = Pace(threads)
         # The client's own retries know neither the method nor the time that is left.
         made.retries = False
         self.host = made.host
-        self._client = _kubernetes.DynamicClient(_kubernetes.ApiClient(made), discoverer=_kubernetes.Kinds)
+        client = _kubernetes.ApiClient(made)
+        self._client = _kubernetes.DynamicClient(client, discoverer=_kubernetes.Kinds)
+        self._patches = _kubernetes.Patches(client)
         self._met = False
 
     def close(self) -> None:
@@ -237,24 +248,17 @@ class Cluster:
 
         :raises FieldConflict: when other managers own fields.
         """
-        more = {"dry_run": "All"} if dry_run else {}
+        path = resource.path(name=ref.name, namespace=ref.namespace or None)
+        # What the server would warn of, fields that the schema does not know, it refuses here anyway; not asking spares
+        # it to parse each object a second time.
+        query = {"fieldManager": FIELD_MANAGER, "force": str(force).lower(), "fieldValidation": "Ignore"}
+        if dry_run:
+            query["dryRun"] = "All"
 
         def send() -> None:
-            read(
-                self._client.server_side_apply(
-                    resource,
-                    body=body,
-                    name=ref.name,
-                    namespace=ref.namespace or None,
-                    force_conflicts=force,
-                    field_manager=FIELD_MANAGER,
-                    serialize=False,
-                    **self._options(),
-                    **more,
-                )
-            )
+            self._patches.send(path, body, APPLY, query, timeout=self._timeout)
 
-        self._tried(send, str(ref), ref=ref)
+        self._tried(self._paced(send), str(ref), ref=ref)
 
     def delete(self, resource: t.Any, ref: Ref, *, uid: str = "", version: str = "", dry_run: bool = False) -> None:
         """Delete an object, only if it is still the one that was looked at.
@@ -285,7 +289,7 @@ class Cluster:
                     raise Gone(str(ref)) from exc
                 raise
 
-        self._tried(send, str(ref))
+        self._tried(self._paced(send), str(ref))
 
     def merge_patch(self, resource: t.Any, name: str, patch: Json) -> None:
         """Change a few fields of an object that others own."""
@@ -307,8 +311,20 @@ class Cluster:
 
     # Trying again
 
+    def _paced(self, call: Callable[[], t.Any]) -> Callable[[], t.Any]:
+        """Return the call, each try of which waits for its turn."""
+
+        def in_turn() -> t.Any:
+            began = self._pace.enter()
+            try:
+                return call()
+            finally:
+                self._pace.leave(began)
+
+        return in_turn
+
     def _options(self) -> dict[str, t.Any]:
-        return {"_request_timeout": (5, self._request_seconds)}
+        return {"_request_timeout": self._timeout}
 
     def _tried(self, call: Callable[[], t.Any], what: str, *, ref: Ref | None = None, seconds: float = 0.0) -> t.Any:
         """Do it, and again while that may help and the time is not over."""

@@ -13,13 +13,16 @@ module spends that finds nothing to change. Those package files run here only wh
 from __future__ import annotations
 
 import contextlib
+import datetime
 import importlib
 import importlib.util
+import json
 import sys
 import traceback
 import types
 import typing as t
 from collections import defaultdict
+from urllib.parse import urlencode, urlsplit
 
 PACKAGES = ("kubernetes", "kubernetes.client", "kubernetes.client.models")
 # Seconds to connect, and to answer what is served.
@@ -76,9 +79,11 @@ def _prepare() -> None:
 
 _prepare()
 try:
+    import urllib3
     from kubernetes.client.api_client import ApiClient
     from kubernetes.client.configuration import Configuration
     from kubernetes.client.exceptions import ApiException
+    from kubernetes.client.rest import RESTResponse
     from kubernetes.config import ConfigException, load_incluster_config, load_kube_config
     from kubernetes.dynamic import DynamicClient
     from kubernetes.dynamic.resource import Resource
@@ -93,6 +98,7 @@ __all__ = [
     "Configuration",
     "DynamicClient",
     "Kinds",
+    "Patches",
     "load_incluster_config",
     "load_kube_config",
 ]
@@ -140,3 +146,54 @@ class Kinds:
             # Subresources are answered among the kinds: pods/eviction is of kind Eviction.
             if "/" not in row["name"]
         }
+
+
+class Patches:
+    """Sends patches over the client's own connections, past the layers that take each request apart and build it anew.
+
+    Those cost the controller a third of a write's processor time, and there are thousands of writes.
+
+    :param client: the client; its certificates, identity, proxy and headers are used.
+    """
+
+    def __init__(self, client: ApiClient) -> None:
+        self._client = client
+        manager = client.rest_client.pool_manager
+        host = client.configuration.host.rstrip("/")
+        url = urlsplit(host)
+        self._pool = manager.connection_from_url(host)
+        proxy = getattr(manager, "proxy", None)
+        # A proxy wants the whole address, unless it only passes bytes on to a server that speaks TLS.
+        self._before = host if proxy and url.scheme == "http" else url.path
+        self._headers = dict(manager.proxy_headers) if proxy and url.scheme == "http" else {}
+
+    def send(
+        self, path: str, body: t.Any, content_type: str, query: t.Mapping[str, str], *, timeout: tuple[float, float]
+    ) -> None:
+        """Patch an object.
+
+        :param timeout: seconds to connect, and to wait for the answer.
+        :raises ApiException: the API refuses.
+        """
+        headers = {**self._headers, **self._client.default_headers}
+        headers.update({"Accept": "application/json", "Content-Type": content_type})
+        self._client.update_params_for_auth(headers, [], ["BearerToken"])
+        answer = self._pool.urlopen(
+            "PATCH",
+            f"{self._before}{path}?{urlencode(query)}",
+            body=json.dumps(body, default=plain),
+            headers=headers,
+            retries=False,
+            redirect=False,
+            assert_same_host=False,
+            timeout=urllib3.Timeout(connect=timeout[0], read=timeout[1]),
+        )
+        if not 200 <= answer.status <= 299:
+            raise ApiException(http_resp=RESTResponse(answer))
+
+
+def plain(value: t.Any) -> str:
+    """Return the text of a value that JSON does not know and YAML does."""
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    raise TypeError(f"{value!r} is nothing that an API knows")

@@ -64,7 +64,10 @@ options:
     type: bool
     default: false
   threads:
-    description: How many requests are under way at once.
+    description:
+      - How many requests are under way at once.
+      - Fewer writes, down to one, while the API takes more than two seconds to answer. It gives Spiderpool's webhook,
+        which lists all pools at every write, ten seconds.
     type: int
     default: 8
   retry_seconds:

@@ -12,6 +12,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 import typing as t
 import uuid
@@ -23,6 +24,8 @@ from api_controllers import allocate
 from api_double import ApiDouble, Fault
 from conftest import REAL, SPIDERPOOL, Live
 from fabric_objects import config, fabric_of, labels, pool
+
+from ansible_collections.railops.rdma.plugins.module_utils import _cluster_pace
 
 Json = dict[str, t.Any]
 Run = t.Callable[..., dict[str, t.Any]]
@@ -292,8 +295,46 @@ class Growing:
         return len([path for path in asked if re.search(REAL_WRITE, path)]) - 8
 
 
+class Overworked(Fault):
+    """A webhook with one core: it looks at one object after the other, also at those that nobody waits for any more."""
+
+    def __init__(self, seconds: float, patience: float) -> None:
+        super().__init__(code=500, message="failed calling webhook: context deadline exceeded")
+        self.seconds, self.patience = seconds, patience
+        self.given_up = 0
+        self._core = threading.Lock()
+
+    def hits(self, method: str, path: str) -> bool:
+        if method != "PATCH":
+            return False
+        began = time.monotonic()
+        with self._core:
+            time.sleep(self.seconds)
+        late = time.monotonic() - began > self.patience
+        self.given_up += late
+        return late
+
+
 @pytest.mark.usefixtures("scripted")
 class TestFaults:
+    @pytest.mark.parametrize("paced", [True, False])
+    def test_a_webhook_that_many_writes_at_once_drown(
+        self, objects: Run, live: Live, fabric: str, double: ApiDouble, paced: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        # All times a twentieth of the real ones; without pace, nothing is ever slow.
+        monkeypatch.setattr(_cluster_pace, "SLOW_SECONDS", 0.1 if paced else 60)
+        monkeypatch.setattr(_cluster_pace, "QUICK_SECONDS", 0.02)
+        webhook = Overworked(seconds=0.08, patience=0.5)
+        double.faults.append(webhook)
+        wanted = fabric_of(fabric, (1, 2, 3), 6)
+        result = objects(wanted, retry_seconds=1)
+        if paced:
+            ok(result)
+            assert webhook.given_up == 0
+            assert len(live.versions(fabric)) == len(wanted)
+        else:
+            assert webhook.given_up > 4
+
     @pytest.mark.parametrize(
         "fault",
         [
