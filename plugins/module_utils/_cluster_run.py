@@ -281,10 +281,7 @@ class Run:
         for name, steps in plan.phases():
             if self._options.check_mode:
                 steps = [step for step in steps if step.action == "delete" or self._can_try(plan, step)]
-            stop = threading.Event()
-            with ThreadPoolExecutor(max(1, min(self._options.threads, len(steps)))) as pool:
-                for _done in pool.map(lambda step, stop=stop: self._one(step, stop), steps):
-                    progress.step(name)
+            self._all(steps, lambda name=name: progress.step(name))
             if self.outcome.stopped:
                 raise RdmaError(
                     f"Stopped after {self.outcome.done:,} of {total:,} objects. {self.outcome.stopped.problem}",
@@ -295,10 +292,27 @@ class Run:
                 self._wait_gone([step.ref for step in steps if step.action == "delete"])
                 self._wait_established([step for step in steps if step.ref.kind == "CustomResourceDefinition"])
 
+    def _all(self, steps: list[Step], tell: Callable[[], None]) -> None:
+        """Do steps, several at once; after something that concerns all of them no further one is begun."""
+        left = iter(steps)
+        stop = threading.Event()
+
+        def work(_number: int) -> None:
+            while not stop.is_set():
+                with self._lock:
+                    step = next(left, None)
+                if step is None:
+                    return
+                self._one(step, stop)
+                with self._lock:
+                    tell()
+
+        threads = max(1, min(self._options.threads, len(steps)))
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(work, range(threads)))
+
     def _one(self, step: Step, stop: threading.Event) -> None:
         """Do one step; what only concerns this object is noted, what concerns all stops the run."""
-        if stop.is_set():
-            return
         try:
             self._do(step)
         except FieldConflict as exc:

@@ -7,6 +7,7 @@
     real_api.py pytest tests/cluster            RAILOPS_TEST_KUBECONFIG names its kubeconfig
     real_api.py --bare COMMAND ...              etcd, kube-apiserver and the CRDs alone, as the benchmarks want it
     real_api.py --here --nodes 2 COMMAND ...    in the namespace in which it is called, with nodes node1 and node2
+    real_api.py --newer COMMAND ...             custom resources served by the current Kubernetes (newer_build.py)
 
 kube-apiserver, its controller manager, its scheduler and etcd are real (real_build.py). What a cluster has besides is
 played by real_parts.py: kubelets, Spiderpool's controller and its webhooks with the collection's own admission rules.
@@ -23,6 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import typing as t
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -31,14 +33,22 @@ import yaml
 from api_tls import Certificate
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
-from real_build import BuildError, built
+from newer_build import PROGRAM, newer, version
+from real_build import RELEASE, BuildError, built
 from real_parts import NODES, Parts
 
-URL = "https://127.0.0.1:6443"
+PORT = 6443
+# Of the older server when a newer one stands before it.
+CORE_PORT = 6444
 TOKEN = "a-token-of-the-tests"
 INSIDE = "RAILOPS_REAL_API_INSIDE"
 START_SECONDS = 90
 ROOM = 2**30  # bytes
+
+
+def url(port: int) -> str:
+    """Return the address of a server."""
+    return f"https://127.0.0.1:{port}"
 
 
 class StartError(Exception):
@@ -48,9 +58,10 @@ class StartError(Exception):
 class Cluster:
     """The processes of a control plane and their folder."""
 
-    def __init__(self, programs: Path, folder: Path) -> None:
+    def __init__(self, programs: Path, folder: Path, newer_programs: Path | None = None) -> None:
         self.programs = programs
         self.folder = folder
+        self.newer = newer_programs
         self.kubeconfig = folder / "kubeconfig"
         self._running: list[tuple[str, subprocess.Popen[bytes]]] = []
 
@@ -58,7 +69,7 @@ class Cluster:
         """Start all of it and wait until it answers; `bare` leaves it at the API."""
         self.credentials()
         self.program(
-            "etcd",
+            self.newer / "etcd" if self.newer else "etcd",
             f"--data-dir={self.folder / 'etcd'}",
             "--listen-client-urls=http://127.0.0.1:2379",
             "--advertise-client-urls=http://127.0.0.1:2379",
@@ -67,12 +78,9 @@ class Cluster:
         key = self.folder / "accounts.key"
         self.program(
             "kube-apiserver",
-            "--etcd-servers=http://127.0.0.1:2379",
-            "--bind-address=127.0.0.1",
             "--advertise-address=10.255.255.1",
-            "--secure-port=6443",
-            f"--tls-cert-file={self.folder / 'tls.crt'}",
-            f"--tls-private-key-file={self.folder / 'tls.key'}",
+            f"--secure-port={CORE_PORT if self.newer else PORT}",
+            *self.serving,
             f"--token-auth-file={self.folder / 'tokens.csv'}",
             f"--service-account-key-file={key}",
             f"--service-account-signing-key-file={key}",
@@ -82,6 +90,9 @@ class Cluster:
             "--allow-privileged=true",
             "--feature-gates=ServerSideApply=true",
         )
+        if self.newer:
+            self.wait("/readyz", CORE_PORT)
+            self.before()
         self.wait("/readyz")
         if bare:
             return
@@ -98,6 +109,34 @@ class Cluster:
         self.program("kube-scheduler", same, "--leader-elect=false")
         self.wait("/api/v1/namespaces/default/serviceaccounts/default")
 
+    @property
+    def serving(self) -> tuple[str, ...]:
+        """Return a server's options of its own certificate and of etcd."""
+        return (
+            "--etcd-servers=http://127.0.0.1:2379",
+            "--bind-address=127.0.0.1",
+            f"--tls-cert-file={self.folder / 'tls.crt'}",
+            f"--tls-private-key-file={self.folder / 'tls.key'}",
+        )
+
+    def before(self) -> None:
+        """Start the newer server of custom resources before the older one, which it asks who may do what."""
+        core = self.folder / "core-kubeconfig"
+        self.write_kubeconfig(core, CORE_PORT)
+        self.program(
+            t.cast("Path", self.newer) / PROGRAM,
+            *self.serving,
+            f"--secure-port={PORT}",
+            f"--core={url(CORE_PORT)}",
+            f"--core-authority={self.folder / 'tls.crt'}",
+            f"--core-token={TOKEN}",
+            *(f"--{what}kubeconfig={core}" for what in ("", "authentication-", "authorization-")),
+            "--authentication-skip-lookup",
+            # The older server does not have their kinds.
+            "--disable-admission-plugins=ValidatingAdmissionPolicy,MutatingAdmissionPolicy",
+            "--enable-priority-and-fairness=false",
+        )
+
     def credentials(self) -> None:
         """Write keys, the certificate, the token and the kubeconfig."""
         self.folder.chmod(0o700)
@@ -109,7 +148,11 @@ class Cluster:
         text = key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
         (self.folder / "accounts.key").write_bytes(text)
         (self.folder / "tokens.csv").write_text(f"{TOKEN},tester,1,system:masters\n", encoding="utf-8")
-        cluster = {"server": URL, "certificate-authority": str(self.folder / "tls.crt")}
+        self.write_kubeconfig(self.kubeconfig, PORT)
+
+    def write_kubeconfig(self, path: Path, port: int) -> None:
+        """Write how to reach a server."""
+        cluster = {"server": url(port), "certificate-authority": str(self.folder / "tls.crt")}
         config = {
             "apiVersion": "v1",
             "kind": "Config",
@@ -118,22 +161,24 @@ class Cluster:
             "users": [{"name": "real", "user": {"token": TOKEN}}],
             "contexts": [{"name": "real", "context": {"cluster": "real", "user": "real"}}],
         }
-        self.kubeconfig.write_text(yaml.safe_dump(config), encoding="utf-8")
+        path.write_text(yaml.safe_dump(config), encoding="utf-8")
 
-    def program(self, name: str, *arguments: str) -> None:
+    def program(self, which: str | Path, *arguments: str) -> None:
         """Start one program with its log beside it."""
+        path = self.programs / which
+        name = path.name
         with (self.folder / f"{name}.log").open("wb") as log:
-            argv = [str(self.programs / name), *arguments]
+            argv = [str(path), *arguments]
             made = subprocess.Popen(argv, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self._running.append((name, made))
 
-    def wait(self, path: str) -> None:
+    def wait(self, path: str, port: int = PORT) -> None:
         """Wait until the API answers a path with success.
 
         :raises StartError: it does not in time, or a program has ended.
         """
         trusted = ssl.create_default_context(cafile=str(self.folder / "tls.crt"))
-        asked = urllib.request.Request(f"{URL}{path}", headers={"Authorization": f"Bearer {TOKEN}"})
+        asked = urllib.request.Request(f"{url(port)}{path}", headers={"Authorization": f"Bearer {TOKEN}"})
         until = time.monotonic() + START_SECONDS
         while True:
             try:
@@ -162,18 +207,19 @@ class Cluster:
                 process.wait()
 
 
-def inside(command: list[str], *, bare: bool, nodes: int) -> int:
+def inside(command: list[str], *, bare: bool, nodes: int, newer_programs: Path | None) -> int:
     """Run the command in this namespace, beside the cluster."""
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     # In memory etcd waits for no disk, but it wants some room.
     memory = Path("/dev/shm")
     roomy = memory.is_dir() and shutil.disk_usage(memory).free > ROOM
     with tempfile.TemporaryDirectory(prefix="rr-api-", dir=memory if roomy else None) as name:
-        cluster = Cluster(built(), Path(name))
+        cluster = Cluster(built(), Path(name), newer_programs)
         try:
             cluster.start(bare=bare)
             with Parts(cluster.kubeconfig, bare=bare, nodes=nodes):
                 given = {"RAILOPS_TEST_KUBECONFIG": str(cluster.kubeconfig), "RAILOPS_TEST_PLAYED": "" if bare else "1"}
+                given["RAILOPS_TEST_RELEASE"] = version(newer_programs) if newer_programs else RELEASE
                 done = subprocess.run(command, env={**os.environ, **given}, check=False)
         finally:
             cluster.stop()
@@ -195,18 +241,22 @@ def main() -> None:
     parser.add_argument("--bare", action="store_true", help="only etcd, the API and the CRDs")
     parser.add_argument("--here", action="store_true", help="in this network namespace, which must be one of a test")
     parser.add_argument("--nodes", type=int, default=NODES, help="how many nodes there are (default %(default)s)")
+    parser.add_argument("--newer", action="store_true", help="custom resources by the current Kubernetes")
     parser.add_argument("command", nargs=argparse.REMAINDER)
     options = parser.parse_args()
     if not options.command:
         parser.error("which command?")
     try:
         if os.environ.get(INSIDE):
-            sys.exit(inside(options.command, bare=options.bare, nodes=options.nodes))
+            programs = newer() if options.newer else None
+            sys.exit(inside(options.command, bare=options.bare, nodes=options.nodes, newer_programs=programs))
         if options.here and not namespace():
             raise StartError("--here is for a named network namespace of a test: this is none.")
         if os.geteuid():
             raise BuildError("A network namespace of its own needs root; run the same command with sudo.")
         built()
+        if options.newer:
+            newer()
     except (BuildError, StartError) as exc:
         sys.exit(str(exc))
     # All that is started in the namespaces ends with the first process in them.

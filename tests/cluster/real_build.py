@@ -55,34 +55,43 @@ def home() -> Path:
     return env.cache() / f"kubernetes-{RELEASE}-{key}"
 
 
-def have() -> Path | None:
-    """Return the folder of the programs when they are built."""
-    found = home()
-    return found if (found / ".complete").exists() else None
-
-
 def built() -> Path:
     """Return the folder of the programs, built when missing.
 
     :raises BuildError: this machine cannot.
     """
-    target = home()
+    return once(home(), f"Kubernetes {RELEASE} from Debian's source", build)
+
+
+def once(target: Path, what: str, make: t.Callable[[Path, Path], None]) -> Path:
+    """Return a folder of the cache, made whole before it counts.
+
+    :param make: is given a folder that is thrown away, and the one to fill.
+    """
     with env.Locked(target.name):
         if not (target / ".complete").exists():
-            print(f"Building Kubernetes {RELEASE} from Debian's source (once, about five minutes) ...", file=sys.stderr)
+            print(f"Building {what} (once, about five minutes) ...", file=sys.stderr)
             shutil.rmtree(target, ignore_errors=True)
             target.mkdir()
             with tempfile.TemporaryDirectory(prefix="rr-kubernetes-", dir=target.parent) as work:
-                build(Path(work), target)
+                make(Path(work), target)
             (target / ".complete").touch()
     return target
 
 
-def build(work: Path, target: Path) -> None:
-    """Fetch, check and compile in a folder that is thrown away; put the programs into another."""
-    lacking = [name for name in TOOLS if not shutil.which(name)]
+def check_tools(names: t.Iterable[str]) -> None:
+    """Look for the programs that a build starts.
+
+    :raises BuildError: one is missing.
+    """
+    lacking = [name for name in names if not shutil.which(name)]
     if lacking:
         raise BuildError(f"{', '.join(lacking)} not found; run: apt-get install {' '.join(TOOLS[n] for n in lacking)}")
+
+
+def build(work: Path, target: Path) -> None:
+    """Fetch, check and compile in a folder that is thrown away; put the programs into another."""
+    check_tools(TOOLS)
     mirror = unpack_packages(work)
     archive = work / "source.tar.gz"
     with urllib.request.urlopen(f"{mirror}/{SOURCE}", timeout=60) as answer, archive.open("wb") as stream:
@@ -157,8 +166,16 @@ def run(argv: t.Sequence[str], folder: Path, log: Path, environment: dict[str, s
         raise BuildError(f"`{' '.join(argv)}` failed ({done.returncode}): {said}")
 
 
-if __name__ == "__main__":
+def main(target: Path, make: t.Callable[[], Path]) -> None:
+    """Print the folder of the programs; with --have only when it is there."""
     try:
-        print((have() or "") if sys.argv[1:] == ["--have"] else built())
+        if sys.argv[1:] != ["--have"]:
+            print(make())
+        elif (target / ".complete").exists():
+            print(target)
     except BuildError as exc:
         sys.exit(str(exc))
+
+
+if __name__ == "__main__":
+    main(home(), built)

@@ -189,8 +189,10 @@ def cluster() -> t.Iterator[Argv]:
 def api() -> t.Iterator[Argv]:
     real_api()
     files = [f"tests/cluster/test_{name}.py" for name in ("double", "objects", "roles")]
-    beside = str(CHECKOUT / "tests/cluster/real_api.py")
-    yield [tool("python"), beside, tool("python"), "-m", "pytest", "-q", "--real-only", *files]
+    beside = [tool("python"), str(CHECKOUT / "tests/cluster/real_api.py")]
+    # What Debian has of the current release changes from day to day: for people, not for each push.
+    newer = ["--newer"] if os.environ.get("RAILOPS_TEST_NEWER") else []
+    yield [*beside, *newer, tool("python"), "-m", "pytest", "-q", "--real-only", *files]
 
 
 def molecule() -> t.Iterator[Argv]:
