@@ -281,7 +281,7 @@ class Run:
         for name, steps in plan.phases():
             if self._options.check_mode:
                 steps = [step for step in steps if step.action == "delete" or self._can_try(plan, step)]
-            self._all(steps, lambda name=name: progress.step(name))
+            self._all(steps, functools.partial(progress.step, name))
             if self.outcome.stopped:
                 raise RdmaError(
                     f"Stopped after {self.outcome.done:,} of {total:,} objects. {self.outcome.stopped.problem}",
