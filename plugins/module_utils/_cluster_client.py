@@ -255,8 +255,17 @@ class Cluster:
         if dry_run:
             query["dryRun"] = "All"
 
+        try:
+            data = _kubernetes.encoded(body)
+        except TypeError as exc:
+            raise RdmaError(
+                f"{ref} holds a value that JSON does not know: {exc}.",
+                "Write it as text, a number, a list or a map.",
+                code=422,
+            ) from exc
+
         def send() -> None:
-            self._patches.send(path, body, APPLY, query, timeout=self._timeout)
+            self._patches.send(path, data, APPLY, query, timeout=self._timeout)
 
         self._tried(self._paced(send), str(ref), ref=ref)
 

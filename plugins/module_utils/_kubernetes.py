@@ -99,6 +99,7 @@ __all__ = [
     "DynamicClient",
     "Kinds",
     "Patches",
+    "encoded",
     "load_incluster_config",
     "load_kube_config",
 ]
@@ -168,10 +169,11 @@ class Patches:
         self._headers = dict(manager.proxy_headers) if proxy and url.scheme == "http" else {}
 
     def send(
-        self, path: str, body: t.Any, content_type: str, query: t.Mapping[str, str], *, timeout: tuple[float, float]
+        self, path: str, body: str, content_type: str, query: t.Mapping[str, str], *, timeout: tuple[float, float]
     ) -> None:
         """Patch an object.
 
+        :param body: the patch as the API reads it, see `encoded`.
         :param timeout: seconds to connect, and to wait for the answer.
         :raises ApiException: the API refuses.
         """
@@ -181,7 +183,7 @@ class Patches:
         answer = self._pool.urlopen(
             "PATCH",
             f"{self._before}{path}?{urlencode(query)}",
-            body=json.dumps(body, default=plain),
+            body=body,
             headers=headers,
             retries=False,
             redirect=False,
@@ -192,8 +194,15 @@ class Patches:
             raise ApiException(http_resp=RESTResponse(answer))
 
 
-def plain(value: t.Any) -> str:
-    """Return the text of a value that JSON does not know and YAML does."""
+def encoded(body: t.Any) -> str:
+    """Return an object as the API reads it.
+
+    :raises TypeError: it holds a value that YAML knows and JSON does not; the message is that value.
+    """
+    return json.dumps(body, default=_text)
+
+
+def _text(value: t.Any) -> str:
     if isinstance(value, datetime.date):
         return value.isoformat()
-    raise TypeError(f"{value!r} is nothing that an API knows")
+    raise TypeError(repr(value))

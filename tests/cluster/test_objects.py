@@ -7,9 +7,12 @@
 from __future__ import annotations
 
 import copy
+import http.server
 import json
 import re
+import select
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -554,6 +557,32 @@ class TestBadSituations:
         assert live.versions(fabric) == {}
 
 
+class Tunnel(http.server.BaseHTTPRequestHandler):
+    """A proxy that passes bytes on to the address that a client names."""
+
+    asked: t.ClassVar[list[str]]
+
+    def log_message(self, *dummy: object) -> None:
+        """Say nothing."""
+
+    def do_CONNECT(self) -> None:
+        self.asked.append(self.path)
+        host, _colon, port = self.path.partition(":")
+        with socket.create_connection((host, int(port)), 5) as there:
+            self.send_response_only(200)
+            self.end_headers()
+            ends = [self.connection, there]
+            while True:
+                ready, _write, _failed = select.select(ends, [], [], 20)
+                for end in ready:
+                    data = end.recv(65536)
+                    if not data:
+                        return
+                    ends[1 - ends.index(end)].sendall(data)
+                if not ready:
+                    return
+
+
 class TestAccess:
     """The ways to name an API and an identity; what each of them reaches is the double."""
 
@@ -569,6 +598,21 @@ class TestAccess:
         assert "ca_cert" in untrusted["fix"]
         unchecked = {**access, "ca_cert": None, "validate_certs": False}
         assert not ok(objects([one], api_key=double.token, **unchecked))["changed"]
+
+    def test_a_proxy(self, objects: Run, double: ApiDouble, monkeypatch: pytest.MonkeyPatch) -> None:
+        for name in ("no_proxy", "NO_PROXY"):
+            monkeypatch.delenv(name, raising=False)
+        asked: list[str] = []
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (Tunnel,), {"asked": asked}))
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            result = objects([pool("rr-access", 1, 1)], proxy=f"http://127.0.0.1:{server.server_address[1]}")
+        finally:
+            server.shutdown()
+            server.server_close()
+        assert ok(result)["changed"]
+        assert set(asked) == {double.url.removeprefix("https://")}
 
     def test_a_context_of_a_kubeconfig(self, objects: Run, double: ApiDouble, kubeconfig: Path) -> None:
         import yaml
@@ -605,6 +649,16 @@ class TestInput:
     def test_what_is_no_object_and_what_is_given_twice_are_told_at_once(self, objects: Run, double: ApiDouble) -> None:
         result = objects([{"kind": "x"}, pool("x", 1, 1), pool("x", 1, 1)])
         assert [row["place"] for row in result["problems"]] == ["definitions[0]", "definitions[2]"]
+
+    def test_a_value_that_only_yaml_knows(self, objects: Run, double: ApiDouble, fabric: str, tmp_path: Path) -> None:
+        (tmp_path / "bad.yaml").write_text(
+            json.dumps(pool(fabric, 1, 1)).replace("[", "!!set {", 1).replace("]", "}", 1)
+        )
+        result = objects([], src=[str(tmp_path / "bad.yaml")])
+        assert result["failed"]
+        assert "holds a value that JSON does not know" in result["msg"]
+        assert "Nothing was changed" in result["fix"]
+        assert not [method for method, _path in double.requests if method == "PATCH"]
 
     def test_prune_without_a_fabric(self, objects: Run, double: ApiDouble) -> None:
         one = pool("x", 1, 1)

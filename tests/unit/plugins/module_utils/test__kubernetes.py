@@ -7,10 +7,14 @@ otherwise."""
 
 from __future__ import annotations
 
+import datetime
+import http.server
 import importlib.util
+import json
 import os
 import subprocess
 import sys
+import threading
 import typing as t
 
 import pytest
@@ -129,3 +133,91 @@ def test_a_kind_that_comes_later_is_found() -> None:
 def test_a_group_that_is_not_served_has_no_kinds() -> None:
     assert _kubernetes.Kinds(Answers()).get(api_version="example.org/v2", kind="Row") is None
     assert _kubernetes.Kinds(Answers()).get(api_version="v1", kind="Pod") is None
+
+
+class Stub(http.server.BaseHTTPRequestHandler):
+    """Notes what it is sent, and refuses objects called bad."""
+
+    seen: t.ClassVar[list[t.Any]]
+
+    def log_message(self, *dummy: object) -> None:
+        """Say nothing."""
+
+    def do_PATCH(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.seen.append((self.path, dict(self.headers), body))
+        data = json.dumps({"message": "no"}).encode()
+        self.send_response(422 if "/bad" in self.path else 200)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+
+@pytest.fixture
+def stub() -> t.Iterator[tuple[str, list[t.Any]]]:
+    """Give the address of a server and what it has seen."""
+    seen: list[t.Any] = []
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (Stub,), {"seen": seen}))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}", seen
+    server.shutdown()
+    server.server_close()
+
+
+def patches(host: str, **more: t.Any) -> _kubernetes.Patches:
+    """Return patches to an address."""
+    made = _kubernetes.Configuration()
+    made.host = host
+    for name, value in more.items():
+        setattr(made, name, value)
+    return _kubernetes.Patches(_kubernetes.ApiClient(made))
+
+
+def send(to: _kubernetes.Patches, path: str, body: t.Any) -> None:
+    to.send(
+        path,
+        _kubernetes.encoded(body),
+        "application/apply-patch+yaml",
+        {"fieldManager": "a.b", "force": "true"},
+        timeout=(5, 5),
+    )
+
+
+def test_a_patch_goes_where_the_client_would_send_it(stub: tuple[str, list[t.Any]]) -> None:
+    host, seen = stub
+    send(patches(f"{host}/k8s/clusters/c-1/"), "/api/v1/nodes/a", {"since": datetime.date(2026, 11, 21)})
+    path, headers, body = seen[0]
+    assert path == "/k8s/clusters/c-1/api/v1/nodes/a?fieldManager=a.b&force=true"
+    assert headers["Content-Type"] == "application/apply-patch+yaml"
+    assert headers["Accept"] == "application/json"
+    assert body == {"since": "2026-11-21"}
+
+
+def test_a_token_that_is_renewed_meanwhile_is_used(stub: tuple[str, list[t.Any]]) -> None:
+    host, seen = stub
+    tokens = iter(["old", "new"])
+
+    def renew(made: t.Any) -> None:
+        token = next(tokens)
+        made.api_key.update({"BearerToken": f"Bearer {token}", "authorization": f"Bearer {token}"})
+
+    to = patches(host, api_key={"BearerToken": "", "authorization": ""}, refresh_api_key_hook=renew)
+    for _turn in range(2):
+        send(to, "/api/v1/nodes/a", {})
+    assert [headers["authorization"] for _path, headers, _body in seen] == ["Bearer old", "Bearer new"]
+
+
+def test_what_the_api_refuses_is_the_clients_own_exception(stub: tuple[str, list[t.Any]]) -> None:
+    with pytest.raises(_kubernetes.ApiException) as caught:
+        send(patches(stub[0]), "/api/v1/nodes/bad", {})
+    assert caught.value.status == 422
+    assert json.loads(caught.value.body) == {"message": "no"}
+
+
+def test_a_proxy_without_tls_behind_it_is_told_the_whole_address(stub: tuple[str, list[t.Any]]) -> None:
+    proxy, seen = stub
+    send(patches("http://api.invalid:8080", proxy=proxy, proxy_headers={"proxy-authorization": "b"}), "/api/x", {})
+    path, headers, _body = seen[0]
+    assert path.startswith("http://api.invalid:8080/api/x?")
+    assert headers["proxy-authorization"] == "b"
+    assert headers["Host"] == "api.invalid:8080"
