@@ -9,7 +9,7 @@
 
 Debian's development branch has the source of the current apiextensions-apiserver: the part of kube-apiserver that
 serves custom resources. newer/main.go puts the old kube-apiserver of real_build.py behind it for all that it does not
-serve. Which release that is moves with Debian; `version` beside the programs tells. apt checks Debian's signatures.
+serve. `version` beside the programs tells which release that is. apt checks Debian's signatures.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from real_build import BuildError, check_tools, env, main, once, run
 HERE = Path(__file__).resolve().parent
 PROGRAM = "newer-apiserver"
 LIBRARY = "golang-k8s-apiextensions-apiserver-dev"
-PACKAGES = (LIBRARY, "golang-go", "etcd-server")
+# Raise it when Debian has moved on and apt no longer finds this one.
+RELEASE = "0.36.*"
+PACKAGES = (f"{LIBRARY}={RELEASE}", "golang-go", "etcd-server")
 MIRROR = "http://deb.debian.org/debian"
 KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
 # Count up when a step of the build changes, so that all is built anew.
