@@ -28,9 +28,12 @@ from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, r
 NETWORKD = "/lib/systemd/systemd-networkd"
 NETWORKMANAGER = shutil.which("NetworkManager") or shutil.which("NetworkManager", path="/usr/sbin")
 needs_networkd = pytest.mark.skipif(not os.path.exists(NETWORKD), reason="systemd-networkd is not installed")
-needs_netplan = pytest.mark.skipif(not shutil.which("netplan"), reason="netplan is not installed")
+needs_netplan = pytest.mark.skipif(
+    not shutil.which("netplan"), reason="netplan is not installed; run: apt-get install netplan.io"
+)
 needs_networkmanager = pytest.mark.skipif(
-    not (NETWORKMANAGER and shutil.which("dbus-daemon")), reason="NetworkManager or dbus-daemon is not installed"
+    not (NETWORKMANAGER and shutil.which("dbus-daemon")),
+    reason="NetworkManager or dbus-daemon is not installed; run: apt-get install network-manager dbus",
 )
 pytestmark = [
     pytest.mark.root,

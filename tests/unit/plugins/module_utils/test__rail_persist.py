@@ -166,7 +166,7 @@ def test_nobody_elses_file_is_ours(path):
     assert not persist.owned(path)
 
 
-@pytest.mark.skipif(not shutil.which("netplan"), reason="netplan is not installed")
+@pytest.mark.skipif(not shutil.which("netplan"), reason="netplan is not installed; run: apt-get install netplan.io")
 @pytest.mark.parametrize("policy", ["prefixes", "default_route"])
 def test_netplan_itself_reads_the_files_and_makes_the_same_of_them(tmp_path, policy):
     host = on_host.Host(str(tmp_path))
@@ -185,14 +185,14 @@ def test_netplan_itself_reads_the_files_and_makes_the_same_of_them(tmp_path, pol
     assert (tmp_path / "etc/systemd/network/10-netplan-ens1np0.network.d").exists() is (policy == "default_route")
 
 
-@pytest.mark.skipif(not shutil.which("netplan"), reason="netplan is not installed")
+@pytest.mark.skipif(not shutil.which("netplan"), reason="netplan is not installed; run: apt-get install netplan.io")
 def test_netplan_s_refusal_is_an_error_before_anything_is_written():
     bad = persist.File("/etc/netplan/90-railops-x.yaml", "network:\n  version: 2\n  ethernets: 7\n", 0o600)
     with pytest.raises(RdmaError, match="nothing was written"):
         on_host.Host("/", command=command).check_netplan([bad])
 
 
-@pytest.mark.skipif(not shutil.which("nmcli"), reason="nmcli is not installed")
+@pytest.mark.skipif(not shutil.which("nmcli"), reason="nmcli is not installed; run: apt-get install network-manager")
 @pytest.mark.parametrize("policy", ["prefixes", "default_route"])
 def test_networkmanager_itself_reads_the_profiles(policy):
     for file in files("networkmanager", policy=policy).values():
