@@ -18,10 +18,10 @@ import importlib
 import importlib.util
 import json
 import sys
+import threading
 import traceback
 import types
 import typing as t
-from collections import defaultdict
 from urllib.parse import urlencode, urlsplit
 
 PACKAGES = ("kubernetes", "kubernetes.client", "kubernetes.client.models")
@@ -106,17 +106,22 @@ __all__ = [
 
 
 class Kinds:
-    """What the API serves, asked group by group and only for what is needed: a discoverer for the dynamic client."""
+    """What the API serves, asked group by group and only for what is needed: a discoverer for the dynamic client.
+
+    Several threads ask at the same time for kinds of one group: it is asked once, and none of them may miss its kind.
+    """
 
     def __init__(self, client: t.Any, _cache_file: t.Any = None) -> None:
         self._client = client
-        self._found: dict[str, dict[str, t.Any]] = defaultdict(dict)
+        self._found: dict[str, dict[str, t.Any]] = {}
+        self._lock = threading.Lock()
 
     def get(self, *, api_version: str, kind: str) -> t.Any:
         """Return the resource of a kind, or None when it is not served; asked again until it is."""
-        if kind not in self._found[api_version]:
-            self._found[api_version].update(self._served(api_version))
-        return self._found[api_version].get(kind)
+        with self._lock:
+            if kind not in self._found.get(api_version, {}):
+                self._found[api_version] = self._served(api_version)
+            return self._found[api_version].get(kind)
 
     def _served(self, api_version: str) -> dict[str, t.Any]:
         group, _slash, version = api_version.rpartition("/")

@@ -15,7 +15,9 @@ import os
 import subprocess
 import sys
 import threading
+import time
 import typing as t
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -120,6 +122,28 @@ def test_only_the_group_in_question_is_asked_and_once() -> None:
         "/apis/example.org/v1/namespaces/b/rows/a",
     )
     assert client.asked == ["/apis/example.org/v1"]
+
+
+def test_threads_that_ask_together_all_find_their_kind() -> None:
+    client = Answers()
+    client.served = [{"name": f"rows{number}", "kind": f"Row{number}", "namespaced": True} for number in range(8)]
+    ask = client.request
+
+    def slow(method: str, path: str, **options: t.Any) -> t.Any:
+        time.sleep(0.05)
+        return ask(method, path, **options)
+
+    client.request = slow  # type: ignore[method-assign]
+    kinds = _kubernetes.Kinds(client)
+    start = threading.Barrier(8)
+
+    def find(number: int) -> t.Any:
+        start.wait(5)
+        return kinds.get(api_version="example.org/v1", kind=f"Row{number}")
+
+    with ThreadPoolExecutor(8) as pool:
+        assert [found.name for found in pool.map(find, range(8))] == [f"rows{number}" for number in range(8)]
+    assert len(client.asked) == 1
 
 
 def test_a_kind_that_comes_later_is_found() -> None:
