@@ -185,7 +185,7 @@ class Patches:
         headers = {**self._headers, **self._client.default_headers}
         headers.update({"Accept": "application/json", "Content-Type": content_type})
         self._client.update_params_for_auth(headers, [], ["BearerToken"])
-        answer = self._pool.urlopen(
+        answer = self._pool.request(
             "PATCH",
             f"{self._before}{path}?{urlencode(query)}",
             body=body,
