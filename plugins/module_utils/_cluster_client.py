@@ -118,12 +118,7 @@ class Cluster:
     """
 
     def __init__(
-        self,
-        access: Access,
-        *,
-        threads: int = 8,
-        retry_seconds: float = 120,
-        request_seconds: float = 60,
+        self, access: Access, *, threads: int = 8, retry_seconds: float = 120, request_seconds: float = 60
     ) -> None:
         self._retry_seconds = retry_seconds
         self._timeout = (5, request_seconds)
