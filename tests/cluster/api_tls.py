@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A certificate for servers on 127.0.0.1 that live as long as a test."""
+"""A certificate for servers that live as long as a test."""
 
 from __future__ import annotations
 
@@ -16,14 +16,25 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 
-class Certificate:
-    """A key and the certificate that signs itself; `text` and `secret` are PEM."""
+def general_name(text: str) -> x509.GeneralName:
+    """Return an address or a name as certificates have them."""
+    try:
+        return x509.IPAddress(ipaddress.ip_address(text))
+    except ValueError:
+        return x509.DNSName(text)
 
-    def __init__(self, name: str) -> None:
+
+class Certificate:
+    """A key and the certificate that signs itself; `text` and `secret` are PEM.
+
+    :param also: addresses and names that it is for, beside 127.0.0.1.
+    """
+
+    def __init__(self, name: str, also: tuple[str, ...] = ()) -> None:
         key = ec.generate_private_key(ec.SECP256R1())
         named = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
         today = datetime.datetime.now(datetime.UTC)
-        address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+        names = [general_name(text) for text in ("127.0.0.1", *also)]
         made = (
             x509.CertificateBuilder()
             .subject_name(named)
@@ -32,7 +43,7 @@ class Certificate:
             .serial_number(x509.random_serial_number())
             .not_valid_before(today - datetime.timedelta(days=1))
             .not_valid_after(today + datetime.timedelta(days=1))
-            .add_extension(x509.SubjectAlternativeName([address]), critical=False)
+            .add_extension(x509.SubjectAlternativeName(names), critical=False)
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
             .sign(key, hashes.SHA256())

@@ -251,7 +251,7 @@ class Parts:
                 self._work.submit(self.let_go, path)
         elif status.get("totalIPCount") is None:
             total = len(pool["spec"].get("ips") or ())
-            self._work.submit(self._api.status, path, totalIPCount=total, allocatedIPCount=0)
+            self._work.submit(self._api.status, path, totalIPCount=total)
 
     def let_go(self, path: str) -> None:
         """Remove the finalizer."""
