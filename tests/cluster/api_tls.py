@@ -42,7 +42,7 @@ class Certificate:
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
             .not_valid_before(today - datetime.timedelta(days=1))
-            .not_valid_after(today + datetime.timedelta(days=1))
+            .not_valid_after(today + datetime.timedelta(days=30))
             .add_extension(x509.SubjectAlternativeName(names), critical=False)
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)

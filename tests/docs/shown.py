@@ -97,6 +97,7 @@ ROWS = (
     row(r"ansible .*-m railops\.rdma\.rdma_netns .*", f"{NETNS}test_both_directions_without_another_namespace"),
     row(r"ansible .*-m ansible\.builtin\.(ping|reboot)", "tests/lab/matrix.py::networkd"),
     # The lab.
+    row(LAB + r" (up .*--cluster.*|(kubectl|wait) .*|exec pods .*|down pods)", needs="the parts of a real cluster"),
     row(LAB + r" up .*--kind guests.*", "tests/lab/matrix.py::networkd"),
     row(
         LAB + r" (up|exec|list|down) .*|" + LAB + r" list",

@@ -11,6 +11,8 @@ import os
 import typing as t
 from pathlib import Path
 
+import cluster
+import image
 import state
 from shell import environments
 from topology import Host, Lab
@@ -27,7 +29,10 @@ def write(lab: Lab) -> Path:
     home.mkdir(exist_ok=True)
     connect = _space if lab.kind == "netns" else _guest
     hosts = {host.name: {"rlab_name": lab.name, **connect(lab, host)} for host in lab.hosts}
-    content = {"all": {"children": {"gpu_nodes": {"hosts": hosts}}}}
+    content: dict[str, t.Any] = {"children": {"gpu_nodes": {"hosts": hosts}}}
+    if lab.cluster:
+        content["vars"] = cluster.variables(lab, image.container_images())
+    content = {"all": content}
     # JSON is YAML.
     (home / "lab.yml").write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
     return home
@@ -70,11 +75,12 @@ def _inside(lab: Lab, tool: str) -> Path:
 
 def environment(lab: Lab) -> dict[str, str]:
     """Return the environment in which `ansible-playbook railops.rdma.site` works as it stands."""
-    binaries = environments.environment(None)
-    wanted = {
-        "PATH": f"{binaries}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
-        "RAILOPS_LAB": lab.name,
-    }
+    folders = [str(environments.environment(None)), os.environ.get("PATH", os.defpath)]
+    wanted = {"RAILOPS_LAB": lab.name}
+    if lab.cluster:
+        folders.insert(1, str(cluster.binaries(lab)))
+        wanted["KUBECONFIG"] = str(cluster.kubeconfig(lab))
+    wanted["PATH"] = os.pathsep.join(folders)
     wanted |= {
         name: value
         for name, value in {

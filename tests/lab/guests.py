@@ -21,6 +21,7 @@ import tarfile
 import typing as t
 from pathlib import Path
 
+import cluster
 import state
 from fabric import cable as fabric_cable
 from fabric import plug
@@ -52,7 +53,7 @@ ENABLED["netplan"] = ENABLED["networkd"]
 
 def up(lab: Lab, *, wait: float) -> None:
     """Start all guests at once and wait (seconds, for all together) until each answers over ssh."""
-    parts = image()
+    parts = image(node=lab.cluster)
     home = state.folder(lab.name)
     run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", f"lab {lab.name}", "-f", str(home / "key")])
     for host in lab.hosts:
@@ -100,6 +101,8 @@ def _seed(lab: Lab, host: Host) -> bytes:
         text = f"[Match]\nPath=pci-{_pci(rail)}\n\n[Link]\nName={name}\n"
         files[f"etc/systemd/network/90-lab-{name}.link"] = (text, 0o644)
     files |= _management(lab.manager, host)
+    if lab.cluster:
+        files |= cluster.node_files(lab, host)
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
         for name, (content, mode) in files.items():

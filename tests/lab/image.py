@@ -12,17 +12,16 @@ a tar archive that QEMU hands over (fw_cfg): the initramfs unpacks it before sys
 from __future__ import annotations
 
 import hashlib
-import os
+import json
 import shutil
-import subprocess
+import tempfile
 import typing as t
 from dataclasses import dataclass
 from pathlib import Path
 
-from shell import LabError, environments, require_root, require_tools, run, say
-
-if t.TYPE_CHECKING:
-    from collections.abc import Sequence
+import node_image
+from rootfs import MIRROR, SUITE, debootstrap, in_root, keep_archives, lay_archives, write
+from shell import environments, require_root, require_tools, run, say
 
 TOOLS = {
     "debootstrap": "debootstrap",
@@ -34,16 +33,16 @@ TOOLS = {
     "ssh-keygen": "openssh-client",
     "ip": "iproute2",
 }
-SUITE = "bookworm"
-MIRROR = os.environ.get("RAILOPS_DEBIAN_MIRROR", "http://deb.debian.org/debian")
 DISK_SIZE = "6G"
 # Count up when a step of the build changes, so that the image is built anew.
 RECIPE = 3
+# A node of a cluster has another one.
+KERNEL = "linux-image-amd64"
 
 INSTALLED = (
     # the machine
     *("systemd-sysv", "udev", "dbus", "libpam-systemd", "kmod", "procps", "pciutils", "less", "zstd", "sudo"),
-    *("openssh-server", "python3", "python3-apt", "initramfs-tools", "busybox", "linux-image-amd64"),
+    *("openssh-server", "python3", "python3-apt", "initramfs-tools", "busybox", KERNEL),
     # its network, with each of the network managers that rail_network persists through
     *("iproute2", "iputils-ping", "iputils-arping", "ethtool", "tcpdump", "netplan.io", "network-manager", "lldpd"),
     # RDMA
@@ -112,48 +111,64 @@ class Image:
     initramfs: Path
 
 
-def key() -> str:
+def key(*, node: bool = False) -> str:
     """Return the hash of everything that the image is made from."""
     text = repr((RECIPE, SUITE, INSTALLED, OFFERED, sorted(FILES.items()), EXECUTABLE, DISABLED, DISK_SIZE))
+    if node:
+        text += repr(node_image.inputs())
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def folder() -> Path:
+def folder(*, node: bool = False) -> Path:
     """Return the folder that holds, or will hold, the image."""
-    return environments.cache() / f"image-{key()}"
+    return environments.cache() / f"{'node-' if node else ''}image-{key(node=node)}"
 
 
-def is_built() -> bool:
+def is_built(*, node: bool = False) -> bool:
     """Say whether the image of today's inputs is there."""
-    return (folder() / ".complete").exists()
+    return (folder(node=node) / ".complete").exists()
 
 
-def image() -> Image:
-    """Return the image, built when missing; two builds of one image do not meet."""
-    home = folder()
-    if not is_built():
+def image(*, node: bool = False) -> Image:
+    """Return the image, built when missing; two builds of one image do not meet.
+
+    :param node: with what a node of a cluster has.
+    """
+    home = folder(node=node)
+    if not (home / ".complete").exists():
         require_root()
         require_tools(TOOLS, "The image of the guests")
         with environments.Locked(home.name):
-            if not is_built():
+            if not (home / ".complete").exists():
                 say(f"Building {home.name}: Debian {SUITE} from {MIRROR} (once, about five minutes) ...")
-                build(home)
+                build(home, node=node)
     return Image(disk=home / "disk.raw", kernel=home / "vmlinuz", initramfs=home / "initrd.img")
 
 
-def build(home: Path) -> None:
+def container_images() -> dict[str, str]:
+    """Return the digest of each container image that the nodes have, by name."""
+    return t.cast("dict[str, str]", json.loads((folder(node=True) / "images.json").read_text(encoding="utf-8")))
+
+
+def build(home: Path, *, node: bool) -> None:
     """Build the image in a folder of its own."""
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
-    root = home / "root"
-    bootstrap(root, home / "build.log")
+    root, log = home / "root", home / "build.log"
+    bootstrap(root, log, node=node)
     collect_repository(root)
     write_files(root)
+    if node:
+        with tempfile.TemporaryDirectory(dir=home) as work:
+            digests = node_image.furnish(root, Path(work), log)
+        (home / "images.json").write_text(json.dumps(digests, indent=2) + "\n", encoding="utf-8")
     take_out_user_manager(root)
-    in_root(root, ["update-initramfs", "-u", "-k", "all"], home / "build.log")
+    # A kernel that came as a package has an initramfs already.
+    which = ["-c", "-k", node_image.kernel_release()] if node else ["-u", "-k", "all"]
+    in_root(root, ["update-initramfs", *which], log)
     for unit in DISABLED:
-        in_root(root, ["systemctl", "disable", unit], home / "build.log", check=False)
-    in_root(root, ["systemctl", "enable", "lab-rxe.service"], home / "build.log")
+        in_root(root, ["systemctl", "disable", unit], log, check=False)
+    in_root(root, ["systemctl", "enable", "lab-rxe.service"], log)
     (root / "usr/sbin/policy-rc.d").unlink()
     for name, target in (("vmlinuz", "boot/vmlinuz-*"), ("initrd.img", "boot/initrd.img-*")):
         shutil.copy2(sorted(root.glob(target))[-1], home / name)
@@ -162,24 +177,20 @@ def build(home: Path) -> None:
     (home / ".complete").touch()
 
 
-def bootstrap(root: Path, log: Path) -> None:
+def bootstrap(root: Path, log: Path, *, node: bool) -> None:
     """Install Debian and the packages into a folder, keeping the archives."""
-    archives = environments.cache() / "debs"
-    archives.mkdir(exist_ok=True)
-    logged(["debootstrap", "--variant=minbase", f"--cache-dir={archives}", SUITE, str(root), MIRROR], log)
+    debootstrap(root, log)
     write(root, "usr/sbin/policy-rc.d", "#!/bin/sh\nexit 101\n", 0o755)
     write(root, "etc/initramfs-tools/conf.d/lab", FILES["etc/initramfs-tools/conf.d/lab"])
     write(root, "etc/apt/apt.conf.d/90lab", FILES["etc/apt/apt.conf.d/90lab"] + 'APT::Keep-Downloaded-Packages "1";\n')
-    cached = root / "var/cache/apt/archives"
-    for package in archives.glob("*.deb"):
-        if not (cached / package.name).exists():
-            shutil.copy2(package, cached)
+    lay_archives(root)
     in_root(root, ["apt-get", "-q", "update"], log)
-    in_root(root, ["apt-get", "-q", "-y", "install", *INSTALLED], log)
+    wanted = [name for name in INSTALLED if not (node and name == KERNEL)]
+    in_root(root, ["apt-get", "-q", "-y", "install", *wanted], log)
+    if node:
+        node_image.install(root, log)
     in_root(root, ["apt-get", "-q", "-y", "--download-only", "install", *OFFERED], log)
-    for package in cached.glob("*.deb"):
-        if not (archives / package.name).exists():
-            shutil.copy2(package, archives)
+    keep_archives(root)
 
 
 def collect_repository(root: Path) -> None:
@@ -215,28 +226,3 @@ def take_out_user_manager(root: Path) -> None:
     path = root / "etc/pam.d/common-session"
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     path.write_text("".join(line for line in lines if "pam_systemd.so" not in line), encoding="utf-8")
-
-
-def write(root: Path, name: str, content: str, mode: int = 0o644) -> None:
-    """Write one file of the image."""
-    path = root / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(content, encoding="utf-8")
-    path.chmod(mode)
-
-
-def in_root(root: Path, argv: Sequence[str], log: Path, *, check: bool = True) -> None:
-    """Run a command of the image's own, with a /proc that ends with it."""
-    mounted = ["unshare", "--mount", "--pid", "--fork", f"--mount-proc={root / 'proc'}", "chroot", str(root)]
-    logged([*mounted, "env", "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C", *argv], log, check=check)
-
-
-def logged(argv: Sequence[str], log: Path, *, check: bool = True) -> None:
-    """Run one step of the build with its output in the build's log."""
-    with log.open("a", encoding="utf-8") as stream:
-        print(f"+ {' '.join(argv)}", file=stream, flush=True)
-        done = subprocess.run(
-            list(argv), stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, check=False, timeout=1800
-        )
-    if check and done.returncode:
-        raise LabError(f"`{' '.join(argv)}` failed ({done.returncode}).", f"Read the end of {log}.")

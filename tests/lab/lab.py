@@ -26,12 +26,16 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import cluster
 import controller
+import development
 import fabric
 import guests
 import hosts
 import image
 import proof
+import ready
+import rootfs
 import spaces
 import state
 import topology
@@ -39,17 +43,22 @@ from shell import LabError, environments, missing_tools, require_root, require_t
 
 NETNS_NEEDS = spaces.TOOLS
 MOST_SHOWN = 12
+# MiB each guest has: a node of a cluster also runs kubelet, containerd and Spiderpool.
+MEMORY, CLUSTER_MEMORY = 1024, 3072
+# The word for "not here": test runners take it for a skipped case.
+NOT_HERE = 77
 
 
 def command_up(args: argparse.Namespace) -> None:
     """Start a lab."""
     interfaces = tuple(args.interfaces.split(",")) if args.interfaces else topology.default_interfaces(args.rails or 8)
-    lab = topology.Lab(args.name, args.kind, args.nodes, interfaces, args.manager, args.memory)
+    memory = args.memory or (CLUSTER_MEMORY if args.cluster else MEMORY)
+    lab = topology.Lab(args.name, args.kind, args.nodes, interfaces, args.manager, memory, args.cluster)
     require_root()
     require_tools(NETNS_NEEDS, "The lab")
     if lab.kind == "guests":
         require_tools(image.TOOLS, "The kind guests")
-        image.image()
+        image.image(node=lab.cluster)
     gateways = _gateways(lab, args.plan) if args.plan else ()
     python = environments.environment(None) / "python"
     begun = time.monotonic()
@@ -59,7 +68,11 @@ def command_up(args: argparse.Namespace) -> None:
         if lab.kind == "netns":
             spaces.up(lab, python)
         else:
+            if lab.cluster:
+                cluster.start(lab)
             guests.up(lab, wait=args.wait)
+        if lab.cluster:
+            cluster.settle(lab, kubeadm=not args.no_kubeadm_config, wait=args.wait)
         controller.write(lab)
         if args.plan:
             fabric.set_gateways(lab, gateways)
@@ -112,6 +125,17 @@ def command_ssh(args: argparse.Namespace) -> None:
     if lab.kind != "guests":
         raise LabError(f"{lab.name!r} has hosts without sshd.", f"lab.py enter {lab.name} {args.host}")
     _enter(lab, args.host, args.words)
+
+
+def command_kubectl(args: argparse.Namespace) -> None:
+    """Become kubectl of the lab's cluster: what follows -- goes to it."""
+    lab = _running(args.lab)
+    _enter(lab, None, [*cluster.kubectl(lab), *args.words])
+
+
+def command_wait(args: argparse.Namespace) -> None:
+    """Wait until every pod of the lab's cluster runs, also after a reboot of its node."""
+    ready.wait_for_pods(_running(args.lab), seconds=args.wait)
 
 
 def command_gateways(args: argparse.Namespace) -> None:
@@ -168,16 +192,20 @@ def command_image(args: argparse.Namespace) -> None:
     """Build the guests' image, or say where it is."""
     if args.status:
         lacking = missing_tools(image.TOOLS)
-        print(f"{image.folder()} {'built' if image.is_built() else 'not built'}")
+        print(f"{image.folder(node=args.cluster)} {'built' if image.is_built(node=args.cluster) else 'not built'}")
         if lacking:
             print(f"missing: apt-get install {' '.join(sorted({image.TOOLS[name] for name in lacking}))}")
         return
-    print(image.image().disk.parent)
+    if args.renew:
+        development.packages(rootfs.MIRROR, renew=True)
+    print(image.image(node=args.cluster).disk.parent)
 
 
 def take_down(lab: topology.Lab) -> None:
     """End what the lab started and remove what it made; nothing else."""
     hosts.backend(lab).down(lab)
+    if lab.cluster:
+        cluster.down(lab)
     fabric.down(lab)
     state.forget(lab.name)
 
@@ -222,7 +250,10 @@ def parser() -> argparse.ArgumentParser:
     up.add_argument("--interfaces", help="the rails by name, separated by commas")
     up.add_argument("--plan", type=Path, help="plan/<fabric_name>: give the switches its gateways")
     up.add_argument("--manager", choices=topology.MANAGERS, default="networkd", help="guests: what manages networks")
-    up.add_argument("--memory", type=int, default=1024, help="guests: MiB each (default 1024)")
+    up.add_argument("--cluster", action="store_true", help="guests: a real Kubernetes, each guest a node")
+    up.add_argument("--no-kubeadm-config", action="store_true", help="cluster: without kubeadm's ConfigMap")
+    memory = f"guests: MiB each (default {MEMORY}, in a cluster {CLUSTER_MEMORY})"
+    up.add_argument("--memory", type=int, help=memory)
     up.add_argument("--wait", type=float, default=600, help="guests: seconds until ssh must answer (default 600)")
     up.add_argument("--keep", action="store_true", help="leave a failed start for a look")
     add("list", command_list)
@@ -234,6 +265,10 @@ def parser() -> argparse.ArgumentParser:
             sub.add_argument("--host", help="on this host instead of beside the switches; the command follows --")
         else:
             sub.add_argument("host")
+    add("kubectl", command_kubectl).add_argument("lab")
+    wait = add("wait", command_wait)
+    wait.add_argument("lab")
+    wait.add_argument("--wait", type=float, default=900, help="seconds (default 900)")
     enter = add("enter", command_enter)
     enter.add_argument("lab")
     enter.add_argument("host", nargs="?")
@@ -254,7 +289,10 @@ def parser() -> argparse.ArgumentParser:
     down = add("down", command_down)
     down.add_argument("lab", nargs="?")
     down.add_argument("--all", action="store_true")
-    add("image", command_image).add_argument("--status", action="store_true", help="only say whether it is built")
+    built = add("image", command_image)
+    built.add_argument("--status", action="store_true", help="only say whether it is built")
+    built.add_argument("--cluster", action="store_true", help="the image of a cluster's nodes")
+    built.add_argument("--renew", action="store_true", help="with what Debian's development branch has today")
     return top
 
 
@@ -267,6 +305,9 @@ def main() -> None:
     args.words = words[cut + 1 :]
     try:
         args.function(args)
+    except development.UnavailableError as exc:
+        say(f"lab: {exc}")
+        sys.exit(NOT_HERE)
     except LabError as exc:
         sys.exit(f"lab: {exc}")
     except KeyboardInterrupt:

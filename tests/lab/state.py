@@ -70,7 +70,8 @@ def load(name: str) -> Lab:
     """Return the declaration of a lab that is there."""
     content = read(name)
     keys = ("name", "kind", "nodes", "manager", "memory")
-    return Lab(interfaces=tuple(content["interfaces"]), **{key: content[key] for key in keys})
+    known = {key: content[key] for key in keys}
+    return Lab(interfaces=tuple(content["interfaces"]), cluster=content.get("cluster", False), **known)
 
 
 def survived_reboot(name: str) -> bool:

@@ -96,6 +96,7 @@ class TestTopology:
             pytest.param({"interfaces": ()}, "1 to 14", id="no-rails"),
             pytest.param({"interfaces": ("mgmt0",)}, "letters", id="taken-name"),
             pytest.param({"interfaces": ("a", "a")}, "its own", id="twice"),
+            pytest.param({"cluster": True}, "--kind guests", id="namespaces-as-nodes"),
         ],
     )
     def test_refuses_what_cannot_be_with_the_way_out(self, changes, word):

@@ -66,6 +66,7 @@ class Lab:
     interfaces: tuple[str, ...]
     manager: str = "networkd"
     memory: int = 1024
+    cluster: bool = False
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[a-z][a-z0-9-]{0,19}", self.name):
@@ -73,6 +74,8 @@ class Lab:
                 f"{self.name!r} cannot be a lab's name.",
                 "Use at most 20 lower-case letters, digits and dashes, a letter first.",
             )
+        if self.cluster and self.kind != "guests":
+            raise LabError("Namespaces cannot be nodes of a cluster.", "Ask for --kind guests --cluster.")
         if not 1 <= self.nodes <= 200:
             raise LabError(f"A lab of {self.nodes} nodes is not possible.", "Ask for 1 to 200.")
         if not 1 <= len(self.interfaces) <= MOST_RAILS:
