@@ -32,6 +32,8 @@ SERVICES = "10.96.0.0/16"
 # The DaemonSet that shows that the cluster has a network of its own.
 NETWORK = "lab-bridge"
 CHART = "spiderpool-1.2.1.tgz"
+# The chart gives a start a minute or two. On a busy machine an emulated one takes longer, and would begin anew forever.
+PATIENT = {"healthChecking": {"startupProbe": {"failureThreshold": 300}, "livenessProbe": {"failureThreshold": 30}}}
 Files = dict[str, tuple[str, int]]
 
 
@@ -206,6 +208,7 @@ def variables(lab: Lab, images: t.Mapping[str, str]) -> dict[str, t.Any]:
         "spiderpool_chart_file": chart,
         "spiderpool_cni_daemonsets": [NETWORK],
         "rail_objects_test_image": f"{name.rpartition(':')[0]}@{digest}",
+        "spiderpool_values": {"spiderpoolAgent": PATIENT, "spiderpoolController": PATIENT},
     }
 
 
