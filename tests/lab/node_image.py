@@ -29,8 +29,6 @@ HERE = Path(__file__).resolve().parent
 RECIPE = 1
 # Of the guests' own Debian: the development branch's want a newer C library.
 INSTALLED = ("runc", "jq", "iptables", "conntrack", "socat")
-# Mounted or copied by the node's own CNI configuration; those of rails come with the chart.
-FIRST_PLUGINS = ("bridge", "host-local", "loopback", "portmap")
 STOCK_PLUGINS = "usr/lib/cni"
 FILES = {
     "etc/containerd/config.toml": "containerd.toml",
@@ -69,7 +67,7 @@ def inputs() -> tuple[object, ...]:
     return (
         RECIPE,
         INSTALLED,
-        FIRST_PLUGINS,
+        container_images.RAIL_PLUGINS,
         (IMPORT, LEFT_OUT),
         container_images.BASE,
         sorted(container_images.CONTENTS.items()),
@@ -140,8 +138,10 @@ def furnish(root: Path, work: Path, log: Path) -> dict[str, str]:
         write(root, place, content)
     write(root, "usr/local/bin/k8s", programs.part("k8s").read_bytes(), 0o755)
     (root / "usr/local/bin/kubelet").symlink_to("k8s")
-    for name in FIRST_PLUGINS:
-        write(root, f"opt/cni/bin/{name}", (root / STOCK_PLUGINS / name).read_bytes(), 0o755)
+    # Those of rails come with the chart.
+    for path in (root / STOCK_PLUGINS).iterdir():
+        if path.name not in container_images.RAIL_PLUGINS:
+            write(root, f"opt/cni/bin/{path.name}", path.read_bytes(), 0o755)
     digests = container_images.build(root / "var/tmp/images.tar", root / STOCK_PLUGINS, work, log)
     write(root, "var/tmp/unpack.toml", f"version = 3\ndisabled_plugins = {json.dumps(LEFT_OUT)}\n")
     in_root(root, ["sh", "-c", IMPORT], log)
