@@ -36,12 +36,12 @@ STACK_DEPTH = 8
 def read_cards(sysfs: Sysfs, run: Run) -> tuple[tuple[Card, ...], bool]:
     """Return the cards in PCI order, and whether the host has a GPU at all."""
     tree = read_pci(sysfs)
-    carriers = _carriers(sysfs, tree, run)
     affine = {nic.card for nic in tree.gpu_affine_nics()}
     functions: dict[str, list[PciFunction]] = {}
     for nic in tree.nics:
         if nic.vendor == VENDOR_MELLANOX:
             functions.setdefault(nic.card, []).append(nic)
+    carriers = _carriers(sysfs, tree, run) if functions else {}
     cards = tuple(
         Card(
             name=name,

@@ -227,7 +227,7 @@ def run(module: t.Any, *, check_mode: bool) -> dict[str, t.Any]:
         Selection(item["select"], tuple(item["pci"] or ()), item["link_type"], item["vfs"])
         for item in module.params["cards"]
     ]
-    cards, has_gpu = read_cards(sysfs, module.run_command)
+    cards, has_gpu = read_cards(sysfs, lambda argv: _iproute(module, argv))
     wishes = choose(selections, cards)
     tool = MlxTool(module.get_bin_path, module.run_command)
     host = LinkTypeHost(HostFiles(ROOT, module.atomic_move), tool, boot_id(sysfs))
@@ -252,6 +252,15 @@ def run(module: t.Any, *, check_mode: bool) -> dict[str, t.Any]:
     if not check_mode:
         _raise_failures(after, result)
     return result
+
+
+def _iproute(module: t.Any, argv: list[str]) -> tuple[int, str, str]:
+    tool = module.get_bin_path("ip")
+    if not tool:
+        raise RdmaError(
+            "This host has no program `ip`: which card carries its own network cannot be told.", "Install iproute2."
+        )
+    return t.cast("tuple[int, str, str]", module.run_command([tool, *argv[1:]]))
 
 
 def _raise_failures(plans: list[CardPlan], result: dict[str, t.Any]) -> None:

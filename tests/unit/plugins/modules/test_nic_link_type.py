@@ -35,6 +35,9 @@ class Machine:
         self.boots = 0
         self.cards = Cards(root, {name: card(IB) for name in RAILS} | {STORAGE: card(ETH, ports=2, vfs=8)})
         self.cards.install("mstconfig", "mstfwreset")
+        # The network of the machine that runs the tests is none of this host's.
+        (root / "bin/ip").write_text("#!/bin/sh\necho '[]'\n", encoding="utf-8")
+        (root / "bin/ip").chmod(0o755)
         self.write("proc/net/route", "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\n")
         self.default_route("eno1")
         monkeypatch.setenv("PATH", f"{root}/bin:{os.environ['PATH']}")
@@ -391,6 +394,16 @@ def test_a_write_is_read_back(machine, run_module):
     machine.cards.change(RAIL1, forgets=True)
     result = run_module(cards=RAILS_ETH)
     assert "the card does not have it" in result["msg"]
+
+
+def test_without_ip_nothing_is_touched(machine, run_module, monkeypatch):
+    """Which card carries the host's network could not be told."""
+    (machine.root / "bin/ip").unlink()
+    monkeypatch.setattr(module_under_test.AnsibleModule, "get_bin_path", lambda *_dummy, **_more: None)
+    result = run_module(cards=RAILS_ETH)
+    assert result["msg"].startswith("This host has no program `ip`")
+    assert result["fix"] == "Install iproute2."
+    assert not machine.cards.calls("set")
 
 
 def test_without_a_tool_a_host_that_is_as_wanted_is_fine(machine, run_module):
