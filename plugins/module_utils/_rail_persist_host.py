@@ -198,12 +198,15 @@ class Host(HostFiles):
     def check_keyfiles(self, files: t.Iterable[File]) -> None:
         """Let nmcli read each profile without the daemon, where it can (NetworkManager 1.40 and later)."""
         tool = self._tool("nmcli")
-        if not tool or "--offline" not in self._command([tool, "--help"], "").out:
+        if not tool:
             return
         for file in files:
             if file.path.startswith(KEYFILE_FOLDER):
                 argv = [tool, "--offline", "connection", "modify", "connection.autoconnect", "yes"]
                 done = self._command(argv, file.text)
+                # Its --help does not tell; older ones refuse the option itself.
+                if done.status and "Option '--offline' is unknown" in done.err:
+                    return
                 if done.status:
                     raise RdmaError(
                         f"NetworkManager refuses {file.path}, and nothing was written: {_said(done)}",

@@ -10,6 +10,7 @@ import os
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
+from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._rail_persist_host import Host, Ran
 from ansible_collections.railops.rdma.plugins.module_utils._route_want import parse_want
 from ansible_collections.railops.rdma.plugins.modules import rail_persist as module_under_test
@@ -119,6 +120,21 @@ def test_a_guard_that_the_renderer_cannot_express_is_refused(run_module, root):
 def test_a_read_only_folder_is_an_error_with_its_path(run_module, root):
     (root / "etc/systemd").write_text("in the way")
     assert "/etc/systemd" in run_module()["msg"]
+
+
+def test_an_old_nmcli_that_cannot_check_offline_is_no_reason_to_stop(root):
+    said = "Error: Option '--offline' is unknown, try 'nmcli -help'.\n"
+    (root / "usr/bin").mkdir(parents=True, exist_ok=True)
+    (root / "usr/bin/nmcli").write_text("#!/bin/sh\n")
+    (root / "usr/bin/nmcli").chmod(0o755)
+    host = Host(str(root), command=lambda argv, text: Ran(2, "", said))
+    result = module_under_test.run(parse_want(PARAMS), host, "networkmanager", check_mode=False)
+    assert result["changed"] is True
+    refusing = Host(str(root), command=lambda argv, text: Ran(1, "", "Error: ipv4.method: property is invalid"))
+    with pytest.raises(RdmaError, match=r"nothing was written: Error: ipv4\.method"):
+        module_under_test.run(
+            parse_want({**PARAMS, "rails": [{**RAIL, "mtu": 4000}]}), refusing, "networkmanager", check_mode=False
+        )
 
 
 def test_a_running_networkmanager_hears_of_profiles_that_come_and_go(root, monkeypatch):
