@@ -1,0 +1,41 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Plans and verdicts to make report pages of, also with names that try to be more than text."""
+
+from __future__ import annotations
+
+from ansible_collections.railops.rdma.plugins.module_utils._verdict import host_result, merge
+from ansible_collections.railops.rdma.tests.unit.fabric_samples import plan_of, raw_of
+
+EVIL = '<img src=x onerror="alert(1)">'
+EVIL_LEAVES = (EVIL, "</script><script>alert(2)</script>", "a|b`*_[x](http://evil.example)", "'\"&amp;", "<!--/v-->é")
+
+
+def evil_plan():
+    zones = [
+        {"name": f"su{number}", "group": f"su{number}", "supernets": [f"172.{20 + number}.0.0/16"], "leaves": [leaf]}
+        for number, leaf in enumerate(EVIL_LEAVES)
+    ]
+    nodes = [{"host": f"node{number}", "groups": [f"su{number}"]} for number in range(len(zones))]
+    return plan_of(raw_of(supernets=None, zones=zones), nodes)
+
+
+def check(name, rail, status, **more):
+    empty = dict.fromkeys(("planned", "observed", "cause", "fix"))
+    return {**empty, "id": name, "rail": rail, "status": status, **more}
+
+
+def verdict_of(plan, bad=(), lost=(), **more):
+    """Return a verdict made by the collection's own code: `bad` are (host, rail), `lost` hosts without an answer."""
+    rails = [rail.name for rail in plan.fabric.rails]
+    results = []
+    for node in plan.nodes:
+        if node.host not in lost:
+            checks = [
+                check("address", rail, "deviation" if (node.host, rail) in bad else "ok", **more) for rail in rails
+            ]
+            results.append(host_result(node.host, node.name, "d", checks))
+    expected = {node.host: node.name for node in plan.nodes}
+    return merge("d", results, expected, rails=rails, cluster={"status": "pass", "checks": []})
