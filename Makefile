@@ -14,7 +14,7 @@ help: ## Show what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
 demo: ## Run the main job: from an inventory to verified rails, on an embedded lab
-	@$(IN_ENV) $(PYTHON) tests/demo/demo.py
+	@python3 tests/demo/demo.py
 
 test: ## Run all tests, linters and sanity; CHECK="unit kernel" runs only these
 	@python3 tests/tools/check.py $(CHECK)
@@ -23,7 +23,7 @@ bench: ## Print the benchmarks, each beside its baseline
 	@for file in planner host cluster site audit; do $(IN_ENV) $(PYTHON) tests/benchmark/$$file.py || exit 1; done
 
 lab: ## The demo with QEMU guests and RoCE traffic on every rail (root; about ten minutes)
-	@$(IN_ENV) $(PYTHON) tests/demo/lab_demo.py
+	@python3 tests/demo/lab_demo.py
 
 lab-test: ## The full matrix of guests; writes its result into docs/status.md (root; an hour and a half)
 	@$(IN_ENV) $(PYTHON) tests/lab/matrix.py
@@ -32,8 +32,7 @@ env: ## Make the development environment and print its folder
 	@$(ENV) bin
 
 deps: ## Install the Debian packages that demo and tests can use (root)
-	apt-get update -q
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $$(cat tests/tools/packages.txt)
+	@python3 tests/tools/packages.py install
 
 build: ## Build the collection's tarball into dist/
 	@$(IN_ENV) ansible-galaxy collection build --force --output-path dist

@@ -4,46 +4,62 @@
 
 """The whole path on this machine: three nodes with eight rails each, leaves and a spine, all in network namespaces.
 
-Plans the fabric of inventory/demo, brings the hosts' network to the plan, checks the objects (and applies them when
-KUBECONFIG is set), verifies, breaks a rail to show how an audit names it, and mends it. Nothing leaves the machine.
+Plans the fabric of inventory/demo, shows what a change of it looks like to a reviewer, brings the hosts' network to the
+plan, checks the objects (and applies them when KUBECONFIG is set), verifies, breaks a rail to show how an audit names
+it, and mends it. No packet leaves the machine. Without root, plan, diff and report are shown.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
+import re
 import sys
+import time
+import typing as t
 from pathlib import Path
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "tools")]
 
-from stage import CHECKOUT, COLOUR, Stage, changed, paint, say
+from progress import paint, say
+from stage import CHECKOUT, Failure, Stage, changed, main, packages, prepare
 
 FOLDER = CHECKOUT / "tests/output/demo"
 INVENTORY = str(CHECKOUT / "inventory/demo")
+PLAN = ["ansible-playbook", "-i", INVENTORY, "railops.rdma.plan"]
+SHOWN = 5
 
 
 def show_plan(stage: Stage) -> None:
-    """Plan; this part needs no root."""
+    """Plan, and show what the next change of the plan looks like; this part needs no root."""
     say(paint("\n1. The inventory declares the fabric once; a pure planner turns it into files.", "1"))
-    output = stage.run("plan", ["ansible-playbook", "-i", INVENTORY, "railops.rdma.plan"])
-    summary, _end = json.JSONDecoder().raw_decode(output.partition('"msg": ')[2])
-    for line in summary[:-1]:
+    for line in messages(stage.run("plan", PLAN))[:-1]:
         say(f"     {line}")
-    files = sorted(path.relative_to(FOLDER) for path in (FOLDER / "plan").rglob("*") if path.is_file())
+    files = [path for path in (FOLDER / "plan").rglob("*") if path.is_file()]
     say(f"     {len(files)} files under {FOLDER / 'plan'}: hosts/*.json, cluster/*.yaml, switch/*.csv, report.html")
+    more = FOLDER / "fourth.ini"
+    more.write_text("[gpu_nodes]\nnode4\n", encoding="utf-8")
+    output = stage.run("diff: what a fourth node would change", [*PLAN, "-i", str(more), "--check", "--diff"])
+    nodes = [line for line in output.splitlines() if re.match(r"[-+]node\d+", line)]
+    if others := [line for line in nodes if not line.startswith("+node4")]:
+        raise Failure("A fourth node changes the others.", others[0], "Report it: nobody may be renumbered.", stage.log)
+    for line in nodes[:SHOWN]:
+        say(f"     {line}")
+    say(f"     and {len(nodes) - SHOWN} more lines of node4. No line of node1, node2 and node3: nobody is renumbered.")
+
+
+def messages(output: str) -> list[str]:
+    """Return the plan's summary out of what Ansible printed."""
+    return t.cast("list[str]", json.JSONDecoder().raw_decode(output.partition('"msg": ')[2])[0])
 
 
 def lacking() -> str | None:
-    """Say what the second part needs that this machine lacks."""
-    if os.geteuid() != 0:
-        return "The hosts of the demo are network namespaces, which need root. Run: sudo make demo"
-    missing = [name for name in ("ip", "unshare", "nsenter") if shutil.which(name) is None]
-    if missing:
-        return f"The demo needs {', '.join(missing)}. On Debian or Ubuntu: apt-get install iproute2 util-linux"
-    return None
+    """Say why this machine cannot run the hosts."""
+    if missing := packages.lacking("demo"):
+        return f"not found: {', '.join(package.gives for package in missing)}; run: {packages.by_hand(missing)}"
+    return packages.no_namespaces()
 
 
 def show_hosts(stage: Stage) -> None:
@@ -59,47 +75,36 @@ def show_hosts(stage: Stage) -> None:
 
         say(paint("\n3. Hosts, objects and verification: ansible-playbook railops.rdma.site", "1"))
         play("preview: site --check --diff", "site", "--check", "--diff")
-        first = play("site", "site")
-        say(f"     {changed(first)} changes")
-        second = play("site again", "site")
-        say(f"     {changed(second)} changes")
+        say(f"     {changed(play('site', 'site'))} changes")
+        say(f"     {changed(play('site again', 'site'))} changes")
         say(paint("\n4. A rule is deleted on node2: the audit names it, the hosts playbook mends it.", "1"))
         stage.run(
             "delete the rule", stage.lab("exec", name, "--host", "node2", "--", "ip", "rule", "del", "pref", "10003")
         )
         play("audit", "audit", fails=True)
-        say(picture())
+        say(stage.picture())
         play("hosts", "hosts", "--limit", "node2")
         play("verify", "verify")
 
 
-def picture() -> str:
-    """Return the verdict as the terminal shows it, coloured where it can."""
-    from ansible_collections.railops.rdma.plugins.module_utils import _verdict_text
-
-    verdict = json.loads((FOLDER / "verify/fabric/verdict.json").read_text(encoding="utf-8"))
-    return _verdict_text.picture(verdict, "fabric", colour=COLOUR)
-
-
-def main() -> None:
+def demo() -> None:
     """Run the demo."""
-    if not shutil.which("ansible-playbook"):
-        sys.exit("ansible-playbook is not on PATH. Run the demo by: make demo")
-    shutil.rmtree(FOLDER, ignore_errors=True)
-    stage = Stage(FOLDER)
+    begun = time.monotonic()
     say(paint("railops.rdma: from an inventory to verified rails", "1"))
+    say("Two minutes on two cores; a minute more at the first time, for a Python environment in a cache folder.")
+    packages.provide("demo")
+    prepare()
+    stage = Stage(FOLDER)
     show_plan(stage)
-    need = lacking()
-    if need:
-        say(f"\n  The report of the plan: {FOLDER / 'plan/fabric/report.html'}")
-        sys.exit(f"\n{need}")
+    if why := lacking():
+        say(f"\n  report  {FOLDER / 'plan/fabric/report.html'}")
+        say(f"  {time.monotonic() - begun:.0f} seconds. Shown: plan, diff, report. Skipped, 3 of 4 parts: {why}\n")
+        return
     show_hosts(stage)
-    say(picture())
-    say(f"  report  {FOLDER / 'verify/fabric/report.html'}")
-    say(f"  verdict {FOLDER / 'verify/fabric/verdict.json'}")
-    say(f"  log     {stage.log}")
-    say(f"  {stage.seconds():.0f} seconds\n")
+    say(stage.picture())
+    stage.places()
+    say(f"  {time.monotonic() - begun:.0f} seconds\n")
 
 
 if __name__ == "__main__":
-    main()
+    main(demo)

@@ -2,93 +2,74 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the demos share: steps that are shown, timed and logged, and a lab that always ends."""
+"""What the demos share: an environment made when missing, steps that are shown and logged, a lab that always ends."""
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
-import time
 import typing as t
 from contextlib import contextmanager
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 LAB = CHECKOUT / "tests/lab/lab.py"
-COLOUR = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+sys.path.insert(0, str(CHECKOUT / "tests/tools"))
+
+import env
+import packages
+from progress import COLOUR, Failure, say, step
 
 
-def paint(text: str, code: str) -> str:
-    """Colour text when the terminal has colours."""
-    return f"\033[{code}m{text}\033[0m" if COLOUR else text
-
-
-def say(text: str = "") -> None:
-    """Print at once: steps take seconds."""
-    print(text, flush=True)
-
-
-def end_on_signals() -> None:
-    """Make a request to end an exception, so that the lab is taken down."""
-
-    def end(number: int, _frame: object) -> None:
-        sys.exit(128 + number)
-
+def main(function: t.Callable[[], None]) -> None:
+    """Run a demo; a failure is told in the lines that a person needs."""
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, end)
+        # An exception, so that the lab is taken down.
+        signal.signal(number, lambda number, _frame: sys.exit(128 + number))
+    try:
+        function()
+    except Failure as exc:
+        sys.exit(f"\n{exc}")
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def prepare() -> None:
+    """Make the environment and take it over: Ansible on PATH, this checkout as the collection."""
+    env.stream = sys.stdout
+    binaries, tree = env.runtime(), str(env.tree())
+    os.environ["PATH"] = f"{binaries}{os.pathsep}{packages.PLACES}"
+    os.environ |= {"PYTHONPATH": tree, "ANSIBLE_COLLECTIONS_PATH": tree, "PYTHONUNBUFFERED": "1"}
+    os.environ |= {"ANSIBLE_FORCE_COLOR": "false", "ANSIBLE_NOCOLOR": "true", "LC_ALL": "C.UTF-8"}
+    os.environ |= {"ANSIBLE_LOCALHOST_WARNING": "false", "ANSIBLE_DEPRECATION_WARNINGS": "false"}
+    sys.path.insert(0, tree)
 
 
 class Stage:
     """Runs steps in a working folder of its own, and keeps what they print in one log."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folder = env.emptied(folder)
         self.log = folder / "demo.log"
-        folder.mkdir(parents=True, exist_ok=True)
-        self.log.write_text("", encoding="utf-8")
-        self._begun = time.monotonic()
-        end_on_signals()
-
-    def seconds(self) -> float:
-        """Return how long the demo has run."""
-        return time.monotonic() - self._begun
 
     def run(self, title: str, argv: t.Sequence[str], *, timeout: float = 600, fails: bool = False) -> str:
-        """Run a command, show its title and time, and return what it printed.
+        """Run a command and return what it printed.
 
         :param fails: a failure is what the step is meant to show.
+        :raises Failure: it ended otherwise.
         """
-        label = f"  {title} "
-        print(f"{label:.<72}", end=" ", flush=True)
-        begun = time.monotonic()
-        env = {**os.environ, "ANSIBLE_FORCE_COLOR": "false", "ANSIBLE_NOCOLOR": "true", "PYTHONUNBUFFERED": "1"}
-        env |= {"ANSIBLE_LOCALHOST_WARNING": "false", "ANSIBLE_DEPRECATION_WARNINGS": "false"}
-        done = subprocess.run(
-            list(argv),
-            cwd=self.folder,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=timeout,
-            check=False,
-        )
-        with self.log.open("a", encoding="utf-8") as log:
-            log.write(f"$ {' '.join(argv)}\n{done.stdout}\n")
-        took = f"{time.monotonic() - begun:5.1f} s"
-        if bool(done.returncode) is not fails:
-            say(f"{paint('failed', '31')} {took}")
-            say("\n".join(done.stdout.splitlines()[-40:]))
-            sys.exit(f"The step failed (exit code {done.returncode}). The whole output: {self.log}")
-        say(f"{paint('done', '32')} {took}")
-        return done.stdout
+        done = step(title, argv, log=self.log, timeout=timeout, cwd=self.folder, fails=fails)
+        if bool(done.code) is not fails:
+            raise Failure(f"The step `{title}` ended with exit code {done.code}.", *cause(done.output), self.log)
+        return done.output
 
     def lab(self, *words: str) -> list[str]:
         """Return a command line of the lab."""
-        return [sys.executable, str(LAB), *words]
+        return [str(env.runtime() / "python"), str(LAB), *words]
 
     @contextmanager
     def started(self, title: str, name: str, *options: str, timeout: float = 600) -> t.Iterator[str]:
@@ -102,6 +83,29 @@ class Stage:
     def output(self, *words: str) -> str:
         """Return what a command of the lab prints."""
         return subprocess.run(self.lab(*words), stdout=subprocess.PIPE, text=True, check=True, timeout=120).stdout
+
+    def picture(self) -> str:
+        """Return the verdict as the terminal shows it, coloured where it can."""
+        from ansible_collections.railops.rdma.plugins.module_utils import _verdict_text
+
+        verdict = json.loads((self.folder / "verify/fabric/verdict.json").read_text(encoding="utf-8"))
+        return _verdict_text.picture(verdict, "fabric", colour=COLOUR)
+
+    def places(self) -> None:
+        """Say where the results lie."""
+        for name in ("report.html", "verdict.json"):
+            say(f"  {name.partition('.')[0]:7} {self.folder / 'verify/fabric' / name}")
+        say(f"  log     {self.log}")
+
+
+def cause(output: str) -> tuple[str, str]:
+    """Return why a command failed and what to do, as far as what it printed tells."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()] or ["It said nothing."]
+    messages = re.findall(r'"msg": "((?:[^"\\]|\\.)+)"', output)
+    fixes = re.findall(r'"fix": "((?:[^"\\]|\\.)+)"', output)
+    said = [line for line in lines if re.match(r"\[?ERROR\]?:|lab:|fatal:", line)]
+    why = messages[-1] if messages else (said or lines)[-1]
+    return why[:400], fixes[-1] if fixes else "Read the end of the log; `make demo` starts anew."
 
 
 def changed(output: str) -> int:

@@ -24,7 +24,8 @@ from ansible.cli.playbook import PlaybookCLI
 from ansible.parsing.splitter import parse_kv
 from blocks import CHECKOUT, split
 
-sys.path.insert(0, str(CHECKOUT / "tests/lab"))
+sys.path[:0] = [str(CHECKOUT / "tests/lab"), str(CHECKOUT / "tests/tools")]
+import bare
 import lab
 
 # Files that a command before makes.
@@ -165,6 +166,8 @@ def python(words: list[str], context: Context) -> list[str]:
         return [f"there is no file {words[1]}"]
     if path.name == "lab.py":
         return lab_command(words[2:], context)
+    if path.name == "bare.py":
+        return simple(bare.parser().parse_args(words[2:]).words, context)
     if path.name == "matrix.py":
         return unknown_cases([word for word in words[2:] if not word.startswith("-")], path)
     text = path.read_text(encoding="utf-8")

@@ -20,11 +20,12 @@ PLAN = r"ansible-playbook -i inventory/exclusive railops\.rdma\.plan"
 HOSTS = r"ansible-playbook -i inventory/exclusive railops\.rdma\.hosts --tags"
 LAB = r"(sudo )?(python3 tests/lab/lab\.py|\$LAB)"
 SITE = "tests/site/test_site.py::"
-CLUSTER = "tests/cluster/test_roles.py::"
+CLUSTER = "tests/cluster/test_life.py::test_life_of_a_cluster"
 GUESTS = "tests/guests/test_rdma_info.py::"
 NETNS = "tests/guests/test_rdma_netns.py::"
 ROUTES = "tests/kernel/test_policy_route.py::"
 LABS = "tests/lab/test_lab.py::"
+BARE = "tests/bare/test_bare.py::"
 
 
 @dataclass(frozen=True)
@@ -79,8 +80,8 @@ ROWS = (
         r"ansible-playbook .*-i discover/fabric/proposal\.yml .*",
         f"{GUESTS}test_discover_proposes_the_rails_of_the_lab",
     ),
-    row(r"ansible-playbook .*railops\.rdma\.cluster .*", f"{CLUSTER}test_life_of_a_cluster"),
-    row(r"ansible-playbook .* test\.yml", f"{CLUSTER}test_the_test_application"),
+    row(r"ansible-playbook .*railops\.rdma\.cluster .*", CLUSTER),
+    row(r"ansible-playbook .* test\.yml", "tests/cluster/test_roles.py::test_the_test_application"),
     row(
         r"ansible-playbook .*railops\.rdma\.hosts( --limit \w+)? --check",
         f"{SITE}test_all_roles_together_stay_within_the_tasks",
@@ -97,7 +98,7 @@ ROWS = (
     row(r"ansible .*-m railops\.rdma\.rdma_netns .*", f"{NETNS}test_both_directions_without_another_namespace"),
     row(r"ansible .*-m ansible\.builtin\.(ping|reboot)", "tests/lab/matrix.py::networkd"),
     # The lab.
-    row(LAB + r" (up .*--cluster.*|(kubectl|wait) .*|exec pods .*|down pods)", needs="the parts of a real cluster"),
+    row(LAB + r" (up .*--cluster.*|(kubectl|wait) .*|exec pods .*|down pods)", "tests/lab/matrix.py::cluster-shared"),
     row(LAB + r" up .*--kind guests.*", "tests/lab/matrix.py::networkd"),
     row(
         LAB + r" (up|exec|list|down) .*|" + LAB + r" list",
@@ -115,9 +116,18 @@ ROWS = (
     row(r"(sudo )?python3 tests/lab/matrix\.py netplan", "tests/lab/matrix.py::netplan"),
     row(r"cd (/tmp|~/rdma)|LAB=.*", f"{LABS}test_every_command_of_the_guide_is_one"),
     # Development.
-    row(r"(sudo )?make demo", "tests/site/test_demo.py::test_the_demo_of_the_readme_ends_green"),
+    row(
+        r"(sudo )?make demo",
+        f"{BARE}test_the_first_command_of_the_readme_ends_green_and_shows_its_verdict",
+    ),
+    row(r"make test CHECK=bare-tests", "tests/bare/test_second_command.py::test_root"),
     row(r"make test.*", ".ci/run"),
-    row(r"sudo make deps", ".ci/run"),
+    row(
+        r"python3 tests/tools/packages\.py list",
+        f"{BARE}test_what_is_wanted_is_listed_with_who_wants_it_and_why",
+    ),
+    row(r"sudo python3 tests/tools/bare\.py.*", f"{BARE}test_nothing_of_the_machine_is_visible"),
+    row(r"sudo make deps", "tests/bare/test_second_command.py::test_root"),
     row(r"RAILOPS_FABRICS=100000 make test CHECK=unit", ".ci/run"),
     row(r"RAILOPS_TEST_LONG=1 make test CHECK=api", ".ci/run"),
     row(
@@ -135,7 +145,7 @@ ROWS = (
     row(r"pip download --no-deps --dest wheels pyroute2==.*", needs="the network"),
     row(r"pip install --target /tmp/pyroute2-old pyroute2==0\.7\.2", ".ci/run"),
     row(r"sudo env PYTHONPATH=\$TREE .*pytest tests/kernel.*", ".ci/run"),
-    row(r"RAILOPS_TEST_KUBECONFIG=~/\.kube/config pytest tests/cluster", needs="a real cluster"),
+    row(r"RAILOPS_TEST_KUBECONFIG=~/\.kube/config make test CHECK=api", needs="a real cluster"),
     # On a host.
     row(r"for family in .*", f"{ROUTES}test_the_commands_of_the_guide_take_everything_off_by_hand"),
     row(r"python3 -m json\.tool verify/fabric/hosts/node7\.json", f"{SITE}test_results_hold_every_check"),

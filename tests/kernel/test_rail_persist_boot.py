@@ -9,13 +9,12 @@ One host gets the live change, the other the files and the manager: both must en
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-import shutil
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -23,40 +22,30 @@ from ansible_collections.railops.rdma.plugins.module_utils import _rail_persist 
 from ansible_collections.railops.rdma.plugins.module_utils._rail_persist_host import Host as Files
 from ansible_collections.railops.rdma.plugins.module_utils._route_want import parse_want
 from ansible_collections.railops.rdma.plugins.modules import policy_route
-from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, run, want_of
+from ansible_collections.railops.rdma.tests.kernel.managers import in_managers, needs_managers
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, want_of
 
-NETWORKD = "/lib/systemd/systemd-networkd"
-NETWORKMANAGER = shutil.which("NetworkManager") or shutil.which("NetworkManager", path="/usr/sbin")
-needs_networkd = pytest.mark.skipif(not os.path.exists(NETWORKD), reason="systemd-networkd is not installed")
-needs_netplan = pytest.mark.skipif(
-    not shutil.which("netplan"), reason="netplan is not installed; run: apt-get install netplan.io"
-)
-needs_networkmanager = pytest.mark.skipif(
-    not (NETWORKMANAGER and shutil.which("dbus-daemon")),
-    reason="NetworkManager or dbus-daemon is not installed; run: apt-get install network-manager dbus",
-)
 pytestmark = [
     pytest.mark.root,
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces"),
+    needs_managers,
 ]
 
 RAILS = 2
-# In namespaces of its own: nothing of this machine's /run and /etc is touched.
+# The folder with the host's files is /mnt there.
 BEGIN = """
 set -e
-mount --make-rprivate /
-mount -t tmpfs tmpfs /run
 mount -o remount,ro /sys
-sysctl -q -p {root}/etc/sysctl.d/90-railops-rails.conf
+sysctl -q -p /mnt/etc/sysctl.d/90-railops-rails.conf
 """
 BOOT_NETWORKD = (
     BEGIN
     + """
 mkdir -p /run/systemd/netif/links /run/systemd/netif/leases /run/systemd/netif/lldp /run/systemd/network /run/udev
 chown -R systemd-network /run/systemd/netif
-mount --bind {root}/etc/systemd /etc/systemd
-if [ -d {root}/run/systemd/network ]; then cp {root}/run/systemd/network/* /run/systemd/network/; fi
-exec {networkd}
+mount --bind /mnt/etc/systemd /etc/systemd
+if [ -d /mnt/run/systemd/network ]; then cp /mnt/run/systemd/network/* /run/systemd/network/; fi
+exec /lib/systemd/systemd-networkd
 """
 )
 BOOT_NETWORKMANAGER = (
@@ -64,33 +53,28 @@ BOOT_NETWORKMANAGER = (
     + """
 mkdir -p /run/dbus /run/NetworkManager /run/state
 dbus-daemon --system --fork --nopidfile --address=unix:path=/run/dbus/system_bus_socket
-mount --bind {root}/etc/NetworkManager /etc/NetworkManager
+mount --bind /mnt/etc/NetworkManager /etc/NetworkManager
 mount -t tmpfs tmpfs /var/lib/NetworkManager
-exec {networkmanager} --no-daemon
+exec NetworkManager --no-daemon
 """
 )
 
 
 def boot(host, script, root):
-    text = script.format(root=root, networkd=NETWORKD, networkmanager=NETWORKMANAGER)
-    return subprocess.Popen(
-        ["ip", "netns", "exec", host.name, "unshare", "--mount", "sh", "-c", text],
-        stdout=subprocess.DEVNULL,
-        stderr=(root / "said").open("a"),
-    )
+    command = ["ip", "netns", "exec", host.name, *in_managers(["sh", "-c", script], root)]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=(root / "said").open("a"))
 
 
-def end(process, host):
-    """End the manager, and what it has started in the host's namespace."""
-    process.terminate()
+def end(process):
+    """End the manager as systemd would; what it has started ends with it."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text(encoding="utf-8").split()
+    for number in children:
+        os.kill(int(number), signal.SIGTERM)
     try:
         process.wait(timeout=10)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait(timeout=10)
-    for text in run("ip", "netns", "pids", host.name).split():
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(int(text), signal.SIGKILL)
 
 
 def comparable(host):
@@ -113,7 +97,7 @@ def same_after_boot(tmp_path, manager, script, policy):
         for file in persist.files_of(parsed, {rail.name: rail.interface for rail in parsed.rails}, manager):
             files.write(file)
         if manager == persist.NETPLAN:
-            run("netplan", "generate", "--root-dir", str(tmp_path))
+            subprocess.run(in_managers(["netplan", "generate", "--root-dir", "/mnt"], tmp_path), check=True)
         wanted = comparable(live)
         # The booted host has the same addresses, and NetworkManager looks for duplicates.
         for interface in [rail.interface for rail in parsed.rails]:
@@ -128,7 +112,7 @@ def same_after_boot(tmp_path, manager, script, policy):
             assert not again.get("failed"), again["msg"]
             assert not again["changed"], again["diff"]
         finally:
-            end(process, booted)
+            end(process)
         assert "tentative" not in booted.ip("address", "show", "scope", "global")
         # What is there because of the files is still ours to take away.
         gone = booted.module(policy_route, {**want, "state": "absent"})
@@ -136,26 +120,21 @@ def same_after_boot(tmp_path, manager, script, policy):
         assert not [line for line in booted.dump()["rules"] if re.match(r"(2000|100\d\d):", line)]
 
 
-@needs_networkd
 @pytest.mark.parametrize("policy", ["prefixes", "default_route"])
 def test_networkd_brings_the_same_host_back(tmp_path, policy):
     same_after_boot(tmp_path, persist.NETWORKD, BOOT_NETWORKD, policy)
 
 
-@needs_networkd
-@needs_netplan
 @pytest.mark.parametrize("policy", ["prefixes", "default_route"])
 def test_netplan_brings_the_same_host_back(tmp_path, policy):
     same_after_boot(tmp_path, persist.NETPLAN, BOOT_NETWORKD, policy)
 
 
-@needs_networkmanager
 @pytest.mark.parametrize("policy", ["prefixes", "default_route"])
 def test_networkmanager_brings_the_same_host_back(tmp_path, policy):
     same_after_boot(tmp_path, persist.NETWORKMANAGER, BOOT_NETWORKMANAGER, policy)
 
 
-@needs_networkd
 def test_a_restart_of_networkd_keeps_everybodys_rules_and_routes(tmp_path):
     """What the drop-in is for: without it, networkd removes rules and routes that it has not made."""
     foreign = [
@@ -179,7 +158,7 @@ def test_a_restart_of_networkd_keeps_everybodys_rules_and_routes(tmp_path):
             time.sleep(4)
             assert process.poll() is None, (tmp_path / "said").read_text()
             assert comparable(host) == before
-            end(process, host)
+            end(process)
         assert comparable(host) == before
         # Twice or not, all of it goes.
         assert not host.module(policy_route, want)["changed"]

@@ -75,7 +75,7 @@ def _inside(lab: Lab, tool: str) -> Path:
 
 def environment(lab: Lab) -> dict[str, str]:
     """Return the environment in which `ansible-playbook railops.rdma.site` works as it stands."""
-    folders = [str(environments.environment(None)), os.environ.get("PATH", os.defpath)]
+    folders = [str(environments.runtime()), os.environ.get("PATH", os.defpath)]
     wanted = {"RAILOPS_LAB": lab.name}
     if lab.cluster:
         folders.insert(1, str(cluster.binaries(lab)))

@@ -60,7 +60,7 @@ def command_up(args: argparse.Namespace) -> None:
         require_tools(image.TOOLS, "The kind guests")
         image.image(node=lab.cluster)
     gateways = _gateways(lab, args.plan) if args.plan else ()
-    python = environments.environment(None) / "python"
+    python = environments.runtime() / "python"
     begun = time.monotonic()
     state.create(lab)
     try:

@@ -5,7 +5,8 @@
 """Hosts that are namespaces: network, mounts, processes and a name of their own, in milliseconds.
 
 Each has /etc and /var/lib as a private copy of the machine's (overlays in memory), an empty /run (so no systemd and no
-D-Bus to talk to) and a /proc/sys/net that is its own to write. What a role persists there never reaches the machine.
+D-Bus to talk to) and a /proc/sys/net that is its own to write. Whatever manages the machine's network, a host is one of
+systemd-networkd: roles write its files, into the private /etc. What a role persists there never reaches the machine.
 """
 
 from __future__ import annotations

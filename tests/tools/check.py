@@ -4,52 +4,33 @@
 
 """Run the project's checks and say of each whether it passed, failed or was skipped, and why.
 
-    check.py             all of them
+    check.py             all of them, but those that are only run by name
     check.py NAME ...    only these
     check.py --list      their names and what each is for
 
-Logs lie in the cache folder that `env.py cache` prints, one file a check.
+RAILOPS_REQUIRE="NAME ..." names checks that must not be skipped: then a skip is a failure. RAILOPS_INSTALL=0 keeps the
+run from installing packages. Logs lie in tests/output/logs, one file a check.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import re
-import shutil
 import subprocess
 import sys
-import time
 import typing as t
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 import env
+import roots
+import runner
+from runner import Argv, SkipStep, Step
 
 CHECKOUT = env.CHECKOUT
 COLLECTION = "ansible_collections/railops/rdma"
 # ansible-test fetches this file from the network; here it is the pip that the interpreter carries.
 GET_PIP = "import ensurepip\n\nensurepip.bootstrap()\n"
 GET_PIP_NAMES = ("get_pip_24_2.py", "get_pip_25_2.py")
-TIMEOUT = 1500  # seconds; no single check may take longer
-
-Argv = t.Sequence[str]
-
-
-@dataclass(frozen=True)
-class Step:
-    """One check: its commands run in order, the first failure ends it."""
-
-    name: str
-    about: str
-    commands: t.Callable[[], t.Iterable[Argv]]
-    needs: tuple[str, ...] = ()  # "root", or programs on PATH
-    parallel: bool = False
-
-
-class SkipStep(Exception):
-    """This machine cannot run a check: why, and what would let it."""
 
 
 def tool(name: str, version: str | None = None) -> str:
@@ -99,13 +80,23 @@ def ansible_lint() -> t.Iterator[Argv]:
     yield [tool("ansible-lint"), "--offline", "--profile", "production", "--strict"]
 
 
+def newest() -> str:
+    """Return the Python of the newest ansible-core that the tests know; where it is not here, the one that is."""
+    return "3.13" if env.interpreter("3.13") else next(filter(env.interpreter, env.PYTHONS))
+
+
+def newest_environment() -> Path:
+    """Return the environment of that Python."""
+    return env.environment(newest())
+
+
 def sanity() -> t.Iterator[Argv]:
-    version = "3.13" if env.interpreter("3.13") else "3.11"
+    version = newest()
     for name in GET_PIP_NAMES:
         path = Path.home() / ".ansible/test/cache" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(GET_PIP, encoding="utf-8")
-    copy = env.copy(env.cache() / "sanity")
+    copy = env.copy(env.cache() / f"sanity-{env.digest(str(CHECKOUT))}")
     subprocess.run(["git", "init", "-q", str(copy)], check=True)
     command = f"{tool('ansible-test', version)} sanity --venv --python {version} --color no"
     interpreter = env.interpreter(version)
@@ -120,15 +111,22 @@ def unit() -> t.Iterator[Argv]:
 def unit_newest() -> t.Iterator[Argv]:
     if not env.interpreter("3.13"):
         raise SkipStep("there is no Python 3.13 here; install python3.13 with its venv module, or pyenv's 3.13")
+    if env.interpreter("3.13") == env.default_interpreter():
+        raise SkipStep("it is the Python of the check unit here")
     # All random fabrics are planned by the other Python; here a few show that this one plans them too.
     yield ["env", "RAILOPS_FABRICS=200", *pytest("tests/unit", parallel=True, version="3.13")]
 
 
-def unit_oldest() -> t.Iterator[Argv]:
+def node() -> Path | None:
+    """Return the environment of a managed node, made when missing, or None without its Python."""
     python = env.interpreter("3.9")
-    if not python:
+    return env.node_environment(python) if python else None
+
+
+def unit_oldest() -> t.Iterator[Argv]:
+    home = node()
+    if not home:
         raise SkipStep("there is no Python 3.9 here; install python3.9 with its venv module, or pyenv's 3.9")
-    home = env.node_environment(python)
     tests = ["tests/unit/plugins/module_utils", "tests/unit/plugins/modules"]
     controller = [
         f"--ignore-glob={pattern}"
@@ -142,8 +140,6 @@ def unit_oldest() -> t.Iterator[Argv]:
 
 def pytest(folder: str, *, parallel: bool = False, version: str | None = None) -> Argv:
     """Return the command that runs a folder of tests."""
-    if not any((CHECKOUT / folder).rglob("test_*.py")):
-        raise SkipStep(f"{folder} has no tests")
     workers = ["-n", "2"] if parallel else []
     if folder in ("tests/kernel", "tests/site"):
         workers += ["--dist", "loadfile"]  # the tests of a file share one lab
@@ -193,6 +189,14 @@ def api() -> t.Iterator[Argv]:
     yield [*real_api(), tool("python"), "-m", "pytest", "-q", "--real-only", *files]
 
 
+BARE = "tests/bare/test_bare.py"
+
+
+def bare_tests() -> t.Iterator[Argv]:
+    for case in ("user", "forbidden", "root"):
+        yield [tool("python"), "-m", "pytest", "-q", f"tests/bare/test_second_command.py::test_{case}"]
+
+
 def molecule() -> t.Iterator[Argv]:
     yield [tool("molecule"), "test", "--scenario-name", "netns"]
 
@@ -205,144 +209,48 @@ def package() -> t.Iterator[Argv]:
     yield [tool("python"), "-m", "pytest", "-q", "tests/package"]
 
 
+# The seconds are those of a run on two cores with a warm cache; what is `alone` uses both.
 STEPS = (
-    Step("ruff", "style and common mistakes of the Python code", ruff, parallel=True),
-    Step("mypy", "types of everything under plugins/, strict", mypy, parallel=True),
-    Step("yamllint", "YAML style", yamllint, parallel=True),
-    Step("docs", "plugin documentation, changelog, every command of the docs", docs, parallel=True),
-    Step("ansible-lint", "roles and playbooks, profile production", ansible_lint, parallel=True),
-    Step("sanity", "ansible-test sanity", sanity, parallel=True),
-    Step("unit-oldest", "the host modules' tests on Python 3.9", unit_oldest, parallel=True),
-    Step("package", "build the tarball, install it, run it installed", package, parallel=True),
-    Step("unit", "unit and property tests, oldest controller", unit),
-    Step("unit-newest", "the same on Python 3.13 and its ansible-core", unit_newest),
+    Step("sanity", "ansible-test sanity", sanity, 60, prepare=newest_environment),
+    Step("bare", "the README's first command on a pristine Debian", suite(BARE), 60, root=True, prepare=roots.pristine),
+    Step("molecule", "the scenario on namespace hosts", molecule, 60, root=True),
+    Step("docs", "plugin documentation, changelog, every command of the docs", docs, 60),
+    Step("lab", "the lab starts, lists and ends", suite("tests/lab"), 60, root=True),
+    Step("package", "build the tarball, install it, run it installed", package, 60),
+    Step("unit-oldest", "the host modules' tests on Python 3.9", unit_oldest, 60, prepare=node),
+    Step("ansible-lint", "roles and playbooks, profile production", ansible_lint, 60),
+    Step("mypy", "types of everything under plugins/, strict", mypy, 10),
+    Step("yamllint", "YAML style", yamllint, 3),
+    Step("ruff", "style and common mistakes of the Python code", ruff, 1),
+    Step("unit", "unit and property tests, oldest controller", unit, 60, alone=True),
+    Step(
+        "unit-newest",
+        "the same on Python 3.13 and its ansible-core",
+        unit_newest,
+        60,
+        alone=True,
+        prepare=newest_environment,
+    ),
     Step(
         "kernel",
-        "the host modules on a real kernel in network namespaces",
+        "the host modules and the real network managers on a real kernel in network namespaces",
         suite("tests/kernel", parallel=True),
-        ("root", "ip"),
+        60,
+        alone=True,
+        root=True,
+        prepare=roots.managers,
     ),
-    Step("cluster", "objects, Helm and roles against an API double", cluster),
-    Step("api", "objects, Helm and roles against a real Kubernetes control plane", api),
-    Step("lab", "the lab starts, lists and ends", suite("tests/lab"), ("root", "ip")),
-    Step("site", "the whole path on namespace hosts", suite("tests/site", parallel=True), ("root", "ip")),
-    Step("molecule", "the scenario on namespace hosts", molecule, ("root", "ip")),
-    Step(
-        "guests",
-        "two QEMU guests: one fabric from bare image to RDMA",
-        guests,
-        ("root", "ip", "qemu-system-x86_64", "debootstrap"),
-    ),
+    Step("cluster", "objects, Helm and roles against an API double", cluster, 60, alone=True),
+    Step("api", "objects, Helm and roles against a real Kubernetes control plane", api, 60, alone=True),
+    Step("site", "the whole path on namespace hosts", suite("tests/site", parallel=True), 60, alone=True, root=True),
+    Step("guests", "two QEMU guests: one fabric from bare image to RDMA", guests, 60, alone=True, root=True),
+    Step("report", "the report's page in a real browser", suite("tests/report"), 60, by_name=True),
+    Step("bare-tests", "the README's second command on a pristine Debian", bare_tests, 60, by_name=True, root=True),
 )
-
-PACKAGES = {
-    "ip": "iproute2",
-    "qemu-system-x86_64": "qemu-system-x86",
-    "debootstrap": "debootstrap",
-}
-
-
-def missing(step: Step) -> str | None:
-    """Say what a check needs that this machine lacks, and the remedy."""
-    if "root" in step.needs and os.geteuid() != 0:
-        return "it needs root; run: sudo make test"
-    lacking = [name for name in step.needs if name != "root" and not shutil.which(name)]
-    if lacking:
-        return f"{', '.join(lacking)} not found; run: apt-get install {' '.join(PACKAGES[name] for name in lacking)}"
-    return None
-
-
-@dataclass(frozen=True)
-class Result:
-    """How one check ended."""
-
-    step: Step
-    status: str  # passed, failed, skipped
-    seconds: float
-    detail: str
-    log: Path
-
-
-def run(step: Step) -> Result:
-    """Run one check with its output in its own log file."""
-    log = env.cache() / "logs" / f"{step.name}.log"
-    log.parent.mkdir(exist_ok=True)
-    start = time.monotonic()
-
-    def result(status: str, detail: str) -> Result:
-        return Result(step, status, time.monotonic() - start, detail, log)
-
-    if why := missing(step):
-        log.write_text(why, encoding="utf-8")
-        return result("skipped", why)
-    try:
-        with log.open("w", encoding="utf-8") as output:
-            for command in step.commands():
-                done = subprocess.run(
-                    list(command),
-                    cwd=CHECKOUT,
-                    env=environ(),
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                    timeout=TIMEOUT,
-                    check=False,
-                )
-                if done.returncode:
-                    return result("failed", f"exit code {done.returncode}")
-    except SkipStep as why_not:
-        return result("skipped", str(why_not))
-    except subprocess.TimeoutExpired:
-        return result("failed", f"no end after {TIMEOUT} s")
-    return result("passed", closing_line(log))
-
-
-def closing_line(log: Path) -> str:
-    """Return the line in which a test runner adds up, or nothing."""
-    found = re.findall(r"^=* ?(\d+ passed.*?) ?=*$", log.read_text(encoding="utf-8", errors="replace"), re.MULTILINE)
-    return found[-1] if found else ""
-
-
-def show(result: Result) -> None:
-    """Print one result; of a failure the end of its log, of a pass what was skipped in it."""
-    print(f"{result.status:8} {result.step.name:13} {result.seconds:6.1f} s  {result.detail}", flush=True)
-    text = result.log.read_text(encoding="utf-8", errors="replace") if result.log.exists() else ""
-    if result.status == "failed":
-        lines = text.splitlines()
-        told = [line for line in lines if re.match(r"ERROR|FAILED|E  |fatal:", line)][:40]
-        print("".join(f"    {line}\n" for line in [*told, *lines[-30:]]), end="", flush=True)
-        print(f"    the whole log: {result.log}", flush=True)
-    else:
-        for line in re.findall(r"^SKIPPED .*$", text, re.MULTILINE):
-            print(f"    {line}", flush=True)
-
-
-def main() -> None:
-    """Run the checks that were asked for."""
-    if sys.argv[1:] == ["--list"]:
-        for step in STEPS:
-            print(f"{step.name:13} {step.about}")
-        return
-    unknown = set(sys.argv[1:]) - {step.name for step in STEPS}
-    if unknown:
-        sys.exit(f"No such check: {', '.join(sorted(unknown))}. See: check.py --list")
-    chosen = [step for step in STEPS if wanted(step.name)]
-    env.environment(None)
-    env.tree()
-    env.old_pyroute2()
-    results = []
-    with ThreadPoolExecutor(max_workers=2) as pool:
-        for result in pool.map(run, [step for step in chosen if step.parallel]):
-            show(result)
-            results.append(result)
-    for step in chosen:
-        if not step.parallel:
-            results.append(run(step))
-            show(results[-1])
-    count = {status: sum(result.status == status for result in results) for status in ("passed", "failed", "skipped")}
-    print(f"checks: {count['passed']} passed, {count['failed']} failed, {count['skipped']} skipped")
-    sys.exit(1 if count["failed"] else 0)
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:] == ["--list"]:
+        runner.show_all(STEPS)
+    else:
+        runner.main(STEPS, environ)

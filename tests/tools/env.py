@@ -5,6 +5,7 @@
 """Make the development environments outside of the checkout, once for each set of inputs.
 
     python3 tests/tools/env.py bin [VERSION]     print the bin folder of that environment, built when missing
+    python3 tests/tools/env.py run               print that of one in which the collection runs, and no more
     python3 tests/tools/env.py tree              print a collections path in which this checkout is railops.rdma
     python3 tests/tools/env.py copy DIR          copy what git knows below DIR/ansible_collections (for ansible-test)
     python3 tests/tools/env.py python VERSION    print the interpreter of that version, or nothing
@@ -21,11 +22,19 @@ import os
 import shutil
 import subprocess
 import sys
+import typing as t
 import zipfile
 from pathlib import Path
 
+import progress
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 REQUIREMENTS = CHECKOUT / "tests/tools/requirements.txt"
+REQUIREMENTS_RUN = CHECKOUT / "tests/tools/requirements-run.txt"
+# A controller may have any of these; 3.11 is the oldest.
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+# Where progress is shown; stdout is for answers, unless a program has none.
+stream: t.TextIO = sys.stderr
 # The collections of galaxy.yml's dependencies, taken from the PyPI package that carries them.
 ANSIBLE_WHEEL = "ansible==12.3.0"
 DEPENDENCIES = ("kubernetes/core",)
@@ -52,13 +61,44 @@ def interpreter(version: str) -> str | None:
     return None
 
 
+def trust_checkout() -> None:
+    """Let git work for root in a checkout of somebody else's: root runs its code anyway."""
+    if CHECKOUT.stat().st_uid != os.geteuid():
+        path = cache() / "gitconfig"
+        path.write_text("[safe]\n\tdirectory = *\n", encoding="utf-8")
+        os.environ["GIT_CONFIG_GLOBAL"] = str(path)
+
+
+def emptied(folder: Path) -> Path:
+    """Return a folder for results, made anew.
+
+    :raises progress.Failure: another user's results are in the way.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        folder.mkdir(parents=True)
+    except OSError as exc:
+        raise progress.Failure(
+            f"{folder} cannot be made anew.",
+            f"{exc.strerror}: results of another user's run are in the way.",
+            f"sudo rm -r {CHECKOUT / 'tests/output'}",
+        ) from exc
+    return folder
+
+
+def found_interpreter() -> str | None:
+    """Return the first interpreter that a controller may have and that can make an environment, or None."""
+    return next(filter(None, map(interpreter, PYTHONS)), None)
+
+
 def default_interpreter() -> str:
-    """Return the first interpreter that a controller may have: 3.11 is the oldest."""
-    for version in ("3.11", "3.12", "3.13"):
-        if found := interpreter(version):
-            return found
-    sys.exit(
-        "No Python 3.11 to 3.13 with ensurepip is on PATH. On Debian or Ubuntu: apt-get install python3 python3-venv."
+    """Return the first interpreter that a controller may have."""
+    if found := found_interpreter():
+        return found
+    raise progress.Failure(
+        "There is no environment to run in.",
+        f"No Python {PYTHONS[0]} to {PYTHONS[-1]} with the module venv is on PATH.",
+        "On Debian 12 or Ubuntu 24.04 and later: apt-get install python3 python3-venv. Elsewhere install one of them.",
     )
 
 
@@ -72,16 +112,45 @@ def environment(version: str | None) -> Path:
     python = interpreter(version) if version else default_interpreter()
     if python is None:
         sys.exit(f"Python {version} is not installed.")
+    return _made(_home("venv", python, REQUIREMENTS_RUN, REQUIREMENTS), python, REQUIREMENTS)
+
+
+def runtime() -> Path:
+    """Return the bin folder of an environment in which the collection runs: that of the tests where it is there."""
+    python = default_interpreter()
+    whole = _home("venv", python, REQUIREMENTS_RUN, REQUIREMENTS)
+    if (whole / ".complete").exists():
+        return whole / "bin"
+    return _made(_home("run", python, REQUIREMENTS_RUN), python, REQUIREMENTS_RUN)
+
+
+def _home(kind: str, python: str, *requirements: Path) -> Path:
+    """Return the folder of an environment."""
     release = subprocess.run([python, "-V"], capture_output=True, text=True, check=True).stdout.strip()
-    home = cache() / f"venv-{release.split()[-1]}-{digest(release, REQUIREMENTS.read_text(encoding='utf-8'))}"
+    key = digest(release, *(path.read_text(encoding="utf-8") for path in requirements))
+    return cache() / f"{kind}-{release.split()[-1]}-{key}"
+
+
+def _made(home: Path, python: str, requirements: Path) -> Path:
+    """Make an environment unless it is there; return its bin folder."""
+
+    def make() -> None:
+        run(f"make the Python environment {home.name}", [python, "-m", "venv", str(home)])
+        pip_install(home / "bin/pip", "fetch and install its packages", "-r", str(requirements))
+
+    once(home, make)
+    return home / "bin"
+
+
+def once(home: Path, make: t.Callable[[], None]) -> None:
+    """Make a folder of the cache whole, once, whoever asks at the same time."""
+    if (home / ".complete").exists():
+        return
     with Locked(home.name):
         if not (home / ".complete").exists():
             shutil.rmtree(home, ignore_errors=True)
-            print(f"Making the environment {home.name} (once, about a minute) ...", file=sys.stderr)
-            run([python, "-m", "venv", str(home)])
-            run([str(home / "bin/pip"), "install", "-qq", "--disable-pip-version-check", "-r", str(REQUIREMENTS)])
+            make()
             (home / ".complete").touch()
-    return home / "bin"
 
 
 class Locked:
@@ -92,35 +161,51 @@ class Locked:
 
     def __enter__(self) -> None:
         self._file = self._path.open("w", encoding="utf-8")
-        fcntl.flock(self._file, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            progress.say(f"  Another run makes {self._path.name[1:-5]}: waiting for it ...", stream)
+            fcntl.flock(self._file, fcntl.LOCK_EX)
 
     def __exit__(self, *dummy: object) -> None:
         self._file.close()
 
 
-def run(argv: list[str]) -> None:
+def run(title: str, argv: list[str]) -> None:
     """Run a command whose output matters only when it fails."""
-    done = subprocess.run(argv, stdout=sys.stderr, stderr=sys.stderr, check=False)
-    if done.returncode:
-        sys.exit(f"Failed: {' '.join(argv)}")
+    log = cache() / "logs/environment.log"
+    done = progress.step(title, argv, log=log, timeout=1800, stream=stream)
+    if done.code:
+        said = [line for line in done.output.splitlines() if line.strip()]
+        errors = [line for line in said if line.startswith("ERROR")] or said
+        raise progress.Failure(
+            f"`{title}` failed (exit code {done.code}).",
+            errors[-1] if errors else "It said nothing.",
+            "Packages come from PyPI: see that this machine reaches it (`pip download ansible-core`), then again.",
+            log,
+        )
+
+
+def pip_install(pip: Path, title: str, *words: str) -> None:
+    """Install packages."""
+    run(title, [str(pip), "install", "--disable-pip-version-check", "--progress-bar=off", *words])
 
 
 def dependencies() -> Path:
     """Return the folder with the collections that this one depends on."""
     home = cache() / f"collections-{digest(ANSIBLE_WHEEL, *DEPENDENCIES)}"
-    with Locked(home.name):
-        if not (home / ".complete").exists():
-            shutil.rmtree(home, ignore_errors=True)
-            home.mkdir()
-            print(f"Fetching {', '.join(DEPENDENCIES)} out of {ANSIBLE_WHEEL} (once) ...", file=sys.stderr)
-            pip = environment(None) / "pip"
-            run([str(pip), "download", "-qq", "--no-deps", "-d", str(home / "wheel"), ANSIBLE_WHEEL])
-            wheel = next((home / "wheel").glob("*.whl"))
-            with zipfile.ZipFile(wheel) as archive:
-                prefixes = tuple(f"ansible_collections/{name}/" for name in DEPENDENCIES)
-                archive.extractall(home, [name for name in archive.namelist() if name.startswith(prefixes)])
-            shutil.rmtree(home / "wheel")
-            (home / ".complete").touch()
+
+    def make() -> None:
+        home.mkdir()
+        pip = [str(runtime() / "pip"), "download", "--progress-bar=off", "--no-deps", "-d", str(home / "wheel")]
+        run(f"fetch {', '.join(DEPENDENCIES)} out of {ANSIBLE_WHEEL}", [*pip, ANSIBLE_WHEEL])
+        wheel = next((home / "wheel").glob("*.whl"))
+        with zipfile.ZipFile(wheel) as archive:
+            prefixes = tuple(f"ansible_collections/{name}/" for name in DEPENDENCIES)
+            archive.extractall(home, [name for name in archive.namelist() if name.startswith(prefixes)])
+        shutil.rmtree(home / "wheel")
+
+    once(home, make)
     return home
 
 
@@ -139,14 +224,14 @@ def node_environment(python: str) -> Path:
     source = environment(None).parent
     packages = ("pytest>=8,<9", "hypothesis", "PyYAML", "pyroute2>=0.7.2,<0.10")
     home = cache() / f"node-{digest(python, str(source), *packages)}"
-    with Locked(home.name):
-        if not (home / ".complete").exists():
-            shutil.rmtree(home, ignore_errors=True)
-            run([python, "-m", "venv", str(home)])
-            run([str(home / "bin/pip"), "install", "-qq", "--disable-pip-version-check", *packages])
-            (home / "controller").mkdir()
-            (home / "controller/ansible").symlink_to(next(source.glob("lib/python3.*/site-packages/ansible")))
-            (home / ".complete").touch()
+
+    def make() -> None:
+        run(f"make the environment of a node {home.name}", [python, "-m", "venv", str(home)])
+        pip_install(home / "bin/pip", "fetch and install its packages", *packages)
+        (home / "controller").mkdir()
+        (home / "controller/ansible").symlink_to(next(source.glob("lib/python3.*/site-packages/ansible")))
+
+    once(home, make)
     return home
 
 
@@ -154,12 +239,8 @@ def old_pyroute2() -> Path:
     """Return a folder with the oldest pyroute2 that the collection promises to work with (Debian 12's)."""
     package = "pyroute2==0.7.2"
     home = cache() / f"pyroute2-{digest(package)}"
-    with Locked(home.name):
-        if not (home / ".complete").exists():
-            shutil.rmtree(home, ignore_errors=True)
-            pip = str(environment(None) / "pip")
-            run([pip, "install", "-qq", "--disable-pip-version-check", "--no-deps", "--target", str(home), package])
-            (home / ".complete").touch()
+    pip = environment(None) / "pip"
+    once(home, lambda: pip_install(pip, f"fetch {package}", "--no-deps", "--target", str(home), package))
     return home
 
 
@@ -197,21 +278,21 @@ def copy(destination: Path) -> Path:
 
 def main() -> None:
     """Answer one question."""
-    match sys.argv[1:]:
-        case ["bin"]:
-            print(environment(None))
-        case ["bin", version]:
-            print(environment(version))
-        case ["tree"]:
-            print(tree())
-        case ["copy", destination]:
-            print(copy(Path(destination)))
-        case ["python", version]:
-            print(interpreter(version) or "")
-        case ["cache"]:
-            print(cache())
-        case _:
-            sys.exit(__doc__)
+    words = sys.argv[1:]
+    answers: dict[str, t.Callable[..., object]] = {
+        "bin": lambda version=None: environment(version),
+        "run": runtime,
+        "tree": tree,
+        "copy": lambda destination: copy(Path(destination)),
+        "python": lambda version: interpreter(version) or "",
+        "cache": cache,
+    }
+    if not words or words[0] not in answers:
+        sys.exit(__doc__)
+    try:
+        print(answers[words[0]](*words[1:]))
+    except progress.Failure as exc:
+        sys.exit(str(exc))
 
 
 if __name__ == "__main__":

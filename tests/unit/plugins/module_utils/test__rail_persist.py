@@ -5,14 +5,11 @@
 from __future__ import annotations
 
 import configparser
-import shutil
-import subprocess
 
 import pytest
 import yaml
 
 from ansible_collections.railops.rdma.plugins.module_utils import _rail_persist as persist
-from ansible_collections.railops.rdma.plugins.module_utils import _rail_persist_host as on_host
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._route_want import parse_want
 
@@ -30,11 +27,6 @@ PARAMS = {
     "rdma_prefixes": ["192.0.2.0/24", "2001:db8::/32"],
     "sysctls": {"net/ipv4/conf/ens2np0.7/arp_ignore": "1"},
 }
-
-
-def command(argv, text):
-    done = subprocess.run(argv, input=text, capture_output=True, text=True, check=False)
-    return on_host.Ran(done.returncode, done.stdout, done.stderr)
 
 
 def files(manager, **more):
@@ -164,48 +156,3 @@ def test_the_guards_are_in_the_first_rails_file_alone():
 @pytest.mark.parametrize("path", ["/etc/netplan/50-cloud-init.yaml", "/etc/sysctl.d/99-sysctl.conf", "/etc/passwd"])
 def test_nobody_elses_file_is_ours(path):
     assert not persist.owned(path)
-
-
-@pytest.mark.skipif(not shutil.which("netplan"), reason="netplan is not installed; run: apt-get install netplan.io")
-@pytest.mark.parametrize("policy", ["prefixes", "default_route"])
-def test_netplan_itself_reads_the_files_and_makes_the_same_of_them(tmp_path, policy):
-    host = on_host.Host(str(tmp_path))
-    for file in files("netplan", policy=policy).values():
-        host.write(file)
-    done = subprocess.run(
-        ["netplan", "generate", "--root-dir", str(tmp_path)], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    text = (tmp_path / "run/systemd/network/10-netplan-ens1np0.network").read_text()
-    assert "Table=1001" in text
-    assert "Priority=10001" in text
-    assert "Metric=101" in text
-    assert "ConfigureWithoutCarrier=" in text
-    # Where the guard's file must be: beside the very name that netplan generates.
-    assert (tmp_path / "etc/systemd/network/10-netplan-ens1np0.network.d").exists() is (policy == "default_route")
-
-
-@pytest.mark.skipif(not shutil.which("netplan"), reason="netplan is not installed; run: apt-get install netplan.io")
-def test_netplan_s_refusal_is_an_error_before_anything_is_written():
-    bad = persist.File("/etc/netplan/90-railops-x.yaml", "network:\n  version: 2\n  ethernets: 7\n", 0o600)
-    with pytest.raises(RdmaError, match="nothing was written"):
-        on_host.Host("/", command=command).check_netplan([bad])
-
-
-@pytest.mark.skipif(not shutil.which("nmcli"), reason="nmcli is not installed; run: apt-get install network-manager")
-@pytest.mark.parametrize("policy", ["prefixes", "default_route"])
-def test_networkmanager_itself_reads_the_profiles(policy):
-    for file in files("networkmanager", policy=policy).values():
-        if file.path.endswith(".nmconnection"):
-            done = subprocess.run(
-                ["nmcli", "--offline", "connection", "modify", "connection.autoconnect", "yes"],
-                input=file.text,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            assert done.returncode == 0, done.stderr
-            if "ens1np0.n" in file.path:
-                assert "routing-rule1=priority 10001 from 192.0.2.2 table 1001" in done.stdout.replace("/32", "")
-                assert "table=1001" in done.stdout
-    on_host.Host("/", command=command).check_keyfiles(files("networkmanager", policy=policy).values())

@@ -1,0 +1,77 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The README's second command on a stranger's machine, and both commands where nothing may be installed.
+
+Each is a run of its own on a pristine Debian; what it skipped is printed, for docs/status.md.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
+
+import bare
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="a pristine Debian needs root; run the same with sudo")
+# What no stranger has: other Pythons than Debian's, the parts of a cluster.
+NOBODY = {"unit-newest", "unit-oldest", "api"}
+NAMESPACES = {"kernel", "lab", "molecule", "bare", "site", "guests"}
+SILENCE = 10  # seconds
+
+
+@pytest.fixture
+def machine():
+    with bare.Machine() as made:
+        yield made
+
+
+def packages(machine):
+    return machine.run(["dpkg-query", "--show"]).said
+
+
+def both_commands(machine, capsys, *, skipped, **how):
+    """Type both commands: the first shows plan, diff and report, the second skips what it has to and no more."""
+    first = machine.run(["make", "demo"], **how)
+    assert first.code == 0, first.said[-3000:]
+    assert "Shown: plan, diff, report. Skipped, 3 of 4 parts:" in first.said.splitlines()[-2], first.said[-500:]
+    assert "+node4 rail1: ens1np0" in first.said
+    assert re.search(r"report +/\S+/plan/fabric/report.html", first.said)
+    second_command(machine, capsys, skipped=skipped, **how)
+    assert first.silence < SILENCE
+
+
+def second_command(machine, capsys, *, skipped, **how):
+    done = machine.run(["make", "test"], timeout=3000, **how)
+    with capsys.disabled():
+        print(f"\n{done.said}\n{done.seconds:.0f} s, at most {done.silence:.0f} s without a word\n")
+    assert done.code == 0
+    assert re.fullmatch(r"checks: \d+ passed, 0 failed, \d+ skipped.*", done.said.splitlines()[-1])
+    assert set(re.findall(r"^skipped  (\S+)", done.said, re.MULTILINE)) == skipped
+    assert "left running" not in done.said
+    assert done.silence < SILENCE
+
+
+def test_user(machine, capsys):
+    before = packages(machine)
+    both_commands(machine, capsys, skipped=NOBODY | NAMESPACES, user=True)
+    assert packages(machine) == before
+
+
+def test_forbidden(machine, capsys):
+    before = packages(machine)
+    both_commands(machine, capsys, skipped=NOBODY | NAMESPACES, RAILOPS_INSTALL="0")
+    assert packages(machine) == before
+
+
+def test_root(machine, capsys):
+    second_command(machine, capsys, skipped=NOBODY)
+    # Nothing is left to do, and nothing runs.
+    assert machine.run(["make", "deps"]).said == "Everything is here.\n"

@@ -1,0 +1,112 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The files of rail_persist read by the tools that own their formats: `netplan generate` and `nmcli --offline`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils import _rail_persist as persist
+from ansible_collections.railops.rdma.plugins.module_utils._rail_persist_host import Host
+from ansible_collections.railops.rdma.plugins.module_utils._route_want import parse_want
+from ansible_collections.railops.rdma.tests.kernel.managers import in_managers, needs_managers
+from ansible_collections.railops.rdma.tests.unit.plugins.module_utils.test__rail_persist import PARAMS
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to enter the system that has the tools"),
+    needs_managers,
+]
+policies = pytest.mark.parametrize("policy", ["prefixes", "default_route"])
+# What the module does on a host, by the host's own Python: check files before any of them is written.
+CHECK = """
+import json, subprocess, sys
+from ansible_collections.railops.rdma.plugins.module_utils import _rail_persist as persist
+from ansible_collections.railops.rdma.plugins.module_utils import _rail_persist_host as on_host
+from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
+
+def command(argv, text):
+    done = subprocess.run(argv, input=text, capture_output=True, text=True, check=False)
+    return on_host.Ran(done.returncode, done.stdout, done.stderr)
+
+files = [persist.File(*file) for file in json.load(open("/mnt/files.json"))]
+try:
+    getattr(on_host.Host("/", command=command), sys.argv[1])(files)
+except RdmaError as exc:
+    sys.exit(str(exc))
+"""
+
+
+def files(manager, policy):
+    want = parse_want({**PARAMS, "policy": policy})
+    return persist.files_of(want, {rail.name: rail.interface for rail in want.rails}, manager)
+
+
+def run(argv, folder, text=None):
+    return subprocess.run(
+        in_managers(argv, folder), input=text, capture_output=True, text=True, check=False, timeout=120
+    )
+
+
+def checked(method, given, folder):
+    content = [(file.path, file.text, file.mode) for file in given]
+    (folder / "files.json").write_text(json.dumps(content), encoding="utf-8")
+    return run(["env", "TMPDIR=/run", "python3", "-c", CHECK, method], folder)
+
+
+@policies
+def test_netplan_itself_reads_the_files_and_makes_the_same_of_them(tmp_path, policy):
+    host = Host(str(tmp_path))
+    for file in files(persist.NETPLAN, policy):
+        host.write(file)
+    done = run(["netplan", "generate", "--root-dir", "/mnt"], tmp_path)
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "run/systemd/network/10-netplan-ens1np0.network").read_text(encoding="utf-8")
+    assert "Table=1001" in text
+    assert "Priority=10001" in text
+    assert "Metric=101" in text
+    assert "ConfigureWithoutCarrier=" in text
+    # Where the guard's file must be: beside the very name that netplan generates.
+    assert (tmp_path / "etc/systemd/network/10-netplan-ens1np0.network.d").exists() is (policy == "default_route")
+
+
+def test_netplan_accepts_the_files_before_they_are_written(tmp_path):
+    done = checked("check_netplan", files(persist.NETPLAN, "prefixes"), tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_netplan_s_refusal_is_an_error_before_anything_is_written(tmp_path):
+    bad = persist.File("/etc/netplan/90-railops-x.yaml", "network:\n  version: 2\n  ethernets: 7\n", 0o600)
+    done = checked("check_netplan", [bad], tmp_path)
+    assert "nothing was written" in done.stderr
+    assert done.returncode == 1
+
+
+@policies
+def test_networkmanager_itself_reads_the_profiles(tmp_path, policy):
+    profiles = [file for file in files(persist.NETWORKMANAGER, policy) if file.path.endswith(".nmconnection")]
+    for file in profiles:
+        argv = ["nmcli", "--offline", "connection", "modify", "connection.autoconnect", "yes"]
+        done = run(argv, tmp_path, file.text)
+        assert done.returncode == 0, done.stderr
+        if "ens1np0.n" in file.path:
+            assert "routing-rule1=priority 10001 from 192.0.2.2 table 1001" in done.stdout.replace("/32", "")
+            assert "table=1001" in done.stdout
+    assert checked("check_keyfiles", profiles, tmp_path).returncode == 0
+
+
+def test_networkmanager_s_refusal_is_an_error_before_anything_is_written(tmp_path):
+    path = f"{persist.KEYFILE_FOLDER}/railops-x.nmconnection"
+    done = checked(
+        "check_keyfiles",
+        [persist.File(path, "[connection]\nid=x\ntype=ethernet\n[ipv4]\nmethod=banana\n", 0o600)],
+        tmp_path,
+    )
+    assert "nothing was written" in done.stderr
+    assert done.returncode == 1

@@ -1,0 +1,317 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Run checks: two at a time or one that uses both cores, with a word at least every ten seconds."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+import typing as t
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import env
+import packages
+import progress
+from progress import paint, say
+
+Argv = t.Sequence[str]
+LOGS = env.CHECKOUT / "tests/output/logs"
+TIMEOUT = 1500  # seconds; no command of a check may take longer
+GRACE = 30  # seconds for a command to end by itself when it is asked to
+QUIET = 8  # seconds without a word before one is said
+SHOWN = 15  # lines of a failed check's log: those that name errors, and the last ones
+COLD = 15  # minutes that environments, Debian systems and the guests' image take when none of them is there
+
+
+@dataclass(frozen=True)
+class Step:
+    """One check: its commands run in order, the first failure ends it.
+
+    :param seconds: how long it takes with a warm cache on two cores.
+    :param alone: it uses both cores itself.
+    :param root: it needs root and namespaces.
+    :param by_name: it is run only where it is named.
+    :param prepare: makes what the cache lacks for it; done before all checks, so that none of them pays for it.
+    """
+
+    name: str
+    about: str
+    commands: t.Callable[[], t.Iterable[Argv]]
+    seconds: int
+    alone: bool = False
+    root: bool = False
+    by_name: bool = False
+    prepare: t.Callable[[], object] | None = None
+
+
+class SkipStep(Exception):
+    """This machine cannot run a check: why, and what would let it."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """How one check ended."""
+
+    step: Step
+    status: str  # passed, failed, skipped
+    seconds: float
+    detail: str
+
+    @property
+    def log(self) -> Path:
+        """Where its output is."""
+        return LOGS / f"{self.step.name}.log"
+
+    @property
+    def text(self) -> str:
+        """Its output."""
+        return self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
+
+
+def asked() -> list[str]:
+    """Return the names on the command line."""
+    return sys.argv[1:]
+
+
+def required() -> list[str]:
+    """Return the checks that must not be skipped."""
+    return os.environ.get("RAILOPS_REQUIRE", "").split()
+
+
+def chosen(steps: t.Sequence[Step]) -> list[Step]:
+    """Return the checks to run."""
+    names = asked()
+    return [step for step in steps if step.name in (names or required()) or not (names or step.by_name)]
+
+
+def missing(step: Step) -> str | None:
+    """Say what a check needs that this machine lacks, and the remedy."""
+    if step.root and (why := packages.no_namespaces()):
+        return why
+    if lacking := packages.lacking(step.name):
+        return f"not found: {', '.join(item.gives for item in lacking)}; run: {packages.by_hand(lacking)}"
+    return None
+
+
+@dataclass
+class Runner:
+    """Runs checks and knows what is running."""
+
+    environ: t.Callable[[], dict[str, str]]
+    begun: dict[str, float] = field(default_factory=dict)
+    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    ending: threading.Event = field(default_factory=threading.Event)
+
+    def run(self, step: Step) -> Result:
+        """Run one check with its output in its own log file."""
+        start = self.begun[step.name] = time.monotonic()
+        log = LOGS / f"{step.name}.log"
+
+        def result(status: str, detail: str) -> Result:
+            del self.begun[step.name]
+            if status == "skipped":
+                log.write_text(detail, encoding="utf-8")
+                if step.name in required():
+                    status, detail = "failed", f"RAILOPS_REQUIRE names it, and it was skipped: {detail}"
+            return Result(step, status, time.monotonic() - start, detail)
+
+        log.write_text("", encoding="utf-8")
+        if why := missing(step):
+            return result("skipped", why)
+        try:
+            # What could not be made before is the failure of this check alone.
+            if step.prepare:
+                step.prepare()
+            for command in step.commands():
+                code = self._command(step.name, command, log)
+                if code is None:
+                    return result("failed", f"no end after {TIMEOUT} s")
+                if code:
+                    return result("failed", f"exit code {code}")
+        except SkipStep as why_not:
+            return result("skipped", str(why_not))
+        except progress.Failure as exc:
+            log.write_text(f"ERROR {exc.what} {exc.why}\n{exc}\n", encoding="utf-8")
+            return result("failed", exc.what)
+        return result("passed", closing_line(log))
+
+    def _command(self, name: str, argv: Argv, log: Path) -> int | None:
+        """Run one command in a group of processes of its own; return its exit code, or None when its time was over."""
+        with log.open("ab") as output:
+            process = subprocess.Popen(
+                list(argv),
+                cwd=env.CHECKOUT,
+                env=self.environ(),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self.processes[name] = process
+        if self.ending.is_set():
+            end(process)
+        try:
+            return process.wait(TIMEOUT)
+        except subprocess.TimeoutExpired:
+            end(process)
+            return None
+        finally:
+            del self.processes[name]
+
+    def end(self) -> None:
+        """End what runs."""
+        self.ending.set()
+        for process in list(self.processes.values()):
+            end(process)
+
+    def running(self) -> str:
+        """Say what runs, for how long, and how far it is."""
+        now = time.monotonic()
+        parts = []
+        for name, begun in list(self.begun.items()):
+            log = LOGS / f"{name}.log"
+            found = re.findall(r"\[ *(\d+%)\]", log.read_text(encoding="utf-8", errors="replace")[-4000:])
+            parts.append(f"{name} {now - begun:.0f} s{f' {found[-1]}' if found else ''}")
+        return ", ".join(parts)
+
+    def all(self, steps: t.Sequence[Step]) -> t.Iterator[Result]:
+        """Run the checks: those that use one core two at a time, then the others; give each as it ends."""
+        for workers, part in ((2, [step for step in steps if not step.alone]), (1, [s for s in steps if s.alone])):
+            with ThreadPoolExecutor(max_workers=workers) as pool:
+                left: set[Future[Result]] = {pool.submit(self.run, step) for step in part}
+                said = time.monotonic()
+                try:
+                    while left:
+                        done, left = wait(left, timeout=1, return_when=FIRST_COMPLETED)
+                        progress.live("" if done else f"         ... {self.running()}")
+                        for future in done:
+                            yield future.result()
+                        if done or progress.LIVE:
+                            said = time.monotonic()
+                        elif time.monotonic() - said > QUIET:
+                            say(f"         ... {self.running()}")
+                            said = time.monotonic()
+                except BaseException:
+                    for future in left:
+                        future.cancel()
+                    self.end()
+                    raise
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End a group of processes: politely, so that tests take down what they have made, then not."""
+    for sent in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, sent)
+            process.wait(GRACE)
+        except (ProcessLookupError, subprocess.TimeoutExpired):
+            continue
+
+
+def closing_line(log: Path) -> str:
+    """Return the line in which a test runner adds up, or nothing."""
+    found = re.findall(r"^=* ?(\d+ passed.*?) ?=*$", log.read_text(encoding="utf-8", errors="replace"), re.MULTILINE)
+    return found[-1] if found else ""
+
+
+def told(text: str) -> list[str]:
+    """Return the lines of a log in which a tool says what was wrong."""
+    return [line for line in text.splitlines() if re.match(r"ERROR|FAILED|E  |fatal:|\[ERROR\]", line)]
+
+
+def skips(result: Result) -> dict[str, int]:
+    """Return what was skipped within a check that passed: how many tests for each reason."""
+    found: dict[str, int] = {}
+    if result.status == "passed":
+        for count, reason in re.findall(r"^SKIPPED \[(\d+)\] \S+: (.*)$", result.text, re.MULTILINE):
+            found[reason] = found.get(reason, 0) + int(count)
+    return found
+
+
+def show(result: Result) -> None:
+    """Print one result; of a failure the end of its log, of a pass what was skipped in it."""
+    word = paint(f"{result.status:8}", {"passed": "32", "failed": "31"}.get(result.status, "33"))
+    say(f"{word} {result.step.name:13} {result.seconds:6.1f} s  {result.detail}")
+    if result.status == "failed":
+        lines = result.text.splitlines()
+        for line in dict.fromkeys([*told(result.text)[:SHOWN], *lines[-SHOWN:]]):
+            say(f"    {line}")
+    for reason, count in skips(result).items():
+        say(f"    skipped {count} of its tests: {reason}")
+
+
+def failure(result: Result) -> progress.Failure:
+    """Return what a person needs of a failed check."""
+    why = ([line for line in told(result.text) if line.startswith("FAILED")] or told(result.text) or [result.detail])[0]
+    fix = f"Mend it, then: make test CHECK={result.step.name}"
+    return progress.Failure(f"The check {result.step.name} failed: {result.detail}.", why[:300], fix, result.log)
+
+
+def summary(results: t.Sequence[Result]) -> str:
+    """Count what passed, failed and was skipped, also within the checks that passed."""
+    counts = {status: sum(result.status == status for result in results) for status in ("passed", "failed", "skipped")}
+    within = sum(sum(skips(result).values()) for result in results)
+    more = f", and {within} tests within those that passed" if within else ""
+    return f"checks: {counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped{more}"
+
+
+def announce(steps: t.Sequence[Step]) -> None:
+    """Say what is about to happen and how long it takes."""
+    together = sum(step.seconds for step in steps if not step.alone) / 2
+    minutes = round((together + sum(step.seconds for step in steps if step.alone)) / 60)
+    many = f"{len(steps)} checks" if len(steps) > 1 else f"the check {steps[0].name}"
+    warm = f"{minutes} minutes" if minutes > 1 else "a minute"
+    cold = "" if asked() else f"; at the first time up to {COLD} more, to fill the cache"
+    say(f"railops.rdma: {many}, about {warm} on two cores{cold}.")
+    say(f"What this machine cannot run is skipped, with the reason. Logs: {LOGS.relative_to(env.CHECKOUT)}")
+
+
+def show_all(steps: t.Sequence[Step]) -> None:
+    """Print the checks' names and what each is for."""
+    for step in steps:
+        say(f"{step.name:13} {step.about}{' (only by name)' if step.by_name else ''}")
+
+
+def main(steps: t.Sequence[Step], environ: t.Callable[[], dict[str, str]]) -> None:
+    """Run the checks that were asked for."""
+    known = [step.name for step in steps]
+    if unknown := [name for name in (*asked(), *required()) if name not in known]:
+        sys.exit(f"No such check: {', '.join(unknown)}. See: check.py --list")
+    signal.signal(signal.SIGTERM, lambda *_dummy: sys.exit(143))
+    todo = chosen(steps)
+    env.stream = sys.stdout
+    announce(todo)
+    results = []
+    try:
+        env.emptied(LOGS)
+        env.trust_checkout()
+        packages.provide(*(step.name for step in todo))
+        env.environment(None)
+        env.tree()
+        env.old_pyroute2()
+        for step in todo:
+            if step.prepare and not missing(step):
+                with contextlib.suppress(progress.Failure):
+                    step.prepare()
+        for result in Runner(environ).all(todo):
+            results.append(result)
+            show(result)
+    except progress.Failure as exc:
+        sys.exit(f"\n{exc}")
+    except KeyboardInterrupt:
+        sys.exit(130)
+    failed = [result for result in results if result.status == "failed"]
+    for result in failed:
+        say(f"\n{failure(result)}")
+    say(f"\n{summary(results)}" if failed else summary(results))
+    sys.exit(1 if failed else 0)
