@@ -2,12 +2,14 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The whole path on two QEMU guests with a real RDMA subsystem: RoCE v2 traffic over every rail, by soft-RoCE.
+"""The whole path on two QEMU guests with a real RDMA subsystem and a real Kubernetes: bare guests to pods that do RDMA.
 
     lab_demo.py                 two guests, eight rails each, the fabric of inventory/demo
     lab_demo.py --rails 2       fewer rails: faster on a slow machine
+    lab_demo.py --hosts-only    without the cluster
 
-The guests are emulated: what they measure says that RDMA flows, not how fast a NIC is.
+Where the parts of a cluster are not at hand it says so and ends at the hosts. The guests are emulated: what they
+measure says that RDMA flows, not how fast a NIC is.
 """
 
 from __future__ import annotations
@@ -17,14 +19,19 @@ import json
 import os
 import shutil
 import sys
+import time
 from pathlib import Path
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "tools")]
 
-from stage import CHECKOUT, COLOUR, Stage, changed, paint, say
+from progress import paint, say, step
+from stage import CHECKOUT, Failure, Stage, cause, changed, main, packages, prepare
 
 FOLDER = CHECKOUT / "tests/output/lab-demo"
+# What lab.py ends with when packages or parts cannot be had.
+NOT_HERE = 77
 # The image's driver is soft-RoCE: it has no link type and no DCB, and there is no GPU.
 SETTINGS = {
     "site_host_roles": ["rdma_driver", "rdma_host", "rail_network"],
@@ -37,27 +44,37 @@ SETTINGS = {
     "verify_bandwidth_iterations": 50,
     "verify_timeout": 90,
 }
+# What pods need beside: an emulated one with eight rails takes its time.
+CLUSTER_SETTINGS = {
+    "spiderpool_timeout": 900,
+    "rail_objects_wait_seconds": 900,
+    "rail_objects_test_wait_seconds": 900,
+    "verify_pod_timeout": 300,
+    "verify_pod_parallel": 2,
+}
+TEST_APPLICATION = """
+- hosts: localhost
+  gather_facts: false
+  tasks:
+    - name: Run the test application
+      ansible.builtin.include_role:
+        name: railops.rdma.rail_objects
+        tasks_from: test_application
+"""
 
 
-def inventory(rails: int) -> Path:
+def inventory(rails: int, *, cluster: bool) -> Path:
     """Write the inventory of the guests: that of the demo, with what guests can do."""
     folder = FOLDER / "inventory"
     shutil.copytree(CHECKOUT / "inventory/demo", folder)
     (folder / "hosts.ini").write_text("[gpu_nodes]\nnode1\nnode2\n", encoding="utf-8")
-    (folder / "group_vars/all/site.yml").write_text(json.dumps(SETTINGS), encoding="utf-8")
+    settings = {**SETTINGS, **(CLUSTER_SETTINGS if cluster else {})}
+    (folder / "group_vars/all/site.yml").write_text(json.dumps(settings), encoding="utf-8")
     path = folder / "group_vars/all/fabric.yml"
     lines = path.read_text(encoding="utf-8").splitlines()
     kept = [line for line in lines if "name: rail" not in line or int(line.split("rail")[1][0]) <= rails]
     path.write_text("\n".join(kept) + "\n", encoding="utf-8")
     return folder
-
-
-def picture() -> str:
-    """Return the verdict as the terminal shows it."""
-    from ansible_collections.railops.rdma.plugins.module_utils import _verdict_text
-
-    verdict = json.loads((FOLDER / "verify/fabric/verdict.json").read_text(encoding="utf-8"))
-    return _verdict_text.picture(verdict, "fabric", colour=COLOUR)
 
 
 def measured() -> None:
@@ -69,58 +86,92 @@ def measured() -> None:
                 say(f"     {result['host']} {check['rail']:<6} {check['id'][8:]:<9} {check['observed']}")
 
 
-def show(stage: Stage, rails: int) -> None:
+def pods_measured() -> None:
+    """Print what pods measured between each other, over each rail."""
+    verdict = json.loads((FOLDER / "verify/fabric/verdict.json").read_text(encoding="utf-8"))
+    for check in verdict["cluster"]["checks"]:
+        if check["id"] == "pod_read_lat":
+            say(f"     pod on {check['node']} {check['rail']:<6} {check['observed']}")
+
+
+def can_have_cluster(stage: Stage) -> bool:
+    """Build the image of the nodes; without what it needs, say why there will be no pods."""
+    done = step("the image of the nodes", stage.lab("image", "--cluster"), log=stage.log, timeout=3600)
+    if done.code == NOT_HERE:
+        say(f"  Without pods: {done.output.strip().splitlines()[-1].removeprefix('lab: ')}")
+    elif done.code:
+        raise Failure("The image of the nodes was not built.", *cause(done.output), stage.log)
+    return not done.code
+
+
+def show(stage: Stage, rails: int, *, cluster: bool) -> None:
     """Plan, start the guests, run site twice, reboot, verify again."""
-    where = str(inventory(rails))
+    where = str(inventory(rails, cluster=cluster))
     name = f"guests{os.getpid() % 100000}"
     say(paint("\n1. The plan.", "1"))
     stage.run("plan", ["ansible-playbook", "-i", where, "railops.rdma.plan"])
-    say(
-        paint(
-            "\n2. Two guests: Debian, systemd, a kernel with ib_core and soft-RoCE (built once).",
-            "1",
-        )
-    )
-    options = ("--kind", "guests", "--nodes", "2", "--rails", str(rails), "--plan", str(FOLDER / "plan/fabric"))
+    nodes = ", each a node of a real Kubernetes" if cluster else ""
+    say(paint(f"\n2. Two guests{nodes}: Debian, systemd, a kernel with ib_core and soft-RoCE.", "1"))
+    options = ["--kind", "guests", "--nodes", "2", "--rails", str(rails), "--plan", str(FOLDER / "plan/fabric")]
+    options += ["--cluster"] if cluster else []
     with stage.started("start the lab", name, *options, timeout=1500) as lab:
 
         def play(title: str, playbook: str) -> str:
             book = ["ansible-playbook", "-i", where, "-i", lab, playbook]
-            return stage.run(title, stage.lab("exec", name, "--", *book), timeout=1500)
+            return stage.run(title, stage.lab("exec", name, "--", *book), timeout=3000)
 
-        say(paint("\n3. From the bare image to RDMA: ansible-playbook railops.rdma.site", "1"))
+        what = "pods" if cluster else "RDMA"
+        say(paint(f"\n3. From bare guests to {what}: ansible-playbook railops.rdma.site", "1"))
         say(f"     {changed(play('site', 'railops.rdma.site'))} changes")
         measured()
+        if cluster:
+            (FOLDER / "test.yml").write_text(TEST_APPLICATION, encoding="utf-8")
+            play("the test application: a pod with all rails on each node", str(FOLDER / "test.yml"))
         if again := changed(play("site again", "railops.rdma.site")):
-            sys.exit(f"The second run changed {again} things. The whole output: {stage.log}")
+            raise Failure(
+                f"The second run of site changed {again} things.",
+                "A role is not idempotent on this machine.",
+                "Read which tasks are `changed` in the second run, and report it.",
+                stage.log,
+            )
         say("     0 changes")
+        if cluster:
+            pods_measured()
         say(paint("\n4. All hosts reboot; nothing runs but the verification.", "1"))
         ad_hoc = ["ansible", "-i", where, "-i", lab, "gpu_nodes", "-m", "ansible.builtin.reboot"]
-        stage.run("reboot", stage.lab("exec", name, "--", *ad_hoc), timeout=900)
+        stage.run("reboot", stage.lab("exec", name, "--", *ad_hoc, "-a", "reboot_timeout=600"), timeout=900)
+        if cluster:
+            stage.run("all nodes and pods are back", stage.lab("wait", name), timeout=1200)
         play("verify", "railops.rdma.verify")
         measured()
+        if cluster:
+            pods_measured()
 
 
-def main() -> None:
+def demo() -> None:
     """Run the demo."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rails", type=int, default=8, choices=range(1, 9), metavar="1..8")
-    rails = parser.parse_args().rails
-    missing = [tool for tool in ("ip", "qemu-system-x86_64", "debootstrap", "mke2fs") if not shutil.which(tool)]
+    parser.add_argument("--hosts-only", action="store_true", help="without a cluster")
+    args = parser.parse_args()
+    begun = time.monotonic()
+    say(paint("railops.rdma: from bare guests to RDMA traffic on every rail", "1"))
+    say("About TIME on two cores; more at the first time, which builds the guests' image.")
+    packages.provide("guests")
+    missing = [package.gives for package in packages.lacking("guests")]
     if os.geteuid() != 0 or missing:
-        sys.exit(
-            "Guests need root" + (f" and {', '.join(missing)}" if missing else "") + ". On Debian or Ubuntu:\n"
-            "  sudo make deps\n  sudo make lab\nWithout them: sudo make demo, which uses network namespaces."
+        raise Failure(
+            "The guests were not started.",
+            f"They need root{' and ' + ', '.join(missing) if missing else ''}.",
+            "sudo make lab. Without root there is make demo, which shows plan, diff and report.",
         )
-    shutil.rmtree(FOLDER, ignore_errors=True)
+    prepare()
     stage = Stage(FOLDER)
-    say(paint("railops.rdma: from a bare image to RDMA traffic on every rail", "1"))
-    show(stage, rails)
-    say(picture())
-    say(f"  report  {FOLDER / 'verify/fabric/report.html'}")
-    say(f"  verdict {FOLDER / 'verify/fabric/verdict.json'}")
-    say(f"  {stage.seconds():.0f} seconds\n")
+    show(stage, args.rails, cluster=not args.hosts_only and can_have_cluster(stage))
+    say(stage.picture())
+    stage.places()
+    say(f"  {time.monotonic() - begun:.0f} seconds\n")
 
 
 if __name__ == "__main__":
-    main()
+    main(demo)

@@ -136,6 +136,7 @@ def furnish(root: Path, work: Path, log: Path) -> dict[str, str]:
         write(root, place, (HERE / "node" / name).read_bytes())
     for place, content in WRITTEN.items():
         write(root, place, content)
+    write(root, "usr/local/sbin/rail-runc", (HERE / "node/rail-runc").read_bytes(), 0o755)
     write(root, "usr/local/bin/k8s", programs.part("k8s").read_bytes(), 0o755)
     (root / "usr/local/bin/kubelet").symlink_to("k8s")
     # Those of rails come with the chart.

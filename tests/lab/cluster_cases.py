@@ -1,0 +1,157 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The cases of the matrix with a real cluster on the guests: each takes a fleet and returns what was seen."""
+
+from __future__ import annotations
+
+import json
+
+from fleet import BROKEN, DUAL_STACK, CaseError, Fleet, named, unchanged
+
+# An emulated pod with eight rails takes its time, and so do those that a DaemonSet has at once.
+PATIENT = {
+    "spiderpool_timeout": 900,
+    "rail_objects_wait_seconds": 900,
+    "rail_objects_test_wait_seconds": 900,
+    "verify_pod_timeout": 300,
+    "verify_pod_parallel": 2,
+}
+# As docs/test-application.md has it.
+TEST_APPLICATION = """
+- hosts: localhost
+  gather_facts: false
+  tasks:
+    - name: Run the test application
+      ansible.builtin.include_role:
+        name: railops.rdma.rail_objects
+        tasks_from: test_application
+"""
+# A pod of somebody else that holds an address of the first rail.
+TENANT = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {
+        "name": "tenant",
+        "namespace": "default",
+        "annotations": {"k8s.v1.cni.cncf.io/networks": "spiderpool/fabric-rail1"},
+    },
+    "spec": {
+        "terminationGracePeriodSeconds": 1,
+        "containers": [{"name": "pause", "image": "localhost/pause:1", "imagePullPolicy": "Never"}],
+    },
+}
+
+
+def verdict(fleet: Fleet) -> dict[str, object]:
+    """Return the last verdict."""
+    found: dict[str, object] = json.loads((fleet.folder / "verify/fabric/verdict.json").read_text(encoding="utf-8"))
+    return found
+
+
+def green_with_pods(fleet: Fleet) -> dict[str, float]:
+    """Insist that the last verdict passed every check of pods; return the read latencies by node and rail."""
+    rows = verdict(fleet)["cluster"]["checks"]  # type: ignore[index]
+    pods = [row for row in rows if row["id"].startswith("pod")]
+    left_out = {row["id"]: row["cause"] for row in pods if row["status"] != "ok"}
+    if not pods or left_out:
+        raise CaseError(f"of {len(pods)} checks of pods these are not ok: {left_out or 'there is none'}")
+    found = {
+        f"{row['node']} {row['rail']}": float(row["observed"].split()[0]) for row in pods if row["id"] == "pod_read_lat"
+    }
+    if len(found) != fleet.case.nodes * fleet.rails:
+        raise CaseError(f"read latency between pods was measured for {sorted(found)} only")
+    return found
+
+
+def begin(fleet: Fleet, example: str, **changes: object) -> None:
+    """Start the guests, plan, and give the switches their addresses."""
+    fleet.up()
+    fleet.declare(example, **PATIENT, **changes)
+    fleet.play("plan")
+    fleet.lab("gateways", fleet.name, "--plan", str(fleet.plan))
+    (fleet.folder / "test.yml").write_text(TEST_APPLICATION, encoding="utf-8")
+
+
+def nothing_left(fleet: Fleet) -> None:
+    """Insist that neither pools nor configs are left."""
+    left = fleet.kubectl("get", "spiderippools,spidermultusconfigs", "--all-namespaces", "--output=name")
+    if left.strip() and "No resources" not in left:
+        raise CaseError(f"teardown left {left}")
+
+
+def shared(fleet: Fleet) -> str:
+    """From bare guests to pods with all rails, through a reboot of all, and back."""
+    begin(fleet, "shared", fabric_mtu=4200, fabric_rail_prefix=24)
+    fleet.play("site", "--check", "--diff")
+    fleet.play("site")
+    fleet.ansible(fleet.folder / "test.yml")
+    unchanged(fleet.play("site"))
+    first = green_with_pods(fleet)
+    fleet.reboot()
+    fleet.lab("wait", fleet.name)
+    fleet.play("verify")
+    green_with_pods(fleet)
+    cut(fleet)
+    refused(fleet)
+    fleet.play("teardown", "-e", "teardown_spiderpool=true")
+    nothing_left(fleet)
+    typical = sorted(first.values())[len(first) // 2]
+    return (
+        f"real Kubernetes, Spiderpool and device plugin; bare guests to pods; second run empty; {len(first)} read "
+        f"latencies between pods (typical {typical:.0f} us), again after a reboot of all; a cut rail named; a pool in "
+        "use kept; teardown leaves nothing"
+    )
+
+
+def cut(fleet: Fleet) -> None:
+    """Pull a rail's cable: verify is red and names it for the pods too; plugged, it is green again."""
+    fleet.lab("cable", fleet.name, "node2", "ens2np0", "pull")
+    fleet.play("verify", fails=True)
+    rows = verdict(fleet)["cluster"]["checks"]  # type: ignore[index]
+    wrong = {(row["rail"], row["id"]) for row in rows if row["status"] == "deviation" and row["cause"] and row["fix"]}
+    if ("rail2", "pod_read_lat") not in wrong or {rail for rail, _check in wrong} != {"rail2"}:
+        raise CaseError(f"with rail2 of node2 cut, the checks of pods name {sorted(wrong, key=str)}")
+    fleet.lab("cable", fleet.name, "node2", "ens2np0", "plug")
+    fleet.play("verify")
+
+
+def refused(fleet: Fleet) -> None:
+    """A pool whose addresses a pod holds is not taken away, and the pod's name is told."""
+    (fleet.folder / "tenant.json").write_text(json.dumps(TENANT), encoding="utf-8")
+    fleet.kubectl("apply", "-f", str(fleet.folder / "tenant.json"))
+    fleet.lab("wait", fleet.name)
+    said = fleet.play("teardown", "-e", "teardown_spiderpool=true", fails=True)
+    if "tenant" not in said:
+        raise CaseError("teardown was refused, but does not name the pod that holds an address")
+    fleet.kubectl("delete", "pod", "tenant")
+
+
+def audit(fleet: Fleet) -> str:
+    """What is broken on a host and in the cluster is named by one audit and mended by one run."""
+    begin(fleet, "exclusive", **DUAL_STACK)
+    fleet.play("site")
+    unchanged(fleet.play("site"))
+    host, _rail, _check, command = BROKEN[0]
+    fleet.on(host, *command)
+    edited, gone = "fabric-rail1-v4-node1", "fabric-rail2"
+    patch = json.dumps({"spec": {"nodeName": ["elsewhere"]}})
+    fleet.kubectl("patch", "spiderippool", edited, "--type=merge", "--patch", patch)
+    fleet.kubectl("delete", "spidermultusconfig", gone, "--namespace", "spiderpool")
+    named(fleet, BROKEN[0][:3])
+    rows = verdict(fleet)["cluster"]["checks"]  # type: ignore[index]
+    told = [row["planned"] for row in rows if row["status"] == "deviation"]
+    if [name for name in (edited, gone) if not any(line.endswith(name) for line in told)]:
+        raise CaseError(f"the audit does not name {edited} and {gone}, only {told}")
+    fleet.play("site")
+    fleet.play("audit")
+    pool = json.loads(fleet.kubectl("get", "spiderippool", edited, "--output=json"))
+    if pool["spec"]["nodeName"] != ["node1"]:
+        raise CaseError(f"the edited pool was not mended: {pool['spec']}")
+    fleet.play("teardown", "-e", "teardown_spiderpool=true")
+    nothing_left(fleet)
+    return (
+        "real Kubernetes and Spiderpool; second run empty; a pool edited, a config and a rule deleted: one audit names "
+        "all, site mends; teardown leaves nothing"
+    )
