@@ -110,11 +110,9 @@ def _require(obj: Json, place: str, block: Json, field: str) -> None:
 
 def _check_parent(obj: Json, cni: str, block: Json) -> None:
     place = f"spec.{cni}"
-    if cni == "vlan":
-        manual = (block.get("vlanMode") or "manual") == "manual"
-        if manual == (block.get("vlanID") is None):
-            problem = "vlanMode manual requires vlanID" if manual else "vlanMode auto forbids vlanID"
-            raise AdmissionError(obj, place, f"Invalid value: {problem}", "Set vlanID for manual, drop it for auto.")
+    if cni == "vlan" and block.get("vlanMode") == "auto" and block.get("vlanID") is not None:
+        problem = "vlanId must not be specified when vlanMode is auto"
+        raise AdmissionError(obj, place, f"Invalid value: {problem}", "Drop vlanID, or set vlanMode to manual.")
     if (block.get("ippools") or {}).get("matchMasterSubnet"):
         raise AdmissionError(
             obj,

@@ -6,7 +6,8 @@
 
 """What a server makes of an object before it stores it: the schema's defaults and the webhooks' changes.
 
-Source: Spiderpool 1.2 (the *_mutate.go of its managers) and the SR-IOV network operator 1.3.0 (pkg/webhook/mutate.go).
+Source: Spiderpool 1.2 (the *_mutate.go of its managers), held to what its running webhook stores by
+tests/cluster/test_spiderpool.py; and the SR-IOV network operator 1.3.0 (pkg/webhook/mutate.go).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._admission_ranges imp
 )
 from ansible_collections.railops.rdma.plugins.module_utils._admission_schema import (
     KINDS,
+    SPIDERPOOL,
     copied,
     with_defaults,
 )
@@ -63,20 +65,19 @@ _BLOCK_DEFAULTS: t.Mapping[str, Json] = {
     "sriov": {"vlanID": 0, "mtu": 0, "minTxRateMbps": 0, "maxTxRateMbps": 0},
     "ibsriov": {"pkey": "", "linkState": "enable", "rdmaIsolation": True, "enableIbKubernetes": False},
     "ipoib": {},
-    "ovs": {"vlan": 0},
+    "ovs": {"vlan": 0, "deviceID": ""},
 }
 _COORDINATOR_DEFAULTS: Json = {
     "mode": "auto",
-    "hijackCIDR": [],
     "podMACPrefix": "",
     "podDefaultRouteNIC": "",
     "podRPFilter": 0,
     "tunePodRoutes": True,
     "txQueueLen": 0,
     "hostRuleTable": 500,
-    "vethLinkAddress": "",
-    "vethMTU": 1500,
 }
+# The one list that the webhook stores although it is empty.
+KEPT_EMPTY = "chainCNIJsonData"
 _POLICY_DEFAULTS: Json = {"priority": 99, "deviceType": "netdevice", "isRdma": False}
 DNS_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
@@ -135,7 +136,18 @@ def mutate(obj: Json) -> Json:
     mutator = _MUTATORS.get(new["kind"])
     if mutator is not None and not new["metadata"].get("deletionTimestamp"):
         mutator(new)
+        if kind.api_version == SPIDERPOOL:
+            new["spec"] = _kept(new["spec"])
     return new
+
+
+def _kept(value: t.Any) -> t.Any:
+    """Return what is left of a value that Spiderpool's webhook writes back: no empty list, but for KEPT_EMPTY."""
+    if isinstance(value, dict):
+        return {key: _kept(item) for key, item in value.items() if item != [] or key == KEPT_EMPTY}
+    if isinstance(value, list):
+        return [_kept(item) for item in value]
+    return value
 
 
 def _finalize(obj: Json) -> None:
@@ -243,16 +255,19 @@ def _mutate_multus(obj: Json) -> None:
         spec["enableCoordinator"] = False
         spec.setdefault("customCNI", "")
     else:
-        spec["coordinator"] = {**copied(_COORDINATOR_DEFAULTS), **(spec.get("coordinator") or {})}
+        given = spec.get("coordinator")
+        spec["coordinator"] = {**_COORDINATOR_DEFAULTS, **({"vethLinkAddress": ""} if given is None else given)}
         block = spec.get(BLOCKS.get(cni, ""))
         if isinstance(block, dict):
             for key, value in _BLOCK_DEFAULTS[BLOCKS[cni]].items():
                 if block.get(key) is None:
                     block[key] = value
+            if cni == "vlan" and block.get("vlanMode") != "auto":
+                block.setdefault("vlanID", 0)
             if isinstance(block.get("bond"), dict):
                 block["bond"].setdefault("options", "")
             if block.get("ippools") is None:
-                block["ippools"] = {"ipv4": [], "ipv6": [], "matchMasterSubnet": False}
+                block["ippools"] = {"matchMasterSubnet": False}
     if spec.get("chainCNIJsonData") is None:
         spec["chainCNIJsonData"] = []
     annotations = obj["metadata"].get("annotations") or {}

@@ -88,6 +88,8 @@ class _Findings:
 def _pool(found: _Findings, pool: Json) -> None:
     """Check one pool as it was written: the webhook's mutation hides some of it."""
     spec = pool.get("spec") or {}
+    if spec.get("nodeName") == []:
+        found.add(pool, "spec.nodeName", "An empty list opens the pool to every node.", "Name nodes or drop it.")
     cidr = parse_cidr(spec.get("subnet"))
     if cidr is None:
         return
@@ -167,8 +169,6 @@ def _pool_among_others(
         for name in spec.get("nodeName") or ():
             if name not in nodes:
                 found.add(pool, "spec.nodeName", f"There is no node {name!r}.", "Name it as Kubernetes does.")
-    if spec.get("nodeName") == []:
-        found.add(pool, "spec.nodeName", "An empty list opens the pool to every node.", "Name nodes or drop it.")
     if spec.get("multusName"):
         known = {"/".join(key_of(config)[1:]): config for config in configs}
         for name in spec["multusName"]:

@@ -24,6 +24,8 @@ if t.TYPE_CHECKING:
 MANAGER = "railops.rdma"
 LABEL_MANAGER = "app.kubernetes.io/managed-by"
 LABEL_FABRIC = "railops.io/fabric"
+RESOURCE = "railops.io/rdma-resource"
+"""Annotation of a config whose kind has no field for the RDMA resource that its pods must ask for."""
 MAX_NAME = 63
 KEPT = 54
 DECLARED = "declared"

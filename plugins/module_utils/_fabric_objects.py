@@ -30,6 +30,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._fabric_names import 
     LABEL_MANAGER,
     MANAGER,
     MAX_NAME,
+    RESOURCE,
     config_name,
     inject_value,
     labels,
@@ -209,7 +210,6 @@ def pool_names(plan: Plan, rail: Rail, family: int) -> list[str]:
 # --- configs --------------------------------------------------------------------------------------------------------
 
 _COORDINATOR: Json = {
-    "hijackCIDR": [],
     "hostRuleTable": 500,
     "mode": "auto",
     "podDefaultRouteNIC": "",
@@ -249,11 +249,9 @@ def _resource(plan: Plan, rail: Rail, profile: str) -> str:
 def _cni(plan: Plan, rail: Rail, interface: str, profile: str) -> tuple[str, Json]:
     """Return the block's name and the block, every field there."""
     fabric = plan.fabric
-    ippools = {
-        "ipv4": pool_names(plan, rail, 4),
-        "ipv6": pool_names(plan, rail, 6),
-        "matchMasterSubnet": False,
-    }
+    # An empty list would be gone after the webhook, and a difference for ever.
+    names = {"ipv4": pool_names(plan, rail, 4), "ipv6": pool_names(plan, rail, 6)}
+    ippools = {**{family: found for family, found in names.items() if found}, "matchMasterSubnet": False}
     resource = _resource(plan, rail, profile)
     if fabric.attachment == "ipoib":
         return "ipoib", {"ippools": ippools, "master": interface}
@@ -291,6 +289,9 @@ def _config(plan: Plan, rail: Rail, interface: str, profile: str) -> Json:
     if fabric.inject and fabric.families:
         key, value = fabric.inject
         metadata["annotations"] = {key: inject_value(value, profile)}
+    if fabric.attachment == "ipoib":
+        # Its block has no field for the resource, and Spiderpool injects none: whoever makes pods reads it here.
+        metadata.setdefault("annotations", {})[RESOURCE] = _resource(plan, rail, profile)
     name, block = _cni(plan, rail, interface, profile)
     return {
         "apiVersion": SPIDERPOOL,

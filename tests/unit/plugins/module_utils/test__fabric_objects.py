@@ -189,10 +189,12 @@ def test_helm_values_fit_the_attachment(sample, rendered):
     for config in of(objects, "SpiderMultusConfig"):
         cni = config["spec"]["cniType"]
         body = config["spec"][{"ib-sriov": "ibsriov"}.get(cni, cni)]
-        if cni != "ipoib":
+        if cni == "ipoib":
+            # No field of its own; Spiderpool injects no resource there.
+            named.add(config["metadata"]["annotations"]["railops.io/rdma-resource"])
+        else:
             named.add(body.get("resourceName") or body["rdmaResourceName"])
-    if plan.fabric.attachment != "ipoib":
-        assert named == {f"{plan.fabric.resource_prefix}/{resource}" for resource in resources}
+    assert named == {f"{plan.fabric.resource_prefix}/{resource}" for resource in resources}
 
 
 @pytest.mark.parametrize("sample", ALL)
@@ -263,7 +265,7 @@ def test_macvlan_config(rendered):
     assert config["metadata"]["name"] == "fabric-rail1"
     assert config["metadata"]["annotations"] == {INJECT["key"]: "rails"}
     assert config["spec"]["macvlan"] == {
-        "ippools": {"ipv4": ["fabric-rail1-v4-*"], "ipv6": [], "matchMasterSubnet": False},
+        "ippools": {"ipv4": ["fabric-rail1-v4-*"], "matchMasterSubnet": False},
         "master": ["ens1np0"],
         "mtu": 4200,
         "rdmaResourceName": "spidernet.io/fabric_rail1",
@@ -305,7 +307,7 @@ def test_lid_only_has_no_pool_and_asks_for_none(rendered):
     for config in of(objects, "SpiderMultusConfig"):
         assert config["spec"]["disableIPAM"] is True
         assert config["spec"]["enableCoordinator"] is False
-        assert config["spec"]["ibsriov"]["ippools"]["ipv4"] == []
+        assert config["spec"]["ibsriov"]["ippools"] == {"matchMasterSubnet": False}
 
 
 def test_a_zone_without_nodes_opens_no_pool_to_everybody(rendered):
