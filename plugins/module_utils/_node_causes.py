@@ -17,7 +17,8 @@ import json
 import typing as t
 from dataclasses import dataclass
 
-from ansible_collections.railops.rdma.plugins.module_utils._pod_checks import newest, ready, stuck
+from ansible_collections.railops.rdma.plugins.module_utils._pod_checks import newest
+from ansible_collections.railops.rdma.plugins.module_utils._pod_state import ready, trouble
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -83,7 +84,7 @@ def _cause(resource: str, interface: str, node: str, have: int, plugin: Plugin) 
     if not ready(pod) or any(
         not row.get("ready", True) for row in (pod.get("status") or {}).get("containerStatuses") or ()
     ):
-        told, _fix = stuck(pod)
+        told = trouble(pod).text
         fix = (
             f"Read its log ({look}): in RDMA namespace mode exclusive it ends at once, the role rdma_host sets shared."
         )

@@ -88,15 +88,22 @@ class PodCluster(Cluster):
         with contextlib.suppress(base.Gone):
             self.delete(resource, Ref(resource.group, body["kind"], meta["namespace"], meta["name"]))
 
-    def log(self, pod: Json) -> str:
-        """Return a pod's log; nothing when it is gone or never began."""
+    def log(self, pod: Json, container: str = "", *, tail: int = 0, previous: bool = False) -> str:
+        """Return the log of a pod's container; nothing when it is gone or never began.
+
+        :param container: needed where the pod has several.
+        :param tail: only that many lines of its end.
+        :param previous: of the container's last start.
+        """
         path = f"{_path(pod)}/log"
+        wanted = {"container": container, "tailLines": tail, "previous": "true" if previous else ""}
+        query = {name: value for name, value in wanted.items() if value}
 
         def send() -> bytes:
             try:
-                return t.cast("bytes", self._get(path, limitBytes=LOG_BYTES).data)
+                return t.cast("bytes", self._get(path, limitBytes=LOG_BYTES, **query).data)
             except ApiException as exc:
-                # 400: its container is still waiting to start.
+                # 400: its container is still waiting to start, or had no start before.
                 if exc.status in (400, 404):
                     return b""
                 raise
@@ -104,8 +111,8 @@ class PodCluster(Cluster):
         raw: bytes = self._tried(send, f"the log of pod {pod['metadata']['namespace']}/{pod['metadata']['name']}")
         return raw.decode(errors="replace")
 
-    def warnings(self, body: Json) -> list[str]:
-        """Return the warnings about a pod or Job, the newest last; none when this identity may not read events."""
+    def events(self, body: Json) -> list[Json]:
+        """Return the events about a pod or Job; none when this identity may not read them."""
         meta = body["metadata"]
         path = f"/api/v1/namespaces/{meta['namespace']}/events"
         try:
@@ -114,9 +121,7 @@ class PodCluster(Cluster):
             )
         except (RdmaError, base.Gone):
             return []
-        rows = [row for row in done.get("items") or () if row.get("type") == "Warning"]
-        rows.sort(key=lambda row: str(row.get("lastTimestamp") or row.get("eventTime") or ""))
-        return [f"{row.get('reason') or ''}: {row.get('message') or ''}" for row in rows]
+        return list(done.get("items") or ())
 
     def _get(self, path: str, **query: t.Any) -> t.Any:
         """Read what the dynamic client has no words for."""

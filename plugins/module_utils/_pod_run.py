@@ -6,7 +6,7 @@
 
 """Looks into the pods of the test application and runs the Jobs of the latency test.
 
-What the answers mean is decided in _pod_checks and _pod_jobs. Everything that was made here is deleted here.
+What the answers mean is decided in _pod_checks, _pod_inside and _pod_jobs. All that was made here is deleted here.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from ansible_collections.railops.rdma.plugins.module_utils import _pod_checks as looks
+from ansible_collections.railops.rdma.plugins.module_utils import _pod_inside as inside
 from ansible_collections.railops.rdma.plugins.module_utils import _pod_jobs as jobs
 from ansible_collections.railops.rdma.plugins.module_utils._cluster_client import Gone
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._pod_client import CommandFailed
+from ansible_collections.railops.rdma.plugins.module_utils._pod_state import last_warning, ready, trouble
 
 if t.TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -87,9 +89,9 @@ class Pods:
                 told = f"the test application {meta['namespace']}/{meta['name']} has no pod on this node"
                 found.append(looks.left_out("pod", name, told, "Look at its node selector and at the node's taints."))
         for name, pod in here.items():
-            events = [] if looks.ready(pod) else self._cluster.warnings(pod)
+            events = [] if ready(pod) else self._cluster.events(pod)
             found += looks.network_checks(self._nodes[name], pod, events)
-        alive = {name: pod for name, pod in here.items() if looks.ready(pod)}
+        alive = {name: pod for name, pod in here.items() if ready(pod)}
         if self._options.depth != "status":
             found += self._inside(alive)
         if self._options.depth == "latency":
@@ -108,7 +110,7 @@ class Pods:
         node = self._nodes[name]
         outputs: dict[str, str] = {}
         missing: dict[str, list[str]] = {}
-        for key, argv in looks.commands(node).items():
+        for key, argv in inside.commands(node).items():
             try:
                 outputs[key] = self._cluster.run(pod, argv)
             except CommandFailed as exc:
@@ -116,7 +118,7 @@ class Pods:
                     told = "this identity may not run commands in pods (create and get on pods/exec)"
                     return [looks.left_out("pod_inside", name, told, _PERMISSION.format(less="status"))]
                 missing.setdefault(f"{argv[0]} in the pod: {exc}", []).append(key)
-        found = looks.inside_checks(node, pod, outputs)
+        found = inside.inside_checks(node, pod, outputs)
         for told in missing:
             fix = "Give the test application an image with iproute2, or set verify_pods to status."
             found.append(looks.left_out("pod_inside", name, told, fix))
@@ -245,7 +247,7 @@ class _Wave:
     def _server_up(self, pair: jobs.Pair) -> str:
         """Return the address of a server that runs; nothing while it does not."""
         pod = self._pod(pair, "server")
-        if pod is None or not looks.ready(pod):
+        if pod is None or not ready(pod):
             return ""
         network = jobs.network_of(self._nodes[pair.server], pair.rail)
         return jobs.server_address(looks.attachments(pod), network, pod)
@@ -261,22 +263,22 @@ class _Wave:
         pod = self._pod(pair, end)
         if pod is None:
             name = jobs.job_name(self._model.fabric, self._run, pair, end)
-            told = self._cluster.warnings({"metadata": {"name": name, "namespace": self._model.namespace}})
-            why = told[-1].rstrip(".") if told else f"its Job made none in {self._limits.timeout} s"
+            told = last_warning(self._cluster.events({"metadata": {"name": name, "namespace": self._model.namespace}}))
+            why = told.rstrip(".") or f"its Job made none in {self._limits.timeout} s"
             fix = "Look at quotas, Pod Security and webhooks of the namespace of the test application."
             return jobs.failed(pair, f"{where} is not there: {why}", fix)
         if jobs.finished(pod):
             return jobs.read_log(pair, self._cluster.log(pod), jobs.exit_code(pod), self._limits)
-        if looks.ready(pod):
+        if ready(pod):
             fix = "Look at the log of the Spiderpool agent on the node, and at kubectl get spiderippools."
             return jobs.failed(pair, f"{where} has no address on {pair.rail}", fix)
-        cause, fix = looks.stuck(pod, self._cluster.warnings(pod))
-        return jobs.failed(pair, f"{where}: {cause}", fix)
+        found = trouble(pod, self._cluster.events(pod))
+        return jobs.failed(pair, f"{where}: {found.text}", found.fix)
 
     def _result(self, pair: jobs.Pair) -> jobs.Outcome:
         """Read what a client measured, or why it did not."""
         pod = self._pod(pair, "client")
-        if pod is None or not (jobs.finished(pod) or looks.ready(pod)):
+        if pod is None or not (jobs.finished(pod) or ready(pod)):
             return self._not_started(pair, "client")
         try:
             log = self._cluster.log(pod)

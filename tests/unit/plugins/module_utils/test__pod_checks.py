@@ -5,19 +5,25 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils import _pod_checks as looks
 from ansible_collections.railops.rdma.plugins.module_utils._fabric_names import profile_of
 from ansible_collections.railops.rdma.plugins.module_utils._pod_checks import Network, Node
+from ansible_collections.railops.rdma.plugins.module_utils._pod_inside import commands
+from ansible_collections.railops.rdma.plugins.module_utils._pod_inside import inside_checks as looks_inside
+
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures/pods"
 
 NAMES = ("spiderpool/fabric-rail1", "spiderpool/fabric-rail2")
 
 
 def network(rail, **more):
     number = int(rail[-1])
-    given = {"kind": "macvlan", "resource": "r", "subnets": (f"172.17.{number}.0/27",), "gateway": True, "mtu": 4200}
+    given = {"kind": "macvlan", "resource": "r", "subnets": (f"172.17.{number}.0/27",), "mtu": 4200}
+    given["gateways"] = (f"172.17.{number}.1",)
     return Network(rail=rail, name=f"spiderpool/fabric-{rail}", **{**given, **more})
 
 
@@ -82,6 +88,10 @@ def condition(message):
     return {"conditions": [row]}
 
 
+def warning(reason, message, at=1):
+    return {"type": "Warning", "reason": reason, "message": message, "lastTimestamp": f"2026-11-21T10:00:{at:02d}Z"}
+
+
 def waiting(reason, message=""):
     return {"containerStatuses": [{"state": {"waiting": {"reason": reason, "message": message}}}]}
 
@@ -93,7 +103,12 @@ def waiting(reason, message=""):
         (condition("0/3 nodes are available: 1 node(s) had untolerated taint"), [], "taint", "taints"),
         (waiting("ImagePullBackOff", "Back-off pulling image"), [], "ImagePullBackOff", "rail_objects_test_image"),
         (waiting("CreateContainerError", "no runtime"), [], "CreateContainerError: no runtime", "describe pod p"),
-        (waiting("ContainerCreating"), ["old", "FailedCreatePodSandBox: no available IPPool"], "IPPool", "spiderip"),
+        (
+            waiting("ContainerCreating"),
+            [warning("FailedCreatePodSandBox", "no available IPPool")],
+            "IPPool",
+            "spiderip",
+        ),
         (waiting("ContainerCreating"), [], "the pod is Pending", "describe"),
         ({"reason": "UnexpectedAdmissionError", "message": "no device"}, [], "UnexpectedAdmissionError", "describe"),
     ],
@@ -105,6 +120,14 @@ def test_why_a_pod_does_not_run(status, events, cause, fix):
     assert fix in check["fix"]
 
 
+MAIN = {"dst": "default", "gateway": "10.244.1.1", "dev": "eth0", "flags": []}
+
+
+def default(number, **changes):
+    row = {"dst": "default", "gateway": f"172.17.{number}.1", "dev": f"net{number}", "table": str(100 + number)}
+    return {**row, "flags": [], **changes}
+
+
 def printed(**changes):
     rows = {
         "links": [
@@ -112,7 +135,7 @@ def printed(**changes):
             for n in (1, 2)
         ],
         "rules4": [{"priority": 1000, "src": f"172.17.{n}.3", "table": str(100 + n)} for n in (1, 2)],
-        "routes4": [{"dst": "default", "dev": f"net{n}", "table": str(100 + n)} for n in (1, 2)],
+        "routes4": [MAIN, *(default(n) for n in (1, 2))],
         "rdma": [{"ifname": f"mlx5_{n}/1", "state": "ACTIVE", "netdev": f"net{n}"} for n in (1, 2)],
     }
     rows.update(changes)
@@ -138,10 +161,37 @@ OTHER = {"ifname": "net2", "flags": ["UP"], "mtu": 4200, "addr_info": [{"local":
         ),
         pytest.param({"rules4": []}, [("pod_rule", "rail1"), ("pod_rule", "rail2")], "no rule", id="no-rules"),
         pytest.param(
-            {"routes4": [{"dst": "default", "dev": "net2", "table": "102"}]},
-            [("pod_rule", "rail1")],
-            "table 101 holds no route over net1",
-            id="no-route",
+            {"routes4": [MAIN, default(2)]}, [("pod_table", "rail1")], "table 101 has no default route", id="no-default"
+        ),
+        pytest.param(
+            {"routes4": [MAIN, default(1, gateway="172.17.1.30"), default(2)]},
+            [("pod_table", "rail1")],
+            "172.17.1.30, which is not the rail's gateway",
+            id="another-gateway",
+        ),
+        pytest.param(
+            {"routes4": [MAIN, default(1, dev="eth0"), default(2)]},
+            [("pod_table", "rail1")],
+            "packets from 172.17.1.3 leave by eth0",
+            id="another-nic",
+        ),
+        pytest.param(
+            {"routes4": [{**MAIN, "dev": "net1"}, default(1), default(2)]},
+            [("pod_main_table", None)],
+            "default leaves by net1",
+            id="main-by-a-rail",
+        ),
+        pytest.param(
+            {"routes4": [MAIN, {"dst": "10.96.0.0/16", "dev": "net2"}, default(1), default(2)]},
+            [("pod_main_table", None)],
+            "10.96.0.0/16 leaves by net2",
+            id="services-by-a-rail",
+        ),
+        pytest.param(
+            {"routes4": [MAIN, {"dst": "172.17.2.0/27", "dev": "net2"}, default(1), default(2)]},
+            [],
+            "",
+            id="subnet",
         ),
         pytest.param({"rdma": []}, [("pod_rdma", None)], "0 active RDMA devices for 2 rails", id="no-device"),
         # What cannot be read is not looked at.
@@ -149,33 +199,77 @@ OTHER = {"ifname": "net2", "flags": ["UP"], "mtu": 4200, "addr_info": [{"local":
     ],
 )
 def test_inside_of_a_pod(outputs, wanted, cause):
-    checks = looks.inside_checks(node(), pod(), printed(**outputs))
+    checks = looks_inside(node(), pod(), printed(**outputs))
     assert bad(checks) == wanted
     assert cause in "".join(check["cause"] for check in checks)
     assert all(check["fix"] for check in checks if check["status"] == "deviation")
 
 
-def test_the_nic_of_the_default_route_needs_no_rule():
-    routes = [{"dst": "default", "dev": "net1"}, {"dst": "default", "dev": "net2", "table": "102"}]
-    rules = [{"src": "172.17.2.3", "table": "102"}]
-    assert bad(looks.inside_checks(node(), pod(), printed(rules4=rules, routes4=routes))) == []
+def test_a_rail_that_is_the_pod_s_first_network_may_carry_everything():
+    first = entries(rail1={"interface": "eth0", "default": True})
+    routes = [{"dst": "default", "gateway": "172.17.1.1", "dev": "eth0"}, default(2)]
+    links = [{**LINK, "ifname": "eth0"}, OTHER]
+    made = printed(rules4=[{"src": "172.17.2.3", "table": "102"}], routes4=routes, links=links)
+    assert bad(looks_inside(node(), pod(first), made)) == []
+
+
+def test_a_pod_as_it_was_on_the_real_thing():
+    """Rules and tables that pods with three rails had (Spiderpool 1.2.1), in the form that iproute2 6.1 prints."""
+    rails = [network(f"rail{n}", subnets=(f"172.31.{n - 1}.0/27",), gateways=(f"172.31.{n - 1}.1",)) for n in (1, 2, 3)]
+    there = Node("node1", tuple(rails))
+    rows = [
+        {"name": f"spiderpool/fabric-rail{n}", "interface": f"net{n}", "ips": [f"172.31.{n - 1}.3"]} for n in (1, 2, 3)
+    ]
+    outputs = {
+        name: (FIXTURES / f"{name}.txt").read_text(encoding="utf-8") for name in ("rules4", "routes4", "gids", "rdma")
+    }
+    checks = looks_inside(there, pod(json.dumps(rows)), outputs)
+    assert bad(checks) == []
+    assert {check["id"] for check in checks} == {"pod_rule", "pod_table", "pod_main_table", "pod_gid", "pod_rdma"}
+    assert len(checks) == 11
+
+
+def gids(*addresses):
+    rows = [f"/sys/class/infiniband/mlx5_{n}/ports/1/gids/3 {gid}" for n, gid in enumerate(addresses, 1)]
+    return "\n".join(rows)
+
+
+def test_where_devices_are_shared_each_rail_has_its_gid_on_an_active_device():
+    both = gids("0000:0000:0000:0000:0000:ffff:ac11:0103", "0000:0000:0000:0000:0000:ffff:ac11:0203")
+    assert bad(looks_inside(node(), pod(), printed(gids=both))) == []
+    one = printed(gids=gids("0000:0000:0000:0000:0000:ffff:ac11:0103"))
+    assert bad(looks_inside(node(), pod(), one)) == [("pod_gid", "rail2")]
+    rows = [{"ifname": f"mlx5_{n}/1", "state": "ACTIVE" if n != 1 else "DOWN"} for n in (1, 2, 3)]
+    checks = looks_inside(node(), pod(), printed(gids=both, rdma=rows))
+    assert bad(checks) == [("pod_gid", "rail1")]
+    assert "mlx5_1, which has the GID of 172.17.1.3, is DOWN" in "".join(check["cause"] for check in checks)
+    assert looks_inside(node(kind="ipoib"), pod(), printed(gids=""))
+    assert bad(looks_inside(node(kind="ipoib"), pod(), printed(gids=""))) == []
+
+
+def test_where_devices_are_its_own_a_pod_sees_no_others():
+    rows = [{"ifname": f"mlx5_{n}/1", "state": "ACTIVE", "netdev": f"net{n}"} for n in (1, 2)]
+    foreign = [*rows, {"ifname": "mlx5_9/1", "state": "ACTIVE"}]
+    checks = looks_inside(node(kind="sriov"), pod(), printed(rdma=foreign))
+    assert bad(checks) == [("pod_rdma_foreign", None)]
+    assert "exclusive" in "".join(check["fix"] for check in checks)
 
 
 def test_a_device_of_its_own_belongs_to_its_interface():
     own = node(kind="sriov")
-    assert bad(looks.inside_checks(own, pod(), printed())) == []
+    assert bad(looks_inside(own, pod(), printed())) == []
     rows = [
         {"ifname": "mlx5_1", "state": "ACTIVE", "netdev": "net1"},
         {"ifname": "mlx5_2", "state": "DOWN", "netdev": "net2"},
     ]
-    assert bad(looks.inside_checks(own, pod(), printed(rdma=rows))) == [("pod_rdma", "rail2")]
-    assert bad(looks.inside_checks(own, pod(), printed(rdma=rows[:1]))) == [("pod_rdma", "rail2")]
+    assert bad(looks_inside(own, pod(), printed(rdma=rows))) == [("pod_rdma", "rail2")]
+    assert bad(looks_inside(own, pod(), printed(rdma=rows[:1]))) == [("pod_rdma", "rail2")]
 
 
 def test_only_what_is_planned_is_asked():
-    assert set(looks.commands(node())) == {"links", "rdma", "rules4", "routes4"}
-    assert set(looks.commands(node(gateway=False))) == {"links", "rdma"}
-    assert set(looks.commands(node(subnets=("fd00::/64",)))) == {"links", "rdma", "rules6", "routes6"}
+    assert set(commands(node())) == {"links", "rdma", "gids", "rules4", "routes4"}
+    assert set(commands(node(gateways=()))) == {"links", "rdma", "gids"}
+    assert set(commands(node(kind="sriov", subnets=("fd00::/64",)))) == {"links", "rdma", "rules6", "routes6"}
 
 
 def test_the_newest_pod_that_stays_counts():
@@ -224,8 +318,14 @@ def piece(interface="ens1", gateway="172.17.1.1"):
 )
 def test_what_the_plan_gives_a_pod(made, slice_, wanted):
     (found,) = looks.node_of(slice_, [made]).networks
-    assert (found.gateway, found.subnets) == wanted
+    assert (bool(found.gateways), found.subnets) == wanted
     assert (found.name, found.resource, found.mtu) == ("spiderpool/fabric-rail1", "spidernet.io/x", 9000)
+
+
+def test_what_a_config_has_no_field_for_is_read_off_its_annotation():
+    made = config("fabric-rail1", cniType="ipoib", ipoib={"master": "ibs1"})
+    made["metadata"]["annotations"] = {"railops.io/rdma-resource": "spidernet.io/fabric_rail1"}
+    assert looks.node_of(piece(), [made]).networks[0].resource == "spidernet.io/fabric_rail1"
 
 
 class Fabric:
