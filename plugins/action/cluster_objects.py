@@ -6,65 +6,8 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-import threading
-import typing as t
-
-from ansible.plugins.action import ActionBase
-from ansible.utils.display import Display
-
-LOOK_SECONDS = 2.0
-display = Display()
+from ansible_collections.railops.rdma.plugins.plugin_utils._progress import ProgressAction
 
 
-class Follower(threading.Thread):
-    """Shows the lines that appear in a file."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__(daemon=True)
-        self._path = path
-        self._over = threading.Event()
-
-    def run(self) -> None:
-        """Look until told to stop."""
-        shown: t.Any = display
-        with open(self._path, encoding="utf-8") as stream:
-            over = False
-            while not over:
-                over = self._over.wait(LOOK_SECONDS)
-                for line in stream:
-                    shown.display(f"cluster_objects: {line.rstrip()}")
-
-    def stop(self) -> None:
-        """Show what is left and end."""
-        self._over.set()
-        self.join(5)
-
-
-class ActionModule(ActionBase):
+class ActionModule(ProgressAction):
     """The action in front of the module cluster_objects."""
-
-    _supports_check_mode = True
-
-    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
-        """Run the module with a file for its progress, and follow that file."""
-        untyped: t.Any = self
-        result: dict[str, t.Any] = super().run(tmp, task_vars) or {}
-        arguments = dict(self._task.args)
-        local = untyped._connection.transport == "local"
-        if arguments.get("progress_file") or not local:
-            result.update(untyped._execute_module(module_args=arguments, task_vars=task_vars))
-            return result
-        handle, path = tempfile.mkstemp(prefix="railops-rdma-progress-")
-        os.close(handle)
-        follower = Follower(path)
-        follower.start()
-        try:
-            arguments["progress_file"] = path
-            result.update(untyped._execute_module(module_args=arguments, task_vars=task_vars))
-        finally:
-            follower.stop()
-            os.unlink(path)
-        result.get("invocation", {}).get("module_args", {}).pop("progress_file", None)
-        return result

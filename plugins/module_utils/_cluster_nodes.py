@@ -11,6 +11,8 @@ from __future__ import annotations
 import typing as t
 from dataclasses import dataclass, field
 
+from ansible_collections.railops.rdma.plugins.module_utils._cluster_wait import listed, lost_nodes
+
 Json = dict[str, t.Any]
 
 SYNCED = "Succeeded"
@@ -33,12 +35,13 @@ class Want:
 
 @dataclass(frozen=True)
 class Node:
-    """What matters of a node: our label's value, what it offers, whether it takes pods, and our note."""
+    """What matters of a node: our label's value, what it offers, whether it takes pods and is up, and our note."""
 
     label: str | None = None
     allocatable: Json = field(default_factory=dict)
     cordoned: bool = False
     note: str = ""
+    up: bool = True
 
     @classmethod
     def of(cls, live: Json, label: str) -> Node:
@@ -49,6 +52,7 @@ class Node:
             (live.get("status") or {}).get("allocatable") or {},
             bool((live.get("spec") or {}).get("unschedulable")),
             (meta.get("annotations") or {}).get(NOTE, ""),
+            not lost_nodes([live]),
         )
 
 
@@ -131,10 +135,9 @@ def check(name: str, node: str, good: bool, planned: object, observed: object, c
     }
 
 
-def checks(want: Want, nodes: dict[str, Json], states: dict[str, Json]) -> list[Json]:
+def checks(want: Want, nodes: dict[str, Node], states: dict[str, Json]) -> list[Json]:
     """Compare nodes and SR-IOV node states with the plan.
 
-    :param nodes: allocatable resources by node.
     :param states: status of the SriovNetworkNodeState by node.
     """
     rows = []
@@ -144,7 +147,7 @@ def checks(want: Want, nodes: dict[str, Json], states: dict[str, Json]) -> list[
             rows.append(check("node_in_cluster", node, False, node, None, "The cluster has no node of that name.", fix))
             continue
         wanted = want.resources.get(node, {})
-        have = {name: _amount(nodes[node].get(name)) for name in wanted}
+        have = {name: _amount(nodes[node].allocatable.get(name)) for name in wanted}
         short = sorted(name for name, amount in wanted.items() if have[name] < amount)
         state = states.get(node, {})
         if node in want.sriov:
@@ -155,6 +158,9 @@ def checks(want: Want, nodes: dict[str, Json], states: dict[str, Json]) -> list[
         if wanted:
             cause = f"Too little of {', '.join(short)}: the interface is missing or down, or the plugin's state is old."
             fix = "See the device plugin's pod on that node, and whether the interface has the planned name there."
+            if not nodes[node].up:
+                cause = f"The node is down, and offers too little of {', '.join(short)}."
+                fix = "Bring it back (kubectl describe node says since when its kubelet is silent), or retire it."
             rows.append(check("node_resources", node, not short, wanted, have, cause, fix))
     return rows
 
@@ -164,3 +170,37 @@ def _amount(text: object) -> int:
         return int(str(text))
     except ValueError:
         return 0
+
+
+def awaited(rows: list[Json], considered: t.Collection[str], nodes: dict[str, Node]) -> list[Json]:
+    """Return the deviations that may go away by waiting: those of nodes that are there and up.
+
+    :param considered: the nodes that matter.
+    """
+    return [
+        row
+        for row in rows
+        if row["status"] == "deviation" and row["node"] in considered and row["node"] in nodes and nodes[row["node"]].up
+    ]
+
+
+def steps(rows: list[Json]) -> dict[t.Hashable, int]:
+    """Return how far each node is: what it offers of what is wanted, and whether the SR-IOV operator is done."""
+    found: dict[t.Hashable, int] = {}
+    for row in rows:
+        if row["id"] == "node_resources":
+            have = sum(min(row["observed"][name], amount) for name, amount in row["planned"].items())
+            found[row["id"], row["node"]] = have
+        elif row["id"] == "node_sriov":
+            found[row["id"], row["node"]] = int(row["status"] == "ok")
+    return found
+
+
+def progress(late: list[Json], total: int) -> str:
+    """Return how far the nodes are, in one line.
+
+    :param late: what `awaited` returned.
+    :param total: how many nodes matter.
+    """
+    names = {row["node"] for row in late}
+    return f"{total - len(names):,} of {total:,} nodes are as planned; {listed(names)}: {late[0]['cause']}"

@@ -47,9 +47,14 @@ options:
     type: str
     choices: [begin, end]
   wait_seconds:
-    description: Seconds to wait until all nodes are as planned.
+    description:
+      - Seconds for which nothing may move while nodes are not as planned. V(0) compares without waiting.
+      - Nodes that are down or not in the cluster are not waited for.
     type: int
     default: 0
+  progress_file:
+    description: A file to which a line of progress is appended every ten seconds. Without it the lines are shown.
+    type: path
   kubeconfig:
     description: Path of a kubeconfig. Without it, the usual one, or inside a pod its service account.
     type: path
@@ -129,11 +134,15 @@ from ansible_collections.railops.rdma.plugins.module_utils._cluster_client impor
 from ansible_collections.railops.rdma.plugins.module_utils._cluster_nodes import (
     Node,
     Want,
+    awaited,
     checks,
     drain_changes,
     label_changes,
+    progress,
+    steps,
     want_of,
 )
+from ansible_collections.railops.rdma.plugins.module_utils._cluster_wait import Patience
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
@@ -144,10 +153,12 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "label": {"type": "bool", "default": True},
     "drain": {"type": "str", "choices": ["begin", "end"]},
     "wait_seconds": {"type": "int", "default": 0},
+    "progress_file": {"type": "path"},
     "kubeconfig": {"type": "path"},
     "context": {"type": "str"},
 }
 POLL_SECONDS = 5.0
+TELL_SECONDS = 10.0
 
 
 def read_want(folder: str) -> Want:
@@ -226,16 +237,9 @@ def run(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
                 nodes.patch(name, patch)
             for name, value in changes.items():
                 nodes.patch(name, {"metadata": {"labels": {want.label: value}}})
-        found = [] if absent else compared(want, nodes, live)
-        until = time.monotonic() + (0 if check_mode else params["wait_seconds"])
-        considered = chosen or set(want.nodes)
-
-        def short() -> bool:
-            return any(row["status"] == "deviation" for row in found if row["node"] in considered)
-
-        while not absent and short() and time.monotonic() < until:
-            time.sleep(min(POLL_SECONDS, max(0.1, until - time.monotonic())))
-            found = compared(want, nodes, nodes.read(want.label))
+        found = [] if absent else checks(want, live, nodes.states())
+        if not absent and not check_mode and params["wait_seconds"]:
+            found = waited(want, nodes, chosen or set(want.nodes), params, found, live)
     finally:
         cluster.close()
     noted = {name for name, node in live.items() if node.note}
@@ -251,9 +255,32 @@ def run(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
     }
 
 
-def compared(want: Want, nodes: Nodes, live: dict[str, Node]) -> list[dict[str, t.Any]]:
-    """Return the checks over what the cluster says now."""
-    return checks(want, {name: node.allocatable for name, node in live.items()}, nodes.states())
+def waited(
+    want: Want,
+    nodes: Nodes,
+    considered: set[str],
+    params: dict[str, t.Any],
+    found: list[dict[str, t.Any]],
+    live: dict[str, Node],
+) -> list[dict[str, t.Any]]:
+    """Return the checks when all that waiting can bring is there, or nothing moves any more.
+
+    :param found: what they are now, over `live`.
+    """
+    began = told = time.monotonic()
+    patience = Patience(params["wait_seconds"], began)
+    while late := awaited(found, considered, live):
+        now = time.monotonic()
+        if not patience.see(steps(found), now):
+            break
+        if now - told >= TELL_SECONDS and params["progress_file"]:
+            told = now
+            with open(params["progress_file"], "a", encoding="utf-8") as stream:
+                stream.write(f"{now - began:.0f} s: {progress(late, len(considered))}\n")
+        time.sleep(min(POLL_SECONDS, params["wait_seconds"]))
+        live = nodes.read(want.label)
+        found = checks(want, live, nodes.states())
+    return found
 
 
 def differences(

@@ -8,9 +8,12 @@ from ansible_collections.railops.rdma.plugins.module_utils._cluster_nodes import
     NOTE,
     Node,
     Want,
+    awaited,
     checks,
     drain_changes,
     label_changes,
+    progress,
+    steps,
     want_of,
 )
 
@@ -61,7 +64,7 @@ def test_checks_tell_cause_and_fix():
     )
     rows = checks(
         want,
-        {"node1": {"x/a": "8"}, "node2": {"x/a": "0"}},
+        {"node1": Node(allocatable={"x/a": "8"}), "node2": Node(allocatable={"x/a": "0"})},
         {"node2": {"syncStatus": "Failed", "lastSyncError": "boom"}},
     )
     assert [(row["id"], row["node"], row["status"]) for row in rows] == [
@@ -96,3 +99,17 @@ def test_what_matters_of_a_node_is_read():
     }
     assert Node.of(live, LABEL) == Node("declared", {"x/a": "8"}, True, "schedulable")
     assert Node.of({"metadata": {"name": "a"}}, LABEL) == Node()
+
+
+def test_only_what_waiting_can_bring_is_waited_for():
+    names = ("short", "down", "gone", "whole", "other")
+    want = Want(names, resources={name: {"x/a": 8} for name in names})
+    nodes = {name: Node(allocatable={"x/a": "8" if name == "whole" else "3"}) for name in names if name != "gone"}
+    nodes["down"] = Node(allocatable={"x/a": "0"}, up=False)
+    rows = checks(want, nodes, {})
+    late = awaited(rows, {"short", "down", "gone", "whole"}, nodes)
+    assert [row["node"] for row in late] == ["short"]
+    assert progress(late, 4).startswith("3 of 4 nodes are as planned; short: Too little of x/a")
+    assert steps(rows)["node_resources", "short"] == 3
+    down = next(row for row in rows if row["node"] == "down")
+    assert (down["status"], "The node is down" in down["cause"]) == ("deviation", True)

@@ -1,0 +1,71 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Shows the progress of a module while it runs: some of them take minutes to hours."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+import typing as t
+
+from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+
+LOOK_SECONDS = 2.0
+display = Display()
+
+
+class Follower(threading.Thread):
+    """Shows the lines that appear in a file."""
+
+    def __init__(self, path: str, name: str) -> None:
+        super().__init__(daemon=True)
+        self._path = path
+        self._name = name
+        self._over = threading.Event()
+
+    def run(self) -> None:
+        """Look until told to stop."""
+        shown: t.Any = display
+        with open(self._path, encoding="utf-8") as stream:
+            over = False
+            while not over:
+                over = self._over.wait(LOOK_SECONDS)
+                for line in stream:
+                    shown.display(f"{self._name}: {line.rstrip()}")
+
+    def stop(self) -> None:
+        """Show what is left and end."""
+        self._over.set()
+        self.join(5)
+
+
+class ProgressAction(ActionBase):
+    """The action in front of a module that has the option progress_file."""
+
+    _supports_check_mode = True
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        """Run the module with a file for its progress, and follow that file."""
+        untyped: t.Any = self
+        result: dict[str, t.Any] = super().run(tmp, task_vars) or {}
+        arguments = dict(self._task.args)
+        local = untyped._connection.transport == "local"
+        if arguments.get("progress_file") or not local:
+            result.update(untyped._execute_module(module_args=arguments, task_vars=task_vars))
+            return result
+        handle, path = tempfile.mkstemp(prefix="railops-rdma-progress-")
+        os.close(handle)
+        follower = Follower(path, str(self._task.action).rpartition(".")[2])
+        follower.start()
+        try:
+            arguments["progress_file"] = path
+            result.update(untyped._execute_module(module_args=arguments, task_vars=task_vars))
+        finally:
+            follower.stop()
+            os.unlink(path)
+        result.get("invocation", {}).get("module_args", {}).pop("progress_file", None)
+        return result
