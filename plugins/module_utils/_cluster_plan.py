@@ -201,7 +201,8 @@ def differences(wanted: t.Any, live: t.Any, place: str = "") -> Iterator[Differe
             below = f"{place}.{name}" if place else name
             if name in live:
                 yield from differences(value, live[name], below)
-            elif value is not None:
+            # A server may keep no empty list: there is nothing to mend then.
+            elif value is not None and value != []:
                 yield Difference(below, None, value)
     elif isinstance(wanted, list) and isinstance(live, list) and len(wanted) == len(live):
         if any(True for one, two in zip(wanted, live) for _difference in differences(one, two)):

@@ -63,7 +63,7 @@ class Real:
         return self
 
     def __exit__(self, *dummy: object) -> None:
-        from real_parts import POOLS, Api
+        from played import POOLS, Api
 
         api = Api(self.kubeconfig)
         api.call("DELETE", POOLS)

@@ -88,7 +88,7 @@ class Controllers:
             kind, new, observedGeneration=generation, replicas=count, updatedReplicas=count, readyReplicas=count,
             availableReplicas=count, conditions=conditions,
         )  # fmt: skip
-        if (new["metadata"].get("labels") or {}).get(COMPONENT) == "spiderpool-sriov-operator":
+        if component(new) == "spiderpool-sriov-operator":
             self.sriov_operator(new["metadata"]["namespace"])
 
     def replica_set(self, deployment: Json, count: int) -> None:
@@ -173,7 +173,7 @@ class Controllers:
     def device_plugin(self, daemon_set: Json) -> None:
         """Advertise what the plugin's ConfigMap says, read only when its pods start."""
         meta = daemon_set["metadata"]
-        if (meta.get("labels") or {}).get(COMPONENT) != "spiderpool-rdma-shared-device-plugin":
+        if component(daemon_set) != "spiderpool-rdma-shared-device-plugin":
             return
         found = self.store.rows[("", "configmaps")].get((meta["namespace"], meta["name"]))
         config = json.loads(dig(found, "data")["config.json"]) if found else {}
@@ -208,6 +208,16 @@ class Controllers:
             meta = job["metadata"]
             if (meta["namespace"], meta["name"]) in self.store.table(kind):
                 self.restatus(kind, job, **status)
+                if meta["name"] == "spiderpool-init":
+                    self.coordinator()
+
+    def coordinator(self) -> None:
+        """Make what the chart's first Job makes, and what its controller then says of it."""
+        kind = self.store.kind_of(f"{SPIDERPOOL}/v2beta1", "SpiderCoordinator")
+        if ("", "default") not in self.store.table(kind):
+            body = {"metadata": {"name": "default"}, "spec": {"mode": "auto", "podCIDRType": "auto"}}
+            made = self.store.create(kind, "", body, {}, "spiderpool-init")
+            self.restatus(kind, made, phase="Synced", overlayPodCIDR=[], serviceCIDR=[])
 
     # Spiderpool and the SR-IOV operator
 
@@ -263,6 +273,11 @@ class Controllers:
                 self.store.patch_status(states, *key, {**(state.get("status") or {}), "syncStatus": self.sync})
             if self.sync == "Succeeded":
                 self.advertise(node, {f"spidernet.io/{spec['resourceName']}": str(spec.get("numVfs", 0))})
+
+
+def component(workload: Json) -> str:
+    """Return which part of Spiderpool a workload is, by the label of its pods: not all of them have it themselves."""
+    return str((dig(workload, "spec.template.metadata.labels") or {}).get(COMPONENT, ""))
 
 
 def allocate(store: Store, pool: str, addresses: t.Iterable[str]) -> None:

@@ -253,8 +253,15 @@ class Pods:
                 f'exec failed: unable to start container process: exec: "{argv[0]}": executable file not found in $PATH'
             )
             return "", "", {"status": "Failure", "reason": "InternalError", "message": told, "code": 500}
+        if argv[0] == "rdma" and "-json" in argv:
+            # As iproute2 6.1: of these options it knows the first letter or two dashes.
+            cause = {"reason": "ExitCode", "message": "1"}
+            refused = {"status": "Failure", "reason": "NonZeroExitCode", "details": {"causes": [cause]}}
+            return "", "Unknown option.\n", {**refused, "message": "command terminated with exit code 1"}
         entries = json.loads((pod["metadata"].get("annotations") or {}).get(STATUS) or "[]")
         rails = [entry for entry in entries if not entry.get("default")]
+        if argv[0] == "sh":
+            return "".join(gid_lines(rails)), "", {"status": "Success"}
         return json.dumps(self.rows(argv, rails)), "", {"status": "Success"}
 
     def rows(self, argv: list[str], rails: list[Json]) -> list[Json]:
@@ -289,10 +296,26 @@ class Pods:
                 for address in rail["ips"]
                 if ipaddress.ip_address(address).version == family
             ]
-        return [
-            {"dst": "default", "gateway": "192.0.2.1", "dev": rail["interface"], "table": str(number), "flags": []}
+        first = [{"dst": "default", "gateway": "10.244.1.1", "dev": "eth0", "flags": []}]
+        return first + [
+            {
+                "dst": "default",
+                "gateway": self.gateway(address),
+                "dev": rail["interface"],
+                "table": str(number),
+                "flags": [],
+            }
             for number, rail in numbered
+            for address in rail["ips"]
+            if ipaddress.ip_address(address).version == family
         ]
+
+    def gateway(self, address: str) -> str:
+        """Return the gateway of the pool that an address is of."""
+        for pool in self.double.objects("SpiderIPPool").values():
+            if ipaddress.ip_address(address) in ipaddress.ip_network(pool["spec"]["subnet"]):
+                return str(pool["spec"].get("gateway") or "")
+        return ""
 
     def mtu(self, name: str) -> int:
         """Return the MTU of a network's config."""
@@ -321,3 +344,13 @@ class Pods:
         handler.wfile.write(b"\x88\x02\x03\xe8")
         handler.wfile.flush()
         handler.close_connection = True
+
+
+def gid_lines(rails: list[Json]) -> t.Iterator[str]:
+    """Give the GIDs of a node's devices as the kernel makes them for the addresses of a pod."""
+    for number, rail in enumerate(rails):
+        for index, address in enumerate(rail["ips"], 3):
+            given = ipaddress.ip_address(address)
+            whole = given if given.version == 6 else ipaddress.IPv6Address(f"::ffff:{given}")
+            path = f"/sys/class/infiniband/mlx5_{number}/ports/1/gids/{index}"
+            yield f"{path} {ipaddress.IPv6Address(int(whole)).exploded}\n"

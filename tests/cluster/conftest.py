@@ -11,6 +11,8 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
+import time
 import typing as t
 import uuid
 from pathlib import Path
@@ -28,11 +30,13 @@ from ansible_collections.railops.rdma.plugins.modules import cluster_objects
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
+import plays
+import programs
 import tools
 from admission import Webhooks
 from api_double import ApiDouble
 from api_kinds import REAL_CRDS
-from tools import stub_chart
+from tools import chart_copy
 
 Json = dict[str, t.Any]
 
@@ -46,10 +50,10 @@ PLAYED = bool(os.environ.get("RAILOPS_TEST_PLAYED"))
 def pytest_report_header() -> str:
     """Say what the tests stand on."""
     crds = "upstream's CRDs" if REAL_CRDS.is_dir() else "STUB CRDs (../shared/crds is not there)"
-    chart = (
-        os.environ.get("RAILOPS_TEST_CHART")
-        or "the STUB chart tests/cluster/chart (RAILOPS_TEST_CHART names a real one)"
-    )
+    try:
+        chart = os.environ.get("RAILOPS_TEST_CHART") or f"Spiderpool's chart {programs.part(programs.CHART).name}"
+    except programs.MissingError:
+        chart = "the STUB chart tests/cluster/chart (RAILOPS_TEST_CHART names a real one)"
     api = f"the cluster of {REAL}" if REAL else f"the API double with {crds}"
     return f"cluster: {api}; {chart}"
 
@@ -112,11 +116,17 @@ def double(scripted: None) -> t.Iterator[ApiDouble]:
         yield made
 
 
+def dynamic(kubeconfig: Path) -> DynamicClient:
+    """Return the plain client. What kinds there are it keeps in a file: the next API of that address has others."""
+    with tempfile.TemporaryDirectory(prefix="rr-discovery-") as name:
+        return DynamicClient(kube_config.new_client_from_config(str(kubeconfig)), cache_file=f"{name}/kinds")
+
+
 class Live:
     """What is in the cluster and what others do to it, over the plain client."""
 
     def __init__(self, kubeconfig: Path) -> None:
-        self.client = DynamicClient(kube_config.new_client_from_config(str(kubeconfig)))
+        self.client = dynamic(kubeconfig)
 
     def of(self, kind: str, api_version: str = SPIDERPOOL) -> t.Any:
         return self.client.resources.get(api_version=api_version, kind=kind)
@@ -131,14 +141,60 @@ class Live:
     def patch(self, kind: str, name: str, patch: Json, manager: str = "kubectl-edit", namespace: str = "") -> None:
         where = {"namespace": namespace} if namespace else {}
         content = "application/merge-patch+json"
-        self.of(kind).patch(body=patch, name=name, content_type=content, field_manager=manager, **where)
+        api = "apps/v1" if kind in ("DaemonSet", "Deployment") else SPIDERPOOL
+        self.of(kind, api).patch(body=patch, name=name, content_type=content, field_manager=manager, **where)
 
     def allocate(self, pool: str, addresses: t.Iterable[str]) -> None:
         """Give addresses of a pool to pods, as Spiderpool writes it down; none gives all back."""
         taken = {address: {"pod": f"default/app-{address}", "podUid": f"uid-{address}"} for address in addresses}
-        status = {"allocatedIPCount": len(taken), "allocatedIPs": json.dumps(taken)}
+        # Where nothing is lent there is no such field, and only then does the real controller let go of a pool.
+        status = {"allocatedIPCount": len(taken), "allocatedIPs": json.dumps(taken) if taken else None}
         content = "application/merge-patch+json"
         self.of("SpiderIPPool").status.patch(body={"status": status}, name=pool, content_type=content)
+
+    def json_patch(self, kind: str, name: str, patch: list[Json], namespace: str) -> None:
+        """Change what a merge cannot."""
+        content = "application/json-patch+json"
+        self.of(kind, "apps/v1").patch(body=patch, name=name, namespace=namespace, content_type=content)
+
+    def down(self, node: str) -> None:
+        """Let a node go down, as the node lifecycle controller writes it when a kubelet is silent."""
+        self._ready("Node", node, "Unknown")
+        for pod in self.of("Pod", "v1").get(field_selector=f"spec.nodeName={node}").items:
+            self._ready("Pod", pod.metadata.name, "False", pod.metadata.namespace)
+
+    def up(self, node: str) -> None:
+        """Let it come back; its kubelet then looks after its pods again."""
+        self._ready("Node", node, "True")
+        for pod in self.of("Pod", "v1").get(field_selector=f"spec.nodeName={node}").items:
+            self._ready("Pod", pod.metadata.name, "True", pod.metadata.namespace)
+
+    def _ready(self, kind: str, name: str, status: str, namespace: str = "") -> None:
+        where = {"namespace": namespace} if namespace else {}
+        condition = {"type": "Ready", "status": status, "reason": "Played", "message": ""}
+        self.of(kind, "v1").status.patch(
+            body={"status": {"conditions": [condition]}},
+            name=name,
+            content_type="application/strategic-merge-patch+json",
+            **where,
+        )
+
+    def phase(self) -> str:
+        """Return the phase of the coordinator."""
+        found = self.of("SpiderCoordinator").get(name="default").to_dict()
+        return str((found.get("status") or {}).get("phase", ""))
+
+    def until(self, true: t.Callable[[], bool], seconds: float = 60) -> None:
+        """Wait for something that a controller does."""
+        end = time.monotonic() + seconds
+        while not true():
+            assert time.monotonic() < end, "it did not come"
+            time.sleep(0.2)
+
+    def log(self, namespace: str, pod: str) -> str:
+        """Return the log of a pod."""
+        core = client.CoreV1Api(self.client.client)
+        return str(core.read_namespaced_pod_log(pod, namespace))
 
     def clear(self, fabric: str) -> None:
         """Give back what a fabric's pools have lent."""
@@ -247,18 +303,63 @@ class Outcome(dict[str, t.Any]):
     """The result of a module."""
 
 
-@pytest.fixture
-def objects(kubeconfig: Path, capsys: pytest.CaptureFixture[str]) -> t.Callable[..., Outcome]:
-    """Give a function that runs cluster_objects; a failure is a result with `failed`."""
+Run = t.Callable[..., Outcome]
 
-    def run(definitions: list[Json] | None = None, check: bool = False, **params: t.Any) -> Outcome:
-        given = {"definitions": definitions or [], "kubeconfig": str(kubeconfig), "retry_seconds": 5, **params}
-        given |= {"_ansible_check_mode": check, "_ansible_diff": True}
+
+@pytest.fixture
+def module(kubeconfig: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Give a function that runs a module in this process; a failure is a result with `failed`."""
+
+    def run(which: t.Any, check: bool = False, **params: t.Any) -> Outcome:
+        given = {"kubeconfig": str(kubeconfig), **params, "_ansible_check_mode": check, "_ansible_diff": True}
         with patch_module_args(given), pytest.raises(SystemExit):
-            cluster_objects.main()
-        return Outcome(json.loads(capsys.readouterr().out.splitlines()[-1]))
+            which.main()
+        *before, last = capsys.readouterr().out.splitlines()
+        if before:
+            print("\n".join(before))
+        return Outcome(json.loads(last))
 
     return run
+
+
+@pytest.fixture
+def objects(module: Run) -> Run:
+    """Give a function that runs cluster_objects."""
+
+    def run(definitions: list[Json] | None = None, check: bool = False, **params: t.Any) -> Outcome:
+        return module(cluster_objects, check, **{"definitions": definitions or [], "retry_seconds": 5, **params})
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def installed() -> None:
+    """Install Spiderpool's real chart where its controller can be started; elsewhere what is there must do."""
+    if not (PLAYED and os.environ.get("RAILOPS_TEST_SPIDERPOOL")):
+        return
+    values = ["ipam.spiderSubnet.enable=false", "ipam.enableGatewayDetection=true"]
+    chart = str(programs.part(programs.CHART))
+    argv = [
+        str(tools.helm()),
+        "--kubeconfig",
+        str(REAL),
+        "upgrade",
+        "--install",
+        "spiderpool",
+        chart,
+        "--timeout",
+        "90s",
+    ]
+    argv += ["--namespace", "spiderpool", "--create-namespace", *(word for row in values for word in ("--set", row))]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="session")
+def spiderpool(installed: None) -> None:
+    """Skip where Spiderpool's own controller does not run."""
+    if not os.environ.get("RAILOPS_TEST_SPIDERPOOL"):
+        pytest.skip("needs Spiderpool's real controller: make test CHECK=api beside the parts (docs/contributing.md)")
 
 
 class Playbook:
@@ -333,22 +434,29 @@ class Ran(t.NamedTuple):
 
 @pytest.fixture
 def playbook(tmp_path: Path, environment: dict[str, str], kubeconfig: Path) -> Playbook:
-    """Give a runner of playbooks; helm is real, the chart is the stub or RAILOPS_TEST_CHART."""
+    """Give a runner of playbooks; helm is real, the chart too where it is at hand."""
     made = Playbook(tmp_path, environment, kubeconfig)
     made.values = {
         "spiderpool_helm": str(tools.helm()),
-        "spiderpool_chart_file": os.environ.get("RAILOPS_TEST_CHART") or str(stub_chart(tmp_path / "chart")),
+        "spiderpool_chart_file": os.environ.get("RAILOPS_TEST_CHART") or str(chart_copy(tmp_path / "chart")),
         "fabric_plan_dir": str(tmp_path / "plan"),
         "spiderpool_timeout": 300 if REAL else 20,
     }
     return made
 
 
+@pytest.fixture(scope="session")
+def plans(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> t.Callable[[str], Path]:
+    """Give a function that plans an example inventory once."""
+    folder = tmp_path_factory.mktemp("plans")
+    return lambda inventory: plays.planned(inventory, folder / inventory, environment)
+
+
 class Seen:
     """What is in the cluster, asked over the API with the plain client: the double and a real cluster answer alike."""
 
     def __init__(self, kubeconfig: Path) -> None:
-        self._client = DynamicClient(kube_config.new_client_from_config(str(kubeconfig)))
+        self._client = dynamic(kubeconfig)
 
     def objects(self, kind: str, api_version: str = "v1", **query: str) -> dict[str, Json]:
         """Return the objects of a kind by name; none when the kind is not served."""

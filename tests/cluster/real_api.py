@@ -8,8 +8,8 @@
     real_api.py --bare COMMAND ...              etcd, kube-apiserver and the CRDs alone, as the benchmarks want it
     real_api.py --here --nodes 2 COMMAND ...    in the namespace in which it is called, with nodes node1 and node2
 
-The control plane is real (control_plane.py, of the programs that programs.py finds). What a cluster has besides is
-played by real_parts.py: kubelets, Spiderpool's controller and its webhooks with the collection's own admission rules.
+The control plane is real (control_plane.py, of the programs that programs.py finds). Kubelets are played (kubelet.py,
+played.py), but Spiderpool's controller, its webhooks and its Jobs are the real programs, once its chart is installed.
 Needs root for the namespace; nothing of it is reachable from outside.
 """
 
@@ -25,7 +25,7 @@ from pathlib import Path
 
 import programs
 from control_plane import ControlPlane, StartError
-from real_parts import NODES, Parts
+from played import NODES, Played
 
 INSIDE = "RAILOPS_REAL_API_INSIDE"
 # The kubelets are played and send no heartbeats.
@@ -37,11 +37,18 @@ def inside(command: list[str], *, bare: bool, nodes: int) -> int:
     with tempfile.TemporaryDirectory(prefix="rr-api-") as name:
         cluster = ControlPlane(Path(name), bare=bare, extra=EXTRA)
         try:
-            with cluster, Parts(cluster.kubeconfig, bare=cluster.bare, nodes=nodes):
+            with (
+                cluster,
+                Played(cluster.kubeconfig, Path(name) / "pods", cluster.address, bare=cluster.bare, nodes=nodes),
+            ):
                 given = {
                     "RAILOPS_TEST_KUBECONFIG": str(cluster.kubeconfig),
                     "RAILOPS_TEST_PLAYED": "" if cluster.bare else "1",
+                    # Its controller is one of the parts.
+                    "RAILOPS_TEST_SPIDERPOOL": "1" if cluster.programs.parts and not cluster.bare else "",
                     "RAILOPS_TEST_RELEASE": cluster.programs.release,
+                    # Clients keep there what kinds the API of this address had the last time.
+                    "TMPDIR": name,
                 }
                 return subprocess.run(command, env={**os.environ, **given}, check=False).returncode
         finally:

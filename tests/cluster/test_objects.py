@@ -32,6 +32,8 @@ from ansible_collections.railops.rdma.plugins.module_utils import _cluster_pace
 
 Json = dict[str, t.Any]
 Run = t.Callable[..., dict[str, t.Any]]
+
+pytestmark = pytest.mark.usefixtures("installed")
 Restricted = t.Callable[[str], str]
 
 

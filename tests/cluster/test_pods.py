@@ -297,8 +297,8 @@ def test_an_image_without_tools_is_skipped_and_said(probe: Probe) -> None:
     ("words", "rows", "check", "cause"),
     [
         pytest.param("ip -json -4 rule", [], "pod_rule", "no rule chooses a table", id="no-rule"),
-        pytest.param("ip -json -4 route", [], "pod_rule", "holds no route over net", id="no-route"),
-        pytest.param("rdma -json link", [], "pod_rdma", "0 active RDMA devices for 8 rails", id="no-device"),
+        pytest.param("ip -json -4 route", [], "pod_table", "has no default route", id="no-route"),
+        pytest.param("sh -c", None, "pod_gid", "no RDMA device in the pod has the GID of", id="no-gid"),
         pytest.param("ip -json address", [], "pod_nic", "has no interface net", id="no-nic"),
     ],
 )

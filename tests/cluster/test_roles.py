@@ -16,7 +16,6 @@ import hashlib
 import http.server
 import json
 import os
-import shutil
 import signal
 import subprocess
 import threading
@@ -24,150 +23,26 @@ import time
 import typing as t
 from pathlib import Path
 
+import plays
 import pytest
 import tools
 import yaml
-from admission import Webhooks
 from api_double import TOKEN, ApiDouble
 from api_fields import FREE
 from api_kinds import REAL_CRDS
-from conftest import PLAYED, REAL, Live, Playbook, Seen, stub_chart
+from conftest import PLAYED, Live, Playbook, Seen, chart_copy
 from fabric_objects import pool
+from plays import RAIL_OBJECTS, SPIDERPOOL, empty_cluster, from_, releases, use
 
 Json = dict[str, t.Any]
-CHECKOUT = Path(__file__).resolve().parents[2]
-CALICO = {"selector": {}, "template": {"spec": {"containers": [{"name": "calico-node", "image": "x"}]}}}
 IMAGE = "registry.example/rdma-tools@sha256:" + "0" * 64
-SPIDERPOOL = {"include_role": {"name": "railops.rdma.spiderpool"}}
-RAIL_OBJECTS = {"include_role": {"name": "railops.rdma.rail_objects"}}
-
-
-def from_(role: str, tasks: str, **values: t.Any) -> Json:
-    return {"include_role": {"name": f"railops.rdma.{role}", "tasks_from": tasks}, "vars": values}
-
-
-@pytest.fixture(scope="session")
-def plans(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> t.Callable[[str], Path]:
-    """Give a function that plans an example inventory once."""
-    folder = tmp_path_factory.mktemp("plans")
-
-    def plan(inventory: str) -> Path:
-        target = folder / inventory
-        if not target.exists():
-            argv = ["ansible-playbook", "-i", f"inventory/{inventory}", "playbooks/plan.yml"]
-            done = subprocess.run(
-                [*argv, "-e", f"fabric_plan_dir={target}"],
-                cwd=CHECKOUT,
-                env=environment,
-                capture_output=True,
-                text=True,
-                timeout=100,
-                check=False,
-            )
-            assert done.returncode == 0, done.stdout
-        return target
-
-    return plan
 
 
 @pytest.fixture
 def double(scripted: None) -> t.Iterator[ApiDouble]:
-    """Give an empty cluster with Calico and eight nodes: no CRDs, no namespace."""
-    hooks = Webhooks()
-    with ApiDouble(nodes=[f"node{number}" for number in range(1, 9)], crds=False, admit=hooks) as made:
-        hooks.watch(made.store)
-        made.put("apps/v1", "DaemonSet", "calico-node", "kube-system", spec=CALICO)
+    """Give an empty cluster."""
+    with empty_cluster() as made:
         yield made
-
-
-def use(playbook: Playbook, plan: Path, inventory: str) -> None:
-    """Let a playbook read a copy of a plan and the fabric's variables."""
-    shutil.copytree(plan, playbook.folder / "plan", dirs_exist_ok=True)
-    text = (CHECKOUT / f"inventory/{inventory}/group_vars/all/fabric.yml").read_text(encoding="utf-8")
-    playbook.values.update({**yaml.safe_load(text), "fabric_plan_dir": str(playbook.folder / "plan")})
-    # A real cluster has nodes of other names.
-    theirs = bool(REAL) and not PLAYED
-    playbook.values.update(
-        {"rail_objects_wait_seconds": 0 if theirs else 20, "rail_objects_nodes_required": not theirs}
-    )
-
-
-def releases(seen: Seen) -> list[str]:
-    """Return the states of the release's records."""
-    records = seen.objects("Secret", namespace="spiderpool", label_selector="owner=helm,name=spiderpool")
-    return sorted(row["metadata"]["labels"]["status"] for row in records.values())
-
-
-def last_part(names: list[str]) -> list[str]:
-    return [name.rpartition("| ")[2] for name in names]
-
-
-def test_life_of_a_cluster(
-    playbook: Playbook, seen: Seen, maybe_double: ApiDouble | None, plans: t.Callable[[str], Path]
-) -> None:
-    use(playbook, plans("exclusive"), "exclusive")
-    written = maybe_double.writes if maybe_double else lambda: 0
-    before = written()
-    preview = playbook.run([SPIDERPOOL, RAIL_OBJECTS], "--check", "--diff")
-    assert written() == before
-    assert preview.changed > 3
-
-    playbook.run([SPIDERPOOL, RAIL_OBJECTS])
-    assert releases(seen) == ["deployed"]
-    assert len(seen.ours("SpiderIPPool")) == 64
-    assert len(seen.ours("SpiderMultusConfig")) == 8
-    secret = seen.objects("Secret", namespace="spiderpool")["railops-rdma-webhook-tls"]["data"]
-    served = "spiderpool-controller-server-certs"
-    assert seen.objects("Secret", namespace="spiderpool")[served]["data"] == secret
-    if maybe_double or PLAYED:
-        offered = seen.objects("Node")["node8"]["status"]["allocatable"]
-        assert offered["spidernet.io/fabric_rail8"] == "100"
-        calico = seen.objects("DaemonSet", "apps/v1")["calico-node"]["spec"]["template"]["spec"]["containers"][0]
-        assert {"name": "IP_AUTODETECTION_METHOD", "value": "kubernetes-internal-ip"} in calico["env"]
-
-    before = written()
-    again = playbook.run([SPIDERPOOL, RAIL_OBJECTS])
-    assert again.changed_tasks() == []
-    assert written() == before
-    assert secret["tls.key"] not in again.text
-
-    # Another value, and with the stub a newer chart with a newer CRD.
-    plugin = {"rdma": {"rdmaSharedDevicePlugin": {"deviceConfig": {"periodicUpdateInterval": 60}}}}
-    values: Json = {"spiderpool_values": plugin}
-    expected = ["Install or upgrade", "Restart it where it runs with another"]
-    if "RAILOPS_TEST_CHART" not in os.environ:
-        chart = stub_chart(playbook.folder / "newer", "0.0.2")
-        newer_crd(chart)
-        values["spiderpool_chart_file"] = str(chart)
-        expected = ["Apply them", expected[0], "Note what was installed", expected[1]]
-    changed = playbook.run([{**SPIDERPOOL, "vars": values}])
-    assert last_part(changed.changed_tasks()) == expected
-    crds = seen.objects("CustomResourceDefinition", "apiextensions.k8s.io/v1")
-    if "spiderpool_chart_file" in values:
-        assert "newer" in json.dumps(crds["spiderippools.spiderpool.spidernet.io"]["spec"])
-    assert seen.objects("Secret", namespace="spiderpool")[served]["data"] == secret
-
-    if PLAYED:
-        try_application(playbook, seen)
-        playbook.run([RAIL_OBJECTS])
-    refused = playbook.run([from_("spiderpool", "uninstall")], ok=False)
-    assert "removes all pools" in refused.text
-    playbook.run([from_("rail_objects", "remove"), from_("spiderpool", "uninstall")])
-    assert releases(seen) == []
-    assert seen.ours("SpiderIPPool") == seen.ours("SpiderMultusConfig") == {}
-    assert "railops-rdma-webhook-tls" not in seen.objects("Secret", namespace="spiderpool")
-
-
-def newer_crd(chart: Path) -> None:
-    """Give the pools of a chart one more field."""
-    for path in (chart / "crds").iterdir():
-        rows = [row for row in yaml.safe_load_all(path.read_text(encoding="utf-8")) if row]
-        for row in rows:
-            if row["spec"]["names"]["kind"] == "SpiderIPPool":
-                spec = row["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
-                spec.setdefault("properties", {})["newer"] = {"type": "string"}
-        path.chmod(0o644)
-        path.write_text(yaml.safe_dump_all(rows), encoding="utf-8")
 
 
 def made_by(seen: Seen) -> str:
@@ -258,17 +133,21 @@ def test_a_release_that_was_cut_off_is_left_to_others_and_then_repaired(
     assert not [status for status in releases(seen) if status.startswith("pending")]
 
 
-TIGERA = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "installations.operator.tigera.io"},
-    "spec": {
-        "group": "operator.tigera.io",
-        "scope": "Cluster",
-        "names": {"kind": "Installation", "plural": "installations", "singular": "installation"},
-        "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": FREE}}],
-    },
-}
+def definition(group: str, plural: str, kind: str, scope: str) -> Json:
+    """Return the CRD of a kind that takes any field."""
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": FREE}}
+    names = {"kind": kind, "plural": plural, "singular": kind.lower()}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {"group": group, "scope": scope, "names": names, "versions": [version]},
+    }
+
+
+TIGERA = definition("operator.tigera.io", "installations", "Installation", "Cluster")
+DASHBOARDS = definition("grafana.integreatly.org", "grafanadashboards", "GrafanaDashboard", "Namespaced")
+DASHBOARDS["spec"]["versions"][0]["name"] = "v1beta1"
 DETECTION = "nodeAddressAutodetectionV"
 
 
@@ -276,9 +155,10 @@ DETECTION = "nodeAddressAutodetectionV"
 def test_tigera_and_docker_get_their_settings(
     playbook: Playbook, double: ApiDouble, seen: Seen, tmp_path: Path
 ) -> None:
-    double.store.create(
-        double.store.kind_of("apiextensions.k8s.io/v1", "CustomResourceDefinition"), "", TIGERA, {}, "x"
-    )
+    for crd in (TIGERA, DASHBOARDS):
+        double.store.create(
+            double.store.kind_of("apiextensions.k8s.io/v1", "CustomResourceDefinition"), "", crd, {}, "x"
+        )
     network = {f"{DETECTION}4": {"firstFound": True}, "ipPools": [{"cidr": "192.168.0.0/16"}]}
     double.put("operator.tigera.io/v1", "Installation", "default", spec={"calicoNetwork": network})
     for node in double.objects("Node").values():
@@ -289,7 +169,7 @@ def test_tigera_and_docker_get_their_settings(
     (folder / "values.yaml").write_text("{}\n")
     (folder / "multusconfigs.yaml").write_text("spec:\n  sriov:\n    ippools:\n      matchMasterSubnet: true\n")
     first = playbook.role("spiderpool")
-    assert "Set it on the agent" in last_part(first.changed_tasks())
+    assert "Set it on the agent" in plays.last_part(first.changed_tasks())
     installed = seen.objects("Installation", "operator.tigera.io/v1")["default"]["spec"]["calicoNetwork"]
     assert installed == {f"{DETECTION}4": {"kubernetes": "NodeInternalIP"}, "ipPools": network["ipPools"]}
     sets = seen.objects("DaemonSet", "apps/v1")
@@ -308,7 +188,7 @@ def test_tigera_and_docker_get_their_settings(
     }
     six = playbook.role("spiderpool", spiderpool_host_pid="never", **switches)
     names = ["Set the detection in the operator's Installation", "Install or upgrade"]
-    assert last_part(six.changed_tasks()) == names
+    assert plays.last_part(six.changed_tasks()) == names
     installed = seen.objects("Installation", "operator.tigera.io/v1")["default"]["spec"]["calicoNetwork"]
     assert installed == {f"{DETECTION}6": {"kubernetes": "NodeInternalIP"}, "ipPools": [{"cidr": "fd00::/48"}]}
     given = helm_record(double.objects("Secret")["sh.helm.release.v1.spiderpool.v2"])["config"]
@@ -335,6 +215,10 @@ def test_bad_situations_are_told_before_the_first_write(playbook: Playbook, doub
     assert "There is no chart" in missing.text
     pinned = playbook.role("spiderpool", "--check", ok=False, spiderpool_chart_digest="0" * 64)
     assert "pinned is" in pinned.text
+    boards = " ".join(playbook.role("spiderpool", ok=False, spiderpool_grafana="true").text.split())
+    assert "does not know GrafanaDashboard.grafana.integreatly.org. Install the operator that brings it first" in boards
+    alone = " ".join(playbook.role("spiderpool", ok=False, spiderpool_pod_cidrs=["10.244.0.0/16"]).text.split())
+    assert "spiderpool_pod_cidrs and spiderpool_service_cidrs belong together" in alone
     double.store.table(double.store.kind_of("apps/v1", "DaemonSet")).clear()
     lonely = playbook.role("spiderpool", ok=False)
     assert "no network of its own" in lonely.text
@@ -369,7 +253,7 @@ def packed(chart: Path, target: Path) -> Path:
 
 def test_a_chart_is_taken_by_its_digest_from_a_file_or_a_repository(playbook: Playbook, tmp_path: Path) -> None:
     (tmp_path / "repository").mkdir()
-    chart = packed(stub_chart(tmp_path / "source", "0.0.7"), tmp_path / "repository")
+    chart = packed(chart_copy(tmp_path / "source", "0.0.7"), tmp_path / "repository")
     digest = hashlib.sha256(chart.read_bytes()).hexdigest()
     # Only the chart: what is installed with it is another test's.
     take: Json = {"name": "railops.rdma.spiderpool", "tasks_from": "chart"}

@@ -6,7 +6,7 @@
 
 tools.py helm       print the path of helm
 tools.py kubectl    print the path of the kubectl that comes with it
-tools.py chart DIR  write the stub chart there
+tools.py chart DIR  write the chart there: the real one when it is at hand, else the stub
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import fcntl
 import hashlib
 import io
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,7 @@ import tarfile
 import zipfile
 from pathlib import Path
 
+import programs
 from api_kinds import REAL_CRDS
 
 HERE = Path(__file__).resolve().parent
@@ -79,11 +81,27 @@ def helm() -> Path:
     return Path(own) if own else fetched() / "helm"
 
 
-def stub_chart(target: Path, version: str = "0.0.1") -> Path:
+def chart_copy(target: Path, version: str = "") -> Path:
+    """Return a copy of Spiderpool's chart that may be changed: the real one when it is at hand, else the stub.
+
+    :param version: what it is to call itself.
+    """
+    try:
+        with tarfile.open(programs.part(programs.CHART)) as packed:
+            packed.extractall(target.parent / f"{target.name}.unpacked", filter="data")
+        (target.parent / f"{target.name}.unpacked" / "spiderpool").rename(target)
+    except programs.MissingError:
+        stub_chart(target)
+    if version:
+        text = (target / "Chart.yaml").read_text(encoding="utf-8")
+        text = re.sub(r"(?m)^version: .*$", f"version: {version}", text)
+        (target / "Chart.yaml").write_text(text, encoding="utf-8")
+    return target
+
+
+def stub_chart(target: Path) -> Path:
     """Return a copy of the stub chart, with upstream's CRDs when they are there."""
     shutil.copytree(HERE / "chart", target)
-    text = (target / "Chart.yaml").read_text(encoding="utf-8")
-    (target / "Chart.yaml").write_text(text.replace("version: 0.0.1", f"version: {version}"), encoding="utf-8")
     if REAL_CRDS.is_dir():
         shutil.rmtree(target / "crds")
         shutil.copytree(REAL_CRDS, target / "crds")
@@ -100,6 +118,6 @@ if __name__ == "__main__":
         case ["kubectl"]:
             print(fetched() / "kubectl")
         case ["chart", folder]:
-            print(stub_chart(Path(folder)))
+            print(chart_copy(Path(folder)))
         case _:
             sys.exit(__doc__)

@@ -99,7 +99,7 @@ class Site:
         self.fleet = fleet
         self.double = double
         self.kubeconfig = double.kubeconfig(fleet.folder / "kubeconfig")
-        chart = tools.stub_chart(fleet.folder / "chart")
+        chart = tools.chart_copy(fleet.folder / "chart")
         given = {
             "fabric_kubeconfig": str(self.kubeconfig),
             "spiderpool_helm": str(tools.helm()),

@@ -1,0 +1,183 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A cluster's life with real ansible-playbook and real helm: preview, install, again, changed, drift, refused, removed.
+
+Beside the real API (real_api.py) Spiderpool's chart, controller and webhooks are real too.
+"""
+
+from __future__ import annotations
+
+import json
+import typing as t
+
+import pytest
+from api_double import ApiDouble
+from conftest import PLAYED, Live, Playbook, Seen, chart_copy
+from plays import RAIL_OBJECTS, SPIDERPOOL, empty_cluster, from_, last_part, newer_crd, releases, use
+
+if t.TYPE_CHECKING:
+    from pathlib import Path
+
+Json = dict[str, t.Any]
+PARTS = ("spiderpool-controller", "spiderpool-agent", "spiderpool-rdma-shared-device-plugin")
+TLS = "railops-rdma-webhook-tls"
+INJECT = "cni.spidernet.io/rdma-resource-inject"
+
+
+@pytest.fixture
+def double(scripted: None) -> t.Iterator[ApiDouble]:
+    """Give an empty cluster."""
+    with empty_cluster() as made:
+        yield made
+
+
+class Life:
+    """What the chapters of the story share."""
+
+    def __init__(self, playbook: Playbook, seen: Seen, live: Live, double: ApiDouble | None) -> None:
+        self.playbook = playbook
+        self.seen = seen
+        self.live = live
+        self.double = double
+
+    def written(self) -> int:
+        return self.double.writes() if self.double else 0
+
+    def pods(self) -> dict[str, set[str]]:
+        """Return the pods of each part of Spiderpool, by their identity."""
+        found: dict[str, set[str]] = {name: set() for name in PARTS}
+        for pod in self.seen.objects("Pod", namespace="spiderpool").values():
+            part = (pod["metadata"].get("labels") or {}).get("app.kubernetes.io/component")
+            if part in found and not pod["metadata"].get("deletionTimestamp"):
+                found[part].add(pod["metadata"]["uid"])
+        return found
+
+    def log(self) -> str:
+        """Return the log of the controller that runs now."""
+        name = next(name for name in self.seen.objects("Pod", namespace="spiderpool") if name.startswith(PARTS[0]))
+        return self.live.log("spiderpool", name)
+
+
+def test_life_of_a_cluster(
+    playbook: Playbook,
+    seen: Seen,
+    live: Live,
+    maybe_double: ApiDouble | None,
+    plans: t.Callable[[str], Path],
+) -> None:
+    use(playbook, plans("exclusive"), "exclusive")
+    life = Life(playbook, seen, live, maybe_double)
+    preview(life)
+    install(life)
+    nothing_to_do(life)
+    another_configuration(life)
+    drift(life)
+    removed(life)
+
+
+def preview(life: Life) -> None:
+    before = life.written()
+    ran = life.playbook.run([SPIDERPOOL, RAIL_OBJECTS], "--check", "--diff")
+    assert life.written() == before
+    assert ran.changed > 3
+    assert not life.seen.objects("SpiderIPPool", "spiderpool.spidernet.io/v2beta1")
+
+
+def install(life: Life) -> None:
+    life.playbook.run([SPIDERPOOL, RAIL_OBJECTS])
+    assert releases(life.seen) == ["deployed"]
+    assert len(life.seen.ours("SpiderIPPool")) == 64
+    assert len(life.seen.ours("SpiderMultusConfig")) == 8
+    secrets = life.seen.objects("Secret", namespace="spiderpool")
+    assert secrets["spiderpool-controller-server-certs"]["data"] == secrets[TLS]["data"]
+    coordinator = life.seen.objects("SpiderCoordinator", "spiderpool.spidernet.io/v2beta1")["default"]
+    assert coordinator["status"]["phase"] == "Synced"
+    if life.double or PLAYED:
+        offered = life.seen.objects("Node")["node8"]["status"]["allocatable"]
+        assert offered["spidernet.io/fabric_rail8"] == "100"
+        calico = life.seen.objects("DaemonSet", "apps/v1")["calico-node"]["spec"]["template"]["spec"]["containers"][0]
+        assert {"name": "IP_AUTODETECTION_METHOD", "value": "kubernetes-internal-ip"} in calico["env"]
+
+
+def nothing_to_do(life: Life) -> None:
+    before, pods, versions = life.written(), life.pods(), life.live.versions("fabric")
+    again = life.playbook.run([SPIDERPOOL, RAIL_OBJECTS])
+    assert again.changed_tasks() == []
+    assert (life.written(), life.pods()) == (before, pods)
+    assert life.live.versions("fabric") == versions
+    key = life.seen.objects("Secret", namespace="spiderpool")[TLS]["data"]["tls.key"]
+    assert key not in again.text
+
+
+def another_configuration(life: Life) -> None:
+    """Another value for each part, numbers and switches as text, and a newer chart with a newer CRD."""
+    served = life.seen.objects("Secret", namespace="spiderpool")["spiderpool-controller-server-certs"]["data"]
+    before = life.pods()
+    plugin = {"rdmaSharedDevicePlugin": {"deviceConfig": {"periodicUpdateInterval": 60}}}
+    values: Json = {
+        "spiderpool_values": {"rdma": plugin, "ipam": {"enableGatewayDetection": False}},
+        "spiderpool_inject_namespaces": ["default", "ml"],
+        "spiderpool_timeout": str(life.playbook.values["spiderpool_timeout"]),
+        "spiderpool_metrics": "false",
+    }
+    chart = chart_copy(life.playbook.folder / "newer", "1.2.99")
+    newer_crd(chart)
+    values["spiderpool_chart_file"] = str(chart)
+    changed = life.playbook.run([{**SPIDERPOOL, "vars": values}])
+    assert last_part(changed.changed_tasks()) == ["Apply them", "Install or upgrade", "Note what was installed"]
+    crds = life.seen.objects("CustomResourceDefinition", "apiextensions.k8s.io/v1")
+    assert "newer" in json.dumps(crds["spiderippools.spiderpool.spidernet.io"]["spec"])
+    assert life.seen.objects("Secret", namespace="spiderpool")["spiderpool-controller-server-certs"]["data"] == served
+    after = life.pods()
+    if life.double:
+        assert not before["spiderpool-agent"] & after["spiderpool-agent"]
+    if PLAYED:
+        assert {name: before[name] & after[name] for name in PARTS} == {name: set() for name in PARTS}
+        assert "EnableGatewayDetection:false" in life.log()
+        # With injection switched on later, pods can still be made, and get what is injected.
+        pod = {"metadata": {"name": "injected", "annotations": {INJECT: "rails"}}}
+        spec = {"containers": [{"name": "c", "image": "registry.invalid/c:0"}]}
+        made = (
+            life.live.of("Pod", "v1").create(body={**pod, "spec": spec}, namespace="default", dry_run="All").to_dict()
+        )
+        networks = made["metadata"]["annotations"]["k8s.v1.cni.cncf.io/networks"].split(",")
+        assert networks == [f"spiderpool/fabric-rail{rail}" for rail in range(1, 9)]
+        assert made["spec"]["containers"][0]["resources"]["limits"]["spidernet.io/fabric_rail8"] == "1"
+
+
+def drift(life: Life) -> None:
+    """What others did is taken back, what is gone comes again, a stray goes, and a pool in use stays."""
+    live = life.live
+    live.patch("SpiderIPPool", "fabric-rail1-v4-node1", {"spec": {"ips": ["172.17.0.3-172.17.0.9"]}})
+    live.patch("SpiderMultusConfig", "fabric-rail2", {"spec": {"macvlan": {"mtu": 1500}}}, namespace="spiderpool")
+    live.of("SpiderIPPool").delete(name="fabric-rail3-v4-node3")
+    stray = {"ipVersion": 4, "subnet": "192.0.2.0/29", "ips": ["192.0.2.2-192.0.2.3"]}
+    labels = {"app.kubernetes.io/managed-by": "railops.rdma", "railops.io/fabric": "fabric"}
+    for name, subnet in (("stray", "192.0.2.0/29"), ("used", "192.0.2.8/29")):
+        body = {"apiVersion": "spiderpool.spidernet.io/v2beta1", "kind": "SpiderIPPool"}
+        ips = [f"{subnet[: subnet.rindex('.')]}.{int(subnet[subnet.rindex('.') + 1 : -3]) + 2}"]
+        body |= {"metadata": {"name": name, "labels": labels}, "spec": {**stray, "subnet": subnet, "ips": ips}}
+        live.of("SpiderIPPool").create(body=body)
+    live.allocate("used", ["192.0.2.10"])
+    ran = life.playbook.run([RAIL_OBJECTS])
+    assert last_part(ran.changed_tasks()) == ["Apply pools and configs"]
+    pools = life.seen.ours("SpiderIPPool")
+    assert (len(pools), "used" in pools, "stray" in pools) == (65, True, False)
+    assert pools["fabric-rail1-v4-node1"]["spec"]["ips"] == ["172.17.0.3-172.17.0.30"]
+    assert life.seen.ours("SpiderMultusConfig")["fabric-rail2"]["spec"]["macvlan"]["mtu"] == 4200
+    live.allocate("used", ())
+    live.of("SpiderIPPool").delete(name="used")
+
+
+def removed(life: Life) -> None:
+    refused = life.playbook.run([from_("spiderpool", "uninstall")], ok=False)
+    assert "removes all pools" in refused.text
+    life.playbook.run([from_("rail_objects", "remove"), from_("spiderpool", "uninstall")])
+    assert releases(life.seen) == []
+    assert life.seen.ours("SpiderIPPool") == life.seen.ours("SpiderMultusConfig") == {}
+    assert TLS not in life.seen.objects("Secret", namespace="spiderpool")
+    if PLAYED:
+        assert life.pods() == {name: set() for name in PARTS}
+        assert not life.seen.objects("SpiderCoordinator", "spiderpool.spidernet.io/v2beta1")
