@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.railops.rdma.plugins.plugin_utils._progress import ProgressAction
+from ..plugin_utils._progress import ProgressAction
 
 
 class ActionModule(ProgressAction):

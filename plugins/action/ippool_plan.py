@@ -12,10 +12,10 @@ from ansible.errors import AnsibleError, AnsibleUndefinedVariable
 from ansible.module_utils.basic import missing_required_lib
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError, Problem, RdmaError
-from ansible_collections.railops.rdma.plugins.module_utils._fabric_check import NETADDR_ERROR, known_keys
-from ansible_collections.railops.rdma.plugins.module_utils._fabric_input import DEFAULTS
-from ansible_collections.railops.rdma.plugins.module_utils._plan_run import run
+from ..module_utils._errors import InputError, Problem, RdmaError
+from ..plugin_utils._plan.check import NETADDR_ERROR, known_keys
+from ..plugin_utils._plan.input import DEFAULTS
+from ..plugin_utils._plan.run import run
 
 HOST_KEYS = {"name": "fabric_node_name", "interfaces": "fabric_interfaces", "slot": "fabric_slot"}
 """Which variable of a host gives which key of its node."""

@@ -14,11 +14,11 @@ import yaml
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.railops.rdma.plugins.module_utils._admission import check
-from ansible_collections.railops.rdma.plugins.module_utils._admission_strict import strict
-from ansible_collections.railops.rdma.plugins.modules.plan_objects_info import ARGUMENT_SPEC
-from ansible_collections.railops.rdma.plugins.plugin_utils._arguments import arguments
-from ansible_collections.railops.rdma.plugins.plugin_utils._verify_files import read_plan
+from ..modules.plan_objects_info import ARGUMENT_SPEC
+from ..plugin_utils._admission.admission import check
+from ..plugin_utils._admission.strict import strict
+from ..plugin_utils._arguments import arguments
+from ..plugin_utils._verdict.files import read_plan
 
 # values.yaml holds Helm values; every other file holds objects.
 VALUES = "values.yaml"

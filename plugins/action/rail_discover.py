@@ -14,7 +14,7 @@ from dataclasses import asdict
 import yaml
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.railops.rdma.plugins.module_utils._discover import discover, inventory, report
+from ..plugin_utils._discover import discover, inventory, report
 
 HEADER = """\
 # Proposed by the playbook railops.rdma.discover from what is wired. Read report.md first.

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.railops.rdma.plugins.plugin_utils._slice_action import SliceAction
+from ..plugin_utils._slice_action import SliceAction
 
 
 class ActionModule(SliceAction):

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.railops.rdma.plugins.plugin_utils._slice import neighbours_of
-from ansible_collections.railops.rdma.plugins.plugin_utils._slice_action import SliceAction
+from ..plugin_utils._slice import neighbours_of
+from ..plugin_utils._slice_action import SliceAction
 
 
 class ActionModule(SliceAction):

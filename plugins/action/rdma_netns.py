@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.railops.rdma.plugins.plugin_utils._slice_action import SliceAction
+from ..plugin_utils._slice_action import SliceAction
 
 EXCLUSIVE_ATTACHMENTS = frozenset({"sriov", "ib-sriov"})
 

@@ -11,17 +11,17 @@ import typing as t
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
-from ansible_collections.railops.rdma.plugins.module_utils._probe_schedule import schedule, seconds
-from ansible_collections.railops.rdma.plugins.module_utils._verdict import skipped
-from ansible_collections.railops.rdma.plugins.modules.rdma_probe import ARGUMENT_SPEC
-from ansible_collections.railops.rdma.plugins.plugin_utils._arguments import arguments, forks
-from ansible_collections.railops.rdma.plugins.plugin_utils._slice import read_slice
+from ..module_utils._errors import RdmaError
+from ..module_utils._probe.schedule import schedule, seconds
+from ..modules.rdma_probe import ARGUMENT_SPEC
+from ..plugin_utils._arguments import arguments, forks
+from ..plugin_utils._slice import read_slice
+from ..plugin_utils._verdict.merge import skipped
 
 SPARE_SECONDS = 120
 
 if t.TYPE_CHECKING:
-    from ansible_collections.railops.rdma.plugins.module_utils._probe_schedule import Pair, Schedule
+    from ..module_utils._probe.schedule import Pair, Schedule
 
 Slice = dict[str, t.Any]
 

@@ -13,12 +13,11 @@ from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
-from ansible_collections.railops.rdma.plugins.module_utils import _verdict, _verdict_text
-from ansible_collections.railops.rdma.plugins.modules.verdict import ARGUMENT_SPEC
-from ansible_collections.railops.rdma.plugins.plugin_utils import _verify_files as files
-from ansible_collections.railops.rdma.plugins.plugin_utils._arguments import arguments, colour
-from ansible_collections.railops.rdma.plugins.plugin_utils._slice import read_slice
-from ansible_collections.railops.rdma.plugins.plugin_utils._verify_report import report
+from ..modules.verdict import ARGUMENT_SPEC
+from ..plugin_utils._arguments import arguments, colour
+from ..plugin_utils._report.rewrite import report
+from ..plugin_utils._slice import read_slice
+from ..plugin_utils._verdict import files, merge, text
 
 display = Display()
 
@@ -40,8 +39,8 @@ class ActionModule(ActionBase):
             lost = "The run ended before this host was verified."
         else:
             lost = "No result came from this host: it is unreachable, or it was lost on the way."
-        results, left = _verdict.attach(files.read_results(args["verify_dir"], expected), args["nodes"])
-        verdict = _verdict.merge(
+        results, left = merge.attach(files.read_results(args["verify_dir"], expected), args["nodes"])
+        verdict = merge.merge(
             plan.get("digest"),
             results,
             expected,
@@ -84,18 +83,18 @@ class ActionModule(ActionBase):
 
     def _part(self, results: t.Any, error: str, reason: str) -> dict[str, t.Any] | None:
         """Return the part of the plan or the cluster; None when nothing is known of it."""
-        checks = _verdict.flatten(results)
+        checks = merge.flatten(results)
         if reason:
-            checks.append(_verdict.skipped("api", reason))
-        return _verdict.seen_part(checks, error or None) if checks or error else None
+            checks.append(merge.skipped("api", reason))
+        return merge.seen_part(checks, error or None) if checks or error else None
 
     def _finish(self, args: dict[str, t.Any], verdict: dict[str, t.Any]) -> dict[str, t.Any]:
         """Write the files, show the picture, and fail when something is not as planned."""
         folder, name = args["verify_dir"], os.path.basename(os.path.normpath(args["plan_dir"]))
         written = [os.path.join(folder, file) for file in ("verdict.md", "verdict.txt", "verdict.json")]
-        files.write_text(written[0], _verdict_text.markdown(verdict, name))
-        files.write_text(written[1], _verdict_text.picture(verdict, name))
-        result: dict[str, t.Any] = {"changed": False, "status": verdict["status"], "summary": _verdict.summary(verdict)}
+        files.write_text(written[0], text.markdown(verdict, name))
+        files.write_text(written[1], text.picture(verdict, name))
+        result: dict[str, t.Any] = {"changed": False, "status": verdict["status"], "summary": merge.summary(verdict)}
         if args["phase"] == "finish":
             page, warning = report(args["plan_dir"], verdict)
             if page is not None:
@@ -107,7 +106,7 @@ class ActionModule(ActionBase):
         files.write_json(os.path.join(folder, "verdict.json"), verdict)
         result["files"] = written
         if args["phase"] == "finish" and args["show"]:
-            display.display(_verdict_text.picture(verdict, name, colour=colour()))
+            display.display(text.picture(verdict, name, colour=colour()))
         if args["phase"] == "finish" and args["fail"] and not verdict["hosts"]:
             fix = "Look at the inventory group (fabric_group), at --limit, and run the playbook plan."
             result |= {
@@ -124,7 +123,7 @@ class ActionModule(ActionBase):
 def _worst(verdict: dict[str, t.Any], limit: int = 10) -> str:
     """Name the first errors and deviations in one line."""
     found = [f"{host}: {entry['error']}" for host, entry in verdict["hosts"].items() if entry["status"] == "error"]
-    found += [f"{host}: {check['rail'] or 'host'} {check['id']}" for host, check in _verdict.deviations(verdict)]
-    found += [f"{part}: {verdict[part]['error']}" for part in _verdict.PARTS if verdict[part].get("error")]
+    found += [f"{host}: {check['rail'] or 'host'} {check['id']}" for host, check in merge.deviations(verdict)]
+    found += [f"{part}: {verdict[part]['error']}" for part in merge.PARTS if verdict[part].get("error")]
     rest = f" and {len(found) - limit} more" if len(found) > limit else ""
     return "; ".join(found[:limit]) + rest + "."

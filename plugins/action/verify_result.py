@@ -11,11 +11,11 @@ import typing as t
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.railops.rdma.plugins.module_utils._verdict import flatten, host_result, skipped, status_of
-from ansible_collections.railops.rdma.plugins.modules.verify_result import ARGUMENT_SPEC
-from ansible_collections.railops.rdma.plugins.plugin_utils._arguments import arguments
-from ansible_collections.railops.rdma.plugins.plugin_utils._slice import read_slice
-from ansible_collections.railops.rdma.plugins.plugin_utils._verify_files import read_plan, result_path, write_json
+from ..modules.verify_result import ARGUMENT_SPEC
+from ..plugin_utils._arguments import arguments
+from ..plugin_utils._slice import read_slice
+from ..plugin_utils._verdict.files import read_plan, result_path, write_json
+from ..plugin_utils._verdict.merge import flatten, host_result, skipped, status_of
 
 
 class ActionModule(ActionBase):

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.railops.rdma.plugins.module_utils._node_causes import RESOURCES, explain, plugin_of
-from ansible_collections.railops.rdma.plugins.plugin_utils._node_rails import read_rails
+from ..plugin_utils._verdict.causes import RESOURCES, explain, plugin_of
+from ..plugin_utils._verdict.rails import read_rails
 
 DOCUMENTATION = r"""
 name: node_causes

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.railops.rdma.plugins.module_utils._object_checks import object_checks
+from ..plugin_utils._verdict.objects import object_checks
 
 DOCUMENTATION = r"""
 name: object_checks

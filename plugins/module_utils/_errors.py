@@ -2,8 +2,6 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-# This module util is PRIVATE to the collection.
-
 """The exceptions that modules turn into a failure. Everything below main() raises these and nothing else."""
 
 from __future__ import annotations

@@ -129,9 +129,9 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 
-from ansible_collections.railops.rdma.plugins.module_utils import _cluster_client, _cluster_source
-from ansible_collections.railops.rdma.plugins.module_utils._cluster_client import Access, Cluster
-from ansible_collections.railops.rdma.plugins.module_utils._cluster_nodes import (
+from ..module_utils._cluster import client, source
+from ..module_utils._cluster.client import Access, Cluster
+from ..module_utils._cluster.nodes import (
     Node,
     Want,
     awaited,
@@ -142,8 +142,8 @@ from ansible_collections.railops.rdma.plugins.module_utils._cluster_nodes import
     steps,
     want_of,
 )
-from ansible_collections.railops.rdma.plugins.module_utils._cluster_wait import Patience
-from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
+from ..module_utils._cluster.wait import Patience
+from ..module_utils._errors import RdmaError
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
     "plan_dir": {"type": "path", "required": True},
@@ -166,7 +166,7 @@ def read_want(folder: str) -> Want:
 
     :raises RdmaError: when there is no whole plan.
     """
-    _cluster_source.check_plan(os.path.join(folder, "cluster"))
+    source.check_plan(os.path.join(folder, "cluster"))
     try:
         with open(os.path.join(folder, "plan.json"), encoding="utf-8") as stream:
             nodes = {name for name, row in json.load(stream)["nodes"].items() if not row.get("retired")}
@@ -186,8 +186,8 @@ def read_want(folder: str) -> Want:
             f"The plan in {folder!r} cannot be read: {exc}.", "Run the playbook railops.rdma.plan."
         ) from exc
     cluster = os.path.join(folder, "cluster")
-    values: dict[str, t.Any] = next(iter(_cluster_source.documents(os.path.join(cluster, "values.yaml"))), {})
-    policies = list(_cluster_source.documents(os.path.join(cluster, "sriovpolicies.yaml")))
+    values: dict[str, t.Any] = next(iter(source.documents(os.path.join(cluster, "values.yaml"))), {})
+    policies = list(source.documents(os.path.join(cluster, "sriovpolicies.yaml")))
     return want_of(nodes, interfaces, values, policies, marks)
 
 
@@ -298,10 +298,10 @@ def differences(
 def main() -> None:
     """Read the parameters, run, and report."""
     module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
-    if _cluster_client.KUBERNETES_ERROR:
-        module.fail_json(msg=missing_required_lib("kubernetes >= 31"), exception=_cluster_client.KUBERNETES_ERROR)
-    if _cluster_source.YAML_ERROR:
-        module.fail_json(msg=missing_required_lib("PyYAML"), exception=_cluster_source.YAML_ERROR)
+    if client.KUBERNETES_ERROR:
+        module.fail_json(msg=missing_required_lib("kubernetes >= 31"), exception=client.KUBERNETES_ERROR)
+    if source.YAML_ERROR:
+        module.fail_json(msg=missing_required_lib("PyYAML"), exception=source.YAML_ERROR)
     try:
         result = run(module.params, check_mode=module.check_mode)
     except RdmaError as exc:

@@ -220,17 +220,11 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 
-from ansible_collections.railops.rdma.plugins.module_utils import _cluster_client, _cluster_source
-from ansible_collections.railops.rdma.plugins.module_utils._cluster_client import Access, Cluster
-from ansible_collections.railops.rdma.plugins.module_utils._cluster_plan import POOL, Plan, describe, summary
-from ansible_collections.railops.rdma.plugins.module_utils._cluster_run import (
-    Options,
-    Outcome,
-    Run,
-    SideBySide,
-    early_pools,
-)
-from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
+from ..module_utils._cluster import client, source
+from ..module_utils._cluster.client import Access, Cluster
+from ..module_utils._cluster.plan import POOL, Plan, describe, summary
+from ..module_utils._cluster.run import Options, Outcome, Run, SideBySide, early_pools
+from ..module_utils._errors import RdmaError
 
 ACCESS_SPEC: dict[str, t.Any] = {
     "kubeconfig": {"type": "path"},
@@ -273,7 +267,7 @@ def run(params: dict[str, t.Any], *, check_mode: bool) -> tuple[dict[str, t.Any]
     try:
         with contextlib.ExitStack() as stack:
             pools = None
-            if _cluster_source.take_long(params["src"]) and POOL in (params["kinds"] or [POOL]):
+            if source.take_long(params["src"]) and POOL in (params["kinds"] or [POOL]):
                 # A thread that reads an answer asks for its turn after each of many small pieces.
                 sys.setswitchinterval(_TURN_SECONDS)
                 pools = stack.enter_context(early_pools(cluster))
@@ -286,8 +280,8 @@ def done(
     cluster: Cluster, params: dict[str, t.Any], pools: SideBySide[list[dict[str, t.Any]]] | None, *, check_mode: bool
 ) -> tuple[dict[str, t.Any], list[str]]:
     """Do it with a client that is there, and pools that are being listed already."""
-    wanted = _cluster_source.read(params["definitions"], params["src"], params["kinds"])
-    fabric = params["fabric"] or _cluster_source.fabric_of(wanted.values())
+    wanted = source.read(params["definitions"], params["src"], params["kinds"])
+    fabric = params["fabric"] or source.fabric_of(wanted.values())
     if params["prune"] and not fabric:
         raise RdmaError(
             "prune needs to know the fabric: the objects carry no label railops.io/fabric, or several.",
@@ -395,10 +389,10 @@ def result(plan: Plan, outcome: Outcome) -> dict[str, t.Any]:
 def main() -> None:
     """Read the parameters, run, and report."""
     module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
-    if _cluster_client.KUBERNETES_ERROR:
-        module.fail_json(msg=missing_required_lib("kubernetes >= 31"), exception=_cluster_client.KUBERNETES_ERROR)
-    if _cluster_source.YAML_ERROR:
-        module.fail_json(msg=missing_required_lib("PyYAML"), exception=_cluster_source.YAML_ERROR)
+    if client.KUBERNETES_ERROR:
+        module.fail_json(msg=missing_required_lib("kubernetes >= 31"), exception=client.KUBERNETES_ERROR)
+    if source.YAML_ERROR:
+        module.fail_json(msg=missing_required_lib("PyYAML"), exception=source.YAML_ERROR)
     try:
         facts, warnings = run(module.params, check_mode=module.check_mode)
     except RdmaError as exc:

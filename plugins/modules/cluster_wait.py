@@ -146,12 +146,13 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 
-from ansible_collections.railops.rdma.plugins.module_utils import _cluster_client, _pod_client
-from ansible_collections.railops.rdma.plugins.module_utils._cluster_client import Access
-from ansible_collections.railops.rdma.plugins.module_utils._cluster_wait import KINDS, Look, Part
-from ansible_collections.railops.rdma.plugins.module_utils._cluster_wait_run import Command, Outcome, Waiting
-from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
-from ansible_collections.railops.rdma.plugins.module_utils._pod_client import PodCluster
+from ..module_utils._cluster import client
+from ..module_utils._cluster.client import Access
+from ..module_utils._cluster.wait import KINDS, Look, Part
+from ..module_utils._cluster.wait_run import Command, Outcome, Waiting
+from ..module_utils._errors import RdmaError
+from ..module_utils._pods import client as pods_client
+from ..module_utils._pods.client import PodCluster
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
     "parts": {
@@ -241,7 +242,7 @@ def run(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
 def main() -> None:
     """Read the parameters, wait, and report."""
     module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
-    error = _cluster_client.KUBERNETES_ERROR or _pod_client.STREAM_ERROR
+    error = client.KUBERNETES_ERROR or pods_client.STREAM_ERROR
     if error:
         module.fail_json(msg=missing_required_lib("kubernetes >= 31"), exception=error)
     try:

@@ -146,20 +146,12 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.railops.rdma.plugins.module_utils import _acs_device
-from ansible_collections.railops.rdma.plugins.module_utils._acs_device import Bridges
-from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
-from ansible_collections.railops.rdma.plugins.module_utils._gpudirect_plan import (
-    Host,
-    Plan,
-    checks_of,
-    make_plan,
-    operator_values,
-    p2p_bridges,
-)
-from ansible_collections.railops.rdma.plugins.module_utils._owned_files import OwnedFiles
-from ansible_collections.railops.rdma.plugins.module_utils._pci_topology import PciTree, read_pci
-from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
+from ..module_utils._card.pci import PciTree, read_pci
+from ..module_utils._errors import RdmaError
+from ..module_utils._files import OwnedFiles, Sysfs
+from ..module_utils._gpudirect import acs as gpudirect_acs
+from ..module_utils._gpudirect.acs import Bridges
+from ..module_utils._gpudirect.plan import Host, Plan, checks_of, make_plan, operator_values, p2p_bridges
 
 ARGUMENT_SPEC = {
     "mode": {"type": "str", "choices": ["auto", "dmabuf", "peermem"], "default": "auto"},
@@ -234,7 +226,7 @@ def wanted_files(params: dict[str, t.Any], plan: Plan, host: Host, recorded: dic
     settings = {"note": NOTE, "bridges": list(plan.bridges), "original": original}
     return {
         **files,
-        PROGRAM: inspect.getsource(_acs_device),
+        PROGRAM: inspect.getsource(gpudirect_acs),
         SETTINGS: json.dumps(settings, indent=1, sort_keys=True) + "\n",
         UNIT: UNIT_TEXT.format(note=NOTE, python=sys.executable, program=PROGRAM, settings=SETTINGS),
     }

@@ -373,9 +373,9 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 
-from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
-from ansible_collections.railops.rdma.plugins.module_utils._fabric_check import NETADDR_ERROR
-from ansible_collections.railops.rdma.plugins.module_utils._plan_run import run
+from ..module_utils._errors import RdmaError
+from ..plugin_utils._plan.check import NETADDR_ERROR
+from ..plugin_utils._plan.run import run
 
 
 def _strings(**more: t.Any) -> dict[str, t.Any]:

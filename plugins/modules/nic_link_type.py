@@ -186,20 +186,12 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.railops.rdma.plugins.module_utils._card_host import boot_id, read_cards
-from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
-from ansible_collections.railops.rdma.plugins.module_utils._host_files import HostFiles
-from ansible_collections.railops.rdma.plugins.module_utils._link_type_host import LinkTypeHost
-from ansible_collections.railops.rdma.plugins.module_utils._link_type_plan import (
-    CardPlan,
-    Selection,
-    Step,
-    checks,
-    choose,
-    reboot_reasons,
-)
-from ansible_collections.railops.rdma.plugins.module_utils._mlxtool import MlxTool
-from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
+from ..module_utils._card.firmware import LinkTypeHost
+from ..module_utils._card.host import boot_id, read_cards
+from ..module_utils._card.mlxtool import MlxTool
+from ..module_utils._card.plan import CardPlan, Selection, Step, checks, choose, reboot_reasons
+from ..module_utils._errors import RdmaError
+from ..module_utils._files import HostFiles, Sysfs
 
 ROOT = "/"
 ARGUMENT_SPEC = {

@@ -130,13 +130,14 @@ import uuid
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 
-from ansible_collections.railops.rdma.plugins.module_utils import _cluster_client, _cluster_source, _pod_client
-from ansible_collections.railops.rdma.plugins.module_utils._cluster_client import Access
-from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
-from ansible_collections.railops.rdma.plugins.module_utils._pod_checks import Node, node_of
-from ansible_collections.railops.rdma.plugins.module_utils._pod_client import PodCluster
-from ansible_collections.railops.rdma.plugins.module_utils._pod_jobs import Limits
-from ansible_collections.railops.rdma.plugins.module_utils._pod_run import Options, Pods
+from ..module_utils._cluster import client, source
+from ..module_utils._cluster.client import Access
+from ..module_utils._errors import RdmaError
+from ..module_utils._pods import client as pods_client
+from ..module_utils._pods.checks import Node, node_of
+from ..module_utils._pods.client import PodCluster
+from ..module_utils._pods.jobs import Limits
+from ..module_utils._pods.run import Options, Pods
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
     "plan_dir": {"type": "path", "required": True},
@@ -162,8 +163,8 @@ def read_nodes(folder: str) -> dict[str, Node]:
     :raises RdmaError: when there is no whole plan.
     """
     cluster = os.path.join(folder, "cluster")
-    _cluster_source.check_plan(cluster)
-    configs = list(_cluster_source.documents(os.path.join(cluster, "multusconfigs.yaml")))
+    source.check_plan(cluster)
+    configs = list(source.documents(os.path.join(cluster, "multusconfigs.yaml")))
     nodes: dict[str, Node] = {}
     try:
         with open(os.path.join(folder, "plan.json"), encoding="utf-8") as stream:
@@ -217,8 +218,8 @@ def main() -> None:
     """Read the parameters, run, and report."""
     module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
     for library, error in (
-        ("kubernetes >= 31", _cluster_client.KUBERNETES_ERROR or _pod_client.STREAM_ERROR),
-        ("PyYAML", _cluster_source.YAML_ERROR),
+        ("kubernetes >= 31", client.KUBERNETES_ERROR or pods_client.STREAM_ERROR),
+        ("PyYAML", source.YAML_ERROR),
     ):
         if error:
             module.fail_json(msg=missing_required_lib(library), exception=error)

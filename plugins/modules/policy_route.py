@@ -181,26 +181,13 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 
-from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError, Problem, RdmaError
-from ansible_collections.railops.rdma.plugins.module_utils._rail_args import slice_spec
-from ansible_collections.railops.rdma.plugins.module_utils._rail_ping import Sweep, checks_of, names_of, targets_of
-from ansible_collections.railops.rdma.plugins.module_utils._route_guard import (
-    Command,
-    Guard,
-    arm,
-    change,
-    confirm,
-    pending,
-)
-from ansible_collections.railops.rdma.plugins.module_utils._route_kernel import (
-    PYROUTE2_ERROR,
-    PYROUTE2_NEEDED,
-    Kernel,
-    connection_of,
-    pyroute2_problem,
-)
-from ansible_collections.railops.rdma.plugins.module_utils._route_plan import decide, problem_check
-from ansible_collections.railops.rdma.plugins.module_utils._route_want import Want, parse_want
+from ..module_utils._errors import InputError, Problem, RdmaError
+from ..module_utils._route.guard import Command, Guard, arm, change, confirm, pending
+from ..module_utils._route.kernel import PYROUTE2_ERROR, PYROUTE2_NEEDED, Kernel, connection_of, pyroute2_problem
+from ..module_utils._route.options import slice_spec
+from ..module_utils._route.ping import Sweep, checks_of, names_of, targets_of
+from ..module_utils._route.plan import decide, problem_check
+from ..module_utils._route.want import Want, parse_want
 
 ARGUMENT_SPEC = {
     **slice_spec(),

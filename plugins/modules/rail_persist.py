@@ -105,18 +105,12 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.railops.rdma.plugins.module_utils._errors import Problem, RdmaError
-from ansible_collections.railops.rdma.plugins.module_utils._rail_args import slice_spec
-from ansible_collections.railops.rdma.plugins.module_utils._rail_persist import (
-    NETPLAN,
-    NETWORKMANAGER,
-    File,
-    files_of,
-    manager_of,
-)
-from ansible_collections.railops.rdma.plugins.module_utils._rail_persist_host import Host, Ran, State
-from ansible_collections.railops.rdma.plugins.module_utils._route_plan import problem_check
-from ansible_collections.railops.rdma.plugins.module_utils._route_want import Want, named, parse_want
+from ..module_utils._errors import Problem, RdmaError
+from ..module_utils._persist.host import Host, Ran, State
+from ..module_utils._persist.plan import NETPLAN, NETWORKMANAGER, File, files_of, manager_of
+from ..module_utils._route.options import slice_spec
+from ..module_utils._route.plan import problem_check
+from ..module_utils._route.want import Want, named, parse_want
 
 ARGUMENT_SPEC = {
     **slice_spec(),

@@ -91,10 +91,10 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
-from ansible_collections.railops.rdma.plugins.module_utils._rail_args import slice_spec
-from ansible_collections.railops.rdma.plugins.module_utils._rail_ping import Sweep, checks_of, names_of, targets_of
-from ansible_collections.railops.rdma.plugins.module_utils._route_want import parse_want
+from ..module_utils._errors import RdmaError
+from ..module_utils._route.options import slice_spec
+from ..module_utils._route.ping import Sweep, checks_of, names_of, targets_of
+from ..module_utils._route.want import parse_want
 
 ARGUMENT_SPEC = {
     **slice_spec(),

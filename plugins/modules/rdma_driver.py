@@ -146,8 +146,8 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.urls import fetch_url
 
-from ansible_collections.railops.rdma.plugins.module_utils._driver_host import Packages, apply, read_host
-from ansible_collections.railops.rdma.plugins.module_utils._driver_plan import (
+from ..module_utils._driver.host import Packages, apply, read_host
+from ..module_utils._driver.plan import (
     PYROUTE2_FLOOR,
     Want,
     checks_of,
@@ -156,8 +156,8 @@ from ansible_collections.railops.rdma.plugins.module_utils._driver_plan import (
     reboot_reasons,
     version_tuple,
 )
-from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
-from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
+from ..module_utils._errors import RdmaError
+from ..module_utils._files import Sysfs
 
 ARGUMENT_SPEC = {
     "source": {"type": "str", "choices": ["inbox", "doca"], "default": "inbox"},

@@ -170,20 +170,13 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.railops.rdma.plugins.module_utils._altnames import AltNames
-from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError, Problem, RdmaError
-from ansible_collections.railops.rdma.plugins.module_utils._host_files import HostFiles
-from ansible_collections.railops.rdma.plugins.module_utils._pci_topology import normal_address
-from ansible_collections.railops.rdma.plugins.module_utils._rdma_host import Host
-from ansible_collections.railops.rdma.plugins.module_utils._rdma_host_plan import (
-    Plan,
-    Rail,
-    Want,
-    plan_host,
-    wanted_modules,
-)
-from ansible_collections.railops.rdma.plugins.module_utils._rdma_verbs import Verbs
-from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
+from ..module_utils._card.pci import normal_address
+from ..module_utils._errors import InputError, Problem, RdmaError
+from ..module_utils._files import HostFiles, Sysfs
+from ..module_utils._rdma.altnames import AltNames
+from ..module_utils._rdma.host import Host
+from ..module_utils._rdma.host_plan import Plan, Rail, Want, plan_host, wanted_modules
+from ..module_utils._rdma.verbs import Verbs
 
 ROOT = "/"
 ARGUMENT_SPEC = {

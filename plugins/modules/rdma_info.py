@@ -225,13 +225,13 @@ checks:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
-from ansible_collections.railops.rdma.plugins.module_utils._lldp import ARGV, parse_lldp
-from ansible_collections.railops.rdma.plugins.module_utils._rdma_checks import check_rails
-from ansible_collections.railops.rdma.plugins.module_utils._rdma_files import file_checks
-from ansible_collections.railops.rdma.plugins.module_utils._rdma_info import merge_verbs, read_info
-from ansible_collections.railops.rdma.plugins.module_utils._rdma_verbs import Verbs
-from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
+from ..module_utils._errors import RdmaError
+from ..module_utils._files import Sysfs
+from ..module_utils._rdma.checks import check_rails
+from ..module_utils._rdma.files import file_checks
+from ..module_utils._rdma.info import merge_verbs, read_info
+from ..module_utils._rdma.lldp import ARGV, parse_lldp
+from ..module_utils._rdma.verbs import Verbs
 
 ARGUMENT_SPEC = {
     "plan_dir": {"type": "path"},

@@ -176,12 +176,12 @@ from dataclasses import asdict
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 
-from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
-from ansible_collections.railops.rdma.plugins.module_utils._host_files import HostFiles
-from ansible_collections.railops.rdma.plugins.module_utils._initramfs import Initramfs
-from ansible_collections.railops.rdma.plugins.module_utils._netns_host import NetnsHost
-from ansible_collections.railops.rdma.plugins.module_utils._netns_plan import OWNED_FILE, Want, checks, plan_netns
-from ansible_collections.railops.rdma.plugins.module_utils._rdma_netlink import MissingPyroute2
+from ..module_utils._errors import RdmaError
+from ..module_utils._files import HostFiles
+from ..module_utils._rdma.initramfs import Initramfs
+from ..module_utils._rdma.mode_host import NetnsHost
+from ..module_utils._rdma.mode_plan import OWNED_FILE, Want, checks, plan_netns
+from ..module_utils._rdma.netlink import MissingPyroute2
 
 ROOT = "/"
 ARGUMENT_SPEC = {

@@ -233,24 +233,15 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
-from ansible_collections.railops.rdma.plugins.module_utils._perftest import (
-    TOOLS,
-    Failure,
-    Features,
-    argv,
-    explain,
-    features,
-    judge,
-    parse,
-)
-from ansible_collections.railops.rdma.plugins.module_utils._probe_checks import counter_checks, traffic_checks
-from ansible_collections.railops.rdma.plugins.module_utils._probe_run import Servers, help_text, measure
-from ansible_collections.railops.rdma.plugins.module_utils._probe_sysfs import counters, find_endpoint
-from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
+from ..module_utils._errors import RdmaError
+from ..module_utils._files import Sysfs
+from ..module_utils._probe.checks import counter_checks, traffic_checks
+from ..module_utils._probe.perftest import TOOLS, Failure, Features, argv, explain, features, judge, parse
+from ..module_utils._probe.run import Servers, help_text, measure
+from ..module_utils._probe.sysfs import counters, find_endpoint
 
 if t.TYPE_CHECKING:
-    from ansible_collections.railops.rdma.plugins.module_utils._perftest import Endpoint
+    from ..module_utils._probe.perftest import Endpoint
 
 Test = dict[str, t.Any]
 

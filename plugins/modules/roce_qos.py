@@ -230,13 +230,13 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.railops.rdma.plugins.module_utils import _qos_device
-from ansible_collections.railops.rdma.plugins.module_utils._card_host import connection_interfaces
-from ansible_collections.railops.rdma.plugins.module_utils._default_route import default_interfaces
-from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
-from ansible_collections.railops.rdma.plugins.module_utils._qos_device import Nic, QosError
-from ansible_collections.railops.rdma.plugins.module_utils._qos_files import SETTINGS, Files
-from ansible_collections.railops.rdma.plugins.module_utils._qos_plan import (
+from ..module_utils._card.host import connection_interfaces
+from ..module_utils._errors import RdmaError
+from ..module_utils._files import Sysfs
+from ..module_utils._qos import device
+from ..module_utils._qos.device import Nic, QosError
+from ..module_utils._qos.files import SETTINGS, Files
+from ..module_utils._qos.plan import (
     NicPlan,
     Policy,
     checks_of,
@@ -249,7 +249,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._qos_plan import (
     view,
     warnings_of,
 )
-from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
+from ..module_utils._untouchable import default_interfaces
 
 ARGUMENT_SPEC = {
     "plan_dir": {"type": "path"},
@@ -480,7 +480,7 @@ def execute(module: AnsibleModule) -> dict[str, t.Any]:
     run = Run(module, Sysfs(), Files(), Nic)
     run.read()
     changes = run.files.wanted_changes(
-        run.settings(), inspect.getsource(_qos_device), sys.executable, persist=module.params["persist"]
+        run.settings(), inspect.getsource(device), sys.executable, persist=module.params["persist"]
     )
     if not module.check_mode:
         run.files.record(run.settings())

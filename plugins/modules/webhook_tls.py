@@ -81,10 +81,10 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 
-from ansible_collections.railops.rdma.plugins.module_utils import _cluster_client, _webhook_tls
-from ansible_collections.railops.rdma.plugins.module_utils._cluster_client import Access, Cluster, FieldConflict
-from ansible_collections.railops.rdma.plugins.module_utils._cluster_plan import Ref
-from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
+from ..module_utils._cluster import client, tls
+from ..module_utils._cluster.client import Access, Cluster, FieldConflict
+from ..module_utils._cluster.plan import Ref
+from ..module_utils._errors import RdmaError
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
     "name": {"type": "str", "required": True},
@@ -103,11 +103,11 @@ def run(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
         resource = cluster.resource("v1", "Secret")
         ref = Ref("", "Secret", params["namespace"], params["name"])
         live = cluster.get(resource, ref) or {}
-        texts = _webhook_tls.decoded(live.get("data") or {})
-        reason = _webhook_tls.fault(texts, params["service"], params["namespace"])
+        texts = tls.decoded(live.get("data") or {})
+        reason = tls.fault(texts, params["service"], params["namespace"])
         if reason:
-            texts = _webhook_tls.make(params["service"], params["namespace"])
-        data = _webhook_tls.encoded({key: texts[key] for key in _webhook_tls.KEYS})
+            texts = tls.make(params["service"], params["namespace"])
+        data = tls.encoded({key: texts[key] for key in tls.KEYS})
         if reason and not check_mode:
             body = {
                 "apiVersion": "v1",
@@ -132,10 +132,10 @@ def run(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
 def main() -> None:
     """Read the parameters, run, and report."""
     module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
-    if _cluster_client.KUBERNETES_ERROR:
-        module.fail_json(msg=missing_required_lib("kubernetes >= 31"), exception=_cluster_client.KUBERNETES_ERROR)
-    if _webhook_tls.CRYPTOGRAPHY_ERROR:
-        module.fail_json(msg=missing_required_lib("cryptography"), exception=_webhook_tls.CRYPTOGRAPHY_ERROR)
+    if client.KUBERNETES_ERROR:
+        module.fail_json(msg=missing_required_lib("kubernetes >= 31"), exception=client.KUBERNETES_ERROR)
+    if tls.CRYPTOGRAPHY_ERROR:
+        module.fail_json(msg=missing_required_lib("cryptography"), exception=tls.CRYPTOGRAPHY_ERROR)
     try:
         result = run(module.params, check_mode=module.check_mode)
     except RdmaError as exc:

@@ -13,7 +13,7 @@ import typing as t
 
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.railops.rdma.plugins.plugin_utils._slice import read_slice
+from ._slice import read_slice
 
 
 class SliceAction(ActionBase):

@@ -141,8 +141,8 @@ def audit(hosts: int) -> None:
 
 def verdict(hosts: int, every: int) -> None:
     """Measure the step that merges all results and writes the pages; every such host deviates."""
-    from ansible_collections.railops.rdma.plugins.module_utils._verdict import host_result
-    from ansible_collections.railops.rdma.plugins.plugin_utils._verify_files import result_path, write_json
+    from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.files import result_path, write_json
+    from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.merge import host_result
 
     with tempfile.TemporaryDirectory(prefix="railops-bench-") as temporary:
         folder = Path(temporary)

@@ -39,7 +39,7 @@ PORT = 2222
 
 def work(params: dict[str, t.Any], rounds: int = 1) -> list[float]:
     """Return the seconds of what the module does between its parameters and its result, without process and import."""
-    from ansible_collections.railops.rdma.plugins.module_utils._route_want import parse_want
+    from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
     from ansible_collections.railops.rdma.plugins.modules.policy_route import run
 
     times = []

@@ -76,22 +76,19 @@ def raw_nodes(count: int) -> list[dict[str, t.Any]]:
 
 def make_plan(count: int, nodes: list[dict[str, t.Any]] | None = None) -> t.Any:
     """Validate, seat and plan: everything but writing. The nodes may be made before, as the inventory does."""
-    from ansible_collections.railops.rdma.plugins.module_utils import (
-        _fabric_input,
-        _fabric_nodes,
-        _fabric_plan,
-        _fabric_slots,
-    )
+    from ansible_collections.railops.rdma.plugins.plugin_utils._plan import blocks, seats
+    from ansible_collections.railops.rdma.plugins.plugin_utils._plan import input as plan_input
+    from ansible_collections.railops.rdma.plugins.plugin_utils._plan import nodes as plan_nodes
 
-    fabric = _fabric_input.read_fabric(raw_fabric(count))
-    candidates = _fabric_nodes.read_nodes(fabric, nodes or raw_nodes(count))
-    seating = _fabric_slots.seat_nodes(fabric, candidates, None, _fabric_input.Options())
-    return _fabric_plan.build_plan(fabric, seating.nodes, seating.retired)
+    fabric = plan_input.read_fabric(raw_fabric(count))
+    candidates = plan_nodes.read_nodes(fabric, nodes or raw_nodes(count))
+    seating = seats.seat_nodes(fabric, candidates, None, plan_input.Options())
+    return blocks.build_plan(fabric, seating.nodes, seating.retired)
 
 
 def in_memory(count: int, nodes: list[dict[str, t.Any]]) -> str:
     """Plan, and write the text that the template of the Jinja way writes: all pools with all their addresses."""
-    from ansible_collections.railops.rdma.plugins.module_utils._fabric_objects import render_pools
+    from ansible_collections.railops.rdma.plugins.plugin_utils._plan.objects import render_pools
 
     return render_pools(make_plan(count, nodes))
 
@@ -177,9 +174,9 @@ def memory_rows(jinja: float) -> list[Row]:
 
 def files_row(folder: Path) -> Row:
     """All plan files, planned and written, against writing the same files raw."""
-    from ansible_collections.railops.rdma.plugins.module_utils import _plan_run
+    from ansible_collections.railops.rdma.plugins.plugin_utils._plan import run as plan_run
 
-    files = _plan_run.render(make_plan(NODES))
+    files = plan_run.render(make_plan(NODES))
     blobs = [text.encode() for text in files.values()]
     counter = iter(range(100))
 
@@ -193,7 +190,7 @@ def files_row(folder: Path) -> Row:
 
     def ours() -> None:
         target = folder / f"plan{next(counter)}"
-        _plan_run.run({**raw_fabric(NODES), "plan_dir": str(target)}, raw_nodes(NODES), check_mode=False)
+        plan_run.run({**raw_fabric(NODES), "plan_dir": str(target)}, raw_nodes(NODES), check_mode=False)
 
     theirs, mine = walls(raw, ours)
     size = sum(map(len, blobs)) / 1e6
@@ -210,12 +207,12 @@ def yaml_row() -> Row:
     """The pools as YAML, against PyYAML's C dumper on the same objects."""
     import yaml
 
-    from ansible_collections.railops.rdma.plugins.module_utils import _fabric_objects
+    from ansible_collections.railops.rdma.plugins.plugin_utils._plan import objects as plan_objects
 
     plan = make_plan(NODES)
     part = make_plan(SMALL)
-    objects = list(yaml.load_all(_fabric_objects.render_cluster(part)["ippools.yaml"], Loader=yaml.CSafeLoader))
-    (mine,) = cpu(lambda: _fabric_objects.render_cluster(plan))
+    objects = list(yaml.load_all(plan_objects.render_cluster(part)["ippools.yaml"], Loader=yaml.CSafeLoader))
+    (mine,) = cpu(lambda: plan_objects.render_cluster(plan))
     (part_theirs,) = cpu(lambda: yaml.dump_all(objects, Dumper=yaml.CSafeDumper), rounds=3)
     theirs = part_theirs * NODES / SMALL
     what = f"{NODES * RAILS:,} objects as YAML / PyYAML's C dumper"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 import typing as t
 
-from ansible_collections.railops.rdma.plugins.module_utils._cluster_plan import FABRIC, FIELD_MANAGER, MANAGED_BY
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.plan import FABRIC, FIELD_MANAGER, MANAGED_BY
 
 Json = dict[str, t.Any]
 SPIDERPOOL = "spiderpool.spidernet.io/v2beta1"

@@ -28,7 +28,7 @@ from api_double import ApiDouble, Fault
 from conftest import REAL, SPIDERPOOL, Live
 from fabric_objects import config, fabric_of, labels, pool
 
-from ansible_collections.railops.rdma.plugins.module_utils import _cluster_pace
+from ansible_collections.railops.rdma.plugins.module_utils._cluster import pace
 
 Json = dict[str, t.Any]
 Run = t.Callable[..., dict[str, t.Any]]
@@ -239,16 +239,16 @@ class TestPoolsInUse:
     def test_an_address_given_out_between_looking_and_deleting_is_seen(
         self, objects: Run, live: Live, fabric: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        from ansible_collections.railops.rdma.plugins.module_utils import _cluster_run
+        from ansible_collections.railops.rdma.plugins.module_utils._cluster import run
 
         ok(objects([pool(fabric, 1, 1)]))
-        check = _cluster_run.Run.preflight
+        check = run.Run.preflight
 
         def allocate_meanwhile(self: t.Any, plan: t.Any) -> None:
             check(self, plan)
             live.allocate(f"{fabric}-rail1-v4-node1", ["172.17.0.3"])
 
-        monkeypatch.setattr(_cluster_run.Run, "preflight", allocate_meanwhile)
+        monkeypatch.setattr(run.Run, "preflight", allocate_meanwhile)
         result = ok(objects(state="absent", prune=True, fabric=fabric))
         assert result["kept"][0]["name"] == f"{fabric}-rail1-v4-node1"
         assert len(live.versions(fabric)) == 1
@@ -327,8 +327,8 @@ class TestFaults:
         self, objects: Run, live: Live, fabric: str, double: ApiDouble, paced: bool, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         # All times a twentieth of the real ones; without pace, nothing is ever slow.
-        monkeypatch.setattr(_cluster_pace, "SLOW_SECONDS", 0.1 if paced else 60)
-        monkeypatch.setattr(_cluster_pace, "QUICK_SECONDS", 0.02)
+        monkeypatch.setattr(pace, "SLOW_SECONDS", 0.1 if paced else 60)
+        monkeypatch.setattr(pace, "QUICK_SECONDS", 0.02)
         webhook = Overworked(seconds=0.08, patience=0.5)
         double.faults.append(webhook)
         wanted = fabric_of(fabric, (1, 2, 3), 6)
@@ -441,9 +441,9 @@ class TestFaults:
     def test_a_list_whose_next_page_the_api_has_forgotten_is_read_again(
         self, objects: Run, fabric: str, double: ApiDouble, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        from ansible_collections.railops.rdma.plugins.module_utils import _cluster_client
+        from ansible_collections.railops.rdma.plugins.module_utils._cluster import client
 
-        monkeypatch.setattr(_cluster_client, "PAGE", 3)
+        monkeypatch.setattr(client, "PAGE", 3)
         wanted = fabric_of(fabric, range(1, 9), 1)
         ok(objects(wanted))
         forgotten = Fault(code=410, reason="Expired", message="The provided continue parameter is too old", times=2)
@@ -512,9 +512,9 @@ class TestBadSituations:
     """What no fault has to be scripted for: told clearly, and before the first write."""
 
     def test_no_api(self, objects: Run, fabric: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        from ansible_collections.railops.rdma.plugins.module_utils import _cluster_client
+        from ansible_collections.railops.rdma.plugins.module_utils._cluster import client
 
-        monkeypatch.setattr(_cluster_client, "_CONNECT_SECONDS", 0.5)
+        monkeypatch.setattr(client, "_CONNECT_SECONDS", 0.5)
         result = objects([pool(fabric, 1, 1)], kubeconfig=None, host="https://127.0.0.1:1", api_key="x")
         assert "https://127.0.0.1:1 does not answer" in result["msg"]
 

@@ -20,7 +20,7 @@ from ansible.module_utils.testing import patch_module_args
 from api_double import ApiDouble, Fault
 from api_pods import STATUS, Pods
 
-from ansible_collections.railops.rdma.plugins.module_utils import _pod_run
+from ansible_collections.railops.rdma.plugins.module_utils._pods import run as pods_run
 from ansible_collections.railops.rdma.plugins.modules import pod_probe
 
 Json = dict[str, t.Any]
@@ -99,7 +99,7 @@ class Probe:
 def probe(
     double: ApiDouble, plan: Path, kubeconfig: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Probe:
-    monkeypatch.setattr(_pod_run, "POLL_SECONDS", 0.1)
+    monkeypatch.setattr(pods_run, "POLL_SECONDS", 0.1)
     return Probe(double, plan, kubeconfig, capsys)
 
 

@@ -86,10 +86,10 @@ class Stage:
 
     def picture(self) -> str:
         """Return the verdict as the terminal shows it, coloured where it can."""
-        from ansible_collections.railops.rdma.plugins.module_utils import _verdict_text
+        from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import text
 
         verdict = json.loads((self.folder / "verify/fabric/verdict.json").read_text(encoding="utf-8"))
-        return _verdict_text.picture(verdict, "fabric", colour=COLOUR)
+        return text.picture(verdict, "fabric", colour=COLOUR)
 
     def places(self) -> None:
         """Say where the results lie."""

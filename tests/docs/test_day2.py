@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
-from ansible_collections.railops.rdma.plugins.module_utils._plan_run import run
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts, rails
 
 

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import known
 from blocks import CHECKOUT, Block, documents
 
-from ansible_collections.railops.rdma.plugins.module_utils._plan_run import run as plan
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run as plan
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import EXAMPLES
 
 PAGES = documents()

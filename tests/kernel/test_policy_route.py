@@ -412,9 +412,9 @@ def test_without_cap_net_admin_the_error_says_become(host):
 
 @pytest.fixture
 def _guards(monkeypatch, tmp_path):
-    from ansible_collections.railops.rdma.plugins.module_utils import _route_guard
+    from ansible_collections.railops.rdma.plugins.module_utils._route import guard
 
-    monkeypatch.setattr(_route_guard, "STATE_FOLDER", str(tmp_path))
+    monkeypatch.setattr(guard, "STATE_FOLDER", str(tmp_path))
 
 
 def wait_for(dump, wanted, seconds=30):
@@ -465,15 +465,15 @@ def test_a_confirmed_change_stays(host):
 
 @pytest.mark.usefixtures("_guards")
 def test_a_guard_that_starts_slowly_leaves_the_whole_time(host, monkeypatch):
-    from ansible_collections.railops.rdma.plugins.module_utils import _route_guard
+    from ansible_collections.railops.rdma.plugins.module_utils._route import guard
 
-    watch = _route_guard.watch
+    watch = guard.watch
 
     def late(folder):
         time.sleep(5.5)
         watch(folder)
 
-    monkeypatch.setattr(_route_guard, "watch", late)
+    monkeypatch.setattr(guard, "watch", late)
     result = apply(host, {**want_of(0, RAILS), "confirm_timeout": 5})
     assert host.module(policy_route, {"confirm": result["token"]})["confirmed"]
 

@@ -16,10 +16,10 @@ import subprocess
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils import _rail_persist as persist
-from ansible_collections.railops.rdma.plugins.module_utils import _rail_persist_host as persist_host
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
-from ansible_collections.railops.rdma.plugins.module_utils._route_want import parse_want
+from ansible_collections.railops.rdma.plugins.module_utils._persist import host as persist_host
+from ansible_collections.railops.rdma.plugins.module_utils._persist import plan as persist
+from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
 from ansible_collections.railops.rdma.plugins.modules import policy_route, rail_persist
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, run, want_of
 

@@ -12,7 +12,7 @@ import signal
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils import _route_kernel
+from ansible_collections.railops.rdma.plugins.module_utils._route import kernel
 from ansible_collections.railops.rdma.plugins.modules import policy_route
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, call_module, inside, want_of
 
@@ -24,7 +24,7 @@ pytestmark = [
 RAILS = 2
 
 
-class Faults(_route_kernel.Kernel):
+class Faults(kernel.Kernel):
     """A kernel that fails at message `at`, counted over the whole change, sysctls included."""
 
     at = -1
@@ -47,7 +47,7 @@ class Faults(_route_kernel.Kernel):
             else:
                 results.append((op, self._ask([data])[0][0]))
         for op, error in results:
-            if error and error not in _route_kernel.HARMLESS[op.verb]:
+            if error and error not in kernel.HARMLESS[op.verb]:
                 raise self.refusal(op, error, "injected")
         return not any(error for _op, error in results)
 
@@ -153,7 +153,7 @@ def test_an_interrupted_run_takes_its_change_back():
         before = host.dump()
 
         def child():
-            class Slow(_route_kernel.Kernel):
+            class Slow(kernel.Kernel):
                 def transact(self, messages):
                     if messages[0][0].verb == "add" and "rule" in str(messages[0][0]):
                         os.kill(os.getpid(), signal.SIGTERM)

@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils import _rail_persist as persist
-from ansible_collections.railops.rdma.plugins.module_utils._rail_persist_host import Host as Files
-from ansible_collections.railops.rdma.plugins.module_utils._route_want import parse_want
+from ansible_collections.railops.rdma.plugins.module_utils._persist import plan as persist
+from ansible_collections.railops.rdma.plugins.module_utils._persist.host import Host as Files
+from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
 from ansible_collections.railops.rdma.plugins.modules import policy_route
 from ansible_collections.railops.rdma.tests.kernel.managers import in_managers, needs_managers
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, want_of

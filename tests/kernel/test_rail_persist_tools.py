@@ -12,9 +12,9 @@ import subprocess
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils import _rail_persist as persist
-from ansible_collections.railops.rdma.plugins.module_utils._rail_persist_host import Host
-from ansible_collections.railops.rdma.plugins.module_utils._route_want import parse_want
+from ansible_collections.railops.rdma.plugins.module_utils._persist import plan as persist
+from ansible_collections.railops.rdma.plugins.module_utils._persist.host import Host
+from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
 from ansible_collections.railops.rdma.tests.kernel.managers import in_managers, needs_managers
 from ansible_collections.railops.rdma.tests.unit.plugins.module_utils.test__rail_persist import PARAMS
 

@@ -15,9 +15,9 @@ import time
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._fabric_model import address_text, range_text
-from ansible_collections.railops.rdma.plugins.module_utils._fabric_report import render_report
-from ansible_collections.railops.rdma.plugins.module_utils._report_verdict import DATA
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.model import address_text, range_text
+from ansible_collections.railops.rdma.plugins.plugin_utils._report.markdown import render_report
+from ansible_collections.railops.rdma.plugins.plugin_utils._report.verdict import DATA
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import SAMPLES, names, plan_of, raw_of
 from ansible_collections.railops.rdma.tests.unit.reports import EVIL, evil_plan, verdict_of
 

@@ -23,7 +23,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))
 import state as lab_state
 
-from ansible_collections.railops.rdma.plugins.module_utils._verdict import flatten
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.merge import flatten
 
 MOST_TASKS = 12
 HOSTS = ("node1", "node2", "node3")

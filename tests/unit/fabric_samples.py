@@ -11,10 +11,10 @@ from pathlib import Path
 
 import yaml
 
-from ansible_collections.railops.rdma.plugins.module_utils._fabric_input import Options, read_fabric
-from ansible_collections.railops.rdma.plugins.module_utils._fabric_nodes import read_nodes
-from ansible_collections.railops.rdma.plugins.module_utils._fabric_plan import build_plan
-from ansible_collections.railops.rdma.plugins.module_utils._fabric_slots import seat_nodes
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.blocks import build_plan
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.input import Options, read_fabric
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.nodes import read_nodes
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.seats import seat_nodes
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 EXAMPLES = (

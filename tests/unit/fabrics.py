@@ -9,18 +9,18 @@ from __future__ import annotations
 import json
 import typing as t
 
-from ansible_collections.railops.rdma.plugins.module_utils import _fabric_slots as slots
-from ansible_collections.railops.rdma.plugins.module_utils._fabric_input import read_fabric, read_options
-from ansible_collections.railops.rdma.plugins.module_utils._fabric_nodes import read_nodes
-from ansible_collections.railops.rdma.plugins.module_utils._fabric_objects import render_cluster
-from ansible_collections.railops.rdma.plugins.module_utils._fabric_plan import build_plan
-from ansible_collections.railops.rdma.plugins.module_utils._fabric_slices import render_slices
-from ansible_collections.railops.rdma.plugins.module_utils._fabric_switch import render_switch
-from ansible_collections.railops.rdma.plugins.module_utils._plan_part import part_digests
-from ansible_collections.railops.rdma.plugins.module_utils._plan_run import render
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import part_digests
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan import seats as slots
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.blocks import build_plan
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.input import read_fabric, read_options
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.nodes import read_nodes
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.objects import render_cluster
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import render
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.slices import render_slices
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.switch import render_switch
 
 if t.TYPE_CHECKING:
-    from ansible_collections.railops.rdma.plugins.module_utils._fabric_model import Plan
+    from ansible_collections.railops.rdma.plugins.module_utils._fabric.model import Plan
 
 
 def rails(count: int = 8) -> list[dict[str, t.Any]]:

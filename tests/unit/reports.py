@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.railops.rdma.plugins.module_utils._verdict import host_result, merge
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.merge import host_result, merge
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import plan_of, raw_of
 
 EVIL = '<img src=x onerror="alert(1)">'

@@ -13,7 +13,7 @@ from ansible.errors import AnsibleActionFail
 from ansible.playbook.task import Task
 
 from ansible_collections.railops.rdma.plugins.action import verdict
-from ansible_collections.railops.rdma.plugins.module_utils._plan_run import run as plan
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run as plan
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts
 
 

@@ -13,12 +13,11 @@ import sys
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
-from ansible_collections.railops.rdma.plugins.module_utils import _acs_device
-from ansible_collections.railops.rdma.plugins.module_utils._acs_device import Bridges, acs_offset
-from ansible_collections.railops.rdma.plugins.module_utils._gpudirect_plan import operator_values, p2p_bridges
-from ansible_collections.railops.rdma.plugins.module_utils._owned_files import OwnedFiles
-from ansible_collections.railops.rdma.plugins.module_utils._pci_topology import read_pci
-from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
+from ansible_collections.railops.rdma.plugins.module_utils._card.pci import read_pci
+from ansible_collections.railops.rdma.plugins.module_utils._files import OwnedFiles, Sysfs
+from ansible_collections.railops.rdma.plugins.module_utils._gpudirect import acs
+from ansible_collections.railops.rdma.plugins.module_utils._gpudirect.acs import Bridges, acs_offset
+from ansible_collections.railops.rdma.plugins.module_utils._gpudirect.plan import operator_values, p2p_bridges
 from ansible_collections.railops.rdma.plugins.modules import gpudirect as module_under_test
 from ansible_collections.railops.rdma.tests.unit import machines
 
@@ -315,11 +314,11 @@ def test_the_boot_program(machine, tmp_path, monkeypatch):
     settings = tmp_path / "acs.json"
     settings.write_text(json.dumps({"bridges": ["0000:15:01.0", "0000:ff:00.0"]}))
     host = Bridges(str(machine.root))
-    monkeypatch.setattr(_acs_device, "Bridges", lambda: host)
-    assert _acs_device.main([str(settings)]) == 0
+    monkeypatch.setattr(acs, "Bridges", lambda: host)
+    assert acs.main([str(settings)]) == 0
     assert host.read("0000:15:01.0") == 0
     assert host.read("0000:26:01.0") == BLOCKED
     done = subprocess.run(
-        [sys.executable, "-I", _acs_device.__file__, str(tmp_path / "none")], capture_output=True, check=False
+        [sys.executable, "-I", acs.__file__, str(tmp_path / "none")], capture_output=True, check=False
     )
     assert b"FileNotFoundError" in done.stderr

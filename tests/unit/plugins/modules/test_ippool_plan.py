@@ -13,8 +13,8 @@ import pytest
 import yaml
 from ansible.module_utils.testing import patch_module_args
 
-from ansible_collections.railops.rdma.plugins.module_utils._fabric_input import DEFAULTS
 from ansible_collections.railops.rdma.plugins.modules import ippool_plan
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.input import DEFAULTS
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts, rails
 
 ROLE = pathlib.Path(__file__).parents[4] / "roles/fabric"

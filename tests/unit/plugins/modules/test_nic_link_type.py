@@ -15,7 +15,7 @@ import os
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
-from ansible_collections.railops.rdma.plugins.module_utils import _link_type_host
+from ansible_collections.railops.rdma.plugins.module_utils._card import firmware
 from ansible_collections.railops.rdma.plugins.modules import nic_link_type as module_under_test
 from ansible_collections.railops.rdma.tests.unit import machines
 from ansible_collections.railops.rdma.tests.unit.fixtures.mlx.cards import ETH, IB, Cards, card, row
@@ -65,8 +65,8 @@ class Machine:
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
     monkeypatch.setattr(module_under_test, "ROOT", str(tmp_path))
-    monkeypatch.setattr(_link_type_host, "RESET_PAUSE", 0)
-    monkeypatch.setattr(_link_type_host, "RESET_TRIES", 2)
+    monkeypatch.setattr(firmware, "RESET_PAUSE", 0)
+    monkeypatch.setattr(firmware, "RESET_TRIES", 2)
     return Machine(tmp_path, monkeypatch)
 
 

@@ -10,10 +10,10 @@ import json
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
-from ansible_collections.railops.rdma.plugins.module_utils import _route_guard
-from ansible_collections.railops.rdma.plugins.module_utils._route_kernel import KernelRefused
-from ansible_collections.railops.rdma.plugins.module_utils._route_model import Address, Link, Route, Rule, Snapshot
-from ansible_collections.railops.rdma.plugins.module_utils._route_plan import Host
+from ansible_collections.railops.rdma.plugins.module_utils._route import guard
+from ansible_collections.railops.rdma.plugins.module_utils._route.kernel import KernelRefused
+from ansible_collections.railops.rdma.plugins.module_utils._route.model import Address, Link, Route, Rule, Snapshot
+from ansible_collections.railops.rdma.plugins.module_utils._route.plan import Host
 from ansible_collections.railops.rdma.plugins.modules import policy_route as module_under_test
 
 RAIL = {
@@ -67,7 +67,7 @@ def kernel(monkeypatch, tmp_path):
     monkeypatch.setattr(module_under_test, "Kernel", lambda: fake)
     monkeypatch.setattr(module_under_test, "PYROUTE2_ERROR", None)
     monkeypatch.setattr(module_under_test, "pyroute2_problem", lambda: "")
-    monkeypatch.setattr(_route_guard, "STATE_FOLDER", str(tmp_path))
+    monkeypatch.setattr(guard, "STATE_FOLDER", str(tmp_path))
     return fake
 
 

@@ -11,8 +11,8 @@ import pytest
 from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
-from ansible_collections.railops.rdma.plugins.module_utils._rail_persist_host import Host, Ran
-from ansible_collections.railops.rdma.plugins.module_utils._route_want import parse_want
+from ansible_collections.railops.rdma.plugins.module_utils._persist.host import Host, Ran
+from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
 from ansible_collections.railops.rdma.plugins.modules import rail_persist as module_under_test
 
 RAIL = {

@@ -13,9 +13,9 @@ import zipfile
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
-from ansible_collections.railops.rdma.plugins.module_utils import _driver_host
-from ansible_collections.railops.rdma.plugins.module_utils._driver_plan import INBOX, family_of, install_error
-from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
+from ansible_collections.railops.rdma.plugins.module_utils._driver import host as driver_host
+from ansible_collections.railops.rdma.plugins.module_utils._driver.plan import INBOX, family_of, install_error
+from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.plugins.modules import rdma_driver as module_under_test
 
 # A package manager that keeps state in a folder: `installed`, `available`, a log, and how it fails.
@@ -100,7 +100,7 @@ def host(tmp_path, home, monkeypatch):
     tools("dpkg-query", "dpkg", "apt-get")
     monkeypatch.setenv("PATH", str(bin_folder))
     monkeypatch.setattr(module_under_test, "Sysfs", lambda: Sysfs(str(root)))
-    monkeypatch.setattr(_driver_host, "pyroute2_version", lambda: "0.7.2")
+    monkeypatch.setattr(driver_host, "pyroute2_version", lambda: "0.7.2")
     write.tools = tools
     write.bin = bin_folder
     return write
@@ -280,17 +280,17 @@ def test_the_inbox_driver_after_the_reboot_is_a_deviation_and_no_second_reboot(r
 
 def test_a_pyroute2_that_is_too_old(run_module, monkeypatch, tmp_path):
     versions = ["0.6.4"]
-    monkeypatch.setattr(_driver_host, "pyroute2_version", lambda: versions[-1])
+    monkeypatch.setattr(driver_host, "pyroute2_version", lambda: versions[-1])
     result = run_module()
     assert result["failed"] is True
     assert "rdma_driver_pyroute2_wheel" in result["fix"]
     folder = tmp_path / "site"
-    monkeypatch.setattr(_driver_host, "site_folder", lambda: str(folder))
+    monkeypatch.setattr(driver_host, "site_folder", lambda: str(folder))
     wheel = tmp_path / "pyroute2-0.9.4-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("pyroute2/__init__.py", "")
-    unpack = _driver_host.install_wheel
-    monkeypatch.setattr(_driver_host, "install_wheel", lambda *args: (unpack(*args), versions.append("0.9.4")))
+    unpack = driver_host.install_wheel
+    monkeypatch.setattr(driver_host, "install_wheel", lambda *args: (unpack(*args), versions.append("0.9.4")))
     assert run_module(pyroute2_wheel=str(wheel))["changed"] is True
     assert (folder / "pyroute2/__init__.py").exists()
     assert run_module(pyroute2_wheel=str(wheel))["changed"] is False
@@ -302,8 +302,8 @@ def test_a_wheel_stays_in_its_folder(tmp_path, name):
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("pyroute2/__init__.py", "")
         archive.writestr(name, "")
-    with pytest.raises(_driver_host.RdmaError):
-        _driver_host.install_wheel(str(wheel), str(tmp_path / "site"))
+    with pytest.raises(driver_host.RdmaError):
+        driver_host.install_wheel(str(wheel), str(tmp_path / "site"))
 
 
 @pytest.mark.parametrize(

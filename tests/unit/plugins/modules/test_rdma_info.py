@@ -9,7 +9,7 @@ import json
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
-from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
+from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.plugins.modules import rdma_info as module_under_test
 from ansible_collections.railops.rdma.tests.unit import machines
 

@@ -12,8 +12,8 @@ import stat
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
-from ansible_collections.railops.rdma.plugins.module_utils import _netns_host, _rdma_netlink
-from ansible_collections.railops.rdma.plugins.module_utils._netns_plan import NUMBERS, OWNED_FILE, owned_text
+from ansible_collections.railops.rdma.plugins.module_utils._rdma import mode_host, netlink
+from ansible_collections.railops.rdma.plugins.module_utils._rdma.mode_plan import NUMBERS, OWNED_FILE, owned_text
 from ansible_collections.railops.rdma.plugins.modules import rdma_netns as module_under_test
 
 KERNEL = "6.1.0-9-amd64"
@@ -49,7 +49,7 @@ class FakeRdma:
 
     def netns_mode(self):
         if self.too_old:
-            raise _rdma_netlink.NetnsModeUnknown
+            raise netlink.NetnsModeUnknown
         return self.mode
 
     def set_netns_mode(self, mode):
@@ -71,7 +71,7 @@ def host(tmp_path, monkeypatch):
     (tmp_path / "proc/1/mountinfo").write_text("24 29 0:22 / /proc rw - proc proc rw\n")
     kernel = FakeRdma()
     monkeypatch.setattr(module_under_test, "ROOT", str(tmp_path))
-    monkeypatch.setattr(_netns_host.NetnsHost.__init__, "__defaults__", (lambda: kernel, KERNEL))
+    monkeypatch.setattr(mode_host.NetnsHost.__init__, "__defaults__", (lambda: kernel, KERNEL))
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
     return Host(tmp_path, kernel)
 
@@ -235,7 +235,7 @@ def test_dracut_makes_the_image_of_the_rhel_family(host, run_module):
 
 def _has_rdma():
     try:
-        socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _rdma_netlink.NETLINK_RDMA).close()
+        socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, netlink.NETLINK_RDMA).close()
     except OSError:
         return False
     return True
@@ -244,8 +244,8 @@ def _has_rdma():
 @pytest.mark.skipif(_has_rdma(), reason="this machine's kernel has RDMA")
 def test_the_real_socket_on_a_kernel_without_rdma():
     with (
-        pytest.raises(_rdma_netlink.RdmaError, match="EPROTONOSUPPORT") as caught,
-        _rdma_netlink.RdmaNetlink(),
+        pytest.raises(netlink.RdmaError, match="EPROTONOSUPPORT") as caught,
+        netlink.RdmaNetlink(),
     ):
         pass
     assert "rdma_driver" in caught.value.fix
@@ -255,9 +255,9 @@ def test_without_pyroute2_a_host_in_the_mode_is_fine_and_a_live_change_says_what
     host, run_module, monkeypatch
 ):
     def missing():
-        raise _rdma_netlink.MissingPyroute2("Traceback: no module named pyroute2")
+        raise netlink.MissingPyroute2("Traceback: no module named pyroute2")
 
-    monkeypatch.setattr(_netns_host.NetnsHost.__init__, "__defaults__", (missing, KERNEL))
+    monkeypatch.setattr(mode_host.NetnsHost.__init__, "__defaults__", (missing, KERNEL))
     (host.root / "sys/module/ib_core/parameters").mkdir()
     host.write("sys/module/ib_core/parameters/netns_mode", "N\n")
     assert run_module(mode="exclusive")["current"] == "exclusive"

@@ -15,9 +15,9 @@ import time
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
-from ansible_collections.railops.rdma.plugins.module_utils import _probe_run
-from ansible_collections.railops.rdma.plugins.module_utils._probe_sysfs import find_endpoint, gid_of
-from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
+from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
+from ansible_collections.railops.rdma.plugins.module_utils._probe import run as probe_run
+from ansible_collections.railops.rdma.plugins.module_utils._probe.sysfs import find_endpoint, gid_of
 from ansible_collections.railops.rdma.plugins.modules import rdma_probe
 
 # Listens or connects as perftest does; the file `mood` beside it says what goes wrong.
@@ -64,7 +64,7 @@ def tools(tmp_path, monkeypatch):
         path.write_text(PROGRAM.format(python=sys.executable))
         path.chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-    monkeypatch.setattr(_probe_run.Servers.__init__, "__defaults__", (str(tmp_path / "run"),))
+    monkeypatch.setattr(probe_run.Servers.__init__, "__defaults__", (str(tmp_path / "run"),))
     return folder
 
 
@@ -123,7 +123,7 @@ def run_module(capsys, tools, sysfs):
 
     yield run
     for token in tokens:
-        _probe_run.Servers(token).end()
+        probe_run.Servers(token).end()
 
 
 def test_both_ends(run_module):
@@ -146,9 +146,9 @@ def test_both_ends(run_module):
 def test_the_servers_end_when_told(run_module):
     port = free_port()
     run_module("server", [task(port)], lifetime=30)
-    assert port in _probe_run._listening()
+    assert port in probe_run._listening()
     assert run_module("none")["ended"] == [port]
-    assert port not in _probe_run._listening()
+    assert port not in probe_run._listening()
     assert run_module("none")["ended"] == []
 
 
@@ -156,7 +156,7 @@ def test_a_server_ends_by_itself(run_module):
     port = free_port()
     run_module("server", [task(port)], lifetime=1)
     time.sleep(1.6)
-    assert port not in _probe_run._listening()
+    assert port not in probe_run._listening()
 
 
 def test_a_second_server_call_replaces_the_first(run_module):

@@ -14,9 +14,10 @@ import sys
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
-from ansible_collections.railops.rdma.plugins.module_utils import _qos_device
-from ansible_collections.railops.rdma.plugins.module_utils._qos_device import Nic
-from ansible_collections.railops.rdma.plugins.module_utils._qos_files import (
+from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
+from ansible_collections.railops.rdma.plugins.module_utils._qos import device
+from ansible_collections.railops.rdma.plugins.module_utils._qos.device import Nic
+from ansible_collections.railops.rdma.plugins.module_utils._qos.files import (
     PROGRAM,
     SETTINGS,
     UNIT,
@@ -24,7 +25,6 @@ from ansible_collections.railops.rdma.plugins.module_utils._qos_files import (
     escape,
     link_of,
 )
-from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
 from ansible_collections.railops.rdma.plugins.modules import roce_qos as module_under_test
 from ansible_collections.railops.rdma.tests.unit import machines
 
@@ -467,7 +467,7 @@ def test_the_installed_program_sets_a_nic_that_comes_up_anew(run_module, dcb, ro
 
 def test_the_program_runs_alone():
     done = subprocess.run(
-        [sys.executable, "-I", _qos_device.__file__, "/dev/null", "ens1np0"],
+        [sys.executable, "-I", device.__file__, "/dev/null", "ens1np0"],
         capture_output=True,
         text=True,
         check=False,

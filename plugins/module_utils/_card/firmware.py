@@ -1,0 +1,135 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Asks the cards of a host, and carries out what was decided. Each card on its own: one cannot stop the rest."""
+
+from __future__ import annotations
+
+import json
+import time
+import typing as t
+from dataclasses import asdict, replace
+
+from .._errors import RdmaError
+from . import plan as planning
+from .plan import CardPlan, Marker, Step
+
+if t.TYPE_CHECKING:
+    from .._files import HostFiles
+    from .mlxtool import MlxTool
+    from .plan import Card, Wish
+
+MARKERS = "/var/lib/railops-rdma/nic_link_type.json"
+# The driver needs a moment after a reset; an answer before that is an error that goes away.
+RESET_TRIES, RESET_PAUSE = 30, 1.0
+
+
+class LinkTypeHost:
+    """The cards of one host behind the vendor's tool, and the note of what waits for a reboot."""
+
+    def __init__(
+        self, files: HostFiles, tool: MlxTool, boot: str, sleep: t.Callable[[float], None] = time.sleep
+    ) -> None:
+        self._files = files
+        self._tool = tool
+        self._boot = boot
+        self._sleep = sleep
+
+    def plan(self, cards: t.Sequence[Card], wishes: dict[str, Wish]) -> list[CardPlan]:
+        """Ask each selected card and decide."""
+        markers = self._markers()
+        plans = []
+        for card in cards:
+            if card.name not in wishes:
+                continue
+            wish = wishes[card.name]
+            try:
+                configuration = self._tool.query(card.address)
+            except RdmaError as exc:
+                plans.append(planning.without_tool(card, wish, exc))
+                continue
+            plans.append(planning.decide(card, wish, configuration, markers.get(card.name), self._boot))
+        return plans
+
+    def predict(self, plan: CardPlan, *, reset: bool) -> CardPlan:
+        """Return a card's plan as it will look after apply()."""
+        resets = False
+        if reset and plan.step in (Step.WRITE, Step.PENDING):
+            resets = not planning.no_reset_because(plan, capable=self._tool.can_reset(plan.card.address))
+        return planning.predicted(plan, resets=resets)
+
+    def apply(self, plan: CardPlan, *, reset: bool) -> CardPlan:
+        """Write and, when asked, reset one card; return its plan as it turned out, read back from the card."""
+        done = plan
+        try:
+            if plan.writes:
+                done = self._write(plan)
+            if reset and done.step is Step.PENDING:
+                done = self._reset(done)
+        except RdmaError as exc:
+            return replace(done, step=Step.FAILED, note=exc.problem, fix=exc.fix)
+        return done
+
+    def remember(self, plans: t.Sequence[CardPlan]) -> None:
+        """Note which cards wait for a reboot, and since which boot. One that is as wanted is forgotten."""
+        before = self._markers()
+        answered = {plan.card.name for plan in plans if plan.step is not Step.FAILED}
+        # Of the others nothing new is known: they may be selected by another call, or answer next time.
+        after = {name: marker for name, marker in before.items() if name not in answered}
+        for plan in plans:
+            if plan.step not in (Step.PENDING, Step.POWER_CYCLE):
+                continue
+            old = before.get(plan.card.name)
+            known = old is not None and old.values == plan.wanted and not plan.was_written
+            boot = old.boot if old is not None and known else self._boot
+            after[plan.card.name] = Marker(boot, plan.wanted, plan.power_cycle)
+        if after == before:
+            return
+        text = json.dumps({name: asdict(marker) for name, marker in sorted(after.items())}, indent=1) + "\n"
+        self._files.put(MARKERS, text if after else None)
+
+    def _write(self, plan: CardPlan) -> CardPlan:
+        power_cycle = self._tool.set(plan.card.address, plan.writes)
+        after = replace(self._again(plan), was_written=True)
+        missing = [value.name for value in after.values if not value.written]
+        if missing:
+            raise RdmaError(
+                f"the tool said it had written {', '.join(missing)}, and the card does not have it",
+                "Run again; if it stays, update the card's firmware.",
+            )
+        if after.step is Step.DONE:
+            return after
+        why = "the tool asks for a power cycle" if power_cycle else "written, waits for a reset or a reboot"
+        return replace(after, step=Step.PENDING, power_cycle=power_cycle, note=planning.not_in_force(after, why))
+
+    def _reset(self, plan: CardPlan) -> CardPlan:
+        reason = planning.no_reset_because(plan, capable=self._tool.can_reset(plan.card.address))
+        if reason:
+            return replace(plan, note=f"{plan.note}; not reset: {reason}")
+        self._tool.reset(plan.card.address)
+        after = None
+        for attempt in range(RESET_TRIES):
+            try:
+                after = self._again(plan)
+                break
+            except RdmaError:
+                if attempt + 1 == RESET_TRIES:
+                    raise
+                self._sleep(RESET_PAUSE)
+        if after is None or not all(value.active for value in after.values):
+            return replace(plan, was_reset=True, note=f"{plan.note}; a reset did not help")
+        return replace(after, step=Step.DONE, note="", was_reset=True, was_written=plan.was_written)
+
+    def _again(self, plan: CardPlan) -> CardPlan:
+        configuration = self._tool.query(plan.card.address)
+        # The link layers were those before; the firmware's own word counts now.
+        return planning.decide(plan.card, plan.wish, configuration, None, self._boot)
+
+    def _markers(self) -> dict[str, Marker]:
+        try:
+            rows = json.loads(self._files.read(MARKERS) or "{}")
+            return {name: Marker(row["boot"], row["values"], bool(row["power_cycle"])) for name, row in rows.items()}
+        except (ValueError, KeyError, TypeError, AttributeError):
+            # A note that cannot be read costs one reboot too many at most.
+            return {}

@@ -1,0 +1,305 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What mstconfig/mlxconfig and mstfwreset/mlxfwreset print, as data. One code base, two names; reads text only.
+
+Source of the formats: mstflint (mlxconfig/mlxcfg_ui.cpp, small_utils/mlxfwresetlib); docs/link-type.md names them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import typing as t
+from dataclasses import dataclass, field
+
+from .._errors import RdmaError
+
+# JSON came with MFT and mstflint 4.31 (January 2025).
+JSON_SINCE = (4, 31)
+TITLES = {"Default": "default", "Current": "current", "Next Boot": "next", "New": "new"}
+HEADER = re.compile(r"^Configurations:(?P<titles>.*)$")
+TITLE = re.compile(r"Default|Current|Next Boot|New")
+ROW = re.compile(r"^(?P<star>\*?)\s*(?P<ro>RO\b)?\s+(?P<name>[A-Z][A-Z0-9_]*(?:\[[0-9.N]+\])?)\s+(?P<values>\S.*)$")
+LABEL = re.compile(r"^(?P<label>Device type|Name|Description|Device):\s*(?P<value>.*?)\s*$")
+NAMED = re.compile(r"(?P<word>[^()]*)\((?P<number>\d+|0x[0-9a-fA-F]+)\)")
+LEVEL = re.compile(r"^\s*(?P<level>\d):\s*(?P<text>.*?)-\s*(?P<answer>Supported|Not Supported)\b", re.MULTILINE)
+POWER_CYCLE = re.compile(r"power\s+cycle", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a card's configuration. A value is None where the firmware tells none (or an array)."""
+
+    name: str
+    default: str | None = None
+    current: str | None = None
+    next: str | None = None
+    read_only: bool = False
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """What one query told. `columns` are the values that this firmware can tell at all."""
+
+    device_type: str = ""
+    name: str = ""
+    description: str = ""
+    columns: frozenset[str] = frozenset()
+    parameters: dict[str, Parameter] = field(default_factory=dict)
+
+    @property
+    def dpu(self) -> bool:
+        """Whether this is a BlueField whose ports belong to its own ARM cores (DPU mode): left alone.
+
+        In NIC mode INTERNAL_CPU_OFFLOAD_ENGINE is DISABLED(1); cards without cores have no such parameter.
+        """
+        if self._in_force("INTERNAL_CPU_MODEL") != 1:
+            return False
+        engine = self._in_force("INTERNAL_CPU_OFFLOAD_ENGINE")
+        if engine is not None:
+            return engine == 0
+        return any(
+            "ECPF" in str(parameter.current or parameter.next or "")
+            for name, parameter in self.parameters.items()
+            if any(part in name for part in ("PAGE_SUPPLIER", "ESWITCH_MANAGER", "IB_VPORT0"))
+        )
+
+    def _in_force(self, name: str) -> int | None:
+        parameter = self.parameters.get(name)
+        return None if parameter is None else number(parameter.current or parameter.next)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A message of the tools that this collection knows: what it means and what to do."""
+
+    kind: str
+    pattern: str
+    meaning: str
+    fix: str
+
+
+FAULTS = (
+    Fault(
+        "ethernet_only",
+        r"doesn't support (?:the )?LINK_TYPE_P\d parameter",
+        "The card has no link type to choose: it is an Ethernet-only (or InfiniBand-only) model.",
+        "Take the card out of the selection, or want the link type that it has.",
+    ),
+    Fault(
+        "livefish",
+        r"Livefish mode",
+        "The card is in livefish mode: its firmware did not start.",
+        "Burn its firmware again (flint or mlxfwmanager) and power-cycle the host.",
+    ),
+    Fault(
+        "no_configuration",
+        r"doesn't support any configuration changes",
+        "The card's firmware takes no configuration.",
+        "Update its firmware, or take the card out of the selection.",
+    ),
+    Fault(
+        "read_only",
+        r"[Rr]ead[- ]?[Oo]nly",
+        "The card keeps this configuration read-only.",
+        "Unlock it (zero-trust or restricted host mode, or the vendor's lock) from the BMC or the DPU, then run again.",
+    ),
+    Fault(
+        "unknown_parameter",
+        r"Unknown Parameter",
+        "The tool does not know a parameter.",
+        "Install a newer mstflint (or MFT) and newer firmware.",
+    ),
+    Fault(
+        "parameter_absent",
+        r"doesn't support (?:the )?\w+ parameter",
+        "The card does not have a parameter.",
+        "Update its firmware, or do not ask for it on this card.",
+    ),
+    Fault(
+        "unsupported",
+        r"Unsupported device",
+        "The tool does not support the card.",
+        "Install a newer mstflint (or MFT); cards before ConnectX-4 are not supported by this collection.",
+    ),
+    Fault(
+        "open",
+        r"Failed to open (?:the )?device",
+        "The tool cannot open the card.",
+        "Run as root; see with lspci that the card answers; kernel lockdown (Secure Boot) may forbid it: then use a "
+        "kernel with fwctl.",
+    ),
+    Fault(
+        "mst",
+        r"No devices found|mst might be stopped",
+        "The tool found no card.",
+        "Give PCI addresses (this module does); if it still says so, run mst start once, or install mstflint.",
+    ),
+    Fault(
+        "query",
+        r"Failed to query some of the TLVs|Failed to query",
+        "The card did not answer for all of its parameters.",
+        "Run again; if it stays, update the firmware and reset or power-cycle the card.",
+    ),
+    Fault(
+        "virtual",
+        r"[Hh]ypervisor|[Vv]irtual [Mm]achine",
+        "The tool refuses to reset a card from inside a virtual machine.",
+        "Reboot or reset from the hypervisor.",
+    ),
+    Fault(
+        "reset",
+        r"[Ff]irmware reset failed",
+        "The card's firmware could not be reset.",
+        "Reboot the host; the value is already written.",
+    ),
+)
+
+
+def version(text: str) -> tuple[int, ...]:
+    """Return the version in a tool's `--version` line (`mstconfig, mstflint 4.31.0, ...`), () when there is none."""
+    found = re.search(r"\b(\d+)\.(\d+)\.(\d+)", text)
+    return tuple(int(part) for part in found.groups()) if found else ()
+
+
+def number(value: str | None) -> int | None:
+    """Return the number of a value: `ETH(2)` is 2, `True(1)` is 1, `0x10` is 16; None for N/A and arrays."""
+    if value is None:
+        return None
+    named = NAMED.fullmatch(value.strip())
+    text = named["number"] if named else value.strip()
+    try:
+        return int(text, 0)
+    except ValueError:
+        # int("08", 0) is refused; decimals with leading zeros are still decimals.
+        return int(text) if text.isdigit() else None
+
+
+def fault(output: str) -> Fault | None:
+    """Return the known message in a tool's output, or None."""
+    for item in FAULTS:
+        if re.search(item.pattern, output):
+            return item
+    return None
+
+
+def failure(argv: list[str], code: int, output: str, card: str) -> RdmaError:
+    """Return the error that a failed call means. All messages come on standard output, as `-E- text`."""
+    known = fault(output)
+    said = "; ".join(re.findall(r"-E-\s*(.+)", output)) or output.strip()[-300:] or "nothing"
+    facts: dict[str, t.Any] = {"card": card, "argv": argv, "rc": code, "said": said}
+    if known:
+        return RdmaError(f"Card {card}: {known.meaning} ({said})", known.fix, kind=known.kind, **facts)
+    if code == 5:
+        return RdmaError(
+            f"Card {card}: the tool does not understand {' '.join(argv)} ({said}).",
+            "Install mstflint 4.16 or newer.",
+            kind="usage",
+            **facts,
+        )
+    return RdmaError(
+        f"Card {card}: {argv[0]} failed with exit code {code} and said: {said}.",
+        "Run the command by hand on the host; nothing was changed on this card by this step.",
+        kind="unknown",
+        **facts,
+    )
+
+
+def parse_text(output: str) -> Configuration:
+    """Return what a text query (`-d DEV -e q`) told. The header says which columns there are: they are not counted."""
+    labels: dict[str, str] = {}
+    columns: list[str] = []
+    parameters: dict[str, Parameter] = {}
+    for line in output.splitlines():
+        header = HEADER.match(line)
+        if header:
+            columns = [TITLES[title] for title in TITLE.findall(header["titles"])]
+            continue
+        label = LABEL.match(line)
+        if label and not columns:
+            labels[label["label"]] = label["value"]
+            continue
+        row = ROW.match(line) if columns else None
+        if row is None:
+            continue
+        values = row["values"].split()
+        if len(values) != len(columns):
+            # A sentence, or a value that this parser does not know: not guessed at.
+            continue
+        told = {column: _told(value) for column, value in zip(columns, values)}
+        parameters[row["name"]] = Parameter(
+            name=row["name"],
+            default=told.get("default"),
+            current=told.get("current"),
+            next=told.get("next"),
+            read_only=bool(row["ro"]),
+        )
+    if not columns:
+        raise RdmaError(
+            f"The tool's answer has no line `Configurations:`: {output.strip()[:200]!r}.",
+            "Run the query by hand (mstconfig -d PCI -e q) and report its output.",
+            kind="format",
+        )
+    return Configuration(
+        device_type=labels.get("Device type", ""),
+        name=labels.get("Name", ""),
+        description=labels.get("Description", ""),
+        columns=frozenset(columns),
+        parameters=parameters,
+    )
+
+
+def parse_json(text: str) -> Configuration:
+    """Return what a JSON query (`-d DEV -e -j FILE q`) wrote."""
+    try:
+        device = next(value for key, value in json.loads(text).items() if key.startswith("Device #"))
+        rows = device["tlv_configuration"]
+        parameters = {
+            name: Parameter(
+                name=name,
+                default=_told(row.get("default_value")),
+                current=_told(row.get("current_value")),
+                next=_told(row.get("next_value")),
+                read_only=bool(row.get("read_only")),
+            )
+            for name, row in rows.items()
+        }
+    except (ValueError, KeyError, AttributeError, TypeError, StopIteration) as exc:
+        raise RdmaError(
+            f"The tool's JSON is not of the known form: {exc!r}.", "Report the file.", kind="format"
+        ) from exc
+    known = {
+        column
+        for column in ("default", "current", "next")
+        if any(getattr(parameter, column) is not None for parameter in parameters.values())
+    }
+    return Configuration(
+        device_type=str(device.get("device_type") or ""),
+        name=str(device.get("name") or ""),
+        description=str(device.get("description") or ""),
+        columns=frozenset(known),
+        parameters=parameters,
+    )
+
+
+def _told(value: object) -> str | None:
+    if value is None or isinstance(value, (list, dict)):
+        return None
+    if isinstance(value, bool):
+        return str(int(value))
+    text = str(value).strip()
+    return None if text in ("", "N/A", "-") or text.startswith("Array[") else text
+
+
+def needs_power_cycle(output: str) -> bool:
+    """Whether a set command says that a reboot is not enough."""
+    return bool(POWER_CYCLE.search(output))
+
+
+def reset_levels(output: str) -> dict[int, bool]:
+    """Return the reset levels of a `query`, each with whether it is supported."""
+    # The same numbers stand for types and synchronisation in the sections below the levels.
+    section = re.split(r"^\s*Reset-types", output, maxsplit=1, flags=re.MULTILINE)[0]
+    return {int(row["level"]): row["answer"] == "Supported" for row in LEVEL.finditer(section)}

@@ -1,0 +1,104 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Runs the vendor's configuration tool on one card at a time."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import typing as t
+
+from .._errors import RdmaError
+from . import mlxconfig as formats
+
+if t.TYPE_CHECKING:
+    from .._files import Run
+
+# mstconfig first: it needs no kernel module of its own and comes with the distributions.
+TOOLS = (("mstconfig", "mstfwreset"), ("mlxconfig", "mlxfwreset"))
+# The level that makes a new link type count without a reboot: driver restart and PCI reset.
+RESET_LEVEL = 3
+MISSING_FIX = "Install the package mstflint on the managed node (role rdma_driver does), or MFT."
+
+
+class MlxTool:
+    """One configuration tool and its sister that resets.
+
+    :param which: returns the full path of a command, or None.
+    :param run: runs an argument vector; returns exit code, standard output and standard error.
+    """
+
+    def __init__(self, which: t.Callable[[str], str | None], run: Run) -> None:
+        self._run = run
+        self._which = which
+        self.config: str | None = None
+        self.resetter: str | None = None
+        self._version: tuple[int, ...] | None = None
+        for config, resetter in TOOLS:
+            self.config = which(config)
+            if self.config:
+                self.resetter = which(resetter)
+                break
+
+    @property
+    def present(self) -> bool:
+        """Whether there is a tool at all."""
+        return self.config is not None
+
+    def query(self, address: str) -> formats.Configuration:
+        """Return a card's configuration: default, current and next boot as far as its firmware tells them."""
+        tool = self._config()
+        if self._has_json():
+            found = self._query_json(tool, address)
+            if found is not None:
+                return found
+        argv = [tool, "-d", address, "-e", "q"]
+        code, output, errors = self._run(argv)
+        if code:
+            raise formats.failure(argv, code, output or errors, address)
+        return formats.parse_text(output)
+
+    def set(self, address: str, values: dict[str, int]) -> bool:
+        """Write values for the next boot, all in one call. Return whether the tool asks for a power cycle."""
+        argv = [self._config(), "-d", address, "-y", "set", *(f"{name}={value}" for name, value in values.items())]
+        code, output, errors = self._run(argv)
+        if code:
+            raise formats.failure(argv, code, output or errors, address)
+        return formats.needs_power_cycle(output)
+
+    def can_reset(self, address: str) -> bool:
+        """Whether the card can load its configuration without a reboot."""
+        if self.resetter is None:
+            return False
+        code, output, _errors = self._run([self.resetter, "-d", address, "q"])
+        return code == 0 and formats.reset_levels(output).get(RESET_LEVEL, False)
+
+    def reset(self, address: str) -> None:
+        """Reset a card's firmware: every function of the card goes down."""
+        argv = [self.resetter or TOOLS[0][1], "-d", address, "-l", str(RESET_LEVEL), "-y", "reset"]
+        code, output, errors = self._run(argv)
+        if code or "-E-" in output:
+            raise formats.failure(argv, code, output or errors, address)
+
+    def _config(self) -> str:
+        if self.config is None:
+            raise RdmaError("Neither mstconfig nor mlxconfig is on this host.", MISSING_FIX, kind="no_tool")
+        return self.config
+
+    def _has_json(self) -> bool:
+        if self._version is None:
+            code, output, errors = self._run([self._config(), "--version"])
+            self._version = formats.version(output or errors) if code == 0 else ()
+        return self._version >= formats.JSON_SINCE
+
+    def _query_json(self, tool: str, address: str) -> formats.Configuration | None:
+        with tempfile.TemporaryDirectory(prefix="railops-") as folder:
+            file = os.path.join(folder, "query.json")
+            code, _output, _errors = self._run([tool, "-d", address, "-e", "-j", file, "q"])
+            if code or not os.path.exists(file):
+                # The text query says why.
+                return None
+            with open(file, encoding="utf-8") as stream:
+                return formats.parse_json(stream.read())

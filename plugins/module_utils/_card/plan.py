@@ -1,0 +1,434 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Decides, card by card, what of its firmware configuration is to be written and what that takes to count.
+
+A value is there three times: the default, what is in force (current), what the next start brings (next). Only the
+last one can be written. So: next differs -> write; next is right and current is not -> reset or reboot; both are
+right -> done; still not in force after a reboot -> the card kept its power, and only a power cycle helps.
+"""
+
+from __future__ import annotations
+
+import enum
+import typing as t
+from dataclasses import dataclass, field, replace
+
+from .._errors import InputError, Problem, RdmaError
+from .mlxconfig import Configuration, Parameter, number
+from .pci import normal_address, pci_key
+
+# TLV "VPI link type" of the firmware; 3 is VPI auto-sensing on old cards.
+LINK_TYPES = {"ib": 1, "eth": 2}
+LAYERS = {"InfiniBand": "ib", "Ethernet": "eth"}
+PORT_PARAMETERS = ("LINK_TYPE_P1", "LINK_TYPE_P2")
+SRIOV, VFS = "SRIOV_EN", "NUM_OF_VFS"
+# The more exactly a selection names a card, the more it counts.
+RANKS = {"all": 0, "gpu_affine": 1, "others": 1, "pci": 2}
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which cards, and what they shall be. None leaves a thing as it is."""
+
+    select: str
+    addresses: tuple[str, ...] = ()
+    link_type: str | None = None
+    vfs: int | None = None
+
+
+@dataclass(frozen=True)
+class Card:
+    """One card of the host, whatever the number of its functions.
+
+    `carries` says what of the host's own network runs over it: such a card is never written and never reset.
+    `layers` holds the link layer of each function's port as the kernel sees it now, by address.
+    """
+
+    name: str
+    addresses: tuple[str, ...]
+    gpu_affine: bool = False
+    layers: dict[str, str] = field(default_factory=dict)
+    total_vfs: int = 0
+    num_vfs: int = 0
+    carries: str | None = None
+
+    @property
+    def address(self) -> str:
+        """The function that is asked: the first one."""
+        return self.addresses[0]
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What one card shall be."""
+
+    link_type: str | None = None
+    vfs: int | None = None
+    explicit: bool = False
+
+
+@dataclass(frozen=True)
+class Marker:
+    """What was written to a card, and in which boot of the host: what tells a reboot that did not help."""
+
+    boot: str
+    values: dict[str, int]
+    power_cycle: bool = False
+
+
+class Step(enum.Enum):
+    """What one card needs."""
+
+    DONE = "done"
+    WRITE = "write"
+    PENDING = "pending"
+    POWER_CYCLE = "power_cycle"
+    SKIPPED = "skipped"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class Value:
+    """One parameter of one card against the wish."""
+
+    name: str
+    wanted: int
+    default: str | None = None
+    current: str | None = None
+    next: str | None = None
+    in_force: int | None = None  # the current value, or what the kernel shows where the firmware tells none
+
+    @property
+    def next_number(self) -> int | None:
+        """What the next start brings, as a number."""
+        return number(self.next)
+
+    @property
+    def written(self) -> bool:
+        """Whether the next start brings the wish."""
+        return satisfies(self.name, self.next_number, self.wanted)
+
+    @property
+    def active(self) -> bool:
+        """Whether the wish is in force."""
+        return satisfies(self.name, self.in_force, self.wanted)
+
+
+@dataclass(frozen=True)
+class CardPlan:
+    """What becomes of one card."""
+
+    card: Card
+    wish: Wish
+    step: Step
+    values: tuple[Value, ...] = ()
+    model: str = ""
+    note: str = ""
+    fix: str = ""
+    was_written: bool = False
+    was_reset: bool = False
+    power_cycle: bool = False
+
+    @property
+    def writes(self) -> dict[str, int]:
+        """The values to write, all in one call."""
+        if self.step is not Step.WRITE:
+            return {}
+        return {value.name: value.wanted for value in self.values if not value.written}
+
+    @property
+    def wanted(self) -> dict[str, int]:
+        """All values wanted."""
+        return {value.name: value.wanted for value in self.values}
+
+    @property
+    def waits(self) -> bool:
+        """Whether something is written, or would be, and not in force."""
+        return self.step in (Step.WRITE, Step.PENDING, Step.POWER_CYCLE)
+
+
+def satisfies(name: str, value: int | None, wanted: int) -> bool:
+    """Whether a value is good enough: more virtual functions than wanted are, everything else must be equal."""
+    if value is None:
+        return False
+    return value >= wanted if name == VFS else value == wanted
+
+
+def choose(selections: t.Sequence[Selection], cards: t.Sequence[Card]) -> dict[str, Wish]:
+    """Return what each selected card shall be, by card name.
+
+    :raises InputError: for addresses that are no card, and for cards that two selections want differently.
+    """
+    problems: list[Problem] = []
+    chosen: dict[str, tuple[int, Wish, str]] = {}
+    for index, selection in enumerate(selections):
+        place = f"cards[{index}]"
+        rank = RANKS[selection.select]
+        wish = Wish(selection.link_type, selection.vfs, explicit=selection.select == "pci")
+        for card in _matching(selection, cards, place, problems):
+            before = chosen.get(card.name)
+            if before and before[0] == rank and before[1] != wish:
+                problems.append(
+                    Problem(
+                        place,
+                        f"card {card.name} is also selected by {before[2]}, which wants it otherwise.",
+                        "Let one selection name it, or name it by its PCI address: that counts most.",
+                    )
+                )
+            elif before is None or rank >= before[0]:
+                chosen[card.name] = (rank, wish, place)
+    if problems:
+        raise InputError(problems)
+    return {name: chosen[name][1] for name in sorted(chosen, key=_card_key)}
+
+
+def _matching(selection: Selection, cards: t.Sequence[Card], place: str, problems: list[Problem]) -> list[Card]:
+    if selection.select == "all":
+        return list(cards)
+    if selection.select == "gpu_affine":
+        return [card for card in cards if card.gpu_affine]
+    if selection.select == "others":
+        return [card for card in cards if not card.gpu_affine]
+    found = []
+    for number_, address in enumerate(selection.addresses):
+        wanted = normal_address(address)
+        match = [card for card in cards if wanted in (card.name, *card.addresses)]
+        found += match
+        if not match:
+            there = ", ".join(card.address for card in cards) or "none"
+            problems.append(
+                Problem(
+                    f"{place}.pci[{number_}]",
+                    f"there is no NVIDIA (Mellanox) network card at {address} on this host.",
+                    f"Use one of the addresses that are there: {there}.",
+                )
+            )
+        problems += [
+            Problem(
+                f"{place}.pci[{number_}]",
+                f"card {card.name} carries {card.carries}: it is never changed or reset by this module.",
+                "Take it out of the list; change it from the console if it must be.",
+            )
+            for card in match
+            if card.carries
+        ]
+    return found
+
+
+def _card_key(name: str) -> tuple[int, ...]:
+    return pci_key(f"{name}.0")
+
+
+def values_of(card: Card, wish: Wish, configuration: Configuration) -> tuple[Value, ...]:
+    """Return the parameters that the wish is about and that this card has."""
+    wanted: dict[str, int] = {}
+    if wish.link_type:
+        wanted.update(dict.fromkeys(PORT_PARAMETERS, LINK_TYPES[wish.link_type]))
+    if wish.vfs is not None:
+        wanted[SRIOV] = int(wish.vfs > 0)
+        if wish.vfs > 0:
+            wanted[VFS] = wish.vfs
+    found = []
+    for name, value in wanted.items():
+        parameter = configuration.parameters.get(name)
+        if parameter is not None:
+            found.append(
+                Value(
+                    name=name,
+                    wanted=value,
+                    default=parameter.default,
+                    current=parameter.current,
+                    next=parameter.next,
+                    in_force=_in_force(card, parameter),
+                )
+            )
+    return tuple(found)
+
+
+def _in_force(card: Card, parameter: Parameter) -> int | None:
+    told = number(parameter.current)
+    if told is not None:
+        return told
+    # Firmware that cannot tell current values: the kernel shows what came up.
+    if parameter.name in PORT_PARAMETERS:
+        port = PORT_PARAMETERS.index(parameter.name)
+        layer = next((layer for address, layer in card.layers.items() if address.endswith(f".{port}")), None)
+        return LINK_TYPES.get(LAYERS.get(layer or "", ""))
+    return int(card.total_vfs > 0) if parameter.name == SRIOV else card.total_vfs
+
+
+def decide(card: Card, wish: Wish, configuration: Configuration, marker: Marker | None, boot: str) -> CardPlan:
+    """Return what one card needs.
+
+    :param marker: what was written to this card before, when it was not in force yet.
+    :param boot: this boot's identifier (/proc/sys/kernel/random/boot_id).
+    """
+    model = configuration.name or configuration.device_type
+    plan = CardPlan(card, wish, Step.DONE, values_of(card, wish, configuration), model)
+    if configuration.dpu:
+        return replace(
+            plan,
+            step=Step.SKIPPED,
+            note="BlueField in DPU mode: its ports belong to its own cores, so it is left alone",
+        )
+    trouble = _trouble(plan, configuration)
+    if trouble:
+        return trouble
+    waits = [value for value in plan.values if not value.written or not value.active]
+    if not waits:
+        return plan
+    if card.carries:
+        return replace(plan, step=Step.SKIPPED, note=f"carries {card.carries}: left alone")
+    if any(not value.written for value in plan.values):
+        return replace(plan, step=Step.WRITE)
+    if marker is not None and marker.values == plan.wanted:
+        if marker.boot != boot:
+            return replace(plan, step=Step.POWER_CYCLE, note=not_in_force(plan, "the host was rebooted since"))
+        if marker.power_cycle:
+            return replace(
+                plan, step=Step.PENDING, power_cycle=True, note=not_in_force(plan, "the tool asked for a power cycle")
+            )
+    return replace(plan, step=Step.PENDING, note=not_in_force(plan, "waits for a reset or a reboot"))
+
+
+def without_tool(card: Card, wish: Wish, problem: RdmaError) -> CardPlan:
+    """Return what becomes of a card that could not be asked: done when the kernel shows the wish, failed otherwise."""
+    layers = {LAYERS.get(layer) for layer in card.layers.values()}
+    link_good = wish.link_type is None or layers == {wish.link_type}
+    vfs_good = wish.vfs is None or (card.total_vfs >= wish.vfs if wish.vfs else card.total_vfs == 0)
+    if link_good and vfs_good and problem.facts.get("kind") == "no_tool":
+        return CardPlan(card, wish, Step.DONE, note="as the kernel shows it; no tool to ask for the next boot")
+    return CardPlan(card, wish, Step.FAILED, note=problem.problem, fix=problem.fix)
+
+
+def not_in_force(plan: CardPlan, why: str) -> str:
+    """Return which values are not in force yet, and why."""
+    values = ", ".join(
+        f"{value.name} is {value.current or value.in_force}, wanted {value.wanted}"
+        for value in plan.values
+        if not value.active
+    )
+    return f"{values}: {why}"
+
+
+def _trouble(plan: CardPlan, configuration: Configuration) -> CardPlan | None:
+    card, wish = plan.card, plan.wish
+    if wish.link_type and not any(value.name in PORT_PARAMETERS for value in plan.values):
+        layers = {LAYERS.get(layer) for layer in card.layers.values()}
+        if layers != {wish.link_type}:
+            is_now = " and ".join(sorted(card.layers.values())) or "unknown (no driver is bound)"
+            return replace(
+                plan,
+                step=Step.FAILED,
+                note=f"the card has no link type to choose and its link layer is {is_now}, not {wish.link_type}",
+                fix="Take the card out of the selection, or want the link type that it has.",
+            )
+        if wish.vfs is None:
+            return replace(plan, note="has no link type to choose, and it is the one wanted")
+    if wish.vfs and VFS not in configuration.parameters:
+        return replace(
+            plan,
+            step=Step.FAILED,
+            note="the card's firmware has no SR-IOV configuration",
+            fix="Update its firmware, or leave vfs out for this card.",
+        )
+    locked = [
+        value.name for value in plan.values if not value.written and configuration.parameters[value.name].read_only
+    ]
+    if locked:
+        return replace(
+            plan,
+            step=Step.FAILED,
+            note=f"{', '.join(locked)} is read-only on this card",
+            fix="Unlock it (zero-trust or restricted host mode) from the BMC or the DPU, then run again.",
+        )
+    return None
+
+
+def predicted(plan: CardPlan, *, resets: bool) -> CardPlan:
+    """Return a card's plan as it looks after the step, when all goes well."""
+    if not plan.waits:
+        return plan
+    values = tuple(
+        replace(
+            value,
+            next=value.next if value.written else str(value.wanted),
+            current=_reset_value(value) if resets else value.current,
+            in_force=value.wanted if resets and not value.active else value.in_force,
+        )
+        for value in plan.values
+    )
+    written = bool(plan.writes)
+    if resets:
+        return replace(plan, step=Step.DONE, values=values, note="", was_written=written, was_reset=True)
+    step = plan.step if plan.step is Step.POWER_CYCLE else Step.PENDING
+    after = replace(plan, step=step, values=values, was_written=written)
+    return replace(after, note=plan.note or not_in_force(after, "waits for a reset or a reboot"))
+
+
+def _reset_value(value: Value) -> str | None:
+    if value.current is None or value.active:
+        return value.current
+    return value.next if value.written else str(value.wanted)
+
+
+def no_reset_because(plan: CardPlan, *, capable: bool) -> str:
+    """Return why a card must not be reset now although that was asked for; '' when it may be."""
+    if plan.card.carries:
+        return f"it carries {plan.card.carries}"
+    if plan.power_cycle:
+        return "the tool asked for a power cycle"
+    if plan.card.num_vfs:
+        return f"{plan.card.num_vfs} virtual functions of it are in use, and a reset would take them away"
+    if not capable:
+        return "its firmware does not offer reset level 3"
+    return ""
+
+
+def reboot_reasons(plans: t.Iterable[CardPlan]) -> list[str]:
+    """Return why a reboot is needed and would help, one sentence for each card."""
+    return [
+        f"card {plan.card.name}: {plan.note}" for plan in plans if plan.step is Step.PENDING and not plan.power_cycle
+    ]
+
+
+def checks(plans: t.Iterable[CardPlan]) -> list[dict[str, str | None]]:
+    """Return each card against its wish."""
+    found = []
+    for plan in plans:
+        good = plan.step is Step.DONE
+        fix = {
+            Step.WRITE: "Run the role nic_mode.",
+            Step.PENDING: "Run the role rdma_host with its entry point reboot, or reset the card when it is idle.",
+            Step.POWER_CYCLE: "Switch the host off and on again (a power cycle, not a reboot).",
+            Step.FAILED: plan.fix,
+        }.get(plan.step)
+        if plan.power_cycle:
+            fix = "Switch the host off and on again (a power cycle, not a reboot)."
+        found.append(
+            {
+                "id": f"nic_link_type.{plan.card.name}",
+                "rail": None,
+                "status": "ok" if good else "skipped" if plan.step is Step.SKIPPED else "deviation",
+                "planned": _wanted_text(plan),
+                "observed": _observed_text(plan),
+                "cause": None if good else (plan.note or not_in_force(plan, "not written")),
+                "fix": None if good else fix,
+            }
+        )
+    return found
+
+
+def _wanted_text(plan: CardPlan) -> str:
+    words = [f"{name}={value}" for name, value in plan.wanted.items()]
+    if not words and plan.wish.link_type:
+        words = [plan.wish.link_type]
+    return " ".join(words)
+
+
+def _observed_text(plan: CardPlan) -> str:
+    if plan.values:
+        return " ".join(f"{value.name}={value.current or value.in_force}" for value in plan.values)
+    return " ".join(sorted(set(plan.card.layers.values())))

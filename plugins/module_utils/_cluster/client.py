@@ -1,0 +1,452 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Talk to a Kubernetes API through the official dynamic client: pages, server-side apply, deletes, bounded retries.
+
+It decides nothing about objects. What the API refuses becomes an RdmaError with a fix, or a FieldConflict.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import random
+import time
+import typing as t
+from dataclasses import dataclass
+
+from .._errors import RdmaError
+from . import library
+from .pace import Pace
+from .plan import FIELD_MANAGER, Ref
+
+KUBERNETES_ERROR = library.KUBERNETES_ERROR
+if not KUBERNETES_ERROR:
+    import urllib3.exceptions
+
+    ApiException = library.ApiException
+
+if t.TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    Json = dict[str, t.Any]
+
+PAGE = 500
+APPLY = "application/apply-patch+yaml"
+UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
+# Seconds: the longest wait between two tries, and the longest that one request may take.
+_LONGEST_PAUSE = 5.0
+_CONNECT_SECONDS = 8.0
+# A list's pages are kept for some minutes only: how often a list is begun again.
+_MOST_LISTS = 3
+
+
+@dataclass(frozen=True)
+class Access:
+    """Who we are and where the API is. Nothing set: the usual kubeconfig, else the pod's own identity."""
+
+    kubeconfig: str | None = None
+    context: str | None = None
+    host: str | None = None
+    api_key: str | None = None
+    ca_cert: str | None = None
+    client_cert: str | None = None
+    client_key: str | None = None
+    validate_certs: bool | None = None
+    proxy: str | None = None
+
+
+class FieldConflict(Exception):
+    """The server says that others own fields: [(field, owner)]."""
+
+    def __init__(self, ref: Ref, clashes: list[tuple[str, str]]) -> None:
+        super().__init__(str(ref))
+        self.ref = ref
+        self.clashes = clashes
+
+
+class Gone(RdmaError):
+    """The object is not there, or no longer the one that was listed."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what}: it, its kind or its namespace is gone.", "Run again.", code=404)
+
+
+def load(access: Access) -> t.Any:
+    """Return the configuration of the client.
+
+    :raises RdmaError: when there is no kubeconfig, or it cannot be used.
+    """
+    made = library.Configuration()
+    fix = "Set kubeconfig (and context), or host and api_key, or run inside of a pod with a service account."
+    try:
+        if access.host:
+            made.host = access.host
+        elif access.kubeconfig or access.context or not os.environ.get("KUBERNETES_SERVICE_HOST"):
+            path = os.path.expanduser(access.kubeconfig) if access.kubeconfig else None
+            library.load_kube_config(path, access.context, made, persist_config=False)
+        else:
+            library.load_incluster_config(made)
+    except (library.ConfigException, OSError, ValueError, TypeError) as exc:
+        raise RdmaError(f"There is no way to the cluster: {str(exc).rstrip('.')}.", fix) from exc
+    if access.api_key:
+        # A kubeconfig would put its own token back before every request.
+        made.refresh_api_key_hook = None
+        # The first since release 36 of the client, the second before.
+        for name in ("BearerToken", "authorization"):
+            made.api_key[name] = f"Bearer {access.api_key}"
+    for option, attribute in (("ca_cert", "ssl_ca_cert"), ("client_cert", "cert_file"), ("client_key", "key_file")):
+        if getattr(access, option):
+            setattr(made, attribute, os.path.expanduser(getattr(access, option)))
+    if access.validate_certs is not None:
+        made.verify_ssl = access.validate_certs
+    if access.proxy:
+        made.proxy = access.proxy
+    return made
+
+
+class Cluster:
+    """One API, used by several threads.
+
+    :param threads: how many requests are under way at once; fewer writes while the answers are slow.
+    :param retry_seconds: how long one request is tried again while the API answers 429, 409 (stale) or 5xx, or drops.
+    :param request_seconds: how long one answer may take.
+    """
+
+    def __init__(
+        self, access: Access, *, threads: int = 8, retry_seconds: float = 120, request_seconds: float = 60
+    ) -> None:
+        self._retry_seconds = retry_seconds
+        self._timeout = (5, request_seconds)
+        self._resources: dict[tuple[str, str], t.Any] = {}
+        made = load(access)
+        made.connection_pool_maxsize = threads
+        self._pace = Pace(threads)
+        # The client's own retries know neither the method nor the time that is left.
+        made.retries = False
+        self.host = made.host
+        client = library.ApiClient(made)
+        self._client = library.DynamicClient(client, discoverer=library.Kinds)
+        self._patches = library.Patches(client)
+        self._met = False
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._client.client.rest_client.pool_manager.clear()
+
+    # What there is
+
+    def resource(self, api_version: str, kind: str) -> t.Any:
+        """Return the resource of a kind, or None when the API does not serve it."""
+        key = (api_version, kind)
+        if key not in self._resources:
+            # Whoever names a wrong address does not want to wait minutes for it; later an API may be away for a while.
+            seconds = 0.0 if self._met else _CONNECT_SECONDS
+            found = self._tried(functools.partial(self._find, api_version, kind), kind, seconds=seconds)
+            self._met = True
+            if found is None:
+                return None
+            self._resources[key] = found
+        return self._resources[key]
+
+    def _find(self, api_version: str, kind: str) -> t.Any:
+        return self._client.resources.get(api_version=api_version, kind=kind)
+
+    def pages(self, resource: t.Any, *, namespace: str = "", selector: str = "") -> Iterator[list[Json]]:
+        """Give the objects of a kind, a page at a time; again from the first when the API has forgotten the list.
+
+        :raises RdmaError: also when this identity may not list the kind.
+        """
+        token = ""
+        again = 0
+        while True:
+            query = {"limit": PAGE, "label_selector": selector, "_continue": token}
+            asked = {name: value for name, value in query.items() if value}
+            try:
+                page = self._tried(functools.partial(self._list, resource, namespace, asked), f"list {resource.kind}")
+            except RdmaError as exc:
+                if exc.facts.get("code") != 410 or not token or again == _MOST_LISTS:
+                    raise
+                token, again = "", again + 1
+                continue
+            version, kind = resource.group_version, resource.kind
+            yield [{**item, "apiVersion": version, "kind": kind} for item in page["items"]]
+            token = page["metadata"].get("continue") or ""
+            if not token:
+                return
+
+    def _list(self, resource: t.Any, namespace: str, query: dict[str, t.Any]) -> Json:
+        done = self._client.get(resource, namespace=namespace or None, serialize=False, **self._options(), **query)
+        return t.cast("Json", json.loads(done.data))
+
+    def get(self, resource: t.Any, ref: Ref) -> Json | None:
+        """Return one object, or None."""
+        try:
+            found: Json = self._tried(
+                lambda: json.loads(
+                    self._client.get(
+                        resource, name=ref.name, namespace=ref.namespace or None, serialize=False, **self._options()
+                    ).data
+                ),
+                str(ref),
+            )
+        except Gone:
+            return None
+        return found
+
+    def namespace_phase(self, name: str) -> str:
+        """Return Active, Terminating, Missing, or Unknown when this identity may not look."""
+        resource = self.resource("v1", "Namespace")
+        try:
+            found = self.get(resource, Ref("", "Namespace", "", name))
+        except RdmaError as exc:
+            if exc.facts.get("code") == 403:
+                return "Unknown"
+            raise
+        if found is None:
+            return "Missing"
+        return "Terminating" if found["metadata"].get("deletionTimestamp") else "Active"
+
+    def may(self, resource: t.Any, verb: str, namespace: str) -> bool:
+        """Say whether this identity may do that; yes when the API does not tell."""
+        attributes = {"group": resource.group, "resource": resource.name, "verb": verb}
+        if namespace and resource.namespaced:
+            attributes["namespace"] = namespace
+        api_version = "authorization.k8s.io/v1"
+        body = {
+            "apiVersion": api_version,
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": attributes},
+        }
+        review = self.resource(api_version, "SelfSubjectAccessReview")
+        if review is None:
+            return True
+        try:
+            done = self._tried(
+                lambda: json.loads(self._client.create(review, body=body, serialize=False, **self._options()).data),
+                "the own permissions",
+            )
+        except RdmaError as exc:
+            if exc.facts.get("code") == 403:
+                return True
+            raise
+        return bool((done.get("status") or {}).get("allowed"))
+
+    # Writing
+
+    def apply(self, resource: t.Any, ref: Ref, body: Json, *, force: bool = False, dry_run: bool = False) -> None:
+        """Server-side apply.
+
+        :raises FieldConflict: when other managers own fields.
+        """
+        path = resource.path(name=ref.name, namespace=ref.namespace or None)
+        # What the server would warn of, fields that the schema does not know, it refuses here anyway; not asking spares
+        # it to parse each object a second time.
+        query = {"fieldManager": FIELD_MANAGER, "force": str(force).lower(), "fieldValidation": "Ignore"}
+        if dry_run:
+            query["dryRun"] = "All"
+
+        try:
+            data = library.encoded(body)
+        except TypeError as exc:
+            raise RdmaError(
+                f"{ref} holds a value that JSON does not know: {exc}.",
+                "Write it as text, a number, a list or a map.",
+                code=422,
+            ) from exc
+
+        def send() -> None:
+            self._patches.send(path, data, APPLY, query, timeout=self._timeout)
+
+        self._tried(self._paced(send), str(ref), ref=ref)
+
+    def delete(self, resource: t.Any, ref: Ref, *, uid: str = "", version: str = "", dry_run: bool = False) -> None:
+        """Delete an object, only if it is still the one that was looked at.
+
+        :raises Gone: when it is not there, or has changed since.
+        """
+        preconditions = {name: value for name, value in (("uid", uid), ("resourceVersion", version)) if value}
+        body: Json = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
+        if preconditions:
+            body["preconditions"] = preconditions
+        if dry_run:
+            body["dryRun"] = ["All"]
+
+        def send() -> None:
+            try:
+                read(
+                    self._client.delete(
+                        resource,
+                        name=ref.name,
+                        namespace=ref.namespace or None,
+                        body=body,
+                        serialize=False,
+                        **self._options(),
+                    )
+                )
+            except ApiException as exc:
+                if exc.status in (404, 409):
+                    raise Gone(str(ref)) from exc
+                raise
+
+        self._tried(self._paced(send), str(ref))
+
+    def merge_patch(self, resource: t.Any, name: str, patch: Json) -> None:
+        """Change a few fields of an object that others own."""
+
+        def send() -> None:
+            read(
+                self._client.patch(
+                    resource,
+                    body=patch,
+                    name=name,
+                    content_type="application/merge-patch+json",
+                    field_manager=FIELD_MANAGER,
+                    serialize=False,
+                    **self._options(),
+                )
+            )
+
+        self._tried(send, f"{resource.kind} {name}")
+
+    # Trying again
+
+    def _paced(self, call: Callable[[], t.Any]) -> Callable[[], t.Any]:
+        """Return the call, each try of which waits for its turn."""
+
+        def in_turn() -> t.Any:
+            began = self._pace.enter()
+            try:
+                return call()
+            finally:
+                self._pace.leave(began)
+
+        return in_turn
+
+    def _options(self) -> dict[str, t.Any]:
+        return {"_request_timeout": self._timeout}
+
+    def _tried(self, call: Callable[[], t.Any], what: str, *, ref: Ref | None = None, seconds: float = 0.0) -> t.Any:
+        """Do it, and again while that may help and the time is not over."""
+        until = time.monotonic() + (seconds or self._retry_seconds)
+        pause = 0.1
+        while True:
+            try:
+                return answered(call)
+            except ApiException as exc:
+                if UNTRUSTED in str(exc.reason):
+                    raise self._untrusted(exc) from exc
+                status = status_of(exc)
+                clashes = conflict_fields(status)
+                home = ref is not None and (status.get("details") or {}).get("kind") == "namespaces"
+                if exc.status == 404 and not home:
+                    raise Gone(what) from exc
+                if clashes and ref is not None:
+                    raise FieldConflict(ref, clashes) from exc
+                wait = after(exc, pause)
+                if not worth_another(exc.status, status) or time.monotonic() + wait > until:
+                    raise refused(what, exc.status, status) from exc
+            except (urllib3.exceptions.HTTPError, OSError, ValueError) as exc:
+                wait = pause
+                if time.monotonic() + wait > until:
+                    raise self._unreachable(exc) from exc
+            time.sleep(wait)
+            # A thousand requests that failed together must not come again together.
+            pause = min(_LONGEST_PAUSE, pause * 2) * random.uniform(0.7, 1.0)
+
+    def _untrusted(self, exc: t.Any) -> RdmaError:
+        return RdmaError(
+            f"The certificate of the API at {self.host} is not trusted: {str(exc.reason)[:300].rstrip('.')}.",
+            "Name the certificate that signed it (ca_cert, or certificate-authority in the kubeconfig); an expired one "
+            "has to be renewed.",
+            code=0,
+        )
+
+    def _unreachable(self, exc: Exception) -> RdmaError:
+        host = getattr(self, "host", "")
+        return RdmaError(
+            f"The API at {host} does not answer: {str(exc)[:300].rstrip('.')}.",
+            "Check that it runs and that the kubeconfig names it, then run again: it goes on where this one ended.",
+            code=0,
+        )
+
+
+def answered(call: Callable[[], t.Any]) -> t.Any:
+    """Do the call and raise what it means to raise."""
+    try:
+        return call()
+    except AttributeError as exc:
+        # Where TLS fails, the client stumbles over the body of an answer that never came.
+        if isinstance(exc.__context__, ApiException):
+            raise exc.__context__ from None
+        raise
+
+
+def read(answer: t.Any) -> bytes:
+    """Return the body of an answer; only when it is read is the connection free for the next request."""
+    return t.cast("bytes", answer.data)
+
+
+def status_of(exc: t.Any) -> Json:
+    """Return the Status object of an error, or what comes nearest."""
+    try:
+        status = json.loads(exc.body)
+    except (TypeError, ValueError):
+        status = None
+    return status if isinstance(status, dict) else {"message": str(exc.reason), "details": {}}
+
+
+def conflict_fields(status: Json) -> list[tuple[str, str]]:
+    """Return [(field, owner)] of a conflict between field managers."""
+    causes = (status.get("details") or {}).get("causes") or ()
+    return [
+        (str(cause.get("field", "")).lstrip("."), str(cause.get("message", "")).replace("conflict with ", "", 1))
+        for cause in causes
+        if cause.get("reason") == "FieldManagerConflict"
+    ]
+
+
+def worth_another(code: int, status: Json) -> bool:
+    """Say whether the same request may succeed a moment later."""
+    if code == 500:
+        # The server's way to say that the schema does not know a field.
+        return "failed to create typed patch object" not in str(status.get("message"))
+    # 0: the connection broke under TLS.
+    return code in (0, 408, 409, 429, 502, 503, 504)
+
+
+def after(exc: t.Any, pause: float) -> float:
+    """Return how long to wait: what the server asks for, else the pause with some chance in it."""
+    try:
+        asked = float((exc.headers or {}).get("Retry-After") or 0)
+    except (TypeError, ValueError):
+        asked = 0.0
+    return max(asked, pause * random.uniform(0.7, 1.0))
+
+
+def refused(what: str, code: int, status: Json) -> RdmaError:
+    """Return what a refusal means and what to do about it."""
+    said = str(status.get("message") or f"HTTP {code}").strip().rstrip(".")
+    said = said if len(said) < 700 else f"{said[:700]}..."
+    causes = [cause.get("reason") for cause in (status.get("details") or {}).get("causes") or ()]
+    fix = "Mend what the API names and run again."
+    if code == 401:
+        said, fix = (
+            f"the API does not know this identity ({said})",
+            "Renew the token or the kubeconfig; it may have expired.",
+        )
+    elif "NamespaceTerminating" in causes:
+        fix = "Wait until the namespace is gone (look at its finalizers if it hangs), then run again."
+    elif code == 403:
+        fix = "Give this identity that permission (docs/cluster.md lists all that are needed), then run again."
+    elif "failed calling webhook" in said:
+        fix = "The admission webhook is down: see that the Deployment spiderpool-controller is ready, then run again."
+    elif "field not declared in schema" in said:
+        fix = "The CRDs are older than the plan: apply the chart's (role railops.rdma.spiderpool), then run again."
+    elif code == 404:
+        fix = "Make the namespace first (role railops.rdma.spiderpool), then run again."
+    elif code in (0, 429) or code >= 500:
+        fix = "The API is overloaded or failing: run again when it is well, the run goes on where this one ended."
+    return RdmaError(f"{what}: {said}.", fix, code=code)

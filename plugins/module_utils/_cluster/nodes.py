@@ -1,0 +1,204 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a plan says about the nodes of a cluster: their label, and the resources that they must offer. Pure."""
+
+from __future__ import annotations
+
+import typing as t
+from dataclasses import dataclass, field
+
+from .wait import listed, lost_nodes
+
+Json = dict[str, t.Any]
+
+SYNCED = "Succeeded"
+# On a node that is being emptied for new functions: how it was before, so that a run that was cut off can be ended.
+NOTE = "railops.io/sriov-drain"
+CORDONED = "cordoned"
+SCHEDULABLE = "schedulable"
+
+
+@dataclass(frozen=True)
+class Want:
+    """What nodes must be. `labels`: value by node; `resources`: smallest amount by node and resource name."""
+
+    nodes: tuple[str, ...] = ()
+    label: str = ""
+    labels: dict[str, str] = field(default_factory=dict)
+    resources: dict[str, dict[str, int]] = field(default_factory=dict)
+    sriov: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Node:
+    """What matters of a node: our label's value, what it offers, whether it takes pods and is up, and our note."""
+
+    label: str | None = None
+    allocatable: Json = field(default_factory=dict)
+    cordoned: bool = False
+    note: str = ""
+    up: bool = True
+
+    @classmethod
+    def of(cls, live: Json, label: str) -> Node:
+        """Return what matters of a node object."""
+        meta = live["metadata"]
+        return cls(
+            (meta.get("labels") or {}).get(label),
+            (live.get("status") or {}).get("allocatable") or {},
+            bool((live.get("spec") or {}).get("unschedulable")),
+            (meta.get("annotations") or {}).get(NOTE, ""),
+            not lost_nodes([live]),
+        )
+
+
+def want_of(
+    nodes: t.Iterable[str], interfaces: dict[str, set[str]], values: Json, policies: list[Json], marks: Json | None
+) -> Want:
+    """Return what the files of a plan say.
+
+    :param nodes: the active nodes.
+    :param interfaces: interface names by node.
+    :param values: the Helm values.
+    :param policies: the SriovNetworkNodePolicies.
+    :param marks: the node labels, or None.
+    """
+    nodes = tuple(sorted(nodes))
+    label = str((marks or {}).get("label", ""))
+    labels = {node: value for node, value in ((marks or {}).get("nodes") or {}).items() if node in set(nodes)}
+    plugin = (values.get("rdma") or {}).get("rdmaSharedDevicePlugin") or {}
+    entries = (plugin.get("deviceConfig") or {}).get("configList") or () if plugin.get("install") else ()
+    prefix = str((values.get("sriov") or {}).get("resourcePrefix") or "spidernet.io")
+    resources: dict[str, dict[str, int]] = {}
+    sriov = set()
+    for node in nodes:
+        for entry in entries:
+            names = set((entry.get("selectors") or {}).get("ifNames") or ())
+            if not names or names & interfaces.get(node, set()):
+                name = f"{entry.get('resourcePrefix', 'rdma')}/{entry['resourceName']}"
+                resources.setdefault(node, {})[name] = int(entry.get("rdmaHcaMax", 0))
+        for policy in policies:
+            spec = policy["spec"]
+            selector = spec.get("nodeSelector") or {}
+            # Other labels than ours are not the plan's: such a policy is not judged.
+            if set(selector) <= {label} and selector.get(label) == labels.get(node):
+                sriov.add(node)
+                name = f"{prefix}/{spec['resourceName']}"
+                amounts = resources.setdefault(node, {})
+                amounts[name] = amounts.get(name, 0) + int(spec.get("numVfs", 0))
+    return Want(nodes, label, labels, resources, frozenset(sriov))
+
+
+def label_changes(want: Want, live: dict[str, str | None], *, absent: bool = False) -> dict[str, str | None]:
+    """Return the label to set (or None: to take off) by node, for nodes that are there.
+
+    :param live: the label's value by node, None where it is missing.
+    """
+    if not want.label:
+        return {}
+    changes: dict[str, str | None] = {}
+    for node, have in sorted(live.items()):
+        value = None if absent else want.labels.get(node)
+        if have != value:
+            changes[node] = value
+    return changes
+
+
+def drain_changes(chosen: dict[str, Node], drain: str | None) -> dict[str, Json]:
+    """Return the patch by node that begins or ends its emptying; cordon and note go together, so that none is lost."""
+    patches: dict[str, Json] = {}
+    for name, node in chosen.items():
+        if drain == "begin" and not node.note:
+            before = CORDONED if node.cordoned else SCHEDULABLE
+            patches[name] = {"metadata": {"annotations": {NOTE: before}}, "spec": {"unschedulable": True}}
+        elif drain == "end" and node.note:
+            patches[name] = {"metadata": {"annotations": {NOTE: None}}}
+            # Whoever cordoned it before us has a reason to.
+            if node.note == SCHEDULABLE:
+                patches[name]["spec"] = {"unschedulable": None}
+    return patches
+
+
+def check(name: str, node: str, good: bool, planned: object, observed: object, cause: str = "", fix: str = "") -> Json:
+    """Return one check as verify reads it."""
+    found = {"id": name, "rail": None, "node": node, "status": "ok" if good else "deviation"}
+    return {
+        **found,
+        "planned": planned,
+        "observed": observed,
+        "cause": "" if good else cause,
+        "fix": "" if good else fix,
+    }
+
+
+def checks(want: Want, nodes: dict[str, Node], states: dict[str, Json]) -> list[Json]:
+    """Compare nodes and SR-IOV node states with the plan.
+
+    :param states: status of the SriovNetworkNodeState by node.
+    """
+    rows = []
+    for node in want.nodes:
+        if node not in nodes:
+            fix = "Join the node to the cluster, or set fabric_node_name to the name that it has there."
+            rows.append(check("node_in_cluster", node, False, node, None, "The cluster has no node of that name.", fix))
+            continue
+        wanted = want.resources.get(node, {})
+        have = {name: _amount(nodes[node].allocatable.get(name)) for name in wanted}
+        short = sorted(name for name, amount in wanted.items() if have[name] < amount)
+        state = states.get(node, {})
+        if node in want.sriov:
+            synced = state.get("syncStatus", "missing")
+            cause = str(state.get("lastSyncError") or "The operator has not finished this node.")
+            fix = f"See `kubectl -n <namespace> get sriovnetworknodestates {node} -o yaml` and the config daemon's log."
+            rows.append(check("node_sriov", node, synced == SYNCED, SYNCED, synced, cause, fix))
+        if wanted:
+            cause = f"Too little of {', '.join(short)}: the interface is missing or down, or the plugin's state is old."
+            fix = "See the device plugin's pod on that node, and whether the interface has the planned name there."
+            if not nodes[node].up:
+                cause = f"The node is down, and offers too little of {', '.join(short)}."
+                fix = "Bring it back (kubectl describe node says since when its kubelet is silent), or retire it."
+            rows.append(check("node_resources", node, not short, wanted, have, cause, fix))
+    return rows
+
+
+def _amount(text: object) -> int:
+    try:
+        return int(str(text))
+    except ValueError:
+        return 0
+
+
+def awaited(rows: list[Json], considered: t.Collection[str], nodes: dict[str, Node]) -> list[Json]:
+    """Return the deviations that may go away by waiting: those of nodes that are there and up.
+
+    :param considered: the nodes that matter.
+    """
+    return [
+        row
+        for row in rows
+        if row["status"] == "deviation" and row["node"] in considered and row["node"] in nodes and nodes[row["node"]].up
+    ]
+
+
+def steps(rows: list[Json]) -> dict[t.Hashable, int]:
+    """Return how far each node is: what it offers of what is wanted, and whether the SR-IOV operator is done."""
+    found: dict[t.Hashable, int] = {}
+    for row in rows:
+        if row["id"] == "node_resources":
+            have = sum(min(row["observed"][name], amount) for name, amount in row["planned"].items())
+            found[row["id"], row["node"]] = have
+        elif row["id"] == "node_sriov":
+            found[row["id"], row["node"]] = int(row["status"] == "ok")
+    return found
+
+
+def progress(late: list[Json], total: int) -> str:
+    """Return how far the nodes are, in one line.
+
+    :param late: what `awaited` returned.
+    :param total: how many nodes matter.
+    """
+    names = {row["node"] for row in late}
+    return f"{total - len(names):,} of {total:,} nodes are as planned; {listed(names)}: {late[0]['cause']}"

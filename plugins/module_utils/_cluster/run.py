@@ -1,0 +1,516 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Carry a plan out: look first, check what can be known before the first write, then write with several threads."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import queue
+import threading
+import time
+import typing as t
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from .._errors import RdmaError
+from .client import Cluster, FieldConflict, Gone
+from .plan import (
+    FABRIC,
+    FIELD_MANAGER,
+    MANAGED_BY,
+    POOL,
+    POOLS,
+    PRUNED_KINDS,
+    Conflict,
+    Kept,
+    Plan,
+    Planner,
+    Ref,
+    Step,
+    keep_pool,
+)
+
+if t.TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    Json = dict[str, t.Any]
+
+T = t.TypeVar("T")
+
+# Kinds of these groups are read as whole lists; of others each object is asked for by name.
+LISTED_GROUPS = ("spiderpool.spidernet.io", "sriovnetwork.openshift.io")
+_PROGRESS_SECONDS = 10.0
+# Pages of pools that wait until it is known what is wanted of them: memory stays bounded.
+_EARLY_PAGES = 4
+# Objects per second below which the webhook is taken for what is slow, and pools from which on their number matters.
+_WEBHOOK_RATE = 50
+_MANY_POOLS = 250
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a run is done."""
+
+    fabric: str = ""
+    prune: bool = False
+    absent: bool = False
+    force: bool = False
+    check_mode: bool = False
+    threads: int = 8
+    wait_seconds: float = 120.0
+
+
+@dataclass
+class Outcome:
+    """What came out of it beside the plan."""
+
+    conflicts: list[Conflict] = field(default_factory=list)
+    kept: list[Kept] = field(default_factory=list)
+    refused: list[tuple[Ref, RdmaError]] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    done: int = 0
+    stopped: RdmaError | None = None
+
+
+class Run:
+    """One run over one cluster.
+
+    :param tell: takes one line of progress now and then.
+    :param pools: what `early_pools` has begun to list.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        wanted: dict[Ref, Json],
+        options: Options,
+        tell: Callable[[str], None] = lambda line: None,
+        pools: Iterable[list[Json]] | None = None,
+    ) -> None:
+        self._cluster = cluster
+        self._wanted = wanted
+        self._options = options
+        self._tell = tell
+        self._pools = pools
+        self._missing: set[tuple[str, str]] = set()
+        self._versions = {(api.rpartition("/")[0], kind): api for api, kind in PRUNED_KINDS}
+        self._versions.update({(ref.group, ref.kind): body["apiVersion"] for ref, body in wanted.items()})
+        self._absent_namespaces: set[str] = set()
+        self._lock = threading.Lock()
+        self.outcome = Outcome()
+
+    # Looking
+
+    def plan(self) -> Plan:
+        """Read what is there, a page at a time, and decide."""
+        options = self._options
+        planner = Planner(
+            self._wanted, fabric=options.fabric, prune=options.prune, absent=options.absent, force=options.force
+        )
+        groups: dict[tuple[str, str], list[Ref]] = {}
+        for ref, body in self._wanted.items():
+            groups.setdefault((body["apiVersion"], body["kind"]), []).append(ref)
+        if options.prune:
+            for key in PRUNED_KINDS:
+                groups.setdefault(key, [])
+        kinds = [functools.partial(self._live, key, groups[key]) for key in sorted(groups)]
+        with SideBySide(kinds) as pages:
+            for page in pages:
+                for live in page:
+                    planner.see(live)
+        self._refuse_missing_kinds()
+        return planner.finish()
+
+    def _live(self, key: tuple[str, str], refs: list[Ref]) -> Iterable[list[Json]]:
+        """Give the objects of a kind that may matter, some at a time."""
+        resource = self._cluster.resource(*key)
+        if resource is None:
+            if refs:
+                self._missing.add(key)
+        elif key == POOLS and refs and self._pools is not None:
+            yield from self._pools
+        elif resource.group in LISTED_GROUPS:
+            yield from self._listed(resource, refs)
+        else:
+            with ThreadPoolExecutor(self._options.threads) as pool:
+                for found in pool.map(lambda ref: self._cluster.get(resource, ref), refs):
+                    if found is not None:
+                        yield [found]
+
+    def _listed(self, resource: t.Any, refs: list[Ref]) -> Iterable[list[Json]]:
+        namespaces = sorted({ref.namespace for ref in refs}) if resource.namespaced else []
+        # Without prune only the namespaces in question are looked at: fewer permissions are needed.
+        scopes = namespaces if namespaces and not self._options.prune else [""]
+        # Nothing of our own is wanted of this kind: only strays can matter.
+        selector = "" if refs else f"{MANAGED_BY}={FIELD_MANAGER},{FABRIC}={self._options.fabric}"
+        try:
+            for scope in scopes:
+                yield from self._cluster.pages(resource, namespace=scope, selector=selector)
+        except RdmaError as exc:
+            if exc.facts.get("code") != 403 or not namespaces or scopes != [""]:
+                raise
+            self.outcome.warnings.append(
+                f"This identity may list {resource.kind} only by namespace: strays elsewhere are not seen."
+            )
+            for scope in namespaces:
+                yield from self._cluster.pages(resource, namespace=scope, selector=selector)
+
+    def _refuse_missing_kinds(self) -> None:
+        """Refuse kinds that the API does not serve, but for those whose CRD is among the wanted objects."""
+        coming = {
+            (body["spec"]["group"], body["spec"]["names"]["kind"])
+            for body in self._wanted.values()
+            if body["kind"] == "CustomResourceDefinition"
+        }
+        missing = sorted(
+            f"{kind} ({api})" for api, kind in self._missing if (api.rpartition("/")[0], kind) not in coming
+        )
+        if not missing or self._options.absent:
+            return
+        text = f"The API does not serve {', '.join(missing)}."
+        if self._options.check_mode:
+            self.outcome.warnings.append(f"{text} Their objects could not be tried: the CRDs come with the chart.")
+            return
+        raise RdmaError(
+            text,
+            "Nothing was changed. Apply the CRDs of the chart first (role railops.rdma.spiderpool); if they are there, "
+            "they are of another version.",
+            missing_kinds=missing,
+        )
+
+    # Before the first write
+
+    def preflight(self, plan: Plan) -> None:
+        """Refuse what cannot work, before the first write."""
+        steps = list(plan.all_steps())
+        if not steps:
+            return
+        self._check_permissions(steps)
+        self._check_namespaces(steps)
+        if not self._options.check_mode:
+            self._try_samples(plan)
+
+    def _check_permissions(self, steps: list[Step]) -> None:
+        verbs = {
+            "create": ("create", "patch"),
+            "apply": ("patch",),
+            "replace": ("create", "patch", "delete"),
+            "delete": ("delete",),
+        }
+        asked = sorted(
+            {(step.ref.group, step.ref.kind, step.ref.namespace, verb) for step in steps for verb in verbs[step.action]}
+        )
+        denied = []
+        for group, kind, namespace, verb in asked:
+            resource = self._resource_of(group, kind)
+            if resource is not None and not self._cluster.may(resource, verb, namespace):
+                where = f" in namespace {namespace}" if namespace else ""
+                denied.append(f"{verb} {resource.name}.{group}{where}" if group else f"{verb} {resource.name}{where}")
+        if denied:
+            raise RdmaError(
+                f"This identity may not: {'; '.join(denied)}.",
+                "Nothing was changed. Give it these permissions (docs/cluster.md lists all) and run again.",
+                denied=denied,
+            )
+
+    def _resource_of(self, group: str, kind: str) -> t.Any:
+        api_version = self._versions.get((group, kind))
+        return None if api_version is None else self._cluster.resource(api_version, kind)
+
+    def _check_namespaces(self, steps: list[Step]) -> None:
+        coming = {ref.name for ref in self._wanted if ref.kind == "Namespace"}
+        problems = []
+        made = [step for step in steps if step.action != "delete"]
+        wanted = {step.ref.namespace for step in made if step.ref.namespace}
+        # A namespace itself is only ever replaced because it is being deleted.
+        wanted |= {step.ref.name for step in made if step.ref.kind == "Namespace" and step.action == "replace"}
+        for name in sorted(wanted):
+            phase = self._cluster.namespace_phase(name)
+            if phase == "Terminating":
+                problems.append(f"namespace {name} is being deleted")
+            elif phase == "Missing":
+                self._absent_namespaces.add(name)
+                if name not in coming and not self._options.check_mode:
+                    problems.append(f"namespace {name} does not exist")
+        if self._absent_namespaces and self._options.check_mode:
+            names = ", ".join(sorted(self._absent_namespaces))
+            self.outcome.warnings.append(f"Objects in {names} could not be tried: the namespace comes with the chart.")
+        if problems:
+            raise RdmaError(
+                f"Objects cannot be made: {'; '.join(problems)}.",
+                "Nothing was changed. Wait until a namespace that is being deleted is gone (see its finalizers if it "
+                "hangs); make a missing one with the role railops.rdma.spiderpool; then run again.",
+            )
+
+    def _can_try(self, plan: Plan, step: Step) -> bool:
+        """Say whether a dry run of this step tells the truth before the others are done."""
+        return (
+            step.action in ("create", "apply")
+            and not (plan.early and step.ref.kind == POOL)
+            and step.ref.namespace not in self._absent_namespaces
+            and self._resource_of(step.ref.group, step.ref.kind) is not None
+        )
+
+    def _try_samples(self, plan: Plan) -> None:
+        """Let the server try one object of each shape: an older CRD, a dead webhook and a bad rule show here."""
+        seen = set()
+        for step in plan.all_steps():
+            spec = (step.body or {}).get("spec")
+            shape = (step.ref.kind, step.action, *sorted(spec if isinstance(spec, dict) else ()))
+            if shape in seen or not self._can_try(plan, step):
+                continue
+            seen.add(shape)
+            try:
+                self._apply(step, dry_run=True)
+            except FieldConflict:
+                continue
+            except RdmaError as exc:
+                raise RdmaError(exc.problem, f"Nothing was changed. {exc.fix}", **exc.facts) from exc
+
+    # Writing
+
+    def execute(self, plan: Plan) -> None:
+        """Do the steps, phase by phase; in check mode let the server try them."""
+        total = sum(1 for _step in plan.all_steps())
+        progress = Progress(self._tell, plan, total)
+        for name, steps in plan.phases():
+            if self._options.check_mode:
+                steps = [step for step in steps if step.action == "delete" or self._can_try(plan, step)]
+            self._all(steps, functools.partial(progress.step, name))
+            if self.outcome.stopped:
+                raise RdmaError(
+                    f"Stopped after {self.outcome.done:,} of {total:,} objects. {self.outcome.stopped.problem}",
+                    self.outcome.stopped.fix,
+                    **{**self.outcome.stopped.facts, "done": self.outcome.done, "total": total},
+                )
+            if not self._options.check_mode:
+                self._wait_gone([step.ref for step in steps if step.action == "delete"])
+                self._wait_established([step for step in steps if step.ref.kind == "CustomResourceDefinition"])
+
+    def _all(self, steps: list[Step], tell: Callable[[], None]) -> None:
+        """Do steps, several at once; after something that concerns all of them no further one is begun."""
+        left = iter(steps)
+        stop = threading.Event()
+
+        def work(_number: int) -> None:
+            while not stop.is_set():
+                with self._lock:
+                    step = next(left, None)
+                if step is None:
+                    return
+                self._one(step, stop)
+                with self._lock:
+                    tell()
+
+        threads = max(1, min(self._options.threads, len(steps)))
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(work, range(threads)))
+
+    def _one(self, step: Step, stop: threading.Event) -> None:
+        """Do one step; what only concerns this object is noted, what concerns all stops the run."""
+        try:
+            self._do(step)
+        except FieldConflict as exc:
+            with self._lock:
+                for place, owner in exc.clashes:
+                    self.outcome.conflicts.append(
+                        Conflict(step.ref, place, owner, "is declared by another field manager")
+                    )
+        except RdmaError as exc:
+            code = int(exc.facts.get("code") or 0)
+            with self._lock:
+                if code in (400, 403, 404, 409, 422):
+                    self.outcome.refused.append((step.ref, exc))
+                else:
+                    self.outcome.stopped = self.outcome.stopped or exc
+                    stop.set()
+        else:
+            with self._lock:
+                self.outcome.done += 1
+
+    def _do(self, step: Step) -> None:
+        check = self._options.check_mode
+        if step.action == "delete":
+            self._delete(step, dry_run=check)
+            return
+        if step.action == "replace":
+            if not self._delete(step, dry_run=check):
+                return
+            self._wait_gone([step.ref])
+        self._apply(step, dry_run=check)
+
+    def _apply(self, step: Step, *, dry_run: bool) -> None:
+        body = step.body or {}
+        resource = self._cluster.resource(body["apiVersion"], body["kind"])
+        if resource is None:
+            raise RdmaError(f"{step.ref}: the API does not serve this kind yet.", "Run again.", code=404)
+        self._cluster.apply(resource, step.ref, body, force=step.force, dry_run=dry_run)
+
+    def _delete(self, step: Step, *, dry_run: bool) -> bool:
+        """Delete what was looked at; look again when it changed meanwhile: a pod may just have got an address."""
+        resource = self._resource_of(step.ref.group, step.ref.kind)
+        uid, version = step.uid, step.version
+        for _try in range(10):
+            try:
+                self._cluster.delete(resource, step.ref, uid=uid, version=version, dry_run=dry_run)
+                return True
+            except Gone:
+                live = self._cluster.get(resource, step.ref)
+                if live is None or live["metadata"].get("uid") != uid or live["metadata"].get("deletionTimestamp"):
+                    return True
+                kept = keep_pool(step.action, step.ref, live)
+                if kept:
+                    with self._lock:
+                        self.outcome.kept.append(kept)
+                    return False
+                version = live["metadata"].get("resourceVersion", "")
+        raise RdmaError(
+            f"{step.ref} changes faster than it can be deleted.", "See who writes it, then run again.", code=409
+        )
+
+    def _wait_gone(self, refs: list[Ref]) -> None:
+        """Wait until finalizers let go."""
+        left = sorted(set(refs))
+        until = time.monotonic() + self._options.wait_seconds
+        pause = 0.05
+        while left:
+            # A part at a time, and the next part next: those of one controller that is down must not hide the others.
+            before = len(left)
+            looked, left = left[:200], left[200:]
+            left += [ref for ref in looked if self._still_there(ref)]
+            if not left:
+                return
+            if time.monotonic() > until:
+                names = ", ".join(str(ref) for ref in sorted(left)[:5])
+                with self._lock:
+                    self.outcome.warnings.append(
+                        f"{len(left)} object(s) are still being deleted: {names}. A finalizer holds them: see that the "
+                        "controller that owns it runs."
+                    )
+                return
+            if len(left) == before:
+                time.sleep(pause)
+                pause = min(2.0, pause * 2)
+
+    def _still_there(self, ref: Ref) -> bool:
+        live = self._cluster.get(self._resource_of(ref.group, ref.kind), ref)
+        return live is not None and bool(live["metadata"].get("deletionTimestamp"))
+
+    def _wait_established(self, steps: list[Step]) -> None:
+        """Wait until the API serves the kinds of new CRDs."""
+        until = time.monotonic() + self._options.wait_seconds
+        for step in steps:
+            resource = self._cluster.resource("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+            while not established(self._cluster.get(resource, step.ref)):
+                if time.monotonic() > until:
+                    with self._lock:
+                        self.outcome.warnings.append(
+                            f"{step.ref} is not established after {self._options.wait_seconds:.0f} s: its objects may"
+                            " be refused. See its conditions (kubectl describe), then run again."
+                        )
+                    break
+                time.sleep(0.3)
+
+
+def established(live: Json | None) -> bool:
+    """Whether the API serves the kind of a CRD."""
+    conditions = ((live or {}).get("status") or {}).get("conditions") or ()
+    return any(row["type"] == "Established" and row["status"] == "True" for row in conditions)
+
+
+class SideBySide(t.Generic[T]):
+    """Gives what several sources give, each read by a thread of its own from now on, a little ahead of who takes it.
+
+    Iterating raises what the first source that fails raises. `ahead` is how many items wait at most.
+    """
+
+    def __init__(self, sources: Sequence[Callable[[], Iterable[T]]], *, most: int = 8, ahead: int = 0) -> None:
+        self._ready: queue.Queue[tuple[T | None, BaseException | None]] = queue.Queue(maxsize=ahead or len(sources))
+        self._over = threading.Event()
+        self._pool = ThreadPoolExecutor(max(1, min(most, len(sources))))
+        self._left = len([self._pool.submit(self._follow, source) for source in sources])
+
+    def _put(self, item: T | None, failure: BaseException | None = None) -> None:
+        while not self._over.is_set():
+            with contextlib.suppress(queue.Full):
+                self._ready.put((item, failure), timeout=0.1)
+                return
+
+    def _follow(self, source: Callable[[], Iterable[T]]) -> None:
+        try:
+            for item in source():
+                self._put(item)
+                if self._over.is_set():
+                    return
+            self._put(None)
+        except Exception as exc:  # told by the thread that takes the items
+            self._put(None, exc)
+
+    def __iter__(self) -> Iterator[T]:
+        while self._left:
+            item, failure = self._ready.get()
+            if failure is not None:
+                raise failure
+            if item is None:
+                self._left -= 1
+            else:
+                yield item
+
+    def __enter__(self) -> SideBySide[T]:
+        return self
+
+    def __exit__(self, *dummy: object) -> None:
+        self._over.set()
+        self._pool.shutdown()
+
+
+def early_pools(cluster: Cluster) -> SideBySide[list[Json]]:
+    """Begin to list the pools before it is known what is wanted of them: most objects of a fabric are pools."""
+
+    def pages() -> Iterable[list[Json]]:
+        resource = cluster.resource(*POOLS)
+        return cluster.pages(resource) if resource is not None else ()
+
+    return SideBySide([pages], ahead=_EARLY_PAGES)
+
+
+class Progress:
+    """Tells now and then how far it is and how long it takes, from what was measured so far."""
+
+    def __init__(self, tell: Callable[[str], None], plan: Plan, total: int) -> None:
+        self._tell = tell
+        self._total = total
+        self._pools = plan.pools
+        self._done = 0
+        self._start = self._last = time.monotonic()
+        expected = plan.expected_seconds()
+        if expected > _PROGRESS_SECONDS:
+            tell(f"{total:,} objects to write, {plan.pools:,} pools there: about {span(expected)} through the webhook")
+
+    def step(self, phase: str) -> None:
+        """Count one object."""
+        self._done += 1
+        now = time.monotonic()
+        if now - self._last >= _PROGRESS_SECONDS:
+            self._last = now
+            rate = self._done / (now - self._start)
+            left = self._left(now - self._start, rate)
+            self._tell(f"{phase}: {self._done:,} of {self._total:,}, {rate:.0f}/s, about {span(left)} left")
+
+    def _left(self, spent: float, rate: float) -> float:
+        """Return the seconds left; where the webhook is what is slow, each pool costs all the pools before it."""
+        rest = self._total - self._done
+        if rate > _WEBHOOK_RATE or self._pools + self._done < _MANY_POOLS:
+            return rest / rate
+        each = spent / (self._pools * self._done + self._done * self._done / 2)
+        return each * ((self._pools + self._done) * rest + rest * rest / 2)
+
+
+def span(seconds: float) -> str:
+    """Return a time as a person says it."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,163 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Read the manifests to apply: given ones, files and folders, the plan's cluster folder among them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import traceback
+import typing as t
+
+from .._errors import InputError, Problem, RdmaError
+from .._fabric.lock import LOCK, verify_part
+from .plan import FABRIC, Ref
+
+YAML_ERROR: str | None = None
+try:
+    import yaml
+
+    # The C parser reads ten times faster; every build of PyYAML with libyaml has it.
+    LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+except ImportError:
+    YAML_ERROR = traceback.format_exc()
+
+if t.TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    Json = dict[str, t.Any]
+
+# Bytes of manifests from which on reading them takes a tenth of a second.
+_MUCH = 200_000
+# Values for Helm and labels for nodes lie beside the objects in a plan's folder; they are none.
+NOT_OBJECTS = ("values.yaml", "values.yml", "nodelabels.json")
+
+
+def check_plan(folder: str) -> None:
+    """Refuse a plan's cluster folder that is not what plan.json was written with.
+
+    A folder that is no plan's passes: it is the user's own.
+
+    :raises RdmaError: when the plan is unfinished, or its files were changed.
+    """
+    parent, name = os.path.split(os.path.abspath(os.path.expanduser(folder)))
+    if name == "cluster" and os.path.exists(os.path.join(parent, LOCK)):
+        verify_part(parent, "cluster")
+
+
+def files(source: str) -> list[str]:
+    """Return the manifest files of a file or folder.
+
+    :raises RdmaError: when there is none.
+    """
+    path = os.path.expanduser(source)
+    if os.path.isfile(path):
+        return [path]
+    if os.path.isdir(path):
+        names = sorted(name for name in os.listdir(path) if name.endswith((".yaml", ".yml", ".json")))
+        return [os.path.join(path, name) for name in names if name not in NOT_OBJECTS]
+    raise RdmaError(
+        f"There are no manifests: {source!r} does not exist.",
+        "Run the playbook railops.rdma.plan first, or name another file or folder.",
+    )
+
+
+def take_long(sources: Iterable[str]) -> bool:
+    """Say whether reading these files takes longer than a few questions to an API."""
+    size = 0
+    with contextlib.suppress(OSError, RdmaError):
+        size = sum(os.path.getsize(path) for source in sources for path in files(source))
+    return size > _MUCH
+
+
+def plain(node: t.Any, loader: t.Any) -> t.Any:
+    """Return the value of a node: what the loader makes of it, three times faster for maps, lists and texts."""
+    tag = node.tag
+    if tag == "tag:yaml.org,2002:str":
+        return node.value
+    if tag == "tag:yaml.org,2002:map":
+        found = {}
+        for key, value in node.value:
+            if key.tag != "tag:yaml.org,2002:str":
+                # Merges and keys that are no texts are rare: the loader knows all of them.
+                return loader.construct_document(node)
+            found[key.value] = plain(value, loader)
+        return found
+    if tag == "tag:yaml.org,2002:seq":
+        return [plain(item, loader) for item in node.value]
+    return loader.construct_object(node)
+
+
+def load_all(stream: t.IO[bytes]) -> Iterator[t.Any]:
+    """Give the documents of a stream."""
+    loader = LOADER(stream)
+    try:
+        while loader.check_node():
+            yield plain(loader.get_node(), loader)
+    finally:
+        loader.dispose()
+
+
+def documents(path: str) -> Iterable[t.Any]:
+    """Give the documents of a file; lists are unrolled."""
+    try:
+        with open(path, "rb") as stream:
+            for document in load_all(stream):
+                if (
+                    isinstance(document, dict)
+                    and str(document.get("kind", "")).endswith("List")
+                    and "items" in document
+                ):
+                    yield from document["items"] or ()
+                elif document is not None:
+                    yield document
+    except (OSError, RecursionError, yaml.YAMLError) as exc:
+        raise RdmaError(f"{path!r} cannot be read: {exc}.", "Mend the file, or run the plan again.") from exc
+
+
+def read(definitions: Iterable[t.Any], sources: Iterable[str], kinds: Iterable[str] = ()) -> dict[Ref, Json]:
+    """Return the wanted objects by reference, of the given kinds only if any are given.
+
+    :raises InputError: for documents that are no objects and for objects given twice.
+    """
+    chosen = set(kinds)
+    found: dict[Ref, Json] = {}
+    problems: list[Problem] = []
+
+    def take(place: str, document: t.Any) -> None:
+        meta = document.get("metadata") if isinstance(document, dict) else None
+        if (
+            not isinstance(meta, dict)
+            or not meta.get("name")
+            or not document.get("kind")
+            or not document.get("apiVersion")
+        ):
+            text = "is not a Kubernetes object: apiVersion, kind or metadata.name is missing."
+            problems.append(Problem(place, text, "Give whole objects."))
+            return
+        if chosen and document["kind"] not in chosen:
+            return
+        ref = Ref.of(document)
+        if ref in found:
+            problems.append(Problem(place, f"{ref} is given twice.", "Give each object once."))
+        found[ref] = document
+
+    for index, document in enumerate(definitions):
+        take(f"definitions[{index}]", document)
+    for source in sources:
+        check_plan(source)
+        for path in files(source):
+            for index, document in enumerate(documents(path)):
+                take(f"{path}[{index}]", document)
+    if problems:
+        raise InputError(problems)
+    return found
+
+
+def fabric_of(objects: Iterable[Json]) -> str:
+    """Return the one fabric that the objects' labels name, or nothing."""
+    names = {(obj["metadata"].get("labels") or {}).get(FABRIC) for obj in objects}
+    names.discard(None)
+    return str(names.pop()) if len(names) == 1 else ""

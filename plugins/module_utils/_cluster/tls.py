@@ -1,0 +1,135 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Make a certificate authority and a server certificate for a service inside of a cluster, and judge existing ones."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import traceback
+import typing as t
+
+CRYPTOGRAPHY_ERROR: str | None = None
+try:
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import ExtendedKeyUsageOID
+except ImportError:
+    CRYPTOGRAPHY_ERROR = traceback.format_exc()
+
+DAYS = 3650
+# A certificate that ends sooner than this is made anew, in days.
+RENEW_DAYS = 60
+KEYS = ("ca.crt", "tls.crt", "tls.key")
+
+
+def dns_names(service: str, namespace: str, domain: str = "cluster.local") -> list[str]:
+    """Return the names under which the API server calls a service."""
+    return [
+        service,
+        f"{service}.{namespace}",
+        f"{service}.{namespace}.svc",
+        f"{service}.{namespace}.svc.{domain}",
+    ]
+
+
+def make(service: str, namespace: str) -> dict[str, str]:
+    """Return PEM texts by the keys of a TLS Secret. The authority's own key is thrown away: it signs this one only."""
+    now = datetime.datetime.now(datetime.timezone.utc)
+    ca_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+    ca_name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, f"{service} webhook CA")])
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, f"{service}.{namespace}.svc"[:64])])
+    usage = {
+        "digital_signature": True,
+        "content_commitment": False,
+        "key_encipherment": False,
+        "data_encipherment": False,
+        "key_agreement": False,
+        "encipher_only": False,
+        "decipher_only": False,
+    }
+
+    def start(subject: t.Any, public: t.Any) -> t.Any:
+        return (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(ca_name)
+            .public_key(public)
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - datetime.timedelta(days=1))
+            .not_valid_after(now + datetime.timedelta(days=DAYS))
+        )
+
+    authority = (
+        start(ca_name, ca_key.public_key())
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(x509.KeyUsage(**usage, key_cert_sign=True, crl_sign=True), critical=True)
+        .sign(ca_key, hashes.SHA256())
+    )
+    names = [x509.DNSName(text) for text in dns_names(service, namespace)]
+    server = (
+        start(name, key.public_key())
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .add_extension(x509.KeyUsage(**usage, key_cert_sign=False, crl_sign=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .sign(ca_key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    return {
+        "ca.crt": authority.public_bytes(pem).decode(),
+        "tls.crt": server.public_bytes(pem).decode(),
+        "tls.key": key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()).decode(),
+    }
+
+
+def fault(have: dict[str, str], service: str, namespace: str) -> str:
+    """Return why a certificate must be made anew, or nothing."""
+    missing = [key for key in KEYS if not have.get(key)]
+    if missing:
+        return f"{', '.join(missing)} missing"
+    try:
+        server = x509.load_pem_x509_certificate(have["tls.crt"].encode())
+        authority = x509.load_pem_x509_certificate(have["ca.crt"].encode())
+        key = serialization.load_pem_private_key(have["tls.key"].encode(), None)
+        found = server.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+        names = found.value.get_values_for_type(x509.DNSName)
+        server.verify_directly_issued_by(authority)
+    except Exception as exc:
+        return f"not readable ({type(exc).__name__})"
+    if key.public_key() != server.public_key():
+        return "key and certificate do not belong together"
+    lacking = sorted(set(dns_names(service, namespace)) - set(names))
+    if lacking:
+        return f"not for {', '.join(lacking)}"
+    end = min(_end(server), _end(authority))
+    if end < datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(days=RENEW_DAYS):
+        return f"valid only until {end:%Y-%m-%d}"
+    return ""
+
+
+def _end(certificate: t.Any) -> datetime.datetime:
+    # Older releases of cryptography give a time without a zone.
+    end = getattr(certificate, "not_valid_after_utc", None)
+    if end is None:
+        end = certificate.not_valid_after.replace(tzinfo=datetime.timezone.utc)
+    return t.cast("datetime.datetime", end)
+
+
+def encoded(texts: dict[str, str]) -> dict[str, str]:
+    """Return texts as the data of a Secret has them."""
+    return {key: base64.b64encode(text.encode()).decode() for key, text in texts.items()}
+
+
+def decoded(data: dict[str, str]) -> dict[str, str]:
+    """Return the texts in the data of a Secret; what cannot be read is left out."""
+    found = {}
+    for key, text in data.items():
+        try:
+            found[key] = base64.b64decode(text).decode()
+        except ValueError:
+            continue
+    return found

@@ -1,0 +1,306 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How far parts of a cluster are: Deployments, DaemonSets, Jobs, Spiderpool's coordinator. Pure.
+
+A rollout has no time of its own: on a thousand nodes, two at a time, it takes hours. What counts is that it moves
+(`Patience`). Nodes that are down are named and not waited for.
+"""
+
+from __future__ import annotations
+
+import typing as t
+from dataclasses import dataclass
+
+from .._pods.checks import wanted_node
+from .._pods.state import Trouble, begun, is_ready, name_of
+
+if t.TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Mapping, Sequence
+
+Json = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
+
+# The kinds that can be waited for, with their API.
+KINDS: Mapping[str, str] = {
+    "Deployment": "apps/v1",
+    "DaemonSet": "apps/v1",
+    "Job": "batch/v1",
+    "SpiderCoordinator": "spiderpool.spidernet.io/v2beta1",
+}
+SYNCED = "Synced"
+_MOST_NAMES = 5
+
+
+@dataclass(frozen=True)
+class Part:
+    """What is waited for. `namespace` is empty for what lives in none."""
+
+    kind: str
+    name: str
+    namespace: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True)
+class Look:
+    """How far a part is.
+
+    `steps` are numbers that grow while it moves, each under a key of its own; `behind` are the pods that keep it;
+    `down` the nodes that it is not waited for on; `own` what is wrong with the part itself; `final` says that waiting
+    cannot help.
+    """
+
+    part: Part
+    done: bool
+    text: str
+    steps: Mapping[Hashable, int]
+    behind: tuple[Json, ...] = ()
+    down: tuple[str, ...] = ()
+    own: Trouble | None = None
+    final: bool = False
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return some names for a person."""
+    every = sorted(names)
+    more = f" and {len(every) - _MOST_NAMES} more" if len(every) > _MOST_NAMES else ""
+    return ", ".join(every[:_MOST_NAMES]) + more
+
+
+def selector(obj: Json) -> str:
+    """Return the label selector of a part's pods; nothing when it has none."""
+    spec = obj.get("spec") or {}
+    labels = (spec.get("selector") or {}).get("matchLabels") or {}
+    return ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
+
+
+def lost_nodes(nodes: Iterable[Json]) -> frozenset[str]:
+    """Return the names of nodes whose kubelet does not say that they are ready."""
+    return frozenset(
+        node["metadata"]["name"]
+        for node in nodes
+        if any(
+            row.get("type") == "Ready" and row.get("status") != "True"
+            for row in (node.get("status") or {}).get("conditions") or ()
+        )
+    )
+
+
+def newest_revision(revisions: Iterable[Json], owner: Json) -> str:
+    """Return the hash that the pods of a DaemonSet's present template carry; nothing when it is not known."""
+    uid = owner["metadata"].get("uid")
+    own = [
+        row for row in revisions if any(one.get("uid") == uid for one in row["metadata"].get("ownerReferences") or ())
+    ]
+    if not own:
+        return ""
+    newest = max(own, key=lambda row: int(row.get("revision") or 0))
+    return str((newest["metadata"].get("labels") or {}).get("controller-revision-hash", ""))
+
+
+def look(
+    part: Part,
+    obj: Json | None,
+    pods: Sequence[Json] | None = None,
+    lost: frozenset[str] = frozenset(),
+    revision: str = "",
+) -> Look:
+    """Return how far a part is.
+
+    :param obj: the part as the API has it, None when it is not there.
+    :param pods: its pods; None when nobody looked. Without them a node that is down is not known to be.
+    :param lost: the nodes that are down.
+    :param revision: of a DaemonSet's present template, where nodes are down.
+    """
+    if obj is None:
+        return Look(part, False, "is not there", {})
+    if part.kind == "SpiderCoordinator":
+        return _coordinator(part, obj)
+    if part.kind == "Job":
+        return _job(part, obj, pods)
+    meta, status = obj["metadata"], obj.get("status") or {}
+    generation = int(meta.get("generation") or 0)
+    seen = int(status.get("observedGeneration") or 0) >= generation
+    if part.kind == "Deployment":
+        want = int((obj.get("spec") or {}).get("replicas", 1))
+        new, ready = int(status.get("updatedReplicas") or 0), int(status.get("availableReplicas") or 0)
+        old = int(status.get("replicas") or 0) - new
+    else:
+        want = int(status.get("desiredNumberScheduled") or 0)
+        new, ready = int(status.get("updatedNumberScheduled") or 0), int(status.get("numberReady") or 0)
+        old = want - new
+    done = seen and new >= want and ready >= want and old <= 0
+    text = f"{min(ready, want):,} of {want:,} pods ready"
+    text += f", {old:,} still old" if old > 0 else ""
+    # Before the controller has seen the change its numbers are those of the rollout before.
+    steps: dict[Hashable, int] = {(part, generation, "seen"): int(seen)}
+    if seen:
+        steps.update({(part, generation, "new"): new, (part, generation, "ready"): ready})
+    if done or pods is None:
+        return Look(part, done, text if seen else "is not taken up yet", steps)
+    steps[part, generation, "begun"] = sum(begun(pod) for pod in pods)
+    if part.kind == "Deployment":
+        behind = tuple(sorted((pod for pod in pods if not is_ready(pod)), key=_worst))
+        return Look(part, False, text, steps, behind, own=_misplaced(behind, lost))
+    return _with_pods(part, obj, pods, lost, revision, text, steps, seen)
+
+
+def _misplaced(pods: Sequence[Json], lost: frozenset[str]) -> Trouble | None:
+    """Say when a pod was placed on a node that is down: the chart's controller tolerates every taint, also that one."""
+    pod = next((pod for pod in pods if wanted_node(pod) in lost), None)
+    if pod is None:
+        return None
+    namespace, _slash, name = name_of(pod).partition("/")
+    node = wanted_node(pod)
+    return Trouble(
+        f"pod {name} was placed on {node}, which is down",
+        f"Bring {node} back, or take it out of the cluster (kubectl delete node {node}), and delete the pod: "
+        f"kubectl -n {namespace} delete pod {name} --force.",
+    )
+
+
+def _with_pods(
+    part: Part,
+    obj: Json,
+    pods: Sequence[Json],
+    lost: frozenset[str],
+    revision: str,
+    text: str,
+    steps: Mapping[Hashable, int],
+    seen: bool,
+) -> Look:
+    """Look again where something is missing: which pods, and is it only nodes that are down."""
+    down = {node for node in (wanted_node(pod) for pod in pods) if node in lost}
+    living = [pod for pod in pods if wanted_node(pod) not in lost]
+    old = [pod for pod in living if revision and _revision(pod) != revision]
+    bad = [pod for pod in living if not is_ready(pod)]
+    own = None
+    done = False
+    if down:
+        text += f"; {listed(down)} {'is' if len(down) == 1 else 'are'} down and not waited for"
+        want = int((obj.get("status") or {}).get("desiredNumberScheduled") or 0)
+        good = len(living) - len({id(pod) for pod in (*old, *bad)})
+        done = seen and bool(revision) and not old and not bad and good + len(down) >= want
+        own = None if done else _stalled(obj, down, old)
+    return Look(part, done, text, steps, tuple(sorted(bad, key=_worst)), tuple(sorted(down)), own)
+
+
+def _revision(pod: Json) -> str:
+    return str((pod["metadata"].get("labels") or {}).get("controller-revision-hash", ""))
+
+
+def _worst(pod: Json) -> tuple[int, str]:
+    """Sort pods that broke before those that only wait."""
+    status = pod.get("status") or {}
+    rows = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
+    broken = any(row.get("lastState") or "waiting" in (row.get("state") or {}) for row in rows)
+    return (0 if broken else 1, str(pod["metadata"]["name"]))
+
+
+def _stalled(obj: Json, down: set[str], old: Sequence[Json]) -> Trouble | None:
+    """Say when nodes that are down use up what a rollout may take away at a time."""
+    rolling = ((obj.get("spec") or {}).get("updateStrategy") or {}).get("rollingUpdate") or {}
+    most = rolling.get("maxUnavailable", 1)
+    want = int((obj.get("status") or {}).get("desiredNumberScheduled") or 0)
+    allowed = -(-want * int(str(most)[:-1]) // 100) if str(most).endswith("%") else int(most)
+    if not old or len(down) < allowed:
+        return None
+    return Trouble(
+        f"its rollout takes {most} pods away at a time (maxUnavailable), and the nodes that are down "
+        f"({listed(down)}) use that up: {len(old)} pods keep their old configuration",
+        "Bring these nodes back, take them out of the cluster, or raise updateStrategy.rollingUpdate.maxUnavailable in "
+        "spiderpool_values.",
+    )
+
+
+def _job(part: Part, obj: Json, pods: Sequence[Json] | None) -> Look:
+    status = obj.get("status") or {}
+    states = {row.get("type"): row for row in status.get("conditions") or () if row.get("status") == "True"}
+    steps: dict[Hashable, int] = {(part, "begun"): sum(begun(pod) for pod in pods or ())}
+    if "Complete" in states:
+        return Look(part, True, "has ended well", steps)
+    if "Failed" in states:
+        row = states["Failed"]
+        told = ": ".join(str(row[key]).rstrip(".") for key in ("reason", "message") if row.get(key))
+        fix = f"Read the log of its pods: kubectl -n {part.namespace} logs job/{part.name}."
+        return Look(part, False, "has failed", steps, tuple(pods or ()), own=Trouble(told, fix), final=True)
+    behind = tuple(sorted((pod for pod in pods or () if not is_ready(pod)), key=_worst))
+    return Look(part, False, "has not ended", steps, behind)
+
+
+def _coordinator(part: Part, obj: Json) -> Look:
+    """Read the phase: while it is not Synced, no pod with a rail can start."""
+    status = obj.get("status") or {}
+    phase, reason = str(status.get("phase") or ""), str(status.get("reason") or "").rstrip(".")
+    if phase == SYNCED:
+        return Look(part, True, SYNCED, {})
+    text = f"is {phase or 'without a phase'}"
+    if not phase:
+        own = Trouble(
+            "the controller has not looked at it: it cannot tell which network the cluster has",
+            "Look for Coordinator-Informer in the log: kubectl -n spiderpool logs deployment/spiderpool-controller.",
+        )
+    elif "kube-controller-manager" in reason or "clusterCIDR" in reason:
+        own = Trouble(
+            f"{reason} (there is no kubeadm-config either, as on managed clusters)",
+            "Set spiderpool_pod_cidrs and spiderpool_service_cidrs to the cluster's networks of pods and services.",
+        )
+    else:
+        own = Trouble(
+            reason or "it gives no reason",
+            "Set spiderpool_pod_cidr_type to where the pods' networks are found (calico, cilium, cluster), or to none.",
+        )
+    return Look(part, False, text, {(part, "phase"): int(bool(phase))}, own=own)
+
+
+class Patience:
+    """How long nothing may move.
+
+    :param seconds: that may pass without a step forward.
+    """
+
+    def __init__(self, seconds: float, now: float) -> None:
+        self._seconds = seconds
+        self._until = now + seconds
+        self._best: dict[Hashable, int] = {}
+
+    def see(self, steps: Mapping[Hashable, int], now: float) -> bool:
+        """Take in how far everything is; say whether there is time left.
+
+        Only what was never reached before is a step forward: a container that starts again and again is none.
+        """
+        for key, value in steps.items():
+            if value > self._best.get(key, 0):
+                self._best[key] = value
+                self._until = now + self._seconds
+        return now < self._until
+
+
+def headline(looks: Sequence[Look]) -> str:
+    """Return how far everything is, in one line."""
+    late = [each for each in looks if not each.done]
+    told = (f"{each.part.name}: {each.text}" if each.text[0].isdigit() else f"{each.part} {each.text}" for each in late)
+    return "; ".join(told) or "everything is ready"
+
+
+def sentence(each: Look, seconds: float, pod: str, node: str, why: Trouble | None, log: str) -> tuple[str, str]:
+    """Return what is wrong with a part that did not get ready, and what to do.
+
+    :param seconds: for which nothing has moved; 0 where that is not what ended the wait.
+    :param pod: the pod that keeps it, if one does; `node` where it is, `why` what keeps it, `log` the end of its log.
+    """
+    told = f"{each.part} {each.text}" if not each.text[0].isdigit() else f"{each.part} has {each.text}"
+    told += f", and nothing has moved for {seconds:.0f} s" if seconds else ""
+    fix = "Look at kubectl get events -A and at the log of the controllers of the cluster."
+    if each.own is not None:
+        told, fix = f"{told}: {each.own.text}", each.own.fix
+    elif why is not None:
+        place = f" on {node}" if node else ""
+        told, fix = f"{told}: pod {pod}{place}: {why.text}", why.fix
+        told += f"; its log ends: {log}" if log else ""
+        rest = len(each.behind) - 1
+        told += f" ({rest} more pod{'s are' if rest > 1 else ' is'} not ready)" if rest > 0 else ""
+    return f"{told.rstrip('.')}.", fix

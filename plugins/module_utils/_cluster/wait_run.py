@@ -1,0 +1,198 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Looks at parts of a cluster until they are ready or nothing moves any more. _cluster_wait says what it sees."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+import typing as t
+from dataclasses import dataclass, field
+
+from .._errors import RdmaError
+from .._pods.checks import wanted_node
+from .._pods.state import last_lines, trouble
+from .plan import Ref
+from .wait import KINDS, Look, Part, Patience, headline, look, lost_nodes, newest_revision, selector, sentence
+
+if t.TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .._pods.client import PodCluster
+
+    Json = dict[str, t.Any]
+
+POLL_SECONDS = 1.0
+# Pods and nodes are many: they are looked at this often, and as often a line says how far it is.
+DETAIL_SECONDS = 10.0
+LOG_LINES = 20
+
+
+@dataclass
+class Outcome:
+    """What came of waiting."""
+
+    looks: tuple[Look, ...] = ()
+    seconds: float = 0.0
+    problem: RdmaError | None = None
+    down: set[str] = field(default_factory=set)
+
+
+class Waiting:
+    """Waits for some parts.
+
+    :param timeout: seconds for which nothing may move.
+    :param tell: takes one line of progress now and then.
+    """
+
+    def __init__(
+        self,
+        cluster: PodCluster,
+        parts: Sequence[Part],
+        timeout: float,
+        tell: Callable[[str], None] = lambda line: None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._cluster = cluster
+        self._parts = parts
+        self._timeout = timeout
+        self._tell = tell
+        self._clock = clock
+        self._sleep = sleep
+        self._detailed: dict[Part, Look] = {}
+
+    def until_ready(self, over: Callable[[], bool] | None = None) -> Outcome:
+        """Wait until all parts are ready, or with `over` until that says so."""
+        began = self._clock()
+        patience = Patience(self._timeout, began)
+        outcome = Outcome()
+        told = began
+        detail = 0.0
+        while True:
+            now = self._clock()
+            deep = now >= detail
+            if deep:
+                detail = now + DETAIL_SECONDS
+            outcome.looks = tuple(self._look(part, deep=deep) for part in self._parts)
+            outcome.seconds = now - began
+            for each in outcome.looks:
+                outcome.down.update(each.down)
+            if over() if over else all(each.done for each in outcome.looks):
+                return outcome
+            steps = {key: value for each in outcome.looks for key, value in each.steps.items()}
+            moving = patience.see(steps, now)
+            final = any(each.final for each in outcome.looks)
+            if final or not moving:
+                outcome.problem = self.problem(outcome.looks, 0 if final else self._timeout)
+                return outcome
+            if now - told >= DETAIL_SECONDS:
+                told = now
+                self._tell(f"{now - began:.0f} s: {headline(outcome.looks)}{self._why(outcome)}")
+            self._sleep(POLL_SECONDS)
+
+    def _look(self, part: Part, *, deep: bool) -> Look:
+        """Look at a part, and where it is not ready, now and then at its pods and their nodes as well."""
+        resource = self._cluster.resource(KINDS[part.kind], part.kind)
+        obj = (
+            self._cluster.get(resource, Ref(resource.group, part.kind, part.namespace, part.name)) if resource else None
+        )
+        found = look(part, obj)
+        if found.done or obj is None or part.kind == "SpiderCoordinator":
+            return found
+        if not deep:
+            # Of nodes that are down only the pods tell: between two looks at them the last one holds.
+            before = self._detailed.get(part)
+            return (
+                Look(part, False, found.text, found.steps, before.behind, before.down, before.own) if before else found
+            )
+        wanted = selector(obj)
+        pods = self._cluster.listed("v1", "Pod", namespace=part.namespace, selector=wanted) if wanted else []
+        lost = lost_nodes(self._cluster.listed("v1", "Node"))
+        revision = ""
+        if part.kind == "DaemonSet" and any(wanted_node(pod) in lost for pod in pods):
+            revisions = self._cluster.listed("apps/v1", "ControllerRevision", namespace=part.namespace, selector=wanted)
+            revision = newest_revision(revisions, obj)
+        self._detailed[part] = look(part, obj, pods, lost, revision)
+        return self._detailed[part]
+
+    def _why(self, outcome: Outcome) -> str:
+        """Return what keeps the first part that has something to tell."""
+        for each in outcome.looks:
+            if each.own is not None:
+                return f" ({each.own.text})"
+            if each.behind:
+                pod = each.behind[0]
+                return f" ({pod['metadata']['name']}: {trouble(pod, self._cluster.events(pod)).text})"
+        return ""
+
+    def problem(self, looks: Sequence[Look], seconds: float = 0) -> RdmaError | None:
+        """Say what keeps the first part that is not ready; None when all are.
+
+        :param seconds: for which nothing has moved, where that is why.
+        """
+        late = [each for each in looks if not each.done]
+        if not late:
+            return None
+        each = next((one for one in late if one.final), None) or self._worst(late)
+        if not each.behind or each.own is not None:
+            return RdmaError(*sentence(each, seconds, "", "", None, ""))
+        pod = each.behind[0]
+        why = trouble(pod, self._cluster.events(pod))
+        log = ""
+        if why.container:
+            try:
+                log = self._cluster.log(pod, why.container, tail=LOG_LINES, previous=why.previous)
+                # A container that was started again meanwhile says in its own log why it will end again.
+                log = log or self._cluster.log(pod, why.container, tail=LOG_LINES)
+            except RdmaError:
+                log = ""
+        name = str(pod["metadata"]["name"])
+        return RdmaError(*sentence(each, seconds, name, wanted_node(pod), why, last_lines(log)))
+
+    def _worst(self, late: Sequence[Look]) -> Look:
+        """Look once more at the parts that are not ready, and return the first that has something to tell."""
+        again = [self._look(each.part, deep=True) for each in late]
+        return next((each for each in again if each.own or each.behind), again[0])
+
+
+class Command:
+    """A command that works while the parts are looked at, such as helm."""
+
+    def __init__(self, argv: Sequence[str], stdin: str) -> None:
+        self._process = subprocess.Popen(  # pylint: disable=ansible-bad-function
+            list(argv), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        self._given: str | None = stdin
+        self.stdout = self.stderr = ""
+        self._exchange(0.1)
+
+    @property
+    def rc(self) -> int | None:
+        """How it ended; None while it runs."""
+        return self._process.returncode
+
+    def _exchange(self, seconds: float | None) -> None:
+        # What was given once is on its way: a second call goes on where the first one stopped.
+        given, self._given = self._given, None
+        try:
+            self.stdout, self.stderr = self._process.communicate(given, timeout=seconds)
+        except subprocess.TimeoutExpired:
+            return
+
+    def over(self) -> bool:
+        """Say whether it has ended."""
+        if self.rc is None:
+            self._exchange(0.1)
+        return self.rc is not None
+
+    def end(self) -> None:
+        """End it as a person at the terminal would, and hard if that does not help."""
+        if not self.over():
+            self._process.terminate()
+            self._exchange(20)
+        if not self.over():
+            self._process.kill()
+            self._exchange(None)

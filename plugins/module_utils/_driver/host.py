@@ -1,0 +1,217 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Reads what drivers and packages a host has, and installs what a plan says."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import os
+import re
+import shlex
+import site
+import sys
+import sysconfig
+import typing as t
+import zipfile
+
+from .._card.pci import VENDOR_MELLANOX
+from .._errors import RdmaError
+from .plan import Host, Plan, Want, family_of, install_error, pyroute2_fix, wanted_packages
+
+if t.TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from .._files import Sysfs
+
+    RunCommand = Callable[[Sequence[str]], tuple[int, str, str]]
+
+# The driver containers of the network operator mount their root here (Mellanox/doca-driver-build, entrypoint).
+CONTAINER_ROOT = "/run/mellanox/drivers"
+# Where somebody edited a configuration file, dpkg asks; there is nobody to answer, and what was edited stays (dpkg(1)).
+KEEP_EDITED = ("--force-confdef", "--force-confold")
+SECURE_BOOT = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+INBOX_VERSION = "5.0-0"  # what the kernel's own mlx5_core called itself as long as it had a version
+
+
+class Packages:
+    """A host's package manager."""
+
+    def __init__(self, family: str, run: RunCommand, find: Callable[[str], str | None]) -> None:
+        self._debian = family == "debian"
+        self._run = run
+        self._find = find
+
+    def installed(self, names: Iterable[str]) -> frozenset[str]:
+        """Return which of the names are installed."""
+        listed = list(names)
+        if not listed:
+            return frozenset()
+        if self._debian:
+            argv = [self._tool("dpkg-query"), "-W", "-f", "${Package} ${db:Status-Status}\n", *listed]
+            rows = (line.split() for line in self._run(argv)[1].splitlines())
+            return frozenset(row[0] for row in rows if len(row) == 2 and row[1] == "installed")
+        argv = [self._tool("rpm"), "-q", "--qf", "%{NAME}\n", *listed]
+        # `package X is not installed` comes on standard output, too.
+        return frozenset(self._run(argv)[1].splitlines()) & frozenset(listed)
+
+    def install_repository(self, path: str) -> None:
+        """Install a repository package from a file."""
+        if self._debian:
+            self._do([self._tool("dpkg"), *KEEP_EDITED, "-i", path])
+        else:
+            self._do([self._tool("rpm"), "-U", "--replacepkgs", path])
+
+    def install(self, names: Sequence[str], pinned: dict[str, str], *, refresh: bool) -> None:
+        """Install packages, the pinned ones in their version."""
+        if self._debian:
+            apt = [self._tool("apt-get"), "-y", "-o", "DPkg::Lock::Timeout=300", "-o", "Acquire::Retries=3"]
+            if refresh:
+                self._do([*apt, "update"])
+            rows = [f"{name}={pinned[name]}" if name in pinned else name for name in names]
+            keep = [f"-oDpkg::Options::={flag}" for flag in KEEP_EDITED]
+            self._do([*apt, *keep, "install", "--no-install-recommends", *rows])
+            return
+        tool = self._find("dnf") or self._tool("yum")
+        rows = [f"{name}-{pinned[name]}" if name in pinned else name for name in names]
+        self._do([tool, "-y", *(["--refresh"] if refresh and tool.endswith("dnf") else []), "install", *rows])
+
+    def _tool(self, name: str) -> str:
+        path = self._find(name)
+        if path is None:
+            raise RdmaError(
+                f"This host has no {name}.",
+                "Install the packages by what it has instead, and set rdma_driver_packages to an empty list.",
+            )
+        return path
+
+    def _do(self, argv: Sequence[str]) -> None:
+        code, out, err = self._run(argv)
+        if code:
+            raise install_error(argv, code, out + err)
+
+
+def os_release(sysfs: Sysfs) -> dict[str, str]:
+    """Return the values of /etc/os-release (os-release(5))."""
+    text = sysfs.text("/etc/os-release") or sysfs.text("/usr/lib/os-release") or ""
+    found = {}
+    for line in text.splitlines():
+        key, mark, value = line.partition("=")
+        if mark and re.fullmatch("[A-Z_0-9]+", key):
+            found[key] = "".join(shlex.split(value))
+    return found
+
+
+def kernel_modules(sysfs: Sysfs, kernel: str) -> frozenset[str]:
+    """Return the names of a kernel's modules, on disk or compiled in."""
+    found = set()
+    for name in ("modules.dep", "modules.builtin"):
+        for line in (sysfs.text(f"/lib/modules/{kernel}/{name}") or "").splitlines():
+            base = line.split(":")[0].rsplit("/", 1)[-1]
+            if match := re.match(r"(.+)\.ko(\.\w+)?$", base):
+                found.add(match.group(1).replace("-", "_"))
+    return frozenset(found)
+
+
+def has_mellanox(sysfs: Sysfs) -> bool:
+    """Whether the host has a PCI function of Mellanox or NVIDIA networking."""
+    base = "/sys/bus/pci/devices"
+    return any(sysfs.number(f"{base}/{name}/vendor") == VENDOR_MELLANOX for name in sysfs.names(base))
+
+
+def pyroute2_version() -> str | None:
+    """Return the version of the pyroute2 that this Python has."""
+    importlib.invalidate_caches()
+    try:
+        from importlib import metadata
+
+        return metadata.version("pyroute2")
+    except Exception:
+        # 0.5 and others come in parts; what counts is that it imports.
+        try:
+            module = importlib.import_module("pyroute2")
+        except ImportError:
+            return None
+        return str(getattr(module, "__version__", "0"))
+
+
+def read_host(sysfs: Sysfs, want: Want, run: RunCommand, find: Callable[[str], str | None]) -> Host:
+    """Read a host."""
+    release = os_release(sysfs)
+    kernel = os.uname().release
+    version = sysfs.text("/sys/module/mlx5_core/version")
+    modinfo = find("modinfo")
+    running = sysfs.text("/sys/module/mlx5_core/srcversion")
+    disk = run([modinfo, "-F", "srcversion", "mlx5_core"]) if modinfo and running else (1, "", "")
+    secure = sysfs.data(SECURE_BOOT)
+    bare = Host(
+        family=family_of(release.get("ID", "unknown"), release.get("ID_LIKE", "")),
+        distribution=release.get("ID", "unknown"),
+        kernel=kernel,
+        modules=kernel_modules(sysfs, kernel),
+        loaded=frozenset(sysfs.names("/sys/module")),
+        has_mellanox=has_mellanox(sysfs),
+        container=CONTAINER_ROOT if sysfs.names(CONTAINER_ROOT) else None,
+        ofed_version=version if version and version != INBOX_VERSION else None,
+        running_srcversion=running,
+        disk_srcversion=disk[1].strip() if disk[0] == 0 and disk[1].strip() else None,
+        pyroute2=pyroute2_version(),
+        secure_boot=bool(secure and secure[-1] == 1),
+    )
+    names = wanted_packages(want, bare)
+    return Host(**{**vars(bare), "installed": Packages(bare.family, run, find).installed(names)})
+
+
+def check_sum(path: str, expected: str) -> None:
+    """Compare a file with its pinned checksum."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        for part in iter(lambda: file.read(1 << 20), b""):
+            digest.update(part)
+    if f"sha256:{digest.hexdigest()}" != expected:
+        raise RdmaError(
+            f"The repository package {path} has sha256:{digest.hexdigest()}, not {expected}.",
+            "Fetch it again from the vendor, compare with the checksum it publishes, and only then change the pin.",
+            expected=expected,
+            found=f"sha256:{digest.hexdigest()}",
+        )
+
+
+def site_folder() -> str:
+    """Return the folder for packages of the administrator that this Python looks into."""
+    local = [path for path in site.getsitepackages() if path.startswith("/usr/local") and path in sys.path]
+    return local[0] if local else sysconfig.get_paths()["purelib"]
+
+
+def install_wheel(path: str, folder: str) -> None:
+    """Unpack a pure Python wheel, as pip does with one that has no scripts (PEP 427)."""
+    with zipfile.ZipFile(path) as archive:
+        names = archive.namelist()
+        if not any(name.startswith("pyroute2/") for name in names):
+            raise RdmaError(f"{path} is no wheel of pyroute2.", pyroute2_fix())
+        if any(name.startswith("/") or ".." in name.split("/") for name in names):
+            raise RdmaError(f"{path} has names that lead out of its folder.", "Fetch it again.")
+        os.makedirs(folder, exist_ok=True)
+        archive.extractall(folder)
+
+
+def apply(
+    plan: Plan,
+    want: Want,
+    packages: Packages,
+    fetch: Callable[[str], str],
+    folder: str | None = None,
+    *,
+    refresh: bool = True,
+) -> None:
+    """Install what the plan says."""
+    if plan.repository:
+        path = fetch(want.repository or "")
+        check_sum(path, want.repository_checksum or "")
+        packages.install_repository(path)
+    if plan.packages:
+        packages.install(plan.packages, plan.pinned, refresh=refresh)
+    if plan.wheel:
+        install_wheel(want.wheel or "", folder or site_folder())

@@ -1,0 +1,330 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which packages a host needs for RDMA, and whether a reboot is due. No files, no programs."""
+
+from __future__ import annotations
+
+import re
+import typing as t
+from dataclasses import dataclass
+
+from .._errors import InputError, Problem, RdmaError
+
+if t.TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+# Names of the packages in Debian 12, Ubuntu 22.04 and 24.04, and in RHEL 8 and 9 and what is built from them.
+INBOX = {
+    "debian": (
+        "rdma-core",
+        "ibverbs-providers",
+        "ibverbs-utils",
+        "rdmacm-utils",
+        "infiniband-diags",
+        "perftest",
+        "mstflint",
+        "python3-pyverbs",
+        "python3-pyroute2",
+        "ethtool",
+        "pciutils",
+    ),
+    "rhel": (
+        "rdma-core",
+        "libibverbs",
+        "libibverbs-utils",
+        "librdmacm-utils",
+        "infiniband-diags",
+        "perftest",
+        "mstflint",
+        "python3-pyverbs",
+        "python3-pyroute2",
+        "ethtool",
+        "pciutils",
+    ),
+}
+# What lies beside a DOCA-OFED, which brings the rest itself.
+BESIDE_DOCA = ("python3-pyroute2", "ethtool", "pciutils")
+# The kernel half that must be there; a module compiled into the kernel counts too.
+KERNEL_MODULES = ("ib_core", "ib_uverbs", "rdma_cm", "rdma_ucm")
+MELLANOX_MODULES = ("mlx5_core", "mlx5_ib")
+PYROUTE2_FLOOR = (0, 7, 2)
+CHECKSUM = re.compile(r"sha256:[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class Host:
+    """What was read of a host."""
+
+    family: str  # debian, rhel, or another ID that is not known
+    distribution: str
+    kernel: str
+    installed: frozenset[str] = frozenset()  # of the packages asked for
+    modules: frozenset[str] = frozenset()  # kernel modules on disk or compiled in
+    loaded: frozenset[str] = frozenset()
+    has_mellanox: bool = False
+    container: str | None = None  # what shows that a driver container serves this host
+    ofed_version: str | None = None  # of the running mlx5_core
+    running_srcversion: str | None = None
+    disk_srcversion: str | None = None
+    pyroute2: str | None = None
+    secure_boot: bool = False
+
+
+@dataclass(frozen=True)
+class Want:
+    """What the inventory asks for."""
+
+    source: str = "inbox"
+    packages: tuple[str, ...] | None = None
+    extra_packages: tuple[str, ...] = ()
+    repository: str | None = None
+    repository_checksum: str | None = None
+    profile: str = "doca-ofed"
+    version: str | None = None
+    wheel: str | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to install, in this order: the repository package, then the packages, then the wheel."""
+
+    repository: bool
+    packages: tuple[str, ...]
+    pinned: dict[str, str]
+    wheel: bool
+    notes: tuple[str, ...] = ()
+
+    @property
+    def changed(self) -> bool:
+        """Whether there is anything to do."""
+        return self.repository or bool(self.packages) or self.wheel
+
+
+def family_of(identity: str, like: str) -> str:
+    """Return the family of an /etc/os-release: its ID, else what it says to be like."""
+    words = [identity, *like.split()]
+    if any(word in ("debian", "ubuntu") for word in words):
+        return "debian"
+    if any(word in ("rhel", "fedora", "centos") for word in words):
+        return "rhel"
+    return identity
+
+
+def want_problems(want: Want) -> Iterator[Problem]:
+    """Yield what is wrong with the wish before any host is asked."""
+    if want.source != "doca":
+        return
+    if not want.repository:
+        yield Problem(
+            "doca_repository",
+            "DOCA-OFED comes from a repository package, and none is named.",
+            "Give the address or the host's path of one doca-host package.",
+        )
+    if not CHECKSUM.fullmatch(want.repository_checksum or ""):
+        yield Problem(
+            "doca_checksum",
+            f"{want.repository_checksum!r} is no pinned checksum.",
+            "Give sha256: and the 64 digits of that package.",
+        )
+
+
+def wanted_packages(want: Want, host: Host) -> tuple[str, ...]:
+    """Return all packages that have to be on a host."""
+    if problems := list(want_problems(want)):
+        raise InputError(problems)
+    if host.family not in INBOX and want.packages is None:
+        raise RdmaError(
+            f"The distribution {host.distribution!r} is not known: Debian, Ubuntu and the RHEL family are.",
+            "Name its packages in rdma_driver_packages.",
+            distribution=host.distribution,
+        )
+    if want.source == "doca":
+        if host.container:
+            raise RdmaError(
+                f"A containerised OFED driver serves this host ({host.container}); a second one would fight with it.",
+                "Set rdma_driver_source to inbox, which then installs user space only, or take the host out of the"
+                " driver container's node selector first.",
+            )
+        base = want.packages if want.packages is not None else (want.profile, *BESIDE_DOCA)
+    else:
+        base = want.packages if want.packages is not None else INBOX[host.family]
+    return tuple(dict.fromkeys([*base, *want.extra_packages, *_kernel_packages(want, host)]))
+
+
+def _kernel_packages(want: Want, host: Host) -> tuple[str, ...]:
+    """Ubuntu's small kernels leave the RDMA modules to a package of their own."""
+    if host.container or host.family != "debian" or host.distribution != "ubuntu" or want.source == "doca":
+        return ()
+    wanted = (*KERNEL_MODULES, *(MELLANOX_MODULES if host.has_mellanox else ()))
+    return () if set(wanted) <= host.modules else (f"linux-modules-extra-{host.kernel}",)
+
+
+def make_plan(want: Want, host: Host) -> Plan:
+    """Return what has to be installed. `host.installed` must cover wanted_packages()."""
+    wanted = wanted_packages(want, host)
+    missing = tuple(name for name in wanted if name not in host.installed)
+    pinned = {want.profile: want.version} if want.source == "doca" and want.version else {}
+    outdated = version_tuple(host.pyroute2) < PYROUTE2_FLOOR
+    # The distribution's package may be too old, or built for another Python than the module's.
+    wheel = bool(want.wheel) and outdated
+    if wheel or not outdated:
+        missing = tuple(name for name in missing if name != "python3-pyroute2")
+    notes = []
+    if host.container:
+        notes.append(f"A containerised OFED driver serves this host ({host.container}): its kernel half is left alone.")
+    return Plan(
+        repository=want.source == "doca" and want.profile in missing,
+        packages=missing,
+        pinned=pinned,
+        wheel=wheel,
+        notes=tuple(notes),
+    )
+
+
+def version_tuple(text: str | None) -> tuple[int, ...]:
+    """Return the numbers of a version; nothing installed is older than everything."""
+    return tuple(int(part) for part in re.findall(r"\d+", text or "")[:3])
+
+
+def reboot_reasons(want: Want, host: Host, plan: Plan) -> list[str]:
+    """Return why a reboot is due; the host is as it is after the installation, or before it in check mode."""
+    found = []
+    if want.source == "doca" and plan.packages and want.profile in plan.packages:
+        found.append(f"{want.profile} is new: its kernel modules replace the running ones at boot")
+    elif (
+        not host.container
+        and host.running_srcversion
+        and host.disk_srcversion
+        and host.running_srcversion != host.disk_srcversion
+    ):
+        found.append("the running mlx5_core is not the one on disk")
+    return found
+
+
+def checks_of(want: Want, host: Host, plan: Plan) -> list[dict[str, t.Any]]:
+    """Return the checks of the host, from the plan that would change it."""
+    return [_package_check(plan), _module_check(host), _source_check(want, host), _pyroute2_check(host, plan)]
+
+
+def _check(name: str, bad: bool, planned: t.Any, observed: t.Any, cause: str, fix: str) -> dict[str, t.Any]:
+    return {
+        "id": name,
+        "rail": None,
+        "status": "deviation" if bad else "ok",
+        "planned": planned,
+        "observed": observed,
+        "cause": cause if bad else None,
+        "fix": fix if bad else None,
+    }
+
+
+def _package_check(plan: Plan) -> dict[str, t.Any]:
+    listed = ", ".join(plan.packages)
+    return _check(
+        "driver_packages",
+        bool(plan.packages),
+        "all packages installed",
+        f"missing: {listed}" if listed else "all packages installed",
+        "Packages are not installed.",
+        "Run the role rdma_driver.",
+    )
+
+
+def _module_check(host: Host) -> dict[str, t.Any]:
+    wanted = (*KERNEL_MODULES, *(MELLANOX_MODULES if host.has_mellanox else ()))
+    missing = [name for name in wanted if name not in host.modules | host.loaded]
+    return _check(
+        "driver_modules",
+        bool(missing),
+        list(wanted),
+        [name for name in wanted if name not in missing],
+        f"The kernel {host.kernel} has no module {', '.join(missing)}.",
+        "Boot the distribution's full kernel (on Ubuntu install linux-modules-extra for it), or use DOCA-OFED.",
+    )
+
+
+def _source_check(want: Want, host: Host) -> dict[str, t.Any]:
+    observed = "container" if host.container else ("ofed" if host.ofed_version else "inbox")
+    bad = want.source == "doca" and "mlx5_core" in host.loaded and observed == "inbox"
+    fix = "Reboot. If that was done, rebuild its modules for this kernel (doca-kernel-support)"
+    fix += " and enrol its key: Secure Boot is on." if host.secure_boot else "."
+    return _check(
+        "driver_source",
+        bad,
+        "ofed" if want.source == "doca" else "any",
+        f"{observed} {host.ofed_version}" if host.ofed_version else observed,
+        "The kernel's own driver is running, not DOCA-OFED's.",
+        fix,
+    )
+
+
+def _pyroute2_check(host: Host, plan: Plan) -> dict[str, t.Any]:
+    floor = ".".join(map(str, PYROUTE2_FLOOR))
+    return _check(
+        "driver_pyroute2",
+        version_tuple(host.pyroute2) < PYROUTE2_FLOOR,
+        f"{floor} or later",
+        host.pyroute2 or "none",
+        "The managed node's Python has no pyroute2 that is new enough.",
+        "Run the role rdma_driver." if plan.wheel or "python3-pyroute2" in plan.packages else pyroute2_fix(),
+    )
+
+
+def pyroute2_fix() -> str:
+    """Return the remedy for a distribution whose pyroute2 is too old."""
+    return (
+        "Fetch a wheel on the controller (pip download --no-deps pyroute2==0.9.4) and name its path in"
+        " rdma_driver_pyroute2_wheel."
+    )
+
+
+# What package managers say, and what to do: the first that is found counts.
+FAILURES = (
+    (
+        r"Could not get lock|is another process using it|waiting for process with pid",
+        "Another package manager is running.",
+        "Wait until it has ended (unattended-upgrades?), then run again.",
+    ),
+    (
+        r"Failed to fetch|Could not resolve|Cannot download|Curl error|Failed to download|Could not connect"
+        r"|Temporary failure resolving",
+        "The package mirror does not answer.",
+        "Make the mirror reachable from this host, or point its sources to one that is.",
+    ),
+    (
+        r"Unable to locate package|has no installation candidate|No match for argument|Unable to find a match"
+        r"|No package .* available",
+        "A package is in none of the host's repositories.",
+        "Enable the repository that has it (universe on Ubuntu, CRB and AppStream on RHEL), or set"
+        " rdma_driver_packages to what there is.",
+    ),
+    (
+        r"No space left on device",
+        "The disk is full.",
+        "Free some space and run again.",
+    ),
+    (
+        r"unmet dependencies|held broken packages|nothing provides|conflicting requests|cannot install both",
+        "The package manager cannot satisfy the dependencies.",
+        "Take out what conflicts (another OFED?), and see its output.",
+    ),
+)
+
+
+def install_error(argv: Sequence[str], code: int, output: str) -> RdmaError:
+    """Return the one clear error for a package manager's failure."""
+    lines = [
+        line for line in output.splitlines() if re.match(r"(E:|Error|Err:|W: Failed|No match|error:)", line.strip())
+    ]
+    shown = "; ".join(line.strip() for line in lines[:3]) or output.strip()[-200:]
+    for pattern, problem, fix in FAILURES:
+        if re.search(pattern, output):
+            return RdmaError(f"{problem} {argv[0]} says: {shown}", fix, command=list(argv), rc=code)
+    return RdmaError(
+        f"{argv[0]} ended with {code}: {shown}",
+        "Run the command on the host and mend what it says.",
+        command=list(argv),
+        rc=code,
+    )

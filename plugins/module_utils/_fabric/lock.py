@@ -1,0 +1,148 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Say whether a part of a plan folder is what plan.json was written with: for readers, without the planner.
+
+The digests of plan.json are defined here; `_fabric_slots` describes the file and checks the whole of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import typing as t
+
+from .._errors import RdmaError
+
+if t.TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+LOCK = "plan.json"
+SCHEMA = 1
+PARTS = ("cluster", "hosts", "switch")
+"""Folders of the layout; what is in none of them is the part `report`."""
+
+NAMES = {
+    "cluster": (
+        "ippools.yaml",
+        "multusconfigs.yaml",
+        "nodelabels.json",
+        "reservedips.yaml",
+        "sriovpolicies.yaml",
+        "values.yaml",
+    ),
+    "switch": ("prefixes.csv", "gateways.csv"),
+    "report": ("report.md", "report.html", ".gitattributes"),
+}
+"""The files of each part; `hosts` has one for each host."""
+
+AGAIN = "Run the playbook railops.rdma.plan again; it finishes or mends the plan."
+
+
+def canonical(value: object) -> str:
+    """Write JSON in the one form that digests are made of."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def sha256(text: str) -> str:
+    """Return the digest as hexadecimal digits."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def lock_digest(lock: Mapping[str, t.Any]) -> str:
+    """Return the digest that plan.json's other keys must have."""
+    return sha256(canonical({key: value for key, value in lock.items() if key != "digest"}))
+
+
+def part_of(path: str) -> str:
+    """Return the part of the plan that a file belongs to: cluster, hosts, switch or report."""
+    head = path.partition("/")[0]
+    return head if "/" in path and head in PARTS else "report"
+
+
+def part_digests(files: Mapping[str, str]) -> dict[str, str]:
+    """Return a digest for each part: sha256 over its sorted lines `<sha256 of the file>  <path>`.
+
+    The sums of `cd plan/fabric && sha256sum cluster/* | LC_ALL=C sort -k2 | sha256sum` are the same.
+    """
+    lines: dict[str, list[str]] = {}
+    for path in sorted(files):
+        lines.setdefault(part_of(path), []).append(f"{sha256(files[path])}  {path}\n")
+    return {part: sha256("".join(rows)) for part, rows in sorted(lines.items())}
+
+
+def paths_of(folder: str, part: str) -> Iterator[str]:
+    """Give the paths, relative to the folder, that files of a part have."""
+    if part == "hosts":
+        with contextlib.suppress(FileNotFoundError):
+            for name in os.listdir(os.path.join(folder, part)):
+                if name.endswith(".json") and not name.startswith("."):
+                    yield f"{part}/{name}"
+        return
+    for name in NAMES[part]:
+        yield name if part == "report" else f"{part}/{name}"
+
+
+def read_part(folder: str, part: str) -> dict[str, str]:
+    """Read the files of a part that are there, by their paths."""
+    return dict(_texts(folder, paths_of(folder, part)))
+
+
+def _texts(folder: str, paths: Iterable[str]) -> Iterator[tuple[str, str]]:
+    for path in paths:
+        with contextlib.suppress(FileNotFoundError), open(os.path.join(folder, path), "rb") as stream:
+            # What is no text is not what the planner wrote: its digest will differ.
+            yield path, stream.read().decode("utf-8", "replace")
+
+
+def read_lock(folder: str) -> dict[str, t.Any]:
+    """Read plan.json as far as readers need it.
+
+    :raises RdmaError: no plan, an unfinished one, one of another schema, or one that was changed.
+    """
+    place = os.path.join(folder, LOCK)
+    try:
+        with open(place, "rb") as stream:
+            data = json.loads(stream.read())
+    except FileNotFoundError:
+        raise RdmaError(f"There is no plan: {place!r} does not exist.", AGAIN) from None
+    except OSError as exc:
+        raise RdmaError(
+            f"The plan {place!r} cannot be read: {exc.strerror or exc}.", "Mend that and run again."
+        ) from None
+    except ValueError as exc:
+        raise RdmaError(f"The plan {place!r} is not valid JSON: {exc}.", "Restore it from version control.") from None
+    if not isinstance(data, dict) or data.get("schema") != SCHEMA:
+        fix = "Use the version of the collection that wrote it, or one that can read it."
+        raise RdmaError(f"The plan {place!r} does not have schema {SCHEMA}, which this collection reads.", fix)
+    if data.get("digest") == "":
+        raise RdmaError(f"The plan in {folder!r} is unfinished: a run was killed while it wrote.", AGAIN)
+    if data.get("digest") != lock_digest(data):
+        raise RdmaError(
+            f"The plan {place!r} was changed by hand or merged: its digest is not that of its content.",
+            "Restore it from version control. After a merge that you have checked, plan once with "
+            "fabric_accept_lock=true.",
+        )
+    return data
+
+
+def verify_part(folder: str, part: str) -> str:
+    """Check that a part of the plan (cluster, switch, hosts or report) is what plan.json's run wrote.
+
+    :returns: the plan's digest.
+    :raises RdmaError: no plan, an unfinished one, or a file that is missing, changed or too much.
+    """
+    lock = read_lock(folder)
+    files = lock.get("files")
+    wanted = files if isinstance(files, dict) else {}
+    try:
+        have = part_digests(read_part(folder, part))
+    except OSError as exc:
+        problem = f"The {part} files in {folder!r} cannot be read: {exc.strerror or exc}."
+        raise RdmaError(problem, "Mend that and run again.") from None
+    if have != {key: value for key, value in wanted.items() if key == part}:
+        raise RdmaError(f"The {part} files in {folder!r} are not those that plan.json was written with.", AGAIN)
+    return str(lock["digest"])

@@ -1,0 +1,378 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a fabric and its plan are: frozen values, plain integers inside, text only at the edges.
+
+An address is an int, a prefix an int and a length. Text is made by `address_text` and `str(Prefix)` when a file is
+written. Nothing here reads a file or checks input: `_fabric_input` does the checking, `_fabric_plan` the arithmetic.
+"""
+
+from __future__ import annotations
+
+import functools
+import socket
+import typing as t
+from dataclasses import dataclass, field
+
+if t.TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+SCHEMA = 1
+"""Version of every file of the plan folder; readers refuse another one."""
+
+WIDTH = {4: 32, 6: 128}
+"""Bits of an address, by family."""
+
+TABLE_BASE = 1000
+"""Rail N's routing table is this plus N (Spiderpool uses table 500, the kernel 253 to 255)."""
+
+RULE_BASE = 10000
+"""Rail N's rule priority is this plus N (Spiderpool uses priority 1000, the guides' guard 2000)."""
+
+MAX_RAILS = 99
+"""Tables 1001 to 1099 and main metrics 101 to 199 are ours: no room for more rails."""
+
+MAX_POOL = 4096
+"""Addresses in one pool; Spiderpool's agent stops at 5000 allocated addresses and expands ranges one by one."""
+
+Range = tuple[int, int]
+"""First and last address, both included."""
+
+
+@functools.lru_cache(maxsize=1024)
+def octets_text(network: int) -> str:
+    """Return what the addresses of a /24 begin with, its last dot included; neighbours are written together."""
+    return f"{network >> 16}.{network >> 8 & 255}.{network & 255}."
+
+
+def address_text(family: int, value: int) -> str:
+    """Return the canonical text of an address (RFC 5952 for IPv6)."""
+    if family == 4:
+        return f"{octets_text(value >> 8)}{value & 255}"
+    return socket.inet_ntop(socket.AF_INET6, value.to_bytes(16, "big"))
+
+
+def range_text(family: int, span: Range) -> str:
+    """Write a range as Spiderpool's normal form writes it: `a-b`, and a single address as `a`."""
+    first, last = span
+    if first == last:
+        return address_text(family, first)
+    return f"{address_text(family, first)}-{address_text(family, last)}"
+
+
+@dataclass(frozen=True, order=True)
+class Prefix:
+    """A canonical network: no host bits, `length` bits of `family` (4 or 6)."""
+
+    family: int
+    network: int
+    length: int
+
+    @property
+    def size(self) -> int:
+        """How many addresses it has, network and broadcast address included."""
+        return 1 << (WIDTH[self.family] - self.length)
+
+    @property
+    def first(self) -> int:
+        """The network address."""
+        return self.network
+
+    @property
+    def last(self) -> int:
+        """The last address (IPv4: the broadcast address)."""
+        return self.network + self.size - 1
+
+    def contains(self, other: Prefix) -> bool:
+        """Whether all of the other network lies in this one."""
+        return self.family == other.family and self.first <= other.first and other.last <= self.last
+
+    def overlaps(self, other: Prefix) -> bool:
+        """Whether the two have an address in common."""
+        return self.family == other.family and self.first <= other.last and other.first <= self.last
+
+    def __str__(self) -> str:
+        return f"{address_text(self.family, self.network)}/{self.length}"
+
+
+@dataclass(frozen=True)
+class Rail:
+    """One rail: the same position of every node, cabled to one leaf of each zone."""
+
+    index: int
+    """From 1, in the order of fabric_rails."""
+    name: str
+    """DNS-1123 label."""
+    interface: str
+    """The interface's name on nodes that say nothing else; also the rail's stable name."""
+    subnets: tuple[Prefix, ...] = ()
+    """Explicit networks, at most one per family: shared, the rail's subnet; exclusive, its aggregate."""
+    gpu: int | None = None
+    resource: str = ""
+    """Resource name without its prefix, `[A-Za-z0-9_]+`; default `<fabric>_<rail>`."""
+    pci: str | None = None
+    """PCI address of the NIC (`0000:1a:00.0`) on nodes that say nothing else."""
+
+    @property
+    def table(self) -> int:
+        """The rail's routing table on every host."""
+        return TABLE_BASE + self.index
+
+    @property
+    def rule_priority(self) -> int:
+        """The priority of the rail's `from` rules on every host."""
+        return RULE_BASE + self.index
+
+
+@dataclass(frozen=True)
+class Zone:
+    """A scalable unit. A fabric without fabric_zones has exactly one, whose name is empty."""
+
+    name: str
+    group: str
+    """The inventory group whose hosts are in the zone."""
+    supernets: tuple[Prefix, ...]
+    """At most one per family, IPv4 first."""
+    max_nodes: int
+    """Slots reserved from day one."""
+    leaves: tuple[str, ...] = ()
+    """Names of the leaf switches, one per rail, or one for all, or none: free text, people's names."""
+
+    def leaf(self, rail: int) -> str:
+        """Return the name of a rail's leaf (index from 0), empty where nobody named one."""
+        if len(self.leaves) == 1:
+            return self.leaves[0]
+        return self.leaves[rail] if rail < len(self.leaves) else ""
+
+
+class Node(t.NamedTuple):
+    """A node of the fabric that has a slot."""
+
+    name: str
+    """The Kubernetes name, a DNS-1123 subdomain; the lock's key."""
+    host: str
+    """The inventory name; names the file in hosts/."""
+    zone: int
+    """Index into Fabric.zones."""
+    slot: int
+    """From 0; the node's only state: every address is arithmetic on it."""
+    interfaces: tuple[str, ...]
+    """The interface of each rail on this node."""
+    pcis: tuple[str | None, ...]
+    """The PCI address of each rail on this node, where it is known."""
+
+
+@dataclass(frozen=True)
+class Retired:
+    """A slot that nobody gets until it is released on purpose."""
+
+    name: str
+    zone: int
+    slot: int
+
+
+@dataclass(frozen=True)
+class Fabric:
+    """All fabric_* parameters, validated; the names are theirs without the prefix.
+
+    What decides addresses: mode, zones, rails' names and subnets, prefixes, first_block, gateway, host_addresses,
+    node_pods, reserved. Those are frozen in the lock.
+    """
+
+    name: str
+    mode: str
+    """`shared`, `exclusive` or `flat`."""
+    zones: tuple[Zone, ...]
+    rails: tuple[Rail, ...]
+    rail_prefix: Mapping[int, int] = field(default_factory=lambda: {4: 24, 6: 64})
+    """Length of a rail's subnet by family (shared)."""
+    node_prefix: Mapping[int, int] = field(default_factory=lambda: {4: 27, 6: 64})
+    """Length of a node's and rail's subnet by family (exclusive)."""
+    first_block: int = 0
+    gateway: str | int = "first"
+    """`first`, `last`, `none` or an offset from the network address, negative from the end (-1 is the last address)."""
+    host_addresses: str = "start"
+    """`start` or `end` (shared and flat)."""
+    node_pods: int | None = None
+    reserved: tuple[tuple[int, int, int], ...] = ()
+    """(family, first, last), merged and sorted."""
+    group: str = "gpu_nodes"
+    network: str = "roce"
+    """`roce` or `infiniband`."""
+    attachment: str = "macvlan"
+    """`macvlan`, `ipvlan`, `sriov`, `ib-sriov` or `ipoib`."""
+    foreign: tuple[Prefix, ...] = ()
+    policy: str = "prefixes"
+    """`prefixes` or `default_route`."""
+    mtu: int = 4200
+    vfs: int = 8
+    hca_max: int = 100
+    vlan: int = 0
+    """0: untagged."""
+    pkey: str = ""
+    """Empty, or `0x` and four hex digits."""
+    namespace: str = "spiderpool"
+    resource_prefix: str = "spidernet.io"
+    inject: tuple[str, str] | None = None
+    """(annotation key, value) of pod resource injection."""
+
+    @property
+    def families(self) -> tuple[int, ...]:
+        """The families that nodes get addresses of: (4,), (6,), (4, 6), or () for LID only."""
+        found = {prefix.family for zone in self.zones for prefix in zone.supernets}
+        found.update(prefix.family for rail in self.rails for prefix in rail.subnets)
+        return tuple(sorted(found))
+
+    @property
+    def zoned(self) -> bool:
+        """Whether the fabric has named zones."""
+        return bool(self.zones[0].name)
+
+    @property
+    def resources(self) -> tuple[str, ...]:
+        """The full resource name of each rail, such as `spidernet.io/fabric_rail1`."""
+        return tuple(f"{self.resource_prefix}/{rail.resource}" for rail in self.rails)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A node's subnet that a reserved range cuts into: absolute addresses instead of the block's offsets."""
+
+    host: int | None
+    pods: tuple[Range, ...]
+
+
+@dataclass(frozen=True)
+class Block:
+    """All addresses of one rail in one zone and one family.
+
+    exclusive: one subnet per slot, all of one shape; a few may be cut by reserved ranges.
+    shared: one subnet for all slots. flat: one subnet for all rails, this is the rail's part of it.
+    """
+
+    zone: int
+    """Index into Fabric.zones."""
+    rail: int
+    """Index into Fabric.rails, from 0."""
+    family: int
+    aggregate: Prefix
+    """exclusive: everything the rail's leaf announces for all slots; shared and flat: the subnet itself."""
+    subnet_length: int
+    per_node: bool
+    """Whether each slot has its own subnet and pools (exclusive)."""
+    slots: int
+    """The zone's max_nodes."""
+    gateway_offset: int | None
+    """From the subnet's network address."""
+    host_offsets: tuple[Range, ...]
+    """per_node: one offset, as a range; else the offsets of all slots in order. From the subnet's network address."""
+    pod_offsets: tuple[Range, ...]
+    """Offsets for pods: of each subnet (per_node), of the rail (else). Empty for links and without pools."""
+    cuts: Mapping[int, Cut] = field(default_factory=dict)
+    """per_node: the slots whose subnet a reserved range cuts."""
+
+    @property
+    def subnet_size(self) -> int:
+        """Addresses of one subnet."""
+        return 1 << (WIDTH[self.family] - self.subnet_length)
+
+    def subnet_first(self, slot: int) -> int:
+        """Return the network address of the slot's subnet."""
+        return self.aggregate.network + (slot * self.subnet_size if self.per_node else 0)
+
+    def subnet(self, slot: int) -> Prefix:
+        """Return the subnet of the slot; the same for all unless per_node."""
+        return Prefix(self.family, self.subnet_first(slot), self.subnet_length)
+
+    def gateway(self, slot: int) -> int | None:
+        """Return the switch's address in the slot's subnet."""
+        return None if self.gateway_offset is None else self.subnet_first(slot) + self.gateway_offset
+
+    def host(self, slot: int) -> int | None:
+        """Return the node's address; None only for a slot whose subnet is reserved whole (input checks refuse that)."""
+        if slot in self.cuts:
+            return self.cuts[slot].host
+        first = self.subnet_first(slot)
+        if self.per_node:
+            return first + self.host_offsets[0][0]
+        rest = slot
+        for low, high in self.host_offsets:
+            if rest <= high - low:
+                return first + low + rest
+            rest -= high - low + 1
+        return None
+
+    def pods(self, slot: int = 0) -> tuple[Range, ...]:
+        """Return the pods' addresses as maximal ranges: of the slot (per_node), of the whole rail and zone (else)."""
+        if slot in self.cuts:
+            return self.cuts[slot].pods
+        first = self.subnet_first(slot)
+        return tuple((first + low, first + high) for low, high in self.pod_offsets)
+
+    def pools(self, slot: int = 0) -> tuple[tuple[Range, ...], ...]:
+        """Return the same addresses as pools: each the sorted, maximal ranges of at most MAX_POOL addresses."""
+        return split_ranges(self.pods(slot), MAX_POOL)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The whole plan. Everything that is written, shown or compared comes from it."""
+
+    fabric: Fabric
+    nodes: tuple[Node, ...]
+    """The active nodes, in natural order of their names (node2 before node10)."""
+    retired: tuple[Retired, ...]
+    """In natural order of their names."""
+    blocks: tuple[Block, ...]
+    """Sorted by zone, rail, family; none when the fabric is LID only."""
+    warnings: tuple[str, ...] = ()
+
+    def block(self, zone: int, rail: int, family: int) -> Block:
+        """Return the block of a zone (index), rail (index from 0) and family; KeyError when there is none."""
+        for block in self.blocks:
+            if (block.zone, block.rail, block.family) == (zone, rail, family):
+                return block
+        raise KeyError((zone, rail, family))
+
+    @functools.cached_property
+    def by_interfaces(self) -> Mapping[tuple[str, ...], tuple[Node, ...]]:
+        """The active nodes by the names of their interfaces."""
+        known: dict[tuple[str, ...], list[Node]] = {}
+        for node in self.nodes:
+            known.setdefault(node.interfaces, []).append(node)
+        return {interfaces: tuple(nodes) for interfaces, nodes in known.items()}
+
+    def nodes_of(self, zone: int) -> tuple[Node, ...]:
+        """Return the active nodes of a zone (index), in natural order."""
+        return tuple(node for node in self.nodes if node.zone == zone)
+
+
+def merge_ranges(ranges: Iterable[Range]) -> tuple[Range, ...]:
+    """Sort and join to maximal ranges, as Spiderpool's webhook writes them."""
+    merged: list[Range] = []
+    for first, last in sorted(ranges):
+        if merged and first <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(last, merged[-1][1]))
+        else:
+            merged.append((first, last))
+    return tuple(merged)
+
+
+def split_ranges(ranges: Iterable[Range], limit: int) -> tuple[tuple[Range, ...], ...]:
+    """Cut the ranges, in order, into parts of at most `limit` addresses."""
+    parts: list[tuple[Range, ...]] = []
+    part: list[Range] = []
+    room = limit
+    for first, last in ranges:
+        while first <= last:
+            end = min(last, first + room - 1)
+            part.append((first, end))
+            room -= end - first + 1
+            first = end + 1
+            if room == 0:
+                parts.append(tuple(part))
+                part, room = [], limit
+    if part:
+        parts.append(tuple(part))
+    return tuple(parts)

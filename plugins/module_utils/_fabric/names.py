@@ -1,0 +1,93 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The names of everything that a plan puts into a cluster. One place, so that nobody spells them twice.
+
+Pools `<fabric>-<rail>-v4[-<node or zone>]` (v6 likewise), configs and policies `<fabric>-<rail>[-<profile>]`. A name
+has at most 63 characters and no dots (injection takes DNS-1123 labels only); a longer one, or one with dots, is its
+first 54 characters, a hyphen and eight hex digits of SHA-256.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import typing as t
+
+if t.TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .model import Fabric, Node, Plan, Rail
+
+MANAGER = "railops.rdma"
+LABEL_MANAGER = "app.kubernetes.io/managed-by"
+LABEL_FABRIC = "railops.io/fabric"
+RESOURCE = "railops.io/rdma-resource"
+"""Annotation of a config whose kind has no field for the RDMA resource that its pods must ask for."""
+MAX_NAME = 63
+KEPT = 54
+DECLARED = "declared"
+"""The profile of nodes whose interfaces have the names that fabric_rails gives."""
+
+
+def short_name(name: str) -> str:
+    """Return the name itself where the cluster takes it, else 54 characters of it and a digest of all of it."""
+    if len(name) <= MAX_NAME and "." not in name:
+        return name
+    return f"{name[:KEPT].replace('.', '-')}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+
+
+def pool_stem(fabric: Fabric, rail: Rail, family: int) -> str:
+    """Return what all pool names of a rail and family begin with."""
+    return f"{fabric.name}-{rail.name}-v{family}"
+
+
+def pool_name(stem: str, owner: str = "", part: int = 0) -> str:
+    """Return a pool's name; `owner` is a node or a zone, `part` counts the pools of one owner from 0."""
+    name = f"{stem}-{owner}" if owner else stem
+    return short_name(f"{name}-part{part + 1}" if part else name)
+
+
+def config_name(fabric: Fabric, rail: Rail, profile: str = DECLARED) -> str:
+    """Return the name of a rail's SpiderMultusConfig and of its SriovNetworkNodePolicy."""
+    name = f"{fabric.name}-{rail.name}"
+    return short_name(name if profile == DECLARED else f"{name}-{profile}")
+
+
+def resource_name(rail: Rail, profile: str = DECLARED) -> str:
+    """Return the resource of a rail, without the prefix."""
+    return rail.resource if profile == DECLARED else f"{rail.resource}_{profile}"
+
+
+def inject_value(value: str, profile: str = DECLARED) -> str:
+    """Return the value of the injection annotation that a pod names to get all rails of a profile's nodes."""
+    if profile == DECLARED:
+        return value
+    if len(value) + len(profile) < MAX_NAME:
+        return f"{value}-{profile}"
+    return f"{value[: KEPT - len(profile)]}-{profile}-{hashlib.sha256(value.encode()).hexdigest()[:6]}"
+
+
+def node_label(fabric: Fabric) -> str:
+    """Return the label that nodes of the fabric carry; its value is the node's profile."""
+    return f"fabric.railops.io/{fabric.name}"
+
+
+def labels(fabric: Fabric) -> dict[str, str]:
+    """Return the labels of every object of the fabric."""
+    return {LABEL_MANAGER: MANAGER, LABEL_FABRIC: fabric.name}
+
+
+def profile_of(fabric: Fabric, interfaces: tuple[str, ...]) -> str:
+    """Return the name profile of a node: its interfaces decide, nothing else, so it never changes under anyone."""
+    if interfaces == tuple(rail.interface for rail in fabric.rails):
+        return DECLARED
+    return "p" + hashlib.sha256("\0".join(interfaces).encode()).hexdigest()[:6]
+
+
+def profiles(plan: Plan) -> Mapping[str, tuple[Node, ...]]:
+    """Return the nodes of each name profile, the declared one first; with no nodes at all the declared one alone."""
+    found = {profile_of(plan.fabric, interfaces): nodes for interfaces, nodes in plan.by_interfaces.items()}
+    if not found:
+        return {DECLARED: ()}
+    return {name: found[name] for name in sorted(found, key=lambda name: (name != DECLARED, name))}

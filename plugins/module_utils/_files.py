@@ -1,0 +1,248 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Files of a host: the kernel's, read under a root folder, and the collection's own, each replaced whole."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import tempfile
+import typing as t
+from dataclasses import dataclass
+
+from ._errors import RdmaError
+
+if t.TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+# Runs an argument vector; returns exit code, standard output and standard error.
+Run = t.Callable[[t.List[str]], t.Tuple[int, str, str]]  # noqa: UP006 - evaluated on Python 3.9
+
+# What a representor calls its port: of a virtual function, a subfunction, or another host's function
+# (__devlink_port_phys_port_name_get in the kernel's net/devlink/port.c). The function's own port is p0.
+REPRESENTOR = re.compile(r"(c\d+)?pf\d+((vf|sf)\d+)?")
+
+
+class Sysfs:
+    """The files of /sys, /proc and the like under one root. Paths are given with their leading slash.
+
+    A file that is not there, or that the driver refuses to answer (a down port's `speed` gives EINVAL),
+    reads as None: what to make of that is for the caller to decide.
+    """
+
+    def __init__(self, root: str = "/") -> None:
+        self._root = os.path.realpath(root)
+
+    def path(self, path: str) -> str:
+        """Return where that path of the host lies on this machine."""
+        return os.path.join(self._root, path.lstrip("/"))
+
+    def text(self, path: str) -> str | None:
+        """Return a file's text without surrounding white space, or None."""
+        data = self.data(path)
+        return None if data is None else data.decode("utf-8", "replace").strip().strip("\0")
+
+    def data(self, path: str) -> bytes | None:
+        """Return a file's bytes, or None."""
+        try:
+            with open(self.path(path), "rb") as file:
+                return file.read()
+        except OSError:
+            return None
+
+    def number(self, path: str) -> int | None:
+        """Return a file's number (decimal, or hexadecimal with 0x), or None."""
+        text = self.text(path)
+        try:
+            return None if text is None else int(text, 0)
+        except ValueError:
+            return None
+
+    def names(self, path: str) -> list[str]:
+        """Return the sorted names in a folder; none when there is no such folder."""
+        try:
+            return sorted(os.listdir(self.path(path)))
+        except OSError:
+            return []
+
+    def real(self, path: str) -> str | None:
+        """Return where a link leads, as a path of the host; None when it leads nowhere."""
+        found = os.path.realpath(self.path(path))
+        if not os.path.exists(found):
+            return None
+        inside = os.path.relpath(found, self._root)
+        return None if inside.startswith("..") else "/" + inside
+
+    def exists(self, path: str) -> bool:
+        """Whether there is such a file, folder or link (also one that leads nowhere)."""
+        return os.path.lexists(self.path(path))
+
+    def kernel_name(self, interface: str) -> str:
+        """Return the kernel's name of an interface that may be given by an alternative name."""
+        if self.exists(f"/sys/class/net/{interface}"):
+            return interface
+        try:
+            # The kernel finds alternative names too, since 5.5; sysfs does not show them.
+            index = socket.if_nametoindex(interface)
+        except OSError:
+            return interface
+        names = self.names("/sys/class/net")
+        return next((name for name in names if self.number(f"/sys/class/net/{name}/ifindex") == index), interface)
+
+    def own_interfaces(self, folder: str) -> list[str]:
+        """Return a PCI function's own interfaces out of its `net` folder, sorted.
+
+        The representors of its virtual functions (switchdev mode) and its IPoIB partitions lie there too.
+        """
+        return [name for name in self.names(folder) if self._is_uplink(f"/sys/class/net/{name}")]
+
+    def pci_interfaces(self, address: str) -> list[str]:
+        """Return the own interfaces of the PCI function at an address, sorted; none when there is no such function."""
+        return self.own_interfaces(f"/sys/bus/pci/devices/{address}/net")
+
+    def _is_uplink(self, interface: str) -> bool:
+        represented = REPRESENTOR.fullmatch(self.text(f"{interface}/phys_port_name") or "")
+        return not represented and not self.exists(f"{interface}/parent")
+
+
+MODE = 0o644
+
+
+class HostFiles:
+    """Owned text files. Paths are the host's, with their leading slash.
+
+    :param root: the folder that stands for the host's root.
+    :param move: puts a finished file in its place; AnsibleModule.atomic_move keeps SELinux contexts.
+    """
+
+    def __init__(self, root: str = "/", move: t.Callable[[str, str], None] = os.replace) -> None:
+        self.root = root
+        self._move = move
+
+    def path(self, path: str) -> str:
+        """Return where that path of the host lies on this machine."""
+        return os.path.join(self.root, path.lstrip("/"))
+
+    def read(self, path: str) -> str | None:
+        """Return a file's text, or None when it is not there."""
+        try:
+            with open(self.path(path), encoding="utf-8", errors="replace") as file:
+                return file.read()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as exc:
+            raise RdmaError(f"{path} cannot be read: {exc.strerror}.", "Run the task with become: true.") from exc
+
+    def names(self, path: str) -> list[str]:
+        """Return the sorted names in a folder; none when there is no such folder."""
+        try:
+            return sorted(os.listdir(self.path(path)))
+        except OSError:
+            return []
+
+    def changed_at(self, path: str) -> int | None:
+        """Return when a file was last written, in nanoseconds, or None when it is not there."""
+        try:
+            return os.stat(self.path(path)).st_mtime_ns
+        except OSError:
+            return None
+
+    def put(self, path: str, text: str | None) -> None:
+        """Make a file hold exactly that text; None removes it."""
+        target = self.path(path)
+        try:
+            if text is None:
+                if os.path.lexists(target):
+                    os.unlink(target)
+                return
+            os.makedirs(os.path.dirname(target), mode=0o755, exist_ok=True)
+            handle, temporary = tempfile.mkstemp(prefix=".railops-", dir=os.path.dirname(target))
+            try:
+                with os.fdopen(handle, "w", encoding="utf-8") as file:
+                    file.write(text)
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.chmod(temporary, MODE)
+                self._move(temporary, target)
+            except BaseException:
+                if os.path.lexists(temporary):
+                    os.unlink(temporary)
+                raise
+        except OSError as exc:
+            raise RdmaError(
+                f"{path} cannot be written: {exc.strerror}.",
+                "Run the task with become: true, on a file system that is not read-only.",
+            ) from exc
+
+
+@dataclass(frozen=True)
+class Change:
+    """One file or link to write; None removes it."""
+
+    path: str
+    content: str | None
+    link: bool = False
+
+
+class OwnedFiles:
+    """The owned files under one root."""
+
+    def __init__(self, root: str = "/") -> None:
+        self._root = root
+
+    def path(self, path: str) -> str:
+        """Return where that path of the host lies on this machine."""
+        return os.path.join(self._root, path.lstrip("/"))
+
+    def text(self, path: str) -> str | None:
+        """Return a file's text, or None."""
+        try:
+            with open(self.path(path), encoding="utf-8") as file:
+                return file.read()
+        except OSError:
+            return None
+
+    def link(self, path: str) -> str | None:
+        """Return where a link leads, or None."""
+        try:
+            return os.readlink(self.path(path))
+        except OSError:
+            return None
+
+    def changes(self, files: Mapping[str, str | None], links: Mapping[str, str | None]) -> list[Change]:
+        """Return what has to be written for these contents and targets; None wants the path away."""
+        found = [Change(path, content) for path, content in files.items() if self.text(path) != content]
+        return found + [Change(path, target, link=True) for path, target in links.items() if self.link(path) != target]
+
+    def apply(self, changes: Iterable[Change]) -> None:
+        """Write them."""
+        for change in changes:
+            try:
+                self._write(change)
+            except OSError as exc:
+                raise RdmaError(
+                    f"{change.path} cannot be written: {exc.strerror}.",
+                    "Run the task with become: true, on a file system that is not read-only and has room.",
+                ) from exc
+
+    def _write(self, change: Change) -> None:
+        place = self.path(change.path)
+        if change.content is None:
+            os.unlink(place)
+            if change.link and not os.listdir(os.path.dirname(place)):
+                os.rmdir(os.path.dirname(place))
+            return
+        os.makedirs(os.path.dirname(place), mode=0o755, exist_ok=True)
+        fresh = f"{place}.new"
+        if os.path.lexists(fresh):
+            os.unlink(fresh)
+        if change.link:
+            os.symlink(change.content, fresh)
+        else:
+            with open(fresh, "w", encoding="utf-8") as file:
+                file.write(change.content)
+            os.chmod(fresh, 0o644)
+        os.replace(fresh, place)

@@ -1,0 +1,224 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How GPU memory reaches the NICs of a host, and on which bridges access control stands in the way.
+
+No files, no sockets. Two ways: DMA-BUF (kernel 5.12 and later; NVIDIA's open kernel modules, or amdgpu), and
+nvidia-peermem (needs the peer-memory interface of OFED, which some distributions carry too).
+"""
+
+from __future__ import annotations
+
+import re
+import typing as t
+from dataclasses import dataclass, field
+
+from .acs import P2P_BITS
+
+if t.TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .._card.pci import PciTree
+
+DMABUF_KERNEL = (5, 12)
+VENDOR_NVIDIA = 0x10DE
+VENDOR_AMD = 0x1002
+# The DMA function that a Direct-NIC platform puts behind the GPU (rdma-core, kernel-boot/rdma_topo).
+DIRECT_NIC = (0x15B3, 0x2100)
+
+
+@dataclass(frozen=True)
+class Host:
+    """What was read of a host."""
+
+    kernel: str
+    loaded: frozenset[str] = frozenset()
+    nvidia: str | None = None  # the loaded driver's version
+    nvidia_open: bool = False
+    peer_memory: bool = False  # the kernel offers ib_register_peer_memory_client
+    gdrcopy: bool = False
+    virtual: bool = False
+    rdma_topo: str | None = None  # the tool's path
+    grub_folder: bool = False
+    acs: dict[str, int] = field(default_factory=dict)  # bridge: its bits; only bridges that have ACS
+    iommu: str | None = None  # the default domain's type
+    peermem_on_disk: bool = False
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to change, and what to say."""
+
+    path: str | None  # dmabuf, peermem, or None: no way is open
+    wanted_path: str
+    load_peermem: bool
+    acs: dict[str, int]  # bridge: the bits to write
+    bridges: tuple[str, ...]  # that a boot unit has to clear
+    use_rdma_topo: bool
+    notes: tuple[str, ...]
+
+
+def kernel_version(text: str) -> tuple[int, ...]:
+    """Return the numbers of a kernel release."""
+    return tuple(int(part) for part in re.findall(r"\d+", text)[:2])
+
+
+def open_paths(tree: PciTree, host: Host) -> dict[str, str | None]:
+    """Return each way with None when it is open, else with what is missing."""
+    vendors = {gpu.vendor for gpu in tree.gpus}
+    dmabuf: str | None = None
+    if kernel_version(host.kernel) < DMABUF_KERNEL:
+        dmabuf = f"kernel {host.kernel} is older than 5.12"
+    elif VENDOR_NVIDIA in vendors and host.nvidia is None:
+        dmabuf = "the NVIDIA driver is not loaded"
+    elif VENDOR_NVIDIA in vendors and not host.nvidia_open:
+        dmabuf = "the NVIDIA driver is not the one with open kernel modules"
+    elif VENDOR_AMD in vendors and "amdgpu" not in host.loaded:
+        dmabuf = "amdgpu is not loaded"
+    peermem: str | None = None
+    if VENDOR_NVIDIA not in vendors:
+        peermem = "it is for NVIDIA GPUs only"
+    elif "nvidia_peermem" not in host.loaded:
+        peermem = "nvidia_peermem is not loaded"
+        if not host.peer_memory:
+            peermem += " and the kernel has no peer-memory interface (DOCA-OFED has)"
+    return {"dmabuf": dmabuf, "peermem": peermem}
+
+
+def p2p_bridges(tree: PciTree) -> tuple[str, ...]:
+    """Return the bridges above the NICs and GPUs that share a PCIe switch, and no others."""
+    found: set[str] = set()
+    for nic in tree.gpu_affine_nics():
+        for address in (nic.address, *tree.nearest_gpus(nic.address)):
+            found.update(tree.functions[address].bridges)
+    return tuple(sorted(found))
+
+
+def make_plan(params: Mapping[str, t.Any], tree: PciTree, host: Host, recorded: Mapping[str, int]) -> Plan:
+    """Return what to change.
+
+    :param recorded: the bridges that an earlier run relaxed, with the bits that they had before.
+    """
+    notes: list[str] = []
+    paths = open_paths(tree, host)
+    wanted = params["mode"]
+    order = ("dmabuf", "peermem") if wanted == "auto" else (wanted,)
+    path = next((name for name in order if paths[name] is None), None) if tree.gpus else None
+    acs: dict[str, int] = {}
+    bridges: tuple[str, ...] = ()
+    use_tool = False
+    if params["acs"] == "relax":
+        if reason := _keep_reason(tree, host):
+            notes.append(reason)
+        elif _is_direct_nic(tree):
+            use_tool = True
+        else:
+            bridges = tuple(address for address in p2p_bridges(tree) if address in host.acs)
+            acs = {address: host.acs[address] & ~P2P_BITS for address in bridges if host.acs[address] & P2P_BITS}
+    # What an earlier run relaxed and is no longer wanted gets its bits back.
+    for address, bits in recorded.items():
+        if address not in bridges and address in host.acs and host.acs[address] != bits:
+            acs[address] = bits
+    if host.iommu and host.iommu.startswith("DMA") and tree.gpus and not host.virtual:
+        notes.append(
+            f"The IOMMU translates every access (domain type {host.iommu}): peer-to-peer traffic is slower. The kernel"
+            " argument iommu=pt lets it through."
+        )
+    load = wanted == "peermem" and bool(tree.gpus) and "nvidia_peermem" not in host.loaded and host.peermem_on_disk
+    return Plan(path, wanted, load, acs, bridges, use_tool, tuple(notes))
+
+
+def _is_direct_nic(tree: PciTree) -> bool:
+    return any((item.vendor, item.device) == DIRECT_NIC for item in tree.functions.values())
+
+
+def _keep_reason(tree: PciTree, host: Host) -> str | None:
+    """Return why access control is left as it is."""
+    if host.virtual:
+        return "Access control is left alone: this is a virtual machine, its host decides."
+    passed = sorted(item.address for item in tree.functions.values() if item.driver == "vfio-pci")
+    if passed:
+        return (
+            f"Access control is left alone: {', '.join(passed[:3])} is passed through to a virtual machine, which needs"
+            " it for isolation."
+        )
+    if not tree.gpu_affine_nics() and not _is_direct_nic(tree):
+        return "Access control is left alone: no NIC shares a PCIe switch with a GPU."
+    return None
+
+
+def checks_of(
+    params: Mapping[str, t.Any], tree: PciTree, host: Host, plan: Plan, tool: tuple[int, str] | None
+) -> list[dict[str, t.Any]]:
+    """Return the checks of a host. `tool` is the exit code and output of `rdma_topo check`, where it applies."""
+    return [_path_check(tree, host, plan), _gdrcopy_check(params, tree, host), _acs_check(params, plan, tool)]
+
+
+def _check(
+    name: str, status: str, planned: t.Any, observed: t.Any, cause: str | None, fix: str | None
+) -> dict[str, t.Any]:
+    values = {"id": name, "rail": None, "status": status, "planned": planned, "observed": observed}
+    return {**values, "cause": cause, "fix": fix}
+
+
+def _path_check(tree: PciTree, host: Host, plan: Plan) -> dict[str, t.Any]:
+    name = "gpudirect_path"
+    if not tree.gpus:
+        return _check(name, "skipped", plan.wanted_path, None, "The host has no GPU.", None)
+    if plan.path:
+        return _check(name, "ok", plan.wanted_path, plan.path, None, None)
+    if VENDOR_NVIDIA in {gpu.vendor for gpu in tree.gpus} and host.nvidia is None:
+        # The GPU Operator loads it later; that is no fault of the host.
+        cause = "The NVIDIA driver is not loaded (yet): the GPU Operator may bring it."
+        return _check(name, "skipped", plan.wanted_path, None, cause, None)
+    paths = open_paths(tree, host)
+    names = ("dmabuf", "peermem") if plan.wanted_path == "auto" else (plan.wanted_path,)
+    cause = "; ".join(f"{item}: {paths[item]}" for item in names)
+    fix = (
+        "Install NVIDIA's open kernel modules (driver.kernelModuleType=open in the GPU Operator), or load"
+        " nvidia-peermem on a host with DOCA-OFED."
+    )
+    return _check(name, "deviation", plan.wanted_path, "none", f"{cause}.", fix)
+
+
+def _gdrcopy_check(params: Mapping[str, t.Any], tree: PciTree, host: Host) -> dict[str, t.Any]:
+    name = "gpudirect_gdrcopy"
+    if not params["gdrcopy"] or not tree.gpus or host.nvidia is None:
+        cause = "Nobody asked for it." if not params["gdrcopy"] else "There is no NVIDIA driver to work with."
+        return _check(name, "skipped", params["gdrcopy"], host.gdrcopy, cause, None)
+    if host.gdrcopy:
+        return _check(name, "ok", True, True, None, None)
+    fix = "Set gdrcopy.enabled=true in the GPU Operator, or install gdrdrv on the host."
+    return _check(name, "deviation", True, False, "gdrdrv is not loaded.", fix)
+
+
+def _acs_check(params: Mapping[str, t.Any], plan: Plan, tool: tuple[int, str] | None) -> dict[str, t.Any]:
+    name = "gpudirect_acs"
+    if tool is not None:
+        code, text = tool
+        failed = [line for line in text.splitlines() if line.startswith("FAIL")]
+        if code == 0:
+            return _check(name, "ok", "as rdma_topo computes", "as rdma_topo computes", None, None)
+        fix = "Set gpudirect_acs to relax, reboot, and run rdma_topo check."
+        return _check(name, "deviation", "as rdma_topo computes", failed or text.strip(), "rdma_topo check fails.", fix)
+    if params["acs"] != "relax":
+        return _check(name, "skipped", "as it is", None, "gpudirect_acs is keep.", None)
+    if not plan.bridges:
+        return _check(name, "skipped", "peer-to-peer", None, " ".join(plan.notes) or "No bridge has it.", None)
+    blocked = sorted(set(plan.acs) & set(plan.bridges))
+    if not blocked:
+        return _check(name, "ok", "peer-to-peer", "peer-to-peer", None, None)
+    cause = "These bridges send traffic between GPU and NIC up to the processor."
+    return _check(name, "deviation", "peer-to-peer", blocked, cause, "Run the role gpudirect.")
+
+
+def operator_values(params: Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Return Helm values of the NVIDIA GPU Operator for the wanted way."""
+    driver: dict[str, t.Any] = {"enabled": not params["driver_on_host"]}
+    if params["mode"] == "peermem":
+        driver["rdma"] = {"enabled": True, "useHostMofed": params["ofed_on_host"]}
+    else:
+        driver["kernelModuleType"] = "open"
+        driver["rdma"] = {"enabled": False}
+    return {"driver": driver, "gdrcopy": {"enabled": params["gdrcopy"]}}

@@ -1,0 +1,187 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Compares the test application's pods with the plan. Pure.
+
+Networks and addresses as Multus wrote them; what commands inside of a pod print is compared in _pod_inside. Every check
+names its node: the verdict puts it to the host of that node.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import json
+import typing as t
+from dataclasses import dataclass
+
+from .._fabric.names import RESOURCE, short_name
+from .state import name_of, ready, trouble
+
+if t.TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+Json = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
+Check = Json
+
+STATUS_ANNOTATION = "k8s.v1.cni.cncf.io/network-status"
+
+
+@dataclass(frozen=True)
+class Network:
+    """What a pod on one node gets of one rail. `subnets` is empty where pods have no address (LID only)."""
+
+    rail: str
+    name: str
+    """namespace/name of the network."""
+    kind: str
+    resource: str
+    subnets: tuple[str, ...]
+    gateways: tuple[str, ...]
+    """By which each family leaves the rail's subnet, in a table of the rail's own; empty where nobody tunes routes."""
+    mtu: int
+
+
+@dataclass(frozen=True)
+class Node:
+    """One node of the plan and the networks of its pods."""
+
+    name: str
+    networks: tuple[Network, ...]
+
+
+def _config_of(configs: Mapping[str, Json], fabric: str, rail: str, interfaces: Sequence[str]) -> Json | None:
+    """Return a rail's config on a node with these interfaces: that of its name profile, else the declared one."""
+    digest = hashlib.sha256("\0".join(interfaces).encode()).hexdigest()[:6]
+    own = configs.get(short_name(f"{fabric}-{rail}-p{digest}"))
+    return own or configs.get(short_name(f"{fabric}-{rail}"))
+
+
+def node_of(piece: Mapping[str, t.Any], configs: Iterable[Json]) -> Node:
+    """Return what pods on the node of a slice get.
+
+    :param piece: the host's slice of the plan.
+    :param configs: the plan's SpiderMultusConfigs.
+    """
+    named = {config["metadata"]["name"]: config for config in configs}
+    interfaces = [rail["interface"] for rail in piece["rails"]]
+    networks = []
+    for rail in piece["rails"]:
+        config = _config_of(named, piece["fabric"], rail["name"], interfaces)
+        if config is None:
+            continue
+        spec = config["spec"]
+        block = spec.get(spec["cniType"].replace("-", "")) or {}
+        notes = config["metadata"].get("annotations") or {}
+        pooled = not spec.get("disableIPAM")
+        tuned = spec.get("enableCoordinator") and (spec.get("coordinator") or {}).get("tunePodRoutes", True)
+        networks.append(
+            Network(
+                rail["name"],
+                f"{config['metadata']['namespace']}/{config['metadata']['name']}",
+                spec["cniType"],
+                str(block.get("rdmaResourceName") or block.get("resourceName") or notes.get(RESOURCE) or ""),
+                tuple(address["subnet"] for address in rail.get("addresses") or ()) if pooled else (),
+                tuple(row["gateway"] for row in rail.get("addresses") or () if tuned and row.get("gateway")),
+                int(block.get("mtu") or 0),
+            )
+        )
+    return Node(piece["node"], tuple(networks))
+
+
+def check(
+    name: str, node: str, rail: str | None, planned: object, observed: object, cause: str = "", fix: str = ""
+) -> Check:
+    """Return a check; one with a cause is a deviation."""
+    status = "deviation" if cause else "ok"
+    made = {"id": name, "rail": rail, "node": node, "status": status}
+    return {**made, "planned": planned, "observed": observed, "cause": cause, "fix": fix}
+
+
+def left_out(name: str, node: str | None, cause: str, fix: str = "", rail: str | None = None) -> Check:
+    """Return a check that was not made."""
+    made = {"id": name, "rail": rail, "node": node, "status": "skipped"}
+    return {**made, "planned": None, "observed": None, "cause": cause, "fix": fix}
+
+
+def attachments(pod: Mapping[str, t.Any]) -> dict[str, Json]:
+    """Return what Multus wrote of each network of a pod: name, interface, ips. Nothing when it cannot be read."""
+    text = (pod["metadata"].get("annotations") or {}).get(STATUS_ANNOTATION) or "[]"
+    try:
+        return {entry["name"]: entry for entry in json.loads(text) if isinstance(entry, dict) and "name" in entry}
+    except (ValueError, TypeError):
+        return {}
+
+
+def newest(pods: Iterable[Json]) -> dict[str, Json]:
+    """Return the pod of each node: not one that is going, and the newest where a new one comes in its place."""
+    found: dict[str, Json] = {}
+    for pod in sorted(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp") or "")):
+        name = wanted_node(pod)
+        if name and not pod["metadata"].get("deletionTimestamp"):
+            found[name] = pod
+    return found
+
+
+def wanted_node(pod: Mapping[str, t.Any]) -> str:
+    """Return the node of a pod: where it runs, else where alone it may."""
+    spec = pod.get("spec") or {}
+    if spec.get("nodeName"):
+        return str(spec["nodeName"])
+    affinity = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ) or {}
+    for term in affinity.get("nodeSelectorTerms") or ():
+        for row in term.get("matchFields") or ():
+            if row.get("key") == "metadata.name" and len(row.get("values") or ()) == 1:
+                return str(row["values"][0])
+    return ""
+
+
+def _inside(address: str, subnets: Iterable[str]) -> bool:
+    try:
+        value = ipaddress.ip_address(address)
+        return any(value in ipaddress.ip_network(subnet) for subnet in subnets)
+    except ValueError:
+        return False
+
+
+def network_checks(node: Node, pod: Mapping[str, t.Any], events: Sequence[Json] = ()) -> list[Check]:
+    """Return whether the pod runs, and for each rail whether it has the rail's network with the planned addresses.
+
+    :param events: of a pod that does not run.
+    """
+    name = name_of(pod)
+    planned = f"{name} runs with {len(node.networks)} rails"
+    if not ready(pod):
+        phase = (pod.get("status") or {}).get("phase") or "Unknown"
+        why = trouble(pod, events)
+        return [check("pod", node.name, None, planned, phase, why.text, why.fix)]
+    found = attachments(pod)
+    checks = [check("pod", node.name, None, planned, "Running")]
+    for network in node.networks:
+        have = found.get(network.name)
+        told = ", ".join((network.name, *network.subnets))
+        if have is None:
+            cause = "the pod was started without this network" if found else "Multus wrote no network-status to the pod"
+            fix = (
+                "Apply the test application again (role rail_objects, tasks_from test_application); with injection see "
+                "that the namespace is among namespacesInclude."
+            )
+            checks.append(check("pod_network", node.name, network.rail, told, "not attached", cause, fix))
+            continue
+        ips = [str(address) for address in have.get("ips") or ()]
+        shown = f"{have.get('interface', '?')} {', '.join(ips) or 'without address'}"
+        outside = [address for address in ips if not _inside(address, network.subnets)]
+        lacking = [subnet for subnet in network.subnets if not any(_inside(address, [subnet]) for address in ips)]
+        cause = fix = ""
+        if network.subnets and (outside or lacking):
+            cause = (
+                f"{', '.join(outside)} is not of the planned pool"
+                if outside
+                else f"it has no address of {', '.join(lacking)}"
+            )
+            fix = "Delete the pod, so that it gets its addresses from the present pools (kubectl get spiderippools)."
+        checks.append(check("pod_network", node.name, network.rail, told, shown, cause, fix))
+    return checks

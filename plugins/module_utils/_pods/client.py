@@ -1,0 +1,190 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What looking into pods needs beyond objects: make Jobs, read a log, run a command inside. It decides nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import traceback
+import typing as t
+
+from .._cluster import client as base
+from .._cluster.client import Access, Cluster
+from .._cluster.plan import FIELD_MANAGER, Ref
+from .._errors import RdmaError
+
+STREAM_ERROR: str | None = None
+try:
+    from kubernetes.client.exceptions import ApiException
+    from kubernetes.stream import ws_client
+    from websocket import WebSocketException
+except ImportError:
+    STREAM_ERROR = traceback.format_exc()
+
+if t.TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    Json = dict[str, t.Any]
+
+# Seconds that one command in a pod may take, and bytes of a log that are read.
+EXEC_SECONDS = 15
+LOG_BYTES = 65536
+_AUTH = ["BearerToken"]
+
+
+class CommandFailed(Exception):
+    """A command could not be run in a pod, or ended with an error: what was said, and whether it was forbidden."""
+
+    def __init__(self, message: str, *, forbidden: bool = False) -> None:
+        super().__init__(message)
+        self.forbidden = forbidden
+
+
+class PodCluster(Cluster):
+    """A cluster whose pods are looked into."""
+
+    def __init__(self, access: Access, **options: t.Any) -> None:
+        super().__init__(access, **options)
+        self._access = access
+
+    def listed(self, api_version: str, kind: str, *, namespace: str = "", selector: str = "") -> list[Json]:
+        """Return the objects of a kind; none when the API does not serve it."""
+        resource = self.resource(api_version, kind)
+        if resource is None:
+            return []
+        return [row for page in self.pages(resource, namespace=namespace, selector=selector) for row in page]
+
+    def create(self, body: Json) -> None:
+        """Make an object that is not there."""
+        resource = self.resource(body["apiVersion"], body["kind"])
+        meta = body["metadata"]
+
+        def send() -> None:
+            try:
+                self._client.create(
+                    resource,
+                    body=body,
+                    namespace=meta["namespace"],
+                    serialize=False,
+                    field_manager=FIELD_MANAGER,
+                    **self._options(),
+                )
+            except ApiException as exc:
+                # The answer to an earlier try was lost: it is there.
+                if exc.status != 409 or base.status_of(exc).get("reason") != "AlreadyExists":
+                    raise
+
+        self._tried(send, str(Ref(resource.group, body["kind"], meta["namespace"], meta["name"])))
+
+    def remove(self, body: Json) -> None:
+        """Delete an object and what belongs to it, if it is there."""
+        resource = self.resource(body["apiVersion"], body["kind"])
+        meta = body["metadata"]
+        with contextlib.suppress(base.Gone):
+            self.delete(resource, Ref(resource.group, body["kind"], meta["namespace"], meta["name"]))
+
+    def log(self, pod: Json, container: str = "", *, tail: int = 0, previous: bool = False) -> str:
+        """Return the log of a pod's container; nothing when it is gone or never began.
+
+        :param container: needed where the pod has several.
+        :param tail: only that many lines of its end.
+        :param previous: of the container's last start.
+        """
+        path = f"{_path(pod)}/log"
+        wanted = {"container": container, "tailLines": tail, "previous": "true" if previous else ""}
+        query = {name: value for name, value in wanted.items() if value}
+
+        def send() -> bytes:
+            try:
+                return t.cast("bytes", self._get(path, limitBytes=LOG_BYTES, **query).data)
+            except ApiException as exc:
+                # 400: its container is still waiting to start, or had no start before.
+                if exc.status in (400, 404):
+                    return b""
+                raise
+
+        raw: bytes = self._tried(send, f"the log of pod {pod['metadata']['namespace']}/{pod['metadata']['name']}")
+        return raw.decode(errors="replace")
+
+    def events(self, body: Json) -> list[Json]:
+        """Return the events about a pod or Job; none when this identity may not read them."""
+        meta = body["metadata"]
+        path = f"/api/v1/namespaces/{meta['namespace']}/events"
+        try:
+            done = self._tried(
+                lambda: json.loads(self._get(path, fieldSelector=f"involvedObject.name={meta['name']}").data), "events"
+            )
+        except (RdmaError, base.Gone):
+            return []
+        return list(done.get("items") or ())
+
+    def _get(self, path: str, **query: t.Any) -> t.Any:
+        """Read what the dynamic client has no words for."""
+        return self._client.client.call_api(
+            path,
+            "GET",
+            query_params=list(query.items()),
+            header_params={"Accept": "*/*"},
+            auth_settings=_AUTH,
+            _preload_content=False,
+            _return_http_data_only=True,
+            **self._options(),
+        )
+
+    def run(self, pod: Json, argv: Sequence[str]) -> str:
+        """Return what a command inside of a pod prints.
+
+        :raises CommandFailed: when it cannot be run or ends with an error.
+        """
+        made = base.load(self._access)
+        headers: dict[str, str] = {}
+        query = [*(("command", word) for word in argv), ("stdout", "true"), ("stderr", "true")]
+        self._client.client.update_params_for_auth(headers, query, _AUTH)
+        try:
+            stream = ws_client.websocket_call(
+                made,
+                "GET",
+                f"{made.host}{_path(pod)}/exec",
+                query_params=query,
+                headers=headers,
+                _preload_content=False,
+            )
+        except ApiException as exc:
+            told = str(exc.reason or exc).split(" -+-+-", 1)[0].strip()
+            raise CommandFailed(told[:300], forbidden=" 403 " in f" {told} ") from exc
+        return _output(stream)
+
+
+def _path(pod: Json) -> str:
+    return f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
+
+
+def _output(stream: t.Any) -> str:
+    """Read a stream to its end."""
+    try:
+        stream.run_forever(timeout=EXEC_SECONDS)
+        if stream.is_open():
+            raise CommandFailed(f"it did not end in {EXEC_SECONDS} s")
+        out, err = stream.read_stdout() or "", stream.read_stderr() or ""
+        told = _refusal(stream.read_channel(ws_client.ERROR_CHANNEL) or "")
+    except (WebSocketException, OSError) as exc:
+        raise CommandFailed(str(exc)[:300]) from exc
+    finally:
+        stream.close()
+    if told:
+        raise CommandFailed((err or told).strip()[:300])
+    return str(out)
+
+
+def _refusal(text: str) -> str:
+    """Return what the error channel says of a command that did not end well; nothing when it did."""
+    try:
+        status = json.loads(text or "{}")
+    except ValueError:
+        return text.strip()
+    if not isinstance(status, dict) or status.get("status") == "Success":
+        return ""
+    return str(status.get("message") or "it ended with an error")

@@ -1,0 +1,287 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Compares what commands inside of a pod print with the plan: interfaces, rules, routes, RDMA devices. Pure.
+
+A rail's packets must leave by the rail and its own gateway, everything else must not leave by a rail, and a pod must
+see the RDMA devices of its rails, and where devices are its own, no others.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import typing as t
+
+from .checks import Check, Json, Network, Node, attachments, check
+
+if t.TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+# Attachments that move the RDMA device into the pod, with the interface; the others share the node's.
+OWN_DEVICE = ("sriov", "ib-sriov")
+# On these a device is not found by the address of an interface.
+_NO_GID = ("ipoib", "ib-sriov")
+# One line a GID: its file, itself, and the interface that it belongs to where the pod sees that.
+_GIDS = """
+for path in /sys/class/infiniband/*/ports/*/gids/*; do
+  { read -r gid <"$path"; } 2>/dev/null || continue
+  case $gid in 0000:0000:0000:0000:0000:0000:0000:0000 | fe80:*) continue ;; esac
+  echo "$path $gid"
+done
+:
+"""
+# What is run in a pod. Rules and routes are asked for the families of the plan. `rdma` has no -json, only -j.
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "rules4": ("ip", "-json", "-4", "rule", "show"),
+    "rules6": ("ip", "-json", "-6", "rule", "show"),
+    "routes4": ("ip", "-json", "-4", "route", "show", "table", "all"),
+    "routes6": ("ip", "-json", "-6", "route", "show", "table", "all"),
+    "links": ("ip", "-json", "address", "show"),
+    "rdma": ("rdma", "-j", "link", "show"),
+    "gids": ("sh", "-c", _GIDS),
+}
+_TUNE = "See coordinator.tunePodRoutes of the network's config and the Spiderpool agent's log, then delete the pod."
+_REMAKE = "Delete the pod, so that its network is made anew; look at the log of the Spiderpool agent on the node."
+
+
+def commands(node: Node) -> dict[str, tuple[str, ...]]:
+    """Return the commands that are worth running in a pod of a node."""
+    families = {str(ipaddress.ip_network(subnet).version) for net in node.networks for subnet in net.subnets}
+    routed = any(net.gateways for net in node.networks)
+    shared = any(net.kind not in OWN_DEVICE for net in node.networks)
+    return {
+        name: argv
+        for name, argv in COMMANDS.items()
+        if (name != "gids" or shared) and (name[-1] not in "46" or (routed and name[-1] in families))
+    }
+
+
+def rows_of(text: str) -> list[Json] | None:
+    """Return what `ip -json` or `rdma -j` printed; None when that is no list of rows."""
+    try:
+        rows = json.loads(text or "[]")
+    except ValueError:
+        return None
+    if not isinstance(rows, list):
+        return None
+    return [row for row in rows if isinstance(row, dict)]
+
+
+def gids_of(text: str) -> dict[str, str]:
+    """Return the device and index of each GID that is an IP address, by that address."""
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        path, _space, gid = line.strip().partition(" ")
+        parts = path.split("/")
+        try:
+            address = ipaddress.IPv6Address(gid.strip())
+        except ValueError:
+            continue
+        if len(parts) > 7:
+            found[str(address.ipv4_mapped or address)] = f"{parts[4]} index {parts[-1]}"
+    return found
+
+
+def inside_checks(node: Node, pod: Mapping[str, t.Any], outputs: Mapping[str, str]) -> list[Check]:
+    """Return what the commands inside of the pod say of each rail.
+
+    :param outputs: by the name in COMMANDS; what is not there was not asked, or could not be.
+    """
+    printed = {name: rows_of(text) for name, text in outputs.items() if name != "gids"}
+    found = attachments(pod)
+    checks = []
+    for network in node.networks:
+        have = found.get(network.name)
+        if have is None:
+            continue
+        interface = str(have.get("interface") or "")
+        if printed.get("links") is not None:
+            checks.append(_link_check(node, network, interface, have, printed["links"] or []))
+        for family in (4, 6):
+            rules, routes = printed.get(f"rules{family}"), printed.get(f"routes{family}")
+            if network.gateways and not have.get("default") and rules is not None and routes is not None:
+                for address in _of_family(have.get("ips") or (), family):
+                    checks += _way_checks(node, network, interface, address, rules, routes)
+    for family in (4, 6):
+        routes = printed.get(f"routes{family}")
+        if routes is not None:
+            checks.append(_main_check(node, found, routes, family))
+    if printed.get("rdma") is not None:
+        gids = gids_of(outputs["gids"]) if "gids" in outputs else None
+        checks += _device_checks(node, found, printed["rdma"] or [], gids)
+    return checks
+
+
+def _of_family(addresses: Sequence[t.Any], family: int) -> list[str]:
+    return [str(address) for address in addresses if (":" in str(address)) == (family == 6)]
+
+
+def _link_check(node: Node, network: Network, interface: str, have: Json, links: list[Json]) -> Check:
+    """Return whether the interface is up, with the planned MTU and the addresses that Multus wrote."""
+    ips = sorted(str(address) for address in have.get("ips") or ())
+    planned = f"{interface} up" + (f", mtu {network.mtu}" if network.mtu else "") + "".join(f", {ip}" for ip in ips)
+    link = next((row for row in links if row.get("ifname") == interface), None)
+    fix = _REMAKE
+    if link is None:
+        cause = f"the pod has no interface {interface}"
+        return check("pod_nic", node.name, network.rail, planned, "not there", cause, fix)
+    flags = link.get("flags") or ()
+    addresses = {str(row.get("local")) for row in link.get("addr_info") or () if row.get("scope") != "link"}
+    shown = f"{interface} {'up' if 'UP' in flags else 'down'}, mtu {link.get('mtu')}"
+    shown += "".join(f", {address}" for address in sorted(addresses))
+    missing = [address for address in ips if address not in addresses]
+    cause = ""
+    if "UP" not in flags:
+        cause = f"{interface} is down in the pod"
+    elif "NO-CARRIER" in flags:
+        cause = f"{interface} has no carrier: the node's rail is down"
+        fix = "Look at the rail on the node: cable, leaf port, and the host's checks above."
+    elif network.mtu and link.get("mtu") != network.mtu:
+        cause = f"{interface} has another MTU than the network's config"
+        fix = "Apply the objects (playbook railops.rdma.cluster), see the node's own MTU, and delete the pod."
+    elif missing:
+        cause = f"{', '.join(missing)} is not on {interface}"
+    return check("pod_nic", node.name, network.rail, planned, shown, cause, fix if cause else "")
+
+
+def _way_checks(
+    node: Node, network: Network, interface: str, address: str, rules: list[Json], routes: list[Json]
+) -> list[Check]:
+    """Return whether packets from an address leave by its rail: by a rule, and by the table that the rule names."""
+    planned = f"from {address} by {interface}"
+    tables = [str(row.get("table")) for row in rules if row.get("src") == address and row.get("table")]
+    shown = ", ".join(f"lookup {table}" for table in tables) or "no rule"
+    cause = "" if tables else f"no rule chooses a table for packets from {address}"
+    found = [check("pod_rule", node.name, network.rail, planned, shown, cause, _TUNE if cause else "")]
+    gateway = next(iter(_of_family(network.gateways, 6 if ":" in address else 4)), "")
+    if not tables or not gateway:
+        return found
+    table = tables[0]
+    default = next((row for row in routes if row.get("dst") == "default" and str(row.get("table")) == table), None)
+    planned = f"table {table}: default via {gateway} dev {interface}"
+    shown, cause = f"table {table}: no default route", f"table {table} has no default route"
+    if default is not None:
+        shown = f"table {table}: {_told(default)}"
+        if (default.get("gateway"), default.get("dev")) == (gateway, interface):
+            cause = ""
+        elif default.get("dev") != interface:
+            cause = f"packets from {address} leave by {default.get('dev')}"
+        else:
+            cause = f"packets from {address} go to {default.get('gateway')}, which is not the rail's gateway"
+    fix = f"{_TUNE} The gateway comes from the rail's pool: kubectl get spiderippools -o yaml." if cause else ""
+    return [*found, check("pod_table", node.name, network.rail, planned, shown, cause, fix)]
+
+
+def _told(route: Json) -> str:
+    by = f" via {route['gateway']}" if route.get("gateway") else ""
+    return f"{route.get('dst')}{by} dev {route.get('dev')}"
+
+
+def _main_check(node: Node, found: Mapping[str, Json], routes: list[Json], family: int) -> Check:
+    """Return whether the main table sends anything by a rail but what belongs to the rail's own subnet."""
+    rails: dict[str, Network] = {}
+    for network in node.networks:
+        have = found.get(network.name)
+        # A rail may be the pod's first network, by the annotation of its default network: then all of it is meant so.
+        if have is not None and have.get("interface") and not have.get("default"):
+            rails[str(have["interface"])] = network
+    main = [
+        row for row in routes if str(row.get("table", "main")) == "main" and row.get("type", "unicast") == "unicast"
+    ]
+    wrong = [
+        row
+        for row in main
+        if str(row.get("dev")) in rails and not _own(str(row.get("dst")), rails[str(row.get("dev"))])
+    ]
+    default = next((row for row in main if row.get("dst") == "default"), None)
+    shown = "; ".join(_told(row) for row in wrong) or (_told(default) if default else "no default route")
+    cause = fix = ""
+    if wrong:
+        cause = f"{wrong[0].get('dst')} leaves by {wrong[0].get('dev')}: traffic of the cluster goes over a rail"
+        fix = "Set coordinator.podDefaultRouteNIC to eth0 or leave it empty, see tunePodRoutes, then delete the pod."
+    planned = f"IPv{family}: default, service and pod networks by no rail"
+    return check("pod_main_table", node.name, None, planned, shown, cause, fix)
+
+
+def _own(destination: str, network: Network) -> bool:
+    """Whether a destination is the rail's own: inside its subnets, or of the link alone."""
+    try:
+        target = ipaddress.ip_network(destination)
+    except ValueError:
+        return False
+    if target.is_link_local or target.is_multicast:
+        return True
+    subnets = [ipaddress.ip_network(subnet) for subnet in network.subnets]
+    return any(target.version == own.version and target.subnet_of(own) for own in subnets)  # type: ignore[arg-type]
+
+
+def _device_checks(
+    node: Node, found: Mapping[str, Json], links: list[Json], gids: Mapping[str, str] | None
+) -> list[Check]:
+    """Return whether each rail has its RDMA device, and whether the pod sees one that it must not see.
+
+    :param gids: where each address is found; None when that is not known.
+    """
+    checks = []
+    states = {str(row.get("ifname")).partition("/")[0]: str(row.get("state")) for row in links}
+    active = sorted(name for name, state in states.items() if state == "ACTIVE")
+    mine = {str(have.get("interface") or "") for have in found.values()}
+    here = [network for network in node.networks if network.name in found]
+    for network in here:
+        have = found[network.name]
+        if network.kind in OWN_DEVICE:
+            checks.append(_own_device(node, network, str(have.get("interface") or ""), links))
+        elif gids is not None and network.kind not in _NO_GID and have.get("ips"):
+            checks.append(_shared_device(node, network, str(have["ips"][0]), states, gids))
+    shared = [network for network in here if network.kind not in OWN_DEVICE]
+    if shared:
+        cause = fix = ""
+        if len(active) < len(shared):
+            cause = f"the pod sees {len(active)} active RDMA devices for {len(shared)} rails"
+            fix = (
+                "See the node's own RDMA devices (the checks rdma_device and rdma_port_state), and that its RDMA "
+                "namespace mode is shared."
+            )
+        shown = ", ".join(active) or "none"
+        checks.append(check("pod_rdma", node.name, None, f"{len(shared)} active RDMA devices", shown, cause, fix))
+    elif here:
+        foreign = [row for row in links if str(row.get("netdev") or "") not in mine]
+        shown = ", ".join(f"{row.get('ifname')} {row.get('netdev') or ''}".strip() for row in foreign) or "none"
+        cause = f"the pod also sees {len(foreign)} RDMA devices that are not its own" if foreign else ""
+        fix = "Set the node's RDMA namespace mode to exclusive (role rdma_host), then delete the pod." if cause else ""
+        checks.append(check("pod_rdma_foreign", node.name, None, "no RDMA device of others", shown, cause, fix))
+    return checks
+
+
+def _own_device(node: Node, network: Network, interface: str, links: list[Json]) -> Check:
+    """Return whether the interface came with its RDMA device."""
+    rows = [row for row in links if row.get("netdev") == interface]
+    shown = ", ".join(f"{row.get('ifname')} {row.get('state')}" for row in rows) or "none"
+    cause = fix = ""
+    if not rows:
+        cause = f"the pod has no RDMA device for {interface}"
+        fix = "See that the node's RDMA namespace mode is exclusive (rdma system), then delete the pod."
+    elif not any(row.get("state") == "ACTIVE" for row in rows):
+        cause = f"the RDMA device of {interface} is not active"
+        fix = "Look at the rail on the node: cable, leaf port and, on InfiniBand, the subnet manager."
+    return check("pod_rdma", node.name, network.rail, f"an active RDMA device of {interface}", shown, cause, fix)
+
+
+def _shared_device(
+    node: Node, network: Network, address: str, states: Mapping[str, str], gids: Mapping[str, str]
+) -> Check:
+    """Return whether an active device of the node has the GID of the pod's address on a rail."""
+    where = gids.get(address, "")
+    device = where.partition(" ")[0]
+    cause = fix = ""
+    if not where:
+        cause = f"no RDMA device in the pod has the GID of {address}"
+        fix = "The kernel makes it when the interface is up on the rail's device: see the host's check rdma_device."
+    elif states.get(device) != "ACTIVE":
+        cause = f"{device}, which has the GID of {address}, is {states.get(device, 'not listed')}"
+        fix = "Look at the rail on the node: cable, leaf port, and the host's check rdma_port_state."
+    return check(
+        "pod_gid", node.name, network.rail, f"an active RDMA device with {address}", where or "none", cause, fix
+    )

@@ -1,0 +1,338 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Read latency between pods: which pairs, their Jobs, and what the logs of these mean. Pure.
+
+A pair is a server's and a client's Job, each one pod with one rail, pinned to its node. Kubernetes ends both by itself
+(activeDeadlineSeconds) and removes them (ttlSecondsAfterFinished), whatever becomes of the controller.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import typing as t
+from dataclasses import dataclass
+
+from .._probe.perftest import Failure, explain, judge, parse
+from .._probe.schedule import schedule
+from .checks import Check, Json, Network, Node, check
+
+if t.TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+TEST = "read_lat"
+CHECK = "pod_read_lat"
+PORT = 18515
+PROBE_LABEL = "railops.io/probe"
+RUN_LABEL = "railops.io/probe-run"
+PROBE = "read-latency"
+# Seconds that a Job may outlive its test, and seconds that Kubernetes keeps it when nobody removed it.
+MARGIN = 60
+KEPT = 300
+CONTAINER = "probe"
+
+# Runs in the image of the test application, which has perftest, iproute2 and a shell. The RDMA device and the GID index
+# are found by the rail's address: they are other ones in each pod. On InfiniBand the LID is enough.
+SCRIPT = r"""
+say() { echo "railops: $*"; }
+command -v ib_read_lat >/dev/null || { say "the image has no ib_read_lat"; exit 3; }
+iterations=$1 port=$2 peer=$3 tries=20
+own= hex=
+while read -r _ _ family address _; do
+  [ "$family" = inet ] || [ "$family" = inet6 ] || continue
+  own=${address%%/*}
+  [ "$family" = inet ] && break
+done <<END
+$(ip -o address show dev net1 scope global)
+END
+case $own in
+  *:*)
+    while read -r digits _ _ scope _ name; do
+      [ "$name" = net1 ] && [ "$scope" = 00 ] && hex=$digits
+    done </proc/net/if_inet6 ;;
+  ?*)
+    IFS=.; set -- $own; unset IFS
+    hex=00000000000000000000ffff$(printf '%02x%02x%02x%02x' "$1" "$2" "$3" "$4") ;;
+esac
+device= index=
+for path in /sys/class/net/net1/device/infiniband/*; do
+  [ -e "$path" ] && [ "$(cat "$path/ports/1/link_layer")" = InfiniBand ] && device=${path##*/}
+done
+if [ -z "$device" ] && [ -n "$hex" ]; then
+  for path in /sys/class/infiniband/*/ports/1/gids/*; do
+    [ -e "$path" ] || continue
+    IFS=:; set -- $(cat "$path" 2>/dev/null); IFS=; gid="$*"; unset IFS
+    types=${path%/gids/*}/gid_attrs/types/${path##*/}
+    if [ "$gid" = "$hex" ] && [ "$(cat "$types" 2>/dev/null)" = "RoCE v2" ]; then
+      device=${path#/sys/class/infiniband/} device=${device%%/*} index=${path##*/}
+      break
+    fi
+  done
+fi
+[ -n "$device" ] || { say "no RDMA device has the address ${own:-of net1}"; exit 4; }
+say "device $device gid ${index:-none} address ${own:-none}"
+set -- ib_read_lat -F -d "$device" -p "$port" -n "$iterations" ${index:+-x "$index"}
+help=$(ib_read_lat --help 2>&1)
+if [ -n "$own" ]; then
+  case $help in
+    *--bind_source_ip*) set -- "$@" "--bind_source_ip=$own" ;;
+    *--source_ip*) set -- "$@" "--source_ip=$own" ;;
+  esac
+  case $own:$help in *:*:*--ipv6-addr*) set -- "$@" --ipv6-addr ;; esac
+fi
+[ -n "$peer" ] || exec "$@"
+while :; do
+  output=$("$@" "$peer" 2>&1); code=$?
+  tries=$((tries - 1))
+  [ "$code" -ne 0 ] && [ "$tries" -gt 0 ] || break
+  # The server may still be on its way to its port.
+  case $output in *"onnect to $peer"* | *"onnection refused"*) sleep 1 ;; *) break ;; esac
+done
+echo "$output"
+exit $code
+"""
+# What the script itself says, with cause and fix.
+_SAID: tuple[tuple[str, str, str], ...] = (
+    (
+        "the image has no ib_read_lat",
+        "the image of the test application has no ib_read_lat",
+        "Give an image with perftest (rail_objects_test_image).",
+    ),
+    (
+        "no RDMA device has the address",
+        "no RDMA device in the pod has a RoCE v2 GID of the rail's address",
+        "Compare rdma link show in a pod with the node's namespace mode: shared for macvlan, ipvlan and ipoib, "
+        "exclusive for sriov and ib-sriov; the GID comes with the address of net1.",
+    ),
+    (
+        "ip: not found",
+        "the image of the test application has no ip",
+        "Give an image with iproute2 (rail_objects_test_image).",
+    ),
+)
+_NO_RESULT_FIX = (
+    "Run the test by hand as docs/test-application.md shows, and see that the image's perftest is 4.4 or newer."
+)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One test between pods on two nodes over one rail."""
+
+    rail: str
+    client: str
+    server: str
+
+
+@dataclass(frozen=True)
+class Model:
+    """What a Job's pod takes over from the test application."""
+
+    fabric: str
+    namespace: str
+    image: str
+    template: Json
+    labels: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How long one test may take, how many exchanges it makes, and what latency passes (0: any)."""
+
+    timeout: int = 60
+    iterations: int = 1000
+    max_latency_us: float = 0.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a pair: the latency, or why there is none."""
+
+    pair: Pair
+    latency_us: float | None = None
+    failure: Failure | None = None
+
+
+def draw(nodes: Sequence[str], count: int, seed: int) -> list[str]:
+    """Return the nodes that take part: all, or `count` of them drawn with a seed; 0 takes all."""
+    order = sorted(set(nodes))
+    if count < 1 or len(order) <= count:
+        return order
+    return sorted(random.Random(seed).sample(order, max(2, count)))
+
+
+def pairs(nodes: Mapping[str, Node], chosen: Sequence[str], mode: str, peers: int, seed: int) -> list[Pair]:
+    """Return the pairs, rail by rail, so that pairs side by side are of different nodes.
+
+    A pair needs the rail on both nodes.
+    """
+    rails = list(dict.fromkeys(network.rail for name in chosen for network in nodes[name].networks))
+    have = {(name, network.rail) for name in chosen for network in nodes[name].networks}
+    made = schedule(chosen, rails, [TEST], mode=mode, peers=peers, seed=seed)
+    found = [Pair(pair.rail, pair.client, pair.server) for name in made.hosts for pair in made.as_client(name)]
+    found = [pair for pair in found if {(pair.client, pair.rail), (pair.server, pair.rail)} <= have]
+    return sorted(found, key=lambda pair: rails.index(pair.rail))
+
+
+def network_of(node: Node, rail: str) -> Network:
+    """Return a node's network of a rail."""
+    return next(network for network in node.networks if network.rail == rail)
+
+
+def job_name(fabric: str, run: str, pair: Pair, end: str) -> str:
+    """Return the name of a Job: a DNS label, different for each pair of each run."""
+    digest = hashlib.sha256(repr((run, pair)).encode()).hexdigest()[:10]
+    return f"{fabric[:30].rstrip('-')}-latency-{digest}-{end}"
+
+
+def selector(fabric: str, run: str = "") -> str:
+    """Return the label selector of the probe's Jobs and pods, of one run or of all."""
+    labels = {"app.kubernetes.io/managed-by": "railops.rdma", "railops.io/fabric": fabric, PROBE_LABEL: PROBE}
+    if run:
+        labels[RUN_LABEL] = run
+    return ",".join(f"{name}={value}" for name, value in labels.items())
+
+
+def model_of(daemon_set: Mapping[str, t.Any], fabric: str, image: str = "") -> Model:
+    """Return what the Jobs take over from the test application's DaemonSet."""
+    meta, template = daemon_set["metadata"], daemon_set["spec"]["template"]
+    containers = (template.get("spec") or {}).get("containers") or [{}]
+    return Model(
+        fabric,
+        str(meta.get("namespace") or "default"),
+        image or str(containers[0].get("image") or ""),
+        template,
+        {"app.kubernetes.io/managed-by": "railops.rdma", "railops.io/fabric": fabric},
+    )
+
+
+def job(model: Model, run: str, pair: Pair, node: str, network: Network, limits: Limits, server: str = "") -> Json:
+    """Return one end of a pair as a Job: the server's, or with the server's address the client's.
+
+    :param node: where it runs.
+    :param network: the rail's network there.
+    """
+    end = "client" if server else "server"
+    name = job_name(model.fabric, run, pair, end)
+    labels = {**model.labels, PROBE_LABEL: PROBE, RUN_LABEL: run}
+    told = {
+        "railops.io/rail": pair.rail,
+        "railops.io/client": pair.client,
+        "railops.io/server": pair.server,
+    }
+    taken = model.template.get("spec") or {}
+    first = (taken.get("containers") or [{}])[0]
+    container: Json = {
+        "name": CONTAINER,
+        "image": model.image,
+        "imagePullPolicy": first.get("imagePullPolicy") or "IfNotPresent",
+        "command": ["sh", "-c", SCRIPT, "railops", str(limits.iterations), str(PORT), server],
+        "securityContext": first.get("securityContext") or {"capabilities": {"add": ["IPC_LOCK"]}},
+    }
+    if network.resource:
+        container["resources"] = {"limits": {network.resource: "1"}}
+    # The scheduler counts the resource; nodeName would go past it, and the kubelet would refuse the pod.
+    pinned = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+    spec: Json = {
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": 1,
+        "automountServiceAccountToken": False,
+        "affinity": {
+            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [pinned]}}
+        },
+        "containers": [container],
+    }
+    spec.update({key: taken[key] for key in ("tolerations", "imagePullSecrets") if taken.get(key)})
+    notes = {"k8s.v1.cni.cncf.io/networks": network.name, **told}
+    default = "v1.multus-cni.io/default-network"
+    own = (model.template.get("metadata") or {}).get("annotations") or {}
+    if default in own:
+        notes[default] = own[default]
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": model.namespace, "labels": labels, "annotations": told},
+        "spec": {
+            "backoffLimit": 0,
+            "completions": 1,
+            "parallelism": 1,
+            "activeDeadlineSeconds": 2 * limits.timeout + MARGIN,
+            "ttlSecondsAfterFinished": KEPT,
+            "template": {"metadata": {"labels": labels, "annotations": notes}, "spec": spec},
+        },
+    }
+
+
+def server_address(attached: Mapping[str, Json], network: Network, pod: Mapping[str, t.Any]) -> str:
+    """Return where a client finds the server's pod: its rail address; its pod address where rails have none."""
+    ips = [str(address) for address in (attached.get(network.name) or {}).get("ips") or ()]
+    ips.sort(key=lambda address: ":" in address)
+    if network.subnets:
+        return ips[0] if ips else ""
+    return str((pod.get("status") or {}).get("podIP") or "")
+
+
+def exit_code(pod: Mapping[str, t.Any]) -> int | None:
+    """Return the exit code of a pod's container, None while it has none."""
+    for row in (pod.get("status") or {}).get("containerStatuses") or ():
+        ended = (row.get("state") or {}).get("terminated") or {}
+        if "exitCode" in ended:
+            return int(ended["exitCode"])
+    return None
+
+
+def finished(pod: Mapping[str, t.Any]) -> bool:
+    """Say whether a pod has ended."""
+    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+
+
+def read_log(pair: Pair, log: str, code: int | None, limits: Limits, server_log: str = "") -> Outcome:
+    """Return what the client's log says.
+
+    :param code: the client's exit code; None when its time was up.
+    :param server_log: tells the cause when the server failed first.
+    """
+    measured = parse(TEST, log)
+    if measured is not None and not code:
+        value = measured["latency_us"]
+        return Outcome(pair, value, judge(TEST, measured, {"max_latency_us": limits.max_latency_us}))
+    for text in (log, server_log):
+        for line, cause, fix in _SAID:
+            if line in text:
+                return Outcome(pair, None, Failure(line, cause, fix))
+    failure = explain(log, code)
+    if code == 0:
+        shown = next((line.strip() for line in reversed(log.splitlines()) if line.strip()), "nothing")
+        cause = f"the log of the client's pod holds no result of ib_read_lat (last line: {shown[:120]})"
+        failure = Failure(shown, cause, _NO_RESULT_FIX)
+    elif not failure.line and code is not None:
+        failure = Failure("", f"ib_read_lat ended with exit code {code} and said nothing", _NO_RESULT_FIX)
+    return Outcome(pair, None, failure)
+
+
+def failed(pair: Pair, cause: str, fix: str) -> Outcome:
+    """Return a pair whose test was not run to its end."""
+    return Outcome(pair, None, Failure("", cause, fix))
+
+
+def latency_checks(outcomes: Sequence[Outcome]) -> list[Check]:
+    """Return one check for each client's node and rail: its servers together, the failed ones named."""
+    groups: dict[tuple[str, str], list[Outcome]] = {}
+    for outcome in outcomes:
+        groups.setdefault((outcome.pair.client, outcome.pair.rail), []).append(outcome)
+    checks = []
+    for (node, rail), members in groups.items():
+        bad = [item for item in members if item.failure is not None]
+        peers = ", ".join(dict.fromkeys(item.pair.server for item in members))
+        shown = "; ".join(
+            f"{item.latency_us:g} us with a pod on {item.pair.server}"
+            if item.latency_us is not None
+            else f"nothing from {item.pair.server}"
+            for item in (bad or members)[:4]
+        )
+        failure = bad[0].failure if bad else None
+        told = (failure.cause, failure.fix) if failure else ("", "")
+        checks.append(check(CHECK, node, rail, f"a pod on {peers} answers RDMA reads", shown, *told))
+    return checks

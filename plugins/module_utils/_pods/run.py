@@ -1,0 +1,287 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Looks into the pods of the test application and runs the Jobs of the latency test.
+
+What the answers mean is decided in _pod_checks, _pod_inside and _pod_jobs. All that was made here is deleted here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import typing as t
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from .._cluster.client import Gone
+from .._errors import RdmaError
+from . import checks as looks
+from . import inside, jobs
+from .client import CommandFailed
+from .state import last_warning, ready, trouble
+
+if t.TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from .client import PodCluster
+
+    Json = dict[str, t.Any]
+    Check = dict[str, t.Any]
+
+THREADS = 8
+POLL_SECONDS = 1.0
+_START = "Start it with the role rail_objects, tasks_from test_application (docs/test-application.md)."
+_PERMISSION = "Give this identity that permission (docs/verify.md), or set verify_pods to {less} to leave it out."
+
+
+@dataclass(frozen=True)
+class Options:
+    """What is asked for."""
+
+    fabric: str
+    depth: str = "latency"
+    image: str = ""
+    mode: str = "ring"
+    peers: int = 3
+    seed: int = 0
+    nodes: int = 8
+    parallel: int = 8
+    limits: jobs.Limits = field(default_factory=jobs.Limits)
+
+
+class Pods:
+    """The test application of a fabric in a cluster.
+
+    :param nodes: the plan's nodes by name.
+    """
+
+    def __init__(self, cluster: PodCluster, nodes: Mapping[str, looks.Node], options: Options, run: str) -> None:
+        self._cluster = cluster
+        self._nodes = nodes
+        self._options = options
+        self._run = run
+
+    def checks(self, *, check_mode: bool = False) -> list[Check]:
+        """Return all checks."""
+        selector = f"app.kubernetes.io/managed-by=railops.rdma,railops.io/fabric={self._options.fabric}"
+        sets = self._cluster.listed("apps/v1", "DaemonSet", selector=selector)
+        if not sets:
+            return [looks.left_out("pods", None, "the test application does not run", _START)]
+        found: list[Check] = []
+        for daemon_set in sets:
+            found += self._application(daemon_set, check_mode=check_mode)
+        return found
+
+    def _application(self, daemon_set: Json, *, check_mode: bool) -> list[Check]:
+        meta = daemon_set["metadata"]
+        labels = ((daemon_set["spec"].get("selector") or {}).get("matchLabels") or {}).items()
+        selector = ",".join(f"{name}={value}" for name, value in labels)
+        pods = looks.newest(self._cluster.listed("v1", "Pod", namespace=meta["namespace"], selector=selector))
+        here = {name: pods[name] for name in self._nodes if name in pods}
+        found: list[Check] = []
+        for name in self._nodes:
+            if name not in here:
+                told = f"the test application {meta['namespace']}/{meta['name']} has no pod on this node"
+                found.append(looks.left_out("pod", name, told, "Look at its node selector and at the node's taints."))
+        for name, pod in here.items():
+            events = [] if ready(pod) else self._cluster.events(pod)
+            found += looks.network_checks(self._nodes[name], pod, events)
+        alive = {name: pod for name, pod in here.items() if ready(pod)}
+        if self._options.depth != "status":
+            found += self._inside(alive)
+        if self._options.depth == "latency":
+            found += self._latency(
+                jobs.model_of(daemon_set, self._options.fabric, self._options.image), alive, check_mode
+            )
+        return found
+
+    # Commands inside of the pods
+
+    def _inside(self, alive: Mapping[str, Json]) -> list[Check]:
+        with ThreadPoolExecutor(THREADS) as pool:
+            return [row for rows in pool.map(lambda item: self._look(*item), alive.items()) for row in rows]
+
+    def _look(self, name: str, pod: Json) -> list[Check]:
+        node = self._nodes[name]
+        outputs: dict[str, str] = {}
+        missing: dict[str, list[str]] = {}
+        for key, argv in inside.commands(node).items():
+            try:
+                outputs[key] = self._cluster.run(pod, argv)
+            except CommandFailed as exc:
+                if exc.forbidden:
+                    told = "this identity may not run commands in pods (create and get on pods/exec)"
+                    return [looks.left_out("pod_inside", name, told, _PERMISSION.format(less="status"))]
+                missing.setdefault(f"{argv[0]} in the pod: {exc}", []).append(key)
+        found = inside.inside_checks(node, pod, outputs)
+        for told in missing:
+            fix = "Give the test application an image with iproute2, or set verify_pods to status."
+            found.append(looks.left_out("pod_inside", name, told, fix))
+        return found
+
+    # Jobs
+
+    def _latency(self, model: jobs.Model, alive: Mapping[str, Json], check_mode: bool) -> list[Check]:
+        chosen = jobs.draw(list(alive), self._options.nodes, self._options.seed)
+        found = []
+        if len(chosen) < len(alive):
+            told = f"{len(chosen)} of {len(alive)} nodes were drawn (verify_pod_nodes)"
+            found += [looks.left_out(jobs.CHECK, name, told) for name in alive if name not in chosen]
+        options = self._options
+        todo = jobs.pairs(self._nodes, chosen, options.mode, options.peers, options.seed) if len(chosen) > 1 else []
+        why = fix = ""
+        if check_mode:
+            why = "check mode starts no Jobs"
+        elif not todo:
+            why = "a latency test needs pods on two nodes"
+        elif not self._may(model.namespace):
+            why = f"this identity may not create and delete Jobs in namespace {model.namespace}"
+            fix = _PERMISSION.format(less="look")
+        if why:
+            return [*found, *(looks.left_out(jobs.CHECK, name, why, fix) for name in chosen)]
+        self._sweep(model.namespace)
+        outcomes: list[jobs.Outcome] = []
+        for start in range(0, len(todo), options.parallel):
+            outcomes += _Wave(self._cluster, self._nodes, model, options.limits, self._run).test(
+                todo[start : start + options.parallel]
+            )
+        return [*found, *jobs.latency_checks(outcomes)]
+
+    def _may(self, namespace: str) -> bool:
+        resource = self._cluster.resource("batch/v1", "Job")
+        return all(self._cluster.may(resource, verb, namespace) for verb in ("create", "delete"))
+
+    def _sweep(self, namespace: str) -> None:
+        """Delete what a run that was killed left behind."""
+        for body in self._cluster.listed(
+            "batch/v1", "Job", namespace=namespace, selector=jobs.selector(self._options.fabric)
+        ):
+            self._cluster.remove(body)
+
+
+class _Wave:
+    """Pairs that are tested side by side."""
+
+    def __init__(
+        self, cluster: PodCluster, nodes: Mapping[str, looks.Node], model: jobs.Model, limits: jobs.Limits, run: str
+    ) -> None:
+        self._cluster = cluster
+        self._nodes = nodes
+        self._model = model
+        self._limits = limits
+        self._run = run
+        self._made: list[Json] = []
+        self._pods: dict[str, Json] = {}
+
+    def test(self, todo: Sequence[jobs.Pair]) -> list[jobs.Outcome]:
+        """Return what came of each pair; its Jobs are gone afterwards, whatever happened."""
+        try:
+            return self._test(todo)
+        finally:
+            for body in self._made:
+                self._remove(body)
+
+    def _remove(self, body: Json) -> None:
+        # Kubernetes removes it when its time is over; the error that counts is the one on its way up.
+        with contextlib.suppress(RdmaError):
+            self._cluster.remove(body)
+
+    def _test(self, todo: Sequence[jobs.Pair]) -> list[jobs.Outcome]:
+        done: dict[jobs.Pair, jobs.Outcome] = {}
+        for pair in todo:
+            self._start(pair, done)
+        self._wait(lambda: all(pair in done or self._server_up(pair) for pair in todo))
+        for pair in todo:
+            if pair in done:
+                continue
+            address = self._server_up(pair)
+            if address:
+                self._start(pair, done, address)
+            else:
+                done[pair] = self._not_started(pair, "server")
+        self._wait(lambda: all(pair in done or self._ended(pair, "client") for pair in todo))
+        for pair in todo:
+            if pair not in done:
+                done[pair] = self._result(pair)
+        return [done[pair] for pair in todo]
+
+    def _start(self, pair: jobs.Pair, done: dict[jobs.Pair, jobs.Outcome], address: str = "") -> None:
+        node = pair.client if address else pair.server
+        network = jobs.network_of(self._nodes[node], pair.rail)
+        body = jobs.job(self._model, self._run, pair, node, network, self._limits, address)
+        # Noted first: an answer that is lost leaves a Job behind.
+        self._made.append(body)
+        try:
+            self._cluster.create(body)
+        except (RdmaError, Gone) as exc:
+            told = str(getattr(exc, "problem", exc)).rstrip(".")
+            fix = getattr(exc, "fix", "") or "See that the namespace of the test application is there."
+            done[pair] = jobs.failed(pair, f"its Job cannot be made: {told}", fix)
+
+    def _wait(self, over: t.Callable[[], bool]) -> None:
+        """Read the pods again and again until it is over, or the time is."""
+        until = time.monotonic() + self._limits.timeout
+        while True:
+            self._read()
+            if over() or time.monotonic() >= until:
+                return
+            time.sleep(POLL_SECONDS)
+
+    def _read(self) -> None:
+        selector = jobs.selector(self._model.fabric, self._run)
+        self._pods = {}
+        for pod in self._cluster.listed("v1", "Pod", namespace=self._model.namespace, selector=selector):
+            owners = pod["metadata"].get("ownerReferences") or ()
+            for owner in owners:
+                if owner.get("kind") == "Job":
+                    self._pods[owner["name"]] = pod
+
+    def _pod(self, pair: jobs.Pair, end: str) -> Json | None:
+        return self._pods.get(jobs.job_name(self._model.fabric, self._run, pair, end))
+
+    def _server_up(self, pair: jobs.Pair) -> str:
+        """Return the address of a server that runs; nothing while it does not."""
+        pod = self._pod(pair, "server")
+        if pod is None or not ready(pod):
+            return ""
+        network = jobs.network_of(self._nodes[pair.server], pair.rail)
+        return jobs.server_address(looks.attachments(pod), network, pod)
+
+    def _ended(self, pair: jobs.Pair, end: str) -> bool:
+        pod = self._pod(pair, end)
+        return pod is not None and jobs.finished(pod)
+
+    def _not_started(self, pair: jobs.Pair, end: str) -> jobs.Outcome:
+        """Say why a pod of a pair did not get as far as its test."""
+        node = pair.client if end == "client" else pair.server
+        where = f"the {end}'s pod on {node}"
+        pod = self._pod(pair, end)
+        if pod is None:
+            name = jobs.job_name(self._model.fabric, self._run, pair, end)
+            told = last_warning(self._cluster.events({"metadata": {"name": name, "namespace": self._model.namespace}}))
+            why = told.rstrip(".") or f"its Job made none in {self._limits.timeout} s"
+            fix = "Look at quotas, Pod Security and webhooks of the namespace of the test application."
+            return jobs.failed(pair, f"{where} is not there: {why}", fix)
+        if jobs.finished(pod):
+            return jobs.read_log(pair, self._cluster.log(pod), jobs.exit_code(pod), self._limits)
+        if ready(pod):
+            fix = "Look at the log of the Spiderpool agent on the node, and at kubectl get spiderippools."
+            return jobs.failed(pair, f"{where} has no address on {pair.rail}", fix)
+        found = trouble(pod, self._cluster.events(pod))
+        return jobs.failed(pair, f"{where}: {found.text}", found.fix)
+
+    def _result(self, pair: jobs.Pair) -> jobs.Outcome:
+        """Read what a client measured, or why it did not."""
+        pod = self._pod(pair, "client")
+        if pod is None or not (jobs.finished(pod) or ready(pod)):
+            return self._not_started(pair, "client")
+        try:
+            log = self._cluster.log(pod)
+            server = self._pod(pair, "server")
+            other = self._cluster.log(server) if server is not None and jobs.exit_code(pod) != 0 else ""
+        except RdmaError as exc:
+            told = exc.problem.rstrip(".")
+            return jobs.failed(pair, f"the log of the client's pod cannot be read: {told}", exc.fix)
+        return jobs.read_log(pair, log, jobs.exit_code(pod), self._limits, other)

@@ -1,0 +1,195 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Says of one pod how far it is, and where it does not get on, why. Pure.
+
+The cause is the pod's last state: what its containers say comes before what its events say, and of the events counts
+the newest that nothing later has overtaken. Warnings that every pod of some clusters has are none.
+"""
+
+from __future__ import annotations
+
+import json
+import typing as t
+from dataclasses import dataclass
+
+if t.TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+Json = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
+
+# How far a pod must be for the kubelet to say this: a warning is over when something of a later stage has followed.
+_STAGES: Mapping[str, int] = {
+    "FailedScheduling": 0,
+    "Scheduled": 1,
+    "SuccessfulAttachVolume": 1,
+    "AddedInterface": 1,
+    "Pulling": 2,
+    "Pulled": 2,
+    "Created": 3,
+    "Started": 3,
+    "Unhealthy": 4,
+    "BackOff": 4,
+}
+_SANDBOX = 1
+_HARMLESS = frozenset({"MissingClusterDNS", "DNSConfigForming", "CheckLimitsForResolvConf", "Preempting"})
+_STARTING = ("ContainerCreating", "PodInitializing", "")
+_IMAGE = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Why a pod is not ready.
+
+    `container` is the one whose log may tell more, `previous` says that the log is that of its last start.
+    """
+
+    text: str
+    fix: str
+    container: str = ""
+    previous: bool = False
+    exit_code: int | None = None
+
+
+def name_of(pod: Mapping[str, t.Any]) -> str:
+    """Return namespace/name."""
+    return f"{pod['metadata'].get('namespace', '')}/{pod['metadata']['name']}"
+
+
+def ready(pod: Mapping[str, t.Any]) -> bool:
+    """Say whether commands can be run in a pod."""
+    return bool((pod.get("status") or {}).get("phase") == "Running" and not pod["metadata"].get("deletionTimestamp"))
+
+
+def is_ready(pod: Mapping[str, t.Any]) -> bool:
+    """Say whether a pod is ready to serve, by its own condition."""
+    rows = (pod.get("status") or {}).get("conditions") or ()
+    return any(row.get("type") == "Ready" and row.get("status") == "True" for row in rows) and ready(pod)
+
+
+def begun(pod: Mapping[str, t.Any]) -> int:
+    """Return how many containers of a pod have been started, and its being scheduled as one more: it only grows."""
+    status = pod.get("status") or {}
+    rows = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
+    started = sum(1 for row in rows if {"running", "terminated"} & set(row.get("state") or {}) or row.get("lastState"))
+    return started + bool((pod.get("spec") or {}).get("nodeName"))
+
+
+def event_time(event: Mapping[str, t.Any]) -> str:
+    """Return when an event was seen last, as text that sorts."""
+    series = event.get("series") or {}
+    found = series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime")
+    # Some of them have microseconds, which would sort before the Z of a whole second.
+    return str(found or (event.get("metadata") or {}).get("creationTimestamp") or "").partition(".")[0].rstrip("Z")
+
+
+def last_warning(events: Sequence[Mapping[str, t.Any]]) -> str:
+    """Return the newest warning that nothing has overtaken: reason and message; nothing when there is none.
+
+    :param events: of one object, in any order.
+    """
+    rows = sorted(events, key=event_time)
+    for event in reversed(rows):
+        reason = str(event.get("reason") or "")
+        if event.get("type") != "Warning" or reason in _HARMLESS:
+            continue
+        stage = _STAGES.get(reason, _SANDBOX)
+        overtaken = any(
+            _STAGES.get(str(row.get("reason")), 0) > stage and event_time(row) >= event_time(event) for row in rows
+        )
+        if not overtaken:
+            return f"{reason}: {str(event.get('message') or '').strip()}".strip(": ")
+    return ""
+
+
+def trouble(pod: Mapping[str, t.Any], events: Sequence[Mapping[str, t.Any]] = ()) -> Trouble:
+    """Say why a pod is not ready, and what to do."""
+    status = pod.get("status") or {}
+    namespace, _slash, name = name_of(pod).partition("/")
+    look = f"Look at kubectl -n {namespace} describe pod {name}."
+    warning = last_warning(events).rstrip(".")
+    if pod["metadata"].get("deletionTimestamp"):
+        return Trouble(f"the pod is being deleted since {pod['metadata']['deletionTimestamp']}", look)
+    for row in status.get("conditions") or ():
+        if row.get("type") == "PodScheduled" and row.get("status") == "False":
+            return _unscheduled(str(row.get("message") or row.get("reason") or "no reason given").rstrip("."))
+    found = _container_trouble(status, look, f"kubectl -n {namespace} logs {name}", warning)
+    if found is not None:
+        return found
+    if warning:
+        if "IPPool" in warning or "no available IP" in warning:
+            look = "Look at kubectl get spiderippools: the rail's pool for this node is full, disabled or missing."
+        elif "spidercoordinator" in warning:
+            look = "Run the playbook railops.rdma.cluster: it says why the SpiderCoordinator is not ready."
+        return Trouble(f"the pod does not start: {warning}", look)
+    phase = str(status.get("phase") or "Unknown")
+    told = ": ".join(str(status[key]).rstrip(".") for key in ("reason", "message") if status.get(key))
+    if told:
+        return Trouble(f"the pod is {phase}: {told}", look)
+    if phase == "Pending" and events:
+        newest = max(events, key=event_time)
+        return Trouble(f"the pod is being started ({str(newest.get('message') or '').strip().rstrip('.')})", look)
+    return Trouble(f"the pod is {phase}", look)
+
+
+def _unscheduled(told: str) -> Trouble:
+    fix = "Look at the node's taints and at kubectl get nodes (cordoned, not ready)."
+    if "free ports" in told:
+        fix = "A pod of the same kind holds the port on every node that may take it: delete that pod, or add a node."
+    elif "Insufficient" in told:
+        fix = (
+            "The node offers too little of that resource, or pods hold all of it: compare the check "
+            "node_resources, fabric_hca_max and fabric_vfs."
+        )
+    return Trouble(f"no node takes the pod: {told}", fix)
+
+
+def _container_trouble(status: Mapping[str, t.Any], look: str, logs: str, warning: str) -> Trouble | None:
+    """Return what the first container says that does not get on; None while all of them are only being started."""
+    first = [*(status.get("initContainerStatuses") or ())]
+    for row in [*first, *(status.get("containerStatuses") or ())]:
+        name, state = str(row.get("name")), row.get("state") or {}
+        what = f"init container {name}" if row in first else f"container {name}"
+        ended = state.get("terminated") or (row.get("lastState") or {}).get("terminated") or {}
+        waiting = state.get("waiting") or {}
+        reason, said = str(waiting.get("reason") or ""), str(waiting.get("message") or "").rstrip(".")
+        if reason in _IMAGE:
+            fix = "See that the node reaches the registry and that the image is there (spiderpool_registry, "
+            fix += "rail_objects_test_image)."
+            return Trouble(f"{what} has no image: {reason}{': ' + said if said else ''}", fix)
+        if reason not in (*_STARTING, "CrashLoopBackOff"):
+            return Trouble(f"{what} does not start: {reason}{': ' + said if said else ''}", look)
+        if ended and ended.get("exitCode") and not row.get("ready"):
+            code, count = int(ended["exitCode"]), int(row.get("restartCount") or 0)
+            why = str(ended.get("reason") or "")
+            told = f"{what} ended with exit code {code}"
+            told += f" ({why})" if why not in ("", "Error") else ""
+            told += f", {count} restart{'s' if count > 1 else ''}" if count else ""
+            told += f": {str(ended['message']).strip()}" if ended.get("message") else ""
+            fix = f"Read its whole log: {logs} -c {name}{'' if state.get('terminated') else ' --previous'}."
+            if why == "OOMKilled":
+                fix = "It needs more memory than its limit: raise the limit in spiderpool_values."
+            return Trouble(told, fix, name, not state.get("terminated"), code)
+        if reason == "CrashLoopBackOff":
+            told = f"{what} ends again and again (CrashLoopBackOff{': ' + said if said else ''})"
+            return Trouble(told, f"Read its log: {logs} -c {name} --previous.", name, True)
+        if "running" in state and (row in first or not row.get("ready")):
+            told = f"{what} runs and is not ready" if row not in first else f"{what} is still running"
+            told += f": {warning}" if warning.startswith("Unhealthy") else ""
+            return Trouble(told, f"Read its log: {logs} -c {name}.", name)
+    return None
+
+
+def last_lines(log: str, most: int = 3, width: int = 300) -> str:
+    """Return the end of a log in one line: what a person reads first; of structured lines level and message."""
+    lines = [_plain(line.strip()) for line in log.splitlines() if line.strip()]
+    return " / ".join(line if len(line) <= width else f"{line[:width]}..." for line in lines[-most:])
+
+
+def _plain(line: str) -> str:
+    try:
+        row = json.loads(line)
+        return f"{row['level']} {row['msg']}".strip()
+    except (ValueError, KeyError, TypeError):
+        return line

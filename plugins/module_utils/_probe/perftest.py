@@ -1,0 +1,273 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The perftest programs as data: their command lines, what they print, and what their failures mean. Pure.
+
+The formats are those of perftest 4.4 to 25.07 (its `perftest_parameters.h` prints the headings). Outputs of both
+ends lie in tests/unit/fixtures/perftest.
+"""
+
+from __future__ import annotations
+
+import re
+import typing as t
+from dataclasses import dataclass
+
+if t.TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One program: what it measures, its heading's column, and the limits of one run."""
+
+    program: str
+    metric: str
+    column: str
+    unit: str
+
+
+# A test's name in the module's options, and the program behind it.
+TOOLS: dict[str, Tool] = {
+    "read_lat": Tool("ib_read_lat", "latency_us", "t_typical", "us"),
+    "write_bw": Tool("ib_write_bw", "gbits", "BW average", "Gb/s"),
+}
+
+# Bits per second of one unit of a bandwidth heading. Older versions say MB/sec and mean 2**20 bytes.
+BANDWIDTH_UNITS = {
+    "Gb/sec": 1e9,
+    "MiB/sec": 8.0 * 2**20,
+    "MB/sec": 8.0 * 2**20,
+}
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One end of a rail as the RDMA stack names it.
+
+    `gid_index` is None on InfiniBand, where the LID is enough.
+    """
+
+    device: str
+    port: int
+    gid_index: int | None
+
+
+@dataclass(frozen=True)
+class Features:
+    """What this build of perftest can do, read from its --help."""
+
+    source_ip: str | None
+    ipv6: str | None
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a run failed and what to do: the first line that says so, the cause, the fix."""
+
+    line: str
+    cause: str
+    fix: str
+
+
+def features(help_text: str) -> Features:
+    """Read from `--help` which name the options have that changed between versions."""
+    source = next((name for name in ("--bind_source_ip", "--source_ip") if name in help_text), None)
+    return Features(source, "--ipv6-addr" if "--ipv6-addr" in help_text else None)
+
+
+def argv(
+    test: str,
+    end: Endpoint,
+    own: str,
+    tcp_port: int,
+    have: Features,
+    *,
+    server: str | None = None,
+    iterations: int | None = None,
+    traffic_class: int | None = None,
+) -> list[str]:
+    """Return the command line of one end. `server` is the peer's rail address; None makes this end the server.
+
+    Both ends need the same iterations and port. The source address binds the TCP control connection to the rail, so
+    that a server listens there only and a client proves the rail's policy route as well.
+    """
+    tool = TOOLS[test]
+    line = [tool.program, "-F", "-d", end.device, "-i", str(end.port), "-p", str(tcp_port)]
+    if end.gid_index is not None:
+        line += ["-x", str(end.gid_index)]
+    if iterations is not None:
+        line += ["-n", str(iterations)]
+    if test == "write_bw":
+        line += ["--report_gbits"]
+    if traffic_class is not None:
+        line += [f"--tclass={traffic_class}"]
+    if have.source_ip:
+        line += [f"{have.source_ip}={own}"]
+    if ":" in own and have.ipv6:
+        line += [have.ipv6]
+    if server is not None:
+        line += [server]
+    return line
+
+
+_COLUMN = re.compile(r"#?[A-Za-z0-9_.]+%?(?: (?:peak|average|percentile))?(?:\[[^\]]*\])?")
+_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+|inf|nan)", re.IGNORECASE)
+
+
+def _columns(heading: str) -> list[tuple[str, str]]:
+    columns = []
+    for name in _COLUMN.findall(heading):
+        title, bracket, unit = name.partition("[")
+        columns.append((title.strip(), unit.rstrip("]") if bracket else ""))
+    return columns
+
+
+def table(output: str) -> list[dict[str, tuple[float, str]]]:
+    """Return the rows of the result table: column title to value and unit.
+
+    Warnings of the same process (the CPU frequency one) come between heading and row and are passed over.
+    """
+    rows: list[dict[str, tuple[float, str]]] = []
+    columns: list[tuple[str, str]] = []
+    for line in output.splitlines():
+        text = line.strip()
+        if text.startswith("#bytes"):
+            columns = _columns(text)
+            continue
+        cells = text.split()
+        if not columns or len(cells) < 3 or not all(_NUMBER.fullmatch(cell) for cell in cells):
+            continue
+        rows.append({title: (float(cell), unit) for (title, unit), cell in zip(columns, cells)})
+    return rows
+
+
+def parse(test: str, output: str) -> dict[str, float] | None:
+    """Return what a client measured, or None when its output holds no complete result.
+
+    `latency_us` and `latency_max_us` in microseconds for read_lat; `gbits` in 10**9 bits per second for write_bw.
+    """
+    rows = table(output)
+    if not rows:
+        return None
+    row = rows[-1]
+    if test == "read_lat":
+        # With --duration only t_avg is there.
+        value = row.get("t_typical") or row.get("t_avg")
+        if value is None:
+            return None
+        worst = row.get("t_max", value)
+        return {"latency_us": value[0], "latency_max_us": worst[0]}
+    value = row.get("BW average")
+    if value is None or value[1] not in BANDWIDTH_UNITS:
+        return None
+    return {"gbits": round(value[0] * BANDWIDTH_UNITS[value[1]] / 1e9, 3)}
+
+
+# What a line means, the most telling first. The status numbers are enum ibv_wc_status of libibverbs.
+_FAILURES: tuple[tuple[str, str, str], ...] = (
+    (
+        r"Failed status 12\b|transport retry counter exceeded",
+        "the peer's NIC does not answer: its RDMA packets (RoCE v2: UDP port 4791) are lost on the way",
+        "Look at the rail's route and rule on both ends (run the audit), at a firewall that drops UDP 4791, at the "
+        "VLAN and at PFC on the leaf.",
+    ),
+    (
+        r"Failed status 13\b",
+        "the peer is not ready to receive (receiver not ready retries exceeded)",
+        "Look at the load of the peer's CPU and run the test again.",
+    ),
+    (
+        r"Failed status (?:9|10|11)\b",
+        "the peer refused the request: the two ends do not run the same test",
+        "End what uses these ports on the peer, or choose others with the option port.",
+    ),
+    (
+        r"Failed to modify QP \d* ?to RTR|Failed to create AH|Unable to Connect the HCA",
+        "the path to the peer cannot be resolved: no route, no neighbour answer, or another GID type on the other end",
+        "Ping the peer's rail address from this rail's address (ping -I), and compare both ends' GID types: both must "
+        "be RoCE v2.",
+    ),
+    (
+        r"Couldn't connect to|Unable to init the socket connection|Connection (?:refused|timed out)|No route to host",
+        "the peer's test server cannot be reached over TCP on the rail's address",
+        "Look at the rail's route and at a firewall on the peer that drops the test's TCP ports.",
+    ),
+    (
+        r"Couldn't listen to port|Failed to bind socket|Address already in use",
+        "the TCP port is taken",
+        "Choose other ports with the option port (verify_port).",
+    ),
+    (
+        r"IB device .* not found|Unable to find the Infiniband/RoCE device|did not detect devices",
+        "the RDMA device is not visible in this network namespace",
+        "In RDMA namespace mode exclusive a pod may hold the device: run the test when no pod uses it (rdma dev show).",
+    ),
+    (
+        r"Couldn't get context for the device",
+        "the RDMA device cannot be opened",
+        "Look at /dev/infiniband/uverbs*, at the module ib_uverbs and at the provider package (ibverbs-providers).",
+    ),
+    (
+        r"Couldn't allocate (?:MR|PD|context)|Couldn't create (?:CQ|IB resources)|Cannot allocate memory",
+        "the NIC's resources or the locked-memory limit are used up",
+        "Raise the limit of locked memory (ulimit -l) and look at rdma resource show.",
+    ),
+    (
+        r"Port number .* state is|port state|PORT_ACTIVE|not active",
+        "the RDMA port is not active",
+        "Look at the cable, the leaf's port and, on InfiniBand, at the subnet manager.",
+    ),
+    (
+        r"Unable to (?:read|write)|Failed to exchange|Couldn't read|Couldn't write",
+        "the peer's end of the test went away",
+        "Look at the log of the peer's server in the result of rdma_probe.",
+    ),
+)
+
+
+def explain(output: str, code: int | None) -> Failure:
+    """Say why a run failed. `code` is its exit code; None says that it was ended because its time was up."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    for pattern, cause, fix in _FAILURES:
+        for line in lines:
+            if re.search(pattern, line, re.IGNORECASE):
+                return Failure(line, cause, fix)
+    if code is None:
+        return Failure(
+            "",
+            "the test did not end in its time",
+            "Look for loss on the rail (ethtool -S, rdma statistic show) and at the peer; raise the option timeout on "
+            "a slow machine.",
+        )
+    last = next((line for line in reversed(lines) if not line.startswith("---")), "")
+    return Failure(
+        last, f"the program ended with exit code {code}", "Run the command of the result by hand on both ends."
+    )
+
+
+def judge(test: str, measured: dict[str, float], limits: dict[str, float]) -> Failure | None:
+    """Compare with the thresholds: `max_latency_us` and `min_gbits`; 0 or absent asks for nothing."""
+    if test == "read_lat":
+        limit, value = limits.get("max_latency_us") or 0.0, measured["latency_us"]
+        if limit and value > limit:
+            return Failure(
+                "",
+                f"the read latency of {value:g} us is above the limit of {limit:g} us",
+                "Look for another path than planned (traceroute from the rail's address), congestion and power saving.",
+            )
+        return None
+    limit, value = limits.get("min_gbits") or 0.0, measured["gbits"]
+    if value < limit:
+        return Failure(
+            "",
+            f"the write bandwidth of {value:g} Gb/s is below the limit of {limit:g} Gb/s",
+            "Look at the port's speed, the PCIe width (lspci -vv, LnkSta), the active MTU, pause and ECN counters.",
+        )
+    return None
+
+
+def describe(tests: Sequence[str]) -> str:
+    """Name tests for people: `ib_read_lat and ib_write_bw`."""
+    return " and ".join(TOOLS[test].program for test in tests)

@@ -1,0 +1,146 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Finds the RDMA device, port and GID index behind a rail, and reads a port's error counters, from sysfs."""
+
+from __future__ import annotations
+
+import ipaddress
+import typing as t
+from dataclasses import dataclass
+
+from .._errors import RdmaError
+from .perftest import Endpoint
+
+if t.TYPE_CHECKING:
+    from .._files import Sysfs
+
+DEVICES = "/sys/class/infiniband"
+ROCE_V2 = "RoCE v2"
+# Counters that stay still on a sound rail: InfiniBand specification 16.1.3.5 and the drivers' hw_counters.
+ERROR_COUNTERS = (
+    "link_downed",
+    "link_error_recovery",
+    "local_link_integrity_errors",
+    "port_rcv_errors",
+    "port_xmit_discards",
+    "symbol_error",
+    "local_ack_timeout_err",
+    "out_of_sequence",
+    "packet_seq_err",
+    "req_transport_retries_exceeded",
+    "roce_adp_retrans_to",
+    "rx_icrc_encapsulated",
+    "retry_exceeded_err",
+)
+
+
+@dataclass(frozen=True)
+class Port:
+    """What sysfs says of one RDMA port."""
+
+    device: str
+    number: int
+    link_layer: str
+    state: str
+    sm_lid: int
+
+    @property
+    def folder(self) -> str:
+        """The port's folder in sysfs."""
+        return f"{DEVICES}/{self.device}/ports/{self.number}"
+
+
+def gid_of(address: str) -> str:
+    """Return the GID of an address as sysfs writes it; an IPv4 address is mapped (::ffff:a.b.c.d)."""
+    parsed = ipaddress.ip_address(address)
+    value = int(parsed) if parsed.version == 6 else 0xFFFF << 32 | int(parsed)
+    return ipaddress.IPv6Address(value).exploded
+
+
+def ports(sysfs: Sysfs) -> list[Port]:
+    """Return every RDMA port that this network namespace sees."""
+    found = []
+    for device in sysfs.names(DEVICES):
+        for number in sysfs.names(f"{DEVICES}/{device}/ports"):
+            folder = f"{DEVICES}/{device}/ports/{number}"
+            state = (sysfs.text(f"{folder}/state") or "").partition(":")[2].strip()
+            layer = sysfs.text(f"{folder}/link_layer") or "Unspecified"
+            found.append(Port(device, int(number), layer, state, sysfs.number(f"{folder}/sm_lid") or 0))
+    return found
+
+
+def gid_index(sysfs: Sysfs, port: Port, address: str, kind: str = ROCE_V2) -> int | None:
+    """Return the index of the address's GID of a type, or None."""
+    wanted = gid_of(address)
+    for name in sorted(sysfs.names(f"{port.folder}/gids"), key=int):
+        if sysfs.text(f"{port.folder}/gids/{name}") == wanted and (
+            sysfs.text(f"{port.folder}/gid_attrs/types/{name}") == kind
+        ):
+            return int(name)
+    return None
+
+
+def infiniband_port(sysfs: Sysfs, interface: str) -> Port | None:
+    """Return the port behind an IPoIB interface."""
+    devices = sysfs.names(f"/sys/class/net/{interface}/device/infiniband")
+    number = (sysfs.number(f"/sys/class/net/{interface}/dev_port") or 0) + 1
+    return next((port for port in ports(sysfs) if port.device in devices and port.number == number), None)
+
+
+def find_endpoint(sysfs: Sysfs, rail: str, interface: str, address: str, network: str) -> Endpoint:
+    """Return the RDMA end of a rail.
+
+    :param network: `roce` (by the address's RoCE v2 GID) or `infiniband` (by the interface).
+    :raises RdmaError: with the cause when there is none.
+    """
+    seen = ports(sysfs)
+    if not seen:
+        raise RdmaError(
+            f"Rail {rail!r} ({interface}): this host shows no RDMA device.",
+            "Load the NIC's RDMA driver (mlx5_ib, rdma_rxe ...), and look whether a pod holds them (rdma dev show).",
+            cause="no RDMA device",
+        )
+    if network == "infiniband":
+        port = infiniband_port(sysfs, interface)
+        if port is None:
+            raise RdmaError(
+                f"Rail {rail!r}: no InfiniBand port belongs to the interface {interface!r}.",
+                "Look at /sys/class/net/INTERFACE/device/infiniband, and set the port's link type with role nic_mode.",
+                cause="no port behind the interface",
+            )
+        if port.state != "ACTIVE":
+            fix = (
+                "Look for the subnet manager of the fabric: the port has none."
+                if not port.sm_lid
+                else "Look at the cable and the switch port."
+            )
+            raise RdmaError(
+                f"Rail {rail!r}: port {port.device}/{port.number} is {port.state or 'without state'}, not ACTIVE.",
+                fix,
+                cause="the port is not active",
+            )
+        return Endpoint(port.device, port.number, None)
+    for port in seen:
+        index = gid_index(sysfs, port, address)
+        if index is not None:
+            return Endpoint(port.device, port.number, index)
+    raise RdmaError(
+        f"Rail {rail!r} ({interface}): no RoCE v2 GID of {address} on {', '.join(port.device for port in seen)}.",
+        "Look whether the rail has its address and is up (role rail_network), and whether its NIC speaks RoCE v2 "
+        "(cat /sys/class/infiniband/*/ports/*/gid_attrs/types/*).",
+        cause="no RoCE v2 GID for the address",
+    )
+
+
+def counters(sysfs: Sysfs, end: Endpoint) -> dict[str, int]:
+    """Return the error counters that this port has."""
+    folder = f"{DEVICES}/{end.device}/ports/{end.port}"
+    values = {}
+    for name in ERROR_COUNTERS:
+        for kind in ("counters", "hw_counters"):
+            value = sysfs.number(f"{folder}/{kind}/{name}")
+            if value is not None:
+                values[name] = value
+    return values

@@ -1,0 +1,502 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Reads and writes the RoCE quality-of-service settings of one interface. Standard library only.
+
+The module roce_qos uses this file, and installs it on the host as it is: a systemd unit runs it when the interface
+appears, so that what was set lasts. It therefore imports nothing of the collection.
+
+Kernel interfaces: include/uapi/linux/dcbnl.h; Documentation/ABI/testing/configfs-rdma_cm; the files of
+drivers/infiniband/hw/mlx5/cong.c in debugfs. The vendor's: `mlnx_qos` and the sysfs folders `qos/`, `ecn/`, `tc/`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import re
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import time
+import typing as t
+
+RTM_GETDCB = 78
+RTM_SETDCB = 79
+NLMSG_ERROR = 2
+NLM_F_REQUEST = 1
+NLM_F_ACK = 4
+NLA_TYPE = 0x3FFF
+CMD_IEEE_SET = 20
+CMD_IEEE_GET = 21
+CMD_GDCBX = 22
+CMD_SDCBX = 23
+CMD_IEEE_DEL = 27
+ATTR_IFNAME = 1
+ATTR_IEEE = 13
+ATTR_DCBX = 14
+IEEE_PFC = 2
+IEEE_APP_TABLE = 3
+IEEE_APP = 1
+SELECTOR_DSCP = 5
+DCBX_HOST = 0x01
+DCBX_IEEE = 0x08
+# struct ieee_pfc: three bytes, a hole, a 16-bit delay, then sixteen 64-bit counters.
+PFC = struct.Struct("=BBBxH2x16Q")
+APP = struct.Struct("=BBH")
+RDMA_WAIT = 60  # seconds that a unit waits for the RDMA half of a driver
+
+if t.TYPE_CHECKING:
+    Values = dict[str, t.Any]
+    Operation = tuple[str, t.Any]
+
+
+class QosError(Exception):
+    """A setting that could not be read or written."""
+
+
+def attribute(kind: int, payload: bytes) -> bytes:
+    """Return a netlink attribute, padded to four bytes."""
+    data = struct.pack("=HH", 4 + len(payload), kind) + payload
+    return data + b"\0" * (-len(data) % 4)
+
+
+def attributes(data: bytes) -> list[tuple[int, bytes]]:
+    """Split netlink attributes."""
+    found = []
+    place = 0
+    while place + 4 <= len(data):
+        size, kind = struct.unpack_from("=HH", data, place)
+        if size < 4:
+            break
+        found.append((kind & NLA_TYPE, data[place + 4 : place + size]))
+        place += size + (-size % 4)
+    return found
+
+
+def request(message: int, command: int, interface: str, payload: bytes = b"", sequence: int = 1) -> bytes:
+    """Return a DCB netlink request."""
+    body = struct.pack("=BBH", socket.AF_UNSPEC, command, 0) + attribute(ATTR_IFNAME, interface.encode() + b"\0")
+    body += payload
+    return struct.pack("=IHHII", 16 + len(body), message, NLM_F_REQUEST | NLM_F_ACK, sequence, 0) + body
+
+
+def pfc_request(enabled: int, delay: int) -> bytes:
+    """Return the nested attribute that sets priority flow control: a bit for each priority; delay 0 keeps it."""
+    return attribute(ATTR_IEEE, attribute(IEEE_PFC, PFC.pack(0, enabled, 0, delay, *([0] * 16))))
+
+
+def app_request(dscp: int, priority: int) -> bytes:
+    """Return the nested attribute that names one entry of the DSCP map."""
+    table = attribute(IEEE_APP, APP.pack(SELECTOR_DSCP, priority, dscp))
+    return attribute(ATTR_IEEE, attribute(IEEE_APP_TABLE, table))
+
+
+def ieee_reply(data: bytes) -> Values:
+    """Return what the attributes of an answer to CMD_IEEE_GET say."""
+    found: Values = {"pfc": None, "pfc_cap": None, "delay": 0, "dscp": []}
+    for kind, body in attributes(data):
+        if kind != ATTR_IEEE:
+            continue
+        for inner, value in attributes(body):
+            if inner == IEEE_PFC and len(value) >= 6:
+                cap, enabled, _mbc, delay = struct.unpack_from("=BBBxH", value)
+                found.update(pfc=enabled, pfc_cap=cap, delay=delay)
+            elif inner == IEEE_APP_TABLE:
+                apps = [APP.unpack_from(entry) for _kind, entry in attributes(value) if len(entry) >= APP.size]
+                found["dscp"] = [(dscp, priority) for selector, priority, dscp in apps if selector == SELECTOR_DSCP]
+    return found
+
+
+class Dcb:
+    """Speaks DCB netlink: one socket for each request, there are few of them."""
+
+    def _ask(self, message: int, command: int, interface: str, payload: bytes = b"") -> bytes:
+        """Return the attributes of the answer. Errors of the kernel become OSError."""
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as sock:
+            sock.settimeout(10)
+            sock.bind((0, 0))
+            sock.send(request(message, command, interface, payload))
+            data = sock.recv(65536)
+        size, kind = struct.unpack_from("=IH", data)
+        if kind == NLMSG_ERROR:
+            code = -struct.unpack_from("=i", data, 16)[0]
+            if code:
+                raise OSError(code, os.strerror(code))
+            return b""
+        return data[20:size]
+
+    def _set(self, command: int, interface: str, payload: bytes) -> None:
+        # The answer holds the negative error number in one byte.
+        for kind, value in attributes(self._ask(RTM_SETDCB, command, interface, payload)):
+            if kind == ATTR_IEEE and value and value[0]:
+                code = 256 - value[0]
+                raise OSError(code, os.strerror(code))
+
+    def get(self, interface: str) -> Values:
+        """Return the IEEE settings and the DCBX mode (a set of DCB_CAP_DCBX bits, or None)."""
+        found = ieee_reply(self._ask(RTM_GETDCB, CMD_IEEE_GET, interface))
+        found["dcbx"] = None
+        with contextlib.suppress(OSError):
+            for kind, value in attributes(self._ask(RTM_GETDCB, CMD_GDCBX, interface)):
+                if kind == ATTR_DCBX:
+                    found["dcbx"] = value[0]
+        return found
+
+    def set_pfc(self, interface: str, enabled: int, delay: int) -> None:
+        """Enable flow control for the priorities of a bit mask."""
+        self._set(CMD_IEEE_SET, interface, pfc_request(enabled, delay))
+
+    def set_app(self, interface: str, dscp: int, priority: int) -> None:
+        """Map a DSCP to a priority."""
+        self._set(CMD_IEEE_SET, interface, app_request(dscp, priority))
+
+    def del_app(self, interface: str, dscp: int, priority: int) -> None:
+        """Take an entry out of the DSCP map."""
+        self._set(CMD_IEEE_DEL, interface, app_request(dscp, priority))
+
+    def set_dcbx(self, interface: str, mode: int) -> None:
+        """Choose who negotiates: the host or the firmware."""
+        reply = self._ask(RTM_SETDCB, CMD_SDCBX, interface, attribute(ATTR_DCBX, bytes([mode])))
+        if any(kind == ATTR_DCBX and value[:1] != b"\0" for kind, value in attributes(reply)):
+            raise OSError(errno.EPERM, "the device keeps DCBX to itself")
+
+
+def bits(mask: int) -> list[int]:
+    """Return the priorities of a bit mask."""
+    return [priority for priority in range(8) if mask >> priority & 1]
+
+
+def mask(priorities: t.Iterable[int]) -> int:
+    """Return the bit mask of priorities."""
+    return sum(1 << priority for priority in set(priorities))
+
+
+def parse_mlnx_qos(text: str) -> Values:
+    """Read what `mlnx_qos -i IF` prints (mlnx-tools); a value that it does not print is None."""
+    found: Values = {"dcbx": None, "trust": None, "dscp_map": {}, "pfc": None}
+    if match := re.search(r"^DCBX mode: (OS|Firmware) controlled", text, re.MULTILINE):
+        found["dcbx"] = "host" if match.group(1) == "OS" else "firmware"
+    if match := re.search(r"^Priority trust state: (\w+)", text, re.MULTILINE):
+        found["trust"] = None if match.group(1) == "none" else match.group(1)
+    for priority, numbers in re.findall(r"^\s*prio:(\d) dscp:([\d,]+)", text, re.MULTILINE):
+        found["dscp_map"].update({int(dscp): int(priority) for dscp in numbers.strip(",").split(",")})
+    if match := re.search(
+        r"^PFC configuration:\s*\n\s*priority[\d\s]*\n\s*enabled((?:\s+[01]){8})", text, re.MULTILINE
+    ):
+        found["pfc"] = [place for place, state in enumerate(match.group(1).split()) if state == "1"]
+    return found
+
+
+class Nic:
+    """One interface. What its driver does not offer reads as None, and its writing is never asked for."""
+
+    def __init__(self, interface: str, backend: str = "auto", root: str = "/", dcb: Dcb | None = None) -> None:
+        self.interface = interface
+        self._wanted_backend = backend
+        self._root = root
+        self._dcb = dcb or Dcb()
+        self._backend = ""
+        self._delay = 0
+
+    # Files
+
+    def _path(self, path: str) -> str:
+        return os.path.join(self._root, path.lstrip("/"))
+
+    def _text(self, path: str) -> str | None:
+        try:
+            with open(self._path(path), encoding="utf-8") as file:
+                return file.read().strip()
+        except OSError:
+            return None
+
+    def _number(self, path: str) -> int | None:
+        try:
+            return int(self._text(path) or "", 0)
+        except ValueError:
+            return None
+
+    def _put(self, path: str, value: int) -> None:
+        with open(self._path(path), "w", encoding="utf-8") as file:
+            file.write(f"{value}\n")
+
+    def _names(self, path: str) -> list[str]:
+        try:
+            return sorted(os.listdir(self._path(path)))
+        except OSError:
+            return []
+
+    @property
+    def _net(self) -> str:
+        return f"/sys/class/net/{self.interface}"
+
+    @property
+    def exists(self) -> bool:
+        """Whether the interface is there."""
+        return os.path.exists(self._path(self._net))
+
+    @property
+    def driver(self) -> str:
+        """The kernel driver; empty for a virtual interface."""
+        link = self._path(f"{self._net}/device/driver")
+        return os.path.basename(os.path.realpath(link)) if os.path.exists(link) else ""
+
+    @property
+    def rdma(self) -> list[str]:
+        """The RDMA devices of the interface, as `device/port`."""
+        devices = self._names(f"{self._net}/device/infiniband")
+        if not devices:
+            # Soft-RoCE stands on an interface, not on its PCI function.
+            base = "/sys/class/infiniband"
+            names = self._names(base)
+            return [f"{name}/1" for name in names if self._text(f"{base}/{name}/parent") == self.interface]
+        port = (self._number(f"{self._net}/dev_port") or 0) + 1
+        found = []
+        for name in devices:
+            ports = self._names(f"{self._net}/device/infiniband/{name}/ports") or ["1"]
+            found.append(f"{name}/{port if str(port) in ports else ports[0]}")
+        return found
+
+    def _cc_params(self) -> str:
+        device = os.path.basename(os.path.realpath(self._path(f"{self._net}/device")))
+        return f"/sys/kernel/debug/mlx5/{device}/cc_params"
+
+    # Reading
+
+    def read(self) -> Values:
+        """Return all settings, with the back end that reads and writes flow control and the DSCP map."""
+        values = self._read_dcb()
+        values.update(self._read_congestion())
+        values["traffic_class"] = self._read_tos()
+        values["forced_traffic_class"] = self._read_forced()
+        values["driver"] = self.driver
+        values["rdma"] = self.rdma
+        return values
+
+    def _read_dcb(self) -> Values:
+        problem = None
+        # Drivers of OFED with this folder keep trust and map there, not in the kernel's table: their tool knows.
+        ofed = self._wanted_backend == "auto" and bool(shutil.which("mlnx_qos")) and self._names(f"{self._net}/qos")
+        if self._wanted_backend in ("auto", "kernel") and not ofed:
+            try:
+                return self._read_kernel()
+            except OSError as exc:
+                problem = f"DCB netlink: {exc.strerror}"
+        if self._wanted_backend in ("auto", "vendor"):
+            if shutil.which("mlnx_qos"):
+                with contextlib.suppress(QosError):
+                    return self._read_vendor()
+                problem = (
+                    f"{problem}; mlnx_qos does not answer for it" if problem else "mlnx_qos does not answer for it"
+                )
+            else:
+                problem = f"{problem}; mlnx_qos is not installed" if problem else "mlnx_qos is not installed"
+        empty: Values = {"trust": None, "pfc": None, "pfc_cap": None, "dscp_map": None, "dcbx": None}
+        return {**empty, "backend": None, "problem": problem}
+
+    def _read_kernel(self) -> Values:
+        said = self._dcb.get(self.interface)
+        if said["pfc"] is None:
+            raise OSError(errno.EOPNOTSUPP, "its driver has no IEEE flow control")
+        self._backend, self._delay = "kernel", said["delay"]
+        return {
+            "backend": "kernel",
+            "problem": None,
+            # mlx5 trusts the DSCP while its map has an entry (mlx5e_dcbnl_ieee_setapp, _delapp).
+            "trust": "dscp" if said["dscp"] else "pcp",
+            "pfc": bits(said["pfc"]),
+            "pfc_cap": said["pfc_cap"],
+            "dscp_map": [list(entry) for entry in sorted(said["dscp"])],
+            "dcbx": None if said["dcbx"] is None else ("host" if said["dcbx"] & DCBX_HOST else "firmware"),
+        }
+
+    def _read_vendor(self) -> Values:
+        said = parse_mlnx_qos(self._tool("mlnx_qos", "-i", self.interface))
+        if said["pfc"] is None:
+            raise QosError("no PFC configuration in the answer of mlnx_qos")
+        self._backend = "vendor"
+        said["dscp_map"] = [list(entry) for entry in sorted(said["dscp_map"].items())]
+        return {**said, "backend": "vendor", "problem": None, "pfc_cap": None}
+
+    def _tool(self, *argv: str) -> str:
+        done = subprocess.run(  # pylint: disable=ansible-bad-function
+            argv, capture_output=True, text=True, check=False, timeout=60
+        )
+        if done.returncode:
+            # These tools write their errors to either stream.
+            raise QosError(f"{' '.join(argv)}: {(done.stderr + done.stdout).strip() or done.returncode}")
+        return done.stdout
+
+    def _read_congestion(self) -> Values:
+        ecn = f"{self._net}/ecn"
+        if self._names(ecn):
+            return {
+                "ecn_np": self._enabled(f"{ecn}/roce_np/enable"),
+                "ecn_rp": self._enabled(f"{ecn}/roce_rp/enable"),
+                "cnp_dscp": self._number(f"{ecn}/roce_np/cnp_dscp"),
+                "cnp_priority": self._number(f"{ecn}/roce_np/cnp_802p_prio"),
+            }
+        params = self._cc_params()
+        return {
+            "ecn_np": None,
+            "ecn_rp": None,
+            "cnp_dscp": self._number(f"{params}/np_cnp_dscp"),
+            "cnp_priority": self._number(f"{params}/np_cnp_prio"),
+        }
+
+    def _enabled(self, folder: str) -> list[int] | None:
+        names = [name for name in self._names(folder) if re.fullmatch("[0-7]", name)]
+        return [int(name) for name in names if self._number(f"{folder}/{name}")] if names else None
+
+    def _tos_files(self, *, make: bool) -> t.Iterator[str]:
+        """Give the configfs file of each RDMA device; its folder is made when missing and, for reading, removed."""
+        base = "/sys/kernel/config/rdma_cm"
+        for item in self.rdma:
+            name, port = item.split("/")
+            home = f"{base}/{name}"
+            made = not os.path.exists(self._path(home))
+            if made:
+                os.mkdir(self._path(home))
+            try:
+                yield f"{home}/ports/{port}/default_roce_tos"
+            finally:
+                if made and not make:
+                    with contextlib.suppress(OSError):
+                        os.rmdir(self._path(home))
+
+    def _read_tos(self) -> int | None:
+        if not self.rdma or not os.path.isdir(self._path("/sys/kernel/config/rdma_cm")):
+            return None
+        try:
+            found = [self._number(path) for path in self._tos_files(make=False)]
+        except OSError:
+            return None
+        return found[0] if found and len(set(found)) == 1 else (None if None in found else -1)
+
+    def _forced_files(self) -> list[str]:
+        found = []
+        for item in self.rdma:
+            name, port = item.split("/")
+            path = f"/sys/class/infiniband/{name}/tc/{port}/traffic_class"
+            if self._text(path) is not None:
+                found.append(path)
+        return found
+
+    def _read_forced(self) -> int | None:
+        # OFED prints a sentence when rules are set, and an empty text when none is.
+        found = [re.search(r"(?:^|=)\s*(\d+)", self._text(path) or "") for path in self._forced_files()]
+        if not found:
+            return None
+        return int(found[0].group(1)) if found[0] else 0
+
+    # Writing
+
+    def write(self, operation: Operation) -> None:
+        """Make one change. read() must have been called: it chooses the back end."""
+        kind, value = operation
+        try:
+            getattr(self, f"_set_{kind}")(value)
+        except (OSError, subprocess.TimeoutExpired) as exc:
+            raise QosError(f"{self.interface}: setting {kind} to {value} failed: {exc}") from exc
+
+    def _set_dcbx(self, value: str) -> None:
+        if self._backend == "vendor":
+            self._tool("mlnx_qos", "-i", self.interface, "-d", "os" if value == "host" else "fw")
+        else:
+            self._dcb.set_dcbx(self.interface, DCBX_HOST | DCBX_IEEE if value == "host" else 0)
+
+    def _set_trust(self, value: str) -> None:
+        # Never together with --dscp2prio: the tool refuses that.
+        self._tool("mlnx_qos", "-i", self.interface, f"--trust={value}")
+
+    def _set_dscp(self, value: t.Sequence[int]) -> None:
+        dscp, priority = value
+        if self._backend == "vendor":
+            self._tool("mlnx_qos", "-i", self.interface, f"--dscp2prio=set,{dscp},{priority}")
+        else:
+            self._dcb.set_app(self.interface, dscp, priority)
+
+    def _set_no_dscp(self, value: t.Sequence[int]) -> None:
+        dscp, priority = value
+        if self._backend == "vendor":
+            self._tool("mlnx_qos", "-i", self.interface, f"--dscp2prio=del,{dscp},{priority}")
+        else:
+            self._dcb.del_app(self.interface, dscp, priority)
+
+    def _set_pfc(self, value: t.Sequence[int]) -> None:
+        if self._backend == "vendor":
+            row = ",".join(str(int(priority in value)) for priority in range(8))
+            self._tool("mlnx_qos", "-i", self.interface, f"--pfc={row}")
+        else:
+            self._dcb.set_pfc(self.interface, mask(value), self._delay)
+
+    def _set_ecn_np(self, value: t.Sequence[int]) -> None:
+        self._switch(f"{self._net}/ecn/roce_np/enable", value)
+
+    def _set_ecn_rp(self, value: t.Sequence[int]) -> None:
+        self._switch(f"{self._net}/ecn/roce_rp/enable", value)
+
+    def _switch(self, folder: str, value: t.Sequence[int]) -> None:
+        have = self._enabled(folder) or []
+        for priority in range(8):
+            if (priority in value) != (priority in have):
+                self._put(f"{folder}/{priority}", int(priority in value))
+
+    def _set_cnp_dscp(self, value: int) -> None:
+        ofed = f"{self._net}/ecn/roce_np/cnp_dscp"
+        self._put(ofed if self._text(ofed) is not None else f"{self._cc_params()}/np_cnp_dscp", value)
+
+    def _set_cnp_priority(self, value: int) -> None:
+        ofed = f"{self._net}/ecn/roce_np/cnp_802p_prio"
+        self._put(ofed if self._text(ofed) is not None else f"{self._cc_params()}/np_cnp_prio", value)
+
+    def _set_traffic_class(self, value: int) -> None:
+        for path in self._tos_files(make=True):
+            self._put(path, value)
+
+    def _set_forced_traffic_class(self, value: int) -> None:
+        for path in self._forced_files():
+            self._put(path, value)
+
+
+def wait_for_rdma(nic: Nic, seconds: float) -> None:
+    """Wait, not for ever, until the RDMA half of the driver has come up."""
+    end = time.monotonic() + seconds
+    while not nic.rdma and time.monotonic() < end:
+        time.sleep(0.5)
+
+
+def main(arguments: list[str]) -> int:
+    """Apply what a settings file says of one interface: the program of the systemd unit."""
+    path, interface = arguments
+    with open(path, encoding="utf-8") as file:
+        entry = json.load(file)["interfaces"].get(interface)
+    if entry is None:
+        return 0
+    nic = Nic(interface, entry["backend"])
+    failed = 0
+    if entry["rdma"]:
+        wait_for_rdma(nic, RDMA_WAIT)
+        if not nic.rdma:
+            # Without it the traffic class has no file: nothing would be written, and nothing would fail.
+            print(f"{interface}: no RDMA device within {RDMA_WAIT} s", file=sys.stderr)  # pylint: disable=ansible-bad-function
+            failed = 1
+    nic.read()
+    for kind, value in entry["operations"]:
+        try:
+            nic.write((kind, value))
+        except QosError as exc:
+            print(exc, file=sys.stderr)  # pylint: disable=ansible-bad-function
+            failed = 1
+    return failed
+
+
+if __name__ == "__main__":
+    # This file is also installed as a boot program.
+    sys.exit(main(sys.argv[1:]))  # pylint: disable=ansible-bad-function

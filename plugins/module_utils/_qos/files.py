@@ -1,0 +1,115 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The files that make RoCE settings last: a program, its settings, and one unit bound to each interface."""
+
+from __future__ import annotations
+
+import json
+import os
+import typing as t
+
+from .._files import Change, OwnedFiles
+
+if t.TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PROGRAM = "/usr/local/lib/railops-rdma/roce_qos.py"
+SETTINGS = "/etc/railops-rdma/roce-qos.json"
+UNITS = "/etc/systemd/system"
+UNIT = f"{UNITS}/railops-roce-qos@.service"
+NOTE = "Written by the module railops.rdma.roce_qos: change the inventory instead."
+
+UNIT_TEXT = """\
+# {note}
+[Unit]
+Description=RoCE quality of service of %I (railops.rdma)
+BindsTo=sys-subsystem-net-devices-%i.device
+After=sys-subsystem-net-devices-%i.device sys-kernel-config.mount sys-kernel-debug.mount
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+TimeoutStartSec=90
+ExecStartPre=-/sbin/modprobe rdma_cm
+ExecStart={python} {program} {settings} %I
+
+[Install]
+WantedBy=sys-subsystem-net-devices-%i.device
+"""
+
+
+def escape(text: str) -> str:
+    """Return text as systemd writes it in a unit's name (systemd.unit(5), "String escaping")."""
+    found = []
+    for place, char in enumerate(text):
+        if char == "/":
+            found.append("-")
+        elif (char.isascii() and char.isalnum()) or char in ":_" or (char == "." and place):
+            found.append(char)
+        else:
+            found.extend(f"\\x{byte:02x}" for byte in char.encode())
+    return "".join(found)
+
+
+def link_of(interface: str) -> str:
+    """Return the link by which an interface's device unit starts its settings."""
+    name = escape(interface)
+    return f"{UNITS}/sys-subsystem-net-devices-{name}.device.wants/railops-roce-qos@{name}.service"
+
+
+def wanted_files(interfaces: Mapping[str, t.Any], program: str, python: str, *, persist: bool) -> dict[str, str]:
+    """Return the content of every file for those settings; none when there is no interface.
+
+    The settings file is also the record of what was there before: it is kept when nothing has to last.
+    """
+    if not interfaces:
+        return {}
+    settings = json.dumps({"note": NOTE, "interfaces": interfaces}, indent=1, sort_keys=True) + "\n"
+    if not persist:
+        return {SETTINGS: settings}
+    unit = UNIT_TEXT.format(note=NOTE, python=python, program=PROGRAM, settings=SETTINGS)
+    return {PROGRAM: program, SETTINGS: settings, UNIT: unit}
+
+
+class Files(OwnedFiles):
+    """The owned files on the host."""
+
+    def settings(self) -> dict[str, t.Any]:
+        """Return the settings by interface that are recorded; none when there is no readable file."""
+        try:
+            found = json.loads(self.text(SETTINGS) or "")["interfaces"]
+        except (ValueError, KeyError, TypeError):
+            return {}
+        return dict(found)
+
+    def record(self, interfaces: Mapping[str, t.Any]) -> None:
+        """Write down what was there, beside what is recorded, while it still is there.
+
+        A run that is cut off would otherwise be taken for what was before it.
+        """
+        files = wanted_files({**self.settings(), **interfaces}, "", "", persist=False)
+        self.apply(self.changes(files, {}))
+
+    def wanted_changes(
+        self, interfaces: Mapping[str, t.Any], program: str, python: str, *, persist: bool = True
+    ) -> list[Change]:
+        """Return what has to be written, and removed, for the settings of exactly these interfaces."""
+        wanted = wanted_files(interfaces, program, python, persist=persist)
+        links: dict[str, str | None] = dict.fromkeys(self._our_links())
+        if persist:
+            links.update({link_of(name): UNIT for name in interfaces})
+        return self.changes({path: wanted.get(path) for path in (PROGRAM, SETTINGS, UNIT)}, links)
+
+    def _our_links(self) -> list[str]:
+        found: list[str] = []
+        try:
+            folders = sorted(os.listdir(self.path(UNITS)))
+        except OSError:
+            return found
+        for folder in folders:
+            if folder.startswith("sys-subsystem-net-devices-") and folder.endswith(".device.wants"):
+                names = sorted(os.listdir(self.path(f"{UNITS}/{folder}")))
+                found += [f"{UNITS}/{folder}/{name}" for name in names if name.startswith("railops-roce-qos@")]
+        return found

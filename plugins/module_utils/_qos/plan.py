@@ -1,0 +1,463 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The rules of lossless RoCE on a host: DSCP, traffic class, priorities, and what mlx5 makes of them.
+
+No files, no sockets. Numbers: RFC 2474 (DSCP: the upper six bits of the byte), RFC 3168 (ECN: the lower two),
+IEEE 802.1Qbb (eight priorities), drivers/net/ethernet/mellanox/mlx5/core/en_dcbnl.c.
+"""
+
+from __future__ import annotations
+
+import typing as t
+from dataclasses import asdict, dataclass, field
+
+from .._errors import InputError, Problem
+
+if t.TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    Operation = tuple[str, t.Any]
+
+ECT0 = 2  # the ECN field of a sender that understands congestion marks
+ROCE_V2_PORT = 4791
+
+
+@dataclass(frozen=True)
+class Driver:
+    """What setting an entry of the DSCP map does beyond its word."""
+
+    set_replaces: bool = False  # a new priority for a DSCP takes the old entry's place
+    pfc_flaps: bool = False  # changing flow control takes the link down for a moment
+    trust_follows_map: bool = False  # the first entry switches trust to DSCP, removing the last one back to PCP
+
+
+# The kernel's own table keeps two entries for one DSCP unless a driver takes the old one out.
+DRIVERS = {"mlx5_core": Driver(set_replaces=True, pfc_flaps=True, trust_follows_map=True)}
+
+
+@dataclass(frozen=True)
+class Policy:
+    """The values that hosts and switches share."""
+
+    priority: int = 5
+    dscp: int = 40
+    cnp_priority: int = 6
+    cnp_dscp: int = 48
+    traffic_class: int = 162
+    pfc: tuple[int, ...] = (5,)
+    ecn: bool = True
+    extra: tuple[tuple[int, int], ...] = ()
+    host_dcbx: bool = True
+
+    @property
+    def entries(self) -> dict[int, int]:
+        """The DSCP map's entries that count, by DSCP."""
+        return {**dict(self.extra), self.dscp: self.priority, self.cnp_dscp: self.cnp_priority}
+
+
+@dataclass(frozen=True)
+class State:
+    """The settings of one interface; None is what its driver does not offer."""
+
+    trust: str | None = None
+    pfc: tuple[int, ...] | None = None
+    dscp_map: tuple[tuple[int, int], ...] | None = None
+    dcbx: str | None = None
+    ecn_np: tuple[int, ...] | None = None
+    ecn_rp: tuple[int, ...] | None = None
+    cnp_dscp: int | None = None
+    cnp_priority: int | None = None
+    traffic_class: int | None = None
+    forced_traffic_class: int | None = None
+
+    @classmethod
+    def of(cls, values: Mapping[str, t.Any]) -> State:
+        """Return the state that was read, or that a settings file recorded."""
+
+        def row(name: str) -> tuple[int, ...] | None:
+            return None if values.get(name) is None else tuple(sorted(values[name]))
+
+        entries = values.get("dscp_map")
+        return cls(
+            trust=values.get("trust"),
+            pfc=row("pfc"),
+            dscp_map=None if entries is None else tuple(sorted((int(one), int(two)) for one, two in entries)),
+            dcbx=values.get("dcbx"),
+            ecn_np=row("ecn_np"),
+            ecn_rp=row("ecn_rp"),
+            cnp_dscp=values.get("cnp_dscp"),
+            cnp_priority=values.get("cnp_priority"),
+            traffic_class=values.get("traffic_class"),
+            forced_traffic_class=values.get("forced_traffic_class"),
+        )
+
+
+@dataclass(frozen=True)
+class NicPlan:
+    """What is there, what is wanted, and the writes between them in their order."""
+
+    before: State
+    after: State
+    operations: tuple[Operation, ...]
+    unsupported: tuple[str, ...] = ()
+    disruptions: tuple[str, ...] = ()
+    boot: tuple[Operation, ...] = field(default=())
+
+
+def dscp_of(traffic_class: int) -> int:
+    """Return the DSCP of a traffic class (ToS) byte."""
+    return traffic_class >> 2
+
+
+def default_priority(dscp: int) -> int:
+    """Return the priority that a DSCP has in the usual map: its upper three bits."""
+    return dscp >> 3
+
+
+def make_policy(params: Mapping[str, t.Any]) -> Policy:
+    """Return the policy of a module's parameters.
+
+    What is not given follows from the priorities: their first DSCP (8 times the priority), a traffic class with
+    that DSCP and ECT(0), flow control for the RoCE priority alone.
+
+    :raises InputError: with everything that is wrong at once.
+    """
+    priority, cnp_priority = params["priority"], params["cnp_priority"]
+    dscp = priority * 8 if params.get("dscp") is None else params["dscp"]
+    cnp_dscp = cnp_priority * 8 if params.get("cnp_dscp") is None else params["cnp_dscp"]
+    ecn = params.get("ecn", True)
+    given = params.get("traffic_class")
+    try:
+        extra = {int(one): int(two) for one, two in (params.get("dscp_map") or {}).items()}
+    except (TypeError, ValueError):
+        fix = "Map DSCPs 0 to 63 to priorities 0 to 7."
+        raise InputError([Problem("dscp_map", "It has something that is no number.", fix)]) from None
+    policy = Policy(
+        priority=priority,
+        dscp=dscp,
+        cnp_priority=cnp_priority,
+        cnp_dscp=cnp_dscp,
+        traffic_class=dscp * 4 + (ECT0 if ecn else 0) if given is None else given,
+        pfc=tuple(sorted(set(params.get("pfc_priorities") or [priority]))),
+        ecn=ecn,
+        extra=tuple(sorted(extra.items())),
+        host_dcbx=params.get("host_dcbx", True),
+    )
+    if problems := list(policy_problems(policy)):
+        raise InputError(problems)
+    return policy
+
+
+def policy_problems(policy: Policy) -> Iterator[Problem]:
+    """Yield everything that is wrong with a policy."""
+    named = {"priority": policy.priority, "cnp_priority": policy.cnp_priority}
+    for place, value in [*named.items(), *(("pfc_priorities", value) for value in policy.pfc)]:
+        if not 0 <= value <= 7:
+            yield Problem(place, f"{value} is no priority.", "Give a number from 0 to 7.")
+    for place, value in (("dscp", policy.dscp), ("cnp_dscp", policy.cnp_dscp)):
+        if not 0 <= value <= 63:
+            yield Problem(place, f"{value} is no DSCP.", "Give a number from 0 to 63: the ToS byte divided by 4.")
+    for dscp, priority in policy.extra:
+        if not (0 <= dscp <= 63 and 0 <= priority <= 7):
+            yield Problem("dscp_map", f"{dscp}: {priority} is out of range.", "Map DSCPs 0 to 63 to priorities 0 to 7.")
+        elif policy.entries.get(dscp) != priority:
+            yield Problem(
+                "dscp_map", f"DSCP {dscp} already has priority {policy.entries[dscp]}.", "Leave it out of the map."
+            )
+    if policy.dscp == policy.cnp_dscp and policy.priority != policy.cnp_priority:
+        yield Problem(
+            "cnp_dscp",
+            f"DSCP {policy.dscp} cannot have both priority {policy.priority} and {policy.cnp_priority}.",
+            "Give congestion notifications a DSCP of their own.",
+        )
+    if policy.priority not in policy.pfc:
+        yield Problem(
+            "pfc_priorities",
+            f"RoCE has priority {policy.priority}, which gets no flow control.",
+            f"Add {policy.priority}, or leave the list out.",
+        )
+    yield from _traffic_class_problems(policy)
+
+
+def _traffic_class_problems(policy: Policy) -> Iterator[Problem]:
+    value = policy.traffic_class
+    place = "traffic_class"
+    if not 0 <= value <= 255:
+        yield Problem(
+            place, f"{value} is no traffic class.", "Give a number from 0 to 255: the DSCP times 4, plus ECN."
+        )
+        return
+    if dscp_of(value) != policy.dscp:
+        yield Problem(
+            place,
+            f"{value} carries DSCP {dscp_of(value)}, but RoCE has DSCP {policy.dscp}.",
+            f"Give {policy.dscp * 4 + ECT0}, or leave it out.",
+        )
+    elif value & 3 == 3:
+        yield Problem(place, f"{value} marks every packet as congested (ECN 3).", f"Give {policy.dscp * 4 + ECT0}.")
+    elif policy.ecn and not value & 3:
+        yield Problem(
+            place,
+            f"{value} has no ECN bits: switches drop such packets instead of marking them.",
+            f"Give {policy.dscp * 4 + ECT0}, or set ecn to false.",
+        )
+
+
+def warnings_of(policy: Policy) -> list[str]:
+    """Return what is allowed and still seldom meant."""
+    found = []
+    if policy.cnp_priority in policy.pfc:
+        found.append(
+            f"Congestion notifications share the paused priority {policy.cnp_priority}: they stand still"
+            " when they are needed. Give them a priority without flow control."
+        )
+    if len(policy.pfc) > 2:
+        found.append(f"{len(policy.pfc)} priorities have flow control; many switches have buffers for two.")
+    return found
+
+
+def plan_nic(policy: Policy, values: Mapping[str, t.Any]) -> NicPlan:
+    """Return what brings one interface to the policy. `values` is what was read of it."""
+    have = State.of(values)
+    after = State(
+        trust="dscp" if have.trust else None,
+        pfc=None if have.pfc is None else policy.pfc,
+        dscp_map=None if have.dscp_map is None else _with_entries(have.dscp_map, policy.entries),
+        dcbx="host" if policy.host_dcbx and have.dcbx else have.dcbx,
+        ecn_np=_with_priority(have.ecn_np, policy),
+        ecn_rp=_with_priority(have.ecn_rp, policy),
+        cnp_dscp=None if have.cnp_dscp is None else policy.cnp_dscp,
+        cnp_priority=None if have.cnp_priority is None else policy.cnp_priority,
+        traffic_class=None if have.traffic_class is None else policy.traffic_class,
+        forced_traffic_class=None if have.forced_traffic_class is None else policy.traffic_class,
+    )
+    driver = DRIVERS.get(values.get("driver") or "", Driver())
+    operations = tuple(_operations(have, after, values.get("backend"), driver))
+    return NicPlan(
+        before=have,
+        after=after,
+        operations=operations,
+        unsupported=tuple(_unsupported(have, values)),
+        disruptions=_disruptions(operations, driver),
+        boot=tuple(_boot_operations(policy, after, values.get("backend"))),
+    )
+
+
+def plan_restore(
+    original: Mapping[str, t.Any] | None, policy_entries: Iterable[int], values: Mapping[str, t.Any]
+) -> NicPlan:
+    """Return what takes an interface back to what it was before, or to the driver's defaults."""
+    have = State.of(values)
+    old = State.of(
+        original or {"trust": "pcp", "pfc": [], "dscp_map": [], "traffic_class": 0, "forced_traffic_class": 0}
+    )
+
+    def back(name: str) -> t.Any:
+        now, then = getattr(have, name), getattr(old, name)
+        return now if now is None or then is None else then
+
+    ours = set(policy_entries)
+    entries = have.dscp_map
+    if entries is not None:
+        kept = [entry for entry in entries if entry[0] not in ours]
+        entries = tuple(sorted([*kept, *(entry for entry in old.dscp_map or () if entry[0] in ours)]))
+    names = ("pfc", "dcbx", "ecn_np", "ecn_rp", "cnp_dscp", "cnp_priority", "traffic_class", "forced_traffic_class")
+    after = State(trust=back("trust"), dscp_map=entries, **{name: back(name) for name in names})
+    driver = DRIVERS.get(values.get("driver") or "", Driver())
+    if values.get("backend") == "kernel" and driver.trust_follows_map and entries is not None:
+        after = State(**{**_fields(after), "trust": "dscp" if entries else "pcp"})
+    # Flow control first: a priority must not stay lossless for traffic that no longer comes to it.
+    found = list(_operations(have, after, values.get("backend"), driver))
+    operations = tuple(sorted(found, key=lambda item: item[0] != "pfc"))
+    return NicPlan(have, after, operations, disruptions=_disruptions(operations, driver))
+
+
+def _fields(state: State) -> dict[str, t.Any]:
+    return {name: getattr(state, name) for name in state.__dataclass_fields__}
+
+
+def _with_entries(have: tuple[tuple[int, int], ...], wanted: Mapping[int, int]) -> tuple[tuple[int, int], ...]:
+    kept = [entry for entry in have if entry[0] not in wanted]
+    return tuple(sorted([*kept, *wanted.items()]))
+
+
+def _with_priority(have: tuple[int, ...] | None, policy: Policy) -> tuple[int, ...] | None:
+    if have is None:
+        return None
+    rest = set(have) - {policy.priority}
+    return tuple(sorted(rest | {policy.priority} if policy.ecn else rest))
+
+
+def _operations(have: State, after: State, backend: str | None, driver: Driver) -> Iterator[Operation]:
+    """Yield the writes in their order: who decides, trust, the map, and only then flow control."""
+    if have.dcbx != after.dcbx and after.dcbx == "host":
+        yield "dcbx", "host"
+    trust = backend == "vendor" and have.trust != after.trust
+    if trust and after.trust == "dscp":
+        yield "trust", "dscp"
+    yield from _map_operations(have.dscp_map or (), after.dscp_map or (), backend, driver)
+    if trust and after.trust != "dscp":
+        yield "trust", after.trust
+    if have.pfc != after.pfc:
+        yield "pfc", list(after.pfc or ())
+    for name in ("ecn_np", "ecn_rp"):
+        if getattr(have, name) != getattr(after, name):
+            yield name, list(getattr(after, name))
+    for name in ("cnp_dscp", "cnp_priority", "traffic_class", "forced_traffic_class"):
+        if getattr(have, name) != getattr(after, name):
+            yield name, getattr(after, name)
+    if have.dcbx != after.dcbx and after.dcbx == "firmware":
+        yield "dcbx", "firmware"
+
+
+def _map_operations(
+    have: tuple[tuple[int, int], ...], after: tuple[tuple[int, int], ...], backend: str | None, driver: Driver
+) -> Iterator[Operation]:
+    """Yield new entries before old ones go: on mlx5 a map that is empty for a moment drops trust to PCP."""
+    wanted = dict(after)
+    for entry in after:
+        if entry not in have:
+            yield "dscp", list(entry)
+    replaces = backend == "vendor" or driver.set_replaces
+    for entry in have:
+        if entry not in after and not (replaces and entry[0] in wanted):
+            yield "no_dscp", list(entry)
+
+
+def _boot_operations(policy: Policy, after: State, backend: str | None) -> Iterator[Operation]:
+    """Yield everything to write on a NIC that comes up with its defaults."""
+    if after.dcbx == "host" and policy.host_dcbx:
+        yield "dcbx", "host"
+    if backend == "vendor":
+        yield "trust", "dscp"
+    if after.dscp_map is not None:
+        for entry in sorted(policy.entries.items()):
+            yield "dscp", list(entry)
+    for name in ("pfc", "ecn_np", "ecn_rp"):
+        value = getattr(after, name)
+        if value is not None:
+            yield name, list(value)
+    for name in ("cnp_dscp", "cnp_priority", "traffic_class", "forced_traffic_class"):
+        value = getattr(after, name)
+        if value is not None:
+            yield name, value
+
+
+def _unsupported(have: State, values: Mapping[str, t.Any]) -> Iterator[str]:
+    if have.pfc is None:
+        yield f"flow control and the DSCP map ({values.get('problem') or 'no interface offers them'})"
+    if have.traffic_class is None and have.forced_traffic_class is None:
+        why = "rdma_cm is not loaded" if values.get("rdma") else "it has no RDMA device"
+        yield f"the traffic class of RDMA connections ({why})"
+    if have.cnp_dscp is None:
+        yield "the DSCP of congestion notifications (firmware decides: CNP_DSCP_Pn of mlxconfig)"
+    if have.ecn_np is None:
+        yield "congestion control of a priority (firmware decides: ROCE_CC_PRIO_MASK_Pn of mlxconfig)"
+
+
+def _disruptions(operations: Iterable[Operation], driver: Driver) -> tuple[str, ...]:
+    if driver.pfc_flaps and any(kind == "pfc" for kind, _value in operations):
+        return ("the link goes down for a moment when flow control changes",)
+    return ()
+
+
+def differences(plan: NicPlan, read: Mapping[str, t.Any]) -> dict[str, tuple[t.Any, t.Any]]:
+    """Return what was written and did not come to be, as name: (wanted, found)."""
+    wanted, found = _fields(plan.after), _fields(State.of(read))
+    # Who negotiates DCBX is a wish: many firmware releases keep it.
+    names = [name for name, value in wanted.items() if value is not None and name not in ("dcbx", "dscp_map")]
+    bad = {name: (wanted[name], found[name]) for name in names if wanted[name] != found[name]}
+    # A device that begins to trust the DSCP also shows the entries it had all along: only ours are compared.
+    written = [tuple(value) for kind, value in plan.operations if kind == "dscp"]
+    there = found["dscp_map"] or ()
+    if any(entry not in there for entry in written):
+        bad["dscp_map"] = (tuple(written), there)
+    return bad
+
+
+def view(state: State) -> dict[str, t.Any]:
+    """Return the settings that are there, for diff and result."""
+    found = {name: value for name, value in asdict(state).items() if value is not None}
+    if "dscp_map" in found:
+        found["dscp_map"] = {str(dscp): priority for dscp, priority in state.dscp_map or ()}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
+
+
+def switch_values(policy: Policy) -> dict[str, t.Any]:
+    """Return what the switch ports of the fabric must be set to: the same variable, the other side."""
+    return {
+        "trust": "dscp",
+        "dscp_to_priority": {str(dscp): priority for dscp, priority in sorted(policy.entries.items())},
+        "pfc_priorities": list(policy.pfc),
+        "ecn_priorities": [policy.priority] if policy.ecn else [],
+        "cnp_priority": policy.cnp_priority,
+        "traffic_class": policy.traffic_class,
+        "udp_port": ROCE_V2_PORT,
+        "text": [
+            "trust DSCP on the ports of the rails and between the switches",
+            *(f"DSCP {dscp} to priority {priority}" for dscp, priority in sorted(policy.entries.items())),
+            f"priority flow control on priority {', '.join(map(str, policy.pfc))}, off on all others",
+            *([f"ECN marking on the queue of priority {policy.priority}"] if policy.ecn else []),
+            f"priority {policy.cnp_priority} strict, without flow control: congestion notifications",
+        ],
+    }
+
+
+CHECKS = {
+    "roce_trust": ("trust",),
+    "roce_pfc": ("pfc",),
+    "roce_dscp_map": ("dscp_map",),
+    "roce_cnp": ("cnp_dscp", "cnp_priority"),
+    "roce_ecn": ("ecn_np", "ecn_rp"),
+    "roce_traffic_class": ("traffic_class", "forced_traffic_class"),
+}
+
+
+# Without these there is no lossless RoCE.
+ESSENTIAL = ("roce_trust", "roce_pfc", "roce_dscp_map")
+
+
+def missing_check(rail: str, interface: str) -> dict[str, t.Any]:
+    """Return the check of a rail whose interface is not there."""
+    return {
+        "id": "roce_pfc",
+        "rail": rail,
+        "status": "deviation",
+        "planned": interface,
+        "observed": None,
+        "cause": f"There is no interface {interface}.",
+        "fix": "Look with the playbook railops.rdma.discover what the host has, and mend fabric_interfaces.",
+    }
+
+
+def checks_of(rail: str | None, plan: NicPlan, interface: str, *, strict: bool = False) -> list[dict[str, t.Any]]:
+    """Return the checks of one interface, from the plan that would change it.
+
+    What it does not offer is skipped; with `strict` the essential settings deviate then.
+    """
+    before, after = view(plan.before), view(plan.after)
+    found = []
+    for name, keys in CHECKS.items():
+        planned = {key: after[key] for key in keys if key in after}
+        observed = {key: before[key] for key in keys if key in before}
+        check: dict[str, t.Any] = {"id": name, "rail": rail, "planned": planned, "observed": observed}
+        if not planned and strict and name in ESSENTIAL:
+            check.update(
+                status="deviation",
+                cause=f"{interface} does not offer this setting: {'; '.join(plan.unsupported[:1])}.",
+                fix="Install a driver with DCB by the role rdma_driver.",
+            )
+        elif not planned:
+            check.update(status="skipped", cause=f"{interface} does not offer this setting.", fix=None)
+        elif planned == observed:
+            check.update(status="ok", cause=None, fix=None)
+        else:
+            check.update(
+                status="deviation",
+                cause=f"{interface} has other values than the fabric.",
+                fix="Run the role lossless_roce; see who else writes them (lldpad, firmware DCBX, a script).",
+            )
+        found.append(check)
+    return found

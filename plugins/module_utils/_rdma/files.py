@@ -1,0 +1,70 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The files in /dev/infiniband that the shared device plugin hands to pods.
+
+It passes over a device without all three, and the node then offers none of the rail's resource.
+"""
+
+from __future__ import annotations
+
+import typing as t
+from dataclasses import asdict
+
+from .checks import Check, find_port
+from .host_plan import SHARED_DEVICE
+
+if t.TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from .._files import Sysfs
+
+CHECK = "rdma_device_files"
+FOLDER = "/dev/infiniband"
+# The class in /sys whose entries name their device, and the module that makes them.
+CLASSES = {
+    "uverbs": ("/sys/class/infiniband_verbs", "ib_uverbs"),
+    "umad": ("/sys/class/infiniband_mad", "ib_umad"),
+}
+SHARED_FILE, SHARED_MODULE = "rdma_cm", "rdma_ucm"
+
+
+def read_files(sysfs: Sysfs, device: str) -> dict[str, str | None]:
+    """Return the path of each file of a device, None where it is missing, by the module that makes it."""
+    found: dict[str, str | None] = {}
+    for folder, module in CLASSES.values():
+        names = [name for name in sysfs.names(folder) if sysfs.text(f"{folder}/{name}/ibdev") == device]
+        there = [f"{FOLDER}/{name}" for name in names if sysfs.exists(f"{FOLDER}/{name}")]
+        found[module] = there[0] if there else None
+    path = f"{FOLDER}/{SHARED_FILE}"
+    found[SHARED_MODULE] = path if sysfs.exists(path) else None
+    return found
+
+
+def file_checks(
+    sysfs: Sysfs,
+    info: Mapping[str, t.Any],
+    rails: Sequence[Mapping[str, t.Any]],
+    attachment: str | None,
+    names: Mapping[str, str],
+) -> list[dict[str, t.Any]]:
+    """Return a check for each rail with a device, where pods share the node's devices."""
+    if attachment not in SHARED_DEVICE:
+        return []
+    checks = []
+    for rail in rails:
+        found = find_port(info["devices"], rail, names)
+        if found is None:
+            continue
+        files = read_files(sysfs, found[0]["name"])
+        missing = [module for module, path in files.items() if path is None]
+        there = ", ".join(path for path in files.values() if path) or "none"
+        planned = "uverbs, umad and rdma_cm files"
+        if not missing:
+            checks.append(Check(CHECK, rail["name"], "ok", planned, there))
+            continue
+        cause = f"{found[0]['name']} lacks the file that {' and '.join(missing)} makes in {FOLDER}."
+        fix = "Load what is missing with the role rdma_host, then delete the device plugin's pod on this node."
+        checks.append(Check(CHECK, rail["name"], "deviation", planned, there, cause, fix))
+    return [asdict(check) for check in checks]

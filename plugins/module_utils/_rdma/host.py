@@ -1,0 +1,101 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Reads a host's kernel modules, .link files and interfaces, and applies a plan to them."""
+
+from __future__ import annotations
+
+import os
+import re
+import typing as t
+
+from .._card.pci import read_pci
+from .._errors import RdmaError
+from . import host_plan as planning
+from .host_plan import Have, Netdev, Plan, Want
+
+if t.TYPE_CHECKING:
+    from .._files import HostFiles, Run, Sysfs
+
+ARPHRD_INFINIBAND = "32"
+
+
+class Host:
+    """One host: its files, its kernel, and the alternative names of its interfaces.
+
+    :param verbs: an object with read() as _rdma_verbs.Verbs has it.
+    :param altnames: an object with read() and change() as _altnames.AltNames has them.
+    """
+
+    def __init__(self, sysfs: Sysfs, files: HostFiles, run: Run, verbs: t.Any, altnames: t.Any) -> None:
+        self._sysfs = sysfs
+        self._files = files
+        self._run = run
+        self._verbs = verbs
+        self._altnames = altnames
+        self._kernel = os.uname().release
+
+    def read(self, want: Want) -> Have:
+        """Return what is there."""
+        modules = f"/lib/modules/{self._kernel}"
+        link_files = {
+            name: self._files.read(f"{planning.LINK_FOLDER}/{name}") or ""
+            for name in self._files.names(planning.LINK_FOLDER)
+            if planning.OWNED_LINK.fullmatch(name)
+        }
+        # The library behind them takes longer to import than all the rest takes to run.
+        named = want.naming == "altname" or any("AlternativeName=" in text for text in link_files.values())
+        return Have(
+            kernel=self._kernel,
+            loaded=frozenset(self._sysfs.names("/sys/module")),
+            available=_module_names(self._files.read(f"{modules}/modules.dep") or ""),
+            builtin=_module_names(self._files.read(f"{modules}/modules.builtin") or ""),
+            modules_text=self._files.read(planning.MODULES_FILE),
+            link_files=link_files,
+            netdevs=self._netdevs(want, self._altnames.read() if named else {}),
+        )
+
+    def apply(self, plan: Plan) -> None:
+        """Carry a plan out."""
+        for path, text in plan.files.items():
+            self._files.put(path, text)
+        for name in plan.load:
+            code, output, errors = self._run(["modprobe", name])
+            if code:
+                raise RdmaError(
+                    f"Kernel module {name} cannot be loaded: {(errors or output).strip()}",
+                    "Read the kernel's log (dmesg): an unsigned module needs Secure Boot's MOK, one of another kernel "
+                    "a reboot into that kernel.",
+                    module=name,
+                )
+        if plan.add_names or plan.drop_names:
+            self._altnames.change(plan.add_names, plan.drop_names)
+
+    def _netdevs(self, want: Want, altnames: dict[str, tuple[str, ...]]) -> tuple[Netdev, ...]:
+        answers = self._verbs.read()[0] if want.network == "infiniband" and want.rails else {}
+        found = []
+        for function in read_pci(self._sysfs).functions.values():
+            ports = [answers[device].get("ports", {}) for device in function.rdma if device in answers]
+            port_mtu = next((port.get("active_mtu") for port_set in ports for port in port_set.values()), None)
+            for name in function.netdevs:
+                home = f"/sys/class/net/{name}"
+                found.append(
+                    Netdev(
+                        name=name,
+                        pci=function.address,
+                        altnames=altnames.get(name, ()),
+                        infiniband=self._sysfs.text(f"{home}/type") == ARPHRD_INFINIBAND,
+                        ipoib_mode=self._sysfs.text(f"{home}/mode"),
+                        port_mtu=port_mtu,
+                    )
+                )
+        return tuple(sorted(found, key=lambda item: item.name))
+
+
+def _module_names(text: str) -> frozenset[str]:
+    """Return the names in a modules.dep or modules.builtin file: the kernel's spelling, with underscores."""
+    return frozenset(
+        match["name"].replace("-", "_")
+        for match in re.finditer(r"^(?:\S*/)?(?P<name>[^/\s:]+)\.ko(?:\.\w+)?(?::|\s*$)", text, re.MULTILINE)
+    )

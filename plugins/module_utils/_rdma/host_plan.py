@@ -1,0 +1,362 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Decides a host's kernel modules, the stable names of its rails, and whether IPoIB can carry their MTU.
+
+Sources: systemd.link(5), modules-load.d(5), Documentation/infiniband/ipoib.rst.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+MODULES_FILE = "/etc/modules-load.d/railops-rdma.conf"
+LINK_FOLDER = "/etc/systemd/network"
+# Before netplan's own 10-netplan-*.link: the first file that matches a device is the only one that counts.
+LINK_FILE = "05-railops-{rail}.link"
+OWNED_LINK = re.compile(r"05-railops-(?P<rail>.+)\.link")
+HEADER = "# Written by railops.rdma (module rdma_host): do not edit; take it back with state: absent.\n"
+
+# rdma_ucm serves librdmacm (perftest -R, storage); ib_umad serves ibstat and the subnet manager.
+MODULES = {
+    "roce": ("ib_uverbs", "rdma_ucm"),
+    "infiniband": ("ib_uverbs", "rdma_ucm", "ib_umad", "ib_ipoib"),
+}
+# With these, pods get the node's device from the shared device plugin, which passes over one without a umad file;
+# rdma-core loads ib_umad by itself for InfiniBand only.
+SHARED_DEVICE = ("macvlan", "ipvlan", "ipoib")
+SHARED_DEVICE_MODULE = "ib_umad"
+
+# IPoIB: four bytes of header; datagram mode is bound by the port's MTU (at most 4096), connected mode by 64 KiB.
+IPOIB_HEADER = 4
+IPOIB_LARGEST_DATAGRAM = 4096 - IPOIB_HEADER
+IPOIB_LARGEST_CONNECTED = 65520
+
+
+@dataclass(frozen=True)
+class Rail:
+    """One rail of the host, as the plan has it."""
+
+    name: str
+    interface: str
+    pci: str | None = None
+    mtu: int | None = None
+
+
+@dataclass(frozen=True)
+class Netdev:
+    """One network device with hardware behind it."""
+
+    name: str
+    pci: str
+    altnames: tuple[str, ...] = ()
+    infiniband: bool = False
+    ipoib_mode: str | None = None
+    port_mtu: int | None = None  # of the InfiniBand port, when a library told it
+
+
+@dataclass(frozen=True)
+class Want:
+    """What the host shall be. `naming` is none, altname or name; `pin` gives rails without an address one, too."""
+
+    network: str = "roce"
+    attachment: str = ""
+    rails: tuple[Rail, ...] = ()
+    modules: tuple[str, ...] | None = None
+    naming: str = "name"
+    pin: bool = False
+    present: bool = True
+
+
+@dataclass(frozen=True)
+class Have:
+    """What is there. `available` are the modules that the kernel has, `builtin` those without a file of their own."""
+
+    kernel: str = ""
+    loaded: frozenset[str] = frozenset()
+    available: frozenset[str] = frozenset()
+    builtin: frozenset[str] = frozenset()
+    modules_text: str | None = None
+    link_files: dict[str, str] = field(default_factory=dict)
+    netdevs: tuple[Netdev, ...] = ()
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Something that no run can mend by itself."""
+
+    rail: str | None
+    problem: str
+    fix: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What will be done; files and names as they are before and after."""
+
+    want: Want
+    have: Have
+    files: dict[str, str | None] = field(default_factory=dict)
+    load: tuple[str, ...] = ()
+    add_names: tuple[tuple[str, str], ...] = ()
+    drop_names: tuple[tuple[str, str], ...] = ()
+    reboot_reasons: tuple[str, ...] = ()
+    troubles: tuple[Trouble, ...] = ()
+    checks: tuple[dict[str, str | None], ...] = ()
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything will change."""
+        return bool(self.files or self.load or self.add_names or self.drop_names)
+
+
+def wanted_modules(want: Want) -> tuple[str, ...]:
+    """Return the modules to be loaded at every boot."""
+    if want.modules is not None:
+        return tuple(name.replace("-", "_") for name in want.modules)
+    modules = MODULES[want.network]
+    if want.attachment in SHARED_DEVICE and SHARED_DEVICE_MODULE not in modules:
+        return (*modules, SHARED_DEVICE_MODULE)
+    return modules
+
+
+def modules_text(modules: tuple[str, ...]) -> str:
+    """Return the exact content of the modules-load.d file."""
+    return HEADER + "".join(f"{name}\n" for name in modules)
+
+
+def link_text(rail: str, pci: str, interface: str, naming: str) -> str:
+    """Return the exact content of a rail's .link file.
+
+    With a name the rail's interface is renamed when the device appears; with an alternative name it keeps the one that
+    the distribution gives it. The other settings are those of systemd's own 99-default.link, which no longer applies.
+    """
+    if naming == "name":
+        names = f"Name={interface}\n"
+    else:
+        names = f"NamePolicy=keep kernel database onboard slot path\nAlternativeName={interface}\n"
+    return (
+        f"{HEADER}# {rail}\n[Match]\nPath=pci-{pci}\n\n[Link]\n{names}"
+        "AlternativeNamesPolicy=database onboard slot path\nMACAddressPolicy=persistent\n"
+    )
+
+
+def ipoib_mtu_limit(mode: str | None, port_mtu: int | None) -> int:
+    """Return the largest MTU (bytes) of an IPoIB interface.
+
+    :param mode: what /sys/class/net/IF/mode says. Current mlx5 has enhanced IPoIB: datagram only.
+    :param port_mtu: the port's active MTU, when known.
+    """
+    if mode == "connected":
+        return IPOIB_LARGEST_CONNECTED
+    return IPOIB_LARGEST_DATAGRAM if port_mtu is None else port_mtu - IPOIB_HEADER
+
+
+def plan_host(want: Want, have: Have) -> Plan:
+    """Return how the host gets to what is wanted."""
+    if not want.present:
+        return _plan_absent(want, have)
+    modules = wanted_modules(want)
+    files: dict[str, str | None] = {}
+    text = modules_text(modules) if modules else None
+    if have.modules_text != text:
+        files[MODULES_FILE] = text
+    missing = [name for name in modules if name not in have.loaded | have.available | have.builtin]
+    troubles = [_no_modules(have, missing)] if missing else []
+    load = tuple(name for name in modules if name in have.available and name not in have.loaded | have.builtin)
+    checks = [_modules_check(modules, have, files, missing)]
+
+    names = _plan_names(want, have)
+    troubles += names.troubles
+    files.update(names.files)
+    checks += names.checks
+    for rail in want.rails:
+        mtu = _ipoib(rail, have) if want.network == "infiniband" else None
+        if mtu is not None:
+            checks.append(mtu[0])
+            troubles += [mtu[1]] if mtu[1] else []
+    return Plan(
+        want=want,
+        have=have,
+        files=files,
+        load=load,
+        add_names=names.add,
+        drop_names=names.drop,
+        reboot_reasons=names.reasons,
+        troubles=tuple(troubles),
+        checks=tuple(checks),
+    )
+
+
+@dataclass(frozen=True)
+class _Names:
+    files: dict[str, str | None]
+    add: tuple[tuple[str, str], ...]
+    drop: tuple[tuple[str, str], ...]
+    reasons: tuple[str, ...]
+    troubles: tuple[Trouble, ...]
+    checks: list[dict[str, str | None]]
+
+
+def _plan_names(want: Want, have: Have) -> _Names:
+    wanted_files: dict[str, str] = {}
+    add: list[tuple[str, str]] = []
+    reasons: list[str] = []
+    troubles: list[Trouble] = []
+    checks: list[dict[str, str | None]] = []
+    for rail in want.rails if want.naming != "none" else ():
+        pci = rail.pci or (_pci_of(rail.interface, have) if want.pin else None)
+        if pci is None:
+            continue
+        wanted_files[LINK_FILE.format(rail=rail.name)] = link_text(rail.name, pci, rail.interface, want.naming)
+        trouble = _name_taken(rail, pci, have)
+        if trouble:
+            troubles.append(trouble)
+            checks.append(_name_check(rail, trouble.problem, trouble.fix, trouble.problem))
+            continue
+        device = _device_at(pci, have)
+        if device is None:
+            checks.append(
+                _name_check(
+                    rail,
+                    f"no interface at {pci}",
+                    "See with lspci that the card is there, and that its driver and link type are right.",
+                    f"there is no network interface at {pci}",
+                )
+            )
+        elif rail.interface == device.name or (want.naming == "altname" and rail.interface in device.altnames):
+            checks.append(_name_check(rail, rail.interface))
+        elif want.naming == "altname":
+            add.append((device.name, rail.interface))
+            checks.append(_name_check(rail, device.name, "Run the role rdma_host.", "it has no such name yet"))
+        else:
+            reasons.append(f"the interface at {pci} is {device.name} and becomes {rail.interface} when the host starts")
+            checks.append(_name_check(rail, device.name, "Run the role rdma_host and its reboot.", reasons[-1]))
+    files: dict[str, str | None] = {
+        f"{LINK_FOLDER}/{name}": text for name, text in wanted_files.items() if have.link_files.get(name) != text
+    }
+    files.update({f"{LINK_FOLDER}/{name}": None for name in have.link_files if name not in wanted_files})
+    keep = {rail.interface for rail in want.rails} if want.naming == "altname" else set()
+    return _Names(files, tuple(add), _drops(have, keep), tuple(reasons), tuple(troubles), checks)
+
+
+def _drops(have: Have, keep: set[str]) -> tuple[tuple[str, str], ...]:
+    """Return the alternative names that our files gave and that nobody wants any more."""
+    given = {
+        match["name"]: match["pci"]
+        for text in have.link_files.values()
+        if (
+            match := re.search(
+                r"Path=pci-(?P<pci>\S+).*?^AlternativeName=(?P<name>\S+)$", text, re.DOTALL | re.MULTILINE
+            )
+        )
+    }
+    return tuple(
+        (device.name, name)
+        for device in have.netdevs
+        for name in device.altnames
+        if name in given and given[name] == device.pci and name not in keep
+    )
+
+
+def _plan_absent(want: Want, have: Have) -> Plan:
+    files: dict[str, str | None] = {f"{LINK_FOLDER}/{name}": None for name in have.link_files}
+    if have.modules_text is not None:
+        files[MODULES_FILE] = None
+    reasons = [
+        f"the name {match['name']} was given by {LINK_FOLDER}/{file} and holds until the host starts again"
+        for file, text in have.link_files.items()
+        if (match := re.search(r"^Name=(?P<name>\S+)$", text, re.MULTILINE))
+    ]
+    return Plan(want, have, files=files, drop_names=_drops(have, set()), reboot_reasons=tuple(reasons))
+
+
+def _device_at(pci: str, have: Have) -> Netdev | None:
+    return next((device for device in have.netdevs if device.pci == pci), None)
+
+
+def _pci_of(interface: str, have: Have) -> str | None:
+    return next(
+        (device.pci for device in have.netdevs if interface == device.name or interface in device.altnames), None
+    )
+
+
+def _name_taken(rail: Rail, pci: str, have: Have) -> Trouble | None:
+    holder = next(
+        (device for device in have.netdevs if device.pci != pci and rail.interface in (device.name, *device.altnames)),
+        None,
+    )
+    if holder is None:
+        return None
+    return Trouble(
+        rail.name,
+        f"the name {rail.interface} belongs to the interface at {holder.pci}, and the rail's card is at {pci}",
+        "Give the rails names that no card gets by itself (fabric_rails[].interface), or name the right card.",
+    )
+
+
+def _ipoib(rail: Rail, have: Have) -> tuple[dict[str, str | None], Trouble | None] | None:
+    device = next(
+        (item for item in have.netdevs if rail.interface in (item.name, *item.altnames) or item.pci == rail.pci), None
+    )
+    if device is None or not device.infiniband or rail.mtu is None:
+        return None
+    limit = ipoib_mtu_limit(device.ipoib_mode, device.port_mtu)
+    good = rail.mtu <= limit
+    mode = device.ipoib_mode or "datagram"
+    trouble = Trouble(
+        rail.name,
+        f"an MTU of {rail.mtu} is more than {device.name} can carry: {limit} in IPoIB mode {mode}",
+        f"Set fabric_mtu to {limit} or less (2044 on a fabric of 2 KiB, 4092 on one of 4 KiB) and plan again.",
+    )
+    check = {
+        "id": "rdma_host.ipoib_mtu",
+        "rail": rail.name,
+        "status": "ok" if good else "deviation",
+        "planned": str(rail.mtu),
+        "observed": f"at most {limit}",
+        "cause": None if good else trouble.problem,
+        "fix": None if good else trouble.fix,
+    }
+    return check, None if good else trouble
+
+
+def _no_modules(have: Have, missing: list[str]) -> Trouble:
+    return Trouble(
+        None,
+        f"kernel {have.kernel} has no module {', '.join(missing)}",
+        "Install the kernel's RDMA modules (Ubuntu: linux-modules-extra of this kernel) or the vendor's driver "
+        "(role rdma_driver); or name the modules there are in rdma_host_modules.",
+    )
+
+
+def _modules_check(
+    modules: tuple[str, ...], have: Have, files: dict[str, str | None], missing: list[str]
+) -> dict[str, str | None]:
+    there = [name for name in modules if name in have.loaded | have.builtin]
+    good = len(there) == len(modules) and MODULES_FILE not in files
+    absent = [name for name in modules if name not in there]
+    cause = f"not loaded: {', '.join(absent)}" if absent else f"{MODULES_FILE} does not list them for the next boot"
+    return {
+        "id": "rdma_host.modules",
+        "rail": None,
+        "status": "ok" if good else "deviation",
+        "planned": " ".join(modules),
+        "observed": " ".join(there),
+        "cause": None if good else cause,
+        "fix": None if good else (_no_modules(have, missing).fix if missing else "Run the role rdma_host."),
+    }
+
+
+def _name_check(rail: Rail, observed: str, fix: str | None = None, cause: str | None = None) -> dict[str, str | None]:
+    return {
+        "id": "rdma_host.name",
+        "rail": rail.name,
+        "status": "deviation" if cause else "ok",
+        "planned": rail.interface,
+        "observed": observed,
+        "cause": cause,
+        "fix": fix,
+    }

@@ -1,0 +1,228 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What RDMA hardware a host has, read from its /sys and /proc alone.
+
+File formats: Documentation/ABI/stable/sysfs-class-infiniband and testing/sysfs-class-net of the Linux sources.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from .._card.pci import PciFunction, PciTree, pci_key, read_pci
+from .._untouchable import default_interfaces
+
+if t.TYPE_CHECKING:
+    from .._files import Sysfs
+
+CLASS = "/sys/class/infiniband"
+NET = "/sys/class/net"
+NETNS_MODE = "/sys/module/ib_core/parameters/netns_mode"
+NO_GID = "0000:0000:0000:0000:0000:0000:0000:0000"
+# Link layers by the netdev's ARPHRD type, for devices whose driver shows no RDMA device.
+LAYER_OF_TYPE = {1: "Ethernet", 32: "InfiniBand"}
+# iboe_get_mtu() of include/rdma/ib_addr.h: GRH 40, UDP 8, BTH 12, XRC 4, AtomicETH 28, ICRC 4 bytes.
+ROCE_HEADERS = 96
+IB_MTUS = (4096, 2048, 1024, 512, 256)
+
+Info = dict[str, t.Any]
+
+
+def roce_mtu(mtu: int) -> int | None:
+    """Return the RDMA path MTU in bytes that a netdev's MTU allows; None below the smallest."""
+    return next((size for size in IB_MTUS if size <= mtu - ROCE_HEADERS), None)
+
+
+def read_info(sysfs: Sysfs, *, gids: bool = True, part_numbers: bool = True) -> Info:
+    """Read everything that sysfs tells of RDMA on a host."""
+    tree = read_pci(sysfs)
+    devices = [_read_device(sysfs, tree, name, gids=gids) for name in sysfs.names(CLASS)]
+    devices.sort(key=_device_order)
+    if part_numbers:
+        _add_part_numbers(sysfs, devices)
+    return {
+        "netns_mode": {"Y": "shared", "N": "exclusive"}.get(sysfs.text(NETNS_MODE) or ""),
+        "default_interfaces": default_interfaces(sysfs),
+        "devices": devices,
+        "nics_without_rdma": [
+            {"pci": nic.address, "vendor": f"{nic.vendor:04x}", "driver": nic.driver, "netdevs": list(nic.netdevs)}
+            for nic in tree.nics
+            if not nic.rdma
+        ],
+        "gpus": [
+            {"pci": gpu.address, "vendor": f"{gpu.vendor:04x}", "numa_node": gpu.numa_node, "index": index}
+            for index, gpu in enumerate(tree.gpus)
+        ],
+    }
+
+
+def _device_order(device: Info) -> tuple[t.Any, ...]:
+    return (0, pci_key(device["pci"]), device["name"]) if device["pci"] else (1, device["name"])
+
+
+def _read_device(sysfs: Sysfs, tree: PciTree, name: str, *, gids: bool) -> Info:
+    home = f"{CLASS}/{name}"
+    real = sysfs.real(f"{home}/device")
+    function = tree.functions.get(real.rsplit("/", 1)[-1]) if real else None
+    device: Info = {
+        "name": name,
+        "pci": None,
+        "card": None,
+        "numa_node": None,
+        "driver": None,
+        "vf": False,
+        "physfn": None,
+        "total_vfs": 0,
+        "num_vfs": 0,
+        "vfs": [],
+        "gpu_distances": {},
+        "nearest_gpus": [],
+        "node_guid": sysfs.text(f"{home}/node_guid"),
+        "firmware": sysfs.text(f"{home}/fw_ver"),
+        "hca_type": sysfs.text(f"{home}/hca_type"),
+        "board_id": sysfs.text(f"{home}/board_id"),
+        "part_number": None,
+        "serial_number": None,
+    }
+    if function:
+        device.update(_pci_part(tree, function))
+    device["ports"] = [
+        _read_port(sysfs, home, function, int(port), gids=gids)
+        for port in sorted(sysfs.names(f"{home}/ports"), key=int)
+    ]
+    return device
+
+
+def _pci_part(tree: PciTree, function: PciFunction) -> Info:
+    return {
+        "pci": function.address,
+        "card": function.card,
+        "numa_node": function.numa_node,
+        "driver": function.driver,
+        "vf": function.is_vf,
+        "physfn": function.physfn,
+        "total_vfs": function.total_vfs,
+        "num_vfs": function.num_vfs,
+        "vfs": [vf.address for vf in tree.vfs(function.address)],
+        "gpu_distances": {gpu: distance.name for gpu, distance in tree.gpu_distances(function.address)},
+        "nearest_gpus": list(tree.nearest_gpus(function.address)),
+    }
+
+
+def _read_port(sysfs: Sysfs, home: str, function: PciFunction | None, port: int, *, gids: bool) -> Info:
+    path = f"{home}/ports/{port}"
+    table = _read_gids(sysfs, path)
+    layer = sysfs.text(f"{path}/link_layer")
+    netdev = _port_netdev(sysfs, home, function, port, table)
+    mtu = sysfs.number(f"{NET}/{netdev}/mtu") if netdev else None
+    return {
+        "port": port,
+        "link_layer": layer,
+        "state": _word(sysfs.text(f"{path}/state")),
+        "phys_state": _word(sysfs.text(f"{path}/phys_state")),
+        "rate": sysfs.text(f"{path}/rate"),
+        "lid": sysfs.number(f"{path}/lid"),
+        "sm_lid": sysfs.number(f"{path}/sm_lid"),
+        "netdev": netdev,
+        "netdev_mtu": mtu,
+        "netdev_state": sysfs.text(f"{NET}/{netdev}/operstate") if netdev else None,
+        "mac": sysfs.text(f"{NET}/{netdev}/address") if netdev else None,
+        # sysfs has no file for it; for Ethernet the kernel derives it from the netdev's MTU just so.
+        "active_mtu": roce_mtu(mtu) if mtu and layer == "Ethernet" else None,
+        "active_mtu_source": "netdev" if mtu and layer == "Ethernet" else None,
+        "gids": table if gids else [],
+    }
+
+
+def _word(text: str | None) -> str | None:
+    # `4: ACTIVE`
+    return text.split(":", 1)[-1].strip() if text else None
+
+
+def _read_gids(sysfs: Sysfs, path: str) -> list[Info]:
+    table = []
+    for index in sorted(map(int, sysfs.names(f"{path}/gids"))):
+        gid = sysfs.text(f"{path}/gids/{index}")
+        if gid and gid != NO_GID:
+            table.append(
+                {
+                    "index": index,
+                    "gid": gid,
+                    "type": sysfs.text(f"{path}/gid_attrs/types/{index}"),
+                    "netdev": sysfs.text(f"{path}/gid_attrs/ndevs/{index}"),
+                }
+            )
+    return table
+
+
+def _port_netdev(sysfs: Sysfs, home: str, function: PciFunction | None, port: int, table: list[Info]) -> str | None:
+    """Return a port's own netdev. The GID table also names its VLAN and macvlan children."""
+    own = list(function.netdevs) if function else []
+    if len(own) > 1:
+        # Two ports on one function: the netdev tells which one it is, from 0.
+        own = [name for name in own if sysfs.number(f"{NET}/{name}/dev_port") == port - 1] or own
+    if own:
+        return own[0]
+    parent = sysfs.text(f"{home}/parent")  # soft-RoCE
+    if parent:
+        return parent
+    return next((row["netdev"] for row in table if row["netdev"]), None)
+
+
+def _add_part_numbers(sysfs: Sysfs, devices: list[Info]) -> None:
+    # One read a card: it goes through a slow register, and all functions of a card answer alike.
+    known: dict[str, dict[str, str]] = {}
+    for device in devices:
+        if device["pci"] is None or device["vf"]:
+            continue
+        if device["card"] not in known:
+            known[device["card"]] = parse_vpd(sysfs.data(f"/sys/bus/pci/devices/{device['pci']}/vpd") or b"")
+        device["part_number"] = known[device["card"]].get("PN")
+        device["serial_number"] = known[device["card"]].get("SN")
+
+
+def parse_vpd(data: bytes) -> dict[str, str]:
+    """Return the read-only keywords of vital product data (PCI Local Bus Specification 3.0, appendix I)."""
+    found: dict[str, str] = {}
+    place = 0
+    while place < len(data):
+        tag = data[place]
+        if not tag & 0x80:  # a small resource: 0x78 ends the data
+            if tag >> 3 & 0xF == 0xF:
+                break
+            place += 1 + (tag & 7)
+            continue
+        size = int.from_bytes(data[place + 1 : place + 3], "little")
+        body = data[place + 3 : place + 3 + size]
+        if tag == 0x90:
+            found.update(_vpd_keywords(body))
+        place += 3 + size
+    return found
+
+
+def _vpd_keywords(body: bytes) -> dict[str, str]:
+    found = {}
+    place = 0
+    while place + 3 <= len(body):
+        key, size = body[place : place + 2].decode("ascii", "replace"), body[place + 2]
+        if key != "RV":
+            found[key] = body[place + 3 : place + 3 + size].decode("ascii", "replace").strip(" \0")
+        place += 3 + size
+    return found
+
+
+def merge_verbs(info: Info, verbs: t.Mapping[str, Info]) -> None:
+    """Let what the devices say of themselves stand above what sysfs says."""
+    for device in info["devices"]:
+        said = verbs.get(device["name"])
+        if said is None:
+            continue
+        device["firmware"] = said.get("firmware") or device["firmware"]
+        for port in device["ports"]:
+            told = said["ports"].get(port["port"])
+            if told:
+                port.update({key: value for key, value in told.items() if value is not None})
+                if told.get("active_mtu"):
+                    port["active_mtu_source"] = "verbs"

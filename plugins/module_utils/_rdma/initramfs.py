@@ -1,0 +1,100 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Finds the initramfs images that hold ib_core and makes them anew.
+
+Such an image carries its own copy of modprobe.d: what is written on disk afterwards comes too late for ib_core.
+"""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+from .._errors import RdmaError
+from .mode_plan import Image
+
+if t.TYPE_CHECKING:
+    from .._files import HostFiles, Run
+
+# What Debian and Ubuntu, the RHEL family, and SUSE call them.
+IMAGE_NAMES = (r"initrd\.img-(?P<kernel>.+)", r"initramfs-(?P<kernel>.+)\.img", r"initrd-(?P<kernel>.+)")
+IB_CORE = re.compile(r"/ib_core\.ko(\.\w+)?\s*$", re.MULTILINE)
+LISTERS = ("lsinitramfs", "lsinitrd")
+
+
+class Initramfs:
+    """The images of one host.
+
+    :param which: returns the full path of a command, or None.
+    :param run: runs an argument vector; returns exit code, standard output and standard error.
+    """
+
+    def __init__(self, files: HostFiles, which: t.Callable[[str], str | None], run: Run) -> None:
+        self._files = files
+        self._which = which
+        self._run = run
+
+    def images(self, owned: str, *, older_than: int | None, still_holding: bool) -> tuple[Image, ...]:
+        """Return the images that may have to be made anew, each looked into once.
+
+        :param owned: the path of the owned file.
+        :param older_than: only images older than this (nanoseconds) are looked into; None looks into all.
+        :param still_holding: an image is stale only when it still holds the owned file, which is gone from disk.
+        """
+        if self._builder() is None:
+            return ()
+        found = []
+        for path, kernel in self._paths():
+            written = self._files.changed_at(path)
+            if written is None or (older_than is not None and written >= older_than):
+                continue
+            listing = self._listing(path)
+            stale = not still_holding or listing is None or owned.lstrip("/") in listing
+            holds = listing is None or bool(IB_CORE.search(listing))
+            found.append(Image(path=path, kernel=kernel, holds_ib_core=holds, stale=stale))
+        return tuple(found)
+
+    def rebuild(self, image: Image) -> None:
+        """Make one image anew, by the distribution's own tool."""
+        tool = self._builder()
+        if tool is None:
+            return
+        if tool.endswith("update-initramfs"):
+            argv = [tool, "-u", "-k", image.kernel]
+        else:
+            argv = [tool, "-f", self._files.path(image.path), image.kernel]
+        code, output, errors = self._run(argv)
+        if code:
+            raise RdmaError(
+                f"{' '.join(argv)} failed with exit code {code}: {(errors or output).strip()[-400:]}",
+                f"Mend what it says and run again: until {image.path} is made anew, a boot brings the old RDMA mode.",
+                argv=argv,
+                rc=code,
+            )
+
+    def _builder(self) -> str | None:
+        return self._which("update-initramfs") or self._which("dracut")
+
+    def _listing(self, path: str) -> str | None:
+        for name in LISTERS:
+            tool = self._which(name)
+            if tool is None:
+                continue
+            result = self._run([tool, self._files.path(path)])
+            if result[0] == 0 and result[1]:
+                return result[1]
+        # Nobody can tell: making it anew does no harm, leaving it may.
+        return None
+
+    def _paths(self) -> list[tuple[str, str]]:
+        found = []
+        kernels = set(self._files.names("/lib/modules")) | set(self._files.names("/usr/lib/modules"))
+        for name in self._files.names("/boot"):
+            for pattern in IMAGE_NAMES:
+                match = re.fullmatch(pattern, name)
+                if match and match["kernel"] in kernels:
+                    found.append((f"/boot/{name}", match["kernel"]))
+                    break
+        return found

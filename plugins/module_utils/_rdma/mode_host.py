@@ -1,0 +1,147 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Reads what a host has of the RDMA namespace mode, and applies a plan to it."""
+
+from __future__ import annotations
+
+import os
+import typing as t
+
+from .._errors import RdmaError
+from . import mode_plan as planning
+from . import netlink
+from .mode_plan import Have, Plan, Support, Want
+
+if t.TYPE_CHECKING:
+    from .._files import HostFiles
+    from .initramfs import Initramfs
+
+# modprobe.d(5): a name in an earlier folder masks the same name in a later one.
+MODPROBE_FOLDERS = (
+    "/etc/modprobe.d",
+    "/run/modprobe.d",
+    "/usr/local/lib/modprobe.d",
+    "/usr/lib/modprobe.d",
+    "/lib/modprobe.d",
+)
+MODULE_FOLDER = "/sys/module/ib_core"
+MODE_FILE = "/sys/module/ib_core/parameters/netns_mode"
+
+
+class NetnsHost:
+    """One host: its files, its initramfs images, and the kernel behind `connect`."""
+
+    def __init__(
+        self,
+        files: HostFiles,
+        initramfs: Initramfs,
+        connect: t.Callable[[], t.Any] = netlink.RdmaNetlink,
+        kernel: str | None = None,
+    ) -> None:
+        self._files = files
+        self._initramfs = initramfs
+        self._connect = connect
+        self._kernel = kernel or os.uname().release
+
+    def read(self, want: Want) -> Have:
+        """Return what is there."""
+        support, builtin = self._support()
+        current = None
+        if support is Support.LOADED:
+            current = self._current()
+            if current is None:
+                support, current = Support.TOO_OLD, planning.DEFAULT_MODE
+        owned = self._files.read(planning.OWNED_FILE)
+        wanted_text = planning.owned_text(want.mode) if want.present and want.mode else None
+        return Have(
+            support=support,
+            kernel=self._kernel,
+            current=current,
+            builtin=builtin,
+            owned_text=owned,
+            settings=self._settings(),
+            arguments=tuple(planning.parse_arguments(self._files.read("/proc/cmdline") or "")),
+            namespaces=self._namespaces(),
+            images=self._initramfs.images(
+                planning.OWNED_FILE,
+                older_than=self._files.changed_at(planning.OWNED_FILE) if owned == wanted_text else None,
+                still_holding=owned is None and wanted_text is None,
+            ),
+        )
+
+    def apply(self, plan: Plan) -> Plan:
+        """Carry a plan out and return it as it turned out."""
+        if plan.writes_file:
+            self._files.put(planning.OWNED_FILE, plan.after.file)
+        # The images before the live change: a run that is cut off leaves a host that the next boot mends.
+        for image in plan.images:
+            self._initramfs.rebuild(image)
+        if not planning.attempt(plan):
+            return plan
+        with self._connect() as kernel:
+            if not kernel.set_netns_mode(planning.NUMBERS[plan.wanted]):
+                return plan.busy()
+            now = planning.MODES.get(kernel.netns_mode())
+        if now != plan.wanted:
+            raise RdmaError(
+                f"The kernel took the mode {plan.wanted} and still says {now}.",
+                "Read the kernel's log (dmesg); something else may be setting the mode.",
+                current=now,
+            )
+        return planning.set_after_all(plan)
+
+    def _support(self) -> tuple[Support, bool]:
+        modules = f"/lib/modules/{self._kernel}"
+        builtin = "/ib_core.ko" in (self._files.read(f"{modules}/modules.builtin") or "")
+        if os.path.isdir(self._files.path(MODULE_FOLDER)) or builtin:
+            return Support.LOADED, builtin
+        if "/ib_core.ko" in (self._files.read(f"{modules}/modules.dep") or ""):
+            return Support.NOT_LOADED, False
+        return Support.ABSENT, False
+
+    def _current(self) -> str | None:
+        # The parameter's file shows the live value, and needs neither a socket nor a library.
+        value = self._files.read(MODE_FILE)
+        if value is not None:
+            return planning.mode_of(value.strip())
+        try:
+            with self._connect() as kernel:
+                return planning.MODES.get(kernel.netns_mode())
+        except (netlink.NetnsModeUnknown, netlink.MissingPyroute2):
+            return None
+
+    def _settings(self) -> tuple[planning.Setting, ...]:
+        folders: dict[str, list[str]] = {}
+        seen: set[str] = set()
+        for folder in MODPROBE_FOLDERS:
+            # On a merged /usr the last two are one folder.
+            real = os.path.realpath(self._files.path(folder))
+            if real not in seen:
+                seen.add(real)
+                folders[folder] = self._files.names(folder)
+        found: list[planning.Setting] = []
+        for path in planning.read_order(folders):
+            found += planning.parse_options(self._files.read(path) or "", path)
+        return tuple(found)
+
+    def _namespaces(self) -> int:
+        """Return how many network namespaces there are besides the initial one, as far as /proc shows them."""
+        home = self._link("/proc/1/ns/net")
+        found = set()
+        for name in self._files.names("/proc"):
+            if name.isdigit() and (target := self._link(f"/proc/{name}/ns/net")):
+                found.add(target)
+        # ip netns and container runtimes keep namespaces without a process by mounting them.
+        for line in (self._files.read("/proc/1/mountinfo") or "").splitlines():
+            words = line.split()
+            if len(words) > 3 and words[3].startswith("net:["):
+                found.add(words[3])
+        return len(found - {home})
+
+    def _link(self, path: str) -> str | None:
+        try:
+            return os.readlink(self._files.path(path))
+        except OSError:
+            return None

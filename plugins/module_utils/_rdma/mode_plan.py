@@ -1,0 +1,361 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Decides how a host gets to an RDMA network namespace mode, now and at every boot. Reads and writes nothing.
+
+Sources: drivers/infiniband/core/device.c (rdma_compatdev_set), modprobe.d(5), the kernel's module parameters.
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+import re
+from dataclasses import dataclass
+
+OWNED_FILE = "/etc/modprobe.d/zz-railops-rdma.conf"
+PARAMETER = "ib_core.netns_mode"
+DEFAULT_MODE = "shared"
+# The kernel's number for each mode (RDMA_NLDEV_SYS_ATTR_NETNS_MODE, and the value of the module's parameter).
+NUMBERS = {"exclusive": 0, "shared": 1}
+MODES = {number: name for name, number in NUMBERS.items()}
+# What the kernel takes for a boolean parameter (lib/kstrtox.c, kstrtobool); none means true.
+FALSE_WORDS = ("0", "n", "N", "of", "oF", "Of", "OF", "f", "F")
+TRUE_WORDS = ("1", "y", "Y", "on", "oN", "On", "ON", "t", "T", "")
+
+
+class Support(enum.Enum):
+    """What the running kernel has of the RDMA subsystem."""
+
+    LOADED = "loaded"
+    NOT_LOADED = "not_loaded"
+    TOO_OLD = "too_old"
+    ABSENT = "absent"
+
+
+LIVE_FIX = "Run the role rdma_host: it sets the mode at once, without a reboot."
+# What the mode in force reads as where the kernel has none to tell.
+WITHOUT_MODE = {
+    Support.LOADED: "unknown",
+    Support.NOT_LOADED: "ib_core not loaded",
+    Support.TOO_OLD: DEFAULT_MODE,
+    Support.ABSENT: "no RDMA in the kernel",
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One place that sets the mode for the next time ib_core starts. `line` counts from 1; 0 = no lines."""
+
+    path: str
+    line: int
+    mode: str
+
+
+@dataclass(frozen=True)
+class Image:
+    """One initramfs. It is stale when older than the owned file, or when it still holds a removed one."""
+
+    path: str
+    kernel: str
+    holds_ib_core: bool
+    stale: bool
+
+
+@dataclass(frozen=True)
+class Want:
+    """The mode wanted (None with `present` False: whatever holds without the owned file)."""
+
+    mode: str | None = None
+    present: bool = True
+    live: bool = True
+
+
+@dataclass(frozen=True)
+class Have:
+    """What is there. `settings` are in the order in which modprobe reads them: the last one counts."""
+
+    support: Support
+    kernel: str = ""
+    current: str | None = None
+    builtin: bool = False
+    owned_text: str | None = None
+    settings: tuple[Setting, ...] = ()
+    arguments: tuple[Setting, ...] = ()
+    namespaces: int = 0
+    images: tuple[Image, ...] = ()
+
+
+@dataclass(frozen=True)
+class State:
+    """The managed properties, for before and after."""
+
+    current: str | None
+    persistent: str
+    file: str | None
+
+
+@dataclass(frozen=True)
+class Blocker:
+    """Why the wanted mode cannot be reached, and what to do about it."""
+
+    problem: str
+    fix: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What will be done and what will be so afterwards."""
+
+    want: Want
+    have: Have
+    wanted: str
+    before: State
+    after: State
+    set_live: bool
+    images: tuple[Image, ...]
+    conflicts: tuple[Setting, ...]
+    blocker: Blocker | None
+
+    @property
+    def writes_file(self) -> bool:
+        """Whether the owned file will be written or removed."""
+        return self.before.file != self.after.file
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything will change."""
+        return self.before != self.after or bool(self.images)
+
+    def busy(self) -> Plan:
+        """Return this plan as it turned out when the kernel said EBUSY to the live change."""
+        after = State(self.before.current, self.after.persistent, self.after.file)
+        return Plan(
+            self.want, self.have, self.wanted, self.before, after, False, self.images, self.conflicts, self.blocker
+        )
+
+    @property
+    def live(self) -> str:
+        """What becomes of the running kernel: set, unchanged, busy, off (not asked for) or not_loaded."""
+        if self.have.support is not Support.LOADED:
+            return str(self.have.support.value)
+        if self.set_live:
+            return "set"
+        if self.after.current == self.wanted:
+            return "unchanged"
+        return "busy" if self.want.live else "off"
+
+    @property
+    def reboot_reasons(self) -> list[str]:
+        """Why a reboot is needed; empty when none is, or when it would not help."""
+        if self.after.current in (None, self.wanted) or self.after.persistent != self.wanted:
+            return []
+        why = (
+            f"the kernel refuses the change while {self._others()} (EBUSY)"
+            if self.want.live
+            else "a live change was not asked for"
+        )
+        return [
+            f"RDMA namespace mode is {self.after.current}, wanted {self.wanted}: {why}; it is written for the next boot"
+        ]
+
+    def _others(self) -> str:
+        if not self.have.namespaces:
+            return "other network namespaces exist"
+        one = self.have.namespaces == 1
+        return f"{self.have.namespaces} other network namespace{' exists' if one else 's exist'}"
+
+
+def parse_options(text: str, path: str = "") -> list[Setting]:
+    """Return what a modprobe.d file says of ib_core's netns_mode, in order."""
+    found = []
+    number = 0
+    lines = text.split("\n")
+    while number < len(lines):
+        first = number + 1
+        line = lines[number]
+        while line.endswith("\\") and number + 1 < len(lines):
+            number += 1
+            line = line[:-1] + " " + lines[number]
+        number += 1
+        words = line.split()
+        if len(words) < 3 or words[0] != "options" or words[1].replace("-", "_") != "ib_core":
+            continue
+        for word in words[2:]:
+            name, _sep, value = word.partition("=")
+            if name == "netns_mode" and (mode := mode_of(value)):
+                found.append(Setting(path, first, mode))
+    return found
+
+
+def parse_arguments(command_line: str) -> list[Setting]:
+    """Return what a kernel command line says of ib_core's netns_mode, in order."""
+    found = []
+    for word in command_line.split():
+        name, _sep, value = word.partition("=")
+        if name.replace("-", "_") == PARAMETER and (mode := mode_of(value)):
+            found.append(Setting("/proc/cmdline", 0, mode))
+    return found
+
+
+def mode_of(value: str) -> str | None:
+    """Return the mode that a value of the boolean parameter means; None for one the kernel would refuse."""
+    text = value.strip("\"'")
+    if text in FALSE_WORDS or text.lower() == "off":
+        return "exclusive"
+    if text in TRUE_WORDS:
+        return "shared"
+    return None
+
+
+def owned_text(mode: str) -> str:
+    """Return the exact content of the owned file."""
+    return (
+        "# Written by railops.rdma (module rdma_netns): do not edit; take it back with state: absent.\n"
+        f"# RDMA network namespace mode: {mode}\n"
+        f"options ib_core netns_mode={NUMBERS[mode]}\n"
+    )
+
+
+def read_order(folders: dict[str, list[str]]) -> list[str]:
+    """Return the modprobe.d files that count, in the order in which modprobe reads them (modprobe.d(5)).
+
+    :param folders: file names by folder; a name in an earlier folder masks the same name in a later one.
+    """
+    chosen: dict[str, str] = {}
+    for folder, names in folders.items():
+        for name in names:
+            if re.fullmatch(r".+\.(conf|alias)", name):
+                chosen.setdefault(name, f"{folder}/{name}")
+    return [chosen[name] for name in sorted(chosen)]
+
+
+def plan_netns(want: Want, have: Have) -> Plan:
+    """Return how to get to the wanted mode."""
+    foreign = [item for item in have.settings if item.path != OWNED_FILE]
+    text = owned_text(want.mode) if want.present and want.mode else None
+    settings = list(foreign)
+    if text and want.mode:
+        settings = _in_order([*foreign, Setting(OWNED_FILE, 3, want.mode)])
+    persistent = _effective(settings, have)
+    wanted = want.mode if want.present and want.mode else persistent
+    blocker = _blocker(want, have, wanted, persistent)
+    before = State(have.current, _effective(list(have.settings), have), have.owned_text)
+    set_live = (
+        want.live
+        and blocker is None
+        and have.support is Support.LOADED
+        and have.current not in (None, wanted)
+        and have.namespaces == 0
+    )
+    after = State(wanted if set_live else have.current, persistent, text)
+    images = tuple(image for image in have.images if image.holds_ib_core and image.stale and not have.builtin)
+    conflicts = tuple(item for item in [*foreign, *have.arguments] if item.mode != wanted)
+    if blocker is not None:
+        return Plan(want, have, wanted, before, before, False, (), conflicts, blocker)
+    return Plan(want, have, wanted, before, after, set_live, images, conflicts, None)
+
+
+def attempt(plan: Plan) -> bool:
+    """Whether to try the live change although namespaces were seen: they may be gone, and the kernel decides."""
+    return (
+        plan.want.live
+        and plan.blocker is None
+        and plan.have.support is Support.LOADED
+        and plan.have.current not in (None, plan.wanted)
+    )
+
+
+def set_after_all(plan: Plan) -> Plan:
+    """Return the plan as it turned out when the kernel took a live change that was predicted to be refused."""
+    after = State(plan.wanted, plan.after.persistent, plan.after.file)
+    return Plan(plan.want, plan.have, plan.wanted, plan.before, after, True, plan.images, plan.conflicts, plan.blocker)
+
+
+def _in_order(settings: list[Setting]) -> list[Setting]:
+    return sorted(settings, key=lambda item: (os.path.basename(item.path), item.line))
+
+
+def _effective(settings: list[Setting], have: Have) -> str:
+    # modprobe puts the kernel command line's options behind those of its files; a built-in ib_core sees no file.
+    effective = [*([] if have.builtin else settings), *have.arguments]
+    return effective[-1].mode if effective else DEFAULT_MODE
+
+
+def _blocker(want: Want, have: Have, wanted: str, persistent: str) -> Blocker | None:
+    if not want.present:
+        return None
+    if have.support is Support.ABSENT:
+        return Blocker(
+            f"Kernel {have.kernel} has no RDMA subsystem: there is no ib_core module for it.",
+            "Install its RDMA modules or the vendor's driver (role rdma_driver), or boot a kernel that has them.",
+        )
+    if have.support is Support.TOO_OLD and wanted == "exclusive":
+        return Blocker(
+            f"The RDMA subsystem of kernel {have.kernel} has no network namespace mode, so exclusive is not to be had.",
+            "Boot kernel 5.3 or newer, or install MLNX_OFED 4.7 or newer; or use an attachment of mode shared.",
+        )
+    if persistent == wanted:
+        return None
+    if have.arguments:
+        return Blocker(
+            f"The kernel command line says {PARAMETER}={NUMBERS[have.arguments[-1].mode]}, which overrides modprobe.d.",
+            f"Take it out of the boot loader's configuration, or make it {PARAMETER}={NUMBERS[wanted]}, and reboot.",
+        )
+    if have.builtin:
+        return Blocker(
+            f"ib_core is built into kernel {have.kernel}, so modprobe.d cannot set its mode.",
+            f"Add {PARAMETER}={NUMBERS[wanted]} to the kernel command line in the boot loader and reboot.",
+        )
+    winner = [item for item in have.settings if item.path != OWNED_FILE][-1]
+    return Blocker(
+        f"{winner.path} line {winner.line} sets ib_core to {winner.mode} and is read after {OWNED_FILE}.",
+        f"Take netns_mode out of {winner.path}; whoever wrote it must stop writing it.",
+    )
+
+
+def checks(plan: Plan, observed: State) -> list[dict[str, str | None]]:
+    """Return the mode in force and the mode of the next boot, each against the plan.
+
+    :param observed: `plan.before` for a look without touching (an audit), `plan.after` after a run.
+    """
+    blocker = plan.blocker
+    fix = blocker.fix if blocker else "Run the role rdma_host and let its entry point reboot restart the host."
+    current_cause = blocker.problem if blocker else "; ".join(plan.reboot_reasons)
+    unwritten = "" if observed.file == plan.after.file else f"{OWNED_FILE} does not have the wanted content"
+    by_hand = (
+        f"the running kernel was set to {observed.current} after ib_core started; the next start has {plan.wanted}"
+    )
+    current_fix = LIVE_FIX if plan.set_live else fix
+    persistent_cause = blocker.problem if blocker else unwritten
+    return [
+        _check(
+            "rdma_netns.current",
+            plan.wanted,
+            observed.current or WITHOUT_MODE[plan.have.support],
+            plan.have.support is Support.NOT_LOADED or observed.current == plan.wanted,
+            current_cause or unwritten or by_hand,
+            current_fix,
+        ),
+        _check(
+            "rdma_netns.persistent",
+            plan.wanted,
+            observed.persistent,
+            observed.persistent == plan.wanted,
+            persistent_cause,
+            fix,
+        ),
+    ]
+
+
+def _check(name: str, planned: str, observed: str, good: bool, cause: str, fix: str) -> dict[str, str | None]:
+    return {
+        "id": name,
+        "rail": None,
+        "status": "ok" if good else "deviation",
+        "planned": planned,
+        "observed": observed,
+        "cause": None if good else (cause or None),
+        "fix": None if good else fix,
+    }

@@ -1,0 +1,314 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Make a change of the host network whole or not at all, and take it back when nobody confirms it in time.
+
+A guard is a folder below /run (a reboot heals) and a process that waits: a transient systemd unit where systemd runs
+this host, else a process of its own session. Who renames the folder's file `armed` has decided: the confirmation to
+`confirmed`, the process to `fired`. Nobody can do both. A file `now` in the folder ends the wait: it is for people.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import shutil
+import signal
+import sys
+import time
+import typing as t
+from dataclasses import dataclass, replace
+
+from .._errors import RdmaError
+from .kernel import Kernel, KernelRefused
+from .model import Link, Op, Snapshot, as_data, from_data, steps, toward
+from .plan import Host
+
+STATE_FOLDER = "/run/railops-rdma"
+# The kernel drops dependent entries by itself, so that some things need a second look; more would be a fight.
+ROUNDS = 4
+READY_SECONDS = 60.0
+Command = t.Callable[[list[str]], tuple[int, str, str]]
+POLL_SECONDS = 0.1
+
+
+# --- whole or not at all ----------------------------------------------------------------------------------------------
+
+
+def settle(kernel: Kernel, host: Host, source: Snapshot, target: Snapshot, now: Snapshot) -> None:
+    """Lead the host from `now` to where `target` differs from `source`; look again until nothing is left to do."""
+    left: tuple[t.Any, ...] = ()
+    for _round in range(ROUNDS):
+        left = steps(now, toward(now, source, target))
+        if not left:
+            return
+        if kernel.apply(left) and not any(_has_side_effects(op) for phase in left for op in phase):
+            # Every message was acknowledged: there is nothing that a second look could show.
+            return
+        now = kernel.again(host)
+    left = steps(now, toward(now, source, target))
+    if left:
+        raise RdmaError(
+            f"The host network does not settle: after {ROUNDS} rounds `{left[0][0]}` is still to do.",
+            "Look for another program that manages these interfaces (networkd, NetworkManager, a DHCP client).",
+        )
+
+
+def _has_side_effects(op: Op) -> bool:
+    """Whether a second look may show more to do.
+
+    The kernel drops routes and secondaries with an address, and all with a link; and the same rule or route can be
+    there twice, of our protocol and of a network manager's, of which one message takes away one.
+    """
+    if isinstance(op.what, Link):
+        return not op.what.up
+    return op.verb == "delete"
+
+
+def change(kernel: Kernel, host: Host, now: Snapshot, target: Snapshot) -> None:
+    """Lead the host from `now` to `target`, or leave it as it was."""
+    try:
+        with _signals_raise():
+            settle(kernel, host, now, target, now)
+    except BaseException as exc:
+        left = take_back(kernel, host, now, target)
+        if not isinstance(exc, RdmaError):
+            raise
+        exc.facts["taken_back"] = not left
+        if left:
+            exc.facts["left"] = left
+        raise
+
+
+def take_back(kernel: Kernel, host: Host, before: Snapshot, after: Snapshot) -> list[str]:
+    """Undo a change; return what could not be undone, as text."""
+    # Nobody wants an address back in the state of being held back.
+    before = replace(before, addresses=frozenset(replace(item, usable=True) for item in before.addresses))
+    for _round in range(ROUNDS):
+        now = kernel.again(host)
+        phases = steps(now, toward(now, after, before))
+        if not phases:
+            return []
+        for phase in phases:
+            for op in phase:
+                # One thing that cannot be undone must not keep the others from it.
+                with contextlib.suppress(KernelRefused):
+                    kernel.apply(((op,),))
+    now = kernel.again(host)
+    return [str(op) for phase in steps(now, toward(now, after, before)) for op in phase]
+
+
+class Interrupted(RdmaError):
+    """The run was asked to end."""
+
+
+@contextlib.contextmanager
+def _signals_raise() -> t.Iterator[None]:
+    def stop(number: int, _frame: t.Any) -> None:
+        raise Interrupted(
+            f"The change was interrupted by {signal.Signals(number).name} and taken back.", "Run the task again."
+        )
+
+    old = {}
+    with contextlib.suppress(ValueError):  # not the main thread
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            old[number] = signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number, handler in old.items():
+            signal.signal(number, handler)
+
+
+# --- the guard --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Guard:
+    """A change that waits for its confirmation."""
+
+    token: str
+    folder: str
+    before: Snapshot
+    seconds_left: float
+
+
+def guards_folder(base: str = "") -> str:
+    """Return the folder of this host's guards; a network namespace is a host of its own."""
+    base = base or STATE_FOLDER
+    return f"{base}/{os.stat('/proc/thread-self/ns/net').st_ino}"
+
+
+def pending(base: str = "") -> Guard | None:
+    """Return the guard that waits on this host, or None."""
+    folder = guards_folder(base)
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return None
+    for name in names:
+        state = f"{folder}/{name}/state.json"
+        if not os.path.exists(f"{folder}/{name}/armed"):
+            continue
+        with contextlib.suppress(OSError, ValueError, KeyError), open(state, encoding="utf-8") as stream:
+            data = json.load(stream)
+            left = data["deadline"] - time.monotonic()
+            return Guard(name, f"{folder}/{name}", from_data(data["before"]), left)
+    return None
+
+
+def arm(host: Host, before: Snapshot, after: Snapshot, seconds: int, command: Command | None = None) -> str:
+    """Start a guard that puts `before` back in so many seconds; return the token that confirms the change.
+
+    :param command: runs a command and returns its exit status first, as AnsibleModule.run_command does; without it
+        the guard is a process of its own session, also where systemd runs.
+    """
+    token = secrets.token_hex(8)
+    top = guards_folder()
+    folder = f"{top}/{token}"
+    os.makedirs(folder, mode=0o700)
+    _forget_old(top)
+    library = _library(folder)
+    state = {
+        "seconds": seconds,
+        "deadline": time.monotonic() + seconds,
+        "before": as_data(before),
+        "after": as_data(after),
+        "tables": sorted(host.tables),
+        "planned": sorted(host.planned),
+        "paths": host.paths,
+        "path": [library, *(entry for entry in sys.path if entry and not entry.endswith(".zip"))],
+    }
+    _write(f"{folder}/state.json", json.dumps(state))
+    _write(f"{folder}/armed", "")
+    try:
+        _start(folder, token, command)
+        _await_ready(folder)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return token
+
+
+def confirm(token: str, base: str = "") -> None:
+    """Keep the change that the token stands for; raise when it was taken back already, or is not known."""
+    folder = f"{guards_folder(base)}/{token}"
+    if not token.isalnum():
+        raise RdmaError(f"{token!r} is not a token of policy_route.", "Give the token that the change returned.")
+    try:
+        os.rename(f"{folder}/armed", f"{folder}/confirmed")
+    except OSError as exc:
+        if os.path.exists(f"{folder}/confirmed"):
+            return
+        if os.path.exists(f"{folder}/fired"):
+            raise RdmaError(
+                "The confirmation came too late: the guard has taken the change back.",
+                "Find out why the new connection took so long, or give a longer confirm_timeout.",
+                taken_back=True,
+            ) from exc
+        raise RdmaError(
+            f"There is no change with the token {token!r} on this host.",
+            "Run the change again: a reboot or a later run may have ended that one.",
+        ) from exc
+
+
+def _forget_old(folder: str) -> None:
+    for name in os.listdir(folder):
+        done = any(os.path.exists(f"{folder}/{name}/{end}") for end in ("confirmed", "fired"))
+        if done:
+            shutil.rmtree(f"{folder}/{name}", ignore_errors=True)
+
+
+def _write(path: str, text: str) -> None:
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as stream:
+        stream.write(text)
+
+
+def _library(folder: str) -> str:
+    """Return a place from which this file can be imported later; Ansible deletes the archive that it sends."""
+    root = __file__.partition("/ansible_collections/")[0]
+    if os.path.isfile(root):
+        shutil.copyfile(root, f"{folder}/library.zip")
+        return f"{folder}/library.zip"
+    return root
+
+
+def _systemd_runs_this() -> bool:
+    if not os.path.isdir("/run/systemd/system") or not shutil.which("systemd-run"):
+        return False
+    return os.stat("/proc/1/ns/net").st_ino == os.stat("/proc/thread-self/ns/net").st_ino
+
+
+START = (
+    "import json,sys;folder=sys.argv[1];sys.path[:]=json.load(open(folder+'/state.json'))['path'];"
+    "from ansible_collections.railops.rdma.plugins.module_utils._route.guard import watch;watch(folder)"
+)
+
+
+def _start(folder: str, token: str, command: Command | None) -> None:
+    if command and _systemd_runs_this():
+        argv = ["systemd-run", "--quiet", "--collect", f"--unit=railops-rdma-guard-{token}"]
+        argv += ["--description=Takes back an unconfirmed change of the host network", "--property=Type=exec"]
+        if command([*argv, sys.executable, "-c", START, folder])[0] == 0:
+            return
+    if os.fork() == 0:
+        _detach(folder)
+
+
+def _detach(folder: str) -> t.NoReturn:
+    """Become a process that outlives the connection, and watch."""
+    try:
+        os.setsid()
+        if os.fork():
+            os._exit(0)
+        os.chdir("/")
+        null = os.open(os.devnull, os.O_RDWR)
+        for number in (0, 1, 2):
+            os.dup2(null, number)
+        os.closerange(3, 4096)
+        watch(folder)
+    finally:
+        os._exit(0)
+
+
+def _await_ready(folder: str) -> None:
+    end = time.monotonic() + READY_SECONDS
+    while not os.path.exists(f"{folder}/ready"):
+        if time.monotonic() > end:
+            raise RdmaError(
+                f"The guard did not start within {READY_SECONDS:.0f} s; nothing was changed.",
+                "Look at `journalctl -u 'railops-rdma-guard-*'`, or run without confirm_timeout.",
+            )
+        time.sleep(0.01)
+
+
+def watch(folder: str) -> None:
+    """Wait for the confirmation; without one, put back what was before. The guard's process runs this."""
+    with open(f"{folder}/state.json", encoding="utf-8") as stream:
+        state = json.load(stream)
+    before, after = from_data(state["before"]), from_data(state["after"])
+    host = Host(
+        snapshot=before,
+        tables=frozenset(state["tables"]),
+        planned=frozenset(state["planned"]),
+        paths=tuple(state["paths"]),
+    )
+    # The time begins now: on a loaded host the start alone may take as long as the host has for its answer.
+    state["deadline"] = time.monotonic() + state["seconds"]
+    _write(f"{folder}/state.new", json.dumps(state))
+    os.rename(f"{folder}/state.new", f"{folder}/state.json")
+    _write(f"{folder}/ready", "")
+    while time.monotonic() < state["deadline"] and not os.path.exists(f"{folder}/now"):
+        if not os.path.exists(f"{folder}/armed"):
+            return
+        time.sleep(POLL_SECONDS)
+    try:
+        os.rename(f"{folder}/armed", f"{folder}/fired")
+    except OSError:
+        return
+    with Kernel() as kernel:
+        left = take_back(kernel, host, before, after)
+    _write(f"{folder}/fired", json.dumps({"left": left}))

@@ -1,0 +1,283 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a host's network is made of, as values: links, addresses, routes, rules, sysctls, and how people write them.
+
+No sockets, no files, no AnsibleModule. Addresses and prefixes are canonical text (as the standard library's
+ipaddress prints them), so that equal things compare equal.
+"""
+
+from __future__ import annotations
+
+import typing as t
+from dataclasses import dataclass, field
+
+# The routing protocol of this collection, named in rt_protos.d by rail_persist: 143 is free in iproute2's list.
+PROTOCOL = 143
+# Ours by number, whoever made them (a network manager makes them again after a reboot, with its own protocol).
+TABLES = range(1001, 1100)
+PRIORITIES = range(10001, 10100)
+METRICS = range(101, 200)
+GUARD_PRIORITY = 2000
+MAIN_TABLE = 254
+# rtnetlink(7): scope of routes to a directly attached network, and of everything else.
+SCOPE_LINK = 253
+SCOPE_GLOBAL = 0
+# include/uapi/linux/rtnetlink.h, RTPROT_*: what the kernel makes by itself and nobody manages.
+KERNEL_PROTOCOLS = frozenset({1, 2})
+ROUTER_PROTOCOLS = frozenset({9, 16})
+# The metric that the kernel gives to an IPv6 route without one (IP6_RT_PRIO_USER).
+IPV6_METRIC = 1024
+DEFAULT = "default"
+
+
+@dataclass(frozen=True)
+class Link:
+    """A network link. MTUs are bytes; `max_mtu` 0 means that the driver names no limit.
+
+    `master` is the bond or bridge that it is a port of, `parent` what it stands on itself (a VLAN's interface).
+    """
+
+    name: str
+    mtu: int
+    up: bool
+    index: int = field(default=0, compare=False)
+    kind: str = field(default="ethernet", compare=False)
+    carrier: bool = field(default=True, compare=False)
+    min_mtu: int = field(default=0, compare=False)
+    max_mtu: int = field(default=0, compare=False)
+    mode: str = field(default="", compare=False)
+    master: str = field(default="", compare=False)
+    parent: str = field(default="", compare=False)
+
+    def __str__(self) -> str:
+        return f"{self.name} mtu {self.mtu} {'up' if self.up else 'down'}"
+
+
+@dataclass(frozen=True, order=True)
+class Address:
+    """An address of an interface; not `usable` while duplicate address detection holds it back, or after it failed."""
+
+    interface: str
+    family: int
+    address: str
+    length: int
+    usable: bool = True
+    protocol: int = field(default=0, compare=False)
+    raw: str = field(default="", compare=False)
+
+    def __str__(self) -> str:
+        text = f"{self.address}/{self.length} dev {self.interface}"
+        return text if self.usable else f"{text} tentative"
+
+
+@dataclass(frozen=True, order=True)
+class Route:
+    """A unicast route with one next hop, or (`other` not empty) something that this collection never makes.
+
+    `hops` names the interfaces of a multipath route, of which `interface` is the first.
+    """
+
+    family: int
+    table: int
+    dst: str
+    metric: int
+    interface: str = ""
+    gateway: str = ""
+    source: str = ""
+    scope: int = SCOPE_GLOBAL
+    other: str = ""
+    protocol: int = field(default=0, compare=False)
+    raw: str = field(default="", compare=False)
+    hops: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def interfaces(self) -> frozenset[str]:
+        """The interfaces of all next hops."""
+        return frozenset(self.hops or (self.interface,)) - {""}
+
+    @property
+    def key(self) -> tuple[int, int, str, int]:
+        """What the kernel replaces by: family, table, destination, metric."""
+        return (self.family, self.table, self.dst, self.metric)
+
+    def __str__(self) -> str:
+        parts = [self.other, self.dst] if self.other else [self.dst]
+        if self.gateway:
+            parts += ["via", self.gateway]
+        if self.interface:
+            parts += ["dev", self.interface]
+        if self.table != MAIN_TABLE:
+            parts += ["table", str(self.table)]
+        if self.scope == SCOPE_LINK:
+            parts += ["scope", "link"]
+        if self.source:
+            parts += ["src", self.source]
+        if self.metric and not (self.family == 6 and self.metric == IPV6_METRIC):
+            parts += ["metric", str(self.metric)]
+        return " ".join(parts)
+
+
+@dataclass(frozen=True, order=True)
+class Rule:
+    """A policy rule. `other` holds, as text, every selector that this collection never uses."""
+
+    family: int
+    priority: int
+    table: int
+    source: str = ""
+    dest: str = ""
+    invert: bool = False
+    other: str = ""
+    protocol: int = field(default=0, compare=False)
+    raw: str = field(default="", compare=False)
+
+    def __str__(self) -> str:
+        parts = [f"{self.priority}:"]
+        if self.invert:
+            parts.append("not")
+        parts += ["from", _host_text(self.source) or "all"]
+        if self.dest:
+            parts += ["to", self.dest]
+        if self.other:
+            parts.append(self.other)
+        parts += ["lookup", "main" if self.table == MAIN_TABLE else str(self.table)]
+        return " ".join(parts)
+
+
+def _host_text(prefix: str) -> str:
+    address, _slash, length = prefix.partition("/")
+    return address if length in ("32", "128") else prefix
+
+
+T = t.TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What was read of a host, or what it shall become: everything that a change here could touch."""
+
+    links: dict[str, Link]
+    addresses: frozenset[Address]
+    routes: frozenset[Route]
+    rules: frozenset[Rule]
+    sysctls: dict[str, str]
+
+
+def toward(now: Snapshot, source: Snapshot, target: Snapshot) -> Snapshot:
+    """Return `now` with the difference between `source` and `target` applied, and what others did meanwhile kept.
+
+    Everything of `target` is in the result, so what the kernel dropped as a side effect comes back.
+    """
+
+    def pick(have: dict[str, T], old: dict[str, T], new: dict[str, T]) -> dict[str, T]:
+        return {key: new[key] if key in new and old.get(key) != new[key] else value for key, value in have.items()}
+
+    return Snapshot(
+        links=pick(now.links, source.links, target.links),
+        addresses=(now.addresses - (source.addresses - target.addresses)) | target.addresses,
+        routes=(now.routes - (source.routes - target.routes)) | target.routes,
+        rules=(now.rules - (source.rules - target.rules)) | target.rules,
+        sysctls=pick(now.sysctls, source.sysctls, target.sysctls),
+    )
+
+
+@dataclass(frozen=True)
+class Op:
+    """One message to the kernel (or one write below /proc/sys)."""
+
+    verb: str  # add, replace, delete, set
+    what: Link | Address | Route | Rule | tuple[str, str]
+
+    def __str__(self) -> str:
+        if isinstance(self.what, tuple):
+            return f"sysctl {self.what[0]}={self.what[1]}"
+        if isinstance(self.what, Link):
+            return f"ip link set {self.what.name} mtu {self.what.mtu} {'up' if self.what.up else 'down'}"
+        six = " -6" if self.what.family == 6 else ""
+        noun = {Address: "address", Route: "route", Rule: "rule"}[type(self.what)]
+        text = str(self.what)
+        if isinstance(self.what, Rule):
+            priority, _colon, rest = text.partition(":")
+            text = f"priority {priority}{rest}"
+        return f"ip{six} {noun} {self.verb} {text}"
+
+
+Phase = tuple[Op, ...]
+
+
+def steps(now: Snapshot, target: Snapshot) -> tuple[Phase, ...]:
+    """Return the messages that lead from `now` to `target`, in phases that must follow each other.
+
+    The order is what keeps a killed run harmless: rules go first and come last, so at no time does a rule point to a
+    table that has lost its routes. Links come up before anything needs them and go down after everything.
+    """
+    gone = now.addresses - target.addresses
+    new = target.addresses - now.addresses
+    # The kernel drops routes along with their source address, and a rule must not outlive them.
+    cycled = {item.address for item in gone}
+    rules_new = target.rules - now.rules
+    rules_gone = now.rules - target.rules
+    again = {rule for rule in target.rules & now.rules if rule.source.partition("/")[0] in cycled}
+    written = {route for route in target.routes if route not in now.routes or (route.source and route.source in cycled)}
+    keys = {route.key for route in target.routes}
+    routes_gone = {route for route in now.routes - target.routes if route.key not in keys}
+    have_keys = {route.key for route in now.routes}
+    links = [link for name, link in sorted(target.links.items()) if now.links.get(name) != link]
+    phases = (
+        [Op("set", pair) for pair in sorted(target.sysctls.items()) if now.sysctls.get(pair[0]) != pair[1]],
+        [Op("set", link) for link in links if link.up],
+        [Op("delete", rule) for rule in sorted(rules_gone | again)],
+        [Op("delete", route) for route in sorted(routes_gone)],
+        [Op("delete", item) for item in sorted(gone)],
+        [Op("add", item) for item in sorted(new)],
+        [Op("replace" if route.key in have_keys else "add", route) for route in _by_need(written)],
+        [Op("add", rule) for rule in sorted(rules_new | again)],
+        [Op("set", link) for link in links if not link.up],
+    )
+    return tuple(tuple(phase) for phase in phases if phase)
+
+
+def _by_need(routes: t.Iterable[Route]) -> list[Route]:
+    """Sort so that the route to a gateway comes before the routes through it."""
+    return sorted(routes, key=lambda route: (bool(route.gateway), route))
+
+
+def as_data(snapshot: Snapshot) -> dict[str, t.Any]:
+    """Return the snapshot as plain data for JSON."""
+    return {
+        "links": [vars(link) for link in snapshot.links.values()],
+        "addresses": [vars(item) for item in sorted(snapshot.addresses)],
+        "routes": [vars(item) for item in sorted(snapshot.routes)],
+        "rules": [vars(item) for item in sorted(snapshot.rules)],
+        "sysctls": snapshot.sysctls,
+    }
+
+
+def from_data(data: dict[str, t.Any]) -> Snapshot:
+    """Return the snapshot that as_data() made plain."""
+    return Snapshot(
+        links={item["name"]: Link(**item) for item in data["links"]},
+        addresses=frozenset(Address(**item) for item in data["addresses"]),
+        routes=frozenset(Route(**item) for item in data["routes"]),
+        rules=frozenset(Rule(**item) for item in data["rules"]),
+        sysctls=dict(data["sysctls"]),
+    )
+
+
+def render(snapshot: Snapshot) -> dict[str, list[str]]:
+    """Return the snapshot as a network engineer writes it, in a stable order and without protocols or counters."""
+    return {
+        "links": [str(link) for _name, link in sorted(snapshot.links.items())],
+        "addresses": [str(item) for item in sorted(snapshot.addresses)],
+        "routes": [str(item) for item in sorted(snapshot.routes)],
+        "rules": [f"-6 {item}" if item.family == 6 else str(item) for item in sorted(snapshot.rules)],
+        "sysctls": [f"{key} = {value}" for key, value in sorted(snapshot.sysctls.items())],
+    }
+
+
+def as_text(rendered: dict[str, list[str]]) -> str:
+    """Return what render() gave as one text for a diff."""
+    prefix = {"links": "link", "addresses": "address", "routes": "route", "rules": "rule", "sysctls": "sysctl"}
+    return "".join(f"{prefix[part]} {line}\n" for part, lines in rendered.items() for line in lines)

@@ -1,0 +1,240 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Turn a host's slice of the plan into what is wanted of its network, or say everything that is wrong with it."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import typing as t
+from dataclasses import dataclass, replace
+
+from .._errors import InputError, Problem
+from .model import PRIORITIES, TABLES
+
+# RFC 8200 section 5: no link that carries IPv6 may have less.
+IPV6_MIN_MTU = 1280
+SYSCTL = re.compile(r"^net/(ipv4|ipv6|core)/[A-Za-z0-9_@:.\-/]+$")
+INTERFACE = re.compile(r"^[^\s/]{1,127}$")
+
+
+@dataclass(frozen=True)
+class WantAddress:
+    """A rail's address: `address` inside `subnet`; `gateway` is the switch's address, or empty."""
+
+    family: int
+    address: str
+    length: int
+    subnet: str
+    gateway: str
+
+
+@dataclass(frozen=True)
+class WantRail:
+    """A rail of the host. `mtu` in bytes, or None to leave it as it is."""
+
+    name: str
+    index: int
+    interface: str
+    pci: str
+    mtu: int | None
+    table: int
+    priority: int
+    addresses: tuple[WantAddress, ...]
+
+
+@dataclass(frozen=True)
+class Want:
+    """Everything that is wanted of a host's network."""
+
+    rails: tuple[WantRail, ...]
+    prefixes: tuple[str, ...]
+    policy: str = "prefixes"
+    network: str = "roce"
+    present: bool = True
+    purge: bool = True
+    force: frozenset[str] = frozenset()
+    sysctls: tuple[tuple[str, str], ...] = ()
+
+    def prefixes_of(self, family: int) -> tuple[str, ...]:
+        """Return the RDMA prefixes of one family, 4 or 6."""
+        return tuple(prefix for prefix in self.prefixes if (":" in prefix) == (family == 6))
+
+
+def parse_want(params: t.Mapping[str, t.Any]) -> Want:
+    """Return what the module's parameters (or a slice) ask for; raise InputError with all that is wrong."""
+    problems: list[Problem] = []
+    rails = tuple(_rail(raw, number, problems) for number, raw in enumerate(params.get("rails") or [], 1))
+    prefixes = tuple(
+        sorted({str(net) for net in _networks(params.get("rdma_prefixes") or [], problems)}, key=_prefix_key)
+    )
+    sysctls = {str(key): str(value) for key, value in (params.get("sysctls") or {}).items()}
+    for key in sysctls:
+        if not SYSCTL.match(key) or ".." in key:
+            problems.append(
+                Problem(
+                    f"sysctls[{key!r}]",
+                    "is not a network setting in slash notation.",
+                    "Write it like net/ipv4/conf/ens1np0/arp_ignore.",
+                )
+            )
+    want = Want(
+        rails=rails,
+        prefixes=prefixes,
+        policy=params.get("policy") or "prefixes",
+        network=params.get("network") or "roce",
+        present=(params.get("state") or "present") == "present",
+        purge=params.get("purge", True),
+        force=frozenset(params.get("force") or ()),
+        sysctls=tuple(sorted(sysctls.items())),
+    )
+    _check_distinct(want, problems)
+    _check_guard(want, problems)
+    if problems:
+        raise InputError(problems)
+    return want
+
+
+def named(want: Want, names: t.Mapping[str, str]) -> Want:
+    """Return the want with its sysctls under the links' own names: /proc/sys knows no alternative names.
+
+    :param names: the name of the link that each rail asks for by a name or an alternative name.
+    """
+
+    def own(key: str) -> str:
+        parts = key.split("/")
+        # net/ipv4/conf/INTERFACE/setting
+        if len(parts) == 5:
+            parts[3] = names.get(parts[3], parts[3])
+        return "/".join(parts)
+
+    return replace(want, sysctls=tuple(sorted((own(key), value) for key, value in want.sysctls)))
+
+
+def _prefix_key(prefix: str) -> tuple[int, int, int]:
+    net = ipaddress.ip_network(prefix)
+    return (net.version, int(net.network_address), net.prefixlen)
+
+
+def _networks(values: t.Iterable[str], problems: list[Problem]) -> t.Iterator[t.Any]:
+    for number, value in enumerate(values):
+        try:
+            yield ipaddress.ip_network(value)
+        except ValueError as exc:
+            problems.append(Problem(f"rdma_prefixes[{number}]", f"{exc}.", "Write a network in CIDR notation."))
+
+
+def _rail(raw: t.Mapping[str, t.Any], number: int, problems: list[Problem]) -> WantRail:
+    index = raw.get("index") or number
+    place = f"rails[{number - 1}]"
+    table = raw.get("table") or TABLES[0] - 1 + index
+    priority = raw.get("rule_priority") or PRIORITIES[0] - 1 + index
+    for key, value, allowed in (("table", table, TABLES), ("rule_priority", priority, PRIORITIES)):
+        if value not in allowed:
+            problems.append(
+                Problem(
+                    f"{place}.{key}",
+                    f"{value} is outside of {allowed[0]} to {allowed[-1]}, the numbers that are this collection's.",
+                    f"Leave it out: rail {index} has {allowed[0] - 1 + index} then."
+                    if index < 100
+                    else "A host has at most 99 rails.",
+                )
+            )
+    interface, pci = raw.get("interface") or "", raw.get("pci") or ""
+    if not interface and not pci:
+        problems.append(Problem(place, "names neither interface nor pci.", "Say which interface the rail is."))
+    if interface and not INTERFACE.match(interface):
+        problems.append(Problem(f"{place}.interface", f"{interface!r} is no interface name.", "Mend the name."))
+    addresses = tuple(
+        found
+        for position, item in enumerate(raw.get("addresses") or [])
+        for found in _address(item, f"{place}.addresses[{position}]", problems)
+    )
+    mtu = raw.get("mtu")
+    if mtu is not None and any(item.family == 6 for item in addresses) and mtu < IPV6_MIN_MTU:
+        problems.append(
+            Problem(f"{place}.mtu", f"{mtu} is too small for IPv6.", f"Declare {IPV6_MIN_MTU} or more, or no IPv6.")
+        )
+    return WantRail(
+        name=raw.get("name") or f"rail{index}",
+        index=index,
+        interface=interface,
+        pci=pci,
+        mtu=mtu,
+        table=table,
+        priority=priority,
+        addresses=addresses,
+    )
+
+
+def _address(raw: t.Mapping[str, t.Any], place: str, problems: list[Problem]) -> t.Iterator[WantAddress]:
+    try:
+        address = ipaddress.ip_address(raw["address"])
+        subnet = ipaddress.ip_network(raw["subnet"])
+        gateway = ipaddress.ip_address(raw["gateway"]) if raw.get("gateway") else None
+    except ValueError as exc:
+        problems.append(Problem(place, f"{exc}.", "Write an address and the network (CIDR) that it is in."))
+        return
+    for key, value in (("address", address), ("gateway", gateway)):
+        if value is not None and value not in subnet:
+            problems.append(
+                Problem(f"{place}.{key}", f"{value} is outside of the subnet {subnet}.", "Take one inside of it.")
+            )
+    if gateway == address:
+        problems.append(
+            Problem(f"{place}.gateway", f"{gateway} is the host's own address.", "Name the switch's address.")
+        )
+    yield WantAddress(
+        family=address.version,
+        address=str(address),
+        length=subnet.prefixlen,
+        subnet=str(subnet),
+        gateway=str(gateway) if gateway else "",
+    )
+
+
+def _check_distinct(want: Want, problems: list[Problem]) -> None:
+    seen: dict[tuple[str, t.Any], str] = {}
+    for number, rail in enumerate(want.rails):
+        own = [("name", rail.name), ("table", rail.table), ("rule_priority", rail.priority)]
+        own += [("interface", rail.interface)] if rail.interface else []
+        own += [("address", item.address) for item in rail.addresses]
+        for what in own:
+            place = f"rails[{number}].{what[0]}"
+            if what in seen:
+                text = f"{what[1]} is that of {seen[what]} already."
+                problems.append(Problem(place, text, "Give each rail its own."))
+            seen.setdefault(what, place)
+        for family in (4, 6):
+            if sum(item.family == family for item in rail.addresses) > 1:
+                problems.append(
+                    Problem(
+                        f"rails[{number}].addresses",
+                        f"has more than one IPv{family} address.",
+                        "A rail has one address per family.",
+                    )
+                )
+
+
+def _check_guard(want: Want, problems: list[Problem]) -> None:
+    """Refuse the style default_route where its guard would send RDMA traffic away.
+
+    With two prefixes of a family every destination matches the other's `not`, and leaves by main's default route.
+    """
+    if want.policy != "default_route" or want.network == "infiniband":
+        return
+    for family in (4, 6):
+        if not any(item.family == family for rail in want.rails for item in rail.addresses):
+            continue
+        count = len(want.prefixes_of(family))
+        if count != 1:
+            problems.append(
+                Problem(
+                    "policy",
+                    f"default_route needs exactly one IPv{family} RDMA prefix, and there are {count}: the guard rule"
+                    " `not to PREFIX lookup main` of each would catch the traffic of the others.",
+                    "Use the policy prefixes (the default), or one supernet per family.",
+                )
+            )

@@ -1,0 +1,367 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the cluster's admission says to an object, known before any API is touched.
+
+`Admission` holds a set of objects and answers create, update and delete as the webhooks do; `check` puts a whole set
+through it. `_admission_mutate` has what the server makes of an object, `_admission_pools`, `_admission_multus` and
+`_admission_sriov` the rules by kind, `_admission_schema` the fields; `_admission_strict` the rules that no webhook has
+but pods suffer from. Everything is pure: no API, no socket, no file.
+
+Source of the rules here: Spiderpool 1.2 (pkg/subnetmanager, pkg/reservedipmanager); the others name theirs.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from ...module_utils._errors import Problem
+from .multus import attachment, check_annotations, check_chain, check_cni, check_coordinator
+from .mutate import DNS_NAME, LABEL_VALUE, AdmissionError, Json, Key, key_of, mutate
+from .pools import (
+    Partition,
+    allocations,
+    check_cidr,
+    check_gateway,
+    check_in_use,
+    check_pod_affinity,
+    check_ranges,
+    check_routes,
+    check_unchanged,
+    cidr_of,
+    effective_ranges,
+)
+from .ranges import parse_cidr, parse_range, ranges_text
+from .schema import KINDS, copied, schema_problems
+from .sriov import check_policy, check_policy_pair, share_nodes
+
+if t.TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class Admission:
+    """A set of objects and the webhooks in front of it.
+
+    Each call answers for one object against the set: what the server would store, or AdmissionError with the message
+    that the webhook sends. The set changes only when the call succeeds; `dry_run` never changes it.
+
+    `schema` also refuses what the CRDs' schemas refuse (unknown fields, wrong types), as server-side apply does.
+    `deny_delete` is the chart's value spiderpoolController.enableValidatingResourcesDeletedWebhook.
+    """
+
+    def __init__(
+        self,
+        existing: Iterable[Json] = (),
+        *,
+        ipv4: bool = True,
+        ipv6: bool = True,
+        schema: bool = True,
+        deny_delete: bool = False,
+    ) -> None:
+        self._families = {4: ipv4, 6: ipv6}
+        self._schema = schema
+        self._deny_delete = deny_delete
+        self._pools = {4: Partition(), 6: Partition()}
+        self._subnets = {4: Partition(), 6: Partition()}
+        self._objects: dict[Key, Json] = {}
+        self._attachments: dict[tuple[str, str], str] = {}
+        for obj in existing:
+            self.load(obj)
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._objects
+
+    def get(self, key: Key) -> Json | None:
+        """Return the stored object of (kind, namespace, name), or None."""
+        return self._objects.get(key)
+
+    def objects(self) -> list[Json]:
+        """Return all stored objects."""
+        return list(self._objects.values())
+
+    def load(self, obj: Json) -> None:
+        """Take an object that is in the cluster already, unchecked."""
+        try:
+            stored = mutate(obj)
+        except AdmissionError:
+            stored = t.cast("Json", copied(obj))
+        self._forget(stored)
+        self._remember(stored)
+
+    def create(self, obj: Json, *, dry_run: bool = False) -> Json:
+        """Return what the server would store for a new object."""
+        new = self._admitted(obj, None)
+        if not dry_run:
+            self._remember(new)
+        return new
+
+    def update(self, old: Json | None, new: Json, *, dry_run: bool = False) -> Json:
+        """Return what the server would store for a changed object; `old` None takes the stored one of that name."""
+        before = old if old is not None else self._objects.get(key_of(new))
+        if before is None:
+            raise AdmissionError(new, "metadata.name", "not found", "Create the object first.", code=404)
+        after = self._admitted(new, before)
+        if not dry_run:
+            self._forget(before)
+            self._remember(after)
+        return after
+
+    def delete(self, obj: Json, *, dry_run: bool = False) -> None:
+        """Take an object out of the set, unless the webhook forbids it."""
+        stored = self._objects.get(key_of(obj), obj)
+        if self._deny_delete and stored.get("kind") == "SpiderIPPool" and allocations(stored):
+            raise AdmissionError(
+                stored,
+                "metadata.name",
+                f"IPPool {stored['metadata']['name']} still has {len(allocations(stored))} allocated addresses",
+                "Remove the pods that hold its addresses first.",
+                code=403,
+            )
+        if not dry_run:
+            self._forget(stored)
+
+    def _admitted(self, obj: Json, old: Json | None) -> Json:
+        kind = KINDS.get(str(obj.get("kind")))
+        if kind is None:
+            return t.cast("Json", copied(obj))
+        _check_shape(obj)
+        _check_name(obj)
+        if self._schema:
+            _check_schema(obj)
+        new = mutate(obj)
+        _check_labels(new)
+        checker = getattr(self, f"_check_{new['kind'].lower()}")
+        checker(new, old)
+        return new
+
+    def _remember(self, obj: Json) -> None:
+        kind, namespace, name = key = key_of(obj)
+        self._objects[key] = obj
+        if kind in ("SpiderIPPool", "SpiderSubnet"):
+            cidr = parse_cidr((obj.get("spec") or {}).get("subnet"))
+            if cidr is not None:
+                partition = (self._pools if kind == "SpiderIPPool" else self._subnets)[cidr.family]
+                partition.add(name, cidr.first, cidr.last, obj["spec"]["subnet"], effective_ranges(obj["spec"]))
+        elif kind == "SpiderMultusConfig":
+            self._attachments[namespace, attachment(obj)] = name
+
+    def _forget(self, obj: Json) -> None:
+        kind, namespace, name = key = key_of(obj)
+        stored = self._objects.pop(key, None)
+        if stored is None:
+            return
+        if kind in ("SpiderIPPool", "SpiderSubnet"):
+            cidr = parse_cidr((stored.get("spec") or {}).get("subnet"))
+            if cidr is not None:
+                (self._pools if kind == "SpiderIPPool" else self._subnets)[cidr.family].remove(name, cidr.first)
+        elif kind == "SpiderMultusConfig":
+            self._attachments.pop((namespace, attachment(stored)), None)
+
+    # One method a kind; the order inside is the webhook's.
+
+    def _check_spiderippool(self, new: Json, old: Json | None) -> None:
+        spec, name = new["spec"], new["metadata"]["name"]
+        if old is not None:
+            if old["metadata"].get("deletionTimestamp"):
+                raise AdmissionError(
+                    new,
+                    "metadata.deletionTimestamp",
+                    "cannot update a terminating IPPool",
+                    "Wait until it is gone and create it anew.",
+                    code=403,
+                )
+            check_unchanged(new, old, ("ipVersion", "subnet"))
+        self._check_family(new)
+        if old is None:
+            check_cidr(new)
+            if key_of(new) in self._objects:
+                raise AdmissionError(
+                    new, "spec.subnet", f"Internal error: IPPool {name} already exists", "Update it instead.", code=409
+                )
+        cidr = cidr_of(new)
+        partition = self._pools[cidr.family]
+        if old is None:
+            clash = partition.overlapping_subnet(cidr.first, cidr.last, spec["subnet"])
+            if clash:
+                raise AdmissionError(
+                    new,
+                    "spec.subnet",
+                    f'Invalid value: "{spec["subnet"]}": overlap with IPPool {clash[0]} which '
+                    f"'spec.subnet' is {clash[1]}",
+                    "Give both pools the same subnet, or subnets that share no address.",
+                )
+        check_ranges(new)
+        shared = partition.overlapping_pool(cidr.first, name, effective_ranges(spec))
+        if shared:
+            raise AdmissionError(
+                new,
+                "spec.ips",
+                f"Forbidden: overlap with IPPool {shared[0]} in IP ranges "
+                f"[{' '.join(ranges_text(shared[1], cidr.family))}], total IP addresses of an IPPool are jointly "
+                "determined by 'spec.ips' and 'spec.excludeIPs'",
+                "Give each pool of a subnet addresses of its own.",
+            )
+        check_gateway(new)
+        check_routes(new)
+        check_pod_affinity(new)
+        if old is not None:
+            check_in_use(new, old)
+
+    def _check_spidersubnet(self, new: Json, old: Json | None) -> None:
+        spec = new["spec"]
+        if old is not None:
+            check_unchanged(new, old, ("ipVersion", "subnet"))
+        self._check_family(new)
+        check_cidr(new)
+        cidr = cidr_of(new)
+        if old is None:
+            clash = self._subnets[cidr.family].overlapping_subnet(cidr.first, cidr.last, "")
+            if clash:
+                raise AdmissionError(
+                    new,
+                    "spec.subnet",
+                    f'Invalid value: "{spec["subnet"]}": overlap with Subnet {clash[0]} which '
+                    f"'spec.subnet' is {clash[1]}",
+                    "Give each SpiderSubnet addresses of its own.",
+                )
+        check_ranges(new)
+        check_gateway(new)
+        check_routes(new)
+
+    def _check_spiderreservedip(self, new: Json, old: Json | None) -> None:
+        if old is not None:
+            check_unchanged(new, old, ("ipVersion",))
+        self._check_family(new)
+        family = new["spec"]["ipVersion"]
+        for index, entry in enumerate(new["spec"]["ips"]):
+            parsed = parse_range(entry)
+            if parsed is None or parsed.family != family or parsed.first > parsed.last:
+                raise AdmissionError(
+                    new,
+                    f"spec.ips[{index}]",
+                    f'Invalid value: "{entry}": invalid IP range format in IPv{family}',
+                    "Write each entry as one address or as first-last, all of one family.",
+                )
+
+    def _check_spidercoordinator(self, new: Json, old: Json | None) -> None:
+        check_coordinator(new, new["spec"], "spec")
+
+    def _check_spidermultusconfig(self, new: Json, old: Json | None) -> None:
+        check_annotations(new, old)
+        owner = self._attachments.get((key_of(new)[1], attachment(new)))
+        if owner is not None and owner != new["metadata"]["name"]:
+            raise AdmissionError(
+                new,
+                "metadata.annotations",
+                f"Invalid value: the net-attach-def {key_of(new)[1]}/{attachment(new)} already exists and is "
+                f"managed by SpiderMultusConfig {key_of(new)[1]}/{owner}",
+                "Choose another name.",
+            )
+        check_cni(new)
+        if isinstance(new["spec"].get("coordinator"), dict):
+            check_coordinator(new, new["spec"]["coordinator"], "spec.coordinator")
+        check_chain(new)
+
+    def _check_sriovnetworknodepolicy(self, new: Json, old: Json | None) -> None:
+        if new["metadata"]["name"] == "default":
+            return
+        check_policy(new)
+        for other in self._policies_beside(new):
+            check_policy_pair(new, other)
+
+    def _policies_beside(self, new: Json) -> Iterable[Json]:
+        kind, namespace, name = key_of(new)
+        for key, other in self._objects.items():
+            if key[0] == kind and key[1] == namespace and key[2] not in (name, "default") and share_nodes(new, other):
+                yield other
+
+    def _check_family(self, obj: Json) -> None:
+        family = obj["spec"].get("ipVersion")
+        if family not in (4, 6):
+            raise AdmissionError(
+                obj,
+                "spec.ipVersion",
+                f'Unsupported value: {family}: supported values: "4", "6"',
+                "Write 4 or 6, or leave it out.",
+            )
+        if not self._families[family]:
+            raise AdmissionError(
+                obj,
+                "spec.ipVersion",
+                f"Forbidden: IPv{family} is disabled",
+                f"Install Spiderpool with ipam.enableIPv{family}=true.",
+            )
+
+
+def _check_shape(obj: Json) -> None:
+    """Refuse what no client could send: metadata or spec that are no mappings, labels that are no text."""
+    metadata = obj.get("metadata")
+    wanted = [("metadata", metadata), ("spec", obj.get("spec"))]
+    if isinstance(metadata, dict):
+        wanted += [(f"metadata.{key}", metadata[key]) for key in ("labels", "annotations") if metadata.get(key)]
+    for place, value in wanted:
+        texts = place in ("metadata", "spec") or (
+            isinstance(value, dict) and all(isinstance(item, str) for item in value.values())
+        )
+        if not isinstance(value, dict) or not texts:
+            raise AdmissionError(obj, place, "Invalid type: expected a mapping", "Write keys and values.", code=400)
+
+
+def _check_name(obj: Json) -> None:
+    metadata = obj["metadata"]
+    name = metadata.get("name")
+    if not isinstance(name, str) or len(name) > 253 or not DNS_NAME.fullmatch(name):
+        raise AdmissionError(
+            obj,
+            "metadata.name",
+            f'Invalid value: "{name}": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric '
+            "characters, '-' or '.', and must start and end with an alphanumeric character",
+            "Use lower-case letters, digits and hyphens.",
+        )
+
+
+def _check_schema(obj: Json) -> None:
+    kind = KINDS[obj["kind"]]
+    problems = schema_problems(obj.get("spec"), kind.spec, "spec")
+    if obj.get("apiVersion") != kind.api_version:
+        problems.insert(0, ("apiVersion", f'Invalid value: "{obj.get("apiVersion")}": must be {kind.api_version}'))
+    if problems:
+        place, problem = problems[0]
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        raise AdmissionError(obj, place, f"{problem}{more}", "Move or rename the field as the schema has it.")
+
+
+def _check_labels(obj: Json) -> None:
+    for key, value in (obj["metadata"].get("labels") or {}).items():
+        if not isinstance(value, str) or len(value) > 63 or not LABEL_VALUE.fullmatch(value):
+            raise AdmissionError(
+                obj,
+                "metadata.labels",
+                f'Invalid value: "{value}": the label {key} must be at most 63 letters, digits, "-", "_" or ".", '
+                "and start and end with a letter or digit",
+                "Shorten the value; the injection annotation becomes a label too.",
+            )
+
+
+def check(objects: Iterable[Json], existing: Iterable[Json] = (), **options: bool) -> list[Problem]:
+    """Return what the API would refuse of a set of new objects, in their order; [] when all of it would be stored.
+
+    `existing` are objects of the cluster; one of the same name makes the new one an update. `options` are those of
+    Admission. Rules that no webhook has: `_admission_strict.strict`.
+    """
+    admission = Admission(existing, **options)
+    problems = []
+    for obj in objects:
+        old = admission.get(key_of(obj))
+        try:
+            if old is None:
+                admission.create(obj)
+            else:
+                admission.update(old, obj)
+        except AdmissionError as exc:
+            problems.append(exc.as_problem())
+    return problems
+
+
+__all__ = ["Admission", "AdmissionError", "check"]

@@ -1,0 +1,376 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Proposes the rails of a fleet from what its hosts have, and tells which hosts differ. No files, no sockets.
+
+A rail is a position: the first GPU's NIC, the second one's, ... What most hosts have is taken for what is meant.
+"""
+
+from __future__ import annotations
+
+import re
+import typing as t
+from collections import Counter
+from dataclasses import dataclass
+
+from ..module_utils._card.pci import pci_key
+
+if t.TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+NETWORKS = {"Ethernet": "roce", "InfiniBand": "infiniband"}
+
+
+@dataclass(frozen=True)
+class Nic:
+    """One port of a host that could be a rail."""
+
+    device: str
+    pci: str | None
+    interface: str | None
+    link_layer: str | None
+    state: str | None
+    gpu: int | None  # the nearest GPU's number on this host
+    switch: str | None = None
+    switch_port: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What fabric_interfaces names it by."""
+        return self.interface or self.pci or self.device
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One way in which a host differs from the others, or needs a look."""
+
+    host: str
+    rail: str | None
+    kind: str
+    text: str
+    fix: str
+
+
+@dataclass(frozen=True)
+class Rail:
+    """A rail as most hosts have it."""
+
+    name: str
+    interface: str
+    gpu: int | None
+    pci: str | None
+    switches: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What could go into the inventory, and what has to be looked at."""
+
+    network: str
+    rails: tuple[Rail, ...]
+    interfaces: dict[str, dict[str, str]]  # host: {rail: name}, where a host differs
+    nics: dict[str, tuple[Nic | None, ...]]  # host: the NIC of each rail
+    findings: tuple[Finding, ...]
+
+
+def natural(text: str) -> tuple[t.Any, ...]:
+    """Return a sort key by which node2 comes before node10."""
+    return tuple((1, int(part), "") if part.isdigit() else (0, 0, part) for part in re.findall(r"\d+|\D+", text))
+
+
+def candidates(info: Mapping[str, t.Any]) -> tuple[list[Nic], list[Nic]]:
+    """Return the ports of a host that could be rails in their order, and its other RDMA ports.
+
+    Physical functions next to a GPU, in the GPUs' order. Without such a NIC (no GPU, or a guest that does not show
+    the switches) all RDMA ports in PCI order. Never an interface with a default route.
+    """
+    gpus = {gpu["pci"]: gpu["index"] for gpu in info["gpus"]}
+    lldp = info.get("lldp") or {}
+    found: list[Nic] = []
+    for device in info["devices"]:
+        if device["vf"]:
+            continue
+        near = sorted(gpus[gpu] for gpu in device["nearest_gpus"] if gpu in gpus)
+        for port in device["ports"]:
+            if port["netdev"] and port["netdev"] in info["default_interfaces"]:
+                continue
+            neighbour = lldp.get(port["netdev"]) or {}
+            found.append(
+                Nic(
+                    device=device["name"],
+                    pci=device["pci"],
+                    interface=port["netdev"],
+                    link_layer=port["link_layer"],
+                    state=port["state"],
+                    gpu=near[0] if near else None,
+                    switch=neighbour.get("switch"),
+                    switch_port=neighbour.get("port"),
+                )
+            )
+    found.sort(key=_nic_order)
+    affine = [nic for nic in found if nic.gpu is not None]
+    return (affine, [nic for nic in found if nic.gpu is None]) if affine else (found, [])
+
+
+def _nic_order(nic: Nic) -> tuple[t.Any, ...]:
+    place = pci_key(nic.pci) if nic.pci else ()
+    return (nic.gpu if nic.gpu is not None else -1, place, natural(nic.name))
+
+
+def discover(infos: Mapping[str, Mapping[str, t.Any] | None], names: Sequence[str] | None = None) -> Proposal:
+    """Return the proposal for a fleet.
+
+    :param infos: what rdma_info returned, by inventory name; None for a host that did not answer.
+    :param names: names for the rails, from the first on.
+    """
+    hosts = sorted((host for host, info in infos.items() if info), key=natural)
+    silent = sorted((host for host, info in infos.items() if not info), key=natural)
+    findings = [
+        Finding(host, None, "no answer", "It did not answer.", "Make it reachable and run discover again.")
+        for host in silent
+    ]
+    ports = {host: candidates(t.cast("Mapping[str, t.Any]", infos[host])) for host in hosts}
+    have = {host: nics for host, (nics, _others) in ports.items()}
+    count = _most(len(nics) for nics in have.values()) or 0
+    profile = _profile(have, count)
+    rail_names = _rail_names(count, names)
+    placed: dict[str, tuple[Nic | None, ...]] = {}
+    for host in hosts:
+        placed[host], more = _place(host, *ports[host], profile, rail_names)
+        findings += more
+    rails = _rails(rail_names, placed)
+    network = NETWORKS.get(_most(nic.link_layer for nics in placed.values() for nic in nics if nic) or "", "roce")
+    findings += _layer_findings(placed, rail_names, network)
+    findings += _state_findings(placed, rail_names)
+    findings += _switch_findings(placed, rail_names)
+    return Proposal(
+        network=network,
+        rails=rails,
+        interfaces=_differing(placed, rails),
+        nics=placed,
+        findings=tuple(sorted(findings, key=lambda item: (natural(item.host), natural(item.rail or ""), item.kind))),
+    )
+
+
+def _most(values: Iterable[t.Any]) -> t.Any:
+    """Return the most frequent value; among equals the greatest, so that the answer does not depend on the order."""
+    counts = Counter(value for value in values if value is not None)
+    return max(counts, key=lambda value: (counts[value], value)) if counts else None
+
+
+def _rail_names(count: int, names: Sequence[str] | None) -> list[str]:
+    width = 2 if count > 9 else 1
+    default = [f"rail{number:0{width}d}" for number in range(1, count + 1)]
+    given = list(names or [])[:count]
+    return given + default[len(given) :]
+
+
+def _profile(have: Mapping[str, Sequence[Nic]], count: int) -> list[Nic]:
+    """Return the NICs of a host as most hosts are, as the measure for those that lack one."""
+    whole = [
+        tuple(nics) for _host, nics in sorted(have.items(), key=lambda item: natural(item[0])) if len(nics) == count
+    ]
+    shapes = Counter(tuple((nic.pci, nic.name) for nic in nics) for nics in whole)
+    if not shapes:
+        return []
+    best = max(shapes.values())
+    return list(next(nics for nics in whole if shapes[tuple((nic.pci, nic.name) for nic in nics)] == best))
+
+
+def _place(
+    host: str, nics: Sequence[Nic], others: Sequence[Nic], profile: Sequence[Nic], rails: Sequence[str]
+) -> tuple[tuple[Nic | None, ...], list[Finding]]:
+    """Give each rail a NIC of the host: by position when the number is right, else by PCI place, name and GPU."""
+    if len(nics) == len(rails):
+        return tuple(nics), []
+    left = list(nics)
+    placed: list[Nic | None] = [None] * len(rails)
+    for same in (_same_pci, _same_name, _same_gpu):
+        for index, wanted in enumerate(profile):
+            if placed[index] is None and (match := next((nic for nic in left if same(nic, wanted)), None)):
+                placed[index] = match
+                left.remove(match)
+    findings = []
+    for index, wanted in enumerate(profile):
+        # Its GPU fell off the bus: the NIC is there, and no longer next to one.
+        spare = next((nic for nic in others if _same_pci(nic, wanted) and _same_name(nic, wanted)), None)
+        if placed[index] is None and spare:
+            placed[index] = spare
+            text = f"{spare.name} is there, but no GPU is next to it."
+            findings.append(Finding(host, rails[index], "missing GPU", text, "Look at the GPU: lspci, dmesg."))
+    findings += [
+        Finding(
+            host,
+            rails[index],
+            "missing NIC",
+            f"It has no NIC where others have {profile[index].name} ({profile[index].pci or 'no PCI address'}).",
+            "Look whether the card is seated and its driver loaded: lspci -d 15b3:, dmesg.",
+        )
+        for index, nic in enumerate(placed)
+        if nic is None
+    ]
+    findings += [
+        Finding(
+            host,
+            None,
+            "one NIC more",
+            f"It has {nic.name} ({nic.pci or 'no PCI address'}) beside the rails.",
+            "Nothing, if it is meant for storage or management; rails are not made of it.",
+        )
+        for nic in left
+    ]
+    return tuple(placed), findings
+
+
+def _same_pci(one: Nic, other: Nic) -> bool:
+    return one.pci is not None and one.pci == other.pci
+
+
+def _same_name(one: Nic, other: Nic) -> bool:
+    return one.name == other.name
+
+
+def _same_gpu(one: Nic, other: Nic) -> bool:
+    return one.gpu is not None and one.gpu == other.gpu
+
+
+def _rails(names: Sequence[str], placed: Mapping[str, Sequence[Nic | None]]) -> tuple[Rail, ...]:
+    found = []
+    for index, name in enumerate(names):
+        column = [nics[index] for nics in placed.values()]
+        there = [nic for nic in column if nic]
+        addresses = {nic.pci for nic in there}
+        found.append(
+            Rail(
+                name=name,
+                interface=_most(nic.name for nic in there),
+                gpu=_most(nic.gpu for nic in there),
+                pci=addresses.pop() if len(addresses) == 1 else None,
+                switches=tuple(sorted({nic.switch for nic in there if nic.switch}, key=natural)),
+            )
+        )
+    return tuple(found)
+
+
+def _differing(placed: Mapping[str, Sequence[Nic | None]], rails: Sequence[Rail]) -> dict[str, dict[str, str]]:
+    found = {}
+    for host, nics in placed.items():
+        names = {
+            rail.name: nic.name for rail, nic in zip(rails, nics, strict=False) if nic and nic.name != rail.interface
+        }
+        if names:
+            found[host] = names
+    return found
+
+
+def _layer_findings(placed: Mapping[str, Sequence[Nic | None]], rails: Sequence[str], network: str) -> list[Finding]:
+    layer = next(name for name, kind in NETWORKS.items() if kind == network)
+    return [
+        Finding(
+            host,
+            rails[index],
+            "other link layer",
+            f"{nic.name} runs {nic.link_layer}; the fleet runs {layer}.",
+            "Set it with the role nic_mode; it takes effect after a reset or reboot.",
+        )
+        for host, nics in placed.items()
+        for index, nic in enumerate(nics)
+        if nic and nic.link_layer and nic.link_layer != layer
+    ]
+
+
+def _state_findings(placed: Mapping[str, Sequence[Nic | None]], rails: Sequence[str]) -> list[Finding]:
+    return [
+        Finding(
+            host,
+            rails[index],
+            "no link",
+            f"{nic.name} is {nic.state}.",
+            "Bring the interface up (the role rail_network does); if it stays down look at cable and switch port.",
+        )
+        for host, nics in placed.items()
+        for index, nic in enumerate(nics)
+        if nic and nic.state and nic.state != "ACTIVE"
+    ]
+
+
+def _switch_findings(placed: Mapping[str, Sequence[Nic | None]], rails: Sequence[str]) -> list[Finding]:
+    """Return cables on a switch that serves another rail elsewhere.
+
+    A switch belongs to the rail that more than half of its cables come from; one that serves several rails alike (a
+    leaf in the rack, say) belongs to none, and nothing is said of it. Scalable units need not be told: each has
+    switches of its own.
+    """
+    served: dict[str, Counter[int]] = {}
+    for nics in placed.values():
+        for index, nic in enumerate(nics):
+            if nic and nic.switch:
+                served.setdefault(nic.switch, Counter())[index] += 1
+    owner = {}
+    for switch, counts in served.items():
+        index, most = counts.most_common(1)[0]
+        if most * 2 > sum(counts.values()):
+            owner[switch] = index
+    found = []
+    for host, nics in placed.items():
+        for index, nic in enumerate(nics):
+            if nic and nic.switch and owner.get(nic.switch, index) != index:
+                usual = sorted((switch for switch, rail in owner.items() if rail == index), key=natural)
+                place = f"{nic.switch} {nic.switch_port or ''}".rstrip()
+                text = f"{nic.name} is on {place}, which serves {rails[owner[nic.switch]]}."
+                fix = f"Move the cable to {' or '.join(usual)}." if usual else "Find the right switch port."
+                found.append(Finding(host, rails[index], "wrong leaf", text, fix))
+    return found
+
+
+def inventory(proposal: Proposal, group: str) -> dict[str, t.Any]:
+    """Return the proposal as an inventory: variables of the group, and of the hosts that differ."""
+    rails = []
+    for rail in proposal.rails:
+        entry: dict[str, t.Any] = {"name": rail.name, "interface": rail.interface}
+        if rail.gpu is not None:
+            entry["gpu"] = rail.gpu
+        rails.append(entry)
+    body: dict[str, t.Any] = {"vars": {"fabric_network": proposal.network, "fabric_rails": rails}}
+    if proposal.interfaces:
+        body["hosts"] = {host: {"fabric_interfaces": names} for host, names in proposal.interfaces.items()}
+    return {group: body}
+
+
+def report(proposal: Proposal) -> str:
+    """Return the proposal for a reader."""
+    lines = [
+        "# What is wired",
+        "",
+        f"{len(proposal.nics)} hosts answered; {len(proposal.rails)} rails; network {proposal.network}.",
+        "",
+        "| rail | interface | GPU | PCI address, where all have the same | switches |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for rail in proposal.rails:
+        gpu = "" if rail.gpu is None else str(rail.gpu)
+        lines.append(f"| {rail.name} | {rail.interface} | {gpu} | {rail.pci or ''} | {', '.join(rail.switches)} |")
+    lines += ["", "## Hosts that need a look", ""]
+    if proposal.findings:
+        lines += ["| host | rail | what | seen | to do |", "| --- | --- | --- | --- | --- |"]
+        lines += [
+            f"| {item.host} | {item.rail or ''} | {item.kind} | {item.text} | {item.fix} |"
+            for item in proposal.findings
+        ]
+    else:
+        lines.append("None: all hosts are alike.")
+    if proposal.interfaces:
+        lines += [
+            "",
+            "## Hosts whose interfaces have other names",
+            "",
+            "| host | rail | interface |",
+            "| --- | --- | --- |",
+        ]
+        lines += [
+            f"| {host} | {rail} | {name} |"
+            for host, names in proposal.interfaces.items()
+            for rail, name in names.items()
+        ]
+    return "\n".join(lines) + "\n"

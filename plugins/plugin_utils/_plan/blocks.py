@@ -1,0 +1,329 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The arithmetic of the plan: from a validated fabric to its blocks. Integers only, no lists of addresses.
+
+Every address is a function of the frozen parameters and of a slot. Blocks of rails follow each other inside the
+supernet (rail-major), so that a rail's leaf announces one aggregate.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from ...module_utils._fabric.model import WIDTH, Block, Cut, Fabric, Plan, Prefix, Range, Zone, merge_ranges
+
+if t.TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ...module_utils._fabric.model import Node, Rail, Retired
+
+DEFAULT_PODS = 28
+"""Pod addresses per node and rail where no IPv4 says otherwise: what a /27 leaves after gateway and node."""
+
+MANY_POOLS = 4000
+"""From here on Spiderpool's webhook, which lists all pools at every create, makes the first apply slow."""
+
+
+DATAGRAM_MTU = 4092
+"""IPoIB in datagram mode on a subnet with an MTU of 4096."""
+
+HOURLY_SQUARE = 16_000_000
+"""4,000 pools took an hour on two cores, and the time grows with the square of their number."""
+
+
+class Layout(t.NamedTuple):
+    """Offsets inside one subnet, or inside one rail's part of it."""
+
+    gateway: int | None
+    hosts: tuple[Range, ...]
+    pods: tuple[Range, ...]
+
+
+def power_of_two(number: int) -> int:
+    """Round up to a power of two."""
+    return 1 << max(0, number - 1).bit_length()
+
+
+def gateway_offset(spec: str | int, window: int) -> int | None:
+    """Return the offset of the switch's address in a subnet of which `window` addresses are used."""
+    if spec == "none":
+        return None
+    if window == 2:
+        return 0
+    if spec == "first":
+        return 1
+    if spec == "last":
+        return window - 2
+    return int(spec) if int(spec) >= 0 else window + int(spec)
+
+
+def subtract(ranges: Iterable[Range], holes: Sequence[Range]) -> list[Range]:
+    """Take the holes (sorted, disjoint) out of the ranges."""
+    left: list[Range] = []
+    for low, high in ranges:
+        start = low
+        for first, last in holes:
+            if last < start or first > high:
+                continue
+            if first > start:
+                left.append((start, first - 1))
+            start = last + 1
+        if start <= high:
+            left.append((start, high))
+    return left
+
+
+def take(ranges: Sequence[Range], count: int) -> tuple[list[Range], list[Range]]:
+    """Split the ranges after their first `count` addresses."""
+    head: list[Range] = []
+    for index, (low, high) in enumerate(ranges):
+        if count <= 0:
+            return head, list(ranges[index:])
+        if high - low + 1 > count:
+            return [*head, (low, low + count - 1)], [(low + count, high), *ranges[index + 1 :]]
+        head.append((low, high))
+        count -= high - low + 1
+    return head, []
+
+
+def total(ranges: Iterable[Range]) -> int:
+    """Count the addresses."""
+    return sum(high - low + 1 for low, high in ranges)
+
+
+def lay_out(
+    span: Range, window: int, gateway: str | int, hosts: int, at_end: bool, limit: int | None, holes: Sequence[Range]
+) -> Layout:
+    """Deal the offsets of `span` to the gateway, `hosts` nodes and the pods (at most `limit`).
+
+    `window` is how much of the subnet is used: its first and last address go to nobody (IPv4: network and broadcast;
+    IPv6: the subnet-router anycast address, and the same offsets as IPv4's).
+    """
+    switch = gateway_offset(gateway, window)
+    if window == 2:
+        return Layout(switch, tuple(subtract([(1, 1)], holes)), ())
+    taken = [*holes] if switch is None else [*holes, (switch, switch)]
+    free = subtract([(max(span[0], 1), min(span[1], window - 2))], merge_ranges(taken))
+    if at_end:
+        rest, nodes = take(free, max(0, total(free) - hosts))
+    else:
+        nodes, rest = take(free, hosts)
+    if limit is not None:
+        rest = take(rest, limit)[0]
+    return Layout(switch, tuple(nodes), merge_ranges(rest))
+
+
+def window_of(prefix: Prefix, twin: Prefix | None) -> int:
+    """Return how many addresses of a subnet are used: IPv6 beside IPv4 uses IPv4's offsets, so no more than those."""
+    if prefix.family == 6 and twin is not None:
+        return min(prefix.size, twin.size)
+    return prefix.size
+
+
+def pods_limit(fabric: Fabric, family: int, slots: int) -> int | None:
+    """Return the most pod addresses of a subnet (exclusive) or of a rail (shared, flat); None is all that are free."""
+    pods = fabric.node_pods
+    if pods is None and family == 6 and 4 not in fabric.families:
+        pods = DEFAULT_PODS
+    if pods is None:
+        return None
+    return pods if fabric.mode == "exclusive" else pods * slots
+
+
+def aggregate_of(fabric: Fabric, zone: Zone, rail: Rail, family: int) -> Prefix | None:
+    """Return the network of a rail in a zone: explicit, or cut from the supernet; None when it does not fit."""
+    for subnet in rail.subnets:
+        if subnet.family == family:
+            return subnet
+    for supernet in zone.supernets:
+        if supernet.family != family:
+            continue
+        if fabric.mode == "flat":
+            return supernet
+        length = fabric.rail_prefix[family]
+        if fabric.mode == "exclusive":
+            length = fabric.node_prefix[family] - (power_of_two(zone.max_nodes).bit_length() - 1)
+        if not supernet.length <= length <= WIDTH[family]:
+            return None
+        size = 1 << (WIDTH[family] - length)
+        found = Prefix(family, supernet.network + (fabric.first_block + rail.index - 1) * size, length)
+        return found if supernet.contains(found) else None
+    return None
+
+
+def subnet_length_of(fabric: Fabric, aggregate: Prefix) -> int:
+    """Return the length of the subnets inside an aggregate."""
+    return fabric.node_prefix[aggregate.family] if fabric.mode == "exclusive" else aggregate.length
+
+
+def _holes(fabric: Fabric, subnet: Prefix) -> list[Range]:
+    """Return the reserved ranges inside a subnet, as offsets."""
+    low, high = 0, len(fabric.reserved)
+    # The ranges are sorted and disjoint: find the first that ends in the subnet or behind its beginning.
+    while low < high:
+        middle = (low + high) // 2
+        family, _first, last = fabric.reserved[middle]
+        if (family, last) < (subnet.family, subnet.first):
+            low = middle + 1
+        else:
+            high = middle
+    found: list[Range] = []
+    for index in range(low, len(fabric.reserved)):
+        family, first, last = fabric.reserved[index]
+        if family != subnet.family or first > subnet.last:
+            break
+        found.append((max(first, subnet.first) - subnet.first, min(last, subnet.last) - subnet.first))
+    return found
+
+
+def _flat_part(fabric: Fabric, rail: Rail, window: int) -> Range:
+    """Return a rail's part of a flat subnet: a power of two of parts, so that adding a rail seldom moves anybody."""
+    part = window // power_of_two(fabric.first_block + len(fabric.rails))
+    start = (fabric.first_block + rail.index - 1) * part
+    return start, start + part - 1
+
+
+def _cuts(fabric: Fabric, aggregate: Prefix, window: int, slots: int, limit: int | None) -> dict[int, Cut]:
+    """Lay out again the few subnets that a reserved range cuts into."""
+    length = fabric.node_prefix[aggregate.family]
+    size = 1 << (WIDTH[aggregate.family] - length)
+    cuts: dict[int, Cut] = {}
+    for first, last in _holes(fabric, aggregate):
+        for slot in range(first // size, min(last // size, slots - 1) + 1):
+            if slot in cuts:
+                continue
+            subnet = Prefix(aggregate.family, aggregate.network + slot * size, length)
+            layout = lay_out((0, window - 1), window, fabric.gateway, 1, False, limit, _holes(fabric, subnet))
+            cuts[slot] = Cut(
+                subnet.first + layout.hosts[0][0] if layout.hosts else None,
+                tuple((subnet.first + low, subnet.first + high) for low, high in layout.pods),
+            )
+    return cuts
+
+
+def build_block(fabric: Fabric, zone: int, rail: int, family: int) -> Block | None:
+    """Make one block; None when the rail has no network of the family, or it does not fit its supernet."""
+    where = fabric.zones[zone]
+    what = fabric.rails[rail]
+    aggregate = aggregate_of(fabric, where, what, family)
+    if aggregate is None:
+        return None
+    twin = aggregate_of(fabric, where, what, 4) if family == 6 else None
+    per_node = fabric.mode == "exclusive"
+    length = subnet_length_of(fabric, aggregate)
+    if length < aggregate.length:
+        return None
+    subnet = Prefix(family, aggregate.network, length)
+    if twin is not None:
+        twin = Prefix(4, twin.network, subnet_length_of(fabric, twin))
+    window = window_of(subnet, twin)
+    limit = pods_limit(fabric, family, where.max_nodes)
+    if per_node:
+        layout = lay_out((0, window - 1), window, fabric.gateway, 1, False, limit, ())
+    else:
+        span = _flat_part(fabric, what, window) if fabric.mode == "flat" else (0, window - 1)
+        at_end = fabric.host_addresses == "end"
+        layout = lay_out(span, window, fabric.gateway, where.max_nodes, at_end, limit, _holes(fabric, subnet))
+    return Block(
+        zone=zone,
+        rail=rail,
+        family=family,
+        aggregate=aggregate,
+        subnet_length=length,
+        per_node=per_node,
+        slots=where.max_nodes,
+        gateway_offset=layout.gateway,
+        host_offsets=layout.hosts,
+        pod_offsets=layout.pods,
+        cuts=_cuts(fabric, aggregate, window, where.max_nodes, limit) if per_node else {},
+    )
+
+
+def build_blocks(fabric: Fabric) -> tuple[Block, ...]:
+    """Make all blocks of a fabric, sorted by zone, rail and family. Those that do not fit are left out."""
+    return tuple(
+        block
+        for zone in range(len(fabric.zones))
+        for rail in range(len(fabric.rails))
+        for family in fabric.families
+        for block in [build_block(fabric, zone, rail, family)]
+        if block is not None
+    )
+
+
+def rdma_prefixes(fabric: Fabric, blocks: Sequence[Block]) -> tuple[Prefix, ...]:
+    """Return what the rails' tables lead to, IPv4 first.
+
+    Style `prefixes`: exactly the aggregates, joined where they touch, so that nothing else in the supernet is caught.
+    Style `default_route`: the guides' RDMA subnet, which is the supernet, for their guard needs exactly one.
+    """
+    wanted = {block.aggregate for block in blocks}
+    if fabric.policy == "default_route":
+        supernets = {prefix for zone in fabric.zones for prefix in zone.supernets}
+        used = {net for net in supernets if any(net.contains(prefix) for prefix in wanted)}
+        wanted = {prefix for prefix in wanted if not any(net.contains(prefix) for net in used)} | used
+    return join_prefixes(wanted)
+
+
+def join_prefixes(prefixes: Iterable[Prefix]) -> tuple[Prefix, ...]:
+    """Join networks to the fewest that cover exactly the same addresses."""
+    joined: list[Prefix] = []
+    for prefix in sorted(set(prefixes)):
+        if joined and joined[-1].contains(prefix):
+            continue
+        joined.append(prefix)
+        while len(joined) > 1:
+            low, high = joined[-2:]
+            same = low.family == high.family and low.length == high.length
+            if not (same and low.length and low.last + 1 == high.first and not low.network & low.size):
+                break
+            joined[-2:] = [Prefix(low.family, low.network, low.length - 1)]
+    return tuple(joined)
+
+
+def pool_count(nodes: Iterable[Node], blocks: Iterable[Block]) -> int:
+    """Count the pools that the plan makes."""
+    slots: dict[int, list[int]] = {}
+    for node in nodes:
+        slots.setdefault(node.zone, []).append(node.slot)
+    count = 0
+    for block in blocks:
+        used = slots.get(block.zone, [])
+        if not block.per_node:
+            count += len(block.pools())
+            continue
+        plain = len(block.pools(next((slot for slot in used if slot not in block.cuts), used[0]))) if used else 0
+        count += plain * len(used) + sum(len(block.pools(slot)) - plain for slot in block.cuts.keys() & used)
+    return count
+
+
+def build_plan(
+    fabric: Fabric, nodes: tuple[Node, ...], retired: tuple[Retired, ...], warnings: tuple[str, ...] = ()
+) -> Plan:
+    """Put the plan together and add the warnings that follow from its size."""
+    blocks = build_blocks(fabric)
+    found = list(warnings)
+    if fabric.network == "infiniband" and fabric.mtu > DATAGRAM_MTU:
+        found.append(
+            f"fabric_mtu {fabric.mtu} needs IPoIB's connected mode, which ConnectX-4 and later do not have in current "
+            f"drivers; datagram mode goes up to {DATAGRAM_MTU}."
+        )
+    pools = pool_count(nodes, blocks)
+    if pools > MANY_POOLS:
+        hours = max(1, round(pools * pools / HOURLY_SQUARE))
+        plural = "s" if hours > 1 else ""
+        found.append(
+            f"The plan has {pools} pools, over {MANY_POOLS}: Spiderpool's webhook lists all of them at every create, "
+            f"so a first apply of all of them takes about {hours} hour{plural}."
+        )
+    cut = [(block, slot) for block in blocks for slot in block.cuts]
+    for block, slot in cut[:5]:
+        count, usual = total(block.pods(slot)), total(block.pod_offsets)
+        if count < usual:
+            found.append(
+                f"fabric_reserved leaves {count} of {usual} pod addresses in {block.subnet(slot)} "
+                f"(slot {slot}, {fabric.rails[block.rail].name})."
+            )
+    return Plan(fabric, nodes, retired, blocks, tuple(found))

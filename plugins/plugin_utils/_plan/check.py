@@ -1,0 +1,245 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Check single values of the fabric's input and collect what is wrong with them: place, value, limit and fix.
+
+netaddr parses and canonicalises here, at the edge. A check returns the value, or a harmless stand-in after it has
+noted the problem, so that one run finds all problems.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import traceback
+import typing as t
+
+from ...module_utils._errors import InputError, Problem
+from ...module_utils._fabric.model import WIDTH, Prefix
+
+NETADDR_ERROR: str | None
+try:
+    import netaddr
+
+    NETADDR_ERROR = None
+except ImportError:
+    NETADDR_ERROR = traceback.format_exc()
+
+if t.TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+"""DNS-1123 label, at most 63 characters."""
+
+SUBDOMAIN = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*")
+"""DNS-1123 subdomain, at most 253 characters: the name of a Kubernetes node."""
+
+INTERFACE = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.-]{1,15}")
+"""What the kernel takes as an interface name (IFNAMSIZ 16 with its zero), without what shells and YAML trip over."""
+
+PCI = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-1][0-9a-f]\.[0-7]")
+
+RESOURCE = re.compile(r"[A-Za-z0-9_]{1,63}")
+"""What the SR-IOV operator and the shared device plugin both take."""
+
+HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
+"""An inventory name that can be a file name: no slash, no leading dot or dash."""
+
+_NUMBERS = re.compile(r"([0-9]+)")
+
+SHOWN = 10
+"""Problems of one kind that are listed for the nodes of a big fleet."""
+
+UNUSABLE = {
+    4: (
+        (0, 8, "this network"),
+        (127 << 24, 8, "loopback"),
+        ((169 << 24) + (254 << 16), 16, "link-local"),
+        (224 << 24, 4, "multicast"),
+        (240 << 24, 4, "reserved"),
+    ),
+    6: (
+        (0, 8, "unspecified, loopback and IPv4-mapped"),
+        (0xFE80 << 112, 10, "link-local"),
+        (0xFF << 120, 8, "multicast"),
+    ),
+}
+"""Networks that no rail can have (IANA special-purpose registries)."""
+
+
+def natural_key(name: str) -> tuple[list[str | int], str]:
+    """Sort key that puts node2 before node10; the name itself parts node1 from node01, in whatever order they come."""
+    parts: list[str | int] = [*_NUMBERS.split(name)]
+    # Every second part is a number, so numbers are compared with numbers only.
+    parts[1::2] = map(int, parts[1::2])
+    return parts, name
+
+
+def shown(value: object) -> str:
+    """Show a value of the input, shortened, on one line."""
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+class Checker:
+    """The problems found so far, and the checks that add to them."""
+
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+        self._kinds: dict[str, int] = {}
+
+    def add(self, place: str, problem: str, fix: str) -> None:
+        """Note a problem."""
+        self.problems.append(Problem(place, problem, fix))
+
+    def add_counted(self, kind: str, place: str, problem: str, fix: str) -> None:
+        """Note a problem of a kind that may befall every node: the first SHOWN are listed, the rest counted."""
+        self._kinds[kind] = self._kinds.get(kind, 0) + 1
+        if self._kinds[kind] <= SHOWN:
+            self.add(place, problem, fix)
+
+    def raise_any(self) -> None:
+        """Raise everything that was found, at once."""
+        for kind, count in self._kinds.items():
+            if count > SHOWN:
+                self.add(kind, f"{count - SHOWN} more nodes have the same problem.", "Mend them in the same way.")
+        self._kinds.clear()
+        if self.problems:
+            raise InputError(self.problems)
+
+    def integer(self, place: str, value: object, low: int, high: int, *, default: int = 0) -> int:
+        """Take a whole number from low to high; digits in a string count (extra variables are strings)."""
+        if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,20}", value.strip()):
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int):
+            self.add(place, f"{shown(value)} is not a whole number.", f"Give a number from {low} to {high}.")
+            return default
+        if not low <= value <= high:
+            self.add(place, f"{value} is out of range.", f"Give a number from {low} to {high}.")
+            return default
+        return value
+
+    def choice(self, place: str, value: object, choices: Sequence[str], *, why: str = "") -> str:
+        """Take one of the choices."""
+        if isinstance(value, str) and value in choices:
+            return value
+        listed = ", ".join(choices)
+        self.add(place, f"{shown(value)} is not one of: {listed}{why}.", f"Give {listed.replace(', ', ' or ')}.")
+        return choices[0]
+
+    def text(self, place: str, value: object, pattern: re.Pattern[str], what: str, *, default: str = "") -> str:
+        """Take a string that matches the whole pattern; `what` says what that means."""
+        if isinstance(value, str) and pattern.fullmatch(value):
+            return str(value)
+        self.add(place, f"{shown(value)} is not {what}.", f"Give {what}.")
+        return default
+
+    def listing(self, place: str, value: object, of: str) -> list[t.Any]:
+        """Take a list; nothing at all counts as an empty one."""
+        if value is None:
+            return []
+        if isinstance(value, (list, tuple)):
+            return list(value)
+        self.add(place, f"{shown(value)} is not a list.", f"Give a list of {of}.")
+        return []
+
+    def mapping(self, place: str, value: object, known: Iterable[str], example: str) -> dict[str, t.Any]:
+        """Take a dictionary with known keys only."""
+        if not isinstance(value, dict):
+            self.add(place, f"{shown(value)} is not a dictionary.", f"Write it as {example}.")
+            return {}
+        names = list(known)
+        for key in value:
+            if key not in names:
+                close = difflib.get_close_matches(str(key), names, 1)
+                fix = f"Write {close[0]!r}." if close else f"Take it out; known are: {', '.join(names)}."
+                self.add(f"{place}.{key}", f"{shown(key)} is not a known key.", fix)
+        return {key: item for key, item in value.items() if key in names and item is not None}
+
+    def unique(self, place: t.Callable[[int], str], values: Sequence[str | None], what: str) -> None:
+        """Note every value that an earlier entry has already."""
+        first: dict[str, int] = {}
+        for index, value in enumerate(values):
+            if not value:
+                continue
+            if value in first:
+                self.add(
+                    place(index), f"{what} {value!r} is already taken by {place(first[value])}.", "Give each its own."
+                )
+            first.setdefault(value, index)
+
+    def address(self, place: str, value: object) -> tuple[int, int] | None:
+        """Take an address: (family, number)."""
+        family = 6 if ":" in str(value) else 4
+        if isinstance(value, str) and re.fullmatch(r"[0-9a-fA-F:.]+", value.strip()):
+            try:
+                parsed = netaddr.IPAddress(value.strip(), family, flags=netaddr.INET_PTON if family == 4 else 0)
+            except (netaddr.AddrFormatError, ValueError):
+                pass
+            else:
+                return family, int(parsed)
+        self.add(place, f"{shown(value)} is not an IP address.", "Give an address such as 172.17.0.1 or fd00::1.")
+        return None
+
+    def prefix(self, place: str, value: object, *, rail: bool = True) -> Prefix | None:
+        """Take a canonical network; with `rail`, one that a rail can have."""
+        text = value.strip() if isinstance(value, str) else ""
+        head, slash, tail = text.partition("/")
+        if not slash or not re.fullmatch(r"[0-9]{1,3}", tail):
+            self.add(place, f"{shown(value)} is not a network in CIDR form.", "Give one such as 172.17.0.0/16.")
+            return None
+        found = self.address(place, head)
+        if found is None:
+            return None
+        family, number = found
+        length = int(tail)
+        if length > WIDTH[family]:
+            limit = WIDTH[family]
+            self.add(place, f"{text!r} has a prefix length above {limit}.", f"Give a length from 1 to {limit}.")
+            return None
+        canonical = netaddr.IPNetwork((number, length), version=family).cidr
+        if int(canonical.network) != number:
+            self.add(
+                place, f"{text!r} has host bits set, so the API would refuse it.", f"Write the network as {canonical}."
+            )
+            return None
+        prefix = Prefix(family, number, length)
+        return prefix if not rail or self._usable(place, prefix) else None
+
+    def _usable(self, place: str, prefix: Prefix) -> bool:
+        for network, length, what in UNUSABLE[prefix.family]:
+            if prefix.overlaps(Prefix(prefix.family, network, length)):
+                self.add(place, f"{prefix} has {what} addresses.", "Give a private or global unicast network.")
+                return False
+        return True
+
+    def span(self, place: str, value: object) -> tuple[int, int, int] | None:
+        """Take an address, a range `a-b` or a network: (family, first, last)."""
+        text = value.strip() if isinstance(value, str) else ""
+        if "/" in text:
+            prefix = self.prefix(place, text, rail=False)
+            return None if prefix is None else (prefix.family, prefix.first, prefix.last)
+        head, dash, tail = text.partition("-")
+        low = self.address(place, head if dash else value)
+        high = self.address(place, tail) if dash and low else low
+        if low is None or high is None:
+            return None
+        if low[0] != high[0]:
+            self.add(place, f"{text!r} mixes IPv4 and IPv6.", "Give both ends in one family.")
+            return None
+        if high[1] < low[1]:
+            self.add(place, f"{text!r} ends before it begins.", f"Write it as {tail.strip()}-{head.strip()}.")
+            return None
+        return low[0], low[1], high[1]
+
+
+def known_keys(given: Mapping[str, object], known: Iterable[str]) -> list[str]:
+    """Return one warning for every variable that looks like a misspelt one of ours."""
+    names = sorted(known)
+    found = []
+    for key in sorted(given):
+        close = difflib.get_close_matches(key, names, 1, 0.85)
+        if key not in names and close:
+            found.append(f"{key} is not a variable of this collection; did you mean {close[0]}?")
+    return found

@@ -1,0 +1,256 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The plan for people: what a run changes, per node and rail, and the summary that a run ends with."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import typing as t
+
+from ...module_utils._fabric.model import Prefix, range_text
+from . import blocks as arithmetic
+from .blocks import rdma_prefixes, total
+from .check import natural_key
+
+if t.TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from ...module_utils._fabric.model import Block, Fabric, Plan
+    from .seats import Lock, Seating
+    from .store import Change
+
+LISTED = 20
+CONTEXT = 100
+"""Changed nodes up to which the diff shows what they keep, too."""
+
+SMALL = 400
+"""Lines of a file that is still shown whole in the diff."""
+
+TOLD = ("cluster/ippools.yaml", "switch/gateways.csv")
+"""Files that say only what the lines of nodes and rails say already."""
+
+
+class View:
+    """One side of the diff: the blocks of a plan, by zone name, and who is retired."""
+
+    def __init__(
+        self, fabric: Fabric | None, blocks: Iterable[Block], seats: Mapping[str, tuple[str, int, bool]]
+    ) -> None:
+        self.fabric = fabric
+        self.seats = seats
+        self.blocks: dict[tuple[str, str, int], Block] = {}
+        if fabric is not None:
+            for block in blocks:
+                self.blocks[fabric.zones[block.zone].name, fabric.rails[block.rail].name, block.family] = block
+
+    @classmethod
+    def of_lock(cls, lock: Lock | None, fabric: Fabric | None) -> View:
+        """Make the view of the plan that stands."""
+        if lock is None or fabric is None:
+            return cls(None, (), {})
+        seats = {name: (seat.zone, seat.slot, seat.retired) for name, seat in lock.seats.items()}
+        return cls(fabric, arithmetic.build_blocks(fabric), seats)
+
+    @classmethod
+    def of_plan(cls, plan: Plan) -> View:
+        """Make the view of the new plan."""
+        zones = plan.fabric.zones
+        seats = {node.name: (zones[node.zone].name, node.slot, False) for node in plan.nodes}
+        seats.update((one.name, (zones[one.zone].name, one.slot, True)) for one in plan.retired)
+        return cls(plan.fabric, plan.blocks, seats)
+
+    def lines(self, slices: Iterable[str]) -> list[str]:
+        """Write one line per node, and one per node and rail, of the slices that are given."""
+        found: dict[str, list[str]] = {}
+        for text in slices:
+            try:
+                data = json.loads(text)
+                found[data["node"]] = self._node_lines(data)
+            except (ValueError, KeyError, TypeError):
+                # A slice that somebody broke has nothing to show; it is written anew.
+                continue
+        return [line for name in sorted(found, key=natural_key) for line in found[name]]
+
+    def _node_lines(self, data: Mapping[str, t.Any]) -> list[str]:
+        name = data["node"]
+        zone, slot, _retired = self.seats.get(name, ("", data["slot"], False))
+        where = f" of zone {zone}" if zone else ""
+        reach = f", {data['policy']} {' '.join(data['rdma_prefixes'])}" if data["rdma_prefixes"] else ""
+        found = [f"{name}: slot {slot}{where}, {data['network']} by {data['attachment']}{reach}"]
+        for rail in data["rails"]:
+            interface = rail["interface"] + (f" ({rail['pci']})" if rail["pci"] else "")
+            words = [f"{name} {rail['name']}: {interface} mtu {rail['mtu']}"]
+            for address in rail["addresses"]:
+                length = address["subnet"].partition("/")[2]
+                words.append(
+                    f"{address['address']}/{length}" + (f" by {address['gateway']}" if address["gateway"] else "")
+                )
+                words.append(self._pods(zone, rail["name"], address["family"], slot))
+            found.append(" ".join(word for word in words if word))
+        return found
+
+    def _pods(self, zone: str, rail: str, family: int, slot: int) -> str:
+        block = self.blocks.get((zone, rail, family))
+        if block is None or not block.per_node:
+            return ""
+        return pods_text(block, slot)
+
+    def shared_lines(self) -> list[str]:
+        """Write one line per rail whose pods share a pool, and one per retired slot."""
+        found = []
+        for (zone, rail, _family), block in self.blocks.items():
+            where = f"zone {zone} " if zone else ""
+            if not block.per_node:
+                found.append(f"{where}{rail}: {block.subnet(0)} {pods_text(block, 0)}")
+        for name, (zone, slot, retired) in self.seats.items():
+            if retired:
+                found.append(f"{name}: slot {slot}" + (f" of zone {zone}" if zone else "") + " retired")
+        return sorted(found, key=natural_key)
+
+
+def pods_text(block: Block, slot: int) -> str:
+    """Write the pod addresses of a slot or rail."""
+    pods = block.pods(slot)
+    return f"pods {','.join(range_text(block.family, span) for span in pods)}" if pods else "no pods"
+
+
+def diff_of(before: View, after: View, change: Change, have: Mapping[str, str]) -> list[dict[str, str]]:
+    """Return the readable diff: first nodes and rails, then each small file of cluster/ and switch/.
+
+    Large files (the pools say what the nodes' lines say) and the report stand in the first part by their digests.
+    """
+    touched = [path for path in change.written if path.startswith("hosts/")]
+    gone = [path for path in change.removed if path.startswith("hosts/")]
+    old = before.lines(have[path] for path in [*touched, *gone] if path in have)
+    new = after.lines(change.written[path] for path in touched)
+    if len(touched) > CONTEXT:
+        # Ansible compares the two sides with difflib, which takes minutes when many equal lines lie between others.
+        same = set(old) & set(new)
+        old = [line for line in old if line not in same]
+        new = [line for line in new if line not in same]
+    old_shared, new_shared = before.shared_lines(), after.shared_lines()
+    keep = set(old_shared) & set(new_shared)
+    old += [line for line in old_shared if line not in keep]
+    new += [line for line in new_shared if line not in keep]
+    others = [path for path in [*change.written, *change.removed] if not path.startswith("hosts/")]
+    small = [path for path in others if _is_small(path, have.get(path, ""), change.written.get(path, ""))]
+    others = sorted(set(others) - set(small))
+    old += [f"file {path} {_brief(have[path])}" for path in others if path in have]
+    new += [f"file {path} {_brief(change.written[path])}" for path in others if path in change.written]
+    nodes = {
+        "before_header": "the plan that stands",
+        "after_header": "the new plan",
+        "before": "".join(f"{line}\n" for line in old),
+        "after": "".join(f"{line}\n" for line in new),
+    }
+    files = [
+        {
+            "before_header": path,
+            "after_header": path,
+            "before": have.get(path, ""),
+            "after": change.written.get(path, ""),
+        }
+        for path in sorted(small)
+    ]
+    return [nodes, *files]
+
+
+def _is_small(path: str, *texts: str) -> bool:
+    told = path in TOLD or not path.startswith(("cluster/", "switch/"))
+    return not told and all(text.count("\n") <= SMALL for text in texts)
+
+
+def _brief(text: str) -> str:
+    return f"{text.count(chr(10))} lines, sha256 {hashlib.sha256(text.encode()).hexdigest()[:12]}"
+
+
+def summary_of(plan: Plan, seating: Seating, change: Change, digest: str) -> dict[str, t.Any]:
+    """Return what a run did, as data; `text` says it in sentences."""
+    fabric = plan.fabric
+    used = dict.fromkeys(range(len(fabric.zones)), 0)
+    held = dict(used)
+    for node in plan.nodes:
+        used[node.zone] += 1
+    for one in plan.retired:
+        held[one.zone] += 1
+    zones = [
+        {
+            "name": zone.name,
+            "nodes": used[index],
+            "retired": held[index],
+            "slots": zone.max_nodes,
+            "free": zone.max_nodes - used[index] - held[index],
+        }
+        for index, zone in enumerate(fabric.zones)
+    ]
+    result: dict[str, t.Any] = {
+        "fabric": fabric.name,
+        "mode": fabric.mode,
+        "network": fabric.network,
+        "attachment": fabric.attachment,
+        "nodes": len(plan.nodes),
+        "rails": len(fabric.rails),
+        "zones": zones,
+        "prefixes": [str(prefix) for prefix in rdma_prefixes(fabric, plan.blocks)],
+        "pools": arithmetic.pool_count(plan.nodes, plan.blocks),
+        "added": list(seating.added),
+        "retired": list(seating.retired_now),
+        "released": list(seating.released),
+        "moved": list(seating.moved),
+        "kept": len(plan.nodes) - len(seating.added),
+        "written": len(change.written) + (change.lock is not None),
+        "removed": len(change.removed),
+        "digest": digest,
+    }
+    result["text"] = _text(plan, result)
+    return result
+
+
+def _text(plan: Plan, result: Mapping[str, t.Any]) -> list[str]:
+    fabric = plan.fabric
+    lines = [
+        f"Fabric {fabric.name}: {_count(len(plan.nodes), 'node')}, {_count(len(fabric.rails), 'rail')}, {fabric.mode}, "
+        f"{fabric.network} by {fabric.attachment}."
+    ]
+    if plan.blocks:
+        lines.append(f"Networks {', '.join(result['prefixes'][:8])}{' ...' if len(result['prefixes']) > 8 else ''}.")
+        lines.extend(_shape(block) for block in plan.blocks if block.zone == 0 and block.rail == 0)
+        lines.append(f"{_count(result['pools'], 'pool')}.")
+    else:
+        lines.append("No addresses: InfiniBand by LID only.")
+    for zone in result["zones"]:
+        where = f"Zone {zone['name']}: " if zone["name"] else ""
+        retired = f" and {zone['retired']} retired" if zone["retired"] else ""
+        lines.append(f"{where}{zone['nodes']}{retired} of {zone['slots']} slots used, room for {zone['free']} more.")
+    for key, verb in (("added", "New"), ("retired", "Retired"), ("released", "Released"), ("moved", "Renumbered")):
+        if result[key]:
+            more = len(result[key]) - LISTED
+            lines.append(f"{verb}: {', '.join(result[key][:LISTED])}{f' and {more} more' if more > 0 else ''}.")
+    return lines
+
+
+def _shape(block: Block) -> str:
+    subnet = Prefix(block.family, block.aggregate.network, block.subnet_length)
+    pods = total(block.pod_offsets)
+    if not block.per_node:
+        return f"{subnet} on the first rail: {_count(block.slots, 'node')}, {_count(pods, 'pod address', 'es')}."
+    if block.subnet_size == 2:
+        return f"{subnet} and so on, a link each: no pods."
+    left = "network, broadcast, gateway and node" if block.gateway_offset is not None else "network, broadcast and node"
+    why = f" (of {block.subnet_size}, less {left})" if block.family == 4 else ""
+    return f"{subnet} and so on, one per node and rail: {_count(pods, 'pod address', 'es')} each{why}."
+
+
+def _count(number: int, noun: str, plural: str = "s") -> str:
+    return f"{number} {noun}{plural if number != 1 else ''}"
+
+
+def changes_text(summary: Mapping[str, t.Any], change: Change) -> str:
+    """Say in one sentence what a locked plan would have changed."""
+    parts = [f"{len(summary[key])} {key}" for key in ("added", "retired", "released", "moved") if summary[key]]
+    files: Sequence[str] = sorted([*change.written, *change.removed])
+    listed = ", ".join(files[:5]) + (f" and {len(files) - 5} more" if len(files) > 5 else "")
+    return f"nodes: {', '.join(parts) or 'the same'}; files: {listed or 'plan.json'}"

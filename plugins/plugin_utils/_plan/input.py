@@ -1,0 +1,387 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""From raw fabric_* values to a validated Fabric, or to all problems at once, each with its place and its fix.
+
+What the API would refuse, and what nobody would refuse but would not work (Spiderpool's admission code checks no
+reserved, host or switch address), is refused here, before anything is written.
+"""
+
+from __future__ import annotations
+
+import re
+import typing as t
+from dataclasses import dataclass
+
+from ...module_utils._fabric.model import MAX_RAILS, Fabric, Prefix, Rail, Zone, merge_ranges
+from . import space
+from .check import INTERFACE, LABEL, PCI, RESOURCE, SUBDOMAIN, Checker, shown
+
+if t.TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from .space import Foreign
+
+PLACE = "fabric_"
+MAX_SLOTS = 100_000
+DEFAULTS: dict[str, t.Any] = {
+    "name": "fabric",
+    "group": "gpu_nodes",
+    "mode": None,
+    "network": "roce",
+    "attachment": None,
+    "supernets": (),
+    "rails": None,
+    "max_nodes": None,
+    "rail_prefix": None,
+    "node_prefix": None,
+    "first_block": 0,
+    "gateway": "first",
+    "host_addresses": "start",
+    "node_pods": None,
+    "reserved": (),
+    "foreign_networks": (),
+    "foreign_plans": (),
+    "zones": (),
+    "policy": "prefixes",
+    "mtu": None,
+    "vfs": 8,
+    "hca_max": 100,
+    "vlan": 0,
+    "pkey": None,
+    "namespace": "spiderpool",
+    "resource_prefix": "spidernet.io",
+    "inject": None,
+    "retire": (),
+    "release": (),
+    "allow_renumber": False,
+    "accept_lock": False,
+    "plan_locked": False,
+    "plan_dir": "plan",
+}
+"""Every parameter of the fabric and its default; None: required, or it follows from another one."""
+
+ATTACHMENTS = {"roce": ("macvlan", "ipvlan", "sriov"), "infiniband": ("ib-sriov", "ipoib")}
+MTU = {"roce": (1280, 9978, 4200), "infiniband": (1280, 65520, 2044)}
+"""Lowest, highest, default. RoCE 4200 carries a path MTU of 4096; IPoIB 2044 works on every subnet manager."""
+
+INJECT_KEYS = ("cni.spidernet.io/rdma-resource-inject", "cni.spidernet.io/network-resource-inject")
+LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
+RAIL_KEYS = ("name", "interface", "subnets", "gpu", "resource", "pci")
+ZONE_KEYS = ("name", "group", "supernets", "max_nodes", "leaves")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What governs one run of the planner but is no property of the fabric."""
+
+    retire: tuple[str, ...] = ()
+    release: tuple[str, ...] = ()
+    allow_renumber: bool = False
+    accept_lock: bool = False
+
+
+def read_fabric(raw: Mapping[str, t.Any], foreign: Sequence[Foreign] = ()) -> Fabric:
+    """Validate the parameters of a fabric.
+
+    :param raw: the fabric_* values by their names without the prefix; missing and None mean the default.
+    :param foreign: the contents of the files that fabric_foreign_plans names.
+    :raises InputError: with every problem found.
+    """
+    check = Checker()
+    given = {**DEFAULTS, **{key: value for key, value in raw.items() if value is not None}}
+    fabric = _read(check, given)
+    # Arithmetic on stand-ins would only add noise to the real problems.
+    if not check.problems:
+        space.check_space(check, fabric)
+    if not check.problems:
+        space.check_overlaps(check, fabric, list(foreign))
+    check.raise_any()
+    return fabric
+
+
+def read_options(raw: Mapping[str, t.Any]) -> Options:
+    """Validate what governs the run."""
+    check = Checker()
+    given = {**DEFAULTS, **{key: value for key, value in raw.items() if value is not None}}
+    names: dict[str, tuple[str, ...]] = {}
+    for key in ("retire", "release"):
+        place = PLACE + key
+        items = check.listing(place, given[key], "node names")
+        names[key] = tuple(
+            check.text(f"{place}[{index}]", item, SUBDOMAIN, "a Kubernetes node name (DNS-1123)")
+            for index, item in enumerate(items)
+        )
+    for key in ("allow_renumber", "accept_lock", "plan_locked"):
+        if not isinstance(given[key], bool):
+            check.add(PLACE + key, f"{shown(given[key])} is not a boolean.", "Give true or false.")
+    if not isinstance(given["plan_dir"], str) or not given["plan_dir"].strip() or "\0" in given["plan_dir"]:
+        check.add("fabric_plan_dir", f"{shown(given['plan_dir'])} is not a path.", "Give a folder, such as plan.")
+    check.raise_any()
+    return Options(names["retire"], names["release"], given["allow_renumber"], given["accept_lock"])
+
+
+def _read(check: Checker, given: dict[str, t.Any]) -> Fabric:
+    name = check.text(PLACE + "name", given["name"], LABEL, "a DNS-1123 label", default="fabric")
+    if given["mode"] is None:
+        check.add(
+            "fabric_mode",
+            "It is required.",
+            "Give shared, exclusive or flat, in group_vars/all where localhost sees it.",
+        )
+        given["mode"] = "exclusive"
+    mode = check.choice("fabric_mode", given["mode"], ("shared", "exclusive", "flat"))
+    network = check.choice("fabric_network", given["network"], ("roce", "infiniband"))
+    attachment = _attachment(check, given, network)
+    if mode == "flat" and network == "roce":
+        check.add("fabric_mode", "'flat' is for InfiniBand, and fabric_network is 'roce'.", "Give shared or exclusive.")
+    rails = _rails(check, given, name)
+    zones = _zones(check, given)
+    low, high, usual = MTU[network]
+    fabric = Fabric(
+        name=name,
+        group=_group(check, "fabric_group", given["group"]),
+        mode=mode,
+        network=network,
+        attachment=attachment,
+        zones=zones,
+        rails=rails,
+        rail_prefix=_lengths(check, "fabric_rail_prefix", given["rail_prefix"], {4: 24, 6: 64}),
+        node_prefix=_lengths(check, "fabric_node_prefix", given["node_prefix"], {4: 27, 6: 64}),
+        first_block=check.integer("fabric_first_block", given["first_block"], 0, 1 << 24),
+        gateway=_gateway(check, given["gateway"]),
+        host_addresses=check.choice("fabric_host_addresses", given["host_addresses"], ("start", "end")),
+        node_pods=_optional(check, "fabric_node_pods", given["node_pods"], 1, 1_000_000),
+        reserved=_reserved(check, given["reserved"]),
+        foreign=_foreign(check, given["foreign_networks"]),
+        policy=check.choice("fabric_policy", given["policy"], ("prefixes", "default_route")),
+        mtu=check.integer("fabric_mtu", usual if given["mtu"] is None else given["mtu"], low, high, default=usual),
+        vfs=check.integer("fabric_vfs", given["vfs"], 1, 128, default=8),
+        hca_max=check.integer("fabric_hca_max", given["hca_max"], 1, 10_000, default=100),
+        vlan=check.integer("fabric_vlan", given["vlan"], 0, 4094),
+        pkey=_pkey(check, given["pkey"]),
+        namespace=check.text("fabric_namespace", given["namespace"], LABEL, "a DNS-1123 label"),
+        resource_prefix=check.text("fabric_resource_prefix", given["resource_prefix"], SUBDOMAIN, "a DNS-1123 name"),
+        inject=_inject(check, given["inject"], name),
+    )
+    _check_network(check, fabric)
+    return fabric
+
+
+def _attachment(check: Checker, given: dict[str, t.Any], network: str) -> str:
+    allowed = ATTACHMENTS[network]
+    value = given["attachment"] if given["attachment"] is not None else allowed[0]
+    why = f" (fabric_network is {network!r})"
+    return check.choice("fabric_attachment", value, allowed, why=why)
+
+
+def _check_network(check: Checker, fabric: Fabric) -> None:
+    """Check what belongs to one kind of network only, and what needs addresses."""
+    if fabric.vlan and fabric.network == "infiniband":
+        check.add("fabric_vlan", f"{fabric.vlan} is set on InfiniBand.", "Take it out, or use fabric_pkey.")
+    if fabric.pkey and fabric.network == "roce":
+        check.add("fabric_pkey", f"{fabric.pkey!r} is set on RoCE.", "Take it out, or use fabric_vlan.")
+    if fabric.pkey and fabric.attachment == "ipoib":
+        check.add(
+            "fabric_pkey", "Attachment ipoib has no pkey of its own.", "Name the pkey's interface as rail interface."
+        )
+    for index, zone in enumerate(fabric.zones):
+        if len(zone.leaves) not in (0, 1, len(fabric.rails)):
+            check.add(
+                f"fabric_zones[{index}].leaves",
+                f"There are {len(zone.leaves)} leaves for {len(fabric.rails)} rails.",
+                "Name one leaf per rail, one for all, or none.",
+            )
+    if fabric.families or check.problems:
+        return
+    if fabric.network == "roce":
+        check.add("fabric_supernets", "It is empty, and RoCE needs addresses.", "Give a network such as 172.17.0.0/16.")
+    elif fabric.attachment == "ipoib":
+        check.add(
+            "fabric_supernets",
+            "It is empty, and attachment ipoib needs addresses.",
+            "Give a network, or use attachment ib-sriov for LID only.",
+        )
+    if fabric.inject:
+        check.add("fabric_inject", "Injection needs pools, and LID only has none.", "Take it out, or give supernets.")
+
+
+def _group(check: Checker, place: str, value: object) -> str:
+    if isinstance(value, str) and value.strip():
+        return value
+    check.add(place, f"{shown(value)} is not the name of an inventory group.", "Give a group's name.")
+    return "gpu_nodes"
+
+
+def _optional(check: Checker, place: str, value: object, low: int, high: int) -> int | None:
+    return None if value is None else check.integer(place, value, low, high, default=low)
+
+
+def _lengths(check: Checker, place: str, value: object, usual: dict[int, int]) -> dict[int, int]:
+    """Read a prefix length for IPv4, or one per family."""
+    if value is None:
+        return dict(usual)
+    if not isinstance(value, dict):
+        value = {"ipv4": value}
+    given = check.mapping(place, value, ("ipv4", "ipv6"), "{ipv4: 27, ipv6: 64}")
+    found = dict(usual)
+    for key, family in (("ipv4", 4), ("ipv6", 6)):
+        if key in given:
+            low, high = (8, 31) if family == 4 else (16, 127)
+            found[family] = check.integer(f"{place}.{key}", given[key], low, high, default=usual[family])
+    return found
+
+
+def _gateway(check: Checker, value: object) -> str | int:
+    if value in ("first", "last", "none"):
+        return str(value)
+    if isinstance(value, str) and not re.fullmatch(r"-?[0-9]{1,9}", value):
+        check.add("fabric_gateway", f"{shown(value)} is neither first, last, none nor an offset.", "Give one of those.")
+        return "first"
+    return check.integer("fabric_gateway", value, -(1 << 30), 1 << 30, default=1)
+
+
+def _pkey(check: Checker, value: object) -> str:
+    if value in (None, ""):
+        return ""
+    number = -1
+    if isinstance(value, int) and not isinstance(value, bool):
+        number = value
+    elif isinstance(value, str) and re.fullmatch(r"0x[0-9a-fA-F]{1,4}", value):
+        number = int(value, 16)
+    if not 1 <= number <= 0xFFFF:
+        check.add("fabric_pkey", f"{shown(value)} is not a partition key from 0x0001 to 0xffff.", 'Quote it: "0x8001".')
+        return ""
+    return f"0x{number:04x}"
+
+
+def _inject(check: Checker, value: object, name: str) -> tuple[str, str] | None:
+    if value is None or value == {}:
+        return None
+    given = check.mapping("fabric_inject", value, ("key", "value"), "{key: ..., value: ...}")
+    key = check.choice("fabric_inject.key", given.get("key", INJECT_KEYS[0]), INJECT_KEYS)
+    what = "a label value of at most 63 characters"
+    return key, check.text("fabric_inject.value", given.get("value", name), LABEL_VALUE, what, default="x")
+
+
+def _reserved(check: Checker, value: object) -> tuple[tuple[int, int, int], ...]:
+    spans = [
+        check.span(f"fabric_reserved[{index}]", item)
+        for index, item in enumerate(check.listing("fabric_reserved", value, "addresses and ranges"))
+    ]
+    merged: list[tuple[int, int, int]] = []
+    for family in (4, 6):
+        ranges = merge_ranges((span[1], span[2]) for span in spans if span and span[0] == family)
+        merged.extend((family, first, last) for first, last in ranges)
+    return tuple(merged)
+
+
+def _foreign(check: Checker, value: object) -> tuple[Prefix, ...]:
+    found = [
+        check.prefix(f"fabric_foreign_networks[{index}]", item, rail=False)
+        for index, item in enumerate(check.listing("fabric_foreign_networks", value, "networks"))
+    ]
+    # Places of later problems are indexes: a foreign network that is wrong stops the run before they are used.
+    return tuple(prefix for prefix in found if prefix)
+
+
+def _networks(check: Checker, place: str, value: object) -> tuple[Prefix, ...]:
+    """Read at most one network per family, IPv4 first."""
+    found: dict[int, Prefix] = {}
+    for index, item in enumerate(check.listing(place, value, "networks in CIDR form")):
+        prefix = check.prefix(f"{place}[{index}]", item)
+        if prefix is None:
+            continue
+        if prefix.family in found:
+            check.add(
+                f"{place}[{index}]",
+                f"{prefix} is a second IPv{prefix.family} network beside {found[prefix.family]}.",
+                "Give at most one per family; more room means a shorter prefix.",
+            )
+        found.setdefault(prefix.family, prefix)
+    return tuple(found[family] for family in sorted(found))
+
+
+def _rails(check: Checker, given: dict[str, t.Any], fabric: str) -> tuple[Rail, ...]:
+    items = check.listing("fabric_rails", given["rails"], "rails such as {interface: ens1np0}")
+    if not items:
+        check.add("fabric_rails", "There is no rail.", "Give a list such as [{name: rail1, interface: ens1np0}].")
+    if len(items) > MAX_RAILS:
+        check.add("fabric_rails", f"There are {len(items)} rails.", f"Give at most {MAX_RAILS}: a table each.")
+        items = items[:MAX_RAILS]
+    digits = len(str(len(items)))
+    rails = tuple(_rail(check, index, item, f"rail{index + 1:0{digits}d}", fabric) for index, item in enumerate(items))
+    check.unique(lambda i: f"fabric_rails[{i}].name", [rail.name for rail in rails], "Rail name")
+    check.unique(lambda i: f"fabric_rails[{i}].interface", [rail.interface for rail in rails], "Interface")
+    check.unique(lambda i: f"fabric_rails[{i}].resource", [rail.resource for rail in rails], "Resource")
+    check.unique(lambda i: f"fabric_rails[{i}].pci", [rail.pci for rail in rails], "PCI address")
+    return rails
+
+
+def _rail(check: Checker, index: int, item: object, usual: str, fabric: str) -> Rail:
+    place = f"fabric_rails[{index}]"
+    given = check.mapping(place, item, RAIL_KEYS, "{name: rail1, interface: ens1np0}")
+    name = check.text(f"{place}.name", given.get("name", usual), LABEL, "a DNS-1123 label", default=usual)
+    interface = ""
+    if "interface" in given:
+        what = "an interface name (1 to 15 of letters, digits, dot, dash, underscore)"
+        interface = check.text(f"{place}.interface", given["interface"], INTERFACE, what)
+    elif isinstance(item, dict):
+        check.add(f"{place}.interface", "It is required.", "Give the name of the rail's interface, such as ens1np0.")
+    resource = given.get("resource", re.sub(r"[^A-Za-z0-9_]", "_", f"{fabric}_{name}")[:63])
+    what = "a resource name: 1 to 63 letters, digits and underscores, without the prefix"
+    pci = given.get("pci")
+    if pci is not None:
+        pci = pci.lower() if isinstance(pci, str) else pci
+        pci = check.text(f"{place}.pci", pci, PCI, "a PCI address such as 0000:1a:00.0")
+    return Rail(
+        index=index + 1,
+        name=name,
+        interface=interface,
+        subnets=_networks(check, f"{place}.subnets", given.get("subnets")),
+        gpu=_optional(check, f"{place}.gpu", given.get("gpu"), 0, 255),
+        resource=check.text(f"{place}.resource", resource, RESOURCE, what),
+        pci=pci,
+    )
+
+
+def _zones(check: Checker, given: dict[str, t.Any]) -> tuple[Zone, ...]:
+    supernets = _networks(check, "fabric_supernets", given["supernets"])
+    items = check.listing("fabric_zones", given["zones"], "zones such as {name: su1, group: su1}")
+    slots = _optional(check, "fabric_max_nodes", given["max_nodes"], 1, MAX_SLOTS)
+    if not items:
+        if slots is None:
+            fix = "Give the number of nodes that the fabric will ever have: subnets cannot be changed later."
+            check.add("fabric_max_nodes", "It is required.", fix)
+        return (Zone("", _group(Checker(), "", given["group"]), supernets, slots or 1),)
+    zones = tuple(_zone(check, index, item, supernets, slots) for index, item in enumerate(items))
+    check.unique(lambda i: f"fabric_zones[{i}].name", [zone.name for zone in zones], "Zone name")
+    check.unique(lambda i: f"fabric_zones[{i}].group", [zone.group for zone in zones], "Group")
+    families = [tuple(prefix.family for prefix in zone.supernets) for zone in zones]
+    for index, own in enumerate(families):
+        if own != families[0]:
+            check.add(
+                f"fabric_zones[{index}].supernets",
+                f"The families differ from those of zone {zones[0].name!r}.",
+                "Give every zone a supernet of the same families.",
+            )
+    return zones
+
+
+def _zone(check: Checker, index: int, item: object, supernets: tuple[Prefix, ...], slots: int | None) -> Zone:
+    place = f"fabric_zones[{index}]"
+    given = check.mapping(place, item, ZONE_KEYS, "{name: su1, group: su1, supernets: [172.20.0.0/16]}")
+    name = check.text(f"{place}.name", given.get("name"), LABEL, "a DNS-1123 label", default=f"zone{index}")
+    own = slots
+    if "max_nodes" in given:
+        own = check.integer(f"{place}.max_nodes", given["max_nodes"], 1, MAX_SLOTS, default=1)
+    if own is None:
+        check.add(f"{place}.max_nodes", "It is required, here or as fabric_max_nodes.", "Give the slots of the zone.")
+    leaves = check.listing(f"{place}.leaves", given.get("leaves"), "leaf names")
+    for number, leaf in enumerate(leaves):
+        if not isinstance(leaf, str) or not leaf.strip() or not leaf.isprintable() or len(leaf) > 100:
+            check.add(f"{place}.leaves[{number}]", f"{shown(leaf)} is not a name.", "Give 1 to 100 printable letters.")
+    nets = _networks(check, f"{place}.supernets", given["supernets"]) if "supernets" in given else supernets
+    group = _group(check, f"{place}.group", given.get("group", name))
+    return Zone(name, group, nets, own or 1, tuple(str(leaf) for leaf in leaves))

@@ -1,0 +1,162 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""From raw nodes (inventory name, groups, fabric_node_name, fabric_interfaces, fabric_slot) to validated candidates."""
+
+from __future__ import annotations
+
+import typing as t
+
+from .check import HOST, INTERFACE, PCI, SUBDOMAIN, Checker, shown
+
+if t.TYPE_CHECKING:
+    from ...module_utils._fabric.model import Fabric
+
+NODE_KEYS = ("host", "name", "groups", "interfaces", "slot")
+_KNOWN = frozenset(NODE_KEYS)
+
+Interfaces = tuple[tuple[str, ...], tuple[str | None, ...]]
+"""A node's interface and PCI address of each rail."""
+
+
+class Candidate(t.NamedTuple):
+    """A node that wants a slot."""
+
+    name: str
+    host: str
+    zone: int
+    pin: int | None
+    interfaces: tuple[str, ...]
+    pcis: tuple[str | None, ...]
+
+
+def read_nodes(fabric: Fabric, nodes: object) -> tuple[Candidate, ...]:
+    """Validate the nodes.
+
+    :param nodes: a list of dictionaries with `host`; where they say something `name`, `groups`, `interfaces`, `slot`.
+    :raises InputError: with every problem found; of one kind at most ten are listed, the others counted.
+    """
+    check = Checker()
+    listed = check.listing("nodes", nodes, "nodes such as {host: node1}")
+    if not listed and not check.problems:
+        check.add(
+            "fabric_group", f"Group {fabric.group!r} has no hosts.", "Name a group of the inventory that has some."
+        )
+    found: list[Candidate] = []
+    names: dict[str, str] = {}
+    hosts: set[str] = set()
+    usual = tuple(rail.interface for rail in fabric.rails), tuple(rail.pci for rail in fabric.rails)
+    for index, item in enumerate(listed):
+        one = _read_node(check, fabric, usual, index, item)
+        if one is None:
+            continue
+        if one.host in hosts:
+            check.add_counted("nodes", f"hosts.{one.host}", "It is listed twice.", "List every host once.")
+        other = names.setdefault(one.name, one.host)
+        if other != one.host:
+            check.add_counted(
+                "fabric_node_name",
+                f"hosts.{one.host}.fabric_node_name",
+                f"{one.name!r} is already the node name of host {other!r}.",
+                "Give each host the name that Kubernetes knows it by.",
+            )
+        hosts.add(one.host)
+        found.append(one)
+    check.raise_any()
+    return tuple(found)
+
+
+def _read_node(check: Checker, fabric: Fabric, usual: Interfaces, index: int, item: object) -> Candidate | None:
+    if not isinstance(item, dict):
+        check.add_counted(
+            "nodes", f"nodes[{index}]", f"{shown(item)} is not a dictionary.", "Write it as {host: node1}."
+        )
+        return None
+    if not _KNOWN.issuperset(item):
+        check.mapping(f"nodes[{index}]", item, NODE_KEYS, "{host: node1}")
+    host = item.get("host")
+    if host is None:
+        host = item.get("name")
+    if not isinstance(host, str) or not HOST.fullmatch(host):
+        check.add_counted(
+            "hosts",
+            f"hosts.{host}",
+            f"{shown(host)} cannot be the name of a file in hosts/.",
+            "Rename the host in the inventory: letters, digits, dots, dashes, underscores.",
+        )
+        return None
+    name = item.get("name")
+    if name is None:
+        name = host
+    if not isinstance(name, str) or not SUBDOMAIN.fullmatch(name):
+        check.add_counted(
+            "fabric_node_name",
+            f"hosts.{host}.fabric_node_name",
+            f"{shown(name)} is not a Kubernetes node name (DNS-1123: small letters, digits, dashes, dots).",
+            "Set fabric_node_name of the host to the name that `kubectl get nodes` shows.",
+        )
+        return None
+    zone = _zone(check, fabric, host, item.get("groups")) if fabric.zoned else 0
+    given = item.get("interfaces")
+    interfaces, pcis = _interfaces(check, fabric, usual, host, given) if given else usual
+    pin = item.get("slot")
+    if pin is not None:
+        pin = check.integer(f"hosts.{host}.fabric_slot", pin, 0, fabric.zones[zone].max_nodes - 1)
+    return Candidate(name, host, zone, pin, interfaces, pcis)
+
+
+def _zone(check: Checker, fabric: Fabric, host: str, groups: object) -> int:
+    member = set(groups) if isinstance(groups, (list, tuple)) else set()
+    zones = [index for index, zone in enumerate(fabric.zones) if zone.group in member]
+    if len(zones) == 1:
+        return zones[0]
+    if not zones:
+        listed = ", ".join(zone.group for zone in fabric.zones[:10])
+        problem, fix = "It is in no zone.", f"Put it into one of the zones' groups: {listed}."
+    else:
+        listed = ", ".join(fabric.zones[index].group for index in zones)
+        problem, fix = f"It is in {len(zones)} zones: the groups {listed}.", "Leave it in one of them."
+    check.add_counted("fabric_zones", f"hosts.{host}", problem, fix)
+    return 0
+
+
+def _interfaces(check: Checker, fabric: Fabric, usual: Interfaces, host: str, given: object) -> Interfaces:
+    """Return what the node says itself, and what is usual for the rest; a PCI address leaves the rail its name."""
+    place = f"hosts.{host}.fabric_interfaces"
+    if not isinstance(given, dict):
+        check.add_counted(
+            "fabric_interfaces", place, f"{shown(given)} is not a dictionary.", "Write it as {rail1: ens1np0}."
+        )
+        return usual
+    rails = {rail.name: index for index, rail in enumerate(fabric.rails)}
+    names, addresses = list(usual[0]), list(usual[1])
+    for rail, value in given.items():
+        where = f"{place}.{rail}"
+        if rail not in rails:
+            check.add_counted(
+                "fabric_interfaces", where, f"{shown(rail)} is not a rail.", f"Known are: {', '.join(rails)}."
+            )
+        elif isinstance(value, str) and PCI.fullmatch(value.lower()):
+            addresses[rails[rail]] = value.lower()
+        elif isinstance(value, str) and INTERFACE.fullmatch(value):
+            names[rails[rail]] = value
+            addresses[rails[rail]] = None
+        else:
+            check.add_counted(
+                "fabric_interfaces",
+                where,
+                f"{shown(value)} is neither an interface name (at most 15 characters) nor a PCI address.",
+                "Give one such as ens1np0 or 0000:1a:00.0.",
+            )
+    for values, what in ((names, "Interface"), (addresses, "PCI address")):
+        for index, value in enumerate(values):
+            if value and value in values[:index]:
+                first = fabric.rails[values.index(value)].name
+                check.add_counted(
+                    "fabric_interfaces",
+                    f"{place}.{fabric.rails[index].name}",
+                    f"{what} {value!r} is already taken by rail {first!r} of this host.",
+                    "Give each rail its own.",
+                )
+    return tuple(names), tuple(addresses)

@@ -1,0 +1,143 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One run of the planner: read, decide, render, compare, write. The module and the benchmark call this."""
+
+from __future__ import annotations
+
+import json
+import os
+import typing as t
+
+from ...module_utils._errors import InputError, Problem, RdmaError
+from ...module_utils._fabric.lock import part_digests
+from .._report.markdown import render_report
+from . import seats as slots
+from .blocks import build_plan
+from .check import Checker, shown
+from .diff import View, changes_text, diff_of, summary_of
+from .input import DEFAULTS, read_fabric, read_options
+from .nodes import read_nodes
+from .objects import object_warnings, render_cluster
+from .slices import render_slices
+from .store import PlanStore, read_text
+from .switch import render_switch
+
+if t.TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ...module_utils._fabric.model import Fabric, Plan
+    from .input import Options
+    from .space import Foreign
+
+    T = t.TypeVar("T")
+
+ATTRIBUTES = (
+    "# The page is for people to open; report.md shows the same in a diff.\nreport.html -diff linguist-generated=true\n"
+)
+"""For git: reviewers read what changed, not a page of markup."""
+
+
+def run(
+    raw: Mapping[str, t.Any], nodes: object, *, check_mode: bool, diff: bool = False, preview_dir: str | None = None
+) -> dict[str, t.Any]:
+    """Plan a fabric and bring its folder to that state.
+
+    :param raw: the fabric_* values by their names without the prefix.
+    :param nodes: see `_fabric_nodes.read_nodes`.
+    :param check_mode: write nothing, except a whole plan into `preview_dir` when that is given and the plan changes.
+    :param diff: return the readable diff as well; it takes longer.
+    :returns: changed, plan_dir, digest, summary, plan_warnings, and diff when asked for.
+    :raises InputError: everything wrong with the input. RdmaError: the folder cannot be used, or the plan is locked.
+    """
+    fabric, options = _read(raw)
+    parent = os.path.expanduser(os.path.expandvars(raw.get("plan_dir") or DEFAULTS["plan_dir"]))
+    store = PlanStore(os.path.join(parent, fabric.name))
+    candidates = read_nodes(fabric, nodes)
+    lock = store.read_lock(accept=options.accept_lock)
+    seating = slots.seat_nodes(fabric, candidates, lock, options)
+    plan = build_plan(fabric, seating.nodes, seating.retired, seating.warnings)
+    files = render(plan)
+    text = slots.lock_of(fabric, plan.nodes, plan.retired, part_digests(files))
+    digest = str(json.loads(text)["digest"])
+    have = store.read_files()
+    change = store.compare(files, text, have)
+    summary = summary_of(plan, seating, change, digest)
+    if change and raw.get("plan_locked"):
+        raise RdmaError(
+            f"The plan is locked and would change ({changes_text(summary, change)}).",
+            "Plan without fabric_plan_locked, review the difference and commit it.",
+            summary=summary,
+        )
+    old = slots.thaw(lock.frozen, store.lock_path) if lock else None
+    plan_dir = store.folder
+    if not check_mode:
+        store.apply(change, lock)
+    elif change and preview_dir:
+        preview = PlanStore(os.path.join(preview_dir, fabric.name))
+        preview.apply(preview.compare(files, text, preview.read_files()), preview.read_lock())
+        plan_dir = preview.folder
+    result = {
+        "changed": bool(change),
+        "plan_dir": plan_dir,
+        "digest": digest,
+        "summary": summary,
+        "plan_warnings": [*plan.warnings, *object_warnings(plan)],
+    }
+    if diff:
+        result["diff"] = diff_of(View.of_lock(lock, old), View.of_plan(plan), change, have)
+    return result
+
+
+def render(plan: Plan) -> dict[str, str]:
+    """Return every file of the plan but plan.json, by its path relative to the plan folder."""
+    files = {f"hosts/{name}": text for name, text in render_slices(plan).items()}
+    files.update((f"cluster/{name}", text) for name, text in render_cluster(plan).items())
+    files.update((f"switch/{name}", text) for name, text in render_switch(plan).items())
+    files.update(render_report(plan))
+    files[".gitattributes"] = ATTRIBUTES
+    return files
+
+
+def _read(raw: Mapping[str, t.Any]) -> tuple[Fabric, Options]:
+    """Read the fabric and the options, and raise the problems of both at once."""
+    problems: list[Problem] = []
+
+    def attempt(action: Callable[[], T]) -> T | None:
+        try:
+            return action()
+        except InputError as exc:
+            problems.extend(exc.problems)
+            return None
+
+    options = attempt(lambda: read_options(raw))
+    foreign = attempt(lambda: read_foreign(raw.get("foreign_plans"))) or ()
+    fabric = attempt(lambda: read_fabric(raw, foreign))
+    if problems or fabric is None or options is None:
+        raise InputError(problems)
+    return fabric, options
+
+
+def read_foreign(paths: object) -> tuple[Foreign, ...]:
+    """Read the plans of other clusters."""
+    check = Checker()
+    found: list[Foreign] = []
+    for index, path in enumerate(check.listing("fabric_foreign_plans", paths, "paths of plan.json files")):
+        place = f"fabric_foreign_plans[{index}]"
+        fix = "Give the path of the other cluster's plan.json, relative to the working directory."
+        if not isinstance(path, str) or not path or "\0" in path:
+            check.add(place, f"{shown(path)} is not a path.", fix)
+            continue
+        if os.path.isdir(path):
+            path = os.path.join(path, "plan.json")
+        try:
+            found.append(slots.foreign_of(place, path, read_text(path)))
+        except OSError as exc:
+            check.add(place, f"{path!r} cannot be read: {exc.strerror}.", fix)
+        except UnicodeDecodeError:
+            check.add(place, f"{path!r} is not text.", fix)
+        except InputError as exc:
+            check.problems.extend(exc.problems)
+    check.raise_any()
+    return tuple(found)

@@ -1,0 +1,278 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Check that a fabric fits its networks and gets into nobody's way. The fabric's single values are valid already."""
+
+from __future__ import annotations
+
+import typing as t
+from dataclasses import dataclass
+
+from ...module_utils._fabric.model import WIDTH, Fabric, Prefix, Zone, range_text
+from . import blocks as arithmetic
+
+if t.TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...module_utils._fabric.model import Block
+    from .check import Checker
+
+MAX_SUBNET_POOLS = 256
+"""More pools than this in one subnet are a mistake: 1,048,576 pod addresses."""
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """The networks of another cluster's plan, and where the input names it."""
+
+    place: str
+    label: str
+    prefixes: tuple[Prefix, ...]
+
+
+def check_space(check: Checker, fabric: Fabric) -> None:
+    """Check that every rail of every zone has a network, that it is big enough, and that everybody gets an address."""
+    _check_rails(check, fabric)
+    for index, zone in enumerate(fabric.zones):
+        for family in fabric.families:
+            _check_supernet(check, fabric, index, zone, family)
+    if not check.problems:
+        _check_shapes(check, fabric)
+    if not check.problems:
+        _check_room(check, fabric, arithmetic.build_blocks(fabric))
+    if not check.problems:
+        _check_policy(check, fabric)
+
+
+def supernet_place(fabric: Fabric, zone: int) -> str:
+    """Return the place of a zone's supernets."""
+    return f"fabric_zones[{zone}].supernets" if fabric.zoned else "fabric_supernets"
+
+
+def _check_rails(check: Checker, fabric: Fabric) -> None:
+    """Explicit subnets: not in flat mode, not with several zones, and no family left without a network."""
+    for index, rail in enumerate(fabric.rails):
+        place = f"fabric_rails[{index}].subnets"
+        explicit = {prefix.family for prefix in rail.subnets}
+        if rail.subnets and fabric.mode == "flat":
+            check.add(place, "A flat fabric has one subnet for all rails.", "Take it out and set fabric_supernets.")
+        if rail.subnets and len(fabric.zones) > 1:
+            check.add(
+                place,
+                f"{rail.subnets[0]} would be in {len(fabric.zones)} zones at once.",
+                "Take it out and give each zone its supernets, or plan each zone as a fabric of its own.",
+            )
+        for zone in fabric.zones:
+            for family in sorted(set(fabric.families) - explicit - {prefix.family for prefix in zone.supernets}):
+                check.add(
+                    place,
+                    f"Rail {rail.name!r} has no IPv{family} network, but others of the fabric do.",
+                    f"Give it an IPv{family} subnet, or the fabric an IPv{family} supernet.",
+                )
+
+
+def _check_supernet(check: Checker, fabric: Fabric, index: int, zone: Zone, family: int) -> None:
+    """Check that the rails' blocks fit in the zone's supernet; say how much is needed when they do not."""
+    implicit = [rail.index for rail in fabric.rails if not any(net.family == family for net in rail.subnets)]
+    for supernet in zone.supernets:
+        if supernet.family != family or not implicit or fabric.mode == "flat":
+            continue
+        slots = 1
+        length = fabric.rail_prefix[family]
+        if fabric.mode == "exclusive":
+            slots = arithmetic.power_of_two(zone.max_nodes)
+            length = fabric.node_prefix[family]
+        size = slots << (WIDTH[family] - length)
+        blocks = fabric.first_block + max(implicit)
+        need = blocks * size
+        if need <= supernet.size:
+            continue
+        each = f"{slots} subnets of /{length}" if fabric.mode == "exclusive" else f"a /{length}"
+        fitting = WIDTH[family] - (need - 1).bit_length()
+        fix = f"Give a /{fitting} or larger" if fitting >= 8 else "Give fewer nodes or rails"
+        check.add(
+            supernet_place(fabric, index),
+            f"{supernet} is too small: {blocks} rail blocks of {each} need {need} addresses, it has {supernet.size}.",
+            f"{fix}, or a longer prefix per {'node' if fabric.mode == 'exclusive' else 'rail'}.",
+        )
+
+
+def _check_shapes(check: Checker, fabric: Fabric) -> None:
+    """Check explicit subnets against the mode, the gateway against each size, and links against the attachment."""
+    for index, rail in enumerate(fabric.rails):
+        for subnet in rail.subnets:
+            if fabric.mode == "exclusive":
+                _check_aggregate(check, fabric, index, subnet)
+    for family in fabric.families:
+        for length, place in sorted(_lengths(fabric, family)):
+            size = 1 << (WIDTH[family] - length)
+            if size < 4 and (fabric.mode != "exclusive" or fabric.attachment != "ib-sriov" or size == 1):
+                why = f"attachment {fabric.attachment} needs" if fabric.mode == "exclusive" else "its nodes share"
+                check.add(place, f"A /{length} has no address for pods, which {why}.", "Give a shorter prefix.")
+            else:
+                _check_gateway(check, fabric, family, size)
+
+
+def _lengths(fabric: Fabric, family: int) -> set[tuple[int, str]]:
+    """Return the lengths of the subnets of a family, each with the place that decides it."""
+    if fabric.mode == "exclusive":
+        return {(fabric.node_prefix[family], f"fabric_node_prefix.ipv{family}")}
+    if fabric.mode == "flat":
+        return {
+            (net.length, supernet_place(fabric, index))
+            for index, zone in enumerate(fabric.zones)
+            for net in zone.supernets
+            if net.family == family
+        }
+    found = set()
+    for index, rail in enumerate(fabric.rails):
+        own = [(net.length, f"fabric_rails[{index}].subnets") for net in rail.subnets if net.family == family]
+        found.update(own or [(fabric.rail_prefix[family], f"fabric_rail_prefix.ipv{family}")])
+    return found
+
+
+def _check_aggregate(check: Checker, fabric: Fabric, index: int, subnet: Prefix) -> None:
+    length = fabric.node_prefix[subnet.family]
+    need = fabric.zones[0].max_nodes << (WIDTH[subnet.family] - length)
+    if need > subnet.size:
+        fitting = WIDTH[subnet.family] - (need - 1).bit_length()
+        check.add(
+            f"fabric_rails[{index}].subnets",
+            f"{subnet} is too small: {fabric.zones[0].max_nodes} subnets of /{length} need {need} addresses and it has "
+            f"{subnet.size}.",
+            f"Give a /{fitting} or larger.",
+        )
+
+
+def _check_gateway(check: Checker, fabric: Fabric, family: int, size: int) -> None:
+    spec = fabric.gateway
+    if size == 2 and spec not in ("first", "none"):
+        check.add("fabric_gateway", f"{spec!r} does not suit a link of two addresses.", "Give first or none.")
+    if isinstance(spec, str) or size == 2:
+        return
+    window = size
+    if family == 6 and 4 in fabric.families:
+        window = min([size, *(1 << (32 - length) for length, _place in _lengths(fabric, 4))])
+    offset = spec if spec >= 0 else window + spec
+    if not 1 <= offset <= window - 2:
+        check.add(
+            "fabric_gateway",
+            f"Offset {spec} is no host address in an IPv{family} subnet of which {window} addresses are used.",
+            f"Give one from 1 to {window - 2}, or from -{window - 1} to -2.",
+        )
+
+
+def _check_room(check: Checker, fabric: Fabric, blocks: Sequence[Block]) -> None:
+    """Check that each slot has a node address and that there are pod addresses, and as many as were asked for."""
+    seen: set[tuple[str, str]] = set()
+    for block in blocks:
+        place = supernet_place(fabric, block.zone)
+        if fabric.rails[block.rail].subnets:
+            place = f"fabric_rails[{block.rail}].subnets"
+        subnet = block.subnet(0)
+        hosts = arithmetic.total(block.host_offsets)
+        pods = arithmetic.total(block.pod_offsets)
+        wanted = 1 if block.per_node else block.slots
+        key = (place, str(block.family))
+        if key in seen:
+            continue
+        problem = fix = ""
+        link = block.subnet_size == 2
+        if hosts < wanted:
+            problem = f"{subnet} has room for {hosts} of {wanted} node addresses on rail "
+            problem += f"{fabric.rails[block.rail].name!r}."
+            fix = "Give a larger network, a smaller fabric_max_nodes, or fewer reserved addresses."
+        elif not pods and not link and fabric.attachment != "ib-sriov":
+            problem = f"{subnet} leaves no address for pods after gateway and {wanted} node(s)."
+            fix = f"Attachment {fabric.attachment} needs some: give a shorter prefix or a smaller fabric_max_nodes."
+        elif fabric.node_pods and not link and pods < fabric.node_pods * wanted:
+            place = "fabric_node_pods"
+            problem = f"{fabric.node_pods} do not fit: {subnet} leaves {pods} pod addresses for {wanted} node(s)."
+            fix = "Give a smaller number or a shorter prefix."
+        elif len(block.pools(0)) > MAX_SUBNET_POOLS:
+            problem = f"{subnet} would need {len(block.pools(0))} pools; at most {MAX_SUBNET_POOLS} make sense."
+            fix = "Limit them with fabric_node_pods, or give a longer prefix."
+        if problem:
+            seen.add(key)
+            check.add(place, problem, fix)
+        _check_cuts(check, fabric, block)
+
+
+def _check_cuts(check: Checker, fabric: Fabric, block: Block) -> None:
+    for slot, cut in sorted(block.cuts.items()):
+        what = "the node" if cut.host is None else "pods"
+        needs = cut.host is None or (not cut.pods and block.pod_offsets and fabric.attachment != "ib-sriov")
+        if needs:
+            rail = fabric.rails[block.rail].name
+            check.add_counted(
+                "fabric_reserved",
+                "fabric_reserved",
+                f"It leaves no address for {what} in {block.subnet(slot)} (slot {slot}, {rail}).",
+                "Reserve less, or move the fabric with fabric_first_block or another supernet.",
+            )
+
+
+def _check_policy(check: Checker, fabric: Fabric) -> None:
+    if fabric.policy != "default_route":
+        return
+    prefixes = arithmetic.rdma_prefixes(fabric, arithmetic.build_blocks(fabric))
+    for family in fabric.families:
+        own = [str(prefix) for prefix in prefixes if prefix.family == family]
+        if len(own) > 1:
+            check.add(
+                "fabric_policy",
+                f"default_route needs exactly one RDMA prefix per family, and IPv{family} has {len(own)}: "
+                f"{', '.join(own[:4])}. With two, every destination matches the guard of the other.",
+                "Use fabric_policy prefixes, or one supernet that holds all rails and zones.",
+            )
+
+
+def check_overlaps(check: Checker, fabric: Fabric, foreign: list[Foreign]) -> None:
+    """Refuse networks that overlap each other, a foreign network or another cluster's plan."""
+    blocks = arithmetic.build_blocks(fabric)
+    _check_own(check, fabric, blocks)
+    others = [(f"fabric_foreign_networks[{index}]", "it", prefix) for index, prefix in enumerate(fabric.foreign)]
+    others += [(plan.place, plan.label, prefix) for plan in foreign for prefix in plan.prefixes]
+    for place, label, prefix in others:
+        hit = next((block for block in blocks if block.aggregate.overlaps(prefix)), None)
+        if hit is not None:
+            where = f"rail {fabric.rails[hit.rail].name!r}"
+            where += f" of zone {fabric.zones[hit.zone].name!r}" if fabric.zoned else ""
+            what = f"{prefix}" if label == "it" else f"{prefix} of {label}"
+            check.add(
+                place,
+                f"{what} overlaps {hit.aggregate}, the network of {where}.",
+                "Move the fabric with fabric_supernets or fabric_first_block.",
+            )
+
+
+def _check_own(check: Checker, fabric: Fabric, blocks: Sequence[Block]) -> None:
+    """Sweep over all networks in order of their first address; rails of a flat zone share theirs."""
+    ordered = sorted(blocks, key=lambda block: (block.aggregate, block.zone, block.rail))
+    top: Block | None = None
+    for block in ordered:
+        if top is None or block.family != top.family or block.aggregate.first > top.aggregate.last:
+            top = block
+            continue
+        if not (fabric.mode == "flat" and block.zone == top.zone):
+            place = supernet_place(fabric, block.zone)
+            for which in (top, block):
+                if any(net == which.aggregate for net in fabric.rails[which.rail].subnets):
+                    place = f"fabric_rails[{which.rail}].subnets"
+            names = [
+                f"{fabric.rails[b.rail].name!r}" + (f" of zone {fabric.zones[b.zone].name!r}" if fabric.zoned else "")
+                for b in (top, block)
+            ]
+            check.add(
+                place,
+                f"{block.aggregate} of rail {names[1]} overlaps {top.aggregate} of rail {names[0]}.",
+                "Give each rail and zone a network of its own.",
+            )
+        if block.aggregate.last > top.aggregate.last:
+            top = block
+
+
+def reserved_texts(fabric: Fabric) -> list[str]:
+    """Return the reserved ranges in canonical form."""
+    return [range_text(family, (first, last)) for family, first, last in fabric.reserved]

@@ -1,0 +1,242 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The only file I/O of the planner: read the plan folder, and replace what differs so that a kill leaves no mixture.
+
+A run that changes files works in this order (docs/growth.md has the readers' side):
+
+1. every file that differs is written whole under `.staging/`; a full disk ends the run here and nothing has changed;
+2. one sync;
+3. plan.json is replaced by one whose digest is empty and whose frozen part no slice matches: readers refuse it;
+4. the staged files are renamed into place, stale ones are deleted;
+5. plan.json is replaced by the new one.
+
+Killed before 3, the old plan is whole; after 5, the new one; between, readers refuse and the next run finishes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import fcntl
+import os
+import typing as t
+
+from ...module_utils._errors import InputError, Problem, RdmaError
+from ...module_utils._fabric.lock import LOCK, PARTS, paths_of
+from .seats import parse_lock, unfinished_lock
+
+if t.TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from .seats import Lock
+
+STAGING = ".staging"
+
+
+class Change(t.NamedTuple):
+    """What a run would write: paths relative to the plan folder."""
+
+    written: dict[str, str]
+    removed: tuple[str, ...]
+    lock: str | None
+    """The new text of plan.json, when it differs."""
+
+    def __bool__(self) -> bool:
+        return bool(self.written or self.removed or self.lock is not None)
+
+
+def read_text(path: str) -> str:
+    """Read a file of UTF-8 text. Raises OSError or UnicodeDecodeError."""
+    with open(path, encoding="utf-8") as stream:
+        return stream.read()
+
+
+def sync_filesystem(folder: str) -> None:
+    """Bring what was written to the disk: of the folder's file system only, for os.sync() waits for dead mounts too."""
+    try:
+        syncfs = ctypes.CDLL(None, use_errno=True).syncfs
+    except (AttributeError, OSError):
+        os.sync()
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        if syncfs(handle) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), folder)
+    finally:
+        os.close(handle)
+
+
+class PlanStore:
+    """One fabric's plan folder."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.lock_path = os.path.join(folder, LOCK)
+        self._seen: list[str | None] = []
+        """The text of plan.json that this run decides by, once it was read."""
+
+    def read_lock(self, *, accept: bool = False) -> Lock | None:
+        """Read plan.json; None when there is none. Raises InputError when it cannot be trusted."""
+        text = self._read(LOCK)
+        self._seen = [text]
+        return None if text is None else parse_lock(text, self.lock_path, accept=accept)
+
+    def read_files(self) -> dict[str, str]:
+        """Read every file of the layout that is there, by its path relative to the folder."""
+        self._check_layout()
+        paths = [path for part in ("report", *PARTS) for path in paths_of(self.folder, part)]
+        found = {}
+        for path in paths:
+            text = self._read(path)
+            if text is not None:
+                found[path] = text
+        return found
+
+    def compare(self, files: Mapping[str, str], lock: str, have: Mapping[str, str]) -> Change:
+        """Return what has to be written and removed so that the folder holds exactly `files` and `lock`."""
+        written = {path: text for path, text in files.items() if have.get(path) != text}
+        removed = tuple(sorted(path for path in have if path not in files))
+        return Change(written, removed, lock if self._read(LOCK) != lock or written or removed else None)
+
+    def apply(self, change: Change, old: Lock | None) -> None:
+        """Bring the folder to the change's state, in the order that this file's head describes."""
+        if not change:
+            return
+        placing = False
+        try:
+            os.makedirs(self.folder, exist_ok=True)
+            with self._alone():
+                self._check_unchanged()
+                self._stage(change, old)
+                placing = True
+                self._place(change, old)
+        except OSError as exc:
+            raise self._error(exc, half=placing) from None
+
+    def _stage(self, change: Change, old: Lock | None) -> None:
+        self._clear_staging()
+        staged = {**change.written, LOCK: change.lock or ""}
+        if old is not None:
+            staged[f"{LOCK}.unfinished"] = unfinished_lock(old)
+        try:
+            os.mkdir(os.path.join(self.folder, STAGING))
+            for part in sorted({os.path.dirname(path) for path in staged} - {""}):
+                os.mkdir(os.path.join(self.folder, STAGING, part))
+                folder = os.path.join(self.folder, part)
+                os.makedirs(folder, exist_ok=True)
+                if not os.access(folder, os.W_OK | os.X_OK):
+                    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), folder)
+            top = os.path.join(self.folder, STAGING)
+            for path, text in staged.items():
+                with open(f"{top}/{path}", "wb") as stream:
+                    stream.write(text.encode())
+            sync_filesystem(self.folder)
+        except OSError:
+            with contextlib.suppress(OSError):
+                self._clear_staging()
+            raise
+
+    def _place(self, change: Change, old: Lock | None) -> None:
+        if old is not None:
+            self._rename(f"{LOCK}.unfinished", LOCK)
+        self._sync_folder()
+        for path in change.written:
+            self._rename(path, path)
+        for path in change.removed:
+            os.unlink(os.path.join(self.folder, path))
+        self._sync_folder()
+        self._rename(LOCK, LOCK)
+        # The plan is whole: what fails from here on is no failure of the run, and the next one clears the rest.
+        with contextlib.suppress(OSError):
+            self._sync_folder()
+            self._clear_staging()
+
+    def _rename(self, staged: str, path: str) -> None:
+        os.replace(os.path.join(self.folder, STAGING, staged), os.path.join(self.folder, path))
+
+    def _sync_folder(self) -> None:
+        handle = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+    def _clear_staging(self) -> None:
+        """Remove what a killed run left: files of ours in folders of ours, and no link is followed."""
+        top = os.path.join(self.folder, STAGING)
+        if os.path.islink(top):
+            os.unlink(top)
+        for base, folders, names in os.walk(top, topdown=False):
+            for name in names:
+                os.unlink(os.path.join(base, name))
+            for name in folders:
+                path = os.path.join(base, name)
+                if os.path.islink(path):
+                    os.unlink(path)
+                else:
+                    os.rmdir(path)
+        with contextlib.suppress(FileNotFoundError):
+            os.rmdir(top)
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep a second planner out of the folder; the kernel lets go when the process ends."""
+        handle = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise RdmaError(
+                    f"Another run is writing the plan in {self.folder!r}.", "Wait for it and plan again."
+                ) from None
+            yield
+        finally:
+            os.close(handle)
+
+    def _check_unchanged(self) -> None:
+        """Refuse to write by a lock that another run has replaced meanwhile: it may have given away the same slots."""
+        if self._seen and self._seen[0] != self._read(LOCK):
+            raise RdmaError(f"Another run has changed the plan in {self.folder!r} meanwhile.", "Plan again.")
+
+    def _check_layout(self) -> None:
+        for part in PARTS:
+            path = os.path.join(self.folder, part)
+            if os.path.islink(path) or (os.path.lexists(path) and not os.path.isdir(path)):
+                problem = "It is not a folder of the plan's own (a link, or a file)."
+                raise InputError([Problem(path, problem, "Move it away and plan again.")])
+
+    def _read(self, path: str) -> str | None:
+        full = os.path.join(self.folder, path)
+        try:
+            with open(full, "rb") as stream:
+                return stream.read().decode()
+        except FileNotFoundError:
+            return None
+        except UnicodeDecodeError:
+            if path == LOCK:
+                problem = "It is not UTF-8 text."
+                raise InputError([Problem(full, problem, "Restore it from version control.")]) from None
+            return ""
+        except OSError as exc:
+            raise self._error(exc) from None
+
+    def _error(self, exc: OSError, *, half: bool = False) -> RdmaError:
+        reasons = {
+            errno.ENOSPC: "make room on the disk",
+            errno.EDQUOT: "make room in the quota",
+            errno.EROFS: "mount it writable, or set fabric_plan_dir to a folder that is",
+            errno.EACCES: "give this user the right to write there, or set fabric_plan_dir to a folder it owns",
+            errno.EPERM: "give this user the right to write there, or set fabric_plan_dir to a folder it owns",
+        }
+        what = reasons.get(exc.errno or 0, "mend that")
+        place = exc.filename or self.folder
+        state = "the plan is marked as unfinished, so that nobody uses it" if half else "nothing was half done"
+        return RdmaError(
+            f"The plan folder {self.folder!r} cannot be used: {exc.strerror or exc} ({place}).",
+            f"{state[0].upper()}{state[1:]}: {what}, and plan again.",
+            errno=exc.errno,
+        )

@@ -1,0 +1,98 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""From the plan to the switches: which networks each leaf announces, and which addresses are its own.
+
+CSV with a header, LF line ends, one row a fact, in a fixed order. People open it in a spreadsheet:
+a cell that would be a formula there begins with an apostrophe.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import typing as t
+
+from ...module_utils._fabric.model import address_text
+
+if t.TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from ...module_utils._fabric.model import Block, Plan
+
+PREFIX_COLUMNS = ("zone", "leaf", "rail", "family", "aggregate", "vlan", "nodes", "max_nodes", "pods_per_node")
+GATEWAY_COLUMNS = ("zone", "leaf", "rail", "family", "node", "slot", "gateway", "subnet", "vlan")
+# What a spreadsheet takes for a formula or a command (OWASP, CSV injection).
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
+
+
+def cell(value: t.Any) -> str:
+    """Return a value as text that no spreadsheet evaluates."""
+    text = str(value)
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[t.Any]]) -> str:
+    """Return a CSV file."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([cell(value) for value in row] for row in rows)
+    return out.getvalue()
+
+
+def _where(plan: Plan, block: Block) -> tuple[str, str, str, int]:
+    zone = plan.fabric.zones[block.zone]
+    return zone.name, zone.leaf(block.rail), plan.fabric.rails[block.rail].name, block.family
+
+
+def pods_per_node(block: Block) -> int:
+    """Return how many pod addresses a node can count on in a block; cut subnets have fewer."""
+    count = sum(high - low + 1 for low, high in block.pod_offsets)
+    return count if block.per_node else count // block.slots
+
+
+def _prefixes(plan: Plan) -> Iterator[tuple[t.Any, ...]]:
+    for block in plan.blocks:
+        nodes = len(plan.nodes_of(block.zone))
+        where = _where(plan, block)
+        yield (*where, block.aggregate, plan.fabric.vlan, nodes, block.slots, pods_per_node(block))
+
+
+def _line(values: Iterable[t.Any]) -> str:
+    """Return one row of CSV without its end."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator="").writerow([cell(value) for value in values])
+    return out.getvalue()
+
+
+def _gateways(plan: Plan) -> Iterator[str]:
+    """Return the rows as text: they are as many as nodes times rails, and only their head can need quotes."""
+    yield ",".join(GATEWAY_COLUMNS)
+    for block in plan.blocks:
+        offset = block.gateway_offset
+        if offset is None:
+            continue
+        head, family, end = _line(_where(plan, block)), block.family, f"/{block.subnet_length},{plan.fabric.vlan}"
+        if not block.per_node:
+            first = block.subnet_first(0)
+            yield f"{head},,,{address_text(family, first + offset)},{address_text(family, first)}{end}"
+            continue
+        base, size = block.aggregate.network, block.subnet_size
+        for node in plan.nodes_of(block.zone):
+            first = base + node.slot * size
+            gateway = address_text(family, first + offset)
+            yield f"{head},{node.name},{node.slot},{gateway},{address_text(family, first)}{end}"
+
+
+def render_switch(plan: Plan) -> dict[str, str]:
+    """Return the files of the plan's folder `switch/`: name -> text.
+
+    `prefixes.csv` has the aggregate per zone, leaf, rail and family, for the leaf to announce; `gateways.csv` the
+    switch's own addresses: one a rail, or one a node and rail where each has its own subnet.
+    """
+    return {
+        "prefixes.csv": table(PREFIX_COLUMNS, _prefixes(plan)),
+        "gateways.csv": "\n".join(_gateways(plan)) + "\n",
+    }

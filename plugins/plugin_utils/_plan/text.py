@@ -1,0 +1,52 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Write JSON values as block YAML, the way people write it: for the few free-form objects. Pools have a template."""
+
+from __future__ import annotations
+
+import json
+import re
+import typing as t
+
+_PLAIN = re.compile(r"[A-Za-z_/][A-Za-z0-9_./*-]*")
+# What YAML 1.1 reads as something else than text.
+_WORDS = frozenset(("true", "false", "null", "yes", "no", "on", "off", "y", "n"))
+
+
+def scalar(value: t.Any) -> str:
+    """Write one value; text without quotes where no YAML reader can take it for anything else."""
+    if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
+        return value
+    return json.dumps(value)
+
+
+def block(value: t.Any, indent: int = 0) -> str:
+    """Write a mapping or a list, each line indented by `indent` spaces; keys stay in their order."""
+    lines: list[str] = []
+    _write(value, " " * indent, lines)
+    return "\n".join(lines) + "\n"
+
+
+def _write(value: t.Any, pad: str, lines: list[str]) -> None:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if isinstance(item, (dict, list)) and item:
+                lines.append(f"{pad}{scalar(key)}:")
+                _write(item, f"{pad}  ", lines)
+            else:
+                lines.append(f"{pad}{scalar(key)}: {scalar(item)}")
+        return
+    for item in value:
+        if isinstance(item, (dict, list)) and item:
+            start = len(lines)
+            _write(item, f"{pad}  ", lines)
+            lines[start] = f"{pad}- {lines[start][len(pad) + 2 :]}"
+        else:
+            lines.append(f"{pad}- {scalar(item)}")
+
+
+def documents(objects: t.Iterable[t.Any], heading: str) -> str:
+    """Write objects as the documents of one file under a comment; with no objects the comment is all there is."""
+    return heading + "".join(f"---\n{block(obj)}" for obj in objects)

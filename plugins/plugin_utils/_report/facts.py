@@ -1,0 +1,270 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the report says, as plain data: counted once, shown by `_fabric_report` as Markdown and as HTML.
+
+The HTML's table of nodes gets the blocks' offsets, not every address: a page for 10,000 nodes stays below a megabyte,
+and the browser does the same arithmetic as `Block` (a test compares the two).
+"""
+
+from __future__ import annotations
+
+import typing as t
+from dataclasses import dataclass
+
+from ...module_utils._fabric.model import address_text
+from ...module_utils._fabric.names import profiles
+from .._plan.blocks import pool_count, rdma_prefixes
+from .._plan.objects import object_warnings
+from .._plan.switch import pods_per_node
+
+if t.TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ...module_utils._fabric.model import Block, Node, Plan, Prefix, Rail, Zone
+
+MODES = {
+    "shared": "one subnet per rail, shared by all nodes",
+    "exclusive": "one subnet per node and rail",
+    "flat": "one subnet, a part of it per rail",
+}
+NETWORKS = {"roce": "RoCE", "infiniband": "InfiniBand"}
+
+
+@dataclass(frozen=True)
+class ZoneFacts:
+    """What a zone has and what is left of it."""
+
+    zone: Zone
+    used: int
+    retired: int
+
+    @property
+    def free(self) -> int:
+        """How many nodes still fit."""
+        return self.zone.max_nodes - self.used - self.retired
+
+
+@dataclass(frozen=True)
+class SupernetFacts:
+    """One supernet and the networks of the rails inside it; `more` is how many rails of the same size still fit."""
+
+    zone: str
+    prefix: Prefix
+    parts: tuple[tuple[int, int, int], ...]
+    """(rail index from 0, first address, last address)."""
+    used: float
+    """0 to 1, of the supernet's addresses."""
+    more: int
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that a report shows."""
+
+    plan: Plan
+    zones: tuple[ZoneFacts, ...]
+    supernets: tuple[SupernetFacts, ...]
+    pools: int
+    pods: int
+    """Pod addresses of a node on one rail, in the first family; the least of all rails and zones."""
+    rdma: tuple[Prefix, ...]
+    profiles: Mapping[str, tuple[Node, ...]]
+    warnings: tuple[str, ...]
+
+    @property
+    def free(self) -> int:
+        """How many nodes still fit, over all zones."""
+        return sum(zone.free for zone in self.zones)
+
+    @property
+    def slots(self) -> int:
+        """Slots of all zones."""
+        return sum(zone.zone.max_nodes for zone in self.zones)
+
+    @property
+    def retired(self) -> int:
+        """Slots that nobody gets until they are released."""
+        return sum(zone.retired for zone in self.zones)
+
+
+def collect(plan: Plan) -> Report:
+    """Count everything once."""
+    return Report(
+        plan=plan,
+        zones=_zones(plan),
+        supernets=_supernets(plan),
+        pools=pool_count(plan.nodes, plan.blocks),
+        pods=min((pods_per_node(block) for block in plan.blocks if block.family == plan.fabric.families[0]), default=0),
+        rdma=rdma_prefixes(plan.fabric, plan.blocks),
+        profiles=profiles(plan),
+        warnings=(*plan.warnings, *object_warnings(plan)),
+    )
+
+
+def _zones(plan: Plan) -> tuple[ZoneFacts, ...]:
+    used: dict[int, int] = {}
+    for node in plan.nodes:
+        used[node.zone] = used.get(node.zone, 0) + 1
+    gone: dict[int, int] = {}
+    for slot in plan.retired:
+        gone[slot.zone] = gone.get(slot.zone, 0) + 1
+    return tuple(
+        ZoneFacts(zone, used.get(index, 0), gone.get(index, 0)) for index, zone in enumerate(plan.fabric.zones)
+    )
+
+
+def span_of(block: Block, flat: bool) -> tuple[int, int]:
+    """Return the first and last address that a rail has: its network, or in a flat fabric its part of it."""
+    used = (*block.host_offsets, *block.pod_offsets)
+    if not flat or not used:
+        return block.aggregate.first, block.aggregate.last
+    first = block.aggregate.network
+    return first + min(low for low, _high in used), first + max(high for _low, high in used)
+
+
+def _supernets(plan: Plan) -> tuple[SupernetFacts, ...]:
+    found = []
+    flat = plan.fabric.mode == "flat"
+    for index, zone in enumerate(plan.fabric.zones):
+        for prefix in zone.supernets:
+            parts = [
+                (block.rail, *span_of(block, flat))
+                for block in plan.blocks
+                if block.zone == index and prefix.contains(block.aggregate)
+            ]
+            if not parts:
+                continue
+            size = min(last - first + 1 for _rail, first, last in parts)
+            taken = sum(last - first + 1 for _rail, first, last in parts)
+            more = 0 if flat else (prefix.last - max(last for _rail, _first, last in parts)) // size
+            found.append(SupernetFacts(zone.name, prefix, tuple(parts), taken / prefix.size, more))
+    return tuple(found)
+
+
+# --- what both reports say ------------------------------------------------------------------------------------------
+
+
+def count(number: int, one: str, many: str = "") -> str:
+    """Return a number with its noun, thousands apart."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def subtitle(plan: Plan) -> str:
+    """Return the fabric in one line."""
+    fabric = plan.fabric
+    families = " and ".join(f"IPv{family}" for family in fabric.families) or "LID only, no addresses"
+    return ", ".join(
+        (
+            f"{NETWORKS[fabric.network]} with {fabric.attachment}",
+            f"{fabric.mode}: {MODES[fabric.mode]}",
+            families,
+            f"MTU {fabric.mtu}",
+        )
+    )
+
+
+def _per_rail(report: Report, rail: Rail) -> list[Block]:
+    return [block for block in report.plan.blocks if block.rail == rail.index - 1]
+
+
+def rail_rows(report: Report) -> list[list[str]]:
+    """Return one row a rail, zone and family; the rail's own columns only in its first row."""
+    rows = []
+    for number, rail in enumerate(report.plan.fabric.rails):
+        gpu = "" if rail.gpu is None else str(rail.gpu)
+        own = [rail.name, rail.interface, gpu, str(rail.table), report.plan.fabric.resources[number]]
+        blocks = _per_rail(report, rail)
+        if not blocks:
+            rows.append([*own, "", "", "", "", ""])
+        for index, block in enumerate(blocks):
+            zone = report.plan.fabric.zones[block.zone]
+            gateway = ""
+            if block.gateway_offset is not None:
+                gateway = address_text(block.family, block.subnet_first(0) + block.gateway_offset)
+            lead = own if index == 0 else [""] * len(own)
+            pods = pods_per_node(block)
+            rows.append([*lead, zone.name, zone.leaf(number), str(block.aggregate), gateway, f"{pods:,}"])
+    return rows
+
+
+RAIL_TITLES = (
+    "Rail",
+    "Interface",
+    "GPU",
+    "Table",
+    "Resource",
+    "Zone",
+    "Leaf",
+    "Network",
+    "First gateway",
+    "Pods a node",
+)
+
+
+CODE_TITLES = ("Interface", "Resource", "Network", "First gateway", "Gateway")
+"""Columns of names that machines read."""
+
+
+def used_columns(titles: Sequence[str], rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
+    """Drop the columns in which nobody has anything."""
+    kept = [index for index in range(len(titles)) if any(row[index] for row in rows)]
+    return [titles[index] for index in kept], [[row[index] for index in kept] for row in rows]
+
+
+def rail_table(report: Report) -> tuple[list[str], list[list[str]]]:
+    """Return titles and rows of the table of rails."""
+    titles = list(RAIL_TITLES)
+    if report.plan.fabric.mode != "exclusive":
+        titles[titles.index("First gateway")] = "Gateway"
+    return used_columns(titles, rail_rows(report))
+
+
+# --- the table of nodes -----------------------------------------------------------------------------------------------
+
+
+def _block_data(block: Block) -> dict[str, t.Any]:
+    """Return a block for the browser; numbers as text, because an IPv6 address does not fit a JavaScript number."""
+
+    def spans(ranges: t.Iterable[tuple[int, int]]) -> list[list[str]]:
+        return [[str(low), str(high)] for low, high in ranges]
+
+    made: dict[str, t.Any] = {
+        "z": block.zone,
+        "r": block.rail,
+        "f": block.family,
+        "b": str(block.aggregate.network),
+        "e": str(block.aggregate.last),
+        "l": block.subnet_length,
+        "n": int(block.per_node),
+        "g": None if block.gateway_offset is None else str(block.gateway_offset),
+        "h": spans(block.host_offsets),
+        "p": spans(block.pod_offsets),
+    }
+    if block.cuts:
+        made["c"] = {
+            str(slot): [None if cut.host is None else str(cut.host), spans(cut.pods)]
+            for slot, cut in block.cuts.items()
+        }
+    return made
+
+
+def table_data(report: Report) -> dict[str, t.Any]:
+    """Return what the browser needs for the table of nodes and its search."""
+    plan = report.plan
+    names = list(report.profiles)
+    profile = {nodes[0].interfaces: index for index, nodes in enumerate(report.profiles.values()) if nodes}
+    data: dict[str, t.Any] = {
+        "rails": [rail.name for rail in plan.fabric.rails],
+        "zones": [zone.name for zone in plan.fabric.zones],
+        "families": list(plan.fabric.families),
+        "profiles": [
+            {"name": name, "interfaces": list(report.profiles[name][0].interfaces) if report.profiles[name] else []}
+            for name in names
+        ],
+        "blocks": [_block_data(block) for block in plan.blocks],
+        "nodes": [[node.name, node.zone, node.slot, profile[node.interfaces]] for node in plan.nodes],
+        "retired": [[gone.name, gone.zone, gone.slot] for gone in plan.retired],
+    }
+    return data

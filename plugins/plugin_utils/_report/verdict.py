@@ -1,0 +1,225 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Put a verdict (verdict.json) into a report that is already written: which rails and nodes are as planned.
+
+The page has slots, `<!--v:NAME-->...<!--/v-->`; each call fills all of them anew, so a page can be given one verdict
+after the other, and none again. No text of the input can hold a slot's mark, because `<` is always escaped.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import typing as t
+from dataclasses import dataclass
+
+from ...module_utils._errors import RdmaError
+
+if t.TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+# The sign is for people who do not tell the colours apart.
+SIGNS = {"ok": "✓", "bad": "✗", "unknown": "·"}
+SHOWN_FINDINGS = 500
+DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
+SLOT = re.compile(r"<!--v:([a-z0-9]+)-->.*?<!--/v-->", re.DOTALL)
+_STATES = {"deviation": "bad", "error": "bad", "ok": "ok", "pass": "ok"}
+_CODES = {"ok": "o", "bad": "b", "unknown": "u"}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that verification found; `host` is `cluster` for what is not a host's."""
+
+    host: str
+    status: str
+    rail: str
+    check: str
+    planned: str
+    observed: str
+    cause: str
+    fix: str
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How one rail stands over all hosts."""
+
+    state: str
+    """ok, bad (some host deviates) or unknown (not looked at on every host)."""
+    good: int
+    hosts: int
+
+    @property
+    def text(self) -> str:
+        """A sign, and on how many hosts the rail is as planned."""
+        return f"{SIGNS[self.state]} {self.good:,} of {self.hosts:,}"
+
+
+def e(value: t.Any) -> str:
+    """Escape text for HTML, in elements and in quoted attributes."""
+    return html.escape(str(value), quote=True)
+
+
+def embedded(value: t.Any) -> str:
+    """Return JSON that cannot end the script element it stands in."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=True)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def slot(name: str, content: str = "") -> str:
+    """Return a slot of the page."""
+    return f"<!--v:{name}-->{content}<!--/v-->"
+
+
+def shorten(text: str, limit: int) -> str:
+    """Return the text, cut with an ellipsis where it is longer."""
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def table(titles: Sequence[str], rows: t.Iterable[Sequence[str]]) -> str:
+    """Return a table; the cells are HTML already."""
+    head = "".join(f"<th>{e(title)}</th>" for title in titles)
+    body = "".join("<tr>" + "".join(f"<td>{value}</td>" for value in row) + "</tr>" for row in rows)
+    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def section(title: str, note: str, body: str, kind: str = "") -> str:
+    """Return a section of the page; the body is HTML already."""
+    told = f'<p class="note">{e(note)}</p>' if note else ""
+    return f'<section class="{kind}"><h2>{e(title)}</h2>{told}{body}</section>\n'
+
+
+def _text(value: t.Any) -> str:
+    if value is None or value == "":
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def findings(verdict: Mapping[str, t.Any]) -> tuple[Finding, ...]:
+    """Return every deviation and every host that gave no answer; the cluster's come last."""
+    found = []
+    entries = [*verdict.get("hosts", {}).items(), ("cluster", verdict.get("cluster") or {})]
+    for host, entry in entries:
+        if entry.get("error"):
+            found.append(Finding(host, str(entry.get("status", "error")), "", "", "", "", _text(entry["error"]), ""))
+        for check in entry.get("checks", ()):
+            if check.get("status") == "deviation":
+                texts = (_text(check.get(key)) for key in ("rail", "id", "planned", "observed", "cause", "fix"))
+                found.append(Finding(host, "deviation", *texts))
+    return tuple(found)
+
+
+def host_states(entry: Mapping[str, t.Any], rails: Sequence[str]) -> tuple[str, ...]:
+    """Return ok, bad or unknown for each rail of one host."""
+    if entry.get("status") not in ("pass", "deviation"):
+        return ("unknown",) * len(rails)
+    named = entry.get("rails")
+    if named is None:
+        bad = {check.get("rail") for check in entry.get("checks", ()) if check.get("status") == "deviation"}
+        return tuple("bad" if rail in bad else "ok" for rail in rails)
+    return tuple(_STATES.get(str(named.get(rail)), "unknown") for rail in rails)
+
+
+def standings(verdict: Mapping[str, t.Any], rails: Sequence[str]) -> tuple[Standing, ...]:
+    """Return how each rail stands."""
+    hosts = [host_states(entry, rails) for entry in verdict.get("hosts", {}).values()]
+    found = []
+    for number in range(len(rails)):
+        column = [host[number] for host in hosts]
+        good = column.count("ok")
+        state = "bad" if "bad" in column else "ok" if column and good == len(column) else "unknown"
+        found.append(Standing(state, good, len(column)))
+    return tuple(found)
+
+
+# --- HTML -------------------------------------------------------------------------------------------------------------
+
+_LEGEND = (
+    " A solid green link is as planned on every host, a broken red one deviates somewhere, a dotted grey one was not "
+    "looked at on every host."
+)
+_STYLES = {
+    "ok": "stroke:var(--ok)",
+    "bad": "stroke:var(--bad);stroke-dasharray:6 4",
+    "unknown": "stroke:var(--muted);stroke-dasharray:2 4",
+}
+_FILLS = {"ok": "fill:var(--ok)", "bad": "fill:var(--bad);font-weight:700", "unknown": "fill:var(--muted)"}
+
+
+def with_verdict(page: str, verdict: Mapping[str, t.Any] | None) -> str:
+    """Return report.html with a verdict in it; with None, without any.
+
+    :raises RdmaError: when the text is no report of this collection.
+    """
+    match = DATA.search(page)
+    if match is None or not SLOT.search(page):
+        raise RdmaError("This file is no report.html of this collection.", "Run the plan playbook to write one.")
+    data = json.loads(match[1])
+    contents = _contents(verdict, data) if verdict else {}
+    contents.setdefault("data", NO_VERDICT)
+    return SLOT.sub(lambda found: slot(found[1], contents.get(found[1], "")), page)
+
+
+def _data(states: Mapping[str, str] | None) -> str:
+    return f'<script type="application/json" id="verdict">{embedded(states)}</script>'
+
+
+NO_VERDICT = _data(None)
+
+
+def _contents(verdict: Mapping[str, t.Any], data: Mapping[str, t.Any]) -> dict[str, str]:
+    """Return what each slot holds."""
+    rails = data["rails"]
+    rows = standings(verdict, rails)
+    style = [".state{display:table-cell}"]
+    contents = {}
+    for number, row in enumerate(rows):
+        style.append(f".link.r{number}{{{_STYLES[row.state]}}}.name.r{number}{{{_FILLS[row.state]}}}")
+        contents[f"sign{number}"] = f"{SIGNS[row.state]} "
+        contents[f"rail{number}"] = f'<b class="{row.state}">{e(row.text)}</b>'
+    states = {
+        str(entry.get("node") or host): "".join(_CODES[state] for state in host_states(entry, rails))
+        for host, entry in verdict.get("hosts", {}).items()
+    }
+    status = str(verdict.get("status", "error"))
+    contents.update(
+        style=f"<style>{''.join(style)}</style>",
+        chip=f'<span class="chip {e(status)}">verification: {e(status)}</span>',
+        findings=_findings_html(verdict),
+        legend=e(_LEGEND),
+        only='<label><input type="checkbox" id="only"> only nodes with deviations</label>',
+        data=_data(states),
+    )
+    return contents
+
+
+def _findings_html(verdict: Mapping[str, t.Any]) -> str:
+    tally: dict[str, int] = {}
+    for entry in verdict.get("hosts", {}).values():
+        tally[str(entry.get("status"))] = tally.get(str(entry.get("status")), 0) + 1
+    told = ", ".join(f"{number:,} {status}" for status, number in sorted(tally.items())) or "none"
+    cluster = str((verdict.get("cluster") or {}).get("status", "skipped"))
+    note = f"Hosts: {told}. Cluster: {cluster}."
+    found = findings(verdict)
+    if not found:
+        return section("Verification", note, '<p class="ok">Everything that was looked at is as planned.</p>')
+    rows = [
+        [
+            f"<b>{e(item.host)}</b>",
+            e(item.rail),
+            f'<span class="{e(item.status)}">{e(item.check or item.status)}</span>',
+            f'<span class="mono">{e(shorten(item.planned, 60))}</span>',
+            f'<span class="mono">{e(shorten(item.observed, 60))}</span>',
+            e(item.cause),
+            e(item.fix),
+        ]
+        for item in found[:SHOWN_FINDINGS]
+    ]
+    body = table(("Host", "Rail", "Check", "Planned", "Observed", "Cause", "Fix"), rows)
+    if len(found) > SHOWN_FINDINGS:
+        body += f'<p class="note">{len(found) - SHOWN_FINDINGS:,} more are in verdict.json.</p>'
+    return section("Verification", note, body)

@@ -1,0 +1,106 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This plugin util is PRIVATE to the collection.
+
+"""The files of a verification on the controller: one result a host, and what is merged from them."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import typing as t
+
+from ansible.errors import AnsibleActionFail
+
+from .._slice import parse_plan
+from .merge import OK
+
+HOSTS_FOLDER = "hosts"
+
+
+def write_text(path: str, text: str) -> None:
+    """Replace a file atomically: readers see the old one or the new one."""
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=os.path.dirname(path) or ".", prefix=".verify-")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def json_lines(value: t.Any, depth: int) -> str:
+    """Return JSON that is laid out down to a depth, and has what lies deeper on one line each.
+
+    The encoder's own layout is Python code, which takes minutes for the verdict of a large fleet.
+    """
+    if depth and value and isinstance(value, dict):
+        rows = [f"{json.dumps(str(key))}: {json_lines(item, depth - 1)}" for key, item in value.items()]
+        return "{\n" + ",\n".join(rows) + "\n}"
+    if depth and value and isinstance(value, list):
+        return "[\n" + ",\n".join(json_lines(item, depth - 1) for item in value) + "\n]"
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def write_json(path: str, value: t.Any) -> None:
+    """Replace a JSON file atomically, its keys in the order they have: one line for each host or check."""
+    write_text(path, json_lines(value, 2) + "\n")
+
+
+def result_path(verify_dir: str, host: str) -> str:
+    """Return the file of one host's result. A name cannot lead out of the folder."""
+    name = host.replace("%", "%25").replace("/", "%2F")
+    return os.path.join(verify_dir, HOSTS_FOLDER, f"{'%2E' + name[1:] if name.startswith('.') else name}.json")
+
+
+def read_results(verify_dir: str, hosts: t.Iterable[str]) -> list[dict[str, t.Any]]:
+    """Return the results of these hosts; one that is not there or broken is left out.
+
+    What is ok is only counted later, so all hosts share one such check by id and rail: ten thousand hosts have most of
+    a million of them.
+    """
+    results = []
+    shared: dict[tuple[t.Any, t.Any], dict[str, t.Any]] = {}
+    for host in hosts:
+        try:
+            with open(result_path(verify_dir, host), encoding="utf-8") as file:
+                result = json.load(file)
+        except (OSError, ValueError):
+            continue
+        if not isinstance(result, dict) or result.get("host") != host or not isinstance(result.get("checks"), list):
+            continue
+        for number, check in enumerate(result["checks"]):
+            if check["status"] == OK:
+                bare = {"id": check["id"], "rail": check["rail"], "status": OK}
+                result["checks"][number] = shared.setdefault((check["id"], check["rail"]), bare)
+        results.append(result)
+    return results
+
+
+def forget(verify_dir: str, hosts: t.Iterable[str]) -> None:
+    """Remove the results of these hosts."""
+    for host in hosts:
+        try:
+            os.unlink(result_path(verify_dir, host))
+        except FileNotFoundError:
+            continue
+
+
+def read_plan(plan_dir: str) -> dict[str, t.Any]:
+    """Return plan.json.
+
+    :raises AnsibleActionFail: when there is none, or it cannot be read.
+    """
+    path = os.path.join(plan_dir, "plan.json")
+    try:
+        plan = parse_plan(path)
+    except (OSError, ValueError) as exc:
+        fix = "Run the playbook railops.rdma.plan first."
+        raise AnsibleActionFail(f"The plan {path!r} cannot be read: {exc}. {fix}", result={"fix": fix}) from None
+    return t.cast("dict[str, t.Any]", plan)

@@ -1,0 +1,177 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils._card.mlxconfig import (
+    failure,
+    needs_power_cycle,
+    number,
+    parse_json,
+    parse_text,
+    reset_levels,
+    version,
+)
+from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
+
+HEAD = """
+Device #1:
+----------
+
+Device type:        ConnectX7
+Name:               MCX75310AAS-NEA_Ax
+Description:        NVIDIA ConnectX-7 HHHL Adapter card; 400GbE / NDR IB (default mode); Single-port OSFP
+Device:             0000:1b:00.0
+
+"""
+THREE = """Configurations:                                          Default             Current             Next Boot
+        MEMIC_BAR_SIZE                              0                   0                   0
+        HOST_CHAINING_DESCRIPTORS                   Array[0..7]         Array[0..7]         Array[0..7]
+*       LINK_TYPE_P1                                IB(1)               IB(1)               ETH(2)
+   RO   LINK_TYPE_P2                                IB(1)               1                   0x1
+   RO   ROCE_CONTROL                                N/A                 N/A                 ROCE_ENABLE(2)
+The '*' shows parameters with next value different from default/current value.
+The RO shows parameters which are read-only
+"""
+ONE = """Configurations:                                          Next Boot
+        LINK_TYPE_P1                                ETH(2)
+"""
+TWO = """Device Firmware does not support reading default configurations
+
+Configurations:                                          Current         Next Boot
+        LINK_TYPE_P1                                IB(1)           ETH(2)
+"""
+
+
+def test_three_columns():
+    found = parse_text(HEAD + THREE)
+    assert found.name == "MCX75310AAS-NEA_Ax"
+    link = found.parameters["LINK_TYPE_P1"]
+    assert (link.default, link.current, link.next, link.read_only) == ("IB(1)", "IB(1)", "ETH(2)", False)
+    second = found.parameters["LINK_TYPE_P2"]
+    assert ([number(second.current), number(second.next)], second.read_only) == ([1, 1], True)
+    assert found.parameters["ROCE_CONTROL"].current is None
+    assert found.parameters["HOST_CHAINING_DESCRIPTORS"].next is None
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "current"),
+    [
+        pytest.param(ONE, {"next"}, None, id="next boot only: nothing is known of what is in force"),
+        pytest.param(TWO, {"current", "next"}, "IB(1)", id="no default"),
+    ],
+)
+def test_the_header_is_read_and_columns_are_not_counted(text, columns, current):
+    found = parse_text(HEAD + text)
+    assert found.columns == columns
+    assert (found.parameters["LINK_TYPE_P1"].current, found.parameters["LINK_TYPE_P1"].next) == (current, "ETH(2)")
+
+
+def test_an_answer_without_a_table_is_refused():
+    with pytest.raises(RdmaError, match="Configurations"):
+        parse_text(HEAD)
+
+
+def test_json():
+    row = {"read_only": True, "modified": True, "default_value": "IB(1)", "current_value": 1, "next_value": "ETH(2)"}
+    about = {"device_type": "ConnectX7", "name": "MCX7", "description": "", "device": "0000:1b:00.0"}
+    text = json.dumps({"Device #1": {**about, "tlv_configuration": {"LINK_TYPE_P1": row}}})
+    link = parse_json(text).parameters["LINK_TYPE_P1"]
+    assert (number(link.default), number(link.current), number(link.next), link.read_only) == (1, 1, 2, True)
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"Device #1": {}}', '{"Device #1": {"tlv_configuration": []}}'])
+def test_json_of_another_form_is_refused(text):
+    with pytest.raises(RdmaError):
+        parse_json(text)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("ETH(2)", 2), ("IB(1)", 1), ("True(1)", 1), ("_256KB(1)", 1), ("0x10", 16), ("8", 8), ("08", 8),
+        ("N/A", None), ("Array[0..7]", None), ("", None), (None, None), ("ETH", None),
+    ],
+)  # fmt: skip
+def test_values(value, expected):
+    assert number(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("Failed to open the device", "open"),
+        ("Failed to open device: 0000:1b:00.0.", "open"),
+        ("Unsupported device", "unsupported"),
+        ("Device in Livefish mode is not supported", "livefish"),
+        ("The Device doesn't support LINK_TYPE_P1 parameter", "ethernet_only"),
+        ("The Device doesn't support NUM_OF_VFS parameter", "parameter_absent"),
+        ("Unknown Parameter: LINK_TIPE_P1", "unknown_parameter"),
+        ("No devices found, mst might be stopped. You may need to run 'mst start'.", "mst"),
+        ("Cannot set TLV: it is read-only", "read_only"),
+        ("Failed to query some of the TLVs", "query"),
+        ("Device doesn't support any configuration changes", "no_configuration"),
+        ("Firmware reset failed, retry operation or reboot machine.", "reset"),
+        ("Something new", "unknown"),
+    ],
+)
+def test_every_message_is_recognised_and_has_a_fix(said, kind):
+    error = failure(["mstconfig", "-d", "x", "q"], 3, f"\n-E- {said}\n", "0000:1b:00.0")
+    assert error.facts["kind"] == kind
+    assert error.fix
+    assert said in str(error)
+
+
+def test_wrong_usage_is_told_apart():
+    assert failure(["mstconfig"], 5, "-E- invalid option -j", "x").facts["kind"] == "usage"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("mstconfig, mstflint 4.31.0, built on Jan 20 2025", (4, 31, 0)),
+        ("mlxconfig, mft 4.22.1-417, built on Mar 1 2023", (4, 22, 1)),
+        ("what?", ()),
+    ],
+)
+def test_versions(text, expected):
+    assert version(text) == expected
+
+
+def test_the_set_command_says_what_it_takes():
+    assert needs_power_cycle("-I- Please power cycle machine to load new configurations.")
+    assert not needs_power_cycle("-I- Please reboot machine to load new configurations.")
+
+
+def test_reset_levels_are_not_mixed_with_types():
+    text = (
+        "Reset-levels:\n"
+        "0: Driver, PCI link, network link will remain up -Not Supported\n"
+        "3: Driver restart and PCI reset                  -Not Supported\n"
+        "4: Warm Reboot                                   -Supported     (default)\n"
+        "\nReset-types (relevant only for reset-levels 1,3,4):\n"
+        "3: ARM only reset                                -Supported\n"
+    )
+    assert reset_levels(text) == {0: False, 3: False, 4: True}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "dpu"),
+    [
+        pytest.param({}, False, id="a ConnectX"),
+        pytest.param({"MODEL": "EMBEDDED_CPU(1)", "OFFLOAD_ENGINE": "ENABLED(0)"}, True, id="DPU"),
+        pytest.param({"MODEL": "EMBEDDED_CPU(1)", "OFFLOAD_ENGINE": "DISABLED(1)"}, False, id="NIC mode"),
+        pytest.param({"MODEL": "SEPERATED_HOST(0)", "OFFLOAD_ENGINE": "ENABLED(0)"}, False, id="separated host"),
+        pytest.param({"MODEL": "EMBEDDED_CPU(1)", "PAGE_SUPPLIER": "ECPF(0)"}, True, id="old firmware"),
+    ],
+)
+def test_a_bluefield_in_dpu_mode_is_known(parameters, dpu):
+    rows = "".join(
+        f"        {'INTERNAL_CPU_' + name:48}{value:20}{value:20}{value}\n" for name, value in parameters.items()
+    )
+    assert parse_text(HEAD + THREE.splitlines()[0] + "\n" + rows).dpu is dpu

@@ -1,0 +1,233 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils._card.pci import (
+    Distance,
+    PciFunction,
+    PciTree,
+    host_path,
+    normal_address,
+    pci_key,
+    read_pci,
+)
+from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
+from ansible_collections.railops.rdma.tests.unit import machines
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read_machine(name):
+        return read_pci(Sysfs(str(machines.lay_out(name, tmp_path))))
+
+    return read_machine
+
+
+def guide_script_picks(tree):
+    """Do what the guides' script does: print the matrix of `nvidia-smi topo -m` and grep every NIC row for PIX|PXB.
+
+    The real tool lists virtual functions as NICs too, and the row holds the NIC columns as well.
+    """
+    rdma = [item for item in tree.functions.values() if item.rdma]
+    columns = [gpu.address for gpu in tree.gpus] + [item.address for item in rdma]
+    picked = set()
+    for nic in rdma:
+        row = ["X" if other == nic.address else tree.distance(nic.address, other).name for other in columns]
+        if "PIX" in row or "PXB" in row:
+            picked.add(nic.address)
+    return picked
+
+
+def test_the_recorded_machines_are_what_the_builder_makes():
+    for name, build in machines.MACHINES.items():
+        assert (machines.FIXTURES / f"{name}.tree").read_text(encoding="utf-8") == build().text()
+
+
+def test_eight_gpus_and_eight_nics_pair_one_to_one(read):
+    tree = read("one-switch-each")
+    affine = tree.gpu_affine_nics()
+    assert len(tree.gpus) == 8
+    assert [nic.netdevs for nic in affine] == [(f"ens{rail}np0",) for rail in range(1, 9)]
+    assert [tree.nearest_gpus(nic.address) for nic in affine] == [(gpu.address,) for gpu in tree.gpus]
+    assert tree.distance(affine[0].address, tree.gpus[0].address) is Distance.PIX
+
+
+def test_the_guides_script_takes_storage_ports_and_vfs_for_gpu_nics_and_we_do_not(read):
+    tree = read("one-switch-each")
+    ours = {nic.address for nic in tree.gpu_affine_nics()}
+    storage = {"0000:5a:00.0", "0000:5a:00.1"}
+    vfs = {vf.address for port in storage for vf in tree.vfs(port)}
+    assert len(vfs) == 8
+    assert guide_script_picks(tree) == ours | storage | vfs
+    assert tree.distance("0000:5a:00.0", "0000:5a:00.1") is Distance.PIX
+    assert tree.gpu_distances("0000:5a:00.0")[0][1] is Distance.NODE
+    assert tree.gpu_distances("0000:5a:00.0")[-1][1] is Distance.SYS
+
+
+def test_two_levels_of_switches_give_pix_and_pxb(read):
+    tree = read("cascaded")
+    assert [nic.netdevs[0] for nic in tree.gpu_affine_nics()] == [f"ens{rail}np0" for rail in range(1, 5)]
+    first = tree.gpu_affine_nics()[0]
+    assert [distance.name for _gpu, distance in tree.gpu_distances(first.address)] == (
+        ["PIX"] * 2 + ["PXB"] * 2 + ["SYS"] * 4
+    )
+    assert tree.nearest_gpus(first.address) == tuple(gpu.address for gpu in tree.gpus[:2])
+    storage = next(nic for nic in tree.nics if nic.netdevs == ("sto0",))
+    assert tree.gpu_distances(storage.address)[0][1] is Distance.NODE
+    assert tree.nearest_gpus(storage.address) == ()
+
+
+def test_a_guest_hides_the_switches(read):
+    tree = read("virtual-machine")
+    assert len(tree.gpus) == 2
+    assert {distance for _gpu, distance in tree.gpu_distances("0000:00:07.0")} == {Distance.PHB}
+    assert tree.gpu_affine_nics() == ()
+
+
+def test_the_screen_of_the_management_controller_is_no_gpu(read):
+    tree = read("one-switch-each")
+    assert tree.functions["0000:02:00.0"].class_code == 0x0300
+    assert not tree.functions["0000:02:00.0"].is_gpu
+
+
+def test_a_function_knows_its_card_bridges_and_driver(read):
+    nic = read("one-switch-each").functions["0000:5a:00.1"]
+    assert (nic.card, nic.driver, nic.numa_node, nic.num_vfs, nic.total_vfs) == ("0000:5a:00", "mlx5_core", 0, 4, 16)
+    assert nic.bridges == ("0000:59:01.0",)
+    assert not nic.is_vf
+
+
+def function(path, numa=0):
+    parts = tuple(path.split("/"))
+    return PciFunction(address=parts[-1], path=parts, numa_node=numa)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "nodes", "expected"),
+    [
+        pytest.param(
+            ("pci0000:00/0000:00:01.0/0000:01:00.0", 0),
+            ("pci0000:00/0000:00:01.0/0000:01:00.1", 0),
+            2,
+            Distance.PIX,
+            id="functions-of-one-card",
+        ),
+        pytest.param(
+            ("pci0000:00/0000:00:01.0/0000:01:00.0", 0),
+            ("pci0000:00/0000:00:02.0/0000:02:00.0", 0),
+            2,
+            Distance.PHB,
+            id="two-root-ports",
+        ),
+        pytest.param(
+            ("pci0000:00/0000:00:01.0/0000:01:00.0", 1),
+            ("pci0000:40/0000:40:01.0/0000:41:00.0", 1),
+            2,
+            Distance.NODE,
+            id="host-bridges-of-one-node",
+        ),
+        pytest.param(
+            ("pci0000:00/0000:00:01.0/0000:01:00.0", 0),
+            ("pci0000:40/0000:40:01.0/0000:41:00.0", 1),
+            2,
+            Distance.SYS,
+            id="two-nodes",
+        ),
+        pytest.param(
+            ("pci0000:00/0000:00:01.0/0000:01:00.0", -1),
+            ("pci0000:40/0000:40:01.0/0000:41:00.0", -1),
+            2,
+            Distance.SYS,
+            id="nodes-unknown",
+        ),
+        pytest.param(
+            ("pci0000:00/0000:00:01.0/0000:01:00.0", -1),
+            ("pci0000:40/0000:40:01.0/0000:41:00.0", -1),
+            1,
+            Distance.NODE,
+            id="only-one-node",
+        ),
+        pytest.param(
+            ("pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:00.0/0000:03:00.0", 0),
+            ("pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:01.0/0000:04:00.0", 0),
+            2,
+            Distance.PIX,
+            id="one-switch",
+        ),
+        pytest.param(
+            ("pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:00.0/0000:03:00.0", 0),
+            ("pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:01.0/0000:04:00.0/0000:05:00.0/0000:06:00.0", 0),
+            2,
+            Distance.PXB,
+            id="a-switch-below-a-switch",
+        ),
+        pytest.param(
+            ("pci0001:00/0001:00:01.0/0001:01:00.0", 0),
+            ("pci0000:00/0000:00:01.0/0000:01:00.0", 0),
+            2,
+            Distance.NODE,
+            id="two-domains",
+        ),
+    ],
+)
+def test_distance(one, other, nodes, expected):
+    first, second = function(*one), function(*other)
+    tree = PciTree({first.address: first, second.address: second}, numa_nodes=nodes)
+    assert tree.distance(first.address, second.address) is expected
+    assert tree.distance(second.address, first.address) is expected
+
+
+@pytest.mark.parametrize(
+    ("class_code", "vendor", "expected"),
+    [
+        pytest.param(0x0302, 0x10DE, True, id="nvidia-3d"),
+        pytest.param(0x0300, 0x10DE, True, id="nvidia-vga"),
+        pytest.param(0x1200, 0x1002, True, id="amd-accelerator"),
+        pytest.param(0x0380, 0x1002, True, id="amd-display"),
+        pytest.param(0x0380, 0x8086, True, id="intel-max"),
+        pytest.param(0x0300, 0x1A03, False, id="aspeed"),
+        pytest.param(0x0300, 0x102B, False, id="matrox"),
+        pytest.param(0x0680, 0x10DE, False, id="nvswitch"),
+        pytest.param(0x0403, 0x10DE, False, id="audio"),
+    ],
+)
+def test_what_counts_as_a_gpu(class_code, vendor, expected):
+    item = PciFunction(address="0000:01:00.0", path=(), class_code=class_code, vendor=vendor)
+    assert item.is_gpu is expected
+
+
+def test_paths_start_at_the_host_bridge():
+    assert host_path("/sys/devices/pci0000:00/0000:00:0e.0/pci10000:e0/10000:e0:01.0")[0] == "pci0000:00"
+    assert host_path("/sys/devices/platform/soc/pci0005:00/0005:00:00.0") == ("pci0005:00", "0005:00:00.0")
+
+
+def test_addresses_are_made_equal():
+    assert normal_address(" 1A:00.0 ") == "0000:1a:00.0"
+    assert normal_address(normal_address("1A:00.0")) == "0000:1a:00.0"
+    assert sorted(["10000:00:00.0", "0000:9a:00.0", "0000:0a:00.1"], key=pci_key) == [
+        "0000:0a:00.1",
+        "0000:9a:00.0",
+        "10000:00:00.0",
+    ]
+
+
+def test_thousands_of_virtual_functions_take_no_time():
+    functions = {}
+    for bus in range(8):
+        parent = f"0000:{bus:02x}:00.0"
+        above = (f"pci0000:{bus:02x}", f"0000:{bus:02x}:01.0")
+        functions[parent] = PciFunction(parent, (*above, parent), class_code=0x0200)
+        for number in range(8, 256):
+            address = f"0000:{bus:02x}:{number // 8:02x}.{number % 8}"
+            functions[address] = PciFunction(address, (*above, address), class_code=0x0200, physfn=parent)
+    tree = PciTree(functions)
+    start = time.process_time()
+    assert sum(len(tree.vfs(address)) for address in functions) == 8 * 248
+    assert all(tree.gpu_distances(address) == () for address in functions)
+    assert time.process_time() - start < 1

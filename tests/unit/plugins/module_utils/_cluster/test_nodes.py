@@ -1,0 +1,115 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.nodes import (
+    NOTE,
+    Node,
+    Want,
+    awaited,
+    checks,
+    drain_changes,
+    label_changes,
+    progress,
+    steps,
+    want_of,
+)
+
+LABEL = "fabric.railops.io/fabric"
+PLUGIN = {
+    "rdma": {
+        "rdmaSharedDevicePlugin": {
+            "install": True,
+            "deviceConfig": {
+                "configList": [
+                    {
+                        "resourceName": "rail1",
+                        "resourcePrefix": "spidernet.io",
+                        "rdmaHcaMax": 100,
+                        "selectors": {"ifNames": ["ens1np0"]},
+                    }
+                ]
+            },
+        }
+    }
+}
+POLICY = {"spec": {"resourceName": "rail1", "numVfs": 8, "nodeSelector": {LABEL: "declared"}}}
+
+
+def test_shared_resources_are_wanted_where_the_interface_is():
+    want = want_of(["node1", "node2"], {"node1": {"ens1np0"}, "node2": {"eth0"}}, PLUGIN, [], None)
+    assert want.resources == {"node1": {"spidernet.io/rail1": 100}}
+
+
+def test_virtual_functions_are_wanted_where_the_label_is():
+    marks = {"label": LABEL, "nodes": {"node1": "declared", "gone": "declared"}}
+    want = want_of(["node1", "node2"], {}, {"sriov": {"install": True}}, [POLICY], marks)
+    assert want.labels == {"node1": "declared"}
+    assert want.resources == {"node1": {"spidernet.io/rail1": 8}}
+    assert want.sriov == {"node1"}
+
+
+def test_labels_go_on_planned_nodes_and_off_others():
+    want = Want(("node1", "node2"), LABEL, {"node1": "declared", "node2": "declared"})
+    live = {"node1": "declared", "node2": None, "retired": "declared", "foreign": None}
+    assert label_changes(want, live) == {"node2": "declared", "retired": None}
+    assert label_changes(want, live, absent=True) == {"node1": None, "retired": None}
+
+
+def test_checks_tell_cause_and_fix():
+    want = Want(
+        ("node1", "node2", "node3"), resources={"node1": {"x/a": 8}, "node2": {"x/a": 8}}, sriov=frozenset(["node2"])
+    )
+    rows = checks(
+        want,
+        {"node1": Node(allocatable={"x/a": "8"}), "node2": Node(allocatable={"x/a": "0"})},
+        {"node2": {"syncStatus": "Failed", "lastSyncError": "boom"}},
+    )
+    assert [(row["id"], row["node"], row["status"]) for row in rows] == [
+        ("node_resources", "node1", "ok"),
+        ("node_sriov", "node2", "deviation"),
+        ("node_resources", "node2", "deviation"),
+        ("node_in_cluster", "node3", "deviation"),
+    ]
+    assert rows[1]["cause"] == "boom"
+    assert all(row["fix"] for row in rows if row["status"] == "deviation")
+
+
+def test_a_node_is_cordoned_with_a_note_and_made_as_it_was():
+    nodes = {"open": Node(), "closed": Node(cordoned=True), "begun": Node(cordoned=True, note="schedulable")}
+    begun = drain_changes(nodes, "begin")
+    assert sorted(begun) == ["closed", "open"], "what was begun stays as it is noted"
+    assert [begun[name]["metadata"]["annotations"][NOTE] for name in ("closed", "open")] == ["cordoned", "schedulable"]
+    ended = drain_changes(
+        {"begun": nodes["begun"], "closed": Node(cordoned=True, note="cordoned"), "open": Node()}, "end"
+    )
+    assert ended["begun"] == {"metadata": {"annotations": {NOTE: None}}, "spec": {"unschedulable": None}}
+    assert ended["closed"] == {"metadata": {"annotations": {NOTE: None}}}, "whoever cordoned it before has a reason to"
+    assert "open" not in ended
+    assert drain_changes(nodes, None) == {}
+
+
+def test_what_matters_of_a_node_is_read():
+    live = {
+        "metadata": {"name": "a", "labels": {LABEL: "declared"}, "annotations": {NOTE: "schedulable"}},
+        "spec": {"unschedulable": True},
+        "status": {"allocatable": {"x/a": "8"}},
+    }
+    assert Node.of(live, LABEL) == Node("declared", {"x/a": "8"}, True, "schedulable")
+    assert Node.of({"metadata": {"name": "a"}}, LABEL) == Node()
+
+
+def test_only_what_waiting_can_bring_is_waited_for():
+    names = ("short", "down", "gone", "whole", "other")
+    want = Want(names, resources={name: {"x/a": 8} for name in names})
+    nodes = {name: Node(allocatable={"x/a": "8" if name == "whole" else "3"}) for name in names if name != "gone"}
+    nodes["down"] = Node(allocatable={"x/a": "0"}, up=False)
+    rows = checks(want, nodes, {})
+    late = awaited(rows, {"short", "down", "gone", "whole"}, nodes)
+    assert [row["node"] for row in late] == ["short"]
+    assert progress(late, 4).startswith("3 of 4 nodes are as planned; short: Too little of x/a")
+    assert steps(rows)["node_resources", "short"] == 3
+    down = next(row for row in rows if row["node"] == "down")
+    assert (down["status"], "The node is down" in down["cause"]) == ("deviation", True)

@@ -1,0 +1,244 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import copy
+import json
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.plan import (
+    FABRIC,
+    FIELD_MANAGER,
+    MANAGED_BY,
+    Planner,
+    Ref,
+    describe,
+    differences,
+    minus,
+    object_differences,
+    owners,
+    ranges,
+    summary,
+)
+
+GROUP = "spiderpool.spidernet.io"
+V2 = f"{GROUP}/v2beta1"
+OURS = {MANAGED_BY: FIELD_MANAGER, FABRIC: "fabric"}
+
+
+def pool(name="a", subnet="192.0.2.0/27", ips=("192.0.2.3-192.0.2.30",), labels=None, used=0, **meta):
+    made = {
+        "apiVersion": V2,
+        "kind": "SpiderIPPool",
+        "metadata": {"name": name, "labels": dict(OURS if labels is None else labels), **meta},
+        "spec": {"subnet": subnet, "ipVersion": 4, "ips": list(ips)},
+    }
+    if used:
+        taken = {ips[0].split("-")[0]: {"pod": "ml/train-0", "podUid": "u"}}
+        made["status"] = {"allocatedIPCount": used, "allocatedIPs": json.dumps(taken)}
+    return made
+
+
+def config(name="c", labels=None):
+    return {
+        "apiVersion": V2,
+        "kind": "SpiderMultusConfig",
+        "metadata": {"name": name, "namespace": "spiderpool", "labels": dict(OURS if labels is None else labels)},
+        "spec": {"cniType": "macvlan"},
+    }
+
+
+def planned(wanted, live, **options):
+    planner = Planner({Ref.of(row): row for row in wanted}, fabric="fabric", **options)
+    for row in live:
+        planner.see(row)
+    return planner.finish()
+
+
+def actions(plan):
+    return [(step.action, step.ref.name) for step in plan.all_steps()]
+
+
+def managed(manager, operation, **fields):
+    return {"manager": manager, "operation": operation, "apiVersion": V2, "fieldsV1": fields}
+
+
+def test_a_second_plan_is_empty():
+    assert not planned([pool(), config()], [pool(), config()]).changed
+
+
+def test_what_the_server_added_is_no_difference():
+    live = pool(labels={**OURS, "ipam.spidernet.io/ippool-cidr": "192-0-2-0-27"}, finalizers=["x"])
+    live["spec"]["disable"] = False
+    assert object_differences(pool(), live) == ()
+
+
+def test_the_order_is_pools_then_configs_and_back_for_removing():
+    wanted = [config(), pool()]
+    assert actions(planned(wanted, [])) == [("create", "a"), ("create", "c")]
+    assert actions(planned(wanted, wanted, absent=True)) == [("delete", "c"), ("delete", "a")]
+
+
+def test_strays_of_this_fabric_only_are_pruned():
+    other = pool("b", "198.51.100.0/27", labels={**OURS, FABRIC: "other"})
+    foreign = pool("d", "203.0.113.0/27", labels={})
+    plan = planned([], [pool(), other, foreign], prune=True)
+    assert actions(plan) == [("delete", "a")]
+    assert not planned([], [pool()]).changed
+
+
+@pytest.mark.parametrize(
+    ("wanted", "action"),
+    [
+        pytest.param([], "delete", id="delete"),
+        pytest.param([pool(ips=["192.0.2.3-192.0.2.20"])], "narrow", id="narrow"),
+        pytest.param([pool(ips=["192.0.2.3-192.0.2.30"], subnet="192.0.2.0/26")], "replace", id="replace"),
+    ],
+)
+def test_a_pool_in_use_is_kept_with_its_reason(wanted, action):
+    plan = planned(wanted, [pool(used=1)], prune=True)
+    assert not plan.changed
+    assert [(row.action, row.ref.name) for row in plan.kept] == [(action, "a")]
+    assert "192.0.2.3 by ml/train-0" in plan.kept[0].reason
+
+
+def test_excluding_addresses_of_a_pool_in_use_is_narrowing():
+    wanted = pool()
+    wanted["spec"]["excludeIPs"] = ["192.0.2.10"]
+    assert planned([wanted], [pool(used=1)]).kept[0].action == "narrow"
+
+
+def test_a_pool_in_use_may_grow_and_change_its_node():
+    wanted = pool()
+    wanted["spec"]["nodeName"] = ["node9"]
+    assert actions(planned([wanted], [pool(used=1, ips=["192.0.2.3-192.0.2.20"])])) == [("apply", "a")]
+
+
+def test_an_unused_pool_of_another_subnet_is_replaced():
+    assert actions(planned([pool(subnet="192.0.2.0/26")], [pool()])) == [("replace", "a")]
+
+
+def test_a_pool_being_deleted_is_made_again_unless_it_is_in_use():
+    gone = {"deletionTimestamp": "2026-01-01T00:00:00Z", "uid": "u"}
+    assert actions(planned([pool()], [pool(**gone)])) == [("replace", "a")]
+    assert planned([pool()], [pool(used=1, **gone)]).kept[0].action == "replace"
+
+
+def test_a_stray_in_the_way_goes_first():
+    plan = planned([pool("new")], [pool("old")], prune=True)
+    assert [name for name, _steps in plan.phases()] == ["remove what is in the way", "apply SpiderIPPool"]
+
+
+@pytest.mark.parametrize("subnet", ["192.0.2.0/26", "192.0.2.0/28", "192.0.2.0/27"])
+def test_a_kept_stray_blocks_what_overlaps_it(subnet):
+    plan = planned([pool("new", subnet, ips=["192.0.2.3"])], [pool("old", used=1)], prune=True)
+    assert not plan.changed
+    assert plan.conflicts[0].owner == "SpiderIPPool old"
+
+
+def test_pools_that_share_a_subnet_without_sharing_addresses_are_not_in_the_way():
+    plan = planned([pool("new", ips=["192.0.2.20"])], [pool("old", ips=["192.0.2.3"])], prune=True)
+    assert plan.early == ()
+
+
+def test_an_edit_of_ours_is_mended_and_another_controllers_field_is_not():
+    live = pool(ips=["192.0.2.3"])
+    edited = managed("kubectl-edit", "Update", **{"f:spec": {"f:ips": {}}})
+    declared = managed("argocd", "Apply", **{"f:spec": {"f:ips": {}}})
+    live["metadata"]["managedFields"] = [edited]
+    step = next(planned([pool()], [live]).all_steps())
+    assert (step.force, step.mended) == (True, ("spec.ips (set by kubectl-edit)",))
+    live["metadata"]["managedFields"] = [declared]
+    plan = planned([pool()], [live])
+    assert [(row.field, row.owner) for row in plan.conflicts] == [("spec.ips", "argocd")]
+    assert not plan.changed
+    assert planned([pool()], [live], force=True).changed
+
+
+def test_an_object_of_our_name_that_is_not_ours_is_left():
+    live = pool(labels={"app.kubernetes.io/managed-by": "Helm"})
+    assert planned([pool()], [live]).conflicts[0].owner == "Helm"
+    other = pool(labels={**OURS, FABRIC: "other"})
+    assert planned([pool()], [other]).conflicts[0].owner == "fabric 'other'"
+    assert planned([pool()], [other], absent=True).conflicts
+
+
+def test_labels_taken_off_an_object_of_ours_come_back():
+    live = pool(labels={})
+    live["metadata"]["managedFields"] = [managed(FIELD_MANAGER, "Apply", **{"f:spec": {"f:ips": {}}})]
+    assert actions(planned([pool()], [live])) == [("apply", "a")]
+
+
+def test_a_field_that_we_set_and_no_longer_want_is_a_difference():
+    live = pool()
+    live["spec"]["multusName"] = ["x"]
+    assert object_differences(pool(), live) == ()
+    live["metadata"]["managedFields"] = [managed(FIELD_MANAGER, "Apply", **{"f:spec": {"f:multusName": {}}})]
+    assert [row.field for row in object_differences(pool(), live)] == ["spec.multusName"]
+
+
+def test_owners_of_labels_with_dots_and_of_fields_below():
+    live = pool()
+    live["metadata"]["managedFields"] = [
+        managed("a", "Update", **{"f:metadata": {"f:labels": {f"f:{MANAGED_BY}": {}}}}),
+        managed("b", "Update", **{"f:spec": {"f:macvlan": {"f:mtu": {}}}}),
+        {**managed("c", "Update", **{"f:spec": {}}), "subresource": "status"},
+    ]
+    assert owners(live, f"metadata.labels.{MANAGED_BY}") == [("a", "Update")]
+    assert owners(live, "spec.macvlan") == [("b", "Update")]
+
+
+def test_differences_of_lists_look_inside():
+    assert list(differences([{"a": 1}], [{"a": 1, "default": 2}])) == []
+    assert [row.field for row in differences({"x": [1]}, {"x": [1, 2]})] == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("have", "less", "left"),
+    [
+        ([(1, 9)], [(3, 4)], [(1, 2), (5, 9)]),
+        ([(1, 9)], [(0, 9)], []),
+        ([(1, 2), (5, 6)], [(2, 5)], [(1, 1), (6, 6)]),
+        ([(1, 2)], [], [(1, 2)]),
+    ],
+)
+def test_minus(have, less, left):
+    assert minus(have, less) == left
+
+
+def test_ranges_join_and_sort():
+    assert ranges(["192.0.2.5", "192.0.2.1-192.0.2.4"]) == ranges(["192.0.2.1-192.0.2.5"])
+
+
+def test_ten_thousand_objects_are_told_on_a_page():
+    wanted = [pool(f"p{number}", f"10.{number >> 8}.{number & 255}.0/24", ["10.0.0.1"]) for number in range(10000)]
+    plan = planned(wanted, [])
+    text = describe(plan)
+    assert text.splitlines()[0] == summary(plan)
+    assert summary(plan).startswith("10,000 to create")
+    assert len(text.splitlines()) < 30
+    assert "9,980 more: 9,980 SpiderIPPool" in text
+
+
+def test_expected_seconds_are_those_that_were_measured():
+    wanted = [pool(f"p{number}", "192.0.2.0/24") for number in range(4000)]
+    assert 3000 < planned(wanted, []).expected_seconds() < 5500
+    assert planned(wanted[:100], []).expected_seconds() < 30
+
+
+def test_planning_does_not_change_its_input():
+    wanted, live = pool(), pool(ips=["192.0.2.3"])
+    before = copy.deepcopy((wanted, live))
+    planned([wanted], [live])
+    assert (wanted, live) == before
+
+
+@pytest.mark.parametrize("subresource", [{}, {"subresource": "status"}], ids=["before-1.22", "since"])
+def test_who_only_writes_the_status_does_not_own_a_foreign_object(subresource):
+    theirs = managed("their-tool", "Update", **{"f:spec": {"f:subnet": {}}})
+    status = {**managed("spiderpool-controller", "Update", **{"f:status": {"f:totalIPCount": {}}}), **subresource}
+    live = pool(labels={}, subnet="192.0.2.32/27", managedFields=[status, theirs])
+    assert [row.owner for row in planned([pool()], [live]).conflicts] == ["their-tool"]

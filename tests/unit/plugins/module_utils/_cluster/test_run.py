@@ -1,0 +1,114 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils._cluster import run as cluster_run
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.plan import Plan, Ref, Step
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.run import Options, Progress, Run, SideBySide, span
+
+
+class Recorder:
+    """A cluster that keeps nothing and remembers what was asked."""
+
+    def __init__(self):
+        self.deleted = []
+
+    def resource(self, api_version, kind):
+        return (api_version, kind)
+
+    def delete(self, resource, ref, *, uid, version, dry_run):
+        self.deleted.append((ref.name, dry_run))
+
+    def get(self, resource, ref):
+        return None
+
+
+def steps(count):
+    ref = [Ref("spiderpool.spidernet.io", "SpiderIPPool", "", f"p{number}") for number in range(count)]
+    return tuple(Step("delete", item) for item in ref)
+
+
+@pytest.mark.parametrize("check_mode", [False, True])
+def test_every_step_is_done_and_check_mode_is_a_dry_run(check_mode):
+    cluster = Recorder()
+    run = Run(cluster, {}, Options(check_mode=check_mode))
+    run.execute(Plan(steps=steps(20)))
+    assert sorted(cluster.deleted) == sorted((f"p{number}", check_mode) for number in range(20))
+    assert run.outcome.done == 20
+
+
+def test_progress_is_told_every_ten_seconds(monkeypatch):
+    clock = iter(range(0, 1000, 4))
+    monkeypatch.setattr(cluster_run.time, "monotonic", lambda: float(next(clock)))
+    said = []
+    progress = Progress(said.append, Plan(pools=100000, steps=(Step("create", steps(1)[0].ref),)), 6)
+    assert said[0].startswith("6 objects to write, 100,000 pools there: about 50 s")
+    for _number in range(6):
+        progress.step("apply SpiderIPPool")
+    assert said[1:] == [
+        "apply SpiderIPPool: 3 of 6, 0/s, about 12 s left",
+        "apply SpiderIPPool: 6 of 6, 0/s, about 0 s left",
+    ]
+
+
+def test_spans_read_well():
+    assert [span(seconds) for seconds in (12.4, 600, 7200)] == ["12 s", "10 min", "2.0 h"]
+
+
+def test_the_time_left_grows_with_the_pools_where_the_webhook_is_slow(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(cluster_run.time, "monotonic", lambda: now[0])
+    said = []
+    progress = Progress(said.append, Plan(), 1000)
+    for number in range(500):
+        # What was measured: half a millisecond for each pool that is there.
+        now[0] += 0.0005 * number
+        progress.step("apply SpiderIPPool")
+    assert said[-1].endswith("3 min left"), "500 more take three times what the first 500 took"
+
+
+def test_sources_are_read_side_by_side_and_nothing_is_lost():
+    given = [[(number, row) for row in range(number)] for number in range(12)]
+    with SideBySide([lambda rows=rows: iter(rows) for rows in given], most=4) as taken:
+        assert sorted(taken) == sorted(row for rows in given for row in rows)
+    with SideBySide([]) as taken:
+        assert list(taken) == []
+
+
+def test_each_source_runs_no_further_than_a_little_ahead():
+    read = []
+
+    def endless():
+        number = 0
+        while True:
+            read.append(number)
+            yield number
+            number += 1
+
+    with SideBySide([endless], ahead=4) as begun:
+        until = time.monotonic() + 5
+        while len(read) < 5 and time.monotonic() < until:
+            time.sleep(0.01)
+        assert len(read) == 5, "it begins before anybody takes something, and waits"
+        items = iter(begun)
+        assert [next(items) for _count in range(3)] == [0, 1, 2]
+    assert len(read) < 12
+
+
+def test_the_failure_of_a_source_is_raised_and_the_others_end():
+    def fails():
+        yield 1
+        raise RuntimeError("no more")
+
+    def endless():
+        while True:
+            yield 2
+
+    with SideBySide([endless, fails, endless]) as items, pytest.raises(RuntimeError, match="no more"):
+        list(items)

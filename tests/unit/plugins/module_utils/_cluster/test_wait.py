@@ -1,0 +1,263 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import types
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.wait import (
+    Part,
+    Patience,
+    headline,
+    look,
+    lost_nodes,
+    newest_revision,
+)
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.wait_run import Command, Waiting
+
+AGENT = Part("DaemonSet", "agent", "spiderpool")
+CONTROLLER = Part("Deployment", "controller", "spiderpool")
+COORDINATOR = Part("SpiderCoordinator", "default")
+
+
+def daemon_set(want, updated, ready, generation=2, seen=None, most=2):
+    status = {"desiredNumberScheduled": want, "updatedNumberScheduled": updated, "numberReady": ready}
+    return {
+        "metadata": {"name": "agent", "uid": "u", "generation": generation},
+        "spec": {
+            "selector": {"matchLabels": {"app": "agent"}},
+            "updateStrategy": {"rollingUpdate": {"maxUnavailable": most}},
+        },
+        "status": {**status, "observedGeneration": generation if seen is None else seen},
+    }
+
+
+def deployment(want, total, updated, available, generation=1):
+    status = {"replicas": total, "updatedReplicas": updated, "availableReplicas": available}
+    return {
+        "metadata": {"name": "controller", "generation": generation},
+        "spec": {"replicas": want, "selector": {"matchLabels": {"app": "c"}}},
+        "status": {**status, "observedGeneration": generation},
+    }
+
+
+def pod(name, node, ready=True, revision="new", **row):
+    status = {"phase": "Running", "conditions": [{"type": "Ready", "status": str(ready)}]}
+    state = {"state": {"running": {}}, **row}
+    status["containerStatuses"] = [{"name": "c", "ready": ready, "restartCount": 0, **state}]
+    meta = {"name": name, "namespace": "spiderpool", "labels": {"controller-revision-hash": revision}}
+    return {"metadata": meta, "spec": {"nodeName": node}, "status": status}
+
+
+@pytest.mark.parametrize(
+    ("obj", "done", "text"),
+    [
+        (daemon_set(8, 8, 8), True, "8 of 8 pods ready"),
+        (daemon_set(8, 8, 7), False, "7 of 8 pods ready"),
+        (daemon_set(1000, 412, 998), False, "998 of 1,000 pods ready, 588 still old"),
+        (daemon_set(8, 8, 8, seen=1), False, "is not taken up yet"),
+        (daemon_set(0, 0, 0), True, "0 of 0 pods ready"),
+        (None, False, "is not there"),
+    ],
+)
+def test_a_daemon_set_by_its_numbers(obj, done, text):
+    found = look(AGENT, obj)
+    assert (found.done, found.text) == (done, text)
+
+
+@pytest.mark.parametrize(
+    ("obj", "done", "text"),
+    [
+        (deployment(1, 1, 1, 1), True, "1 of 1 pods ready"),
+        (deployment(1, 2, 1, 1), False, "1 of 1 pods ready, 1 still old"),
+        (deployment(2, 2, 2, 1), False, "1 of 2 pods ready"),
+        (deployment(0, 0, 0, 0), True, "0 of 0 pods ready"),
+    ],
+)
+def test_a_deployment_by_its_numbers(obj, done, text):
+    found = look(CONTROLLER, obj)
+    assert (found.done, found.text) == (done, text)
+
+
+@pytest.mark.parametrize(
+    ("status", "done", "cause", "fix"),
+    [
+        ({"phase": "Synced"}, True, "", ""),
+        (
+            {"phase": "NotReady", "reason": "No kube-controller-manager pod found, unable to get clusterCIDR"},
+            False,
+            "there is no kubeadm-config either",
+            "spiderpool_pod_cidrs",
+        ),
+        (
+            {"phase": "NotReady", "reason": "the cilium multi-pool feature is unavailable"},
+            False,
+            "cilium multi-pool",
+            "spiderpool_pod_cidr_type",
+        ),
+        ({}, False, "has not looked at it", "Coordinator-Informer"),
+    ],
+)
+def test_the_coordinator_tells_its_reason_and_what_mends_it(status, done, cause, fix):
+    found = look(COORDINATOR, {"metadata": {"name": "default"}, "status": status})
+    assert found.done == done
+    assert cause in (found.own.text if found.own else "")
+    assert fix in (found.own.fix if found.own else "")
+
+
+def test_a_job_that_failed_is_not_waited_for():
+    row = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "too often"}
+    found = look(Part("Job", "init", "s"), {"metadata": {}, "status": {"conditions": [row]}}, [])
+    assert (found.done, found.final) == (False, True)
+    assert found.own.text == "BackoffLimitExceeded: too often"
+
+
+class TestNodesThatAreDown:
+    def test_they_are_named_and_not_waited_for(self):
+        pods = [pod(f"p{n}", f"node{n}", ready=n != 8, revision="old" if n == 8 else "new") for n in range(1, 9)]
+        found = look(AGENT, daemon_set(8, 7, 7), pods, frozenset({"node8"}), "new")
+        assert found.done
+        assert found.down == ("node8",)
+        assert "node8 is down and not waited for" in found.text
+
+    def test_a_pod_that_is_old_or_not_ready_elsewhere_still_counts(self):
+        # Of these numbers alone one would think that only the node that is down is missing.
+        pods = [pod(f"p{n}", f"node{n}", ready=n != 8) for n in range(1, 9)]
+        pods[0] = pod("p1", "node1", revision="old")
+        assert not look(AGENT, daemon_set(8, 7, 7), pods, frozenset({"node8"}), "new").done
+        pods[0] = pod("p1", "node1", ready=False)
+        found = look(AGENT, daemon_set(8, 8, 6), pods, frozenset({"node8"}), "new")
+        assert not found.done
+        assert [row["metadata"]["name"] for row in found.behind] == ["p1"]
+
+    def test_without_the_revision_nobody_is_taken_for_new(self):
+        pods = [pod("p1", "node1"), pod("p2", "node2", ready=False)]
+        assert not look(AGENT, daemon_set(2, 2, 1), pods, frozenset({"node2"}), "").done
+
+    def test_a_rollout_that_they_use_up_is_told(self):
+        pods = [pod(f"p{n}", f"node{n}", ready=n < 7, revision="old") for n in range(1, 9)]
+        found = look(AGENT, daemon_set(8, 0, 6), pods, frozenset({"node7", "node8"}), "new")
+        assert "takes 2 pods away at a time" in found.own.text
+        assert "node7, node8" in found.own.text
+        assert "maxUnavailable" in found.own.fix
+        assert look(AGENT, daemon_set(8, 0, 6, most="50%"), pods, frozenset({"node7", "node8"}), "new").own is None
+
+    def test_a_controller_that_was_placed_on_one_is_told(self):
+        pods = [pod("old", "node1", revision="old"), pod("c-x", "node8", ready=False)]
+        found = look(CONTROLLER, deployment(1, 2, 1, 1), pods, frozenset({"node8"}))
+        assert found.own.text == "pod c-x was placed on node8, which is down"
+        assert "delete pod c-x --force" in found.own.fix
+
+    def test_which_are_down(self):
+        rows = [
+            {"metadata": {"name": name}, "status": {"conditions": [{"type": "Ready", "status": status}]}}
+            for name, status in (("a", "True"), ("b", "False"), ("c", "Unknown"))
+        ]
+        assert lost_nodes([*rows, {"metadata": {"name": "d"}}]) == {"b", "c"}
+
+    def test_the_newest_revision_is_the_owner_s(self):
+        def revision(number, uid, label):
+            meta = {"ownerReferences": [{"uid": uid}], "labels": {"controller-revision-hash": label}}
+            return {"metadata": meta, "revision": number}
+
+        rows = [revision(1, "u", "old"), revision(12, "u", "new"), revision(99, "other", "foreign")]
+        assert newest_revision(rows, daemon_set(1, 1, 1)) == "new"
+        assert newest_revision([], daemon_set(1, 1, 1)) == ""
+
+
+def test_only_what_was_never_reached_is_a_step():
+    patience = Patience(10, 0)
+    assert patience.see({"ready": 3}, 0)
+    assert patience.see({"ready": 2}, 9)
+    assert patience.see({"ready": 3}, 9.9)
+    assert not patience.see({"ready": 3}, 10)
+    again = Patience(10, 0)
+    assert again.see({"ready": 1}, 9)
+    assert again.see({"ready": 2}, 18)
+    assert again.see({"ready": 2, "other": 1}, 27)
+    assert not again.see({"ready": 2, "other": 1}, 37)
+
+
+class Fleet:
+    """An API with one DaemonSet whose rollout goes on with the clock, two nodes at a time."""
+
+    def __init__(self, nodes, seconds_each, stuck_at=None):
+        self.now = 0.0
+        self.nodes = nodes
+        self.seconds_each = seconds_each
+        self.stuck_at = stuck_at
+        self.lists = 0
+        self.lines = []
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+    def resource(self, api_version, kind):
+        return types.SimpleNamespace(group=api_version.rpartition("/")[0])
+
+    def get(self, _resource, _ref):
+        done = min(self.nodes, 2 * int(self.now / self.seconds_each), self.stuck_at or self.nodes)
+        return daemon_set(self.nodes, done, self.nodes - (2 if done < self.nodes else 0))
+
+    def listed(self, _api_version, kind, **_options):
+        self.lists += 1
+        if kind != "Pod" or self.stuck_at is None:
+            return []
+        ended = {"terminated": {"exitCode": 3, "reason": "Error"}}
+        waiting = {"waiting": {"reason": "CrashLoopBackOff"}}
+        return [pod("agent-x", "node7", ready=False, state=waiting, lastState=ended, restartCount=4)]
+
+    def events(self, _pod):
+        return []
+
+    def log(self, _pod, _container, **_options):
+        return "one\ntwo\ncannot open the device\n"
+
+
+def waiting(fleet, timeout):
+    return Waiting(fleet, [AGENT], timeout, fleet.lines.append, lambda: fleet.now, fleet.sleep)
+
+
+def test_a_thousand_nodes_two_at_a_time_take_their_hours():
+    fleet = Fleet(1000, 40)
+    outcome = waiting(fleet, 300).until_ready()
+    assert outcome.problem is None
+    assert outcome.seconds == pytest.approx(20000, abs=60)
+    assert len(fleet.lines) == pytest.approx(2000, rel=0.1)
+    assert "998 of 1,000 pods ready" in fleet.lines[100]
+    # Pods and nodes of a large fleet are not listed with each look.
+    assert fleet.lists < outcome.seconds / 4
+
+
+def test_a_rollout_that_stops_is_given_up_in_one_sentence():
+    fleet = Fleet(1000, 40, stuck_at=400)
+    outcome = waiting(fleet, 300).until_ready()
+    assert outcome.seconds == pytest.approx(200 * 40 + 300, abs=60)
+    told = outcome.problem.problem
+    assert told == (
+        "DaemonSet spiderpool/agent has 998 of 1,000 pods ready, 600 still old, and nothing has moved for 300 s: pod "
+        "agent-x on node7: container c ended with exit code 3, 4 restarts; its log ends: one / two / cannot open the "
+        "device."
+    )
+    assert "kubectl -n spiderpool logs agent-x -c c --previous" in outcome.problem.fix
+    assert "agent-x: container c ended with exit code 3" in fleet.lines[0]
+
+
+def test_how_far_everything_is_is_one_line():
+    looks = [look(AGENT, daemon_set(8, 8, 7)), look(CONTROLLER, deployment(1, 1, 1, 1)), look(COORDINATOR, None)]
+    assert headline(looks) == "agent: 7 of 8 pods ready; SpiderCoordinator default is not there"
+    assert headline(looks[1:2]) == "everything is ready"
+
+
+def test_a_command_reads_and_is_ended():
+    command = Command(["sh", "-c", "wc -c; echo bad >&2; exit 3"], "x" * 300_000)
+    while not command.over():
+        pass
+    assert (command.rc, command.stdout.strip(), command.stderr) == (3, "300000", "bad\n")
+    lasting = Command(["sleep", "60"], "")
+    assert not lasting.over()
+    lasting.end()
+    assert lasting.rc == -15

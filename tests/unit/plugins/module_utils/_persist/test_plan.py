@@ -1,0 +1,158 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import configparser
+
+import pytest
+import yaml
+
+from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
+from ansible_collections.railops.rdma.plugins.module_utils._persist import plan as persist
+from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
+
+RAIL1 = {
+    "interface": "ens1np0",
+    "mtu": 4200,
+    "addresses": [
+        {"address": "192.0.2.2", "subnet": "192.0.2.0/27", "gateway": "192.0.2.1"},
+        {"address": "2001:db8:1::2", "subnet": "2001:db8:1::/64", "gateway": "2001:db8:1::1"},
+    ],
+}
+RAIL2 = {"interface": "ens2np0.7", "addresses": [{"address": "192.0.2.34", "subnet": "192.0.2.32/27"}]}
+PARAMS = {
+    "rails": [RAIL1, RAIL2],
+    "rdma_prefixes": ["192.0.2.0/24", "2001:db8::/32"],
+    "sysctls": {"net/ipv4/conf/ens2np0.7/arp_ignore": "1"},
+}
+
+
+def files(manager, **more):
+    want = parse_want({**PARAMS, **more})
+    return {file.path: file for file in persist.files_of(want, {r.name: r.interface for r in want.rails}, manager)}
+
+
+@pytest.mark.parametrize(
+    ("found", "manager"),
+    [
+        pytest.param(persist.Found(netplan_tool=True, netplan_files=True, networkd=True), "netplan", id="ubuntu"),
+        pytest.param(
+            persist.Found(netplan_tool=True, netplan_files=True, networkmanager=True), "netplan", id="ubuntu-desktop"
+        ),
+        pytest.param(persist.Found(networkmanager=True), "networkmanager", id="rhel"),
+        pytest.param(persist.Found(networkd=True, ifupdown_interfaces=("eth0",)), "networkd", id="both"),
+        pytest.param(persist.Found(netplan_tool=True, networkd=True), "networkd", id="netplan-unused"),
+        pytest.param(persist.Found(netplan_tool=True), "netplan", id="netplan-fresh"),
+    ],
+)
+def test_who_manages_the_host(found, manager):
+    assert persist.manager_of(found) == manager
+
+
+@pytest.mark.parametrize(
+    ("found", "says"),
+    [
+        pytest.param(persist.Found(ifupdown_interfaces=("eth0",)), "ifupdown", id="ifupdown"),
+        pytest.param(persist.Found(), "Nothing on this host", id="nothing"),
+    ],
+)
+def test_who_cannot_be_written_for_is_refused_with_the_fix(found, says):
+    with pytest.raises(RdmaError, match=says) as caught:
+        persist.manager_of(found)
+    assert caught.value.fix
+
+
+@pytest.mark.parametrize(("mtu", "mode"), [(2044, "datagram"), (4092, "datagram"), (65520, "connected")])
+def test_an_infiniband_profile_has_the_mode_that_carries_its_mtu(mtu, mode):
+    rail = {"interface": "ibs1f0", "mtu": mtu, "addresses": [{"address": "192.0.2.2", "subnet": "192.0.2.0/24"}]}
+    made = files("networkmanager", rails=[rail], network="infiniband", sysctls={})
+    profile = configparser.ConfigParser(comment_prefixes="#")
+    profile.read_string(made["/etc/NetworkManager/system-connections/railops-ibs1f0.nmconnection"].text)
+    assert dict(profile["infiniband"]) == {"mtu": str(mtu), "transport-mode": mode}
+    assert profile["connection"]["type"] == "infiniband"
+    # Addresses only: InfiniBand's verbs need no routes.
+    assert not [key for key in profile["ipv4"] if key.startswith("rout") and key != "route-metric"]
+
+
+def test_ifupdown_is_known_by_what_it_configures():
+    text = "auto lo\niface lo inet loopback\nallow-hotplug eth0\niface eth0 inet dhcp\n"
+    assert persist.interfaces_of(text) == ("eth0",)
+    assert persist.interfaces_of("auto lo\niface lo inet loopback\n") == ()
+
+
+def test_netplan_says_what_the_live_change_makes():
+    text = files("netplan")["/etc/netplan/90-railops-ens1np0.yaml"]
+    assert text.mode == 0o600
+    data = yaml.safe_load(text.text)["network"]["ethernets"]["ens1np0"]
+    assert data["addresses"] == ["192.0.2.2/27", "2001:db8:1::2/64"]
+    assert data["mtu"] == 4200
+    assert {"to": "192.0.2.0/24", "via": "192.0.2.1", "from": "192.0.2.2", "metric": 101} in data["routes"]
+    assert {"to": "192.0.2.0/24", "via": "192.0.2.1", "from": "192.0.2.2", "table": 1001} in data["routes"]
+    assert {"to": "192.0.2.0/27", "from": "192.0.2.2", "scope": "link", "table": 1001} in data["routes"]
+    assert {"from": "192.0.2.2/32", "table": 1001, "priority": 10001} in data["routing-policy"]
+    assert {"from": "2001:db8:1::2/128", "table": 1001, "priority": 10001} in data["routing-policy"]
+
+
+def sections(text):
+    found = []
+    for line in text.splitlines():
+        if line.startswith("["):
+            found.append((line.strip("[]"), {}))
+        elif "=" in line:
+            key, _equals, value = line.partition("=")
+            found[-1][1][key] = value
+    return found
+
+
+def test_networkd_says_what_the_live_change_makes():
+    found = sections(files("networkd")["/etc/systemd/network/05-railops-ens1np0.network"].text)
+    assert ("Match", {"Name": "ens1np0"}) in found
+    assert ("Address", {"Address": "2001:db8:1::2/64", "DuplicateAddressDetection": "none"}) in found
+    assert ("RoutingPolicyRule", {"Priority": "10001", "Table": "1001", "From": "192.0.2.2/32"}) in found
+    main = {"Destination": "192.0.2.0/24", "Gateway": "192.0.2.1", "PreferredSource": "192.0.2.2", "Metric": "101"}
+    assert ("Route", main) in found
+
+
+def test_networkmanager_says_what_the_live_change_makes():
+    file = files("networkmanager")["/etc/NetworkManager/system-connections/railops-ens1np0.nmconnection"]
+    assert file.mode == 0o600
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.read_string(file.text)
+    assert parser["ipv4"]["address1"] == "192.0.2.2/27"
+    assert parser["ipv4"]["routing-rule1"] == "priority 10001 from 192.0.2.2/32 table 1001"
+    assert parser["ipv4"]["never-default"] == "true"
+    assert parser["ipv6"]["route2"] == "2001:db8::/32,2001:db8:1::1,1024"
+    assert parser["ipv6"]["route2_options"] == "src=2001:db8:1::2,table=1001"
+    assert files("networkmanager") == files("networkmanager")
+
+
+@pytest.mark.parametrize("manager", persist.MANAGERS)
+def test_besides_there_are_sysctls_without_dad_and_the_protocols_name(manager):
+    found = files(manager)
+    lines = found["/etc/sysctl.d/90-railops-rails.conf"].text.splitlines()
+    # NetworkManager leaves routes out when the detection is off and ends between its two looks.
+    assert ("net/ipv6/conf/ens1np0/accept_dad = 0" in lines) is (manager != "networkmanager")
+    assert "net/ipv4/conf/ens2np0.7/arp_ignore = 1" in lines
+    assert not any("ens2np0.7/accept_dad" in line for line in lines)
+    assert "143\trailops\n" in found["/etc/iproute2/rt_protos.d/railops.conf"].text
+    assert (persist.NETWORKD_FILE in found) is (manager != "networkmanager")
+    assert all(persist.owned(path) for path in found)
+
+
+def test_the_guards_are_in_the_first_rails_file_alone():
+    more = {"policy": "default_route"}
+    networkd = files("networkd", **more)
+    assert networkd["/etc/systemd/network/05-railops-ens1np0.network"].text.count("InvertRule=yes") == 2
+    assert "InvertRule" not in networkd["/etc/systemd/network/05-railops-ens2np0.7.network"].text
+    netplan = files("netplan", **more)
+    extra = netplan["/etc/systemd/network/10-netplan-ens1np0.network.d/90-railops.conf"].text
+    assert ("RoutingPolicyRule", {"Priority": "2000", "Table": "254", "To": "192.0.2.0/24", "InvertRule": "yes"}) in (
+        sections(extra)
+    )
+
+
+@pytest.mark.parametrize("path", ["/etc/netplan/50-cloud-init.yaml", "/etc/sysctl.d/99-sysctl.conf", "/etc/passwd"])
+def test_nobody_elses_file_is_ours(path):
+    assert not persist.owned(path)

@@ -1,0 +1,339 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.names import profile_of
+from ansible_collections.railops.rdma.plugins.module_utils._pods import checks as looks
+from ansible_collections.railops.rdma.plugins.module_utils._pods.checks import Network, Node
+from ansible_collections.railops.rdma.plugins.module_utils._pods.inside import commands
+from ansible_collections.railops.rdma.plugins.module_utils._pods.inside import inside_checks as looks_inside
+
+FIXTURES = Path(__file__).resolve().parents[3] / "fixtures/pods"
+
+NAMES = ("spiderpool/fabric-rail1", "spiderpool/fabric-rail2")
+
+
+def network(rail, **more):
+    number = int(rail[-1])
+    given = {"kind": "macvlan", "resource": "r", "subnets": (f"172.17.{number}.0/27",), "mtu": 4200}
+    given["gateways"] = (f"172.17.{number}.1",)
+    return Network(rail=rail, name=f"spiderpool/fabric-{rail}", **{**given, **more})
+
+
+def node(**more):
+    return Node("node1", (network("rail1", **more), network("rail2", **more)))
+
+
+def entries(**changes):
+    rows = {
+        "rail1": {"name": NAMES[0], "interface": "net1", "ips": ["172.17.1.3"]},
+        "rail2": {"name": NAMES[1], "interface": "net2", "ips": ["172.17.2.3"]},
+    }
+    for rail, change in changes.items():
+        if change is None:
+            del rows[rail]
+        else:
+            rows[rail].update(change)
+    return json.dumps([{"name": "k8s-pod-network", "interface": "eth0", "ips": ["10.0.0.2"]}, *rows.values()])
+
+
+def pod(status=None, phase="Running", **more):
+    notes = {looks.STATUS_ANNOTATION: entries() if status is None else status}
+    metadata = {"name": "p", "namespace": "ml", "annotations": notes}
+    return {"metadata": metadata, "spec": {"nodeName": "node1"}, "status": {"phase": phase, **more}}
+
+
+def bad(checks):
+    return [(check["id"], check["rail"]) for check in checks if check["status"] == "deviation"]
+
+
+@pytest.mark.parametrize(
+    ("status", "wanted", "cause"),
+    [
+        pytest.param(entries(), None, "", id="whole"),
+        pytest.param(entries(rail2=None), "rail2", "without this network", id="missing"),
+        pytest.param(entries(rail1={"ips": []}), "rail1", "no address of 172.17.1.0/27", id="bare"),
+        pytest.param(entries(rail1={"ips": ["192.0.2.9"]}), "rail1", "192.0.2.9 is not of the planned", id="foreign"),
+        pytest.param(entries(rail1={"ips": ["nonsense"]}), "rail1", "nonsense is not of the planned", id="nonsense"),
+    ],
+)
+def test_networks_and_addresses(status, wanted, cause):
+    checks = looks.network_checks(node(), pod(status))
+    assert bad(checks) == ([("pod_network", wanted)] if wanted else [])
+    assert all(check["node"] == "node1" for check in checks)
+    assert cause in "".join(check["cause"] for check in checks)
+
+
+@pytest.mark.parametrize("status", ["no json", "[]", "{}", '["x"]', "null"])
+def test_a_status_that_cannot_be_read_is_a_deviation_of_every_rail(status):
+    checks = looks.network_checks(node(), pod(status))
+    assert bad(checks) == [("pod_network", "rail1"), ("pod_network", "rail2")]
+    assert "no network-status" in checks[1]["cause"]
+
+
+def test_without_addresses_a_network_is_enough():
+    bare = entries(rail1={"ips": []}, rail2={"ips": []})
+    assert bad(looks.network_checks(node(subnets=()), pod(bare))) == []
+
+
+def condition(message):
+    row = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    return {"conditions": [row]}
+
+
+def warning(reason, message, at=1):
+    return {"type": "Warning", "reason": reason, "message": message, "lastTimestamp": f"2026-11-21T10:00:{at:02d}Z"}
+
+
+def waiting(reason, message=""):
+    return {"containerStatuses": [{"state": {"waiting": {"reason": reason, "message": message}}}]}
+
+
+@pytest.mark.parametrize(
+    ("status", "events", "cause", "fix"),
+    [
+        (condition("0/3 nodes are available: 1 Insufficient spidernet.io/x."), [], "Insufficient", "node_resources"),
+        (condition("0/3 nodes are available: 1 node(s) had untolerated taint"), [], "taint", "taints"),
+        (waiting("ImagePullBackOff", "Back-off pulling image"), [], "ImagePullBackOff", "rail_objects_test_image"),
+        (waiting("CreateContainerError", "no runtime"), [], "CreateContainerError: no runtime", "describe pod p"),
+        (
+            waiting("ContainerCreating"),
+            [warning("FailedCreatePodSandBox", "no available IPPool")],
+            "IPPool",
+            "spiderip",
+        ),
+        (waiting("ContainerCreating"), [], "the pod is Pending", "describe"),
+        ({"reason": "UnexpectedAdmissionError", "message": "no device"}, [], "UnexpectedAdmissionError", "describe"),
+    ],
+)
+def test_why_a_pod_does_not_run(status, events, cause, fix):
+    (check,) = looks.network_checks(node(), pod(phase="Pending", **status), events)
+    assert check["status"] == "deviation"
+    assert cause in check["cause"]
+    assert fix in check["fix"]
+
+
+MAIN = {"dst": "default", "gateway": "10.244.1.1", "dev": "eth0", "flags": []}
+
+
+def default(number, **changes):
+    row = {"dst": "default", "gateway": f"172.17.{number}.1", "dev": f"net{number}", "table": str(100 + number)}
+    return {**row, "flags": [], **changes}
+
+
+def printed(**changes):
+    rows = {
+        "links": [
+            {"ifname": f"net{n}", "flags": ["UP"], "mtu": 4200, "addr_info": [{"local": f"172.17.{n}.3"}]}
+            for n in (1, 2)
+        ],
+        "rules4": [{"priority": 1000, "src": f"172.17.{n}.3", "table": str(100 + n)} for n in (1, 2)],
+        "routes4": [MAIN, *(default(n) for n in (1, 2))],
+        "rdma": [{"ifname": f"mlx5_{n}/1", "state": "ACTIVE", "netdev": f"net{n}"} for n in (1, 2)],
+    }
+    rows.update(changes)
+    return {name: value if isinstance(value, str) else json.dumps(value) for name, value in rows.items()}
+
+
+LINK = {"ifname": "net1", "flags": ["UP"], "mtu": 4200, "addr_info": [{"local": "172.17.1.3"}]}
+OTHER = {"ifname": "net2", "flags": ["UP"], "mtu": 4200, "addr_info": [{"local": "172.17.2.3"}]}
+
+
+@pytest.mark.parametrize(
+    ("outputs", "wanted", "cause"),
+    [
+        pytest.param({}, [], "", id="whole"),
+        pytest.param({"links": [OTHER]}, [("pod_nic", "rail1")], "no interface net1", id="no-nic"),
+        pytest.param({"links": [{**LINK, "flags": []}, OTHER]}, [("pod_nic", "rail1")], "is down", id="down"),
+        pytest.param(
+            {"links": [{**LINK, "flags": ["NO-CARRIER", "UP"]}, OTHER]}, [("pod_nic", "rail1")], "carrier", id="carrier"
+        ),
+        pytest.param({"links": [{**LINK, "mtu": 1500}, OTHER]}, [("pod_nic", "rail1")], "another MTU", id="mtu"),
+        pytest.param(
+            {"links": [{**LINK, "addr_info": []}, OTHER]}, [("pod_nic", "rail1")], "is not on net1", id="bare"
+        ),
+        pytest.param({"rules4": []}, [("pod_rule", "rail1"), ("pod_rule", "rail2")], "no rule", id="no-rules"),
+        pytest.param(
+            {"routes4": [MAIN, default(2)]}, [("pod_table", "rail1")], "table 101 has no default route", id="no-default"
+        ),
+        pytest.param(
+            {"routes4": [MAIN, default(1, gateway="172.17.1.30"), default(2)]},
+            [("pod_table", "rail1")],
+            "172.17.1.30, which is not the rail's gateway",
+            id="another-gateway",
+        ),
+        pytest.param(
+            {"routes4": [MAIN, default(1, dev="eth0"), default(2)]},
+            [("pod_table", "rail1")],
+            "packets from 172.17.1.3 leave by eth0",
+            id="another-nic",
+        ),
+        pytest.param(
+            {"routes4": [{**MAIN, "dev": "net1"}, default(1), default(2)]},
+            [("pod_main_table", None)],
+            "default leaves by net1",
+            id="main-by-a-rail",
+        ),
+        pytest.param(
+            {"routes4": [MAIN, {"dst": "10.96.0.0/16", "dev": "net2"}, default(1), default(2)]},
+            [("pod_main_table", None)],
+            "10.96.0.0/16 leaves by net2",
+            id="services-by-a-rail",
+        ),
+        pytest.param(
+            {"routes4": [MAIN, {"dst": "172.17.2.0/27", "dev": "net2"}, default(1), default(2)]},
+            [],
+            "",
+            id="subnet",
+        ),
+        pytest.param({"rdma": []}, [("pod_rdma", None)], "0 active RDMA devices for 2 rails", id="no-device"),
+        # What cannot be read is not looked at.
+        pytest.param({"rules4": "no json", "rdma": '{"a": 1}'}, [], "", id="not-json"),
+    ],
+)
+def test_inside_of_a_pod(outputs, wanted, cause):
+    checks = looks_inside(node(), pod(), printed(**outputs))
+    assert bad(checks) == wanted
+    assert cause in "".join(check["cause"] for check in checks)
+    assert all(check["fix"] for check in checks if check["status"] == "deviation")
+
+
+def test_a_rail_that_is_the_pod_s_first_network_may_carry_everything():
+    first = entries(rail1={"interface": "eth0", "default": True})
+    routes = [{"dst": "default", "gateway": "172.17.1.1", "dev": "eth0"}, default(2)]
+    links = [{**LINK, "ifname": "eth0"}, OTHER]
+    made = printed(rules4=[{"src": "172.17.2.3", "table": "102"}], routes4=routes, links=links)
+    assert bad(looks_inside(node(), pod(first), made)) == []
+
+
+def test_a_pod_as_it_was_on_the_real_thing():
+    """Rules and tables that pods with three rails had (Spiderpool 1.2.1), in the form that iproute2 6.1 prints."""
+    rails = [network(f"rail{n}", subnets=(f"172.31.{n - 1}.0/27",), gateways=(f"172.31.{n - 1}.1",)) for n in (1, 2, 3)]
+    there = Node("node1", tuple(rails))
+    rows = [
+        {"name": f"spiderpool/fabric-rail{n}", "interface": f"net{n}", "ips": [f"172.31.{n - 1}.3"]} for n in (1, 2, 3)
+    ]
+    outputs = {
+        name: (FIXTURES / f"{name}.txt").read_text(encoding="utf-8") for name in ("rules4", "routes4", "gids", "rdma")
+    }
+    checks = looks_inside(there, pod(json.dumps(rows)), outputs)
+    assert bad(checks) == []
+    assert {check["id"] for check in checks} == {"pod_rule", "pod_table", "pod_main_table", "pod_gid", "pod_rdma"}
+    assert len(checks) == 11
+
+
+def gids(*addresses):
+    rows = [f"/sys/class/infiniband/mlx5_{n}/ports/1/gids/3 {gid}" for n, gid in enumerate(addresses, 1)]
+    return "\n".join(rows)
+
+
+def test_where_devices_are_shared_each_rail_has_its_gid_on_an_active_device():
+    both = gids("0000:0000:0000:0000:0000:ffff:ac11:0103", "0000:0000:0000:0000:0000:ffff:ac11:0203")
+    assert bad(looks_inside(node(), pod(), printed(gids=both))) == []
+    one = printed(gids=gids("0000:0000:0000:0000:0000:ffff:ac11:0103"))
+    assert bad(looks_inside(node(), pod(), one)) == [("pod_gid", "rail2")]
+    rows = [{"ifname": f"mlx5_{n}/1", "state": "ACTIVE" if n != 1 else "DOWN"} for n in (1, 2, 3)]
+    checks = looks_inside(node(), pod(), printed(gids=both, rdma=rows))
+    assert bad(checks) == [("pod_gid", "rail1")]
+    assert "mlx5_1, which has the GID of 172.17.1.3, is DOWN" in "".join(check["cause"] for check in checks)
+    assert looks_inside(node(kind="ipoib"), pod(), printed(gids=""))
+    assert bad(looks_inside(node(kind="ipoib"), pod(), printed(gids=""))) == []
+
+
+def test_where_devices_are_its_own_a_pod_sees_no_others():
+    rows = [{"ifname": f"mlx5_{n}/1", "state": "ACTIVE", "netdev": f"net{n}"} for n in (1, 2)]
+    foreign = [*rows, {"ifname": "mlx5_9/1", "state": "ACTIVE"}]
+    checks = looks_inside(node(kind="sriov"), pod(), printed(rdma=foreign))
+    assert bad(checks) == [("pod_rdma_foreign", None)]
+    assert "exclusive" in "".join(check["fix"] for check in checks)
+
+
+def test_a_device_of_its_own_belongs_to_its_interface():
+    own = node(kind="sriov")
+    assert bad(looks_inside(own, pod(), printed())) == []
+    rows = [
+        {"ifname": "mlx5_1", "state": "ACTIVE", "netdev": "net1"},
+        {"ifname": "mlx5_2", "state": "DOWN", "netdev": "net2"},
+    ]
+    assert bad(looks_inside(own, pod(), printed(rdma=rows))) == [("pod_rdma", "rail2")]
+    assert bad(looks_inside(own, pod(), printed(rdma=rows[:1]))) == [("pod_rdma", "rail2")]
+
+
+def test_only_what_is_planned_is_asked():
+    assert set(commands(node())) == {"links", "rdma", "gids", "rules4", "routes4"}
+    assert set(commands(node(gateways=()))) == {"links", "rdma", "gids"}
+    assert set(commands(node(kind="sriov", subnets=("fd00::/64",)))) == {"links", "rdma", "rules6", "routes6"}
+
+
+def test_the_newest_pod_that_stays_counts():
+    def made(name, age, **more):
+        meta = {"name": name, "namespace": "ml", "creationTimestamp": f"2026-01-01T00:00:0{age}Z", **more}
+        return {"metadata": meta, "spec": {"nodeName": "node1"}}
+
+    old, new, going = made("a", 1), made("b", 2), made("c", 3, deletionTimestamp="x")
+    assert looks.newest([new, going, old])["node1"]["metadata"]["name"] == "b"
+
+
+def test_a_pod_that_waits_for_its_only_node_is_that_node_s():
+    terms = {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node3"]}]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    assert looks.wanted_node({"spec": {"affinity": affinity}}) == "node3"
+
+
+def config(name, **more):
+    block = {"master": ["ens1"], "rdmaResourceName": "spidernet.io/x", "mtu": 9000}
+    spec = {"cniType": "macvlan", "enableCoordinator": True, "coordinator": {"tunePodRoutes": True}, "macvlan": block}
+    return {"metadata": {"name": name, "namespace": "spiderpool"}, "spec": {**spec, **more}}
+
+
+def piece(interface="ens1", gateway="172.17.1.1"):
+    address = {"address": "172.17.1.2/27", "subnet": "172.17.1.0/27", "gateway": gateway, "family": 4}
+    return {
+        "fabric": "fabric",
+        "node": "node1",
+        "rails": [{"name": "rail1", "interface": interface, "addresses": [address]}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("made", "slice_", "wanted"),
+    [
+        pytest.param(config("fabric-rail1"), piece(), (True, ("172.17.1.0/27",)), id="plain"),
+        pytest.param(config("fabric-rail1"), piece(gateway=None), (False, ("172.17.1.0/27",)), id="no-gateway"),
+        pytest.param(
+            config("fabric-rail1", coordinator={"tunePodRoutes": False}),
+            piece(),
+            (False, ("172.17.1.0/27",)),
+            id="untuned",
+        ),
+        pytest.param(config("fabric-rail1", disableIPAM=True), piece(), (True, ()), id="lid-only"),
+    ],
+)
+def test_what_the_plan_gives_a_pod(made, slice_, wanted):
+    (found,) = looks.node_of(slice_, [made]).networks
+    assert (bool(found.gateways), found.subnets) == wanted
+    assert (found.name, found.resource, found.mtu) == ("spiderpool/fabric-rail1", "spidernet.io/x", 9000)
+
+
+def test_what_a_config_has_no_field_for_is_read_off_its_annotation():
+    made = config("fabric-rail1", cniType="ipoib", ipoib={"master": "ibs1"})
+    made["metadata"]["annotations"] = {"railops.io/rdma-resource": "spidernet.io/fabric_rail1"}
+    assert looks.node_of(piece(), [made]).networks[0].resource == "spidernet.io/fabric_rail1"
+
+
+class Fabric:
+    rails = ()
+
+
+def test_a_node_with_other_names_has_the_config_of_its_profile():
+    own = f"fabric-rail1-{profile_of(Fabric(), ('eno9',))}"
+    configs = [config("fabric-rail1"), config(own)]
+    assert looks.node_of(piece("eno9"), configs).networks[0].name == f"spiderpool/{own}"
+    assert looks.node_of(piece("ens1"), configs).networks[0].name == "spiderpool/fabric-rail1"

@@ -1,0 +1,275 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils._pods import jobs
+from ansible_collections.railops.rdma.plugins.module_utils._pods.checks import Network, Node
+
+PRINTED = Path(__file__).resolve().parents[3] / "fixtures/perftest"
+PAIR = jobs.Pair("rail1", "node1", "node2")
+LIMITS = jobs.Limits(timeout=30, iterations=500, max_latency_us=8)
+
+
+def printed(name):
+    return (PRINTED / f"{name}.txt").read_text(encoding="utf-8")
+
+
+def network(rail, **more):
+    given = {"kind": "macvlan", "resource": f"spidernet.io/{rail}", "subnets": ("172.17.0.0/27",), "gateways": ()}
+    return Network(rail=rail, name=f"spiderpool/fabric-{rail}", **{"mtu": 4200, **given, **more})
+
+
+def node(name, *rails):
+    return Node(name, tuple(network(rail) for rail in rails))
+
+
+def daemon_set(**spec):
+    container = {"name": "rdma", "image": "registry.example/tools@sha256:1", "securityContext": {"privileged": True}}
+    template = {"metadata": {"annotations": {"v1.multus-cni.io/default-network": "kube-system/calico"}}}
+    template["spec"] = {"containers": [container], **spec}
+    return {"metadata": {"name": "fabric-test", "namespace": "ml"}, "spec": {"template": template}}
+
+
+@pytest.mark.parametrize(
+    ("log", "code", "server", "latency", "cause"),
+    [
+        pytest.param("read_lat_client", 0, "", 2.31, None, id="measured"),
+        pytest.param("read_lat_lost", 1, "", None, "does not answer", id="lost"),
+        pytest.param("read_lat_no_server", 1, "", None, "cannot be reached over TCP", id="no-server"),
+        pytest.param("read_lat_server", 0, "", None, "holds no result", id="cut-off"),
+        pytest.param("read_lat_server", None, "", None, "did not end in its time", id="time-is-up"),
+        pytest.param("", 1, "railops: no RDMA device has the address 172.17.0.35\n", None, "GID", id="server-first"),
+        pytest.param("", 3, "", None, "exit code 3", id="silent"),
+        pytest.param("railops: the image has no ib_read_lat\n", 3, "", None, "no ib_read_lat", id="no-perftest"),
+        pytest.param("2 1000 x y z\n#bytes\n\x00\x1b[31m", 0, "", None, "holds no result", id="garbage"),
+    ],
+)
+def test_what_a_log_means(log, code, server, latency, cause):
+    text = printed(log) if (PRINTED / f"{log}.txt").exists() and log else log
+    outcome = jobs.read_log(PAIR, text, code, LIMITS, server)
+    assert outcome.latency_us == latency
+    assert (outcome.failure is None) == (cause is None)
+    if cause:
+        assert cause in outcome.failure.cause
+        assert outcome.failure.fix
+
+
+def test_a_result_counts_only_when_the_program_ended_well():
+    outcome = jobs.read_log(PAIR, printed("read_lat_client"), 1, LIMITS)
+    assert outcome.latency_us is None
+    assert outcome.failure is not None
+
+
+def test_the_threshold_is_that_of_hosts():
+    slow = printed("read_lat_client").replace("2.31", "9.5")
+    outcome = jobs.read_log(PAIR, slow, 0, LIMITS)
+    assert outcome.latency_us == 9.5
+    assert "above the limit of 8 us" in outcome.failure.cause
+    (check,) = jobs.latency_checks([outcome])
+    assert (check["status"], check["rail"], check["node"]) == ("deviation", "rail1", "node1")
+    assert check["observed"] == "9.5 us with a pod on node2"
+
+
+def test_pairs_of_a_client_are_one_check_with_the_bad_ones_named():
+    good = jobs.Outcome(PAIR, 2.0)
+    lost = jobs.failed(jobs.Pair("rail1", "node1", "node3"), "its pod is not there", "Look at the quota.")
+    other = jobs.Outcome(jobs.Pair("rail2", "node1", "node2"), 2.1)
+    first, second = jobs.latency_checks([good, lost, other])
+    assert first["status"] == "deviation"
+    assert first["observed"] == "nothing from node3"
+    assert first["planned"] == "a pod on node2, node3 answers RDMA reads"
+    assert (second["status"], second["observed"]) == ("ok", "2.1 us with a pod on node2")
+
+
+def test_the_client_job():
+    model = jobs.model_of(daemon_set(tolerations=[{"operator": "Exists"}], imagePullSecrets=[{"name": "s"}]), "fabric")
+    made = jobs.job(model, "run1", PAIR, "node1", network("rail1"), LIMITS, "172.17.0.35")
+    assert made["metadata"]["namespace"] == "ml"
+    assert made["metadata"]["labels"]["railops.io/fabric"] == "fabric"
+    assert made["spec"]["activeDeadlineSeconds"] == 2 * 30 + jobs.MARGIN
+    pod = made["spec"]["template"]
+    notes = pod["metadata"]["annotations"]
+    assert notes["k8s.v1.cni.cncf.io/networks"] == "spiderpool/fabric-rail1"
+    assert notes["v1.multus-cni.io/default-network"] == "kube-system/calico"
+    assert pod["spec"]["tolerations"] == [{"operator": "Exists"}]
+    assert pod["spec"]["imagePullSecrets"] == [{"name": "s"}]
+    assert pod["spec"]["automountServiceAccountToken"] is False
+    container = pod["spec"]["containers"][0]
+    assert container["command"][-3:] == ["500", "18515", "172.17.0.35"]
+    assert container["resources"] == {"limits": {"spidernet.io/rail1": "1"}}
+    assert container["securityContext"] == {"privileged": True}
+    server = jobs.job(model, "run1", PAIR, "node2", network("rail1"), LIMITS)
+    assert server["metadata"]["name"] != made["metadata"]["name"]
+    assert server["spec"]["template"]["spec"]["containers"][0]["command"][-1] == ""
+
+
+def test_without_a_resource_nothing_is_asked_for():
+    made = jobs.job(jobs.model_of(daemon_set(), "f"), "r", PAIR, "node2", network("rail1", resource=""), LIMITS)
+    assert "resources" not in made["spec"]["template"]["spec"]["containers"][0]
+
+
+@pytest.mark.parametrize("fabric", ["f", "a" * 63, "a-" * 20])
+def test_names_are_dns_labels(fabric):
+    name = jobs.job_name(fabric, "0123456789ab", PAIR, "client")
+    assert re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", name)
+    # Kubernetes adds six characters to a pod's name.
+    assert len(name) <= 63 - 6
+
+
+def test_pairs_are_rail_by_rail_and_need_both_ends():
+    nodes = {"a": node("a", "rail1", "rail2"), "b": node("b", "rail1", "rail2"), "c": node("c", "rail1")}
+    found = jobs.pairs(nodes, ["a", "b", "c"], "ring", 3, 0)
+    assert [(pair.rail, pair.client, pair.server) for pair in found] == [
+        ("rail1", "a", "b"),
+        ("rail1", "b", "c"),
+        ("rail1", "c", "a"),
+        ("rail2", "a", "b"),
+    ]
+    assert jobs.pairs(nodes, ["a"], "full", 3, 0) == []
+
+
+def test_nodes_are_drawn_the_same_way_each_time():
+    names = [f"node{number}" for number in range(100)]
+    drawn = jobs.draw(names, 8, 7)
+    assert len(drawn) == 8
+    assert drawn == jobs.draw(list(reversed(names)), 8, 7)
+    assert jobs.draw(names, 0, 7) == sorted(names)
+    assert len(jobs.draw(names, 1, 7)) == 2
+
+
+@pytest.mark.parametrize(
+    ("ips", "subnets", "wanted"),
+    [
+        (["fd00::5", "172.17.0.35"], ("172.17.0.32/27", "fd00::/64"), "172.17.0.35"),
+        (["fd00::5"], ("fd00::/64",), "fd00::5"),
+        ([], ("172.17.0.32/27",), ""),
+        ([], (), "10.0.0.9"),
+    ],
+)
+def test_where_a_client_finds_its_server(ips, subnets, wanted):
+    made = network("rail1", subnets=subnets)
+    found = jobs.server_address({made.name: {"ips": ips}}, made, {"status": {"podIP": "10.0.0.9"}})
+    assert found == wanted
+
+
+class Machine:
+    """A folder that stands for a pod: its /sys and /proc, and the programs of its image."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.bin = folder / "bin"
+        self.bin.mkdir()
+        for name in ("cat", "sleep"):
+            self.program(name, f'exec /bin/{name} "$@"')
+
+    def program(self, name, text):
+        path = self.bin / name
+        path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+        path.chmod(0o755)
+
+    def file(self, name, text):
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{text}\n", encoding="utf-8")
+
+    def gid(self, device, index, gid, kind):
+        port = f"sys/class/infiniband/{device}/ports/1"
+        self.file(f"{port}/gids/{index}", gid)
+        self.file(f"{port}/gid_attrs/types/{index}", kind)
+
+    def run(self, server=""):
+        script = jobs.SCRIPT.replace("/sys/", f"{self.folder}/sys/").replace("/proc/", f"{self.folder}/proc/")
+        words = ["/bin/sh", "-c", script, "railops", "500", "18515", server]
+        done = subprocess.run(
+            words, env={"PATH": str(self.bin)}, capture_output=True, text=True, timeout=120, check=False
+        )
+        return done.returncode, done.stdout + done.stderr
+
+
+V4 = "0000:0000:0000:0000:0000:ffff:ac11:0005"
+V6 = "fd00:0017:0001:0000:0000:0000:0000:0005"
+ANSWERS = 'case "$*" in --help) echo "--bind_source_ip=<ip> --ipv6-addr"; exit 1;; esac\necho "argv: $*"'
+
+
+@pytest.fixture
+def machine(tmp_path):
+    made = Machine(tmp_path)
+    made.program("ip", 'echo "3: net1    inet 172.17.0.5/27 brd 172.17.0.31 scope global net1"')
+    made.program("ib_read_lat", ANSWERS)
+    made.gid("mlx5_0", 3, "0000:0000:0000:0000:0000:ffff:ac11:0006", "RoCE v2")
+    made.gid("mlx5_1", 2, V4, "IB/RoCE v1")
+    made.gid("mlx5_1", 3, V4, "RoCE v2")
+    return made
+
+
+def test_the_script_finds_device_and_gid_by_the_address(machine):
+    code, output = machine.run("172.17.0.35")
+    assert code == 0, output
+    wanted = "argv: -F -d mlx5_1 -p 18515 -n 500 -x 3 --bind_source_ip=172.17.0.5 172.17.0.35"
+    assert wanted in output.splitlines()
+    code, output = machine.run()
+    assert code == 0, output
+    assert "argv: -F -d mlx5_1 -p 18515 -n 500 -x 3 --bind_source_ip=172.17.0.5" in output.splitlines()
+
+
+def test_the_script_on_ipv6_only(machine):
+    machine.program("ip", 'echo "3: net1    inet6 fd00:17:1::5/64 scope global"')
+    machine.file("proc/net/if_inet6", "fd000017000100000000000000000005 03 40 00 80     net1")
+    machine.gid("mlx5_1", 5, V6, "RoCE v2")
+    code, output = machine.run("fd00:17:1::6")
+    assert code == 0, output
+    assert "-x 5 --bind_source_ip=fd00:17:1::5 --ipv6-addr fd00:17:1::6" in output
+
+
+def test_the_script_on_infiniband_needs_no_gid(machine):
+    machine.program("ip", "exit 0")
+    machine.file("sys/class/net/net1/device/infiniband/mlx5_9/ports/1/link_layer", "InfiniBand")
+    code, output = machine.run("10.0.0.9")
+    assert code == 0, output
+    assert "argv: -F -d mlx5_9 -p 18515 -n 500 10.0.0.9" in output.splitlines()
+
+
+def test_the_script_says_what_is_missing(machine):
+    (machine.bin / "ib_read_lat").unlink()
+    code, output = machine.run("172.17.0.35")
+    assert (code, jobs.read_log(PAIR, output, code, LIMITS).failure.cause) == (
+        3,
+        "the image of the test application has no ib_read_lat",
+    )
+    machine.program("ib_read_lat", ANSWERS)
+    machine.program("ip", 'echo "3: net1    inet 172.17.0.9/27 scope global net1"')
+    code, output = machine.run("172.17.0.35")
+    assert code == 4
+    assert "no RDMA device in the pod" in jobs.read_log(PAIR, output, code, LIMITS).failure.cause
+
+
+def test_the_script_waits_for_its_server_and_no_longer(machine, tmp_path):
+    count = tmp_path / "count"
+    refuse = 'echo "Couldn\'t connect to 172.17.0.35:18515" >&2; exit 1'
+    machine.program(
+        "ib_read_lat",
+        f'case "$*" in --help) exit 1;; esac\necho x >>{count}\n'
+        f'[ "$(cat {count})" = "x\nx\nx" ] || {{ {refuse}; }}\necho done',
+    )
+    machine.program("sleep", "exit 0")
+    code, output = machine.run("172.17.0.35")
+    assert (code, output.splitlines()[-1]) == (0, "done")
+    machine.program("ib_read_lat", f'case "$*" in --help) exit 1;; esac\n{refuse}')
+    code, output = machine.run("172.17.0.35")
+    assert code == 1
+    assert "cannot be reached" in jobs.read_log(PAIR, output, code, LIMITS).failure.cause
+    # A test that was lost on the way is not tried again: the server has ended.
+    machine.program(
+        "ib_read_lat", f'case "$*" in --help) exit 1;; esac\necho y >>{count}; echo "Failed status 12"; exit 1'
+    )
+    count.write_text("", encoding="utf-8")
+    assert machine.run("172.17.0.35")[0] == 1
+    assert count.read_text(encoding="utf-8") == "y\n"

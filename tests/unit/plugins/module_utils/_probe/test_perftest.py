@@ -1,0 +1,162 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils._probe.perftest import (
+    Endpoint,
+    Features,
+    argv,
+    explain,
+    features,
+    judge,
+    parse,
+)
+
+PREAMBLE = """\
+---------------------------------------------------------------------------------------
+                    RDMA_Read Latency Test
+ Dual-port       : OFF\t\tDevice         : mlx5_0
+ Number of qps   : 1\t\tTransport type : IB
+ Connection type : RC\t\tUsing SRQ      : OFF
+ TX depth        : 1
+ Mtu             : 4096[B]
+ Link type       : Ethernet
+ GID index       : 3
+ Outstand reads  : 16
+ rdma_cm QPs\t : OFF
+ Data ex. method : Ethernet
+---------------------------------------------------------------------------------------
+ local address: LID 0000 QPN 0x0011 PSN 0xfd3206 OUT 0x10 RKey 0x0006c1 VAddr 0x0055d6d2f4a000
+ GID: 00:00:00:00:00:00:00:00:00:00:255:255:172:17:00:02
+ remote address: LID 0000 QPN 0x0011 PSN 0x9c4c2e OUT 0x10 RKey 0x00053b VAddr 0x0055f3a3b0d000
+ GID: 00:00:00:00:00:00:00:00:00:00:255:255:172:17:00:34
+---------------------------------------------------------------------------------------
+"""
+LATENCY = (
+    PREAMBLE
+    + """\
+ #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   \
+99% percentile[usec]   99.9% percentile[usec]
+ 2       1000          3.27           12.73        3.37             3.40           0.31             \
+3.89                   12.73
+---------------------------------------------------------------------------------------
+"""
+)
+LATENCY_DURATION = (
+    PREAMBLE
+    + """\
+ #bytes        #iterations       t_avg[usec]    tps average
+ 2             3049             327.92         3049.55
+---------------------------------------------------------------------------------------
+"""
+)
+BANDWIDTH_GBITS = (
+    PREAMBLE
+    + """\
+ #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]
+Conflicting CPU frequency values detected: 5008.116000 != 3295.212000. CPU Frequency is not max.
+ 65536      5000             390.64             390.54\t\t     0.744912
+---------------------------------------------------------------------------------------
+"""
+)
+BANDWIDTH_MIB = (
+    PREAMBLE
+    + """\
+ #bytes     #iterations    BW peak[MiB/sec]    BW average[MiB/sec]   MsgRate[Mpps]
+ 65536      5000             11030.78            11030.45\t\t     0.176487
+---------------------------------------------------------------------------------------
+"""
+)
+BANDWIDTH_MB = BANDWIDTH_MIB.replace("MiB/sec", "MB/sec")
+BANDWIDTH_CPU = (
+    PREAMBLE
+    + """\
+ #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]    CPU_Util[%]
+ 65536      279928           0.00               48.91              0.093293        1.73
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("test", "output", "wanted"),
+    [
+        pytest.param("read_lat", LATENCY, {"latency_us": 3.37, "latency_max_us": 12.73}, id="latency-iterations"),
+        pytest.param(
+            "read_lat", LATENCY_DURATION, {"latency_us": 327.92, "latency_max_us": 327.92}, id="latency-duration"
+        ),
+        pytest.param("write_bw", BANDWIDTH_GBITS, {"gbits": 390.54}, id="gbits-with-warning-between"),
+        pytest.param("write_bw", BANDWIDTH_MIB, {"gbits": 92.53}, id="mebibytes"),
+        pytest.param("write_bw", BANDWIDTH_MB, {"gbits": 92.53}, id="old-megabytes-are-mebibytes"),
+        pytest.param("write_bw", BANDWIDTH_CPU, {"gbits": 48.91}, id="cpu-column"),
+        pytest.param("read_lat", PREAMBLE, None, id="no-table"),
+        pytest.param("write_bw", BANDWIDTH_MIB.split(" 65536", maxsplit=1)[0], None, id="heading-without-row"),
+        pytest.param("write_bw", LATENCY, None, id="the-other-test"),
+        pytest.param("read_lat", "", None, id="nothing"),
+    ],
+)
+def test_results_are_read(test, output, wanted):
+    assert parse(test, output) == wanted
+
+
+@pytest.mark.parametrize(
+    ("output", "code", "cause"),
+    [
+        pytest.param(
+            " Completion with error at client\n Failed status 12: wr_id 0 syndrom 0x81\n", 1, "4791", id="retry"
+        ),
+        pytest.param(
+            "Couldn't connect to 192.0.2.2:18515\nUnable to init the socket connection", 1, "TCP", id="connect"
+        ),
+        pytest.param(
+            " Failed to modify QP 17 to RTR\n Unable to Connect the HCA's through the link", 1, "path", id="rtr"
+        ),
+        pytest.param("Failed to bind socket: Address already in use", 1, "taken", id="port"),
+        pytest.param(
+            " IB device mlx5_9 not found\n Unable to find the Infiniband/RoCE device", 1, "visible", id="device"
+        ),
+        pytest.param("Couldn't allocate MR\n Couldn't create IB resources", 1, "used up", id="memory"),
+        pytest.param("", None, "time", id="time"),
+        pytest.param("something new\n---\n", 3, "exit code 3", id="unknown"),
+    ],
+)
+def test_failures_are_explained(output, code, cause):
+    why = explain(output, code)
+    assert cause in why.cause
+    assert why.fix
+
+
+def test_the_telling_line_is_kept():
+    why = explain("Completion with error\n Failed status 12: wr_id 0 syndrom 0x81\n", 1)
+    assert why.line == "Failed status 12: wr_id 0 syndrom 0x81"
+
+
+def test_options_that_changed_their_names():
+    assert features("  --source_ip  Source IP").source_ip == "--source_ip"
+    assert features("  --bind_source_ip  Source IP --ipv6-addr").source_ip == "--bind_source_ip"
+    assert features("").source_ip is None
+    assert features("--ipv6-addr").ipv6 == "--ipv6-addr"
+
+
+def test_command_lines():
+    roce = Endpoint("mlx5_0", 1, 3)
+    have = Features("--source_ip", None)
+    server = argv("read_lat", roce, "192.0.2.2", 18515, have, iterations=100)
+    assert " ".join(server) == "ib_read_lat -F -d mlx5_0 -i 1 -p 18515 -x 3 -n 100 --source_ip=192.0.2.2"
+    client = argv("write_bw", roce, "192.0.2.2", 18516, have, server="192.0.2.34", traffic_class=104)
+    assert client[-1] == "192.0.2.34"
+    assert "--report_gbits" in client
+    assert "--tclass=104" in client
+    assert "-x" not in argv("read_lat", Endpoint("mlx5_0", 1, None), "192.0.2.2", 1, Features(None, None))
+    six = argv("read_lat", roce, "2001:db8::2", 1, Features("--bind_source_ip", "--ipv6-addr"))
+    assert "--ipv6-addr" in six
+
+
+def test_thresholds():
+    assert judge("read_lat", {"latency_us": 5.0, "latency_max_us": 9.0}, {"max_latency_us": 0}) is None
+    assert judge("read_lat", {"latency_us": 5.0, "latency_max_us": 9.0}, {"max_latency_us": 4}) is not None
+    assert judge("write_bw", {"gbits": 390.0}, {"min_gbits": 350}) is None
+    assert "350" in judge("write_bw", {"gbits": 90.0}, {"min_gbits": 350}).cause

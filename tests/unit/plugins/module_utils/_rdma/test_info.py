@@ -1,0 +1,205 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
+from ansible_collections.railops.rdma.plugins.module_utils._rdma.checks import CHECKS, check_rails
+from ansible_collections.railops.rdma.plugins.module_utils._rdma.info import merge_verbs, parse_vpd, read_info, roce_mtu
+from ansible_collections.railops.rdma.plugins.module_utils._rdma.verbs import port_answer
+from ansible_collections.railops.rdma.tests.unit import machines
+
+
+@pytest.fixture
+def host(tmp_path):
+    def lay_out(name):
+        machines.lay_out(name, tmp_path)
+        return Sysfs(str(tmp_path))
+
+    return lay_out
+
+
+def write(sysfs, path, content):
+    place = sysfs.path(path)
+    machines.Path(place).parent.mkdir(parents=True, exist_ok=True)
+    machines.Path(place).write_text(content, encoding="utf-8")
+
+
+def rails(count=8, **more):
+    return [
+        {"name": f"rail{n}", "interface": f"ens{n}np0", "pci": None, "mtu": 1500, **more} for n in range(1, count + 1)
+    ]
+
+
+def test_a_whole_machine(host):
+    info = read_info(host("one-switch-each"))
+    assert len(info["devices"]) == 18
+    first = info["devices"][0]
+    assert (first["pci"], first["numa_node"], first["firmware"]) == ("0000:19:00.0", 0, "28.39.1002")
+    assert (first["part_number"], first["serial_number"]) == ("MCX75310AAS-NEAT", "MT230")
+    assert first["nearest_gpus"] == ["0000:18:00.0"]
+    port = first["ports"][0]
+    assert (port["link_layer"], port["state"], port["phys_state"]) == ("Ethernet", "ACTIVE", "LinkUp")
+    assert (port["netdev"], port["netdev_mtu"], port["active_mtu"]) == ("ens1np0", 1500, 1024)
+    assert [(gid["index"], gid["type"]) for gid in port["gids"]] == [(0, "IB/RoCE v1"), (1, "RoCE v2")]
+    storage = next(device for device in info["devices"] if device["pci"] == "0000:5a:00.0")
+    assert storage["num_vfs"] == 4
+    assert storage["vfs"] == ["0000:5a:02.0", "0000:5a:02.1", "0000:5a:02.2", "0000:5a:02.3"]
+    vf = next(device for device in info["devices"] if device["pci"] == "0000:5a:02.0")
+    assert (vf["vf"], vf["physfn"], vf["part_number"]) == (True, "0000:5a:00.0", None)
+    assert [nic["netdevs"] for nic in info["nics_without_rdma"]] == [["eno1"]]
+    assert [gpu["index"] for gpu in info["gpus"]] == list(range(8))
+
+
+def test_the_gid_tables_can_be_left_out(host):
+    info = read_info(host("one-switch-each"), gids=False, part_numbers=False)
+    assert info["devices"][0]["ports"][0]["gids"] == []
+    assert info["devices"][0]["ports"][0]["netdev"] == "ens1np0"
+    assert info["devices"][0]["part_number"] is None
+
+
+def test_a_kernel_without_rdma(tmp_path):
+    info = read_info(Sysfs(str(tmp_path)))
+    assert info["devices"] == []
+    assert info["netns_mode"] is None
+
+
+@pytest.mark.parametrize(("text", "mode"), [("Y\n", "shared"), ("N\n", "exclusive")])
+def test_the_namespace_mode(tmp_path, text, mode):
+    sysfs = Sysfs(str(tmp_path))
+    write(sysfs, "/sys/module/ib_core/parameters/netns_mode", text)
+    assert read_info(sysfs)["netns_mode"] == mode
+
+
+def test_a_software_device_is_found_by_its_parent(tmp_path):
+    sysfs = Sysfs(str(tmp_path))
+    home = "/sys/devices/virtual/infiniband/rxe0"
+    write(sysfs, f"{home}/parent", "ens1np0\n")
+    write(sysfs, f"{home}/ports/1/link_layer", "Ethernet\n")
+    write(sysfs, "/sys/class/net/ens1np0/mtu", "4200\n")
+    (tmp_path / "sys/class/infiniband").mkdir(parents=True)
+    (tmp_path / "sys/class/infiniband/rxe0").symlink_to(tmp_path / home.lstrip("/"))
+    device = read_info(sysfs)["devices"][0]
+    assert (device["name"], device["pci"], device["ports"][0]["netdev"]) == ("rxe0", None, "ens1np0")
+    assert device["ports"][0]["active_mtu"] == 4096
+
+
+def test_representors_and_partitions_are_not_the_ports_interface(host):
+    sysfs = host("one-switch-each")
+    real = sysfs.real("/sys/bus/pci/devices/0000:19:00.0")
+    for name, file, content in (("aaa0", "phys_port_name", "pf0vf1"), ("aaa1", "parent", "ib0")):
+        write(sysfs, f"{real}/net/{name}/{file}", f"{content}\n")
+        machines.Path(sysfs.path(f"/sys/class/net/{name}")).symlink_to(sysfs.path(f"{real}/net/{name}"))
+    assert read_info(sysfs)["devices"][0]["ports"][0]["netdev"] == "ens1np0"
+
+
+def test_two_ports_of_one_function_are_told_apart(host):
+    sysfs = host("one-switch-each")
+    real = sysfs.real("/sys/bus/pci/devices/0000:19:00.0")
+    write(sysfs, f"{real}/net/aaa1/dev_port", "1\n")
+    machines.Path(sysfs.path("/sys/class/net/aaa1")).symlink_to(sysfs.path(f"{real}/net/aaa1"))
+    write(sysfs, f"{real}/infiniband/mlx5_0/ports/2/link_layer", "Ethernet\n")
+    ports = read_info(sysfs)["devices"][0]["ports"]
+    assert [port["netdev"] for port in ports] == ["ens1np0", "aaa1"]
+
+
+def test_vital_product_data_that_is_cut_short_is_no_crash():
+    whole = machines.vpd("PART", "SERIAL")
+    assert parse_vpd(whole) == {"PN": "PART", "SN": "SERIAL"}
+    for size in range(len(whole)):
+        parse_vpd(whole[:size])
+    assert parse_vpd(b"\xff" * 64) == {}
+
+
+@pytest.mark.parametrize(("mtu", "expected"), [(9000, 4096), (4200, 4096), (4191, 2048), (1500, 1024), (300, None)])
+def test_what_an_interface_mtu_allows(mtu, expected):
+    assert roce_mtu(mtu) == expected
+
+
+def test_what_a_device_says_stands_above_sysfs(host):
+    info = read_info(host("one-switch-each"))
+    said = port_answer(SimpleNamespace(link_layer=2, state=1, phys_state=3, active_mtu=3, max_mtu=5, lid=0, sm_lid=0))
+    merge_verbs(info, {"mlx5_0": {"firmware": "28.40.1000", "ports": {1: said}}})
+    device = info["devices"][0]
+    assert device["firmware"] == "28.40.1000"
+    port = device["ports"][0]
+    assert (port["state"], port["phys_state"], port["active_mtu"], port["max_mtu"]) == ("DOWN", "Disabled", 1024, 4096)
+    assert port["active_mtu_source"] == "verbs"
+    assert info["devices"][1]["ports"][0]["active_mtu_source"] == "netdev"
+
+
+def test_what_a_driver_does_not_say_is_left_to_sysfs(host):
+    info = read_info(host("one-switch-each"))
+    said = port_answer(SimpleNamespace(link_layer=0, state=4, phys_state=0, active_mtu=0, max_mtu=5, lid=0, sm_lid=0))
+    merge_verbs(info, {"mlx5_0": {"firmware": "", "ports": {1: said}}})
+    port = info["devices"][0]["ports"][0]
+    assert (port["link_layer"], port["phys_state"], port["active_mtu_source"]) == ("Ethernet", "LinkUp", "netdev")
+
+
+def test_rails_that_are_as_planned_pass(host):
+    checks = check_rails(read_info(host("one-switch-each")), rails(), "roce")
+    assert len(checks) == 8 * len(CHECKS)
+    assert {check["status"] for check in checks} == {"ok", "skipped"}
+    assert {check["id"] for check in checks if check["status"] == "skipped"} == {"rdma_subnet_manager"}
+
+
+def test_rails_of_infiniband_pass(host):
+    planned = [{"name": "rail1", "interface": "ibs1", "pci": None, "mtu": None}]
+    checks = check_rails(read_info(host("one-switch-each-ib")), planned, "infiniband")
+    assert [check["id"] for check in checks if check["status"] == "ok"] == [
+        "rdma_device",
+        "rdma_link_layer",
+        "rdma_port_state",
+        "rdma_subnet_manager",
+    ]
+
+
+def one(checks, name):
+    return next(check for check in checks if check["id"] == name)
+
+
+@pytest.mark.parametrize(
+    ("change", "network", "check", "word"),
+    [
+        pytest.param({"link_layer": "InfiniBand"}, "roce", "rdma_link_layer", "nic_mode", id="other-link-layer"),
+        pytest.param({"state": "DOWN", "phys_state": "Disabled"}, "roce", "rdma_port_state", "cable", id="no-cable"),
+        pytest.param({"state": "DOWN"}, "roce", "rdma_port_state", "rail_network", id="interface-down"),
+        pytest.param({"state": "INIT"}, "infiniband", "rdma_port_state", "subnet manager", id="no-subnet-manager"),
+        pytest.param({"sm_lid": 0}, "infiniband", "rdma_subnet_manager", "OpenSM", id="sm-lid"),
+        pytest.param({"netdev_mtu": 9000}, "roce", "rdma_mtu", "rail_network", id="mtu"),
+        pytest.param({"active_mtu": 512}, "roce", "rdma_active_mtu", "4200", id="active-mtu"),
+    ],
+)
+def test_each_deviation_says_what_to_do(host, change, network, check, word):
+    info = read_info(host("one-switch-each"))
+    info["devices"][0]["ports"][0].update(change)
+    found = one(check_rails(info, rails(1), network), check)
+    assert found["status"] == "deviation"
+    assert found["cause"]
+    assert word in found["fix"]
+
+
+def test_a_rail_without_a_device_says_why(host):
+    info = read_info(host("one-switch-each"))
+    checks = check_rails(info, [{"name": "rail9", "interface": "ens9np0", "pci": None, "mtu": 1500}], "roce")
+    assert checks[0]["status"] == "deviation"
+    assert "discover" in checks[0]["fix"]
+    assert {check["status"] for check in checks[1:]} == {"skipped"}
+    checks = check_rails(info, [{"name": "rail9", "interface": "eno1", "pci": None, "mtu": 1500}], "roce")
+    assert "rdma_driver" in checks[0]["fix"]
+    info["devices"] = []
+    checks = check_rails(info, rails(1), "roce")
+    assert "no RDMA device at all" in checks[0]["cause"]
+
+
+def test_a_rail_may_be_named_by_pci_or_an_alternative_name(host):
+    info = read_info(host("one-switch-each"))
+    by_pci = [{"name": "rail1", "interface": "elsewhere", "pci": "19:00.0", "mtu": 1500}]
+    assert one(check_rails(info, by_pci, "roce"), "rdma_device")["observed"] == "mlx5_0"
+    by_alias = [{"name": "rail1", "interface": "rail1", "pci": None, "mtu": 1500}]
+    assert one(check_rails(info, by_alias, "roce", {"rail1": "ens1np0"}), "rdma_device")["observed"] == "mlx5_0"

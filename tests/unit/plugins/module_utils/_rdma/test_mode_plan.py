@@ -1,0 +1,198 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils._rdma.mode_plan import (
+    OWNED_FILE,
+    Have,
+    Image,
+    Setting,
+    Support,
+    Want,
+    checks,
+    owned_text,
+    parse_arguments,
+    parse_options,
+    plan_netns,
+    read_order,
+)
+
+EXCLUSIVE = Want(mode="exclusive")
+IMAGE = Image(path="/boot/initrd.img-6.1", kernel="6.1", holds_ib_core=True, stale=True)
+
+
+def loaded(**changes):
+    return Have(**{"support": Support.LOADED, "kernel": "6.1", "current": "shared", **changes})
+
+
+@pytest.mark.parametrize(
+    ("text", "modes"),
+    [
+        pytest.param("", [], id="empty"),
+        pytest.param("options ib_core netns_mode=0\n", ["exclusive"], id="the guides' line"),
+        pytest.param("options ib-core netns_mode=0", ["exclusive"], id="a dash is an underscore"),
+        pytest.param("options ib_core send_queue_size=128 netns_mode=1", ["shared"], id="among others"),
+        pytest.param("options ib_core netns_mode=N\noptions ib_core netns_mode=Y", ["exclusive", "shared"], id="twice"),
+        pytest.param("options ib_core netns_mode", ["shared"], id="a bare boolean is true"),
+        pytest.param("options ib_core \\\n  netns_mode=0", ["exclusive"], id="continued line"),
+        pytest.param("# options ib_core netns_mode=0", [], id="comment"),
+        pytest.param("options ib_cores netns_mode=0", [], id="another module"),
+        pytest.param("options ib_core netns_mode=maybe", [], id="a value that the kernel refuses"),
+        pytest.param("options ib_core", [], id="no options"),
+    ],
+)
+def test_options_are_read_as_modprobe_reads_them(text, modes):
+    assert [item.mode for item in parse_options(text, "x")] == modes
+
+
+def test_a_continued_line_is_reported_by_its_first_line():
+    found = parse_options("# a\noptions ib_core \\\n netns_mode=0\noptions ib_core netns_mode=1", "/x")
+    assert found == [Setting("/x", 2, "exclusive"), Setting("/x", 4, "shared")]
+
+
+def test_the_command_line_is_read():
+    found = parse_arguments("root=/dev/sda quiet ib-core.netns_mode=0 ib_core.netns_mode=1 ib_core.other=1")
+    assert [item.mode for item in found] == ["exclusive", "shared"]
+
+
+def test_files_are_read_in_modprobes_order_and_masked():
+    folders = {"/etc/modprobe.d": ["zz.conf", "b.conf", "note.txt"], "/lib/modprobe.d": ["a.conf", "b.conf"]}
+    assert read_order(folders) == ["/lib/modprobe.d/a.conf", "/etc/modprobe.d/b.conf", "/etc/modprobe.d/zz.conf"]
+
+
+@pytest.mark.parametrize("mode", ["shared", "exclusive"])
+def test_the_owned_file_says_what_it_is_meant_to_say(mode):
+    assert [item.mode for item in parse_options(owned_text(mode))] == [mode]
+
+
+def test_an_idle_host_is_switched_at_once():
+    plan = plan_netns(EXCLUSIVE, loaded())
+    assert (plan.live, plan.changed, plan.reboot_reasons) == ("set", True, [])
+    assert plan.after.file == owned_text("exclusive")
+
+
+def test_namespaces_in_the_way_make_a_reboot_not_a_failure():
+    plan = plan_netns(EXCLUSIVE, loaded(namespaces=3))
+    assert (plan.live, plan.changed) == ("busy", True)
+    assert "3 other network namespaces exist (EBUSY)" in plan.reboot_reasons[0]
+
+
+def test_ebusy_that_was_not_foreseen_is_the_same_state():
+    plan = plan_netns(EXCLUSIVE, loaded()).busy()
+    assert (plan.live, plan.after.current) == ("busy", "shared")
+    assert plan.reboot_reasons
+
+
+@pytest.mark.parametrize("mode", ["shared", "exclusive"])
+def test_a_second_plan_is_empty(mode):
+    have = loaded(current=mode, owned_text=owned_text(mode), settings=(Setting(OWNED_FILE, 3, mode),), namespaces=9)
+    plan = plan_netns(Want(mode=mode), have)
+    assert (plan.changed, plan.live, plan.reboot_reasons) == (False, "unchanged", [])
+    assert {item["status"] for item in checks(plan, plan.before)} == {"ok"}
+
+
+def test_a_host_waiting_for_its_reboot_is_unchanged_and_still_asks_for_it():
+    have = loaded(owned_text=owned_text("exclusive"), settings=(Setting(OWNED_FILE, 3, "exclusive"),), namespaces=1)
+    plan = plan_netns(EXCLUSIVE, have)
+    assert plan.changed is False
+    assert "1 other network namespace exists" in plan.reboot_reasons[0]
+
+
+def test_a_module_that_is_not_loaded_needs_no_reboot():
+    plan = plan_netns(EXCLUSIVE, Have(support=Support.NOT_LOADED))
+    assert (plan.live, plan.changed, plan.reboot_reasons) == ("not_loaded", True, [])
+    assert [item["status"] for item in checks(plan, plan.after)] == ["ok", "ok"]
+
+
+@pytest.mark.parametrize(
+    ("have", "problem", "fix"),
+    [
+        pytest.param(Have(support=Support.ABSENT, kernel="6.18"), "no RDMA subsystem", "rdma_driver", id="no RDMA"),
+        pytest.param(Have(support=Support.TOO_OLD, kernel="4.18", current="shared"), "no network", "5.3", id="too old"),
+        pytest.param(
+            loaded(arguments=(Setting("/proc/cmdline", 0, "shared"),)), "command line", "boot loader", id="argument"
+        ),
+        pytest.param(loaded(builtin=True), "built into", "Add ib_core.netns_mode=0", id="built in"),
+        pytest.param(
+            loaded(settings=(Setting("/etc/modprobe.d/zzz.conf", 1, "shared"),)),
+            "zzz.conf",
+            "zzz.conf",
+            id="later file",
+        ),
+    ],
+)
+def test_what_no_reboot_can_mend_blocks_and_changes_nothing(have, problem, fix):
+    plan = plan_netns(EXCLUSIVE, have)
+    assert problem in plan.blocker.problem
+    assert fix in plan.blocker.fix
+    assert (plan.changed, plan.reboot_reasons) == (False, [])
+    assert {item["status"] for item in checks(plan, plan.before)} == {"deviation"}
+    assert {item["fix"] for item in checks(plan, plan.before)} == {plan.blocker.fix}
+
+
+def test_an_old_kernel_is_good_enough_for_shared():
+    plan = plan_netns(Want(mode="shared"), Have(support=Support.TOO_OLD, current="shared"))
+    assert plan.blocker is None
+    assert plan.live == "too_old"
+
+
+def test_a_built_in_ib_core_that_the_command_line_sets_is_fine():
+    have = loaded(builtin=True, current="exclusive", arguments=(Setting("/proc/cmdline", 0, "exclusive"),))
+    assert plan_netns(EXCLUSIVE, have).blocker is None
+
+
+def test_a_file_that_loses_is_reported_and_does_no_harm():
+    other = Setting("/etc/modprobe.d/ib_core.conf", 1, "shared")
+    plan = plan_netns(EXCLUSIVE, loaded(settings=(other,)))
+    assert plan.conflicts == (other,)
+    assert (plan.blocker, plan.after.persistent) == (None, "exclusive")
+
+
+def test_an_image_is_made_anew_only_when_it_holds_ib_core_and_is_stale():
+    fresh = Image("/boot/initrd.img-6.2", "6.2", holds_ib_core=True, stale=False)
+    without = Image("/boot/initrd.img-6.3", "6.3", holds_ib_core=False, stale=True)
+    assert plan_netns(EXCLUSIVE, loaded(images=(IMAGE, fresh, without))).images == (IMAGE,)
+
+
+def test_a_stale_image_alone_is_a_change():
+    have = loaded(
+        current="exclusive",
+        owned_text=owned_text("exclusive"),
+        settings=(Setting(OWNED_FILE, 3, "exclusive"),),
+        images=(IMAGE,),
+    )
+    assert plan_netns(EXCLUSIVE, have).changed
+
+
+def test_live_false_writes_and_asks_for_a_reboot():
+    plan = plan_netns(Want(mode="exclusive", live=False), loaded())
+    assert (plan.live, plan.after.current) == ("off", "shared")
+    assert "not asked for" in plan.reboot_reasons[0]
+
+
+def test_absent_returns_to_what_the_others_say():
+    ours = Setting(OWNED_FILE, 3, "exclusive")
+    have = loaded(current="exclusive", owned_text=owned_text("exclusive"), settings=(ours,))
+    plan = plan_netns(Want(present=False), have)
+    assert (plan.after.file, plan.after.persistent, plan.after.current) == (None, "shared", "shared")
+    other = Setting("/etc/modprobe.d/ib_core.conf", 1, "exclusive")
+    kept = plan_netns(Want(present=False), loaded(current="exclusive", settings=(other, ours)))
+    assert kept.after.current == "exclusive"
+
+
+def test_absent_on_a_host_without_rdma_is_no_failure():
+    plan = plan_netns(Want(present=False), Have(support=Support.ABSENT))
+    assert (plan.blocker, plan.changed) == (None, False)
+
+
+def test_a_mode_that_somebody_set_by_hand_has_a_cause_and_needs_no_reboot():
+    settings = (Setting(OWNED_FILE, 3, "exclusive"),)
+    plan = plan_netns(EXCLUSIVE, loaded(owned_text=owned_text("exclusive"), settings=settings))
+    current, persistent = checks(plan, plan.before)
+    assert (current["status"], persistent["status"]) == ("deviation", "ok")
+    assert "was set to shared after ib_core started; the next start has exclusive" in current["cause"]
+    assert "without a reboot" in current["fix"]

@@ -1,0 +1,86 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
+from ansible_collections.railops.rdma.plugins.module_utils._route.ping import (
+    Outcome,
+    Target,
+    answer,
+    checks_of,
+    checksum,
+    names_of,
+    packet,
+    targets_of,
+)
+from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
+
+RAIL = {
+    "interface": "ens1np0",
+    "mtu": 4200,
+    "addresses": [
+        {"address": "192.0.2.2", "subnet": "192.0.2.0/27", "gateway": "192.0.2.1"},
+        {"address": "2001:db8::2", "subnet": "2001:db8::/64"},
+    ],
+}
+WANT = parse_want({"rails": [RAIL]})
+
+
+def test_the_checksum_is_that_of_rfc_1071():
+    assert checksum(bytes.fromhex("0001f203f4f5f6f7")) == 0x220D
+    assert checksum(b"\1") == checksum(b"\1\0")
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_a_reply_gives_back_what_was_sent(family):
+    data = bytearray(packet(family, 7, 3, 99))
+    data[0] = 0 if family == 4 else 129
+    header = b"\x45" + bytes(19) if family == 4 else b""
+    assert answer(family, header + bytes(data)) == (7, 3, 99)
+    assert answer(family, header + bytes(packet(family, 7, 3, 99))) is None
+    assert answer(family, header + b"\0") is None
+
+
+@pytest.mark.parametrize(("family", "header"), [(4, 20), (6, 40)])
+def test_a_full_size_request_is_as_long_as_the_mtu(family, header):
+    assert len(packet(family, 1, 1, 1, 4200)) + header == 4200
+
+
+def test_gateways_and_neighbours_of_the_same_rail_and_family_are_asked():
+    other = {"rails": [{"name": "rail1", "addresses": [{"address": "192.0.2.34"}, {"address": "2001:db8:2::2"}]}]}
+    found = targets_of(WANT, names_of(WANT), [other])
+    assert [(target.check, target.source, target.address) for target in found] == [
+        ("ping_gateway", "192.0.2.2", "192.0.2.1"),
+        ("ping_neighbour", "192.0.2.2", "192.0.2.34"),
+        ("ping_neighbour", "2001:db8::2", "2001:db8:2::2"),
+    ]
+    assert targets_of(WANT, names_of(WANT), gateways=False) == []
+    assert [target.size for target in targets_of(WANT, names_of(WANT), full_size=True)] == [0, 4200]
+
+
+def test_a_pci_address_is_turned_into_a_name(tmp_path):
+    (tmp_path / "sys/bus/pci/devices/0000:1a:00.0/net/ens9").mkdir(parents=True)
+    want = parse_want({"rails": [{"pci": "0000:1a:00.0"}, {"pci": "0000:1b:00.0"}]})
+    assert names_of(want, Sysfs(str(tmp_path))) == {"rail1": "ens9", "rail2": "0000:1b:00.0"}
+
+
+@pytest.mark.parametrize(
+    ("target", "says"),
+    [
+        pytest.param(Target("ping_gateway", "rail1", "a", "192.0.2.2", "192.0.2.1"), "VLAN", id="gateway"),
+        pytest.param(
+            Target("ping_neighbour", "rail1", "a", "192.0.2.2", "192.0.2.9"), "between the leaves", id="other"
+        ),
+        pytest.param(Target("ping_gateway_mtu", "rail1", "a", "192.0.2.2", "192.0.2.1", 4200), "MTU", id="mtu"),
+    ],
+)
+def test_silence_is_a_deviation_with_its_fix(target, says):
+    (check,) = checks_of([target], [Outcome(sent=3)])
+    assert check["status"] == "deviation"
+    assert says in check["fix"]
+    (good,) = checks_of([target], [Outcome(sent=1, received=1, best=0.0002)])
+    assert (good["status"], good["observed"]) == ("ok", "answer in 0.2 ms")

@@ -1,0 +1,444 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
+from ansible_collections.railops.rdma.plugins.module_utils._route.model import (
+    Address,
+    Link,
+    Op,
+    Route,
+    Rule,
+    Snapshot,
+    as_data,
+    from_data,
+    render,
+    steps,
+    toward,
+)
+from ansible_collections.railops.rdma.plugins.module_utils._route.plan import Host, decide
+from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
+
+RAIL1 = {
+    "interface": "ens1np0",
+    "mtu": 4200,
+    "addresses": [
+        {"address": "192.0.2.2", "subnet": "192.0.2.0/27", "gateway": "192.0.2.1"},
+        {"address": "2001:db8:1::2", "subnet": "2001:db8:1::/64", "gateway": "2001:db8:1::1"},
+    ],
+}
+PARAMS = {"rails": [RAIL1], "rdma_prefixes": ["192.0.2.0/24", "2001:db8::/32"]}
+
+
+def host_of(*names, addresses=(), routes=(), rules=(), link=None, **more):
+    links = {name: Link(name, 1500, False, max_mtu=9978, **(link or {})) for name in names}
+    own = frozenset(item for item in addresses if item.interface in links or item.protocol == 143)
+    snapshot = Snapshot(links, own, frozenset(routes), frozenset(rules), more.pop("sysctls", {}))
+    return Host(snapshot, names={name: name for name in names}, addresses=frozenset(addresses), **more)
+
+
+def params(**values):
+    return {**PARAMS, **values}
+
+
+def plan(host=None, **values):
+    return decide(parse_want(params(**values)), host or host_of("ens1np0"))
+
+
+def after(host, done):
+    """The host as it is when the plan was carried out."""
+    return dataclasses.replace(host, snapshot=done.target, addresses=host.addresses | done.target.addresses)
+
+
+def test_the_target_state_of_a_rail_as_an_engineer_writes_it():
+    assert plan().after == {
+        "links": ["ens1np0 mtu 4200 up"],
+        "addresses": ["192.0.2.2/27 dev ens1np0", "2001:db8:1::2/64 dev ens1np0"],
+        "routes": [
+            "192.0.2.0/24 via 192.0.2.1 dev ens1np0 src 192.0.2.2 metric 101",
+            "192.0.2.0/24 via 192.0.2.1 dev ens1np0 table 1001 src 192.0.2.2",
+            "192.0.2.0/27 dev ens1np0 table 1001 scope link src 192.0.2.2",
+            "2001:db8::/32 via 2001:db8:1::1 dev ens1np0 src 2001:db8:1::2 metric 101",
+            "2001:db8:1::/64 dev ens1np0 table 1001 src 2001:db8:1::2",
+            "2001:db8::/32 via 2001:db8:1::1 dev ens1np0 table 1001 src 2001:db8:1::2",
+        ],
+        "rules": ["10001: from 192.0.2.2 lookup 1001", "-6 10001: from 2001:db8:1::2 lookup 1001"],
+        "sysctls": [],
+    }
+
+
+def test_default_route_has_its_default_in_the_table_and_the_guards():
+    done = plan(policy="default_route")
+    assert "default via 192.0.2.1 dev ens1np0 table 1001 src 192.0.2.2" in done.after["routes"]
+    assert "2000: not from all to 192.0.2.0/24 lookup main" in done.after["rules"]
+    assert "-6 2000: not from all to 2001:db8::/32 lookup main" in done.after["rules"]
+
+
+def test_infiniband_gets_address_and_mtu_only():
+    done = plan(
+        host_of("ens1np0", link={"kind": "infiniband", "mode": "datagram"}),
+        network="infiniband",
+        rails=[{**RAIL1, "mtu": 2044}],
+    )
+    assert done.after["routes"] == []
+    assert done.after["rules"] == []
+    assert done.after["links"] == ["ens1np0 mtu 2044 up"]
+
+
+@pytest.mark.parametrize(
+    ("values", "absent"),
+    [
+        pytest.param({"rdma_prefixes": ["192.0.2.0/27"]}, "via", id="the-subnet-is-the-prefix"),
+        pytest.param(
+            {"rails": [{"interface": "ens1np0", "addresses": [{"address": "192.0.2.2", "subnet": "192.0.2.0/27"}]}]},
+            "via",
+            id="no-gateway",
+        ),
+    ],
+)
+def test_no_route_beyond_the_subnet_where_there_is_no_need_or_no_way(values, absent):
+    routes = [line for line in plan(**values).after["routes"] if ":" not in line]
+    assert routes == ["192.0.2.0/27 dev ens1np0 table 1001 scope link src 192.0.2.2"]
+
+
+def test_a_second_plan_is_empty_and_absent_undoes_present():
+    host = host_of("ens1np0")
+    first = plan(host)
+    assert first.changed
+    second = plan(after(host, first))
+    assert not second.changed
+    assert {check["status"] for check in second.checks} == {"ok"}
+    gone = plan(after(host, first), state="absent")
+    assert gone.changed
+    assert gone.target.routes == gone.target.rules == gone.target.addresses == frozenset()
+
+
+def test_protocol_and_the_metric_inside_a_table_of_ours_are_no_difference():
+    host = host_of("ens1np0")
+    target = plan(host).target
+    routes = frozenset(
+        dataclasses.replace(route, protocol=4, metric=77 if route.table == 1001 else route.metric)
+        for route in target.routes
+    )
+    rules = frozenset(dataclasses.replace(rule, protocol=4) for rule in target.rules)
+    addresses = frozenset(dataclasses.replace(item, protocol=0) for item in target.addresses)
+    again = dataclasses.replace(target, routes=routes, rules=rules, addresses=addresses)
+    assert not plan(dataclasses.replace(host, snapshot=again, addresses=addresses)).changed
+
+
+def test_an_address_that_is_held_back_is_made_again_with_its_rule_and_routes():
+    host = host_of("ens1np0")
+    target = plan(host).target
+    held = frozenset(dataclasses.replace(item, usable=item.family == 4) for item in target.addresses)
+    host = dataclasses.replace(host, snapshot=dataclasses.replace(target, addresses=held), addresses=held)
+    text = [str(op) for phase in plan(host).phases for op in phase]
+    kinds = [" ".join(line.split()[1:4]) for line in text]
+    assert kinds == [
+        "-6 rule delete",
+        "-6 address delete",
+        "-6 address add",
+        "-6 route replace",
+        "-6 route replace",
+        "-6 route replace",
+        "-6 rule add",
+    ]
+
+
+def test_rules_go_first_and_come_last():
+    host = host_of("ens1np0")
+    done = plan(host)
+    moved = {**RAIL1, "addresses": [{"address": "192.0.2.66", "subnet": "192.0.2.64/27", "gateway": "192.0.2.65"}]}
+    ops = [op for phase in plan(after(host, done), rails=[moved]).phases for op in phase]
+    kinds = [(op.verb, type(op.what).__name__) for op in ops]
+    rule_gone = [number for number, kind in enumerate(kinds) if kind == ("delete", "Rule")]
+    rule_new = [number for number, kind in enumerate(kinds) if kind == ("add", "Rule")]
+    others = [number for number, kind in enumerate(kinds) if kind[1] in ("Route", "Address")]
+    assert max(rule_gone) < min(others)
+    assert max(others) < min(rule_new)
+
+
+# --- what stands in the way -------------------------------------------------------------------------------------------
+
+OTHER = Address("docker0", 4, "192.0.2.129", 25)
+
+
+@pytest.mark.parametrize(
+    ("host", "values", "says", "fix"),
+    [
+        pytest.param(host_of(), {}, "no interface 'ens1np0'", "fabric_interfaces", id="missing"),
+        pytest.param(host_of("ens1np0", default=frozenset({"ens1np0"})), {}, "default route", "force", id="default"),
+        pytest.param(host_of("ens1np0", connection=frozenset({"ens1np0"})), {}, "connection", "force", id="connection"),
+        pytest.param(host_of("ens1np0"), {"rails": [{**RAIL1, "mtu": 9979}]}, "9979", "at most 9978", id="mtu"),
+        pytest.param(
+            host_of("ens1np0", link={"min_mtu": 1500}),
+            {"rails": [{**RAIL1, "mtu": 1400}]},
+            "1400",
+            "1500",
+            id="mtu-low",
+        ),
+        pytest.param(host_of("ens1np0", link={"kind": "infiniband"}), {}, "InfiniBand", "nic_mode", id="link-type"),
+        pytest.param(host_of("ens1np0"), {"network": "infiniband"}, "Ethernet", "nic_mode", id="link-type-ib"),
+        pytest.param(
+            host_of("ens1np0", link={"kind": "infiniband", "mode": "datagram"}),
+            {"network": "infiniband"},
+            "4200",
+            "at most 4092",
+            id="ipoib-datagram",
+        ),
+        pytest.param(host_of("ens1np0", addresses=[OTHER]), {}, "docker0", "bip", id="docker0"),
+        pytest.param(
+            host_of("ens1np0", addresses=[Address("lo", 4, "192.0.2.2", 32)]), {}, "held by lo", "del", id="held"
+        ),
+        pytest.param(
+            host_of("ens1np0", matches=(("192.0.2.0/24", Route(4, 254, "192.0.2.0/24", 0, "eth0", "203.0.113.1")),)),
+            {},
+            "routed elsewhere",
+            "another supernet",
+            id="routed",
+        ),
+        pytest.param(
+            host_of("ens1np0", rules=[Rule(4, 10005, 254, other="fwmark 1")]), {}, "10005", "rule del", id="priority"
+        ),
+        pytest.param(host_of("ens1np0", rules=[Rule(4, 7, 1003)]), {}, "lookup 1003", "rule del", id="table"),
+        pytest.param(
+            host_of("ens1np0", routes=[Route(4, 1002, "default", 0, "eth0", "203.0.113.1")]),
+            {},
+            "table 1002",
+            "route del",
+            id="foreign-route",
+        ),
+        pytest.param(
+            host_of("ens1np0", routes=[Route(4, 254, "203.0.113.0/24", 150, "ens1np0", "198.51.100.1", protocol=4)]),
+            {},
+            "metric 150",
+            "route del",
+            id="foreign-metric",
+        ),
+        pytest.param(
+            host_of("ens1np0", rules=[Rule(4, 2000, 254, dest="203.0.113.0/24", invert=True)]),
+            {"policy": "default_route"},
+            "where the guard belongs",
+            "rdma-routing.service",
+            id="foreign-guard",
+        ),
+        pytest.param(
+            host_of("ens1np0"),
+            {"sysctls": {"net/ipv4/conf/ens9/arp_ignore": "1"}},
+            "does not exist",
+            "Mend",
+            id="sysctl",
+        ),
+    ],
+)
+def test_what_is_in_the_way_is_refused_with_its_fix(host, values, says, fix):
+    with pytest.raises(InputError) as caught:
+        plan(host, **values)
+    assert says in str(caught.value)
+    assert fix in str(caught.value)
+    checks = caught.value.facts["checks"]
+    assert {check["status"] for check in checks} == {"deviation"}
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        pytest.param(host_of("ens1np0", addresses=[Address("eth0", 4, "203.0.113.9", 24)]), id="another-network"),
+        pytest.param(host_of("ens1np0", rules=[Rule(4, 1000, 500)]), id="spiderpool"),
+        pytest.param(host_of("ens1np0", rules=[Rule(4, 9, 2004, other="fwmark 512")]), id="cilium"),
+        pytest.param(host_of("ens1np0", routes=[Route(4, 254, "203.0.113.0/24", 101, "eth0")]), id="metric-elsewhere"),
+        pytest.param(
+            host_of("ens1np0", routes=[Route(4, 254, "192.0.2.0/27", 101, "ens1np0", protocol=2)]), id="kernel-metric"
+        ),
+        pytest.param(
+            host_of("ens1np0", matches=(("192.0.2.0/24", Route(4, 254, "192.0.0.0/8", 0, "eth0")),)), id="wider-route"
+        ),
+        pytest.param(
+            host_of("ens1np0", matches=(("192.0.2.0/24", Route(4, 254, "default", 0, "eth0")),)), id="default"
+        ),
+        pytest.param(
+            host_of("ens1np0", matches=(("192.0.2.0/24", Route(4, 500, "192.0.2.9/32", 0, "veth1")),)), id="pod-route"
+        ),
+    ],
+)
+def test_what_others_have_beside_ours_is_no_problem_and_stays(host):
+    done = plan(host)
+    assert host.snapshot.rules <= done.target.rules
+    assert host.snapshot.routes <= done.target.routes
+    assert host.snapshot.addresses <= done.target.addresses
+
+
+def test_force_lets_a_named_interface_pass():
+    host = host_of("ens1np0", default=frozenset({"ens1np0"}), addresses=[OTHER])
+    assert plan(host, force=["ens1np0", "docker0"]).changed
+
+
+def test_without_purge_only_the_wanted_rails_are_touched():
+    host = host_of("ens1np0")
+    two = {"interface": "ens2np0", "addresses": [{"address": "192.0.2.34", "subnet": "192.0.2.32/27"}]}
+    host = host_of("ens1np0", "ens2np0")
+    both = after(host, plan(host, rails=[RAIL1, two]))
+    assert not plan(both, purge=False).changed
+    gone = plan(both)
+    assert {str(rule) for rule in gone.now.rules - gone.target.rules} == {"10002: from 192.0.2.34 lookup 1002"}
+    stale = next(check for check in gone.checks if check["id"] == "network_stale")
+    assert stale["status"] == "deviation"
+
+
+def test_a_stricter_all_is_seen_where_the_kernel_takes_the_larger():
+    key = "net/ipv4/conf/ens1np0/rp_filter"
+    host = host_of("ens1np0", sysctls={key: "0"}, sysctls_all={key: "1"})
+    check = next(item for item in plan(host, sysctls={key: "0"}).checks if item["id"] == "network_sysctls")
+    assert "larger of the two" in check["cause"]
+
+
+# --- input ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "place", "says"),
+    [
+        pytest.param({"rails": [{**RAIL1, "table": 500}]}, "rails[0].table", "500", id="table"),
+        pytest.param({"rails": [{**RAIL1, "rule_priority": 1000}]}, "rails[0].rule_priority", "1000", id="priority"),
+        pytest.param({"rails": [{"mtu": 1500}]}, "rails[0]", "neither", id="no-interface"),
+        pytest.param({"rails": [RAIL1, {**RAIL1, "addresses": []}]}, "rails[1].interface", "already", id="twice"),
+        pytest.param({"rails": [{**RAIL1, "mtu": 1200}]}, "rails[0].mtu", "IPv6", id="mtu-ipv6"),
+        pytest.param({"rdma_prefixes": ["192.0.2.1/24"]}, "rdma_prefixes[0]", "host bits", id="prefix"),
+        pytest.param({"sysctls": {"../etc/passwd": "1"}}, "sysctls", "slash notation", id="sysctl"),
+        pytest.param({"sysctls": {"net/ipv4/../../kernel/x": "1"}}, "sysctls", "slash notation", id="sysctl-dots"),
+        pytest.param(
+            {"policy": "default_route", "rdma_prefixes": ["192.0.2.0/24", "198.51.100.0/24"]},
+            "policy",
+            "there are 2",
+            id="two-prefixes",
+        ),
+        pytest.param(
+            {
+                "rails": [
+                    {**RAIL1, "addresses": [{"address": "192.0.2.2", "subnet": "192.0.2.0/27", "gateway": "192.0.2.2"}]}
+                ]
+            },
+            "rails[0].addresses[0].gateway",
+            "own address",
+            id="gateway-is-the-host",
+        ),
+        pytest.param(
+            {"rails": [{**RAIL1, "addresses": [{"address": "192.0.2.99", "subnet": "192.0.2.0/27"}]}]},
+            "rails[0].addresses[0].address",
+            "outside",
+            id="address-outside",
+        ),
+    ],
+)
+def test_bad_input_is_named_with_its_place(values, place, says):
+    with pytest.raises(InputError) as caught:
+        parse_want(params(**values))
+    assert any(item.place.startswith(place) and says in item.problem for item in caught.value.problems)
+    assert all(item.fix for item in caught.value.problems)
+
+
+def test_values_are_made_canonical_once():
+    want = parse_want(params(rdma_prefixes=["2001:DB8:0::/32", "192.0.2.0/24", "192.0.2.0/24"]))
+    assert want.prefixes == ("192.0.2.0/24", "2001:db8::/32")
+    assert parse_want(params(rdma_prefixes=list(want.prefixes))) == want
+
+
+# --- the algebra of snapshots -----------------------------------------------------------------------------------------
+
+ADDRESSES = st.frozensets(
+    st.builds(Address, st.just("a"), st.just(4), st.sampled_from(["192.0.2.1", "192.0.2.2", "192.0.2.3"]), st.just(24))
+)
+ROUTES = st.frozensets(
+    st.builds(
+        Route,
+        st.just(4),
+        st.sampled_from([254, 1001]),
+        st.sampled_from(["default", "192.0.2.0/24"]),
+        st.sampled_from([0, 101]),
+        st.just("a"),
+        st.sampled_from(["", "192.0.2.9"]),
+        st.sampled_from(["", "192.0.2.1"]),
+    ),
+    max_size=4,
+)
+RULES = st.frozensets(
+    st.builds(Rule, st.just(4), st.sampled_from([10001, 10002]), st.just(1001), st.sampled_from(["", "192.0.2.1/32"]))
+)
+SNAPSHOTS = st.builds(
+    Snapshot,
+    st.builds(lambda up, mtu: {"a": Link("a", mtu, up)}, st.booleans(), st.sampled_from([1500, 9000])),
+    ADDRESSES,
+    ROUTES,
+    RULES,
+    st.dictionaries(st.just("net/ipv4/x"), st.sampled_from("01"), min_size=1),
+)
+
+
+def carry_out(snapshot, phases):
+    """A kernel without side effects: what the messages say is what happens."""
+    links, sysctls = dict(snapshot.links), dict(snapshot.sysctls)
+    sets = {Address: set(snapshot.addresses), Route: set(snapshot.routes), Rule: set(snapshot.rules)}
+    for op in (op for phase in phases for op in phase):
+        if isinstance(op.what, tuple):
+            sysctls[op.what[0]] = op.what[1]
+        elif isinstance(op.what, Link):
+            links[op.what.name] = op.what
+        elif op.verb == "delete":
+            sets[type(op.what)].remove(op.what)
+        else:
+            if op.verb == "replace":
+                sets[Route] = {item for item in sets[Route] if item.key != op.what.key}
+            sets[type(op.what)].add(op.what)
+    return Snapshot(links, *(frozenset(sets[kind]) for kind in (Address, Route, Rule)), sysctls)
+
+
+def one_route_per_key(snapshot):
+    return len({route.key for route in snapshot.routes}) == len(snapshot.routes)
+
+
+@settings(deadline=None, max_examples=60)
+@given(SNAPSHOTS.filter(one_route_per_key), SNAPSHOTS.filter(one_route_per_key))
+def test_the_messages_lead_from_any_state_to_any_other_and_back(one, other):
+    there = carry_out(one, steps(one, other))
+    assert there == other
+    assert steps(other, other) == ()
+    assert carry_out(other, steps(other, toward(other, other, one))) == one
+
+
+@settings(deadline=None, max_examples=60)
+@given(SNAPSHOTS, SNAPSHOTS)
+def test_snapshots_survive_json(one, other):
+    assert from_data(json.loads(json.dumps(as_data(one)))) == one
+    assert render(one) == render(from_data(as_data(one)))
+
+
+@settings(deadline=None, max_examples=60)
+@given(SNAPSHOTS, SNAPSHOTS)
+def test_what_others_did_meanwhile_is_kept(one, other):
+    theirs = Route(4, 77, "198.51.100.0/24", 0, "b")
+    now = dataclasses.replace(one, routes=one.routes | {theirs})
+    assert theirs in toward(now, one, other).routes
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.ip_addresses(v=4), st.integers(min_value=1, max_value=30))
+def test_any_subnet_and_its_first_gateway_make_a_plan(address, length):
+    net = ipaddress.ip_network((address, length), strict=False)
+    rail = {"interface": "ens1np0"}
+    rail["addresses"] = [{"address": str(net[2]), "subnet": str(net), "gateway": str(net[1])}]
+    done = plan(rails=[rail], rdma_prefixes=[str(net)])
+    assert any(f"from {net[2]} lookup 1001" in line for line in done.after["rules"])
+
+
+def test_an_operation_reads_as_the_command_it_stands_for():
+    rule = Rule(6, 10001, 1001, "2001:db8::2/128")
+    assert str(Op("add", rule)) == "ip -6 rule add priority 10001 from 2001:db8::2 lookup 1001"

@@ -1,0 +1,303 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The seeds' own numbers, and the corners of the arithmetic."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.model import (
+    Prefix,
+    address_text,
+    merge_ranges,
+    range_text,
+    split_ranges,
+)
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan import blocks as arithmetic
+from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts, plan, rails, shared
+
+
+def pods(made, rail, slot=0, family=4, zone=0):
+    return [range_text(family, span) for span in made.plan.block(zone, rail - 1, family).pods(slot)]
+
+
+# --- golden: the seeds ------------------------------------------------------------------------------------------------
+
+
+def test_exclusive_guide_gives_the_guides_blocks():
+    made = plan(exclusive(), hosts(8))
+
+    assert made.address("node1", 1) == {
+        "family": 4,
+        "address": "172.17.0.2",
+        "subnet": "172.17.0.0/27",
+        "gateway": "172.17.0.1",
+    }
+    assert made.address("node8", 1)["subnet"] == "172.17.0.224/27"
+    assert made.address("node1", 2)["subnet"] == "172.17.1.0/27"
+    assert made.address("node8", 8)["subnet"] == "172.17.7.224/27"
+    assert pods(made, 1) == ["172.17.0.3-172.17.0.30"]
+    assert arithmetic.total(made.plan.block(0, 0, 4).pods(0)) == 28
+    aggregates = [str(block.aggregate) for block in made.plan.blocks]
+    assert aggregates == [f"172.17.{number}.0/24" for number in range(8)]
+    assert made.slice("node1")["rdma_prefixes"] == ["172.17.0.0/21"]
+    first, last = made.plan.blocks[0].aggregate.first, made.plan.blocks[-1].aggregate.last
+    assert (address_text(4, first), address_text(4, last)) == ("172.17.0.0", "172.17.7.255")
+
+
+def test_exclusive_slice_is_complete():
+    data = plan(exclusive(), hosts(8)).slice("node3")
+
+    assert {key: data[key] for key in ("schema", "fabric", "node", "slot", "network", "attachment", "policy")} == {
+        "schema": 1,
+        "fabric": "fabric",
+        "node": "node3",
+        "slot": 2,
+        "network": "roce",
+        "attachment": "macvlan",
+        "policy": "prefixes",
+    }
+    assert data["rails"][7] == {
+        "name": "rail8",
+        "index": 8,
+        "interface": "ens8np0",
+        "pci": None,
+        "mtu": 4200,
+        "table": 1008,
+        "rule_priority": 10008,
+        "addresses": [
+            {"family": 4, "address": "172.17.7.66", "subnet": "172.17.7.64/27", "gateway": "172.17.7.65"},
+        ],
+    }
+    assert data["sysctls"]["net/ipv4/conf/ens1np0/arp_ignore"] == "1"
+    assert data["sysctls"]["net/ipv4/conf/ens8np0/rp_filter"] == "2"
+    assert not [key for key in data["sysctls"] if "ipv6" in key]
+
+
+def test_shared_guide_gives_rail_n_the_third_byte_n():
+    made = plan(shared(), hosts(8))
+
+    assert [str(block.aggregate) for block in made.plan.blocks] == [f"172.17.{number}.0/24" for number in range(1, 9)]
+    assert made.address("node1", 3)["address"] == "172.17.3.2"
+    assert pods(made, 3) == ["172.17.3.55-172.17.3.254"]
+
+
+def test_shared_explicit_subnet_with_the_nodes_at_the_end():
+    raw = shared(supernets=[], rails=[{"interface": "ens1np0", "subnets": ["172.16.11.0/24"]}])
+    made = plan({**raw, "gateway": "last", "host_addresses": "end"}, hosts(53))
+
+    assert made.address("node1", 1)["gateway"] == "172.16.11.254"
+    assert made.address("node1", 1)["address"] == "172.16.11.201"
+    assert made.address("node53", 1)["address"] == "172.16.11.253"
+    assert pods(made, 1) == ["172.16.11.1-172.16.11.200"]
+
+
+def test_dual_stack_uses_the_same_slot_and_offsets():
+    made = plan(exclusive(supernets=["172.17.0.0/16", "fd00:17::/48"]), hosts(8))
+
+    assert made.address("node1", 1, 6) == {
+        "family": 6,
+        "address": "fd00:17::2",
+        "subnet": "fd00:17::/64",
+        "gateway": "fd00:17::1",
+    }
+    assert made.address("node3", 2, 6)["address"] == "fd00:17:0:a::2"
+    assert pods(made, 1, 0, 6) == ["fd00:17::3-fd00:17::1e"]
+    assert made.slice("node1")["sysctls"]["net/ipv6/conf/ens1np0/keep_addr_on_down"] == "1"
+
+
+# --- corners ----------------------------------------------------------------------------------------------------------
+
+
+def test_ipv6_beside_ipv4_takes_the_gateway_at_ipv4s_offset():
+    made = plan(shared(supernets=["172.17.0.0/16", "fd00::/48"], gateway="last", host_addresses="end"), hosts(2))
+
+    assert made.address("node1", 1, 4)["gateway"] == "172.17.1.254"
+    assert made.address("node1", 1, 6)["gateway"] == "fd00:0:0:1::fe"
+    assert made.address("node1", 1, 6)["address"] == "fd00:0:0:1::c9"
+    assert pods(made, 1, 0, 6) == ["fd00:0:0:1::1-fd00:0:0:1::c8"]
+
+
+@pytest.mark.parametrize(
+    ("gateway", "switch", "node", "first_pod"),
+    [
+        pytest.param("first", "172.17.0.1", "172.17.0.2", "172.17.0.3", id="first"),
+        pytest.param("last", "172.17.0.30", "172.17.0.1", "172.17.0.2", id="last"),
+        pytest.param("none", None, "172.17.0.1", "172.17.0.2", id="none"),
+        pytest.param(10, "172.17.0.10", "172.17.0.1", "172.17.0.2", id="offset"),
+        pytest.param(-2, "172.17.0.30", "172.17.0.1", "172.17.0.2", id="from-the-end"),
+        pytest.param("-3", "172.17.0.29", "172.17.0.1", "172.17.0.2", id="from-the-end-as-text"),
+    ],
+)
+def test_gateway(gateway, switch, node, first_pod):
+    made = plan(exclusive(gateway=gateway), hosts(1))
+
+    assert made.address("node1", 1)["gateway"] == switch
+    assert made.address("node1", 1)["address"] == node
+    assert pods(made, 1)[0].startswith(first_pod + "-")
+
+
+def test_gateway_in_the_middle_splits_the_pods():
+    assert pods(plan(exclusive(gateway=10)), 1) == ["172.17.0.2-172.17.0.9", "172.17.0.11-172.17.0.30"]
+
+
+@pytest.mark.parametrize(("family", "supernet", "length"), [(4, "10.0.0.0/24", 31), (6, "fd00::/112", 127)])
+def test_links_of_two_addresses(family, supernet, length):
+    raw = exclusive(
+        network="infiniband", attachment="ib-sriov", supernets=[supernet], node_prefix={f"ipv{family}": length}
+    )
+    made = plan(raw, hosts(8))
+
+    first = made.address("node1", 1, family)
+    assert first["gateway"].endswith((".0", "::"))
+    assert first["address"].endswith((".1", "::1"))
+    assert first["subnet"].endswith(f"/{length}")
+    assert pods(made, 1, 0, family) == []
+
+
+def test_reserved_addresses_move_the_node_and_split_the_pods():
+    made = plan(exclusive(reserved=["172.17.0.2-172.17.0.3", "172.17.0.10"]), hosts(2))
+
+    assert made.address("node1", 1)["address"] == "172.17.0.4"
+    assert pods(made, 1) == ["172.17.0.5-172.17.0.9", "172.17.0.11-172.17.0.30"]
+    assert made.address("node2", 1)["address"] == "172.17.0.34"
+    assert any("27 of 28" in text or "25 of 28" in text for text in made.plan.warnings)
+
+
+def test_reserved_addresses_in_a_shared_rail_are_skipped_by_the_nodes_too():
+    raw = shared(gateway="last", host_addresses="end", reserved=["172.17.1.252-172.17.1.253"])
+    made = plan(raw, hosts(53))
+
+    assert made.address("node53", 1)["address"] == "172.17.1.251"
+    assert made.address("node53", 2)["address"] == "172.17.2.253"
+
+
+def test_flat_gives_the_rails_disjoint_parts_of_one_subnet():
+    raw = exclusive(mode="flat", network="infiniband", attachment="ipoib", gateway="none", rails=rails(3), max_nodes=4)
+    raw["supernets"] = ["10.9.0.0/24"]
+    made = plan(raw, hosts(4))
+
+    assert [made.address("node1", rail)["address"] for rail in (1, 2, 3)] == ["10.9.0.1", "10.9.0.64", "10.9.0.128"]
+    assert {made.address("node4", rail)["subnet"] for rail in (1, 2, 3)} == {"10.9.0.0/24"}
+    assert pods(made, 3) == ["10.9.0.132-10.9.0.191"]
+
+
+def test_lid_only_has_rails_and_no_addresses():
+    made = plan(exclusive(network="infiniband", supernets=[]), hosts(2))
+
+    assert made.plan.blocks == ()
+    data = made.slice("node1")
+    assert [rail["addresses"] for rail in data["rails"]] == [[]] * 8
+    assert (data["rdma_prefixes"], data["sysctls"], data["attachment"]) == ([], {}, "ib-sriov")
+
+
+def test_large_subnets_are_split_into_pools_of_4096():
+    made = plan(shared(rail_prefix=18, first_block=0, rails=rails(2), max_nodes=10), hosts(1))
+    pools = made.plan.block(0, 0, 4).pools()
+
+    assert [sum(last - first + 1 for first, last in pool) for pool in pools] == [4096, 4096, 4096, 4083]
+
+
+@pytest.mark.parametrize(
+    ("more", "family", "count"),
+    [
+        pytest.param({"node_pods": 5}, 4, 5, id="ipv4-limited"),
+        pytest.param({"supernets": ["fd00::/48"]}, 6, 28, id="ipv6-only"),
+        pytest.param({"supernets": ["fd00::/48"], "node_pods": 100}, 6, 100, id="ipv6-asked"),
+        pytest.param({"supernets": ["172.17.0.0/16", "fd00::/48"], "node_prefix": 28}, 6, 12, id="as-many-as-ipv4"),
+    ],
+)
+def test_node_pods(more, family, count):
+    made = plan(exclusive(**more))
+
+    assert arithmetic.total(made.plan.block(0, 0, family).pods(0)) == count
+
+
+def test_zones_have_their_own_blocks_and_slots():
+    zones = [
+        {"name": "su1", "supernets": ["10.1.0.0/16"], "leaves": ["leaf-a", "leaf-b"]},
+        {"name": "su2", "supernets": ["10.2.0.0/16"], "max_nodes": 4},
+    ]
+    nodes = [{"host": "a1", "groups": ["su1"]}, {"host": "b1", "groups": ["su2"]}, {"host": "b2", "groups": ["su2"]}]
+    made = plan(exclusive(supernets=[], zones=zones, rails=rails(2)), nodes)
+
+    assert made.address("a1", 1)["address"] == "10.1.0.2"
+    assert made.address("b1", 1)["address"] == "10.2.0.2"
+    assert made.address("b2", 2)["subnet"] == "10.2.0.160/27"
+    assert json.loads(made.lock)["nodes"]["b2"] == {"zone": "su2", "slot": 1, "retired": False}
+    assert made.slice("a1")["rdma_prefixes"] == ["10.1.0.0/23", "10.2.0.0/24"]
+
+
+def test_default_route_leads_to_the_supernet_for_the_guard_needs_one_prefix():
+    assert plan(shared(policy="default_route")).slice("node1")["rdma_prefixes"] == ["172.17.0.0/16"]
+    assert plan(shared()).slice("node1")["rdma_prefixes"] == [
+        "172.17.1.0/24",
+        "172.17.2.0/23",
+        "172.17.4.0/22",
+        "172.17.8.0/24",
+    ]
+
+
+def test_interfaces_and_names_of_single_nodes():
+    nodes = [
+        {"host": "gpu-a", "name": "worker-1.example", "interfaces": {"rail1": "0000:1A:00.0", "rail2": "enp9s0"}},
+        {"host": "gpu-b"},
+    ]
+    data = plan(exclusive(rails=rails(2)), nodes).slice("gpu-a")
+
+    assert data["node"] == "worker-1.example"
+    assert [(rail["interface"], rail["pci"]) for rail in data["rails"]] == [
+        ("ens1np0", "0000:1a:00.0"),
+        ("enp9s0", None),
+    ]
+
+
+def test_rail_names_are_padded_above_nine():
+    made = plan(exclusive(rails=rails(12)))
+
+    assert [rail["name"] for rail in made.slice("node1")["rails"]][::11] == ["rail01", "rail12"]
+
+
+def test_many_pools_are_warned_about():
+    made = plan(exclusive(supernets=["10.0.0.0/8"], max_nodes=600), hosts(600))
+
+    assert "4800 pools" in made.plan.warnings[0]
+    assert "hour" in made.plan.warnings[0]
+
+
+def test_every_slice_is_json_and_a_second_render_is_equal():
+    first, second = plan(exclusive(), hosts(8)), plan(exclusive(), hosts(8))
+
+    assert first.files == second.files
+    assert all(json.loads(text) for path, text in first.files.items() if path.endswith(".json"))
+
+
+@pytest.mark.parametrize(
+    ("ranges", "limit", "parts"),
+    [
+        pytest.param([(0, 9)], 4, (((0, 3),), ((4, 7),), ((8, 9),)), id="one-range"),
+        pytest.param([(0, 1), (5, 9)], 4, (((0, 1), (5, 6)), ((7, 9),)), id="two-ranges"),
+        pytest.param([], 4, (), id="none"),
+        pytest.param([(0, 3)], 4, (((0, 3),),), id="exact"),
+    ],
+)
+def test_split_ranges(ranges, limit, parts):
+    assert split_ranges(ranges, limit) == parts
+
+
+def test_merge_and_subtract():
+    assert merge_ranges([(5, 6), (1, 2), (3, 3), (9, 9)]) == ((1, 3), (5, 6), (9, 9))
+    assert arithmetic.subtract([(0, 10)], [(0, 0), (5, 6), (10, 12)]) == [(1, 4), (7, 9)]
+    assert arithmetic.take([(0, 1), (5, 9)], 3) == ([(0, 1), (5, 5)], [(6, 9)])
+
+
+def test_join_prefixes():
+    nets = [Prefix(4, number << 8, 24) for number in (0, 1, 2, 4, 5, 6, 7)] + [Prefix(6, 0, 64)]
+
+    joined = arithmetic.join_prefixes(nets)
+
+    assert joined == (Prefix(4, 0, 23), Prefix(4, 512, 24), Prefix(4, 1024, 22), Prefix(6, 0, 64))

@@ -1,0 +1,512 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import fnmatch
+import ipaddress
+import json
+import re
+
+import pytest
+import yaml
+
+from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.names import inject_value, short_name
+from ansible_collections.railops.rdma.plugins.plugin_utils._admission.admission import check
+from ansible_collections.railops.rdma.plugins.plugin_utils._admission.mutate import mutate, server_fields_removed
+from ansible_collections.railops.rdma.plugins.plugin_utils._admission.schema import KINDS
+from ansible_collections.railops.rdma.plugins.plugin_utils._admission.sriov import check_device_config
+from ansible_collections.railops.rdma.plugins.plugin_utils._admission.strict import strict
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan import objects as plan_objects
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.objects import object_warnings, render_cluster
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.text import block
+from ansible_collections.railops.rdma.tests.unit.fabric_samples import (
+    CHECKOUT,
+    INJECT,
+    OTHER,
+    SAMPLES,
+    SWAPPED,
+    names,
+    plan_of,
+    rails,
+    raw_of,
+)
+
+CRDS = CHECKOUT.parent / "shared/crds"
+FILES = ("ippools.yaml", "multusconfigs.yaml", "reservedips.yaml", "sriovpolicies.yaml")
+ALL = [pytest.param(sample, id=sample) for sample in SAMPLES]
+
+
+def load(text):
+    return [document for document in yaml.load_all(text, Loader=yaml.CSafeLoader) if document is not None]
+
+
+@pytest.fixture(scope="module")
+def rendered():
+    """Return (plan, files, objects) of a sample, made once."""
+    made = {}
+
+    def get(sample):
+        if sample not in made:
+            plan = plan_of(*SAMPLES[sample])
+            files = render_cluster(plan)
+            made[sample] = plan, files, [obj for name in FILES for obj in load(files[name])]
+        return made[sample]
+
+    return get
+
+
+def of(objects, kind):
+    return [obj for obj in objects if obj["kind"] == kind]
+
+
+@pytest.mark.parametrize("sample", ALL)
+def test_admission_takes_every_object(sample, rendered):
+    _plan, _files, objects = rendered(sample)
+    assert check(objects) == []
+
+
+@pytest.mark.parametrize("sample", ALL)
+def test_nothing_that_no_webhook_checks_is_wrong_either(sample, rendered):
+    plan, _files, objects = rendered(sample)
+    assert strict(objects, nodes={node.name for node in plan.nodes}) == []
+
+
+@pytest.mark.parametrize("sample", ALL)
+def test_objects_are_in_the_servers_normal_form(sample, rendered):
+    for obj in rendered(sample)[2]:
+        assert server_fields_removed(mutate(obj)) == obj
+
+
+@pytest.mark.parametrize("sample", ALL)
+def test_objects_are_named_and_owned(sample, rendered):
+    plan, _files, objects = rendered(sample)
+    seen = set()
+    for obj in objects:
+        metadata = obj["metadata"]
+        assert metadata["labels"] == {
+            "app.kubernetes.io/managed-by": "railops.rdma",
+            "railops.io/fabric": plan.fabric.name,
+        }
+        assert len(metadata["name"]) <= 63
+        assert "." not in metadata["name"]
+        key = obj["kind"], metadata["name"]
+        assert key not in seen
+        seen.add(key)
+        assert metadata.get("namespace") == (
+            None if obj["kind"] in ("SpiderIPPool", "SpiderReservedIP") else plan.fabric.namespace
+        )
+
+
+@pytest.mark.parametrize("sample", ALL)
+def test_pools_are_the_plans_addresses(sample, rendered):
+    """Told by an independent walk over the plan: every pod address of every node is in one pool, and nothing else."""
+    plan, _files, objects = rendered(sample)
+    want = []
+    for block_ in plan.blocks:
+        nodes = plan.nodes_of(block_.zone)
+        slots = [node.slot for node in nodes] if block_.per_node else [0] if nodes or not plan.fabric.zoned else []
+        for slot in slots:
+            for low, high in block_.pods(slot):
+                want.append((str(block_.subnet(slot)), block_.family, low, high))
+    have = []
+    for pool in of(objects, "SpiderIPPool"):
+        spec = pool["spec"]
+        for entry in spec["ips"]:
+            low, _dash, high = entry.partition("-")
+            first, last = (number(text) for text in (low, high or low))
+            have.append((spec["subnet"], spec["ipVersion"], first, last))
+        total = sum(last - first + 1 for _s, _f, first, last in have[-len(spec["ips"]) :])
+        assert 0 < total <= 4096
+    assert addresses(have) == addresses(want)
+
+
+def number(text):
+    return int(ipaddress.ip_address(text))
+
+
+def addresses(rows):
+    """Join ranges that touch: a large one is cut into several pools."""
+    joined = []
+    for subnet, family, low, high in sorted(rows):
+        if joined and joined[-1][:2] == [subnet, family] and joined[-1][3] + 1 == low:
+            joined[-1][3] = high
+        else:
+            joined.append([subnet, family, low, high])
+    return joined
+
+
+@pytest.mark.parametrize("sample", ALL)
+def test_each_config_finds_the_pools_of_its_rail_on_every_node(sample, rendered):
+    plan, _files, objects = rendered(sample)
+    if not plan.fabric.families or not plan.nodes:
+        return
+    pools = of(objects, "SpiderIPPool")
+    for config in of(objects, "SpiderMultusConfig"):
+        spec = config["spec"]
+        body = spec[{"ib-sriov": "ibsriov"}.get(spec["cniType"], spec["cniType"])]
+        rail = next(
+            index
+            for index, rail in enumerate(plan.fabric.rails)
+            if re.fullmatch(rf"{plan.fabric.name}-{rail.name}(-p[0-9a-f]{{6}})?", config["metadata"]["name"])
+        )
+        for family in plan.fabric.families:
+            patterns = body["ippools"][f"ipv{family}"]
+            found = [pool for pool in pools if any(fnmatch.fnmatch(pool["metadata"]["name"], p) for p in patterns)]
+            for node in plan.nodes:
+                own = [pool for pool in found if node.name in pool["spec"].get("nodeName", [node.name])]
+                subnet = str(plan.block(node.zone, rail, family).subnet(node.slot))
+                assert own
+                assert {pool["spec"]["subnet"] for pool in own} == {subnet}
+            for pool in found:
+                nets = {
+                    str(block_.aggregate) if not block_.per_node else str(block_.subnet(node.slot))
+                    for block_ in plan.blocks
+                    for node in plan.nodes_of(block_.zone)
+                    if (block_.rail, block_.family) == (rail, family)
+                }
+                assert pool["spec"]["subnet"] in nets, "the pool of another rail"
+
+
+@pytest.mark.parametrize("sample", ALL)
+def test_helm_values_fit_the_attachment(sample, rendered):
+    plan, files, objects = rendered(sample)
+    values = yaml.safe_load(files["values.yaml"])
+    virtual = plan.fabric.attachment in ("sriov", "ib-sriov")
+    plugin = values["rdma"]["rdmaSharedDevicePlugin"]
+    assert values["sriov"]["install"] is virtual
+    assert plugin["install"] is not virtual
+    assert values["ipam"]["spiderSubnet"]["enable"] is False
+    assert bool(of(objects, "SriovNetworkNodePolicy")) is virtual
+    if virtual:
+        resources = {policy["spec"]["resourceName"] for policy in of(objects, "SriovNetworkNodePolicy")}
+    else:
+        assert check_device_config(plugin["deviceConfig"]) == []
+        resources = {entry["resourceName"] for entry in plugin["deviceConfig"]["configList"]}
+    named = set()
+    for config in of(objects, "SpiderMultusConfig"):
+        cni = config["spec"]["cniType"]
+        body = config["spec"][{"ib-sriov": "ibsriov"}.get(cni, cni)]
+        if cni == "ipoib":
+            # No field of its own; Spiderpool injects no resource there.
+            named.add(config["metadata"]["annotations"]["railops.io/rdma-resource"])
+        else:
+            named.add(body.get("resourceName") or body["rdmaResourceName"])
+    assert named == {f"{plan.fabric.resource_prefix}/{resource}" for resource in resources}
+
+
+@pytest.mark.parametrize("sample", ALL)
+def test_nothing_depends_on_the_order_of_the_inventory(sample, rendered):
+    raw, nodes = SAMPLES[sample]
+    files = rendered(sample)[1]
+    assert render_cluster(plan_of(raw, nodes)) == files
+    pinned = [
+        {**(node if isinstance(node, dict) else {"host": node, "groups": []}), "slot": slot}
+        for slot, node in enumerate(nodes)
+    ]
+    if not raw.get("zones"):
+        assert render_cluster(plan_of(raw, list(reversed(pinned)))) == render_cluster(plan_of(raw, pinned))
+
+
+def test_the_guides_exclusive_pools(rendered):
+    pools = {pool["metadata"]["name"]: pool["spec"] for pool in of(rendered("exclusive")[2], "SpiderIPPool")}
+    assert len(pools) == 64
+    assert pools["fabric-rail1-v4-node1"] == {
+        "default": False,
+        "disable": False,
+        "gateway": "172.17.0.1",
+        "ipVersion": 4,
+        "ips": ["172.17.0.3-172.17.0.30"],
+        "nodeName": ["node1"],
+        "subnet": "172.17.0.0/27",
+    }
+    assert pools["fabric-rail1-v4-node8"]["subnet"] == "172.17.0.224/27"
+    assert pools["fabric-rail8-v4-node8"]["ips"] == ["172.17.7.227-172.17.7.254"]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param({}, id="the-guides"),
+        pytest.param({"node_prefix": 24}, id="a-whole-24"),
+        pytest.param({"node_prefix": 23}, id="larger-than-a-24"),
+        pytest.param({"node_prefix": 29, "first_block": 3}, id="rails-share-a-24"),
+        pytest.param({"node_prefix": 30, "node_pods": 1, "gateway": "none"}, id="one-address"),
+        pytest.param({"gateway": "none"}, id="no-gateway"),
+        pytest.param({"gateway": 7}, id="the-gateway-parts-the-pods"),
+        pytest.param({"reserved": ["172.17.0.70", "172.17.0.128/28", "172.17.2.3"]}, id="reserved-cuts"),
+        pytest.param({"supernets": ["172.17.0.0/16", "fd00::/40"]}, id="dual-stack"),
+        pytest.param({"name": "f" * 40}, id="long-names"),
+    ],
+)
+def test_pools_of_one_shape_are_those_that_are_made_one_by_one(more, monkeypatch):
+    nodes = [{"host": f"node{number}"} for number in (1, 2, 4, 5, 8)]
+    nodes += [{"host": "a.dotted.name"}, {"host": "n" * 46}]
+    made = plan_of(raw_of(max_nodes=16, **more), nodes)
+    quick = render_cluster(made)["ippools.yaml"]
+
+    monkeypatch.setattr(plan_objects, "_simple_pieces", lambda *_args: {})
+
+    assert render_cluster(made)["ippools.yaml"] == quick
+
+
+def test_the_guides_shared_pool(rendered):
+    pools = of(rendered("guides shared")[2], "SpiderIPPool")
+    assert [pool["metadata"]["name"] for pool in pools] == ["fabric-rail1-v4"]
+    assert pools[0]["spec"]["ips"] == ["172.16.11.1-172.16.11.200"]
+    assert pools[0]["spec"]["gateway"] == "172.16.11.254"
+    assert "nodeName" not in pools[0]["spec"]
+
+
+def test_macvlan_config(rendered):
+    config = of(rendered("exclusive")[2], "SpiderMultusConfig")[0]
+    assert config["metadata"]["name"] == "fabric-rail1"
+    assert config["metadata"]["annotations"] == {INJECT["key"]: "rails"}
+    assert config["spec"]["macvlan"] == {
+        "ippools": {"ipv4": ["fabric-rail1-v4-*"], "matchMasterSubnet": False},
+        "master": ["ens1np0"],
+        "mtu": 4200,
+        "rdmaResourceName": "spidernet.io/fabric_rail1",
+        "vlanID": 0,
+    }
+
+
+def test_sriov_config_isolates_rdma_and_its_policy_selects_labelled_nodes(rendered):
+    _plan, files, objects = rendered("sriov-roce")
+    config, policy = of(objects, "SpiderMultusConfig")[0], of(objects, "SriovNetworkNodePolicy")[0]
+    assert config["spec"]["sriov"]["rdmaIsolation"] is True
+    assert config["spec"]["sriov"]["resourceName"] == "spidernet.io/fabric_rail1"
+    assert policy["spec"] == {
+        "deviceType": "netdevice",
+        "isRdma": True,
+        "linkType": "eth",
+        "mtu": 4200,
+        "nicSelector": {"pfNames": ["ens1np0"]},
+        "nodeSelector": {"fabric.railops.io/fabric": "declared"},
+        "numVfs": 8,
+        "priority": 99,
+        "resourceName": "fabric_rail1",
+    }
+    marks = json.loads(files["nodelabels.json"])
+    assert marks["label"] == "fabric.railops.io/fabric"
+    assert marks["nodes"] == dict.fromkeys(names(8), "declared")
+
+
+def test_infiniband_has_a_pkey_as_text_and_rdma(rendered):
+    objects = rendered("infiniband")[2]
+    assert of(objects, "SpiderMultusConfig")[0]["spec"]["ibsriov"]["pkey"] == "0x8001"
+    assert all(policy["spec"]["isRdma"] for policy in of(objects, "SriovNetworkNodePolicy"))
+    assert of(objects, "SriovNetworkNodePolicy")[0]["spec"]["linkType"] == "ib"
+
+
+def test_lid_only_has_no_pool_and_asks_for_none(rendered):
+    objects = rendered("lid only")[2]
+    assert of(objects, "SpiderIPPool") == []
+    for config in of(objects, "SpiderMultusConfig"):
+        assert config["spec"]["disableIPAM"] is True
+        assert config["spec"]["enableCoordinator"] is False
+        assert config["spec"]["ibsriov"]["ippools"] == {"matchMasterSubnet": False}
+
+
+def test_a_zone_without_nodes_opens_no_pool_to_everybody(rendered):
+    pools = of(rendered("zones shared")[2], "SpiderIPPool")
+    assert {name for pool in pools for name in pool["spec"]["nodeName"]} == set(names(7))
+    assert not [pool for pool in pools if "empty" in pool["metadata"]["name"]]
+
+
+def test_large_pools_are_cut_with_the_same_subnet(rendered):
+    pools = of(rendered("large pools")[2], "SpiderIPPool")
+    own = [pool for pool in pools if pool["metadata"]["name"].startswith("fabric-rail1-v4-node1")]
+    assert [pool["metadata"]["name"] for pool in own][:2] == ["fabric-rail1-v4-node1", "fabric-rail1-v4-node1-part2"]
+    assert {pool["spec"]["subnet"] for pool in own} == {"10.0.0.0/18"}
+
+
+def test_reserved_ranges_that_spiderpool_would_expand_are_left_out(rendered):
+    plan, _files, objects = rendered("reserved")
+    four, six = of(objects, "SpiderReservedIP")
+    assert four["spec"]["ips"] == ["10.0.0.1", "172.17.0.5-172.17.0.9", "172.17.2.40"]
+    assert six["spec"] == {"ipVersion": 6, "ips": ["fd00::1"]}
+    assert any("1 reserved range " in text for text in object_warnings(plan))
+
+
+# --- nodes whose interfaces have other names --------------------------------------------------------------------------
+
+
+def test_other_names_get_configs_and_an_injection_value_of_their_own(rendered):
+    plan, files, objects = rendered("names differ")
+    configs = of(objects, "SpiderMultusConfig")
+    values = {config["metadata"]["annotations"][INJECT["key"]] for config in configs}
+    assert len(configs) == 16
+    assert len(values) == 2
+    marks = json.loads(files["nodelabels.json"])["nodes"]
+    profile = marks["node4"]
+    assert marks == {"node1": "declared", "node2": "declared", "node4": profile}
+    own = {config["metadata"]["name"]: config for config in configs}[f"fabric-rail1-{profile}"]
+    assert own["spec"]["macvlan"]["master"] == ["eth100"]
+    assert own["metadata"]["annotations"][INJECT["key"]] == f"rails-{profile}"
+    # One ConfigMap serves all nodes, and no name means two rails: one resource with both names.
+    plugin = yaml.safe_load(files["values.yaml"])["rdma"]["rdmaSharedDevicePlugin"]["deviceConfig"]["configList"]
+    assert plugin[0]["selectors"]["ifNames"] == ["ens1np0", "eth100"]
+    assert any("node4" in text and profile in text for text in object_warnings(plan))
+
+
+def test_a_name_that_means_two_rails_gets_resources_of_its_own(rendered):
+    plugin = yaml.safe_load(rendered("names swapped")[1]["values.yaml"])
+    plugin = plugin["rdma"]["rdmaSharedDevicePlugin"]["deviceConfig"]["configList"]
+    assert all(len(entry["selectors"]["ifNames"]) == 1 for entry in plugin)
+    assert len({entry["resourceName"] for entry in plugin}) == 24
+
+
+def test_sriov_keeps_one_config_a_rail_and_one_policy_a_profile(rendered):
+    objects = rendered("sriov names swapped")[2]
+    assert len(of(objects, "SpiderMultusConfig")) == 8
+    policies = of(objects, "SriovNetworkNodePolicy")
+    assert len(policies) == 24
+    assert len({policy["spec"]["resourceName"] for policy in policies}) == 8
+    assert len({policy["spec"]["nodeSelector"]["fabric.railops.io/fabric"] for policy in policies}) == 3
+
+
+def test_a_profile_depends_on_nothing_but_the_names():
+    before = render_cluster(plan_of(raw_of(), ["node1", SWAPPED, OTHER]))
+    after = render_cluster(plan_of(raw_of(), ["node1", OTHER]))
+    assert len(load(after["multusconfigs.yaml"])) == 16
+    kept = {config["metadata"]["name"] for config in load(after["multusconfigs.yaml"])}
+    assert kept < {config["metadata"]["name"] for config in load(before["multusconfigs.yaml"])}
+
+
+# --- names ------------------------------------------------------------------------------------------------------------
+
+
+def test_names_are_shortened_as_the_design_says():
+    assert short_name("fabric-rail1-v4-node1") == "fabric-rail1-v4-node1"
+    assert short_name("a" * 63) == "a" * 63
+    long = short_name("a" * 64)
+    assert re.fullmatch(r"a{54}-[0-9a-f]{8}", long)
+    assert re.fullmatch(r"fabric-rail1-v4-gpu1-example-com-[0-9a-f]{8}", short_name("fabric-rail1-v4-gpu1.example.com"))
+    assert short_name("a.b") != short_name("a-b")
+
+
+@pytest.mark.parametrize("length", [1, 40, 55, 56, 63])
+def test_injection_values_stay_label_values(length):
+    made = inject_value("v" * length, "p0a1b2c")
+    assert len(made) <= 63
+    assert made.endswith("p0a1b2c") or "-p0a1b2c-" in made
+
+
+@pytest.mark.parametrize(
+    ("raw", "nodes", "message"),
+    [
+        pytest.param(raw_of(name="f" * 50), ["a"], "characters shorter", id="no room for the wildcard"),
+        pytest.param(
+            raw_of(rails=[{"name": "r", "interface": "a"}, {"name": "r-v4-x", "interface": "b"}]),
+            ["a"],
+            "would catch the pools of",
+            id="wildcard over two rails",
+        ),
+        pytest.param(
+            raw_of(node_prefix=18, supernets=["10.0.0.0/8"], rails=rails(1)),
+            ["a", "a-part2"],
+            "as that of node",
+            id="two nodes with one pool name",
+        ),
+    ],
+)
+def test_names_that_would_collide_are_refused(raw, nodes, message):
+    with pytest.raises(InputError, match=message):
+        render_cluster(plan_of(raw, nodes))
+
+
+def test_the_order_of_an_injected_pod_is_told():
+    good = plan_of(raw_of(), ["a"])
+    assert object_warnings(good) == ()
+    bad = plan_of(raw_of(rails=[{"interface": "ens2np0"}, {"interface": "ens10np0"}]), ["a"])
+    assert "rail2, rail1" in object_warnings(bad)[0]
+
+
+def test_yaml_of_any_json_reads_back():
+    value = {
+        "a": ["x", "1", "1.5", "on", "null", "", "~", "-", "a: b", "# no", "é", "2026-11-20", "1:30", "*a", "{"],
+        "yes": {"b": [[1, 2], [], {}, {"c": None, "d": [{"e": True}]}]},
+        "0x10": 1.5,
+    }
+    assert yaml.safe_load(block(value)) == value
+
+
+# --- the real CRDs ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def schemas():
+    if not CRDS.is_dir():
+        pytest.skip("the CRDs are not beside the checkout (../shared/crds): put them there to run this test")
+    found = {}
+    for path in sorted(CRDS.glob("*.yaml")):
+        crd = yaml.safe_load(path.read_text(encoding="utf-8"))
+        for version in crd["spec"]["versions"]:
+            found[crd["spec"]["names"]["kind"], f"{crd['spec']['group']}/{version['name']}"] = (
+                version["schema"]["openAPIV3Schema"],
+                crd["spec"]["scope"],
+            )
+    return found
+
+
+def unknown(value, schema, place=""):
+    """Return the fields that the server would prune or refuse."""
+    if isinstance(value, dict) and "properties" in schema:
+        for key, item in value.items():
+            if key in schema["properties"]:
+                yield from unknown(item, schema["properties"][key], f"{place}.{key}")
+            elif place != ".metadata" and not schema.get("x-kubernetes-preserve-unknown-fields"):
+                yield f"{place}.{key}"
+    elif isinstance(value, list) and "items" in schema:
+        for index, item in enumerate(value):
+            yield from unknown(item, schema["items"], f"{place}[{index}]")
+
+
+@pytest.mark.parametrize("sample", ALL)
+def test_the_real_crds_take_every_object_and_know_every_field(sample, rendered, schemas):
+    jsonschema = pytest.importorskip("jsonschema")
+    validators = {key: jsonschema.Draft202012Validator(schema) for key, (schema, _scope) in schemas.items()}
+    for obj in rendered(sample)[2]:
+        schema, scope = schemas[obj["kind"], obj["apiVersion"]]
+        validators[obj["kind"], obj["apiVersion"]].validate(obj)
+        assert list(unknown(obj, schema)) == []
+        assert ("namespace" in obj["metadata"]) == (scope == "Namespaced")
+
+
+def test_the_search_for_unknown_fields_finds_them(schemas):
+    schema = schemas["SpiderMultusConfig", "spiderpool.spidernet.io/v2beta1"][0]
+    obj = {"spec": {"cniType": "macvlan", "ippools": {}, "macvlan": {"enableRdma": True}}}
+    assert list(unknown(obj, schema)) == [".spec.ippools", ".spec.macvlan.enableRdma"]
+
+
+def test_the_checkers_own_schema_agrees_with_the_real_one(schemas):
+    """The fields, types, limits and defaults as data are exactly the CRDs' own."""
+    types = {"integer": "int", "string": "str", "boolean": "bool", "array": "list", "object": "object"}
+
+    def compare(field, schema, place):
+        kind = types.get(schema.get("type"), "any")
+        if kind == "object" and "properties" not in schema:
+            kind = "map" if "additionalProperties" in schema else "any"
+        if field.type == "any":
+            return
+        assert field.type == kind, place
+        assert list(field.enum) in ([], schema.get("enum")), place
+        if "enum" in schema and kind != "bool":
+            assert list(field.enum) == schema["enum"], place
+        assert field.default == schema.get("default"), place
+        assert field.maximum == schema.get("maximum"), place
+        assert field.minimum == schema.get("minimum"), place
+        if kind == "object":
+            assert set(field.fields) == set(schema["properties"]), place
+            for key, item in field.fields.items():
+                compare(item, schema["properties"][key], f"{place}.{key}")
+                assert item.required == (key in schema.get("required", ())), f"{place}.{key}"
+        if kind == "list":
+            compare(field.items, schema["items"], f"{place}[]")
+
+    for name, kind in KINDS.items():
+        schema = schemas[name, kind.api_version][0]["properties"]["spec"]
+        compare(kind.spec, schema, f"{name}.spec")

@@ -1,0 +1,113 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Properties of every plan, over thousands of random fabrics.
+
+RAILOPS_FABRICS says over how many: 2,000 by default, 100,000 in the long profile. What is checked is checked on the
+files, by `plan_checker`, which shares no code with the planner, and by the admission validator.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections import Counter
+
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
+from ansible_collections.railops.rdma.plugins.plugin_utils._admission import admission
+from ansible_collections.railops.rdma.tests.unit import plan_checker
+from ansible_collections.railops.rdma.tests.unit.fabrics import plan
+from ansible_collections.railops.rdma.tests.unit.random_fabrics import fabrics
+
+FABRICS = int(os.environ.get("RAILOPS_FABRICS", "2000"))
+COMMON = {
+    "deadline": None,
+    "suppress_health_check": list(HealthCheck),
+    "database": None,
+    "derandomize": FABRICS <= 2000,
+}
+LOADER = plan_checker.LOADER
+
+
+def planned(raw, nodes, lock=None):
+    """Plan, or None when this fabric is refused: then it says what and how to mend it."""
+    try:
+        return plan(raw, nodes, lock, report=False)
+    except InputError as exc:
+        error = exc
+    assert error.problems
+    assert all(problem.place and problem.problem and problem.fix for problem in error.problems)
+    return None
+
+
+def objects(made):
+    for path in ("ippools", "multusconfigs", "reservedips", "sriovpolicies"):
+        yield from (obj for obj in yaml.load_all(made.files[f"cluster/{path}.yaml"], Loader=LOADER) if obj)
+
+
+def test_no_address_is_wrong_or_given_twice():
+    seen = Counter()
+
+    @given(fabrics())
+    @settings(max_examples=FABRICS * 2 // 3, **COMMON)
+    def check(case):
+        raw, nodes = case
+        made = planned(raw, nodes)
+        seen["planned" if made else "refused"] += 1
+        if made is None:
+            return
+        wrong = plan_checker.check(
+            made.files, mode=raw["mode"], reserved=raw["reserved"], foreign=raw["foreign_networks"]
+        )
+        assert wrong == []
+        assert [str(problem) for problem in admission.check(objects(made))] == []
+
+    check()
+    assert seen["planned"] > 5 * seen["refused"]
+
+
+@given(fabrics(), st.integers(0, 1 << 30))
+@settings(max_examples=FABRICS // 3, **COMMON)
+def test_nothing_renumbers_anybody(case, seed):
+    raw, nodes = case
+    made = planned(raw, nodes)
+    if made is None:
+        return
+    chance = random.Random(seed)
+
+    again = plan(raw, nodes, made.lock, report=False)
+    assert again.files == made.files
+
+    shuffled = chance.sample(nodes, len(nodes))
+    assert plan(raw, shuffled, made.lock, report=False).files == made.files
+
+    renamed = {**raw, "zones": [{**zone, "group": zone["group"].replace("group", "hall")} for zone in raw["zones"]]}
+    moved = [{**node, "groups": [name.replace("group", "hall") for name in node.get("groups", ())]} for node in nodes]
+    assert plan(renamed, moved, made.lock, report=False).files == made.files
+
+    gone = chance.choice(nodes)["host"]
+    left = [node for node in nodes if node["host"] != gone] or [{**nodes[0], "host": "other"}]
+    fresh = {**chance.choice(nodes), "host": "n0-new"}
+    smaller = planned({**raw, "retire": [gone]}, left, made.lock)
+    grown = planned({**raw, "retire": [gone]}, [*left, fresh], smaller.lock) if smaller else None
+    for later in (smaller, grown):
+        if later is None:
+            continue
+        for path, text in made.files.items():
+            if path.startswith("hosts/") and path != f"hosts/{gone}.json" and path in later.files:
+                assert later.files[path] == text
+        assert (
+            plan_checker.check(later.files, mode=raw["mode"], reserved=raw["reserved"], foreign=raw["foreign_networks"])
+            == []
+        )
+    if grown:
+        seats = json.loads(grown.lock)["nodes"]
+        places = [(seat["zone"], seat["slot"]) for seat in seats.values()]
+        assert len(places) == len(set(places))
+        assert seats[gone] == {**json.loads(made.lock)["nodes"][gone], "retired": True}

@@ -1,0 +1,81 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import csv
+import io
+import ipaddress
+import itertools
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.switch import cell, render_switch
+from ansible_collections.railops.rdma.tests.unit.fabric_samples import SAMPLES, names, plan_of, raw_of
+
+ALL = [pytest.param(sample, id=sample) for sample in SAMPLES]
+
+
+def rows(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+@pytest.mark.parametrize("sample", ALL)
+def test_aggregates_cover_their_gateways_and_share_nothing(sample):
+    plan = plan_of(*SAMPLES[sample])
+    files = render_switch(plan)
+    prefixes = rows(files["prefixes.csv"])
+    nets = {(row["zone"], row["rail"], row["family"]): ipaddress.ip_network(row["aggregate"]) for row in prefixes}
+    assert len(nets) == len(prefixes) == len(plan.blocks)
+    for row in rows(files["gateways.csv"]):
+        net = nets[row["zone"], row["rail"], row["family"]]
+        assert ipaddress.ip_address(row["gateway"]) in ipaddress.ip_network(row["subnet"])
+        assert ipaddress.ip_network(row["subnet"]).subnet_of(net)
+    if plan.fabric.mode != "flat":
+        found = sorted(nets.values(), key=lambda net: (net.version, int(net.network_address)))
+        for one, other in itertools.pairwise(found):
+            assert one.version != other.version or not one.overlaps(other)
+
+
+def test_the_guides_exclusive_fabric():
+    files = render_switch(plan_of(*SAMPLES["exclusive"]))
+    assert files["prefixes.csv"].splitlines()[:2] == [
+        "zone,leaf,rail,family,aggregate,vlan,nodes,max_nodes,pods_per_node",
+        ",,rail1,4,172.17.0.0/24,0,8,8,28",
+    ]
+    gateways = files["gateways.csv"].splitlines()
+    assert gateways[1] == ",,rail1,4,node1,0,172.17.0.1,172.17.0.0/27,0"
+    assert len(gateways) == 65
+
+
+def test_a_shared_rail_has_one_gateway():
+    gateways = rows(render_switch(plan_of(*SAMPLES["guides shared"]))["gateways.csv"])
+    assert [(row["gateway"], row["subnet"], row["node"]) for row in gateways] == [
+        ("172.16.11.254", "172.16.11.0/24", "")
+    ]
+
+
+def test_without_gateway_there_is_no_row():
+    assert rows(render_switch(plan_of(*SAMPLES["no gateway"]))["gateways.csv"]) == []
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "|cmd", "%x"])
+def test_cells_are_no_formulas(text):
+    assert cell(text) == f"'{text}"
+    zones = [{"name": "su1", "group": "su1", "supernets": ["172.20.0.0/16"], "leaves": [text.strip()]}]
+    raw = raw_of(supernets=None, zones=zones)
+    for row in rows(render_switch(plan_of(raw, [{"host": "a", "groups": ["su1"]}]))["prefixes.csv"]):
+        assert not row["leaf"].startswith(("=", "+", "-", "@", "|", "%"))
+
+
+def test_commas_and_quotes_in_names_survive():
+    zones = [{"name": "su1", "group": "su1", "supernets": ["172.20.0.0/16"], "leaves": ['a, "b"']}]
+    raw = raw_of(supernets=None, zones=zones)
+    text = render_switch(plan_of(raw, [{"host": "a", "groups": ["su1"]}]))["prefixes.csv"]
+    assert rows(text)[0]["leaf"] == 'a, "b"'
+
+
+def test_the_order_of_nodes_is_natural():
+    files = render_switch(plan_of(raw_of(max_nodes=16), names(12)))
+    assert [row["node"] for row in rows(files["gateways.csv"])][:12] == names(12)

@@ -1,0 +1,158 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import html
+import html.parser
+import json
+import re
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
+from ansible_collections.railops.rdma.plugins.plugin_utils._report.markdown import render_report, with_verdict
+from ansible_collections.railops.rdma.tests.unit.fabric_samples import SAMPLES, names, plan_of, raw_of
+from ansible_collections.railops.rdma.tests.unit.reports import EVIL, evil_plan, verdict_of
+
+ALL = [pytest.param(sample, id=sample) for sample in SAMPLES]
+
+
+class Reader(html.parser.HTMLParser):
+    """Collect tags, attributes and text, and check that elements nest."""
+
+    VOID = ("meta", "input", "br", "rect", "path", "img")
+
+    def __init__(self, text):
+        super().__init__()
+        self.stack, self.tags, self.attributes, self.words = [], [], [], []
+        self.feed(text)
+        assert self.stack == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes.extend(attrs)
+        if tag not in self.VOID or (tag in ("rect", "path") and not self.get_starttag_text().endswith("/>")):
+            self.stack.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes.extend(attrs)
+
+    def handle_endtag(self, tag):
+        assert self.stack.pop() == tag
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+@pytest.mark.parametrize("sample", ALL)
+def test_the_page_is_whole_and_leads_nowhere(sample):
+    page = render_report(plan_of(*SAMPLES[sample]))["report.html"]
+    reader = Reader(page)
+    assert {"html", "head", "body", "main", "svg", "table"} <= set(reader.tags)
+    assert not {"img", "link", "iframe", "object", "form", "a", "base"} & set(reader.tags)
+    assert not [value for name, value in reader.attributes if name in ("src", "href", "srcset", "action")]
+    assert "http://" not in page
+    assert "https://" not in page
+    assert "url(" not in page
+    assert "default-src 'none'" in page
+
+
+@pytest.mark.parametrize("sample", ALL)
+def test_reports_say_nothing_that_changes_by_itself(sample):
+    plan = plan_of(*SAMPLES[sample])
+    assert render_report(plan) == render_report(plan_of(*SAMPLES[sample]))
+    for text in render_report(plan).values():
+        assert not re.search(r"20[0-9]{2}-[01][0-9]-[0-3]|(?<![0-9.])0\.1\.0(?![0-9.])|/root|/home", text)
+
+
+def test_the_numbers_of_the_guides_fabric():
+    files = render_report(plan_of(*SAMPLES["exclusive"]))
+    for text in (
+        "**0 more nodes still fit** (8 slots",
+        "64 pools, 28 pod addresses per node and rail",
+        "172.17.0.0/21",
+    ):
+        assert text in files["report.md"]
+    assert "| node8 | 7 | 172.17.0.226 | 172.17.1.226 |" in files["report.md"]
+    assert "room for 248 more rails" in files["report.html"]
+
+
+def test_what_still_fits_counts_retired_slots():
+    plan = plan_of(raw_of(max_nodes=16), names(3))
+    files = render_report(plan)
+    assert "13 more nodes still fit" in files["report.md"]
+    assert "13 more nodes still fit" in " ".join(Reader(files["report.html"]).words).replace("  ", " ")
+
+
+def test_many_nodes_stay_out_of_the_markdown():
+    text = render_report(plan_of(raw_of(max_nodes=512, supernets=["10.0.0.0/8"]), names(300)))["report.md"]
+    assert "300 nodes: search them in report.html" in text
+    assert "node299" not in text
+
+
+def test_every_name_is_escaped():
+    files = render_report(evil_plan())
+    reader = Reader(files["report.html"])
+    assert "img" not in reader.tags
+    assert reader.tags.count("script") == 3
+    assert html.escape(EVIL) in files["report.html"]
+    assert "<img" not in files["report.md"]
+    assert not re.search(r"(?<!\\)\]\(http", files["report.md"])
+    columns = 0
+    for line in files["report.md"].splitlines():
+        bars = len(re.findall(r"(?<!\\)\|", line)) if line.startswith("|") else 0
+        assert columns in (0, bars) or bars == 0, f"a name broke a table: {line}"
+        columns = bars
+
+
+def test_a_verdict_shows_red_and_green_rails():
+    plan = plan_of(*SAMPLES["exclusive"])
+    verdict = verdict_of(plan, bad={("node3", "rail4")}, planned="a", observed=EVIL, cause="c", fix="Run it.")
+    files = render_report(plan, verdict)
+    page = files["report.html"]
+    assert '<b class="bad">✗ 7 of 8</b>' in page
+    assert page.count('<b class="ok">✓ 8 of 8</b>') == 7
+    assert ".link.r3{stroke:var(--bad)" in page
+    assert ".link.r0{stroke:var(--ok)" in page
+    assert "verification: deviation" in page
+    assert html.escape(EVIL) in page
+    assert "img" not in Reader(page).tags
+    assert json.loads(re.search(r'id="verdict">(.*?)</script>', page)[1])["node3"] == "ooobooooo"[:8]
+    assert "| rail4 | ✗ 7 of 8 |" in files["report.md"]
+    assert "Run it." in files["report.md"]
+
+
+def test_a_host_without_an_answer_leaves_no_rail_green():
+    plan = plan_of(*SAMPLES["exclusive"])
+    page = render_report(plan, verdict_of(plan, lost={"node8"}))["report.html"]
+    assert page.count('<b class="unknown">· 7 of 8</b>') == 8
+    assert '<b class="ok">' not in page
+
+
+def test_a_pass_says_so():
+    plan = plan_of(*SAMPLES["exclusive"])
+    files = render_report(plan, verdict_of(plan))
+    assert "Everything that was looked at is as planned." in files["report.md"]
+    assert "Everything that was looked at is as planned." in files["report.html"]
+
+
+@pytest.mark.parametrize("sample", ALL)
+def test_a_verdict_can_be_put_in_replaced_and_taken_out(sample):
+    plan = plan_of(*SAMPLES[sample])
+    page = render_report(plan)["report.html"]
+    bad = verdict_of(plan, bad={(plan.nodes[0].host, plan.fabric.rails[0].name)})
+    once = with_verdict(page, bad)
+    Reader(once)
+    assert once != page
+    assert with_verdict(once, bad) == once
+    assert with_verdict(with_verdict(once, verdict_of(plan)), bad) == once
+    assert with_verdict(once, None) == page
+    assert once == render_report(plan, bad)["report.html"]
+
+
+def test_other_files_are_no_reports():
+    with pytest.raises(RdmaError, match=r"no report\.html"):
+        with_verdict("<html></html>", None)

@@ -1,0 +1,119 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.causes import Plugin, explain, plugin_of, with_host
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.merge import attach, host_result
+
+ONE, TWO = "spidernet.io/fabric_rail1", "spidernet.io/fabric_rail2"
+RAILS = {"node1": {ONE: ("rail1", "ens1np0"), TWO: ("rail2", "ens2np0")}}
+NAMES = {ONE: frozenset({"ens1np0"}), TWO: frozenset({"ens2np0"})}
+
+
+def short(observed=0, **more):
+    return {
+        "id": "node_resources",
+        "rail": None,
+        "node": "node1",
+        "status": "deviation",
+        "planned": {ONE: 100, TWO: 100},
+        "observed": {ONE: observed, TWO: 100},
+        "cause": "too little",
+        "fix": "look",
+        **more,
+    }
+
+
+def pod(phase="Running", **status):
+    meta = {"name": "plugin-x", "namespace": "spiderpool", "creationTimestamp": "1"}
+    return {"metadata": meta, "spec": {"nodeName": "node1"}, "status": {"phase": phase, **status}}
+
+
+CRASHING = {"ready": False, "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 5m0s"}}}
+
+
+@pytest.mark.parametrize(
+    ("plugin", "observed", "cause", "fix"),
+    [
+        pytest.param(Plugin(None, {}), 0, "no configuration", "playbook railops.rdma.cluster", id="no-config"),
+        pytest.param(Plugin({}, {"node1": pod()}), 0, f"does not name {ONE}", "playbook", id="not-named"),
+        pytest.param(
+            Plugin({ONE: frozenset({"eth9"})}, {"node1": pod()}),
+            0,
+            "its selector names eth9",
+            "playbook",
+            id="selector",
+        ),
+        pytest.param(Plugin(NAMES, {}), 0, "no pod of the device plugin", "taints", id="no-pod"),
+        pytest.param(
+            Plugin(NAMES, {"node1": pod(containerStatuses=[CRASHING])}),
+            0,
+            "CrashLoopBackOff",
+            "rdma_host",
+            id="crashing",
+        ),
+        pytest.param(Plugin(NAMES, {"node1": pod("Pending")}), 0, "is Pending", "log", id="pending"),
+        pytest.param(Plugin(NAMES, {"node1": pod()}), 7, "another number", "delete pod", id="another-number"),
+        pytest.param(Plugin(NAMES, {"node1": pod()}), 0, "finds no RDMA device of ens1np0", "rdma_device", id="device"),
+        pytest.param(None, 0, "too little", "look", id="virtual-functions"),
+    ],
+)
+def test_each_cause_is_named(plugin, observed, cause, fix):
+    (check,) = explain([short(observed)], RAILS, plugin)
+    assert check["rail"] == "rail1"
+    assert check["planned"] == {ONE: 100}
+    assert check["observed"] == {ONE: observed}
+    assert cause in check["cause"]
+    assert fix in check["fix"]
+
+
+def test_what_is_not_short_stays_as_it_is():
+    good = short(status="ok")
+    other = {"id": "node_in_cluster", "node": "node9", "status": "deviation", "planned": "node9", "observed": None}
+    assert explain([good, other], RAILS, Plugin(NAMES, {})) == [good, other]
+
+
+def test_the_plugin_as_the_cluster_shows_it():
+    entries = [
+        {"resourcePrefix": "spidernet.io", "resourceName": "fabric_rail1", "selectors": {"ifNames": ["ens1np0"]}}
+    ]
+    maps = [{"data": {"config.json": json.dumps({"configList": entries})}}]
+    found = plugin_of(maps, [pod()])
+    assert found.names == {ONE: frozenset({"ens1np0"})}
+    assert set(found.pods) == {"node1"}
+    assert plugin_of([], []).names is None
+    assert plugin_of([{"data": {"config.json": "{"}}], []).names is None
+
+
+def host(name, rail="rail1"):
+    return {"id": name, "rail": rail, "status": "deviation", "cause": f"why {name}", "fix": f"mend {name}"}
+
+
+@pytest.mark.parametrize(
+    ("own", "cause"),
+    [
+        pytest.param([host("rdma_port_state"), host("rdma_device")], "rdma_device: why rdma_device", id="device-first"),
+        pytest.param([host("rdma_device_files")], "rdma_device_files: why rdma_device_files", id="files"),
+        pytest.param([host("rdma_device", "rail2")], "too little", id="of-another-rail"),
+        pytest.param([{**host("rdma_device"), "status": "ok"}], "too little", id="host-is-well"),
+        pytest.param([], "too little", id="not-looked-at"),
+    ],
+)
+def test_what_the_host_found_is_the_cause(own, cause):
+    check = short(rail="rail1")
+    assert with_host(check, own)["cause"] == cause
+    results, left = attach([host_result("a", "node1", "d", own)], [check])
+    assert left == []
+    assert results[0]["checks"][-1]["cause"] == cause
+
+
+def test_of_a_node_without_a_result_the_cluster_tells():
+    results, left = attach([host_result("a", "node7", "d", [])], {"checks": [short()]})
+    assert results[0]["checks"] == []
+    assert left[0]["observed"].startswith("node1: ")

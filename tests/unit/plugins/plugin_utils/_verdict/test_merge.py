@@ -1,0 +1,128 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import merge
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import text as verdict_text
+
+RAILS = ["rail1", "rail2"]
+
+
+def check(status="ok", rail="rail1", **more):
+    return {
+        "id": "address",
+        "rail": rail,
+        "status": status,
+        "planned": "192.0.2.2/27",
+        "observed": "192.0.2.2/27" if status == "ok" else "nothing",
+        "cause": "" if status == "ok" else "the address is missing",
+        "fix": "" if status == "ok" else "Run the site playbook.",
+        **more,
+    }
+
+
+def result(host, *checks, digest="d1", error=None):
+    return merge.host_result(host, host, digest, checks, error)
+
+
+def merged(*results, expected=(), **more):
+    return merge.merge("d1", results, dict.fromkeys([*(r["host"] for r in results), *expected]), rails=RAILS, **more)
+
+
+@pytest.mark.parametrize(
+    ("results", "expected", "cluster", "wanted"),
+    [
+        pytest.param([result("a", check())], [], None, "pass", id="pass"),
+        pytest.param([result("a", check("deviation"))], [], None, "deviation", id="deviation"),
+        pytest.param([result("a", check())], ["b"], None, "incomplete", id="one-missing"),
+        pytest.param([result("a", check("deviation"))], ["b"], None, "deviation", id="deviation-over-missing"),
+        pytest.param([result("a", error="boom")], ["b"], None, "error", id="error-over-all"),
+        pytest.param([result("a", check(), digest="old")], [], None, "error", id="another-plan"),
+        pytest.param([], [], None, "incomplete", id="nobody"),
+        pytest.param([result("a", check())], [], merge.seen_part([check("deviation")]), "deviation", id="cluster"),
+        pytest.param([result("a", check())], [], merge.seen_part([], "no API"), "error", id="cluster-error"),
+    ],
+)
+def test_the_verdict_is_the_worst(results, expected, cluster, wanted):
+    assert merged(*results, expected=expected, cluster=cluster)["status"] == wanted
+
+
+def test_the_verdict_keeps_what_is_not_ok_and_counts_the_rest():
+    verdict = merged(result("a", check(), check("deviation", "rail2"), check("skipped", None)))
+    entry = verdict["hosts"]["a"]
+    assert entry["counts"] == {"ok": 1, "deviation": 1, "skipped": 1}
+    assert [found["status"] for found in entry["checks"]] == ["deviation", "skipped"]
+    assert entry["rails"] == {"rail1": "ok", "rail2": "deviation"}
+
+
+def test_a_rail_that_nobody_looked_at_is_not_green():
+    assert merged(result("a", check()))["hosts"]["a"]["rails"]["rail2"] == "skipped"
+
+
+def test_hosts_stand_in_natural_order():
+    verdict = merged(result("node10", check()), result("node2", check()), expected=["node1"])
+    assert list(verdict["hosts"]) == ["node1", "node2", "node10"]
+
+
+def test_checks_are_collected_from_whatever_roles_register():
+    registered = {
+        "netns": {"changed": False, "checks": [check()]},
+        "names": {"checks": [check("skipped")]},
+        "failed": False,
+    }
+    assert len(merge.flatten([registered, [check()], None, "text", {"skipped": True}])) == 3
+
+
+def test_a_check_without_status_gets_one():
+    assert merge.normal_check({"id": "x", "cause": "why"})["status"] == "deviation"
+    assert merge.normal_check({"id": "x", "planned": 1})["status"] == "ok"
+
+
+def test_markdown_cannot_be_broken_by_a_name():
+    verdict = merged(result("a", check("deviation", observed="x | y\n<b>")))
+    text = verdict_text.markdown(verdict, "fabric")
+    row = next(line for line in text.splitlines() if "missing" in line)
+    assert row.count(" | ") == 6
+    assert "\\<b\\>" in row
+
+
+def test_the_picture_names_every_deviation_with_cause_and_fix():
+    verdict = merged(result("node1", check("deviation", "rail2")), result("node2", check()), expected=["node3"])
+    text = verdict_text.picture(verdict, "fabric")
+    assert "node1 rail2 address: planned 192.0.2.2/27, observed nothing" in text
+    assert "cause: the address is missing" in text
+    assert "fix:   Run the site playbook." in text
+    assert "\033" not in text
+    assert "\033[31m" in verdict_text.picture(verdict, "fabric", colour=True)
+
+
+def test_escapes_of_a_host_do_not_reach_the_terminal():
+    verdict = merged(result("node1", check("deviation", observed="\033[2J")))
+    assert "\033" not in verdict_text.picture(verdict, "fabric")
+
+
+def test_a_large_fleet_shows_who_does_not_pass():
+    results = [result(f"node{number}", check()) for number in range(1, 200)]
+    results.append(result("node500", check("deviation")))
+    text = verdict_text.picture(merged(*results), "fabric")
+    assert "node500" in text
+    assert "199 more hosts" in text
+    assert len(text.splitlines()) < 30
+
+
+def test_a_part_that_nobody_looked_at_does_not_pass():
+    part = merge.seen_part([merge.skipped("api", "no kubeconfig is set")])
+    assert part["status"] == "skipped"
+    assert part["reason"] == "no kubeconfig is set"
+    assert merged(result("a", check()), cluster=part)["status"] == "pass"
+    assert merged(result("a", check()), plan=merge.seen_part([check("deviation")]))["status"] == "deviation"
+
+
+def test_the_begun_verdict_says_who_is_missing():
+    verdict = merge.merge("d1", [], {"a": "a"}, rails=RAILS, lost="not yet")
+    assert verdict["hosts"]["a"]["status"] == "unreachable"
+    assert verdict["hosts"]["a"]["error"] == "not yet"

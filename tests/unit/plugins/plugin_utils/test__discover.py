@@ -1,0 +1,194 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import copy
+import functools
+import tempfile
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
+from ansible_collections.railops.rdma.plugins.module_utils._rdma.info import read_info
+from ansible_collections.railops.rdma.plugins.plugin_utils._discover import candidates, discover, inventory, report
+from ansible_collections.railops.rdma.tests.unit import machines
+
+
+@functools.cache
+def recorded(name):
+    with tempfile.TemporaryDirectory() as folder:
+        machines.lay_out(name, machines.Path(folder))
+        return read_info(Sysfs(folder), gids=False)
+
+
+def info(name="one-switch-each"):
+    return copy.deepcopy(recorded(name))
+
+
+def cable(host, leaves=None):
+    """Cable a host's rails to leaf1 to leaf8, except what is said otherwise."""
+    host["lldp"] = {
+        f"ens{number}np0": {"switch": (leaves or {}).get(number, f"leaf{number}"), "port": "swp1"}
+        for number in range(1, 9)
+    }
+    return host
+
+
+def fleet(count=4, **changed):
+    hosts = {f"node{number}": cable(info()) for number in range(1, count + 1)}
+    return {**hosts, **changed}
+
+
+def device(host, pci):
+    return next(item for item in host["devices"] if item["pci"] == pci)
+
+
+def kinds(proposal):
+    return [(finding.host, finding.rail, finding.kind) for finding in proposal.findings]
+
+
+def test_a_fleet_that_is_alike():
+    proposal = discover(fleet())
+    assert proposal.findings == ()
+    assert proposal.network == "roce"
+    assert [(rail.name, rail.interface, rail.gpu) for rail in proposal.rails] == [
+        (f"rail{number}", f"ens{number}np0", number - 1) for number in range(1, 9)
+    ]
+    assert proposal.rails[0].pci == "0000:19:00.0"
+    assert proposal.rails[0].switches == ("leaf1",)
+    assert inventory(proposal, "gpu_nodes")["gpu_nodes"]["vars"]["fabric_rails"][7] == {
+        "name": "rail8",
+        "interface": "ens8np0",
+        "gpu": 7,
+    }
+    assert "None: all hosts are alike." in report(proposal)
+
+
+def test_storage_cards_and_virtual_functions_are_no_rails():
+    nics, others = candidates(info())
+    assert len(nics) == 8
+    assert {nic.interface for nic in others} == {"ens20f0np0", "ens20f1np1"}
+
+
+def test_infiniband():
+    proposal = discover({"node1": info("one-switch-each-ib")})
+    assert proposal.network == "infiniband"
+    assert [rail.interface for rail in proposal.rails] == [f"ibs{number}" for number in range(1, 9)]
+
+
+def test_without_gpus_in_sight_all_nics_count_but_the_default_routes():
+    host = info("virtual-machine")
+    assert [rail.interface for rail in discover({"vm": host}).rails] == ["ens7", "ens8"]
+    host["default_interfaces"] = ["ens7"]
+    assert [rail.interface for rail in discover({"vm": host}).rails] == ["ens8"]
+
+
+def test_the_rails_follow_the_gpus_and_not_the_names():
+    host = info()
+    first, second = device(host, "0000:19:00.0"), device(host, "0000:2a:00.0")
+    first["ports"][0]["netdev"], second["ports"][0]["netdev"] = "ens2np0", "ens1np0"
+    assert [rail.interface for rail in discover({"node1": host}).rails][:3] == ["ens2np0", "ens1np0", "ens3np0"]
+
+
+def test_a_host_with_other_names():
+    host = info()
+    device(host, "0000:19:00.0")["ports"][0]["netdev"] = "ens21np0"
+    proposal = discover(fleet(node3=host))
+    assert proposal.interfaces == {"node3": {"rail1": "ens21np0"}}
+    assert inventory(proposal, "gpu_nodes")["gpu_nodes"]["hosts"] == {
+        "node3": {"fabric_interfaces": {"rail1": "ens21np0"}}
+    }
+    assert "| node3 | rail1 | ens21np0 |" in report(proposal)
+
+
+def test_a_missing_nic():
+    host = info()
+    host["devices"] = [item for item in host["devices"] if item["pci"] != "0000:3b:00.0"]
+    proposal = discover(fleet(node2=host))
+    assert kinds(proposal) == [("node2", "rail3", "missing NIC")]
+    assert [nic.interface if nic else None for nic in proposal.nics["node2"]][1:4] == ["ens2np0", None, "ens4np0"]
+    assert "0000:3b:00.0" in proposal.findings[0].text
+
+
+def test_a_missing_gpu_is_not_a_missing_nic():
+    host = info()
+    nic = device(host, "0000:3b:00.0")
+    nic["nearest_gpus"] = []
+    proposal = discover(fleet(node2=host))
+    assert kinds(proposal) == [("node2", "rail3", "missing GPU")]
+    assert proposal.nics["node2"][2].interface == "ens3np0"
+
+
+def test_one_nic_more():
+    host = info()
+    extra = copy.deepcopy(device(host, "0000:19:00.0"))
+    extra.update(name="mlx5_99", pci="0000:19:00.1")
+    extra["ports"][0]["netdev"] = "ens1np1"
+    host["devices"].append(extra)
+    proposal = discover(fleet(node2=host))
+    assert kinds(proposal) == [("node2", None, "one NIC more")]
+    assert [nic.interface for nic in proposal.nics["node2"]] == [f"ens{number}np0" for number in range(1, 9)]
+
+
+def test_two_cables_that_were_swapped():
+    proposal = discover(fleet(5, node4=cable(info(), {2: "leaf3", 3: "leaf2"})))
+    assert kinds(proposal) == [("node4", "rail2", "wrong leaf"), ("node4", "rail3", "wrong leaf")]
+    assert proposal.findings[0].text == "ens2np0 is on leaf3 swp1, which serves rail3."
+    assert proposal.findings[0].fix == "Move the cable to leaf2."
+
+
+def test_scalable_units_have_leaves_of_their_own():
+    second = {
+        f"node{number}": cable(info(), {rail: f"su2-leaf{rail}" for rail in range(1, 9)}) for number in range(5, 9)
+    }
+    second["node8"]["lldp"]["ens1np0"]["switch"] = "su2-leaf2"
+    proposal = discover({**fleet(), **second})
+    assert kinds(proposal) == [("node8", "rail1", "wrong leaf")]
+    assert "leaf1 or su2-leaf1" in proposal.findings[0].fix
+
+
+def test_one_switch_for_all_rails_says_nothing():
+    hosts = {f"node{n}": cable(info(), dict.fromkeys(range(1, 9), "tor1")) for n in range(1, 5)}
+    assert discover(hosts).findings == ()
+
+
+def test_another_link_layer():
+    host = info()
+    device(host, "0000:19:00.0")["ports"][0]["link_layer"] = "InfiniBand"
+    proposal = discover(fleet(node2=host))
+    assert kinds(proposal) == [("node2", "rail1", "other link layer")]
+    assert "nic_mode" in proposal.findings[0].fix
+
+
+def test_a_port_without_link():
+    host = info()
+    device(host, "0000:19:00.0")["ports"][0]["state"] = "DOWN"
+    assert kinds(discover(fleet(node2=host))) == [("node2", "rail1", "no link")]
+
+
+def test_a_host_that_did_not_answer():
+    proposal = discover(fleet(node10=None, node9=None))
+    assert kinds(proposal) == [("node9", None, "no answer"), ("node10", None, "no answer")]
+    assert len(proposal.rails) == 8
+
+
+def test_nobody_answered():
+    proposal = discover({"node1": None})
+    assert proposal.rails == ()
+    assert "0 hosts answered" in report(proposal)
+
+
+def test_the_order_of_the_hosts_does_not_matter():
+    hosts = fleet(6, node4=cable(info(), {2: "leaf3"}))
+    backwards = dict(reversed(list(hosts.items())))
+    assert report(discover(hosts)) == report(discover(backwards))
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [(["storage"], ["storage", "rail2"]), (list("abcdefghij"), ["a", "b"]), (None, ["rail1", "rail2"])],
+)
+def test_names(names, expected):
+    assert [rail.name for rail in discover({"node1": info()}, names).rails][:2] == expected
