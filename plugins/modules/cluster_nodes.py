@@ -142,8 +142,8 @@ from ..module_utils._cluster.nodes import (
     steps,
     want_of,
 )
-from ..module_utils._cluster.wait import Patience
 from ..module_utils._errors import RdmaError
+from ..module_utils._pods.wait import Patience
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
     "plan_dir": {"type": "path", "required": True},

@@ -148,11 +148,11 @@ from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 
 from ..module_utils._cluster import client
 from ..module_utils._cluster.client import Access
-from ..module_utils._cluster.wait import KINDS, Look, Part
-from ..module_utils._cluster.wait_run import Command, Outcome, Waiting
 from ..module_utils._errors import RdmaError
 from ..module_utils._pods import client as pods_client
 from ..module_utils._pods.client import PodCluster
+from ..module_utils._pods.wait import KINDS, Look, Part
+from ..module_utils._pods.wait_run import Command, Outcome, Waiting
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
     "parts": {

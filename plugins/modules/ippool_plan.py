@@ -371,11 +371,7 @@ problems:
 
 import typing as t
 
-from ansible.module_utils.basic import AnsibleModule, missing_required_lib
-
-from ..module_utils._errors import RdmaError
-from ..plugin_utils._plan.check import NETADDR_ERROR
-from ..plugin_utils._plan.run import run
+from ansible.module_utils.basic import AnsibleModule
 
 
 def _strings(**more: t.Any) -> dict[str, t.Any]:
@@ -451,24 +447,11 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
 
 
 def main() -> None:
-    """Plan the nodes that the parameters list; the action plugin beside this file lists those of the inventory."""
+    """Refuse to run on a host: the action plugin of the same name does the work on the controller."""
     module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
-    if NETADDR_ERROR:
-        module.fail_json(msg=missing_required_lib("netaddr >= 1.0"), exception=NETADDR_ERROR)
-    raw = dict(module.params)
-    nodes = [{key: value for key, value in node.items() if value is not None} for node in raw.pop("nodes") or []]
-    preview = raw.pop("preview_dir")
-    for key in ("rails", "zones"):
-        raw[key] = [{name: value for name, value in item.items() if value is not None} for item in raw[key]]
-    if raw["inject"]:
-        raw["inject"] = {key: value for key, value in raw["inject"].items() if value is not None}
-    try:
-        result = run(raw, nodes, check_mode=module.check_mode, diff=module._diff, preview_dir=preview)
-    except RdmaError as exc:
-        module.fail_json(msg=str(exc), fix=exc.fix, **exc.facts)
-    for warning in result.pop("plan_warnings"):
-        module.warn(warning)
-    module.exit_json(**result)
+    module.fail_json(
+        msg="railops.rdma.ippool_plan runs on the controller only. Call it by its full name from a playbook."
+    )
 
 
 if __name__ == "__main__":

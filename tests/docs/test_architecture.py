@@ -2,43 +2,114 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""docs/architecture.md: its table has every room, and what it says of imports holds."""
+"""docs/architecture.md: its tables have every room, and what it says of imports holds."""
 
 from __future__ import annotations
 
 import ast
+import graphlib
 from pathlib import Path
 
 import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[2]
+PLUGINS = CHECKOUT / "plugins"
 PAGE = (CHECKOUT / "docs/architecture.md").read_text(encoding="utf-8")
 # ansible-core's own place for exceptions from its sanity tests, and what tests leave behind.
 NO_ROOMS = ("tests/sanity", "tests/output")
-PURE = ("_errors.py", "_admission*.py", "_*_plan.py", "_*_model.py", "_*_checks.py")
+# What lies beside the rooms: what all of them use.
+CORRIDOR = {
+    "module_utils": {"_check", "_errors", "_files", "_intervals", "_module", "_untouchable"},
+    "plugin_utils": {"_arguments", "_discover", "_files", "_progress", "_slice", "_slice_action"},
+}
+# Who may import whom, by world; rooms of one world may import each other in one direction.
+MAY_IMPORT = {
+    "module_utils": {"module_utils"},
+    "plugin_utils": {"plugin_utils", "module_utils"},
+    "modules": {"module_utils"},
+    "filter": {"plugin_utils", "module_utils"},
+    # The specs of modules, to check arguments on the controller.
+    "action": {"plugin_utils", "module_utils", "modules"},
+    "doc_fragments": set(),
+}
+PURE = (
+    "module_utils/_errors.py",
+    "module_utils/_fabric/[mnt]*.py",
+    "module_utils/*/plan.py",
+    "module_utils/*/*_plan.py",
+    "module_utils/*/model.py",
+    "module_utils/*/checks.py",
+    "plugin_utils/_admission/*.py",
+)
 # Asking and changing the world; socket is there for the numbers of address families.
 THIN = {"ansible", "kubernetes", "pyroute2", "pyverbs", "requests", "shutil", "subprocess", "urllib"}
 
 
-def imports(path: Path) -> set[str]:
-    """Return the top packages that a file imports."""
-    found = set()
+def imported(path: Path) -> set[tuple[str, ...]]:
+    """Return what a file imports: of the collection the parts of the path below plugins/, of others the top package."""
+    here = path.relative_to(PLUGINS).with_suffix("").parts
+    found: set[tuple[str, ...]] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            found |= {alias.name.split(".")[0] for alias in node.names}
+            found |= {(alias.name.split(".")[0],) for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            assert "railops" not in (node.module or ""), f"{path}: imports inside of the collection are relative"
+            found.add(((node.module or "").split(".")[0],))
         elif isinstance(node, ast.ImportFrom):
-            found.add((node.module or "").split(".")[0])
+            base = (*here[: -node.level], *(node.module.split(".") if node.module else ()))
+            found |= {(*base, alias.name) if PLUGINS.joinpath(*base).is_dir() else base for alias in node.names}
     return found
 
 
-def test_every_room_is_in_the_table():
-    folders = [path for place in ("plugins", "tests") for path in (CHECKOUT / place).iterdir() if path.is_dir()]
+def room(parts: tuple[str, ...]) -> str:
+    """Return the room of a file, by the parts of its path below plugins/: its folder, or itself in a corridor."""
+    return "/".join(parts[:2]) if parts[0] in CORRIDOR else parts[0]
+
+
+FILES = {path.relative_to(PLUGINS).with_suffix("").parts: imported(path) for path in sorted(PLUGINS.rglob("*.py"))}
+
+
+def test_every_room_is_in_the_tables():
+    folders = [path for path in (CHECKOUT / "tests").iterdir() if path.is_dir()]
     names = {str(path.relative_to(CHECKOUT)) for path in folders if path.name != "__pycache__"} - set(NO_ROOMS)
     assert [name for name in sorted(names) if f"`{name}/" not in PAGE] == []
+    assert [name for name in sorted(MAY_IMPORT) if name != "doc_fragments" and f"plugins/{name}/" not in PAGE] == []
+    rooms = {f"{parts[0]}/{parts[1]}" for parts in FILES if len(parts) == 3 and parts[0] in CORRIDOR}
+    assert [name for name in sorted(rooms) if f"`{name.partition('/')[2]}/`" not in PAGE] == []
+
+
+def test_no_helper_lies_in_the_corridor():
+    lying = {parts[:2] for parts in FILES if len(parts) == 2 and parts[0] in CORRIDOR}
+    assert {parts for parts in lying if parts[1] not in CORRIDOR[parts[0]]} == set()
+
+
+def test_nobody_imports_upwards():
+    wrong = {
+        f"{'/'.join(parts)} imports {'/'.join(target)}"
+        for parts, targets in FILES.items()
+        for target in targets
+        if len(target) > 1 and target[0] not in MAY_IMPORT[parts[0]]
+    }
+    assert wrong == set()
+
+
+def test_rooms_import_each_other_in_one_direction():
+    graph: dict[str, set[str]] = {}
+    for parts, targets in FILES.items():
+        graph.setdefault(room(parts), set()).update(room(target) for target in targets if len(target) > 1)
+    for name, targets in graph.items():
+        targets.discard(name)
+    graphlib.TopologicalSorter(graph).prepare()
 
 
 @pytest.mark.parametrize("pattern", PURE)
 def test_deciding_code_asks_nobody(pattern):
-    paths = sorted((CHECKOUT / "plugins/module_utils").glob(pattern))
-    assert paths
-    assert {path.name: imports(path) & THIN for path in paths if imports(path) & THIN} == {}
+    found = {path: imported(path) & {(name,) for name in THIN} for path in PLUGINS.glob(pattern)}
+    assert found
+    assert {str(path): names for path, names in found.items() if names} == {}
+
+
+def test_the_way_of_an_address_has_at_most_twelve_stations():
+    way = PAGE.partition("## The way of one address")[2].partition("\n## ")[0]
+    stations = [line for line in way.splitlines() if line.split(".")[0].isdigit()]
+    assert 0 < len(stations) <= 12

@@ -19,17 +19,21 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 DOCUMENT = CHECKOUT / "docs/errors.md"
 # Where each stands among (place, problem, fix); the last two are always problem and fix.
 CALLS = {"RdmaError": 0, "Problem": 1, "AdmissionError": 2, "_fail": 0, "add": 1}
+# Rooms, and beginnings of the names of modules and of other files beside the rooms.
 AREAS = (
     ("The plan", ("_fabric", "_plan", "ippool_plan", "_slice")),
     ("What admission refuses", ("_admission",)),
-    ("Host network", ("_route", "_rail", "policy_route", "rail_")),
-    ("RDMA on the host", ("_netns", "_rdma", "_link_type", "_mlx", "_card", "_initramfs", "_host_files", "nic_link")),
-    ("Lossless RoCE and GPUDirect", ("_qos", "_acs", "_gpu", "roce_qos", "gpudirect")),
+    ("Host network", ("_route", "_persist", "policy_route", "rail_")),
+    (
+        "RDMA on the host",
+        ("_rdma", "_card", "_files", "_untouchable", "nic_link", "rdma_host", "rdma_info", "rdma_netns"),
+    ),
+    ("Lossless RoCE and GPUDirect", ("_qos", "_gpudirect", "roce_qos", "gpudirect")),
     ("Drivers", ("_driver", "rdma_driver")),
-    ("The cluster", ("_cluster", "cluster_", "_webhook", "webhook")),
+    ("The cluster", ("_cluster", "cluster_", "webhook")),
     (
         "Verification",
-        ("_probe", "_verify", "_verdict", "_report", "verdict", "rdma_probe", "plan_objects", "_pod", "pod_"),
+        ("_probe", "_verdict", "_report", "verdict", "verify_", "rdma_probe", "plan_objects", "_pods", "pod_"),
     ),
 )
 HEAD = """# Errors: what each means
@@ -95,7 +99,7 @@ def cell(text: str) -> str:
 
 def area_of(path: Path) -> str:
     """Return the heading a file's errors stand under."""
-    name = path.name
+    name = path.parent.name if path.parent.name.startswith("_") else path.name
     return next((title for title, starts in AREAS if name.startswith(starts)), "Elsewhere")
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import typing as t
 from dataclasses import dataclass, field
 
-from .wait import listed, lost_nodes
+if t.TYPE_CHECKING:
+    from collections.abc import Iterable
 
 Json = dict[str, t.Any]
 
@@ -18,6 +19,7 @@ SYNCED = "Succeeded"
 NOTE = "railops.io/sriov-drain"
 CORDONED = "cordoned"
 SCHEDULABLE = "schedulable"
+_MOST_NAMES = 5
 
 
 @dataclass(frozen=True)
@@ -202,3 +204,22 @@ def progress(late: list[Json], total: int) -> str:
     """
     names = {row["node"] for row in late}
     return f"{total - len(names):,} of {total:,} nodes are as planned; {listed(names)}: {late[0]['cause']}"
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return some names for a person."""
+    every = sorted(names)
+    more = f" and {len(every) - _MOST_NAMES} more" if len(every) > _MOST_NAMES else ""
+    return ", ".join(every[:_MOST_NAMES]) + more
+
+
+def lost_nodes(nodes: Iterable[Json]) -> frozenset[str]:
+    """Return the names of nodes whose kubelet does not say that they are ready."""
+    return frozenset(
+        node["metadata"]["name"]
+        for node in nodes
+        if any(
+            row.get("type") == "Ready" and row.get("status") != "True"
+            for row in (node.get("status") or {}).get("conditions") or ()
+        )
+    )

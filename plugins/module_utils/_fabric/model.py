@@ -5,7 +5,7 @@
 """What a fabric and its plan are: frozen values, plain integers inside, text only at the edges.
 
 An address is an int, a prefix an int and a length. Text is made by `address_text` and `str(Prefix)` when a file is
-written. Nothing here reads a file or checks input: `_fabric_input` does the checking, `_fabric_plan` the arithmetic.
+written. Nothing here reads a file or checks input: `_plan.input` does the checking, `_plan.blocks` the arithmetic.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
 """What the cluster's admission says to an object, known before any API is touched.
 
 `Admission` holds a set of objects and answers create, update and delete as the webhooks do; `check` puts a whole set
-through it. `_admission_mutate` has what the server makes of an object, `_admission_pools`, `_admission_multus` and
-`_admission_sriov` the rules by kind, `_admission_schema` the fields; `_admission_strict` the rules that no webhook has
+through it. `mutate` has what the server makes of an object, `pools`, `multus` and
+`sriov` the rules by kind, `schema` the fields; `strict` the rules that no webhook has
 but pods suffer from. Everything is pure: no API, no socket, no file.
 
 Source of the rules here: Spiderpool 1.2 (pkg/subnetmanager, pkg/reservedipmanager); the others name theirs.
@@ -348,7 +348,7 @@ def check(objects: Iterable[Json], existing: Iterable[Json] = (), **options: boo
     """Return what the API would refuse of a set of new objects, in their order; [] when all of it would be stored.
 
     `existing` are objects of the cluster; one of the same name makes the new one an update. `options` are those of
-    Admission. Rules that no webhook has: `_admission_strict.strict`.
+    Admission. Rules that no webhook has: `strict.strict`.
     """
     admission = Admission(existing, **options)
     problems = []

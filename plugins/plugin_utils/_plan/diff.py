@@ -11,8 +11,9 @@ import json
 import typing as t
 
 from ...module_utils._fabric.model import Prefix, range_text
+from ...module_utils._fabric.totals import pool_count, rdma_prefixes
 from . import blocks as arithmetic
-from .blocks import rdma_prefixes, total
+from .blocks import total
 from .check import natural_key
 
 if t.TYPE_CHECKING:
@@ -195,7 +196,7 @@ def summary_of(plan: Plan, seating: Seating, change: Change, digest: str) -> dic
         "rails": len(fabric.rails),
         "zones": zones,
         "prefixes": [str(prefix) for prefix in rdma_prefixes(fabric, plan.blocks)],
-        "pools": arithmetic.pool_count(plan.nodes, plan.blocks),
+        "pools": pool_count(plan.nodes, plan.blocks),
         "added": list(seating.added),
         "retired": list(seating.retired_now),
         "released": list(seating.released),

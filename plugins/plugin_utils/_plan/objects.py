@@ -6,7 +6,7 @@
 
 So applying them again changes nothing, and a difference is a difference. Pools are many and of one shape: they are
 written from a template, with values that never need quotes (IPv4 addresses, our own names) or always have them (node
-names, IPv6). Everything else is few and goes through `_fabric_yaml`.
+names, IPv6). Everything else is few and goes through `text`.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import typing as t
+from dataclasses import replace
 
 from ...module_utils._errors import InputError, Problem, RdmaError
 from ...module_utils._fabric.lock import part_digests
@@ -45,7 +46,7 @@ def run(
     """Plan a fabric and bring its folder to that state.
 
     :param raw: the fabric_* values by their names without the prefix.
-    :param nodes: see `_fabric_nodes.read_nodes`.
+    :param nodes: see `nodes.read_nodes`.
     :param check_mode: write nothing, except a whole plan into `preview_dir` when that is given and the plan changes.
     :param diff: return the readable diff as well; it takes longer.
     :returns: changed, plan_dir, digest, summary, plan_warnings, and diff when asked for.
@@ -95,7 +96,7 @@ def render(plan: Plan) -> dict[str, str]:
     files = {f"hosts/{name}": text for name, text in render_slices(plan).items()}
     files.update((f"cluster/{name}", text) for name, text in render_cluster(plan).items())
     files.update((f"switch/{name}", text) for name, text in render_switch(plan).items())
-    files.update(render_report(plan))
+    files.update(render_report(replace(plan, warnings=(*plan.warnings, *object_warnings(plan)))))
     files[".gitattributes"] = ATTRIBUTES
     return files
 

@@ -15,7 +15,7 @@ import typing as t
 
 from ...module_utils._fabric.lock import canonical, sha256
 from ...module_utils._fabric.model import SCHEMA, address_text
-from .blocks import rdma_prefixes
+from ...module_utils._fabric.totals import rdma_prefixes
 from .seats import freeze
 
 if t.TYPE_CHECKING:

@@ -10,6 +10,7 @@ import typing as t
 from dataclasses import dataclass
 
 from ...module_utils._fabric.model import WIDTH, Fabric, Prefix, Zone, range_text
+from ...module_utils._fabric.totals import rdma_prefixes
 from . import blocks as arithmetic
 
 if t.TYPE_CHECKING:
@@ -216,7 +217,7 @@ def _check_cuts(check: Checker, fabric: Fabric, block: Block) -> None:
 def _check_policy(check: Checker, fabric: Fabric) -> None:
     if fabric.policy != "default_route":
         return
-    prefixes = arithmetic.rdma_prefixes(fabric, arithmetic.build_blocks(fabric))
+    prefixes = rdma_prefixes(fabric, arithmetic.build_blocks(fabric))
     for family in fabric.families:
         own = [str(prefix) for prefix in prefixes if prefix.family == family]
         if len(own) > 1:

@@ -15,6 +15,7 @@ import io
 import typing as t
 
 from ...module_utils._fabric.model import address_text
+from ...module_utils._fabric.totals import pods_per_node
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -45,12 +46,6 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[t.Any]]) -> str:
 def _where(plan: Plan, block: Block) -> tuple[str, str, str, int]:
     zone = plan.fabric.zones[block.zone]
     return zone.name, zone.leaf(block.rail), plan.fabric.rails[block.rail].name, block.family
-
-
-def pods_per_node(block: Block) -> int:
-    """Return how many pod addresses a node can count on in a block; cut subnets have fewer."""
-    count = sum(high - low + 1 for low, high in block.pod_offsets)
-    return count if block.per_node else count // block.slots
 
 
 def _prefixes(plan: Plan) -> Iterator[tuple[t.Any, ...]]:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the report says, as plain data: counted once, shown by `_fabric_report` as Markdown and as HTML.
+"""What the report says, as plain data: counted once, shown by `markdown` as Markdown and as HTML.
 
 The HTML's table of nodes gets the blocks' offsets, not every address: a page for 10,000 nodes stays below a megabyte,
 and the browser does the same arithmetic as `Block` (a test compares the two).
@@ -15,9 +15,7 @@ from dataclasses import dataclass
 
 from ...module_utils._fabric.model import address_text
 from ...module_utils._fabric.names import profiles
-from .._plan.blocks import pool_count, rdma_prefixes
-from .._plan.objects import object_warnings
-from .._plan.switch import pods_per_node
+from ...module_utils._fabric.totals import pods_per_node, pool_count, rdma_prefixes
 
 if t.TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -99,7 +97,7 @@ def collect(plan: Plan) -> Report:
         pods=min((pods_per_node(block) for block in plan.blocks if block.family == plan.fabric.families[0]), default=0),
         rdma=rdma_prefixes(plan.fabric, plan.blocks),
         profiles=profiles(plan),
-        warnings=(*plan.warnings, *object_warnings(plan)),
+        warnings=plan.warnings,
     )
 
 

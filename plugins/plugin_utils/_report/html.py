@@ -4,7 +4,7 @@
 
 """The plan as one HTML page: nothing in it leads outside of the file, and every text of the input is escaped.
 
-In the script, texts are only ever set as text. Where a verdict goes, the page has slots: see `_report_verdict`.
+In the script, texts are only ever set as text. Where a verdict goes, the page has slots: see `verdict`.
 """
 
 from __future__ import annotations

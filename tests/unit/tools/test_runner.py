@@ -139,6 +139,7 @@ def test_ended_from_outside_it_ends_what_it_started(tmp_path):
 import os, sys
 sys.path.insert(0, {str(TOOLS)!r})
 import runner, packages
+os.environ.pop("RAILOPS_REQUIRE", None)
 runner.env.environment = runner.env.tree = runner.env.old_pyroute2 = lambda *dummy: None
 packages.provide = lambda *dummy: None
 command = ["sh", "-c", "echo $$ > {tmp_path}/pid; exec sleep 60"]

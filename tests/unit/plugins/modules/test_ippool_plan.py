@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The module by itself: its arguments, its result, its failures, and that all lists of parameters agree."""
+"""What a run of the planner returns and how it fails, and that all lists of parameters agree."""
 
 from __future__ import annotations
 
@@ -11,28 +11,31 @@ import pathlib
 
 import pytest
 import yaml
-from ansible.module_utils.testing import patch_module_args
 
+from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 from ansible_collections.railops.rdma.plugins.modules import ippool_plan
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.input import DEFAULTS
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts, rails
 
 ROLE = pathlib.Path(__file__).parents[4] / "roles/fabric"
 
 
 @pytest.fixture
-def run_module(capsys, tmp_path):
-    def run(**params):
-        params = {**exclusive(rails=rails(2)), "nodes": hosts(2), "plan_dir": str(tmp_path / "plan"), **params}
-        with patch_module_args(params), pytest.raises(SystemExit):
-            ippool_plan.main()
-        return json.loads(capsys.readouterr().out)
+def plan(tmp_path):
+    def plan(**params):
+        flags = {key: params.pop(key, False) for key in ("check_mode", "diff")}
+        raw = {**exclusive(rails=rails(2)), "nodes": hosts(2), "plan_dir": str(tmp_path / "plan"), **params}
+        try:
+            return run(raw, raw.pop("nodes"), **flags)
+        except RdmaError as exc:
+            return {"failed": True, "msg": str(exc), "fix": exc.fix, **exc.facts}
 
-    return run
+    return plan
 
 
-def test_the_first_run_changes_and_the_second_does_not(run_module, tmp_path):
-    first, second = run_module(), run_module()
+def test_the_first_run_changes_and_the_second_does_not(plan, tmp_path):
+    first, second = plan(), plan()
 
     assert (first["changed"], second["changed"]) == (True, False)
     assert first["plan_dir"] == str(tmp_path / "plan/fabric")
@@ -42,18 +45,18 @@ def test_the_first_run_changes_and_the_second_does_not(run_module, tmp_path):
     assert "diff" not in first
 
 
-def test_check_mode_predicts_the_diff_and_writes_nothing(run_module, tmp_path):
-    predicted = run_module(_ansible_check_mode=True, _ansible_diff=True)
+def test_check_mode_predicts_the_diff_and_writes_nothing(plan, tmp_path):
+    predicted = plan(check_mode=True, diff=True)
 
     assert not (tmp_path / "plan").exists()
-    assert predicted["diff"] == run_module(_ansible_diff=True)["diff"]
+    assert predicted["diff"] == plan(diff=True)["diff"]
     assert "node2 rail1: ens1np0 mtu 4200 172.17.0.34/27" in predicted["diff"][0]["after"]
 
 
-def test_the_diff_shows_nodes_and_rails_first_and_small_files_whole(run_module):
-    run_module()
+def test_the_diff_shows_nodes_and_rails_first_and_small_files_whole(plan):
+    plan()
 
-    nodes, *files = run_module(mtu=9000, policy="default_route", _ansible_diff=True)["diff"]
+    nodes, *files = plan(mtu=9000, policy="default_route", diff=True)["diff"]
 
     assert "node1: slot 0, roce by macvlan, prefixes 172.17.0.0/23\n" in nodes["before"]
     assert "node1: slot 0, roce by macvlan, default_route 172.17.0.0/16\n" in nodes["after"]
@@ -64,21 +67,21 @@ def test_the_diff_shows_nodes_and_rails_first_and_small_files_whole(run_module):
     assert "mtu: 9000" in shown["cluster/multusconfigs.yaml"]["after"]
 
 
-def test_the_diff_of_a_large_fleet_has_no_equal_lines(run_module):
+def test_the_diff_of_a_large_fleet_has_no_equal_lines(plan):
     nodes = hosts(150)
     fleet = {"supernets": ["10.0.0.0/8"], "max_nodes": 150, "nodes": nodes}
-    run_module(**fleet)
+    plan(**fleet)
     nodes[7]["slot"] = 7
 
-    diff = run_module(**fleet, mtu=9000, _ansible_diff=True)["diff"][0]
+    diff = plan(**fleet, mtu=9000, diff=True)["diff"][0]
 
     before, after = diff["before"].splitlines(), diff["after"].splitlines()
     assert len([line for line in after if " mtu 9000 " in line]) == 300
     assert not set(before) & set(after)
 
 
-def test_a_failure_says_what_to_do(run_module, tmp_path):
-    result = run_module(supernets=["172.17.0.5/16"])
+def test_a_failure_says_what_to_do(plan, tmp_path):
+    result = plan(supernets=["172.17.0.5/16"])
 
     assert result["failed"]
     assert result["problems"] == [
@@ -92,17 +95,12 @@ def test_a_failure_says_what_to_do(run_module, tmp_path):
     assert not (tmp_path / "plan").exists()
 
 
-def test_a_warning_of_the_plan_is_a_warning_of_the_module(run_module, monkeypatch):
-    warnings = []
-    monkeypatch.setattr(ippool_plan.AnsibleModule, "warn", lambda _module, text: warnings.append(text))
-
-    run_module(retire=["node7"])
-
-    assert [text for text in warnings if "node7" in text]
+def test_a_node_that_is_retired_and_not_known_is_a_warning(plan):
+    assert [text for text in plan(retire=["node7"])["plan_warnings"] if "node7" in text]
 
 
-def test_options_of_rails_zones_and_nodes_may_be_left_out(run_module):
-    result = run_module(
+def test_options_of_rails_zones_and_nodes_may_be_left_out(plan):
+    result = plan(
         supernets=[],
         zones=[{"name": "su1", "supernets": ["10.1.0.0/16"], "leaves": ["l1", "l2"]}],
         nodes=[{"host": "a", "groups": ["su1"], "interfaces": {"rail2": "0000:1a:00.0"}, "slot": 3}],

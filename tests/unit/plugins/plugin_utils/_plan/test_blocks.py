@@ -10,6 +10,7 @@ import json
 
 import pytest
 
+from ansible_collections.railops.rdma.plugins.module_utils._fabric import totals
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.model import (
     Prefix,
     address_text,
@@ -298,6 +299,6 @@ def test_merge_and_subtract():
 def test_join_prefixes():
     nets = [Prefix(4, number << 8, 24) for number in (0, 1, 2, 4, 5, 6, 7)] + [Prefix(6, 0, 64)]
 
-    joined = arithmetic.join_prefixes(nets)
+    joined = totals.join_prefixes(nets)
 
     assert joined == (Prefix(4, 0, 23), Prefix(4, 512, 24), Prefix(4, 1024, 22), Prefix(6, 0, 64))

@@ -8,15 +8,15 @@ import types
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._cluster.wait import (
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.nodes import lost_nodes
+from ansible_collections.railops.rdma.plugins.module_utils._pods.wait import (
     Part,
     Patience,
     headline,
     look,
-    lost_nodes,
     newest_revision,
 )
-from ansible_collections.railops.rdma.plugins.module_utils._cluster.wait_run import Command, Waiting
+from ansible_collections.railops.rdma.plugins.module_utils._pods.wait_run import Command, Waiting
 
 AGENT = Part("DaemonSet", "agent", "spiderpool")
 CONTROLLER = Part("Deployment", "controller", "spiderpool")

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Looks at parts of a cluster until they are ready or nothing moves any more. _cluster_wait says what it sees."""
+"""Looks at parts of a cluster until they are ready or nothing moves any more. `wait` says what it sees."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ import time
 import typing as t
 from dataclasses import dataclass, field
 
+from .._cluster.nodes import lost_nodes
+from .._cluster.plan import Ref
 from .._errors import RdmaError
-from .._pods.checks import wanted_node
-from .._pods.state import last_lines, trouble
-from .plan import Ref
-from .wait import KINDS, Look, Part, Patience, headline, look, lost_nodes, newest_revision, selector, sentence
+from .checks import wanted_node
+from .state import last_lines, trouble
+from .wait import KINDS, Look, Part, Patience, headline, look, newest_revision, selector, sentence
 
 if t.TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from .._pods.client import PodCluster
+    from .client import PodCluster
 
     Json = dict[str, t.Any]
 

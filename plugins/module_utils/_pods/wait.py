@@ -13,8 +13,9 @@ from __future__ import annotations
 import typing as t
 from dataclasses import dataclass
 
-from .._pods.checks import wanted_node
-from .._pods.state import Trouble, begun, is_ready, name_of
+from .._cluster.nodes import listed
+from .checks import wanted_node
+from .state import Trouble, begun, is_ready, name_of
 
 if t.TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -29,7 +30,6 @@ KINDS: Mapping[str, str] = {
     "SpiderCoordinator": "spiderpool.spidernet.io/v2beta1",
 }
 SYNCED = "Synced"
-_MOST_NAMES = 5
 
 
 @dataclass(frozen=True)
@@ -63,30 +63,11 @@ class Look:
     final: bool = False
 
 
-def listed(names: Iterable[str]) -> str:
-    """Return some names for a person."""
-    every = sorted(names)
-    more = f" and {len(every) - _MOST_NAMES} more" if len(every) > _MOST_NAMES else ""
-    return ", ".join(every[:_MOST_NAMES]) + more
-
-
 def selector(obj: Json) -> str:
     """Return the label selector of a part's pods; nothing when it has none."""
     spec = obj.get("spec") or {}
     labels = (spec.get("selector") or {}).get("matchLabels") or {}
     return ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
-
-
-def lost_nodes(nodes: Iterable[Json]) -> frozenset[str]:
-    """Return the names of nodes whose kubelet does not say that they are ready."""
-    return frozenset(
-        node["metadata"]["name"]
-        for node in nodes
-        if any(
-            row.get("type") == "Ready" and row.get("status") != "True"
-            for row in (node.get("status") or {}).get("conditions") or ()
-        )
-    )
 
 
 def newest_revision(revisions: Iterable[Json], owner: Json) -> str:

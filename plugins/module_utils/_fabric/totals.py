@@ -1,0 +1,68 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a plan comes to: prefixes that the rails lead to, pools, pod addresses of a node. Pure."""
+
+from __future__ import annotations
+
+import typing as t
+
+from .model import Prefix
+
+if t.TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from .model import Block, Fabric, Node
+
+
+def rdma_prefixes(fabric: Fabric, blocks: Sequence[Block]) -> tuple[Prefix, ...]:
+    """Return what the rails' tables lead to, IPv4 first.
+
+    Style `prefixes`: exactly the aggregates, joined where they touch, so that nothing else in the supernet is caught.
+    Style `default_route`: the guides' RDMA subnet, which is the supernet, for their guard needs exactly one.
+    """
+    wanted = {block.aggregate for block in blocks}
+    if fabric.policy == "default_route":
+        supernets = {prefix for zone in fabric.zones for prefix in zone.supernets}
+        used = {net for net in supernets if any(net.contains(prefix) for prefix in wanted)}
+        wanted = {prefix for prefix in wanted if not any(net.contains(prefix) for net in used)} | used
+    return join_prefixes(wanted)
+
+
+def join_prefixes(prefixes: Iterable[Prefix]) -> tuple[Prefix, ...]:
+    """Join networks to the fewest that cover exactly the same addresses."""
+    joined: list[Prefix] = []
+    for prefix in sorted(set(prefixes)):
+        if joined and joined[-1].contains(prefix):
+            continue
+        joined.append(prefix)
+        while len(joined) > 1:
+            low, high = joined[-2:]
+            same = low.family == high.family and low.length == high.length
+            if not (same and low.length and low.last + 1 == high.first and not low.network & low.size):
+                break
+            joined[-2:] = [Prefix(low.family, low.network, low.length - 1)]
+    return tuple(joined)
+
+
+def pool_count(nodes: Iterable[Node], blocks: Iterable[Block]) -> int:
+    """Count the pools that the plan makes."""
+    slots: dict[int, list[int]] = {}
+    for node in nodes:
+        slots.setdefault(node.zone, []).append(node.slot)
+    count = 0
+    for block in blocks:
+        used = slots.get(block.zone, [])
+        if not block.per_node:
+            count += len(block.pools())
+            continue
+        plain = len(block.pools(next((slot for slot in used if slot not in block.cuts), used[0]))) if used else 0
+        count += plain * len(used) + sum(len(block.pools(slot)) - plain for slot in block.cuts.keys() & used)
+    return count
+
+
+def pods_per_node(block: Block) -> int:
+    """Return how many pod addresses a node can count on in a block; cut subnets have fewer."""
+    count = sum(high - low + 1 for low, high in block.pod_offsets)
+    return count if block.per_node else count // block.slots
