@@ -1,0 +1,88 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A check: what was planned, what is there, and if they differ why and what to do. The only way to make one. Pure.
+
+Modules return checks as plain data (`Check.data`), the verdict collects them, docs/verify.md lists their ids.
+"""
+
+from __future__ import annotations
+
+import typing as t
+from dataclasses import dataclass
+
+OK, DEVIATION, WARNING, SKIPPED = "ok", "deviation", "warning", "skipped"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One comparison.
+
+    :param id: `subject_thing`, such as `route_path`; one of `IDS`.
+    :param status: OK, DEVIATION, WARNING (shown, and never a reason to fail) or SKIPPED (not looked at, for a reason).
+    :param planned: what the plan has, and `observed` what is there: anything that JSON can hold.
+    :param cause: why they differ, or why it was skipped; empty when they do not differ.
+    :param fix: what to do about it; empty when there is nothing to do.
+    :param rail: the rail that it is about; None when it is about the whole host, node or cluster.
+    :param family: 4 or 6 where the families of one rail can differ; None where they cannot.
+    :param node: the Kubernetes node, for checks that are made of the cluster and not on a host.
+    :param object: what it is about beside rail and node: a card, a file, an object of the cluster.
+    """
+
+    id: str
+    status: str
+    planned: t.Any = None
+    observed: t.Any = None
+    cause: str = ""
+    fix: str = ""
+    rail: str | None = None
+    family: int | None = None
+    node: str | None = None
+    object: str | None = None
+
+    def data(self) -> dict[str, t.Any]:
+        """Return it as modules return it: family, node and object only where they are set."""
+        keys = ("id", "rail", "status", "planned", "observed", "cause", "fix")
+        found = {key: getattr(self, key) for key in keys}
+        more = {key: getattr(self, key) for key in ("family", "node", "object")}
+        return {**found, **{key: value for key, value in more.items() if value is not None}}
+
+
+def ok(name: str, planned: t.Any, observed: t.Any, **where: t.Any) -> Check:
+    """Return a check that found what was planned. `where`: rail, family, node, object."""
+    return Check(name, OK, planned, observed, **where)
+
+
+def deviation(name: str, planned: t.Any, observed: t.Any, cause: str, fix: str, **where: t.Any) -> Check:
+    """Return a check that found something else. `where`: rail, family, node, object."""
+    return Check(name, DEVIATION, planned, observed, cause, fix, **where)
+
+
+def warning(name: str, planned: t.Any, observed: t.Any, cause: str, fix: str, **where: t.Any) -> Check:
+    """Return a check that found what a person should see, and what is no reason to fail."""
+    return Check(name, WARNING, planned, observed, cause, fix, **where)
+
+
+def skipped(name: str, cause: str, fix: str = "", planned: t.Any = None, **where: t.Any) -> Check:
+    """Return a check that was not made, with the reason: nothing is green by silence."""
+    return Check(name, SKIPPED, planned, None, cause, fix, **where)
+
+
+def compared(
+    name: str,
+    planned: t.Any,
+    observed: t.Any,
+    cause: str,
+    fix: str,
+    *,
+    good: bool | None = None,
+    **where: t.Any,
+) -> Check:
+    """Return a check that is ok when both are equal, else a deviation.
+
+    :param good: whether they count as equal, where that is more than `planned == observed`.
+    """
+    if planned == observed if good is None else good:
+        return ok(name, planned, observed, **where)
+    return deviation(name, planned, observed, cause, fix, **where)
