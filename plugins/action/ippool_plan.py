@@ -17,7 +17,12 @@ from ..plugin_utils._plan.check import NETADDR_ERROR, known_keys
 from ..plugin_utils._plan.input import DEFAULTS
 from ..plugin_utils._plan.run import run
 
-HOST_KEYS = {"name": "fabric_node_name", "interfaces": "fabric_interfaces", "slot": "fabric_slot"}
+HOST_KEYS = {
+    "name": "fabric_node_name",
+    "interfaces": "fabric_interfaces",
+    "cables": "fabric_cables",
+    "slot": "fabric_slot",
+}
 """Which variable of a host gives which key of its node."""
 
 OTHERS = ("fabric_kubeconfig", "fabric_context", "fabric_verify_dir")

@@ -164,9 +164,16 @@ options:
         description: Its slots; by default O(max_nodes).
         type: int
       leaves:
-        description: Names of its leaf switches, one per rail, or one for all.
+        description:
+          - Names of its leaf switches as LLDP says them, or patterns such as V(su1-leaf1*); one per rail, or one for
+            all.
         type: list
         elements: str
+  leaves:
+    description: The same for a fabric without O(zones).
+    type: list
+    elements: str
+    default: []
   policy:
     description:
       - V(prefixes) has the rails' routing tables lead to the RDMA prefixes only. V(default_route) is the guides'
@@ -248,8 +255,8 @@ options:
     type: path
   nodes:
     description:
-      - The nodes, instead of the hosts of O(group) with their variables C(fabric_node_name), C(fabric_interfaces)
-        and C(fabric_slot).
+      - The nodes, instead of the hosts of O(group) with their variables C(fabric_node_name), C(fabric_interfaces),
+        C(fabric_cables) and C(fabric_slot).
     type: list
     elements: dict
     suboptions:
@@ -266,6 +273,9 @@ options:
         elements: str
       interfaces:
         description: Interface or PCI address by rail name, where this node differs.
+        type: dict
+      cables:
+        description: C(leaf) and C(port) of the switch that each cable ends in, by rail name.
         type: dict
       slot:
         description: Its slot, to adopt what exists.
@@ -398,6 +408,7 @@ NODE = {
     "name": {"type": "str"},
     "groups": _strings(),
     "interfaces": {"type": "dict"},
+    "cables": {"type": "dict"},
     "slot": {"type": "int"},
 }
 INJECT = {
@@ -426,6 +437,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "foreign_networks": _strings(default=[]),
     "foreign_plans": _strings(default=[]),
     "zones": {"type": "list", "elements": "dict", "options": ZONE, "default": []},
+    "leaves": {**_strings(), "default": []},
     "policy": {"type": "str", "choices": ["prefixes", "default_route"], "default": "prefixes"},
     "mtu": {"type": "int"},
     "vfs": {"type": "int", "default": 8},

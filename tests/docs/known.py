@@ -23,6 +23,7 @@ PLAYBOOK_VARIABLE = re.compile(r"(?<![\w'])(?:audit|discover|fabric|site|teardow
 # What the planner reads of a single host; the role's specification describes them in words.
 HOST_VARIABLES: dict[str, dict[str, t.Any]] = {
     "fabric_node_name": {"type": "str"},
+    "fabric_cables": {"type": "dict"},
     "fabric_interfaces": {"type": "dict"},
     "fabric_slot": {"type": "int"},
 }

@@ -137,7 +137,7 @@ class Zone:
     max_nodes: int
     """Slots reserved from day one."""
     leaves: tuple[str, ...] = ()
-    """Names of the leaf switches, one per rail, or one for all, or none: free text, people's names."""
+    """Names of the leaf switches, one per rail, or one for all, or none: as LLDP names them, or patterns of that."""
 
     def leaf(self, rail: int) -> str:
         """Return the name of a rail's leaf (index from 0), empty where nobody named one."""
@@ -161,6 +161,8 @@ class Node(t.NamedTuple):
     """The interface of each rail on this node."""
     pcis: tuple[str | None, ...]
     """The PCI address of each rail on this node, where it is known."""
+    cables: tuple[tuple[str, str], ...] = ()
+    """Leaf and port of each rail, each empty where the node does not say it; () when it says none."""
 
 
 @dataclass(frozen=True)

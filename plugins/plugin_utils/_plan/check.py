@@ -76,6 +76,11 @@ def natural_key(name: str) -> tuple[list[str | int], str]:
     return parts, name
 
 
+def is_switch_name(value: object) -> bool:
+    """Whether a value can be the name of a switch or of its port, as people write it."""
+    return isinstance(value, str) and bool(value.strip()) and value.isprintable() and len(value) <= 100
+
+
 def shown(value: object) -> str:
     """Show a value of the input, shortened, on one line."""
     text = repr(value)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from ...module_utils._fabric.model import MAX_RAILS, Fabric, Prefix, Rail, Zone, merge_ranges
 from . import space
-from .check import INTERFACE, LABEL, PCI, RESOURCE, SUBDOMAIN, Checker, shown
+from .check import INTERFACE, LABEL, PCI, RESOURCE, SUBDOMAIN, Checker, is_switch_name, shown
 
 if t.TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,6 +44,7 @@ DEFAULTS: dict[str, t.Any] = {
     "foreign_networks": (),
     "foreign_plans": (),
     "zones": (),
+    "leaves": (),
     "policy": "prefixes",
     "mtu": None,
     "vfs": 8,
@@ -189,7 +190,7 @@ def _check_network(check: Checker, fabric: Fabric) -> None:
     for index, zone in enumerate(fabric.zones):
         if len(zone.leaves) not in (0, 1, len(fabric.rails)):
             check.add(
-                f"fabric_zones[{index}].leaves",
+                f"fabric_zones[{index}].leaves" if fabric.zoned else "fabric_leaves",
                 f"There are {len(zone.leaves)} leaves for {len(fabric.rails)} rails.",
                 "Name one leaf per rail, one for all, or none.",
             )
@@ -354,7 +355,10 @@ def _zones(check: Checker, given: dict[str, t.Any]) -> tuple[Zone, ...]:
         if slots is None:
             fix = "Give the number of nodes that the fabric will ever have: subnets cannot be changed later."
             check.add("fabric_max_nodes", "It is required.", fix)
-        return (Zone("", _group(Checker(), "", given["group"]), supernets, slots or 1),)
+        leaves = _leaves(check, "fabric_leaves", given["leaves"])
+        return (Zone("", _group(Checker(), "", given["group"]), supernets, slots or 1, leaves),)
+    if given["leaves"]:
+        check.add("fabric_leaves", "It is set beside fabric_zones.", "Give each zone its own leaves.")
     zones = tuple(_zone(check, index, item, supernets, slots) for index, item in enumerate(items))
     check.unique(lambda i: f"fabric_zones[{i}].name", [zone.name for zone in zones], "Zone name")
     check.unique(lambda i: f"fabric_zones[{i}].group", [zone.group for zone in zones], "Group")
@@ -378,10 +382,14 @@ def _zone(check: Checker, index: int, item: object, supernets: tuple[Prefix, ...
         own = check.integer(f"{place}.max_nodes", given["max_nodes"], 1, MAX_SLOTS, default=1)
     if own is None:
         check.add(f"{place}.max_nodes", "It is required, here or as fabric_max_nodes.", "Give the slots of the zone.")
-    leaves = check.listing(f"{place}.leaves", given.get("leaves"), "leaf names")
-    for number, leaf in enumerate(leaves):
-        if not isinstance(leaf, str) or not leaf.strip() or not leaf.isprintable() or len(leaf) > 100:
-            check.add(f"{place}.leaves[{number}]", f"{shown(leaf)} is not a name.", "Give 1 to 100 printable letters.")
     nets = _networks(check, f"{place}.supernets", given["supernets"]) if "supernets" in given else supernets
     group = _group(check, f"{place}.group", given.get("group", name))
-    return Zone(name, group, nets, own or 1, tuple(str(leaf) for leaf in leaves))
+    return Zone(name, group, nets, own or 1, _leaves(check, f"{place}.leaves", given.get("leaves")))
+
+
+def _leaves(check: Checker, place: str, value: object) -> tuple[str, ...]:
+    leaves = check.listing(place, value, "leaf names")
+    for number, leaf in enumerate(leaves):
+        if not is_switch_name(leaf):
+            check.add(f"{place}[{number}]", f"{shown(leaf)} is not a name.", "Give 1 to 100 printable letters.")
+    return tuple(str(leaf) for leaf in leaves)

@@ -2,18 +2,19 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""From raw nodes (inventory name, groups, fabric_node_name, fabric_interfaces, fabric_slot) to validated candidates."""
+"""From raw nodes (inventory name, groups, and what the host's own fabric_* variables say) to validated candidates."""
 
 from __future__ import annotations
 
 import typing as t
 
-from .check import HOST, INTERFACE, PCI, SUBDOMAIN, Checker, shown
+from .check import HOST, INTERFACE, PCI, SUBDOMAIN, Checker, is_switch_name, shown
 
 if t.TYPE_CHECKING:
     from ...module_utils._fabric.model import Fabric
 
-NODE_KEYS = ("host", "name", "groups", "interfaces", "slot")
+NODE_KEYS = ("host", "name", "groups", "interfaces", "cables", "slot")
+CABLE_KEYS = ("leaf", "port")
 _KNOWN = frozenset(NODE_KEYS)
 
 Interfaces = tuple[tuple[str, ...], tuple[str | None, ...]]
@@ -29,12 +30,13 @@ class Candidate(t.NamedTuple):
     pin: int | None
     interfaces: tuple[str, ...]
     pcis: tuple[str | None, ...]
+    cables: tuple[tuple[str, str], ...] = ()
 
 
 def read_nodes(fabric: Fabric, nodes: object) -> tuple[Candidate, ...]:
     """Validate the nodes.
 
-    :param nodes: a list of dictionaries with `host`; where they say something `name`, `groups`, `interfaces`, `slot`.
+    :param nodes: a list of dictionaries with `host`; where they say something the others of NODE_KEYS.
     :raises InputError: with every problem found; of one kind at most ten are listed, the others counted.
     """
     check = Checker()
@@ -100,10 +102,11 @@ def _read_node(check: Checker, fabric: Fabric, usual: Interfaces, index: int, it
     zone = _zone(check, fabric, host, item.get("groups")) if fabric.zoned else 0
     given = item.get("interfaces")
     interfaces, pcis = _interfaces(check, fabric, usual, host, given) if given else usual
+    cables = _cables(check, fabric, host, item["cables"]) if item.get("cables") else ()
     pin = item.get("slot")
     if pin is not None:
         pin = check.integer(f"hosts.{host}.fabric_slot", pin, 0, fabric.zones[zone].max_nodes - 1)
-    return Candidate(name, host, zone, pin, interfaces, pcis)
+    return Candidate(name, host, zone, pin, interfaces, pcis, cables)
 
 
 def _zone(check: Checker, fabric: Fabric, host: str, groups: object) -> int:
@@ -160,3 +163,27 @@ def _interfaces(check: Checker, fabric: Fabric, usual: Interfaces, host: str, gi
                     "Give each rail its own.",
                 )
     return tuple(names), tuple(addresses)
+
+
+def _cables(check: Checker, fabric: Fabric, host: str, given: object) -> tuple[tuple[str, str], ...]:
+    """Return leaf and port of each rail, empty where the node says nothing of it."""
+    place = f"hosts.{host}.fabric_cables"
+    form = "{rail1: {leaf: leaf1, port: swp1}}"
+    if not isinstance(given, dict):
+        check.add_counted("fabric_cables", place, f"{shown(given)} is not a dictionary.", f"Write it as {form}.")
+        return ()
+    rails = {rail.name: index for index, rail in enumerate(fabric.rails)}
+    found = [("", "")] * len(rails)
+    for rail, value in given.items():
+        where = f"{place}.{rail}"
+        if rail not in rails:
+            problem = f"{shown(rail)} is not a rail."
+            check.add_counted("fabric_cables", where, problem, f"Known are: {', '.join(rails)}.")
+        elif not isinstance(value, dict) or not value or not set(value) <= set(CABLE_KEYS):
+            check.add_counted("fabric_cables", where, f"{shown(value)} is no leaf and port.", f"Write it as {form}.")
+        elif not all(is_switch_name(text) for text in value.values()):
+            problem = f"{shown(value)} has no name of a leaf or port."
+            check.add_counted("fabric_cables", where, problem, "Give 1 to 100 printable letters.")
+        else:
+            found[rails[rail]] = (value.get("leaf", ""), value.get("port", ""))
+    return tuple(found)

@@ -260,7 +260,7 @@ class _Usher:
             if name not in retired:
                 zone, slot = self.slots[name]
                 one = self.candidates[name]
-                nodes.append(Node(name, one.host, zone, slot, one.interfaces, one.pcis))
+                nodes.append(Node(name, one.host, zone, slot, one.interfaces, one.pcis, one.cables))
         gone = tuple(
             Retired(name, *self.slots[name]) for name in sorted(retired, key=natural_key) if name in self.slots
         )

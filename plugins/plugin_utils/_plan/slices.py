@@ -5,7 +5,7 @@
 """The text of hosts/*.json: one join per node, because a fleet has ten thousand of them.
 
 Nodes with the same zone, interfaces and PCI addresses share a template; only names, slots and addresses are filled in.
-None of the values can need quoting: the input checks allow no quote, backslash or percent sign in them.
+None of these values can need quoting: the input checks allow no quote, backslash or percent sign in them.
 """
 
 from __future__ import annotations
@@ -65,6 +65,7 @@ def render_slices(plan: Plan) -> dict[str, str]:
         blocks.setdefault(block.zone, []).append(block)
     fills = {zone: [_fill(block) for block in owned] for zone, owned in blocks.items()}
     templates: dict[tuple[object, ...], list[str]] = {}
+    cables: dict[tuple[object, ...], str] = {}
     head = _head(plan)
     texts: dict[str, str] = {}
     for node in plan.nodes:
@@ -74,7 +75,9 @@ def render_slices(plan: Plan) -> dict[str, str]:
             text = _template(plan.fabric, node, blocks.get(node.zone, []), head)
             # What stands between the fields, and room for these.
             template = templates[key] = [part for piece in text.split("%s") for part in (piece, "")][:-1]
-        values = [node.name, str(node.slot)]
+        if (node.zone, node.cables) not in cables:
+            cables[node.zone, node.cables] = _cables(plan.fabric, node)
+        values = [node.name, str(node.slot), cables[node.zone, node.cables]]
         for fill in fills.get(node.zone, ()):
             values += fill(node.slot)
         template[1::2] = values
@@ -83,16 +86,27 @@ def render_slices(plan: Plan) -> dict[str, str]:
 
 
 def _head(plan: Plan) -> str:
-    """Write the part that all slices share, with %s for node and slot."""
+    """Write the part that all slices share, with %s for node, slot and cables."""
     fabric = plan.fabric
     prefixes = [str(prefix) for prefix in rdma_prefixes(fabric, plan.blocks)]
     return (
         f'{{\n  "schema": {SCHEMA},\n'
         f'  "frozen_digest": "{sha256(canonical(freeze(fabric)))}",\n'
-        f'  "fabric": "{fabric.name}",\n  "node": "%s",\n  "slot": %s,\n'
+        f'  "fabric": "{fabric.name}",\n  "node": "%s",\n  "slot": %s,\n%s'
         f'  "network": "{fabric.network}",\n  "attachment": "{fabric.attachment}",\n  "policy": "{fabric.policy}",\n'
         f'  "rdma_prefixes": {json.dumps(prefixes)},\n'
     )
+
+
+def _cables(fabric: Fabric, node: Node) -> str:
+    """Return the leaf and port that each rail's cable is planned to end in, as lines of the slice; none without any."""
+    zone, own = fabric.zones[node.zone], node.cables or (("", ""),) * len(fabric.rails)
+    lines = [
+        f'    "{rail.name}": {json.dumps({"leaf": leaf or zone.leaf(index) or None, "port": port or None})}'
+        for index, (rail, (leaf, port)) in enumerate(zip(fabric.rails, own, strict=True))
+        if leaf or port or zone.leaf(index)
+    ]
+    return '  "cables": {\n' + ",\n".join(lines) + "\n  },\n" if lines else ""
 
 
 def _template(fabric: Fabric, node: Node, blocks: Sequence[Block], head: str) -> str:

@@ -10,7 +10,7 @@ import json
 import pytest
 from ansible.errors import AnsibleActionFail
 
-from ansible_collections.railops.rdma.plugins.plugin_utils._slice import read_slice
+from ansible_collections.railops.rdma.plugins.plugin_utils._slice import leaves_of, read_slice
 
 FROZEN = {"mode": "shared", "max_nodes": 8}
 DIGEST = hashlib.sha256(json.dumps(FROZEN, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
@@ -85,3 +85,11 @@ def test_a_half_written_file_is_refused(folder):
     (folder / "hosts" / "node1.json").write_text('{"schema": 1, ')
     with pytest.raises(AnsibleActionFail, match="cannot be read"):
         read_slice(str(folder), "node1")
+
+
+def test_leaves_are_those_of_the_plans_file_for_switches(folder):
+    assert leaves_of(str(folder)) == []
+    (folder / "switch").mkdir()
+    rows = "zone,leaf,rail,family\nsu1,'-odd,rail1,4\nsu1,'-odd,rail1,6\nsu1,,rail2,4\n"
+    (folder / "switch/prefixes.csv").write_text(rows)
+    assert leaves_of(str(folder)) == [{"zone": "su1", "rail": "rail1", "leaf": "-odd"}]

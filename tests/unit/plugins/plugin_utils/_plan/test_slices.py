@@ -1,0 +1,47 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.slices import render_slices
+from ansible_collections.railops.rdma.tests.unit.fabric_samples import plan_of
+
+RAW = {
+    "mode": "exclusive",
+    "supernets": ["172.17.0.0/16"],
+    "max_nodes": 4,
+    "rails": [{"interface": "ens1np0"}, {"interface": "ens2np0"}],
+}
+
+
+def cables(raw, *nodes):
+    made = render_slices(plan_of({**RAW, **raw}, list(nodes)))
+    return {name: json.loads(text).get("cables") for name, text in made.items()}
+
+
+def test_a_slice_has_cables_only_where_leaves_are_named():
+    assert cables({}, {"host": "a"}) == {"a.json": None}
+    assert cables({"leaves": ["l1", "l2-%s*"]}, {"host": "a"}) == {
+        "a.json": {"rail1": {"leaf": "l1", "port": None}, "rail2": {"leaf": "l2-%s*", "port": None}}
+    }
+
+
+def test_a_node_says_leaf_and_port_itself():
+    own = {"host": "b", "cables": {"rail2": {"leaf": 'odd "leaf"', "port": "Ethernet1/5"}}}
+    found = cables({"leaves": ["l1"]}, {"host": "a"}, own, {"host": "c", "cables": {"rail1": {"port": "swp1"}}})
+    assert found["a.json"] == {"rail1": {"leaf": "l1", "port": None}, "rail2": {"leaf": "l1", "port": None}}
+    assert found["b.json"]["rail2"] == {"leaf": 'odd "leaf"', "port": "Ethernet1/5"}
+    assert found["c.json"]["rail1"] == {"leaf": "l1", "port": "swp1"}
+
+
+def test_zones_have_leaves_of_their_own():
+    zones = [
+        {"name": "su1", "supernets": ["10.1.0.0/16"], "leaves": ["x1", "x2"]},
+        {"name": "su2", "supernets": ["10.2.0.0/16"]},
+    ]
+    found = cables({"zones": zones}, {"host": "a", "groups": ["su1"]}, {"host": "b", "groups": ["su2"]})
+    assert [cable["leaf"] for cable in found["a.json"].values()] == ["x1", "x2"]
+    assert found["b.json"] is None
