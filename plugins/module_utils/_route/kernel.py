@@ -5,9 +5,7 @@
 """The only place that talks to rtnetlink and /proc/sys for the host network.
 
 pyroute2's message classes decode what the kernel says; they are the same from 0.7.2 to 0.9, unlike its sockets
-(asynchronous since 0.9). The socket here asks the kernel to filter (NETLINK_GET_STRICT_CHK), so that the cost does not
-grow with the host's other routes, and sends a whole phase of messages at once. Requests are packed here: they are few
-kinds, and packing a hundred of them by the message classes took longer than the kernel takes to carry them out.
+(asynchronous since 0.9), of which `netlink` has its own.
 """
 
 from __future__ import annotations
@@ -35,7 +33,9 @@ from .model import (
     Rule,
     Snapshot,
 )
+from .netlink import NLM_F_ACK, NLM_F_DUMP, Answer, Socket, headed, packed, request, u32
 from .plan import STRICTER_WINS, Host
+from .rules import attributes
 from .want import Want, named
 
 PYROUTE2_NEEDED = "pyroute2 >= 0.7.2"
@@ -53,11 +53,7 @@ if t.TYPE_CHECKING:
     from types import TracebackType
 
 # include/uapi/linux/netlink.h
-SOL_NETLINK, NETLINK_CAP_ACK, NETLINK_EXT_ACK, NETLINK_GET_STRICT_CHK = 270, 10, 11, 12
-NLM_F_REQUEST, NLM_F_ACK, NLM_F_DUMP = 0x1, 0x4, 0x300
 NLM_F_REPLACE, NLM_F_EXCL, NLM_F_CREATE = 0x100, 0x200, 0x400
-NLM_F_CAPPED, NLM_F_ACK_TLVS = 0x100, 0x200
-NLMSG_ERROR, NLMSG_DONE = 2, 3
 # Fixed parts of the messages: struct ifinfomsg, ifaddrmsg, rtmsg, fib_rule_hdr.
 LINK_HEAD, ADDRESS_HEAD, ROUTE_HEAD, RULE_HEAD = (struct.Struct(text) for text in ("=BxHiII", "=BBBBI", "=8BI", "=8BI"))
 # include/uapi/linux/if_link.h, if_addr.h, rtnetlink.h, fib_rules.h: the attributes that are sent.
@@ -110,111 +106,8 @@ class KernelRefused(RdmaError):
     """The kernel refused a message."""
 
 
-class Answer(t.NamedTuple):
-    """One message that came back, undecoded: its type and what follows the header."""
-
-    kind: int
-    body: bytes
-
-
-class Socket:
-    """An rtnetlink socket that filters in the kernel and sends many messages at once."""
-
-    def __init__(self) -> None:
-        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE)
-        self._socket.bind((0, 0))
-        # A lost answer would hang; the kernel answers from memory.
-        self._socket.settimeout(30)
-        for option in (NETLINK_CAP_ACK, NETLINK_EXT_ACK, NETLINK_GET_STRICT_CHK):
-            try:
-                self._socket.setsockopt(SOL_NETLINK, option, 1)
-            except OSError:
-                # Before 4.20 there is no strict checking: the same answers, filtered here instead.
-                continue
-        self._sequence = 0
-
-    def close(self) -> None:
-        """Close the socket."""
-        self._socket.close()
-
-    def dump(self, message: bytes) -> list[Answer]:
-        """Send one dump request and return what came."""
-        return self._exchange([message])[0][1]
-
-    def ask(self, messages: list[bytes]) -> list[tuple[int, list[Answer], str]]:
-        """Send messages in one go and return, for each, its error number (0 is success), answers and explanation."""
-        return self._exchange(messages)
-
-    def _exchange(self, messages: list[bytes]) -> list[tuple[int, list[Answer], str]]:
-        first = self._sequence + 1
-        numbered = []
-        for message in messages:
-            self._sequence += 1
-            numbered.append(message[:8] + struct.pack("=I", self._sequence) + message[12:])
-        self._socket.send(b"".join(numbered))
-        answers: list[list[Answer]] = [[] for _message in messages]
-        ends: dict[int, tuple[int, str]] = {}
-        while len(ends) < len(messages):
-            data = self._socket.recv(1 << 18)
-            for kind, flags, sequence, body in _split(data):
-                number = sequence - first
-                if not 0 <= number < len(messages):
-                    continue
-                if kind == NLMSG_DONE:
-                    code = struct.unpack_from("=i", body)[0] if len(body) >= 4 else 0
-                    ends[number] = (-code, "")
-                elif kind == NLMSG_ERROR:
-                    ends[number] = (-struct.unpack_from("=i", body)[0], _explanation(flags, body))
-                else:
-                    answers[number].append(Answer(kind, body))
-        return [(ends[number][0], answers[number], ends[number][1]) for number in range(len(messages))]
-
-
-def _split(data: bytes) -> t.Iterator[tuple[int, int, int, bytes]]:
-    offset = 0
-    while offset + 16 <= len(data):
-        length, kind, flags, sequence, _port = struct.unpack_from("=IHHII", data, offset)
-        yield kind, flags, sequence, data[offset + 16 : offset + length]
-        offset += (length + 3) & ~3
-
-
-def _explanation(flags: int, body: bytes) -> str:
-    """Return the text of an extended acknowledgement (NLMSGERR_ATTR_MSG), if the kernel gave one."""
-    if not flags & NLM_F_ACK_TLVS:
-        return ""
-    offset = 4 + (16 if flags & NLM_F_CAPPED else struct.unpack_from("=I", body, 4)[0])
-    while offset + 4 <= len(body):
-        length, kind = struct.unpack_from("=HH", body, offset)
-        if length < 4:
-            break
-        if kind & 0x3FFF == 1:
-            return body[offset + 4 : offset + length].rstrip(b"\0").decode(errors="replace")
-        offset += (length + 3) & ~3
-    return ""
-
-
-def _number(value: int) -> bytes:
-    return struct.pack("=I", value)
-
-
-def _address(text: str) -> bytes:
-    return socket.inet_pton(socket.AF_INET6 if ":" in text else socket.AF_INET, text)
-
-
-def _message(kind: int, flags: int, head: bytes, *attributes: tuple[int, bytes]) -> bytes:
-    """Return a request: header, fixed part, attributes with their padding."""
-    parts = [head]
-    for number, value in attributes:
-        parts.append(struct.pack("=HH", 4 + len(value), number) + value + b"\0" * (-len(value) % 4))
-    return _header(kind, flags, b"".join(parts))
-
-
-def _header(kind: int, flags: int, body: bytes) -> bytes:
-    return struct.pack("=IHHII", 16 + len(body), kind, NLM_F_REQUEST | flags, 0, 0) + body
-
-
 def _decode(cls: t.Any, answer: Answer) -> t.Any:
-    message = cls(_header(answer.kind, 0, answer.body))
+    message = cls(headed(answer.kind, 0, answer.body))
     message.decode()
     return message
 
@@ -316,7 +209,7 @@ class Kernel:
         for _text, name in wanted:
             attribute = IFLA_IFNAME if len(name) < IFNAMSIZ else IFLA_ALT_IFNAME
             head = LINK_HEAD.pack(0, 0, 0, 0, 0)
-            messages.append(_message(RTM_GETLINK, NLM_F_ACK, head, (attribute, name.encode() + b"\0")))
+            messages.append(request(RTM_GETLINK, NLM_F_ACK, head, (attribute, name.encode() + b"\0")))
         names: dict[str, str] = {}
         links: dict[str, Link] = {}
         if not messages:
@@ -368,7 +261,7 @@ class Kernel:
 
     def _addresses(self, planned: t.Collection[str]) -> set[Address]:
         found = set()
-        for answer in self._dump(_message(RTM_GETADDR, NLM_F_DUMP, ADDRESS_HEAD.pack(0, 0, 0, 0, 0))):
+        for answer in self._dump(request(RTM_GETADDR, NLM_F_DUMP, ADDRESS_HEAD.pack(0, 0, 0, 0, 0))):
             index = struct.unpack_from("=I", answer.body, 4)[0]
             message = _decode(ifaddrmsg, answer)
             if message["family"] not in NUMBERS:
@@ -388,7 +281,7 @@ class Kernel:
                     address=local,
                     length=message["prefixlen"],
                     usable=not held,
-                    protocol=_raw_attribute(answer.body, 8, IFA_PROTO),
+                    protocol=attributes(answer.body, 8).get(IFA_PROTO, b"\0")[0],
                     raw=answer.body.hex(),
                 )
             )
@@ -409,7 +302,7 @@ class Kernel:
             six = ":" in address
             family, length = FAMILIES[6 if six else 4], 128 if six else 32
             head = ROUTE_HEAD.pack(family, length, 0, 0, 0, 0, 0, 0, RTM_F_FIB_MATCH)
-            messages.append(_message(RTM_GETROUTE, NLM_F_ACK, head, (RTA_DST, _address(address))))
+            messages.append(request(RTM_GETROUTE, NLM_F_ACK, head, (RTA_DST, packed(address))))
         if not messages:
             return []
         return [self._route(answers[0]) if answers else None for _error, answers, _why in self._ask(messages)]
@@ -439,10 +332,10 @@ class Kernel:
         return found, default
 
     def _dump_routes(self, family: int, table: int, interface: str, protocol: int) -> list[Answer]:
-        attributes = [(RTA_TABLE, _number(table))] if table else []
-        attributes += [(RTA_OIF, _number(self._index_of(interface)))] if interface else []
+        attributes = [(RTA_TABLE, u32(table))] if table else []
+        attributes += [(RTA_OIF, u32(self._index_of(interface)))] if interface else []
         head = ROUTE_HEAD.pack(FAMILIES[family], 0, 0, 0, 0, protocol, 0, 0, 0)
-        return self._dump(_message(RTM_GETROUTE, NLM_F_DUMP, head, *attributes))
+        return self._dump(request(RTM_GETROUTE, NLM_F_DUMP, head, *attributes))
 
     def _index_of(self, interface: str) -> int:
         return self._index.get(interface) or socket.if_nametoindex(interface)
@@ -485,7 +378,7 @@ class Kernel:
 
     def _rules(self) -> set[Rule]:
         found = set()
-        for answer in self._dump(_message(RTM_GETRULE, NLM_F_DUMP, bytes(RULE_HEAD.size))):
+        for answer in self._dump(request(RTM_GETRULE, NLM_F_DUMP, bytes(RULE_HEAD.size))):
             # Multicast routing has rules in families of its own.
             if answer.body[0] not in NUMBERS:
                 continue
@@ -592,20 +485,20 @@ class Kernel:
 
     def _encode_link(self, link: Link) -> bytes:
         head = LINK_HEAD.pack(0, 0, link.index, IFF_UP if link.up else 0, IFF_UP)
-        return _message(RTM_SETLINK, NLM_F_ACK, head, (IFLA_MTU, _number(link.mtu)))
+        return request(RTM_SETLINK, NLM_F_ACK, head, (IFLA_MTU, u32(link.mtu)))
 
     def _encode_address(self, verb: str, item: Address) -> bytes:
         create = NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL
         if verb == "add" and item.raw:
-            return _header(RTM_NEWADDR, create, bytes.fromhex(item.raw))
+            return headed(RTM_NEWADDR, create, bytes.fromhex(item.raw))
         flags = IFA_F_NODAD if verb == "add" and item.family == 6 else 0
         head = ADDRESS_HEAD.pack(FAMILIES[item.family], item.length, flags, 0, self._index_of(item.interface))
-        own = _address(item.address)
+        own = packed(item.address)
         if verb == "delete":
-            return _message(RTM_DELADDR, NLM_F_ACK, head, (IFA_LOCAL, own), (IFA_ADDRESS, own))
+            return request(RTM_DELADDR, NLM_F_ACK, head, (IFA_LOCAL, own), (IFA_ADDRESS, own))
         # Kernels before 5.18 ignore the protocol.
         mark = (IFA_PROTO, bytes([item.protocol]))
-        return _message(RTM_NEWADDR, create, head, (IFA_LOCAL, own), (IFA_ADDRESS, own), mark)
+        return request(RTM_NEWADDR, create, head, (IFA_LOCAL, own), (IFA_ADDRESS, own), mark)
 
     def _encode_route(self, verb: str, route: Route) -> bytes:
         kind, flags = RTM_NEWROUTE, NLM_F_ACK | NLM_F_CREATE | (NLM_F_REPLACE if verb == "replace" else NLM_F_EXCL)
@@ -615,39 +508,39 @@ class Kernel:
             body = bytearray.fromhex(route.raw)
             # The kernel refuses its own marks (dead, linkdown, offload) when it gets them back.
             struct.pack_into("=I", body, 8, struct.unpack_from("=I", body, 8)[0] & RTNH_F_ONLINK)
-            return _header(kind, flags, bytes(body))
-        attributes = [(RTA_TABLE, _number(route.table))]
+            return headed(kind, flags, bytes(body))
+        attributes = [(RTA_TABLE, u32(route.table))]
         length = 0
         if route.dst != DEFAULT:
             address, _slash, text = route.dst.partition("/")
             length = int(text)
-            attributes.append((RTA_DST, _address(address)))
-        attributes += [(RTA_PRIORITY, _number(route.metric))] if route.metric else []
-        attributes += [(RTA_GATEWAY, _address(route.gateway))] if route.gateway else []
-        attributes += [(RTA_OIF, _number(self._index_of(route.interface)))] if route.interface else []
-        attributes += [(RTA_PREFSRC, _address(route.source))] if route.source else []
+            attributes.append((RTA_DST, packed(address)))
+        attributes += [(RTA_PRIORITY, u32(route.metric))] if route.metric else []
+        attributes += [(RTA_GATEWAY, packed(route.gateway))] if route.gateway else []
+        attributes += [(RTA_OIF, u32(self._index_of(route.interface)))] if route.interface else []
+        attributes += [(RTA_PREFSRC, packed(route.source))] if route.source else []
         family = FAMILIES[route.family]
         head = ROUTE_HEAD.pack(family, length, 0, 0, 0, route.protocol, route.scope, RTN_UNICAST, 0)
-        return _message(kind, flags, head, *attributes)
+        return request(kind, flags, head, *attributes)
 
     def _encode_rule(self, verb: str, rule: Rule) -> bytes:
         kind, flags = RTM_NEWRULE, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL
         if verb == "delete":
             kind, flags = RTM_DELRULE, NLM_F_ACK
         if rule.raw:
-            return _header(kind, flags, bytes.fromhex(rule.raw))
+            return headed(kind, flags, bytes.fromhex(rule.raw))
         lengths = {}
-        attributes = [(FRA_PRIORITY, _number(rule.priority)), (FRA_TABLE, _number(rule.table))]
+        attributes = [(FRA_PRIORITY, u32(rule.priority)), (FRA_TABLE, u32(rule.table))]
         for number, prefix in ((FRA_SRC, rule.source), (FRA_DST, rule.dest)):
             if prefix:
                 address, _slash, text = prefix.partition("/")
                 lengths[number] = int(text)
-                attributes.append((number, _address(address)))
+                attributes.append((number, packed(address)))
         attributes.append((FRA_PROTOCOL, bytes([rule.protocol])))
         sizes = (lengths.get(FRA_DST, 0), lengths.get(FRA_SRC, 0))
         invert = FIB_RULE_INVERT if rule.invert else 0
         head = RULE_HEAD.pack(FAMILIES[rule.family], *sizes, 0, 0, 0, 0, FR_ACT_TO_TBL, invert)
-        return _message(kind, flags, head, *attributes)
+        return request(kind, flags, head, *attributes)
 
 
 def _managed(routes: t.Iterable[Route]) -> set[Route]:
@@ -664,18 +557,6 @@ def _passes(route: Route, table: int, interface: str, protocol: int) -> bool:
 
 def _first(prefix: str) -> str:
     return prefix.partition("/")[0]
-
-
-def _raw_attribute(body: bytes, offset: int, wanted: int) -> int:
-    """Return a one-byte attribute of a message, 0 without it."""
-    while offset + 4 <= len(body):
-        length, kind = struct.unpack_from("=HH", body, offset)
-        if length < 4:
-            break
-        if kind & 0x3FFF == wanted:
-            return body[offset + 4]
-        offset += (length + 3) & ~3
-    return 0
 
 
 # What a rule of ours never has; the rest of a rule's attributes say nothing about what it selects.

@@ -1,0 +1,208 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What answers of the kernel mean. That they are the kernel's answers is held by tests/kernel/test_paths.py."""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils._route.paths import (
+    Answer,
+    Asked,
+    Hop,
+    PathState,
+    RailLink,
+    checks_of,
+    flows_of,
+    targets_of,
+)
+from ansible_collections.railops.rdma.plugins.module_utils._route.rules import PolicyRule
+from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
+
+GOOD = Hop("ens1np0", "192.0.2.1")
+OURS = PolicyRule(4, 10001, 1, table=1001, source="192.0.2.2/32", protocol=143)
+MAIN = PolicyRule(4, 32766, 1, table=254, protocol=2)
+FOREIGN = PolicyRule(4, 5000, 1, table=77, source="192.0.2.2/32", protocol=3)
+
+
+def want_of(**more):
+    rails = [
+        {
+            "interface": f"ens{number}np0",
+            "addresses": [
+                {"address": f"192.0.2.{base + 2}", "subnet": f"192.0.2.{base}/27", "gateway": f"192.0.2.{base + 1}"}
+            ],
+        }
+        for number, base in ((1, 0), (2, 32))
+    ]
+    return parse_want({"rails": rails, "rdma_prefixes": ["192.0.2.0/24"], **more})
+
+
+WANT = want_of()
+NEIGHBOUR = {
+    "host": "node2",
+    "zone": "su2",
+    "rails": [
+        {"name": "rail1", "addresses": [{"address": "192.0.2.66"}]},
+        {"name": "rail2", "addresses": [{"address": "192.0.2.98"}]},
+    ],
+}
+NAMES = {"rail1": "ens1np0", "rail2": "ens2np0"}
+TARGETS = [item for item in targets_of(WANT, NAMES, [NEIGHBOUR]) if item.rail == "rail1"]
+BEYOND = TARGETS[1]
+
+
+def state_of(match=None, plain=None, *, rules=(OURS, MAIN), bound=None, **more):
+    """A host on which the way to the neighbour is answered so, and the others are as planned."""
+    asked, blamed = [], more.pop("blamed", {})
+    for target in TARGETS:
+        right = Answer(table=1001, prefix="192.0.2.0/24", length=24, hops=(Hop("ens1np0", target.gateway),))
+        for flow in flows_of(target, 0, [50000]):
+            changed = target == BEYOND and (bound is None or bool(flow.interface) == bound)
+            answers = (match or right, plain or match or right) if changed else (right, right)
+            asked.append(Asked(target, flow, *answers, **(blamed if changed else {})))
+    links = {"rail1": RailLink("ens1np0", up=True, carrier=True), "rail2": RailLink("ens2np0", up=True, carrier=True)}
+    holders = {"192.0.2.2": ["ens1np0"], "192.0.2.34": ["ens2np0"]}
+    values = {"links": links, "holders": holders, "rules": {4: rules, 6: ()}, "asked": tuple(asked), **more}
+    return PathState(**values)
+
+
+def check(state, want=WANT):
+    return checks_of(want, TARGETS, state)[0]
+
+
+def test_each_rail_is_asked_to_its_gateway_and_to_the_same_and_the_next_rail_of_neighbours():
+    assert [str(target) for target in TARGETS] == [
+        "192.0.2.1 dev ens1np0 src 192.0.2.2 table 1001",
+        "192.0.2.66 via 192.0.2.1 dev ens1np0 src 192.0.2.2 table 1001",
+        "192.0.2.98 via 192.0.2.1 dev ens1np0 src 192.0.2.2 table 1001",
+    ]
+    assert [target.what for target in TARGETS] == ["its gateway", "node2 rail1 in su2", "node2 rail2 in su2"]
+
+
+def test_what_the_plan_does_not_route_is_not_asked():
+    assert targets_of(want_of(rdma_prefixes=["203.0.113.0/24"]), NAMES, [NEIGHBOUR])[-1].what == "its gateway"
+
+
+def test_the_planned_way_is_ok_whoever_leads_there():
+    assert check(state_of()).status == "ok"
+    # A route by way of the very address that is asked for is on link.
+    assert check(state_of(Answer(table=1001, hops=(GOOD,)))).status == "ok"
+
+
+def test_a_foreign_rule_that_leads_the_planned_way_is_a_warning():
+    found = check(state_of(Answer(table=77, hops=(GOOD,)), rules=(FOREIGN, OURS, MAIN)))
+    assert (found.status, found.fix) == (
+        "warning",
+        "Move that rule behind 10001, or take it away: `ip rule del priority 5000`.",
+    )
+
+
+def test_a_rule_that_diverts_is_named_with_its_maker_and_its_route():
+    away = Answer(table=77, protocol=4, hops=(Hop("eth0", "203.0.113.1"),))
+    found = check(state_of(away, rules=(FOREIGN, OURS, MAIN)))
+    assert found.status == "deviation"
+    assert found.cause == (
+        "to 192.0.2.66 (node2 rail1 in su2): it leaves by eth0 via 203.0.113.1 instead of ens1np0:"
+        " rule `5000: from 192.0.2.2/32 lookup 77` (made by boot) led to"
+        " route `default via 203.0.113.1 dev eth0 table 77` (made by static)"
+    )
+    assert found.observed == [line for line in found.planned if "192.0.2.66" not in line]
+
+
+def test_what_is_wrong_on_one_side_alone_says_on_which():
+    away = Answer(table=77, hops=(Hop("eth0"),))
+    assert "not bound to the interface" in check(state_of(away, rules=(FOREIGN, OURS), bound=False)).cause
+    assert "as RDMA's own look-up asks" in check(state_of(away, rules=(FOREIGN, OURS), bound=True)).cause
+
+
+def test_a_rule_by_port_says_that_rdma_asks_without_ports():
+    by_port = dataclasses.replace(FOREIGN, dport=None, ip_proto=17)
+    away = Answer(table=77, hops=(Hop("eth0"),))
+    assert "RDMA's own look-up leaves out" in check(state_of(away, rules=(by_port, OURS, MAIN))).cause
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (Answer(kind="local", table=255, hops=(Hop("lo"),)), "leaves by lo"),
+        (Answer(table=1001, hops=(GOOD, Hop("ens2np0", "192.0.2.33"))), "ens1np0 via 192.0.2.1 and ens2np0"),
+        (Answer(table=1001, hops=(Hop("ens1np0", "192.0.2.7"),)), "instead of ens1np0 via 192.0.2.1"),
+        (Answer(table=1001, hops=(GOOD,), encapsulated=True), "inside of another packet"),
+        (Answer(table=1001, prefix="192.0.2.64/27", nexthop=20, hops=(Hop("ens2np0"),)), "nhid 20"),
+        (Answer(error=errno.ENETUNREACH), "no route leads there"),
+        (Answer(error=errno.EACCES), "it is prohibited"),
+    ],
+)
+def test_other_answers_are_deviations(answer, words):
+    found = check(state_of(answer))
+    assert found.status == "deviation"
+    assert words in found.cause
+
+
+def test_a_missing_rule_of_ours_is_the_cause():
+    found = check(state_of(Answer(table=254, hops=(Hop("ens2np0", "192.0.2.33"),)), rules=(MAIN,)))
+    assert "the rail's own rule 10001 is missing" in found.cause
+    assert found.fix == "Run the role railops.rdma.rail_network on this host."
+
+
+def test_a_blackhole_is_named_by_rule_and_route():
+    hole = Answer(kind="blackhole", table=1001, prefix="192.0.2.64/27", protocol=4)
+    found = check(state_of(Answer(error=errno.EINVAL), blamed={"blame": hole, "blame_rule": OURS}))
+    assert "it is dropped silently: rule `10001:" in found.cause
+    assert found.fix == "Take that route away: `ip route del blackhole 192.0.2.64/27 table 1001`."
+
+
+def test_ipv4_without_a_route_by_the_interface_is_not_green():
+    # Bound, the kernel assumes that the address is on link and says table 0.
+    on_link = Answer(table=0, hops=(Hop("ens1np0"),))
+    found = check(state_of(Answer(error=errno.EHOSTUNREACH), on_link, bound=True))
+    assert "IPv4 would look for it on the link itself" in found.cause
+
+
+def test_a_redirect_shows():
+    found = check(state_of(Answer(table=1001, hops=(GOOD,)), Answer(table=1001, hops=(Hop("ens1np0", "192.0.2.9"),))))
+    assert "an ICMP redirect?" in found.cause
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"links": {}}, "no interface ens1np0"),
+        ({"links": {"rail1": RailLink("ens1np0", up=False, carrier=False)}}, "ens1np0 is down"),
+        ({"links": {"rail1": RailLink("ens1np0", up=True, carrier=False)}}, "no carrier"),
+        ({"holders": {"192.0.2.2": ["ens9np0"]}}, "192.0.2.2 is not on ens1np0 but on ens9np0"),
+        ({"holders": {}}, "192.0.2.2 is not on ens1np0"),
+        ({"tentative": frozenset({"192.0.2.2"})}, "duplicate address detection"),
+        ({"holders": {"192.0.2.2": ["ens1np0"], "192.0.2.66": ["lo"]}}, "192.0.2.66 is an address of this host itself"),
+    ],
+)
+def test_what_lies_before_any_route_is_named_first(more, words):
+    found = check(state_of(Answer(error=errno.ENETUNREACH) if "links" in more else None, **more))
+    assert found.status == "deviation"
+    assert words in found.cause
+    assert found.fix
+
+
+def test_a_vrf_is_named():
+    links = {"rail1": RailLink("ens1np0", up=True, carrier=True, vrf="blue")}
+    found = check(state_of(Answer(table=254, hops=(Hop("eth0"),)), rules=(MAIN,), links=links))
+    assert "ens1np0 is in VRF blue" in found.cause
+
+
+@pytest.mark.parametrize(("seen", "status"), [("02:aa", "warning"), ("02:bb", "deviation"), ("", "deviation")])
+def test_a_neighbour_set_by_hand_is_held_against_the_wire(seen, status):
+    key = ("ens1np0", "192.0.2.1")
+    found = check(state_of(neighbours={key: "02:aa"}, seen={key: seen} if seen else {}))
+    assert found.status == status
+    assert "192.0.2.1" in found.cause
+
+
+def test_infiniband_is_not_asked():
+    want = want_of(network="infiniband")
+    assert [item.status for item in checks_of(want, [], state_of())] == ["skipped"]
