@@ -92,6 +92,18 @@ class Sysfs:
         names = self.names("/sys/class/net")
         return next((name for name in names if self.number(f"/sys/class/net/{name}/ifindex") == index), interface)
 
+    def rail_interface(self, rail: Mapping[str, t.Any]) -> str:
+        """Return the kernel's name of a rail's interface: by its name, else by its PCI address."""
+        name = self.kernel_name(rail.get("interface") or "")
+        if name and self.exists(f"/sys/class/net/{name}"):
+            return name
+        return next(iter(self.pci_interfaces(rail["pci"])), name) if rail.get("pci") else name
+
+    def port_interface(self, interface: str) -> str:
+        """Return the port that an interface (a VLAN's, say) stands on; itself when on none or several."""
+        lower = [name[6:] for name in self.names(f"/sys/class/net/{interface}") if name.startswith("lower_")]
+        return self.port_interface(lower[0]) if len(lower) == 1 else interface
+
     def own_interfaces(self, folder: str) -> list[str]:
         """Return a PCI function's own interfaces out of its `net` folder, sorted.
 

@@ -22,6 +22,8 @@ import traceback
 from ansible.module_utils.testing import patch_module_args
 
 LIBC_CLONE_NEWNET = 0x40000000
+CLONE_NEWNS = 0x00020000
+MS_REC, MS_PRIVATE = 0x4000, 1 << 18
 
 
 def run(*argv: str, check: bool = True, stdin: str | None = None) -> str:
@@ -37,6 +39,15 @@ def setns(name: str) -> None:
     if libc.setns(descriptor, LIBC_CLONE_NEWNET):
         raise OSError(ctypes.get_errno(), "setns")
     os.close(descriptor)
+
+
+def own_sysfs() -> None:
+    """Give this process (a child of `inside`) a /sys that shows the interfaces of its namespace."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(CLONE_NEWNS) or libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None):
+        raise OSError(ctypes.get_errno(), "unshare")
+    if libc.mount(b"sysfs", b"/sys", b"sysfs", 0, None):
+        raise OSError(ctypes.get_errno(), "mount")
 
 
 def drop_capabilities() -> None:
@@ -246,5 +257,5 @@ def want_of(slot: int, rails: int, *, mode: str = "exclusive", six: bool = True,
 SYSCTLS = {"arp_ignore": "1", "arp_announce": "2", "rp_filter": "2"}
 
 
-__all__ = ["Fabric", "Host", "call_module", "drop_capabilities", "inside", "run", "setns", "want_of"]
+__all__ = ["Fabric", "Host", "call_module", "drop_capabilities", "inside", "own_sysfs", "run", "setns", "want_of"]
 assert sys.version_info >= (3, 11)

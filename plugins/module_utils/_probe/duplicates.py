@@ -1,0 +1,213 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Asks all rails at once whether anybody else has their addresses, by packet sockets. Read-only, and over in a second.
+
+One frame for each address and one for its gateway, whose answer tells a proxy from a stranger. Nothing is announced.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import select
+import socket
+import struct
+import time
+import typing as t
+
+from .._errors import RdmaError
+from .._files import Sysfs
+from .duplicates_plan import (
+    ARP,
+    DAD_FAILED,
+    ETHERNET,
+    IPV6,
+    Answer,
+    Question,
+    arp_probe,
+    judge,
+    read_frame,
+    solicitation,
+)
+from .sysfs import ROCE_V2, gid_of, ports
+
+if t.TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from .._check import Check
+
+NET = "/sys/class/net"
+# An anycast holder or a proxy may wait a second (RFC 4861 MAX_ANYCAST_DELAY_TIME), others answer in milliseconds.
+WAIT = 1.0
+SO_ATTACH_FILTER = 26
+PACKET_OTHERHOST, PACKET_OUTGOING = 3, 4
+# linux/filter.h: an IPv6 packet whose next header is 58 and whose ICMPv6 type is 136; offsets count from the frame's
+# beginning. (code, jump if true, jump if false, value)
+ADVERTISEMENTS = (
+    (0x30, 0, 0, 20),
+    (0x15, 0, 3, 58),
+    (0x30, 0, 0, 54),
+    (0x15, 0, 1, 136),
+    (6, 0, 0, 0xFFFF),
+    (6, 0, 0, 0),
+)
+
+
+def look(rails: Sequence[Mapping[str, t.Any]], options: Mapping[str, t.Any]) -> tuple[list[Check], dict[str, t.Any]]:
+    """Return the checks `address_duplicate` of a host, and the hardware address of each rail.
+
+    :param rails: the rails of the host's slice.
+    :param options: `duplicate_wait`, the seconds that answers may take (1.0).
+    :raises RdmaError: when the process may not open packet sockets.
+    """
+    sysfs = options.get("sysfs") or Sysfs()
+    known = _inet6(sysfs)
+    questions = [question for rail in rails for question in _questions(sysfs, rail, known)]
+    wait = float(options.get("duplicate_wait") or WAIT)
+    answers, failed = ask(questions, {name: found[0] for name, found in known.items() if found[0]}, wait)
+    questions = [Question(**{**vars(item), "silent": item.silent or failed.get(item, "")}) for item in questions]
+    own = {sysfs.text(f"{NET}/{name}/address") or "" for name in sysfs.names(NET)}
+    return judge(questions, answers, own), {"macs": {item.rail: item.mac for item in questions if item.mac}}
+
+
+def _inet6(sysfs: Sysfs) -> dict[str, tuple[str, dict[str, int]]]:
+    """Return the link-local address of each interface, and the flags of its addresses (/proc/net/if_inet6)."""
+    found: dict[str, tuple[str, dict[str, int]]] = {}
+    for line in (sysfs.text("/proc/net/if_inet6") or "").splitlines():
+        raw, _index, _length, scope, flags, name = line.split()
+        address = socket.inet_ntop(socket.AF_INET6, bytes.fromhex(raw))
+        local, all_flags = found.setdefault(name, ("", {}))
+        all_flags[address] = int(flags, 16)
+        if scope == "20" and not local:
+            found[name] = (address, all_flags)
+    return found
+
+
+def _questions(
+    sysfs: Sysfs, rail: Mapping[str, t.Any], known: Mapping[str, tuple[str, dict[str, int]]]
+) -> t.Iterator[Question]:
+    interface = sysfs.rail_interface(rail)
+    folder = f"{NET}/{interface}"
+    why = ""
+    if not sysfs.exists(folder):
+        why = f"This host has no interface {interface}."
+    elif sysfs.number(f"{folder}/type") != ETHERNET:
+        why = f"{interface} is not Ethernet: InfiniBand is not asked."
+    elif sysfs.number(f"{folder}/carrier") != 1:
+        why = f"{interface} has no carrier: nobody could answer."
+    local, flags = known.get(interface, ("", {}))
+    for item in rail.get("addresses") or []:
+        address = item["address"]
+        six = ":" in address
+        yield Question(
+            rail=rail["name"],
+            interface=interface,
+            mac=sysfs.text(f"{folder}/address") or "",
+            address=address,
+            gateway=item.get("gateway") or "",
+            silent=why or (f"{interface} has no link-local address to ask from." if six and not local else ""),
+            refused=bool(flags.get(address, 0) & DAD_FAILED),
+            inside=_inside(sysfs, address, interface),
+        )
+
+
+def _inside(sysfs: Sysfs, address: str, interface: str) -> tuple[str, ...]:
+    """Return the other interfaces that the address's GID belongs to: a parent does not hear its pods answer."""
+    wanted = gid_of(address)
+    found = set()
+    for port in ports(sysfs):
+        for index in sysfs.names(f"{port.folder}/gids"):
+            if sysfs.text(f"{port.folder}/gids/{index}") == wanted:
+                kind = sysfs.text(f"{port.folder}/gid_attrs/types/{index}")
+                owner = sysfs.text(f"{port.folder}/gid_attrs/ndevs/{index}")
+                if kind == ROCE_V2 and owner and owner != interface:
+                    found.add(owner)
+    return tuple(sorted(found))
+
+
+def ask(
+    questions: Sequence[Question], link_local: Mapping[str, str], wait: float
+) -> tuple[dict[str, list[Answer]], dict[Question, str]]:
+    """Send all questions, listen to all rails for `wait` seconds; return the answers by rail, and why what failed."""
+    sockets: dict[int, tuple[socket.socket, Question]] = {}
+    answers: dict[str, list[Answer]] = {}
+    failed: dict[Question, str] = {}
+    try:
+        for question in questions:
+            if question.silent:
+                continue
+            try:
+                sock = _open(question)
+            except PermissionError as exc:
+                raise RdmaError(
+                    "Asking for duplicate addresses needs a packet socket.",
+                    "Run the task with become: true (CAP_NET_RAW).",
+                ) from exc
+            except OSError as exc:
+                failed[question] = f"{question.interface} cannot be listened to: {exc.strerror}."
+                continue
+            sockets[sock.fileno()] = (sock, question)
+            why = _send(sock, question, link_local.get(question.interface, ""))
+            if why:
+                failed[question] = why
+        poller = select.poll()
+        for descriptor in sockets:
+            poller.register(descriptor, select.POLLIN)
+        end = time.monotonic() + wait
+        while sockets and (left := end - time.monotonic()) > 0:
+            for descriptor, _event in poller.poll(left * 1000):
+                sock, question = sockets[descriptor]
+                answers.setdefault(question.rail, []).extend(_receive(sock, question))
+    finally:
+        for sock, _question in sockets.values():
+            sock.close()
+    return answers, failed
+
+
+def _open(question: Question) -> socket.socket:
+    # Protocol 0 first: no frame comes in before the filter is set.
+    sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    try:
+        if question.family == 6:
+            code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in ADVERTISEMENTS))
+            program = struct.pack("HL", len(ADVERTISEMENTS), ctypes.addressof(code))
+            sock.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, program)
+        sock.bind((question.interface, IPV6 if question.family == 6 else ARP))
+        sock.setblocking(False)
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+def _send(sock: socket.socket, question: Question, local: str) -> str:
+    """Ask for the address and for its gateway; return why that failed, or nothing."""
+    for address in (question.address, question.gateway):
+        if not address:
+            continue
+        frame = solicitation(question.mac, local, address) if local and question.family == 6 else b""
+        frame = frame or arp_probe(question.mac, address)
+        for last in (False, True):
+            try:
+                sock.send(frame)
+                break
+            except OSError as exc:
+                # A full queue empties in no time; a link that goes down does not come back within it.
+                if last or exc.errno not in (errno.ENOBUFS, errno.ENETDOWN, errno.EAGAIN):
+                    return f"Nothing could be sent on {question.interface}: {exc.strerror}."
+                time.sleep(0.01)
+    return ""
+
+
+def _receive(sock: socket.socket, question: Question) -> t.Iterator[Answer]:
+    try:
+        frame, sender = sock.recvfrom(2048)
+    except OSError:
+        return
+    if sender[2] in (PACKET_OUTGOING, PACKET_OTHERHOST):
+        return
+    found = read_frame(frame)
+    if found and found.address in (question.address, question.gateway):
+        yield found
