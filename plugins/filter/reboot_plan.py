@@ -55,6 +55,10 @@ def reboot_plan(results: dict[str, t.Any], *, reboot: bool = True, drain: bool =
     for role, result in results.items():
         if not isinstance(result, dict):
             continue
+        lines += [
+            f"leave alone ({role}): card {card['card']} ({', '.join(card['devices']) or 'no driver'}): {card['why']}"
+            for card in result.get("left_alone", ())
+        ]
         lines += [f"write ({role}): {what}" for what in _written(result)]
         lines += [
             f"reset ({role}): card {card['card']}" for card in result.get("cards", ()) if card.get("was_reset") is True

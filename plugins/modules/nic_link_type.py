@@ -10,14 +10,16 @@ module: nic_link_type
 short_description: Set link type and SR-IOV in the firmware of NVIDIA (Mellanox) network cards
 version_added: 0.1.0
 description:
-  - Sets Ethernet or InfiniBand for all ports of a card, and the number of virtual functions, in the card's own
+  - Sets Ethernet or InfiniBand for single ports of a card, and the number of virtual functions, in the card's own
     configuration, by C(mstconfig) (package mstflint) or C(mlxconfig) (MFT), whichever is installed.
+  - The rails of the plan decide which cards and which of their ports that is; the other port of a card stays as it is.
   - A value counts after a reset of the card or a reboot of the host. What is in force, what the next start brings and
     the default are told apart; a change that already waits is reported and not made again.
   - A value that is still not in force after a reboot needs a power cycle. The module then fails and says so, instead of
     asking for reboot after reboot.
-  - The card that carries the default route or Ansible's connection is never changed and never reset. A BlueField in DPU
-    mode is left alone. A card without a choice of link type is fine when its link layer is the one wanted.
+  - Never changed and never reset is a card that carries the default route, Ansible's connection or storage of the host,
+    one with a virtual function in use, one that serves NVSwitches (by its vital product data), and a BlueField in DPU
+    mode or one that does not say. A card without a choice of link type is fine when its link layer is the one wanted.
   - One card that fails does not stop the others. All failures come together at the end.
 author:
   - railops.rdma contributors (@railops)
@@ -33,39 +35,62 @@ attributes:
     support: full
 requirements:
   - mstflint or MFT on the managed node, when a card is selected
+  - iproute2 on the managed node, when it has cards
 options:
+  plan_dir:
+    description: The fabric's plan folder on the controller. The host's rails are read from it.
+    type: path
+    version_added: 0.2.0
+  rails:
+    description: The rails, in the form of the plan's host files. O(plan_dir) fills it in.
+    type: list
+    elements: dict
+    version_added: 0.2.0
+    suboptions:
+      name:
+        description: The name of the rail.
+        type: str
+        required: true
+      interface:
+        description: The rail's interface, by which its card is found when there is no PCI address.
+        type: str
+        required: true
+      pci:
+        description: The PCI address of the rail's function.
+        type: str
   cards:
     description:
-      - Which cards, and what they shall be. A selection by address counts more than one by place, and that more than
-        V(all). Two selections of one rank that want a card differently are an error.
+      - Which cards, and what they shall be. A selection by address counts more than the one by rails. Two selections of
+        one rank that want a port or a card differently are an error.
     type: list
     elements: dict
     required: true
     suboptions:
       select:
         description:
-          - V(all) cards; those that share a PCIe switch with a GPU (V(gpu_affine)); the V(others); or those listed in
-            O(cards[].pci).
+          - Those that the O(rails) lie on (V(rails)), or those listed in O(cards[].pci).
         type: str
         choices:
-          - all
-          - gpu_affine
-          - others
+          - rails
           - pci
         required: true
       pci:
-        description: The PCI addresses of the cards, of any function of each. Names change with the link type.
+        description:
+          - PCI addresses. That of a function means its port, V(0000:5a:00.1) the second one; that of a card, without
+            the function, means all of its ports. Names change with the link type, addresses do not.
         type: list
         elements: str
       link_type:
-        description: The link type of all ports of the card. Left as it is when not given.
+        description: The link type of the selected ports. Left as it is when not given.
         type: str
         choices:
           - eth
           - ib
       vfs:
         description:
-          - How many virtual functions a port offers at least. V(0) switches SR-IOV off. Left as it is when not given.
+          - How many virtual functions each port of the card offers, exactly, since the SR-IOV operator reboots a node
+            whose firmware has another number than its policies want. V(0) switches SR-IOV off. Left as it is when not
+            given.
         type: int
   reset:
     description:
@@ -78,10 +103,11 @@ options:
 
 EXAMPLES = r"""
 ---
-- name: RoCE on the GPU rails, InfiniBand for storage, and room for eight virtual functions on each rail
+- name: RoCE on the rails, InfiniBand for storage, and eight virtual functions on each rail
   railops.rdma.nic_link_type:
+    plan_dir: plan/fabric
     cards:
-      - select: gpu_affine
+      - select: rails
         link_type: eth
         vfs: 8
       - select: pci
@@ -90,8 +116,9 @@ EXAMPLES = r"""
 
 - name: See what is pending, and change nothing
   railops.rdma.nic_link_type:
+    plan_dir: plan/fabric
     cards:
-      - select: all
+      - select: rails
         link_type: eth
   check_mode: true
   register: link_types
@@ -140,12 +167,33 @@ cards:
         LINK_TYPE_P1: {default: IB(1), current: IB(1), next: ETH(2), wanted: 2}
       note: "LINK_TYPE_P1 is IB(1), wanted 2: written, waits for a reset or a reboot"
       was_reset: false
+left_alone:
+  description: The cards that are not selected.
+  returned: success, and with a failure
+  type: list
+  elements: dict
+  contains:
+    card:
+      description: Domain, bus and device of the card's PCI address.
+      type: str
+    devices:
+      description: Its RDMA devices, or its interfaces.
+      type: list
+      elements: str
+    why:
+      description: What else it does, or that no rail lies on it.
+      type: str
+  sample:
+    - card: "0000:05:00"
+      devices: [mlx5_8]
+      why: serves the NVSwitches (VPD SMDL=SW_MNG)
 notes:
-  description: What else is worth knowing, for example that no card is near a GPU.
+  description: What else is worth knowing, for example which cards are left alone and why.
   returned: success
   type: list
   elements: str
-  sample: []
+  sample:
+    - "0000:05:00 (mlx5_8): serves the NVSwitches (VPD SMDL=SW_MNG): left alone."
 reset_required:
   description: Whether a card waits for a reset or a reboot.
   returned: success
@@ -182,25 +230,28 @@ checks:
       fix: null
 """
 
-import typing as t
-
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._card.firmware import LinkTypeHost
-from ..module_utils._card.host import boot_id, read_cards
-from ..module_utils._card.mlxtool import MlxTool
-from ..module_utils._card.plan import CardPlan, Selection, Step, checks, choose, reboot_reasons
+from ..module_utils._card.run import run
 from ..module_utils._errors import RdmaError
-from ..module_utils._files import HostFiles, Sysfs
 
-ROOT = "/"
 ARGUMENT_SPEC = {
+    "plan_dir": {"type": "path"},
+    "rails": {
+        "type": "list",
+        "elements": "dict",
+        "options": {
+            "name": {"type": "str", "required": True},
+            "interface": {"type": "str", "required": True},
+            "pci": {"type": "str"},
+        },
+    },
     "cards": {
         "type": "list",
         "elements": "dict",
         "required": True,
         "options": {
-            "select": {"type": "str", "choices": ["all", "gpu_affine", "others", "pci"], "required": True},
+            "select": {"type": "str", "choices": ["rails", "pci"], "required": True},
             "pci": {"type": "list", "elements": "str"},
             "link_type": {"type": "str", "choices": ["eth", "ib"]},
             "vfs": {"type": "int"},
@@ -212,116 +263,15 @@ ARGUMENT_SPEC = {
 }
 
 
-def run(module: t.Any, *, check_mode: bool) -> dict[str, t.Any]:
-    """Bring the selected cards to what they shall be and describe what happened."""
-    sysfs = Sysfs(ROOT)
-    selections = [
-        Selection(item["select"], tuple(item["pci"] or ()), item["link_type"], item["vfs"])
-        for item in module.params["cards"]
-    ]
-    cards, has_gpu = read_cards(sysfs, lambda argv: _iproute(module, argv))
-    wishes = choose(selections, cards)
-    tool = MlxTool(module.get_bin_path, module.run_command)
-    host = LinkTypeHost(HostFiles(ROOT, module.atomic_move), tool, boot_id(sysfs))
-    before = host.plan(cards, wishes)
-    reset = module.params["reset"]
-    if check_mode:
-        after = [host.predict(plan, reset=reset) for plan in before]
-    else:
-        after = [host.apply(plan, reset=reset) for plan in before]
-        host.remember(after)
-    result = {
-        "changed": any(plan.was_written or plan.was_reset for plan in after),
-        "cards": [_card(plan) for plan in after],
-        "notes": _notes(selections, wishes, has_gpu, any(card.gpu_affine for card in cards)),
-        "reset_required": any(plan.step in (Step.PENDING, Step.POWER_CYCLE) for plan in after),
-        "reboot_required": bool(reboot_reasons(after)),
-        "reboot_reasons": reboot_reasons(after),
-        "power_cycle_required": any(plan.power_cycle or plan.step is Step.POWER_CYCLE for plan in after),
-        "checks": checks(before if check_mode else after),
-        "diff": {"before": _shown(before), "after": _shown(after)},
-    }
-    if not check_mode:
-        _raise_failures(after, result)
-    return result
-
-
-def _iproute(module: t.Any, argv: list[str]) -> tuple[int, str, str]:
-    tool = module.get_bin_path("ip")
-    if not tool:
-        raise RdmaError(
-            "This host has no program `ip`: which card carries its own network cannot be told.", "Install iproute2."
-        )
-    return t.cast("tuple[int, str, str]", module.run_command([tool, *argv[1:]]))
-
-
-def _raise_failures(plans: list[CardPlan], result: dict[str, t.Any]) -> None:
-    failed = [plan for plan in plans if plan.step in (Step.FAILED, Step.POWER_CYCLE)]
-    if not failed:
-        return
-    lines = "\n".join(f"  - card {plan.card.name}: {plan.note}" for plan in failed)
-    fixes = list(
-        dict.fromkeys(
-            "Switch the host off and on again (a power cycle): a reboot did not help and is not asked for again."
-            if plan.step is Step.POWER_CYCLE
-            else plan.fix
-            for plan in failed
-        )
-    )
-    raise RdmaError(
-        f"{len(failed)} of {len(plans)} selected cards are not as wanted:\n{lines}\n",
-        " ".join(fixes),
-        **{key: value for key, value in result.items() if key != "diff"},
-    )
-
-
-def _notes(selections: list[Selection], wishes: dict[str, t.Any], has_gpu: bool, near: bool) -> list[str]:
-    notes = []
-    if any(item.select in ("gpu_affine", "others") for item in selections) and not near:
-        why = "No card shares a PCIe switch with a GPU" if has_gpu else "There is no GPU on this host"
-        notes.append(f"{why}: gpu_affine selects no card, and others selects all.")
-    if not wishes:
-        notes.append("No card is selected: nothing to do.")
-    return notes
-
-
-def _card(plan: CardPlan) -> dict[str, t.Any]:
-    return {
-        "card": plan.card.name,
-        "model": plan.model,
-        "status": plan.step.value,
-        "parameters": {
-            value.name: {
-                "default": value.default,
-                "current": value.current,
-                "next": value.next,
-                "wanted": value.wanted,
-            }
-            for value in plan.values
-        },
-        "note": plan.note,
-        "was_reset": plan.was_reset,
-    }
-
-
-def _shown(plans: list[CardPlan]) -> dict[str, t.Any]:
-    # Numbers, since the words around them are the tool's: ETH(2) after the write is 2 in the prediction.
-    return {
-        plan.card.name: {value.name: {"current": value.in_force, "next": value.next_number} for value in plan.values}
-        for plan in plans
-    }
-
-
 def main() -> None:
     """Read the parameters, run, and report."""
     module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
     try:
-        result = run(module, check_mode=module.check_mode)
+        result = run(module)
     except RdmaError as exc:
         module.fail_json(msg=str(exc), fix=exc.fix, **exc.facts)
-    result.update(result["diff"])
-    if not module._diff:
-        del result["diff"]
+    if module._diff:
+        result["diff"] = {"before": result["before"], "after": result["after"]}
     module.exit_json(**result)
 
 

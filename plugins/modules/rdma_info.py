@@ -167,6 +167,11 @@ info:
         serial_number:
           description: The serial number from the vital product data.
           type: str
+        serves:
+          description: >-
+            What it serves instead of being a NIC, such as C(serves the NVSwitches (VPD SMDL=SW_MNG)); null for a NIC,
+            and where the vital product data are not read.
+          type: str
         ports:
           description: >-
             The ports, each with C(port), C(link_layer), C(state), C(phys_state), C(rate), C(lid), C(sm_lid),

@@ -83,13 +83,14 @@ def candidates(info: Mapping[str, t.Any]) -> tuple[list[Nic], list[Nic]]:
     """Return the ports of a host that could be rails in their order, and its other RDMA ports.
 
     Physical functions next to a GPU, in the GPUs' order. Without such a NIC (no GPU, or a guest that does not show
-    the switches) all RDMA ports in PCI order. Never an interface with a default route.
+    the switches) all RDMA ports in PCI order. Never an interface with a default route, nor a function that serves the
+    NVSwitches: it has the PCI ID of a NIC and stands next to GPUs too.
     """
     gpus = {gpu["pci"]: gpu["index"] for gpu in info["gpus"]}
     lldp = info.get("lldp") or {}
     found: list[Nic] = []
     for device in info["devices"]:
-        if device["vf"]:
+        if device["vf"] or device.get("serves"):
             continue
         near = sorted(gpus[gpu] for gpu in device["nearest_gpus"] if gpu in gpus)
         for port in device["ports"]:
@@ -144,6 +145,18 @@ def discover(infos: Mapping[str, Mapping[str, t.Any] | None], names: Sequence[st
     findings += _layer_findings(placed, rail_names, network)
     findings += _state_findings(placed, rail_names)
     findings += _switch_findings(placed, rail_names)
+    findings += [
+        Finding(
+            host,
+            None,
+            "left alone",
+            f"{device['name']} ({device['pci']}) {device['serves']}.",
+            "Nothing: it is no rail, and nothing of this collection touches it.",
+        )
+        for host in hosts
+        for device in t.cast("Mapping[str, t.Any]", infos[host])["devices"]
+        if device.get("serves")
+    ]
     return Proposal(
         network=network,
         rails=rails,

@@ -18,7 +18,7 @@ from .plan import CardPlan, Marker, Step
 if t.TYPE_CHECKING:
     from .._files import HostFiles
     from .mlxtool import MlxTool
-    from .plan import Card, Wish
+    from .model import Card, Wish
 
 MARKERS = "/var/lib/railops-rdma/nic_link_type.json"
 # The driver needs a moment after a reset; an answer before that is an error that goes away.

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Reads the NVIDIA (Mellanox) cards of a host, and which of them the host's own network runs over."""
+"""Reads the NVIDIA (Mellanox) cards of a host, what each does beside carrying rails, and where the rails lie."""
 
 from __future__ import annotations
 
@@ -11,40 +11,54 @@ import os
 import typing as t
 
 from .._untouchable import default_interfaces
-from .pci import ADDRESS, VENDOR_MELLANOX, PciFunction, PciTree, pci_key, read_pci
-from .plan import Card
+from .duty import serving, storage_devices, storage_interfaces, used_vf
+from .model import Card, PlacedRail
+from .pci import ADDRESS, VENDOR_MELLANOX, PciFunction, PciTree, normal_address, pci_key, read_pci
 
 if t.TYPE_CHECKING:
     from .._files import Run, Sysfs
 
 ARPHRD_INFINIBAND = "32"
 LAYER_OF_TYPE = {ARPHRD_INFINIBAND: "InfiniBand", "1": "Ethernet"}
+# BlueField 2, 3 (with its Lx and SuperNIC models) and 4, and what their integrated controllers are called (pci.ids).
+BLUEFIELDS = frozenset({0xA2D2, 0xA2D6, 0xA2D9, 0xA2DC, 0xA2DF})
 # bond on vlan on card is three; more than a handful is a loop.
 STACK_DEPTH = 8
 
 
-def read_cards(sysfs: Sysfs, run: Run) -> tuple[tuple[Card, ...], bool]:
-    """Return the cards in PCI order, and whether the host has a GPU at all."""
+def read_cards(sysfs: Sysfs, run: Run) -> tuple[Card, ...]:
+    """Return the cards in PCI order, each with what it does beside carrying rails."""
     tree = read_pci(sysfs)
-    affine = {nic.card for nic in tree.gpu_affine_nics()}
     functions: dict[str, list[PciFunction]] = {}
     for nic in tree.nics:
         if nic.vendor == VENDOR_MELLANOX:
             functions.setdefault(nic.card, []).append(nic)
-    carriers = _carriers(sysfs, tree, run) if functions else {}
-    cards = tuple(
+    duties = _duties(sysfs, tree, functions, run) if functions else {}
+    return tuple(
         Card(
             name=name,
             addresses=tuple(item.address for item in items),
-            gpu_affine=name in affine,
+            devices=tuple(device for item in items for device in (item.rdma or item.netdevs)),
             layers={item.address: layer for item in items if (layer := _layer(sysfs, item))},
             total_vfs=max(item.total_vfs for item in items),
             num_vfs=sum(item.num_vfs for item in items),
-            carries=carriers.get(name),
+            bluefield=any(item.device in BLUEFIELDS for item in items),
+            duty=duties.get(name),
         )
         for name, items in sorted(functions.items(), key=lambda entry: pci_key(f"{entry[0]}.0"))
     )
-    return cards, bool(tree.gpus)
+
+
+def place_rails(sysfs: Sysfs, rails: t.Iterable[dict[str, t.Any]]) -> tuple[PlacedRail, ...]:
+    """Return where each rail of the plan lies: by its PCI address, or by the interface that it has now."""
+    placed = []
+    for rail in rails:
+        address = normal_address(rail["pci"]) if rail.get("pci") else None
+        if address is None:
+            real = sysfs.real(f"/sys/class/net/{sysfs.kernel_name(rail['interface'])}/device") or ""
+            address = next((part for part in reversed(real.split("/")) if ADDRESS.fullmatch(part)), None)
+        placed.append(PlacedRail(rail["name"], rail["interface"], address))
+    return tuple(placed)
 
 
 def boot_id(sysfs: Sysfs) -> str:
@@ -65,14 +79,24 @@ def _layer(sysfs: Sysfs, function: PciFunction) -> str | None:
     return None
 
 
-def _carriers(sysfs: Sysfs, tree: PciTree, run: Run) -> dict[str, str]:
-    found: dict[str, str] = {}
+def _duties(sysfs: Sysfs, tree: PciTree, functions: dict[str, list[PciFunction]], run: Run) -> dict[str, str]:
+    found = serving(sysfs, [item for items in functions.values() for item in items])
     for interface in default_interfaces(sysfs, run):
         for card in _cards_under(sysfs, tree, interface):
-            found.setdefault(card, f"the default route ({interface})")
+            found.setdefault(card, f"carries the default route ({interface})")
     for interface in connection_interfaces(sysfs, run):
         for card in _cards_under(sysfs, tree, interface):
-            found.setdefault(card, f"Ansible's connection ({interface})")
+            found.setdefault(card, f"carries Ansible's connection ({interface})")
+    for device, duty in storage_devices(sysfs, run).items():
+        for card in _card_of(sysfs, tree, f"/sys/class/infiniband/{device}"):
+            found.setdefault(card, duty)
+    for interface, duty in storage_interfaces(sysfs, run).items():
+        for card in _cards_under(sysfs, tree, interface):
+            found.setdefault(card, duty)
+    for card, items in functions.items():
+        used = next((used for item in items if (used := used_vf(tree, item))), None)
+        if used:
+            found.setdefault(card, used)
     return found
 
 
@@ -124,14 +148,14 @@ def _cards_under(sysfs: Sysfs, tree: PciTree, interface: str) -> set[str]:
     for _depth in range(STACK_DEPTH):
         lower = set()
         for name in names:
-            cards |= _card_of(sysfs, tree, name)
+            cards |= _card_of(sysfs, tree, f"/sys/class/net/{name}")
             lower |= {entry[6:] for entry in sysfs.names(f"/sys/class/net/{name}") if entry.startswith("lower_")}
         names = lower
     return cards
 
 
-def _card_of(sysfs: Sysfs, tree: PciTree, interface: str) -> set[str]:
-    real = sysfs.real(f"/sys/class/net/{interface}/device") or ""
+def _card_of(sysfs: Sysfs, tree: PciTree, path: str) -> set[str]:
+    real = sysfs.real(f"{path}/device") or ""
     addresses = [part for part in real.split("/") if ADDRESS.fullmatch(part)]
     if not addresses:
         return set()

@@ -66,6 +66,12 @@ class Configuration:
             if any(part in name for part in ("PAGE_SUPPLIER", "ESWITCH_MANAGER", "IB_VPORT0"))
         )
 
+    @property
+    def says_who_owns_the_ports(self) -> bool:
+        """Whether a BlueField's configuration tells DPU mode from NIC mode at all; old tools and firmware may not."""
+        model = self._in_force("INTERNAL_CPU_MODEL")
+        return model is not None and (model != 1 or self.dpu or self._in_force("INTERNAL_CPU_OFFLOAD_ENGINE") == 1)
+
     def _in_force(self, name: str) -> int | None:
         parameter = self.parameters.get(name)
         return None if parameter is None else number(parameter.current or parameter.next)
@@ -117,6 +123,12 @@ FAULTS = (
         r"doesn't support (?:the )?\w+ parameter",
         "The card does not have a parameter.",
         "Update its firmware, or do not ask for it on this card.",
+    ),
+    Fault(
+        "too_many",
+        r"(?i)capability exceeds device limits|illegal value",
+        "The card cannot do that much.",
+        "Ask for fewer virtual functions (fabric_vfs): ConnectX cards have at most 127 a port, some fewer.",
     ),
     Fault(
         "unsupported",

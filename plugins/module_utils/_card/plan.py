@@ -13,60 +13,15 @@ from __future__ import annotations
 
 import enum
 import typing as t
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from .._errors import InputError, Problem, RdmaError
+from .._errors import RdmaError
 from .mlxconfig import Configuration, Parameter, number
-from .pci import normal_address, pci_key
+from .model import LINK_TYPES, Card, Wish
 
-# TLV "VPI link type" of the firmware; 3 is VPI auto-sensing on old cards.
-LINK_TYPES = {"ib": 1, "eth": 2}
-LAYERS = {"InfiniBand": "ib", "Ethernet": "eth"}
-PORT_PARAMETERS = ("LINK_TYPE_P1", "LINK_TYPE_P2")
-SRIOV, VFS = "SRIOV_EN", "NUM_OF_VFS"
-# The more exactly a selection names a card, the more it counts.
-RANKS = {"all": 0, "gpu_affine": 1, "others": 1, "pci": 2}
-
-
-@dataclass(frozen=True)
-class Selection:
-    """Which cards, and what they shall be. None leaves a thing as it is."""
-
-    select: str
-    addresses: tuple[str, ...] = ()
-    link_type: str | None = None
-    vfs: int | None = None
-
-
-@dataclass(frozen=True)
-class Card:
-    """One card of the host, whatever the number of its functions.
-
-    `carries` says what of the host's own network runs over it: such a card is never written and never reset.
-    `layers` holds the link layer of each function's port as the kernel sees it now, by address.
-    """
-
-    name: str
-    addresses: tuple[str, ...]
-    gpu_affine: bool = False
-    layers: dict[str, str] = field(default_factory=dict)
-    total_vfs: int = 0
-    num_vfs: int = 0
-    carries: str | None = None
-
-    @property
-    def address(self) -> str:
-        """The function that is asked: the first one."""
-        return self.addresses[0]
-
-
-@dataclass(frozen=True)
-class Wish:
-    """What one card shall be."""
-
-    link_type: str | None = None
-    vfs: int | None = None
-    explicit: bool = False
+LINK_TYPE = "LINK_TYPE_P"
+"""One parameter a port, numbered from 1."""
+SRIOV, VFS, OWN_VFS = "SRIOV_EN", "NUM_OF_VFS", "PF_NUM_OF_VF_VALID"
 
 
 @dataclass(frozen=True)
@@ -108,12 +63,12 @@ class Value:
     @property
     def written(self) -> bool:
         """Whether the next start brings the wish."""
-        return satisfies(self.name, self.next_number, self.wanted)
+        return self.next_number == self.wanted
 
     @property
     def active(self) -> bool:
         """Whether the wish is in force."""
-        return satisfies(self.name, self.in_force, self.wanted)
+        return self.in_force == self.wanted
 
 
 @dataclass(frozen=True)
@@ -149,83 +104,9 @@ class CardPlan:
         return self.step in (Step.WRITE, Step.PENDING, Step.POWER_CYCLE)
 
 
-def satisfies(name: str, value: int | None, wanted: int) -> bool:
-    """Whether a value is good enough: more virtual functions than wanted are, everything else must be equal."""
-    if value is None:
-        return False
-    return value >= wanted if name == VFS else value == wanted
-
-
-def choose(selections: t.Sequence[Selection], cards: t.Sequence[Card]) -> dict[str, Wish]:
-    """Return what each selected card shall be, by card name.
-
-    :raises InputError: for addresses that are no card, and for cards that two selections want differently.
-    """
-    problems: list[Problem] = []
-    chosen: dict[str, tuple[int, Wish, str]] = {}
-    for index, selection in enumerate(selections):
-        place = f"cards[{index}]"
-        rank = RANKS[selection.select]
-        wish = Wish(selection.link_type, selection.vfs, explicit=selection.select == "pci")
-        for card in _matching(selection, cards, place, problems):
-            before = chosen.get(card.name)
-            if before and before[0] == rank and before[1] != wish:
-                problems.append(
-                    Problem(
-                        place,
-                        f"card {card.name} is also selected by {before[2]}, which wants it otherwise.",
-                        "Let one selection name it, or name it by its PCI address: that counts most.",
-                    )
-                )
-            elif before is None or rank >= before[0]:
-                chosen[card.name] = (rank, wish, place)
-    if problems:
-        raise InputError(problems)
-    return {name: chosen[name][1] for name in sorted(chosen, key=_card_key)}
-
-
-def _matching(selection: Selection, cards: t.Sequence[Card], place: str, problems: list[Problem]) -> list[Card]:
-    if selection.select == "all":
-        return list(cards)
-    if selection.select == "gpu_affine":
-        return [card for card in cards if card.gpu_affine]
-    if selection.select == "others":
-        return [card for card in cards if not card.gpu_affine]
-    found = []
-    for number_, address in enumerate(selection.addresses):
-        wanted = normal_address(address)
-        match = [card for card in cards if wanted in (card.name, *card.addresses)]
-        found += match
-        if not match:
-            there = ", ".join(card.address for card in cards) or "none"
-            problems.append(
-                Problem(
-                    f"{place}.pci[{number_}]",
-                    f"there is no NVIDIA (Mellanox) network card at {address} on this host.",
-                    f"Use one of the addresses that are there: {there}.",
-                )
-            )
-        problems += [
-            Problem(
-                f"{place}.pci[{number_}]",
-                f"card {card.name} carries {card.carries}: it is never changed or reset by this module.",
-                "Take it out of the list; change it from the console if it must be.",
-            )
-            for card in match
-            if card.carries
-        ]
-    return found
-
-
-def _card_key(name: str) -> tuple[int, ...]:
-    return pci_key(f"{name}.0")
-
-
 def values_of(card: Card, wish: Wish, configuration: Configuration) -> tuple[Value, ...]:
     """Return the parameters that the wish is about and that this card has."""
-    wanted: dict[str, int] = {}
-    if wish.link_type:
-        wanted.update(dict.fromkeys(PORT_PARAMETERS, LINK_TYPES[wish.link_type]))
+    wanted = {f"{LINK_TYPE}{port}": LINK_TYPES[link_type] for port, link_type in wish.links}
     if wish.vfs is not None:
         wanted[SRIOV] = int(wish.vfs > 0)
         if wish.vfs > 0:
@@ -252,10 +133,8 @@ def _in_force(card: Card, parameter: Parameter) -> int | None:
     if told is not None:
         return told
     # Firmware that cannot tell current values: the kernel shows what came up.
-    if parameter.name in PORT_PARAMETERS:
-        port = PORT_PARAMETERS.index(parameter.name)
-        layer = next((layer for address, layer in card.layers.items() if address.endswith(f".{port}")), None)
-        return LINK_TYPES.get(LAYERS.get(layer or "", ""))
+    if parameter.name.startswith(LINK_TYPE):
+        return LINK_TYPES.get(card.layer(int(parameter.name[len(LINK_TYPE) :])) or "")
     return int(card.total_vfs > 0) if parameter.name == SRIOV else card.total_vfs
 
 
@@ -273,14 +152,25 @@ def decide(card: Card, wish: Wish, configuration: Configuration, marker: Marker 
             step=Step.SKIPPED,
             note="BlueField in DPU mode: its ports belong to its own cores, so it is left alone",
         )
+    if card.bluefield and not configuration.says_who_owns_the_ports:
+        return replace(
+            plan,
+            step=Step.SKIPPED,
+            note="a BlueField that does not say whether its ports belong to its own cores: left alone",
+        )
     trouble = _trouble(plan, configuration)
     if trouble:
         return trouble
     waits = [value for value in plan.values if not value.written or not value.active]
     if not waits:
         return plan
-    if card.carries:
-        return replace(plan, step=Step.SKIPPED, note=f"carries {card.carries}: left alone")
+    if card.duty:
+        return replace(
+            plan,
+            step=Step.FAILED,
+            note=f"{card.duty}, so it is left alone, and it is not as wanted: {_differing(plan)}",
+            fix="Free it first (drain the node of pods and machines, unmount), or change it from the console.",
+        )
     if any(not value.written for value in plan.values):
         return replace(plan, step=Step.WRITE)
     if marker is not None and marker.values == plan.wanted:
@@ -295,9 +185,8 @@ def decide(card: Card, wish: Wish, configuration: Configuration, marker: Marker 
 
 def without_tool(card: Card, wish: Wish, problem: RdmaError) -> CardPlan:
     """Return what becomes of a card that could not be asked: done when the kernel shows the wish, failed otherwise."""
-    layers = {LAYERS.get(layer) for layer in card.layers.values()}
-    link_good = wish.link_type is None or layers == {wish.link_type}
-    vfs_good = wish.vfs is None or (card.total_vfs >= wish.vfs if wish.vfs else card.total_vfs == 0)
+    link_good = all(card.layer(port) == link_type for port, link_type in wish.links)
+    vfs_good = wish.vfs is None or card.total_vfs == wish.vfs
     if link_good and vfs_good and problem.facts.get("kind") == "no_tool":
         return CardPlan(card, wish, Step.DONE, note="as the kernel shows it; no tool to ask for the next boot")
     return CardPlan(card, wish, Step.FAILED, note=problem.problem, fix=problem.fix)
@@ -305,34 +194,49 @@ def without_tool(card: Card, wish: Wish, problem: RdmaError) -> CardPlan:
 
 def not_in_force(plan: CardPlan, why: str) -> str:
     """Return which values are not in force yet, and why."""
-    values = ", ".join(
+    return f"{_differing(plan)}: {why}"
+
+
+def _differing(plan: CardPlan) -> str:
+    """Return the values that are not in force, or will not be after the next start."""
+    return ", ".join(
         f"{value.name} is {value.current or value.in_force}, wanted {value.wanted}"
-        for value in plan.values
         if not value.active
+        else f"{value.name} will be {value.next}, wanted {value.wanted}"
+        for value in plan.values
+        if not value.active or not value.written
     )
-    return f"{values}: {why}"
 
 
 def _trouble(plan: CardPlan, configuration: Configuration) -> CardPlan | None:
     card, wish = plan.card, plan.wish
-    if wish.link_type and not any(value.name in PORT_PARAMETERS for value in plan.values):
-        layers = {LAYERS.get(layer) for layer in card.layers.values()}
-        if layers != {wish.link_type}:
-            is_now = " and ".join(sorted(card.layers.values())) or "unknown (no driver is bound)"
-            return replace(
-                plan,
-                step=Step.FAILED,
-                note=f"the card has no link type to choose and its link layer is {is_now}, not {wish.link_type}",
-                fix="Take the card out of the selection, or want the link type that it has.",
-            )
-        if wish.vfs is None:
-            return replace(plan, note="has no link type to choose, and it is the one wanted")
+    fixed = [port for port, _type in wish.links if f"{LINK_TYPE}{port}" not in configuration.parameters]
+    wrong = [port for port, link_type in wish.links if port in fixed and card.layer(port) != link_type]
+    if wrong:
+        wanted = dict(wish.links)[wrong[0]]
+        is_now = " and ".join(sorted({card.layer(port) or "unknown (no driver is bound)" for port in wrong}))
+        return replace(
+            plan,
+            step=Step.FAILED,
+            note=f"the card has no link type to choose and its link layer is {is_now}, not {wanted}",
+            fix="Take the card out of the selection, or want the link type that it has.",
+        )
+    if fixed and len(fixed) == len(wish.links) and wish.vfs is None:
+        return replace(plan, note="has no link type to choose, and it is the one wanted")
     if wish.vfs and VFS not in configuration.parameters:
         return replace(
             plan,
             step=Step.FAILED,
             note="the card's firmware has no SR-IOV configuration",
             fix="Update its firmware, or leave vfs out for this card.",
+        )
+    own = configuration.parameters.get(OWN_VFS)
+    if wish.vfs and own is not None and number(own.next) == 1:
+        return replace(
+            plan,
+            step=Step.FAILED,
+            note=f"{OWN_VFS} is {own.next}, so each function has a number of its own and {VFS} is not used",
+            fix=f"Set {OWN_VFS}=0 on the card by hand: neither this module nor the SR-IOV operator knows it.",
         )
     locked = [
         value.name for value in plan.values if not value.written and configuration.parameters[value.name].read_only
@@ -376,8 +280,8 @@ def _reset_value(value: Value) -> str | None:
 
 def no_reset_because(plan: CardPlan, *, capable: bool) -> str:
     """Return why a card must not be reset now although that was asked for; '' when it may be."""
-    if plan.card.carries:
-        return f"it carries {plan.card.carries}"
+    if plan.card.duty:
+        return f"it {plan.card.duty}"
     if plan.power_cycle:
         return "the tool asked for a power cycle"
     if plan.card.num_vfs:
@@ -423,8 +327,8 @@ def checks(plans: t.Iterable[CardPlan]) -> list[dict[str, str | None]]:
 
 def _wanted_text(plan: CardPlan) -> str:
     words = [f"{name}={value}" for name, value in plan.wanted.items()]
-    if not words and plan.wish.link_type:
-        words = [plan.wish.link_type]
+    if not words:
+        words = [f"port {port} {link_type}" for port, link_type in plan.wish.links]
     return " ".join(words)
 
 

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import typing as t
 
-from .._card.pci import PciFunction, PciTree, pci_key, read_pci
+from .._card.duty import serving
+from .._card.pci import VENDOR_MELLANOX, PciFunction, PciTree, pci_key, read_pci
+from .._card.vpd import parse_vpd
 from .._untouchable import default_interfaces
 
 if t.TYPE_CHECKING:
@@ -42,6 +44,9 @@ def read_info(sysfs: Sysfs, *, gids: bool = True, part_numbers: bool = True) -> 
     devices.sort(key=_device_order)
     if part_numbers:
         _add_part_numbers(sysfs, devices)
+        duties = serving(sysfs, [nic for nic in tree.nics if nic.vendor == VENDOR_MELLANOX])
+        for device in devices:
+            device["serves"] = duties.get(device["card"])
     return {
         "netns_mode": {"Y": "shared", "N": "exclusive"}.get(sysfs.text(NETNS_MODE) or ""),
         "default_interfaces": default_interfaces(sysfs),
@@ -85,6 +90,7 @@ def _read_device(sysfs: Sysfs, tree: PciTree, name: str, *, gids: bool) -> Info:
         "board_id": sysfs.text(f"{home}/board_id"),
         "part_number": None,
         "serial_number": None,
+        "serves": None,
     }
     if function:
         device.update(_pci_part(tree, function))
@@ -181,36 +187,6 @@ def _add_part_numbers(sysfs: Sysfs, devices: list[Info]) -> None:
             known[device["card"]] = parse_vpd(sysfs.data(f"/sys/bus/pci/devices/{device['pci']}/vpd") or b"")
         device["part_number"] = known[device["card"]].get("PN")
         device["serial_number"] = known[device["card"]].get("SN")
-
-
-def parse_vpd(data: bytes) -> dict[str, str]:
-    """Return the read-only keywords of vital product data (PCI Local Bus Specification 3.0, appendix I)."""
-    found: dict[str, str] = {}
-    place = 0
-    while place < len(data):
-        tag = data[place]
-        if not tag & 0x80:  # a small resource: 0x78 ends the data
-            if tag >> 3 & 0xF == 0xF:
-                break
-            place += 1 + (tag & 7)
-            continue
-        size = int.from_bytes(data[place + 1 : place + 3], "little")
-        body = data[place + 3 : place + 3 + size]
-        if tag == 0x90:
-            found.update(_vpd_keywords(body))
-        place += 3 + size
-    return found
-
-
-def _vpd_keywords(body: bytes) -> dict[str, str]:
-    found = {}
-    place = 0
-    while place + 3 <= len(body):
-        key, size = body[place : place + 2].decode("ascii", "replace"), body[place + 2]
-        if key != "RV":
-            found[key] = body[place + 3 : place + 3 + size].decode("ascii", "replace").strip(" \0")
-        place += 3 + size
-    return found
 
 
 def merge_verbs(info: Info, verbs: t.Mapping[str, Info]) -> None:

@@ -64,3 +64,9 @@ def test_a_power_cycle_is_no_reason_to_reboot():
 
 def test_a_change_without_checks_points_to_its_own_diff():
     assert "--diff" in reboot_plan({"rdma_driver": {"changed": True}})["lines"][0]
+
+
+def test_cards_that_are_left_alone_are_named():
+    alone = [{"card": "0000:05:00", "devices": ["mlx5_8"], "why": "serves the NVSwitches (VPD SMDL=SW_MNG)"}]
+    lines = reboot_plan({"nic_mode": {"left_alone": alone}})["lines"]
+    assert lines == ["leave alone (nic_mode): card 0000:05:00 (mlx5_8): serves the NVSwitches (VPD SMDL=SW_MNG)"]

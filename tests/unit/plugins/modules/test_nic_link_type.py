@@ -11,21 +11,26 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+from pathlib import Path
 
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.railops.rdma.plugins.module_utils._card import firmware
+from ansible_collections.railops.rdma.plugins.module_utils._card import run as card_run
 from ansible_collections.railops.rdma.plugins.modules import nic_link_type as module_under_test
 from ansible_collections.railops.rdma.tests.unit import machines
-from ansible_collections.railops.rdma.tests.unit.fixtures.mlx.cards import ETH, IB, Cards, card, row
+from ansible_collections.railops.rdma.tests.unit.fixtures.mlx.cards import ETH, IB, SWITCH_VPD, Cards, card, row
 
 RAILS = [f"0000:{bus + 4:02x}:00" for bus in (0x15, 0x26, 0x37, 0x48, 0x97, 0xA7, 0xB7, 0xC7)]
 STORAGE = "0000:5a:00"
 RAIL1 = RAILS[0]
 BOOT = "proc/sys/kernel/random/boot_id"
-ALL_ETH = [{"select": "all", "link_type": "eth"}]
-RAILS_ETH = [{"select": "gpu_affine", "link_type": "eth"}]
+PLANNED = [{"name": f"rail{n}", "interface": f"ens{n}np0", "pci": f"{card}.0"} for n, card in enumerate(RAILS, 1)]
+RAILS_ETH = [{"select": "rails", "link_type": "eth"}]
+ON_STORAGE = {"name": "rail9", "interface": "ens20f0np0", "pci": "0000:5a:00.0"}
+STORAGE_IB = {"select": "pci", "pci": [STORAGE], "link_type": "ib"}
 
 
 class Machine:
@@ -36,8 +41,8 @@ class Machine:
         self.cards = Cards(root, {name: card(IB) for name in RAILS} | {STORAGE: card(ETH, ports=2, vfs=8)})
         self.cards.install("mstconfig", "mstfwreset")
         # The network of the machine that runs the tests is none of this host's.
-        (root / "bin/ip").write_text("#!/bin/sh\necho '[]'\n", encoding="utf-8")
-        (root / "bin/ip").chmod(0o755)
+        self.answer("ip", [])
+        self.answer("rdma", [])
         self.write("proc/net/route", "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\n")
         self.default_route("eno1")
         monkeypatch.setenv("PATH", f"{root}/bin:{os.environ['PATH']}")
@@ -47,6 +52,12 @@ class Machine:
         file = self.root / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
+
+    def answer(self, tool, answer, when=""):
+        file = self.root / "bin" / tool
+        text = f"#!/bin/sh\ncase \"$*\" in *'{when}'*) echo '{json.dumps(answer)}';; *) echo '[]';; esac\n"
+        file.write_text(text, encoding="utf-8")
+        file.chmod(0o755)
 
     def default_route(self, interface):
         head = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\n"
@@ -64,7 +75,7 @@ class Machine:
 
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
-    monkeypatch.setattr(module_under_test, "ROOT", str(tmp_path))
+    monkeypatch.setattr(card_run, "ROOT", str(tmp_path))
     monkeypatch.setattr(firmware, "RESET_PAUSE", 0)
     monkeypatch.setattr(firmware, "RESET_TRIES", 2)
     return Machine(tmp_path, monkeypatch)
@@ -73,6 +84,7 @@ def machine(tmp_path, monkeypatch):
 @pytest.fixture
 def run_module(capsys):
     def run(**params):
+        params.setdefault("rails", PLANNED)
         with patch_module_args(params), pytest.raises(SystemExit):
             module_under_test.main()
         return json.loads(capsys.readouterr().out)
@@ -102,7 +114,7 @@ def test_set_reboot_done(machine, run_module):
 
 
 def test_check_mode_predicts_the_same_diff_and_writes_nothing(machine, run_module):
-    wanted = [{"select": "gpu_affine", "link_type": "eth", "vfs": 8}]
+    wanted = [{"select": "rails", "link_type": "eth", "vfs": 8}]
     predicted = run_module(cards=wanted, _ansible_check_mode=True, _ansible_diff=True)
     assert machine.cards.calls("set") == []
     assert {item["status"] for item in predicted["checks"]} == {"deviation"}
@@ -116,7 +128,7 @@ def test_check_mode_predicts_the_same_diff_and_writes_nothing(machine, run_modul
 
 def test_the_opposite_wish_undoes_a_change(machine, run_module):
     run_module(cards=RAILS_ETH)
-    undone = run_module(cards=[{"select": "gpu_affine", "link_type": "ib"}])
+    undone = run_module(cards=[{"select": "rails", "link_type": "ib"}])
     assert (undone["changed"], undone["reboot_required"]) == (True, False)
     assert machine.value(RAIL1) == (IB, IB)
 
@@ -179,7 +191,7 @@ def test_defect_1_a_pending_change_is_not_reported_as_done(machine, run_module):
 
 def test_defect_2_an_ethernet_only_card_does_not_end_the_run(machine, run_module):
     machine.cards.change(STORAGE, parameters=card(None)["parameters"])
-    result = run_module(cards=ALL_ETH)
+    result = run_module(cards=[*RAILS_ETH, {"select": "pci", "pci": [STORAGE], "link_type": "eth"}])
     assert statuses(result)[STORAGE] == "done"
     assert statuses(result)[RAILS[7]] == "pending"
 
@@ -187,9 +199,9 @@ def test_defect_2_an_ethernet_only_card_does_not_end_the_run(machine, run_module
 def test_defect_2_an_ethernet_only_card_that_shall_be_infiniband_is_a_clear_failure_of_that_card(machine, run_module):
     machine.cards.change(STORAGE, parameters=card(None)["parameters"])
     machine.cards.change(RAIL1, parameters=card(ETH)["parameters"])
-    result = run_module(cards=[{"select": "all", "link_type": "ib"}])
+    result = run_module(cards=[{"select": "rails", "link_type": "ib"}, STORAGE_IB])
     assert result["failed"] is True
-    assert "no link type to choose and its link layer is Ethernet" in result["msg"]
+    assert "no link type to choose and its link layer is eth, not ib" in result["msg"]
     assert machine.value(RAIL1) == (ETH, IB)
 
 
@@ -205,21 +217,18 @@ def test_defect_3_a_card_that_fails_does_not_stop_the_others(machine, run_module
     assert result["fix"]
 
 
-def test_defect_3_no_gpu_card_does_not_stop_the_rest(tmp_path, monkeypatch, run_module, machine):
+def test_defect_3_no_gpu_card_does_not_stop_the_rest(machine, run_module):
     for gpu in (machine.root / "sys/bus/pci/devices").iterdir():
         if (gpu / "class").read_text().startswith("0x0302"):
             gpu.unlink()
-    result = run_module(cards=[*RAILS_ETH, {"select": "others", "link_type": "ib"}])
-    assert "no GPU" in result["notes"][0]
-    assert statuses(result)[STORAGE] == "pending"
-    assert machine.cards.calls("set") == [f"mstconfig -d {STORAGE}.0 -y set LINK_TYPE_P1=1 LINK_TYPE_P2=1"]
+    assert set(statuses(run_module(cards=RAILS_ETH))) == set(RAILS)
 
 
 def test_defect_4_storage_ports_and_vfs_are_not_gpu_cards(machine, run_module):
-    result = run_module(cards=[*RAILS_ETH, {"select": "others", "link_type": "ib"}], _ansible_check_mode=True)
-    wanted = {item["id"].partition(".")[2]: item["planned"] for item in result["checks"]}
-    assert wanted[STORAGE] == "LINK_TYPE_P1=1 LINK_TYPE_P2=1"
-    assert {wanted[name] for name in RAILS} == {"LINK_TYPE_P1=2"}
+    result = run_module(cards=[*RAILS_ETH, STORAGE_IB], _ansible_check_mode=True)
+    wanted = {item["card"]: list(item["parameters"]) for item in result["cards"]}
+    assert wanted[STORAGE] == ["LINK_TYPE_P1", "LINK_TYPE_P2"]
+    assert {tuple(wanted[name]) for name in RAILS} == {("LINK_TYPE_P1",)}
     assert set(wanted) == {*RAILS, STORAGE}
 
 
@@ -286,8 +295,9 @@ def test_defect_6_the_card_of_the_default_route_is_never_touched(machine, run_mo
     elif not (machine.root / "sys/class/net" / route).exists():
         route = next(p.name for p in (machine.root / "sys/class/net").iterdir() if "v0" in p.name)
     machine.default_route(route)
-    result = run_module(cards=[{"select": "all", "link_type": "ib"}], reset=True)
-    assert statuses(result)[STORAGE] == "skipped"
+    result = run_module(cards=[{"select": "rails", "link_type": "ib"}], rails=[*PLANNED, ON_STORAGE], reset=True)
+    assert statuses(result)[STORAGE] == "failed"
+    assert "carries the default route" in result["msg"]
     assert not any(STORAGE in call for call in [*machine.cards.calls("set"), *machine.cards.calls("reset")])
     listed = run_module(cards=[{"select": "pci", "pci": [f"{STORAGE}.1"], "link_type": "ib"}])
     assert "carries the default route" in listed["msg"]
@@ -303,8 +313,8 @@ def test_defect_6_the_card_of_the_connection_is_never_touched(machine, run_modul
     links = [{"ifname": "ens20f0np0", "addr_info": [{"local": "192.0.2.10"}]}]
     tool.write_text(f"#!/bin/sh\necho '{json.dumps(links)}'\n")
     tool.chmod(0o755)
-    result = run_module(cards=[{"select": "all", "link_type": "ib"}])
-    assert statuses(result)[STORAGE] == "skipped"
+    result = run_module(cards=[{"select": "rails", "link_type": "ib"}], rails=[*PLANNED, ON_STORAGE])
+    assert statuses(result)[STORAGE] == "failed"
     assert "Ansible's connection (ens20f0np0)" in next(
         item["note"] for item in result["cards"] if item["card"] == STORAGE
     )
@@ -367,11 +377,6 @@ def test_firmware_that_tells_no_current_value_is_judged_by_what_the_kernel_shows
     assert run_module(cards=wanted)["reboot_required"] is False
 
 
-def test_more_virtual_functions_than_wanted_are_enough(machine, run_module):
-    wanted = [{"select": "pci", "pci": [f"{STORAGE}.0"], "vfs": 4}]
-    assert run_module(cards=wanted)["changed"] is False
-
-
 def test_no_virtual_functions_switches_sriov_off(machine, run_module):
     run_module(cards=[{"select": "pci", "pci": [f"{STORAGE}.0"], "vfs": 0}])
     assert machine.cards.calls("set") == [f"mstconfig -d {STORAGE}.0 -y set SRIOV_EN=0"]
@@ -409,7 +414,7 @@ def test_without_ip_nothing_is_touched(machine, run_module, monkeypatch):
 def test_without_a_tool_a_host_that_is_as_wanted_is_fine(machine, run_module):
     for name in ("mstconfig", "mstfwreset"):
         (machine.root / "bin" / name).unlink()
-    assert run_module(cards=[{"select": "gpu_affine", "link_type": "ib"}])["changed"] is False
+    assert run_module(cards=[{"select": "rails", "link_type": "ib"}])["changed"] is False
     failed = run_module(cards=RAILS_ETH)
     assert "Neither mstconfig nor mlxconfig" in failed["msg"]
     assert "mstflint" in failed["fix"]
@@ -423,13 +428,11 @@ def test_without_a_tool_a_host_that_is_as_wanted_is_fine(machine, run_module):
 def test_the_more_exact_selection_counts(machine, run_module):
     wanted = [
         {"select": "pci", "pci": ["19:00.0"], "link_type": "ib"},
-        {"select": "gpu_affine", "link_type": "eth"},
-        {"select": "all", "link_type": "ib"},
+        {"select": "rails", "link_type": "eth", "vfs": 0},
     ]
     result = run_module(cards=wanted)
     assert statuses(result)[RAIL1] == "done"
     assert statuses(result)[RAILS[1]] == "pending"
-    assert statuses(result)[STORAGE] == "pending"
 
 
 def test_all_errors_of_the_input_come_at_once(machine, run_module):
@@ -447,7 +450,188 @@ def test_a_host_without_such_cards_needs_no_tool(tmp_path, monkeypatch, run_modu
     for nic in (tmp_path / "sys/bus/pci/devices").iterdir():
         if (nic / "vendor").read_text().strip() == "0x15b3":
             nic.unlink()
-    monkeypatch.setattr(module_under_test, "ROOT", str(tmp_path))
+    monkeypatch.setattr(card_run, "ROOT", str(tmp_path))
     result = run_module(cards=RAILS_ETH)
     assert (result["changed"], result["cards"]) == (False, [])
     assert "nothing to do" in result["notes"][-1]
+
+
+# What the rails of the plan decide, and what is never touched (the points of the review on real cards)
+
+
+def test_nic_mode_picks_cards_by_the_plans_rails_and_not_by_their_gpus(machine, run_module):
+    """A card next to a GPU that carries no rail stays as it is, and is named."""
+    result = run_module(cards=RAILS_ETH, rails=PLANNED[:7])
+    assert set(statuses(result)) == set(RAILS[:7])
+    assert not any(RAILS[7] in call for call in machine.cards.calls())
+    alone = {item["card"]: item["why"] for item in result["left_alone"]}
+    assert alone == {STORAGE: "no rail of the plan lies on it", RAILS[7]: "no rail of the plan lies on it"}
+    assert any(note.startswith(f"{RAILS[7]} (mlx5_") and "no rail" in note for note in result["notes"])
+
+
+def test_where_no_nic_shares_a_switch_with_a_gpu_the_rails_are_set_all_the_same(machine, run_module):
+    for gpu in (machine.root / "sys/bus/pci/devices").iterdir():
+        if (gpu / "class").read_text().startswith("0x0302"):
+            gpu.unlink()
+    assert statuses(run_module(cards=RAILS_ETH)) == dict.fromkeys(RAILS, "pending")
+
+
+def test_a_rail_is_found_by_its_interface_when_the_plan_has_no_address(machine, run_module):
+    rails = [{"name": "rail9", "interface": "ens20f1np1"}]
+    run_module(cards=[{"select": "rails", "link_type": "ib"}], rails=rails)
+    assert machine.cards.calls("set") == [f"mstconfig -d {STORAGE}.0 -y set LINK_TYPE_P2=1"]
+
+
+def test_a_rail_whose_card_cannot_be_told_stops_the_run_before_anything(machine, run_module):
+    rails = [*PLANNED[:7], {"name": "rail8", "interface": "ens8f0np0"}]
+    result = run_module(cards=RAILS_ETH, rails=rails)
+    assert "rail rail8: this host has no interface ens8f0np0" in result["msg"]
+    assert not machine.cards.calls()
+    looked = run_module(cards=RAILS_ETH, rails=rails, _ansible_check_mode=True)
+    assert [item["rail"] for item in looked["checks"] if item["id"] == "card_place"] == ["rail8"]
+
+
+def test_the_other_port_of_a_rails_card_keeps_its_link_type(machine, run_module):
+    run_module(cards=[{"select": "rails", "link_type": "ib"}], rails=[ON_STORAGE])
+    assert machine.cards.calls("set") == [f"mstconfig -d {STORAGE}.0 -y set LINK_TYPE_P1=1"]
+    assert machine.value(STORAGE, "LINK_TYPE_P2") == (ETH, ETH)
+
+
+def test_two_ports_of_a_card_may_be_wanted_differently(machine, run_module):
+    wanted = [
+        {"select": "pci", "pci": [f"{STORAGE}.0"], "link_type": "eth"},
+        {"select": "pci", "pci": [f"{STORAGE}.1"], "link_type": "ib"},
+    ]
+    run_module(cards=wanted)
+    assert machine.cards.calls("set") == [f"mstconfig -d {STORAGE}.0 -y set LINK_TYPE_P2=1"]
+
+
+def recorded_vpd(machine, address):
+    """Give a function the vital product data of an NVSwitch's management function."""
+    place = Path(os.path.realpath(machine.root / "sys/bus/pci/devices" / address)) / "vpd"
+    place.unlink(missing_ok=True)
+    place.write_bytes(SWITCH_VPD)
+
+
+def test_a_card_that_serves_nvswitches_is_never_touched(machine, run_module):
+    recorded_vpd(machine, f"{STORAGE}.1")
+    result = run_module(cards=RAILS_ETH)
+    assert [item["why"] for item in result["left_alone"]] == ["serves the NVSwitches (VPD SMDL=SW_MNG)"]
+    assert not any(STORAGE in call for call in machine.cards.calls())
+    for wanted, rails in ((RAILS_ETH, [ON_STORAGE]), ([STORAGE_IB], [])):
+        refused = run_module(cards=wanted, rails=rails)
+        assert "serves the NVSwitches" in refused["msg"]
+        assert refused["problems"]
+    assert not any(STORAGE in call for call in machine.cards.calls())
+
+
+def test_all_functions_of_a_board_that_serves_nvswitches_are_kept(machine, run_module):
+    """The board's functions lie at addresses of their own; its serial number and UUID are the same."""
+    recorded_vpd(machine, f"{RAILS[6]}.0")
+    recorded_vpd(machine, f"{RAILS[7]}.0")
+    place = Path(os.path.realpath(machine.root / "sys/bus/pci/devices" / f"{RAILS[7]}.0")) / "vpd"
+    place.write_bytes(place.read_bytes().replace(b"SMDL=SW_MNG", b"SMDX=SW_MNG"))
+    result = run_module(cards=RAILS_ETH, rails=PLANNED[:6])
+    assert {item["card"] for item in result["left_alone"] if "NVSwitches" in item["why"]} == set(RAILS[6:])
+
+
+def test_a_board_of_a_known_psid_serves_nvswitches_also_when_its_vpd_cannot_be_read(machine, run_module):
+    home = next(
+        path for path in (machine.root / "sys/class/infiniband").iterdir() if f"{RAILS[7]}.0" in os.path.realpath(path)
+    )
+    (home / "board_id").write_text("NVD0000000079\n")
+    Path(os.path.realpath(home), "../../vpd").resolve().unlink()
+    result = run_module(cards=RAILS_ETH, rails=PLANNED[:7])
+    assert "serves the NVSwitches (board NVD0000000079)" in [item["why"] for item in result["left_alone"]]
+
+
+def test_a_card_that_carries_storage_by_rdma_is_never_touched(machine, run_module):
+    queue_pair = {"ifindex": 8, "ifname": "mlx5_0", "port": 1, "lqpn": 5, "type": "RC", "comm": "[nvme_rdma]"}
+    own = {"ifindex": 9, "ifname": "mlx5_1", "port": 1, "lqpn": 1, "type": "GSI", "comm": "[ib_core]"}
+    theirs = {"ifindex": 9, "ifname": "mlx5_1", "port": 1, "lqpn": 9, "type": "RC", "pid": 7, "comm": "nvme_rdma"}
+    machine.answer("rdma", [queue_pair, own, theirs])
+    result = run_module(cards=RAILS_ETH)
+    assert "carries storage (nvme_rdma on mlx5_0)" in result["msg"]
+    assert [name for name, status in statuses(result).items() if status == "failed"] == [RAIL1]
+    assert not any(RAIL1 in call for call in machine.cards.calls("set"))
+
+
+@pytest.mark.parametrize("kind", ["nvme", "nfs", "iscsi"])
+def test_a_card_that_carries_storage_by_tcp_is_never_touched(machine, run_module, kind):
+    if kind == "nvme":
+        machine.write("sys/class/nvme/nvme0/transport", "tcp\n")
+        machine.write("sys/class/nvme/nvme0/address", "traddr=192.0.2.7,trsvcid=4420,src_addr=192.0.2.1\n")
+        machine.write("sys/class/nvme/nvme1/transport", "pcie\n")
+        machine.write("sys/class/nvme/nvme1/address", "0000:01:00.0\n")
+    elif kind == "nfs":
+        machine.write("proc/mounts", "filer:/home /home nfs4 rw,vers=4.2,clientaddr=192.0.2.1,addr=192.0.2.7 0 0\n")
+    else:
+        machine.write("sys/class/iscsi_connection/connection1:0/address", "192.0.2.7\n")
+    over = next(path.name for path in (machine.root / "sys/class/net").iterdir() if RAIL1 in os.path.realpath(path))
+    machine.answer("ip", [{"dst": "192.0.2.7", "dev": over, "prefsrc": "192.0.2.1"}], when="route get")
+    result = run_module(cards=RAILS_ETH)
+    assert f"192.0.2.7 over {over}" in result["msg"]
+    assert statuses(result)[RAIL1] == "failed"
+    assert not any(RAIL1 in call for call in machine.cards.calls("set"))
+
+
+@pytest.mark.parametrize("use", ["machine", "pod"])
+def test_a_card_with_a_virtual_function_in_use_is_never_touched(machine, run_module, use):
+    function = next(
+        path
+        for path in (machine.root / "sys/bus/pci/devices").iterdir()
+        if (path / "physfn").exists() and os.path.realpath(path / "physfn").endswith(f"{STORAGE}.0")
+    )
+    (machine.root / "sys/bus/pci/drivers/vfio-pci").mkdir(parents=True)
+    driver = "vfio-pci" if use == "machine" else "mlx5_core"
+    (function / "driver").unlink(missing_ok=True)
+    (function / "driver").symlink_to(machine.root / "sys/bus/pci/drivers" / driver)
+    if use == "pod":
+        shutil.rmtree(function / "net")
+    result = run_module(cards=[{"select": "rails", "link_type": "ib"}], rails=[ON_STORAGE])
+    assert "has a virtual function in use" in result["msg"]
+    assert not machine.cards.calls("set")
+    fine = run_module(cards=[{"select": "rails", "link_type": "eth"}], rails=[ON_STORAGE])
+    assert statuses(fine) == {STORAGE: "done"}
+
+
+def test_a_bluefield_that_does_not_tell_its_mode_is_left_alone(machine, run_module):
+    (Path(os.path.realpath(machine.root / "sys/bus/pci/devices" / f"{RAIL1}.0")) / "device").write_text("0xa2dc\n")
+    assert statuses(run_module(cards=RAILS_ETH))[RAIL1] == "skipped"
+    nic_mode = {"INTERNAL_CPU_MODEL": row("EMBEDDED_CPU(1)"), "INTERNAL_CPU_OFFLOAD_ENGINE": row("DISABLED(1)")}
+    machine.cards.change(RAIL1, parameters=card(IB)["parameters"] | nic_mode)
+    assert statuses(run_module(cards=RAILS_ETH))[RAIL1] == "pending"
+
+
+def test_num_of_vfs_is_exactly_what_the_sriov_operator_will_want(machine, run_module):
+    """The operator writes and reboots for every other number, also for a greater one."""
+    wanted = [{"select": "rails", "vfs": 8}]
+    machine.cards.change(RAIL1, parameters=card(IB, vfs=16)["parameters"])
+    machine.cards.change(RAILS[1], parameters=card(IB, vfs=8)["parameters"])
+    result = run_module(cards=wanted, rails=PLANNED[:2])
+    assert machine.cards.calls("set") == [f"mstconfig -d {RAIL1}.0 -y set NUM_OF_VFS=8"]
+    assert "NUM_OF_VFS is 16, wanted 8" in result["reboot_reasons"][0]
+
+
+def test_a_card_with_a_number_of_vfs_for_each_function_is_refused(machine, run_module):
+    machine.cards.change(RAIL1, parameters=card(IB, vfs=16)["parameters"] | {"PF_NUM_OF_VF_VALID": row("True(1)")})
+    result = run_module(cards=[{"select": "rails", "vfs": 8}], rails=PLANNED[:1])
+    assert "PF_NUM_OF_VF_VALID is True(1)" in result["msg"]
+    assert not machine.cards.calls("set")
+
+
+def test_more_virtual_functions_than_the_card_can_is_said_in_plain_words(machine, run_module):
+    machine.cards.change(RAIL1, set_fault="Required capability exceeds device limits")
+    result = run_module(cards=[{"select": "rails", "vfs": 120}], rails=PLANNED[:1])
+    assert "The card cannot do that much" in result["msg"]
+    assert "127" in result["fix"]
+
+
+def test_without_rails_nothing_can_be_selected_by_them(machine, run_module):
+    result = run_module(cards=RAILS_ETH, rails=None)
+    assert result["fix"] == "Set plan_dir (or rails)."
+
+
+def test_rails_on_cards_of_others_are_named(machine, run_module):
+    result = run_module(cards=RAILS_ETH, rails=[{"name": "rail1", "interface": "x", "pci": "0000:01:00.0"}])
+    assert any(note.startswith("rail1: on no NVIDIA") for note in result["notes"])

@@ -192,3 +192,13 @@ def test_the_order_of_the_hosts_does_not_matter():
 )
 def test_names(names, expected):
     assert [rail.name for rail in discover({"node1": info()}, names).rails][:2] == expected
+
+
+def test_a_function_that_serves_nvswitches_is_no_rail():
+    hosts = fleet()
+    for host in hosts.values():
+        device(host, "0000:19:00.0")["serves"] = "serves the NVSwitches (VPD SMDL=SW_MNG)"
+    proposal = discover(hosts)
+    assert [rail.interface for rail in proposal.rails] == [f"ens{number}np0" for number in range(2, 9)]
+    assert {finding.kind for finding in proposal.findings} == {"left alone"}
+    assert "serves the NVSwitches" in report(proposal)

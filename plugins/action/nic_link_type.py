@@ -1,0 +1,14 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+from ..plugin_utils._slice_action import SliceAction
+
+
+class ActionModule(SliceAction):
+    """Give nic_link_type the rails of its host."""
+
+    SLICE_KEYS = ("rails",)
+    RAIL_KEYS = ("name", "interface", "pci")

@@ -1,0 +1,135 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What else a card does on its host: serve NVSwitches, carry storage, lend a virtual function. Such a card is kept.
+
+Nothing is opened and no firmware is asked: /sys, /proc, and iproute2's `ip` and `rdma`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import typing as t
+
+from .vpd import parse_vpd, serves_switches
+
+if t.TYPE_CHECKING:
+    from .._files import Run, Sysfs
+    from .pci import PciFunction, PciTree
+
+# Kernel modules whose queue pairs mean storage or the host's own traffic. The kernel names a queue pair after the
+# module that made it (KBUILD_MODNAME, include/rdma/ib_verbs.h); ib_core, ib_ipoib and mlx5_ib have some on every card.
+USERS = frozenset(
+    {
+        "cifs",
+        "ib_iser",
+        "ib_isert",
+        "ib_srp",
+        "ib_srpt",
+        "ko2iblnd",
+        "nvme_rdma",
+        "nvmet_rdma",
+        "rds_rdma",
+        "rpcrdma",
+        "smbdirect",
+        "smc",
+    }
+)
+NETWORK_FILE_SYSTEMS = frozenset({"ceph", "cifs", "lustre", "nfs", "nfs4", "smb3"})
+
+
+def serving(sysfs: Sysfs, functions: t.Sequence[PciFunction]) -> dict[str, str]:
+    """Return, by card, what it serves instead of being a NIC.
+
+    Only some of a board's functions say so: all cards with the same serial number or UUID (V3) are one board.
+    """
+    boards: dict[str, str] = {}
+    found: dict[str, str] = {}
+    numbers: dict[str, set[str]] = {}
+    for function in functions:
+        vpd = parse_vpd(sysfs.data(f"/sys/bus/pci/devices/{function.address}/vpd") or b"")
+        marks = {f"{key}={vpd[key]}" for key in ("SN", "V3") if vpd.get(key)}
+        numbers.setdefault(function.card, set()).update(marks)
+        board_id = next((sysfs.text(f"/sys/class/infiniband/{name}/board_id") for name in function.rdma), None)
+        duty = serves_switches(vpd, board_id)
+        if duty:
+            found.setdefault(function.card, duty)
+            boards.update(dict.fromkeys(marks, duty))
+    for card, marks in numbers.items():
+        duty = next((boards[mark] for mark in sorted(marks) if mark in boards), None)
+        if duty:
+            found.setdefault(card, duty)
+    return found
+
+
+def storage_devices(sysfs: Sysfs, run: Run) -> dict[str, str]:
+    """Return the RDMA devices that the kernel's own storage or traffic uses, with what uses them."""
+    if not sysfs.names("/sys/class/infiniband"):
+        return {}
+    code, output, _errors = run(["rdma", "-j", "resource", "show", "qp"])
+    try:
+        rows = [] if code else json.loads(output or "[]")
+    except ValueError:
+        rows = []
+    found: dict[str, str] = {}
+    for row in rows:
+        # Brackets stand around a kernel module's name; an application's row has a pid.
+        user = str(row.get("comm", "")).strip("[]")
+        if "pid" not in row and user in USERS and row.get("ifname"):
+            found.setdefault(row["ifname"], f"carries storage ({user} on {row['ifname']})")
+    return found
+
+
+def storage_interfaces(sysfs: Sysfs, run: Run) -> dict[str, str]:
+    """Return the interfaces over which the host reaches its storage, with what it is; by the kernel's own routes."""
+    found: dict[str, str] = {}
+    for what, peer in _peers(sysfs):
+        code, output, _errors = run(["ip", "-j", "route", "get", peer])
+        try:
+            rows = [] if code else json.loads(output or "[]")
+        except ValueError:
+            rows = []
+        for row in rows:
+            if row.get("dev") and row["dev"] != "lo":
+                found.setdefault(row["dev"], f"carries storage ({what} {peer} over {row['dev']})")
+    return found
+
+
+def _peers(sysfs: Sysfs) -> list[tuple[str, str]]:
+    """Return the storage servers of the host by kind and address: NVMe over fabrics, file systems, iSCSI."""
+    found = []
+    for name in sysfs.names("/sys/class/nvme"):
+        transport = sysfs.text(f"/sys/class/nvme/{name}/transport")
+        address = dict(
+            part.partition("=")[::2] for part in (sysfs.text(f"/sys/class/nvme/{name}/address") or "").split(",")
+        )
+        if transport in ("rdma", "tcp") and address.get("traddr"):
+            found.append((f"nvme-{transport}", address["traddr"]))
+    for line in (sysfs.text("/proc/mounts") or "").splitlines():
+        words = line.split()
+        if len(words) > 3 and words[2] in NETWORK_FILE_SYSTEMS:
+            peer = re.search(r"(?:^|,)addr=([0-9A-Fa-f.:]+)", words[3])
+            if peer:
+                found.append((words[2], peer[1]))
+    for name in sysfs.names("/sys/class/iscsi_connection"):
+        peer_address = sysfs.text(f"/sys/class/iscsi_connection/{name}/address")
+        if peer_address:
+            found.append(("iscsi", peer_address.strip("[]")))
+    return list(dict.fromkeys(found))
+
+
+def used_vf(tree: PciTree, function: PciFunction) -> str | None:
+    """Return what has one of a function's virtual functions, as "has a virtual function in use (...)"; or None.
+
+    A pod's virtual function is in the pod's network namespace: its interface, or in exclusive mode its RDMA device, is
+    not to be seen here. A virtual machine's is bound to vfio-pci.
+    """
+    infiniband = function.class_code & 0xFF == 0x07
+    for vf in tree.vfs(function.address):
+        if vf.driver == "vfio-pci":
+            return f"has a virtual function in use ({vf.address}, given to a virtual machine)"
+        if vf.driver == "mlx5_core" and not (vf.rdma if infiniband else vf.netdevs):
+            return f"has a virtual function in use ({vf.address}, in a pod)"
+    return None

@@ -1,0 +1,141 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Link type and SR-IOV of a host's cards: read, plan, write or predict, and report."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
+
+from .._check import Check, deviation
+from .._errors import InputError, Problem, RdmaError
+from .._files import HostFiles, Sysfs
+from .firmware import LinkTypeHost
+from .host import boot_id, place_rails, read_cards
+from .mlxtool import MlxTool
+from .model import RAILS, Card, PlacedRail, Selection, Wish, choose, left_alone, unplaced
+from .plan import CardPlan, Step, checks, reboot_reasons
+
+ROOT = "/"
+
+
+def run(module: AnsibleModule) -> dict[str, t.Any]:
+    """Bring the selected cards to what they shall be and describe what happened."""
+    sysfs = Sysfs(ROOT)
+    selections = [
+        Selection(item["select"], tuple(item["pci"] or ()), item["link_type"], item["vfs"])
+        for item in module.params["cards"]
+    ]
+    cards = read_cards(sysfs, lambda argv: _iproute(module, argv))
+    by_rails = any(item.select == RAILS for item in selections)
+    if by_rails and module.params["rails"] is None:
+        raise RdmaError("The rails are selected, and none are given.", "Set plan_dir (or rails).")
+    rails = place_rails(sysfs, module.params["rails"] or []) if by_rails else ()
+    problems = unplaced(rails, cards)
+    if problems and not module.check_mode:
+        raise InputError(problems)
+    wishes = choose(selections, cards, rails)
+    tool = MlxTool(module.get_bin_path, module.run_command)
+    host = LinkTypeHost(HostFiles(ROOT, module.atomic_move), tool, boot_id(sysfs))
+    before = host.plan(cards, wishes)
+    reset = module.params["reset"]
+    if module.check_mode:
+        after = [host.predict(plan, reset=reset) for plan in before]
+    else:
+        after = [host.apply(plan, reset=reset) for plan in before]
+        host.remember(after)
+    result = {
+        "changed": any(plan.was_written or plan.was_reset for plan in after),
+        "cards": [_card(plan) for plan in after],
+        "left_alone": left_alone(cards, wishes),
+        "notes": _notes(cards, rails, wishes),
+        "reset_required": any(plan.step in (Step.PENDING, Step.POWER_CYCLE) for plan in after),
+        "reboot_required": bool(reboot_reasons(after)),
+        "reboot_reasons": reboot_reasons(after),
+        "power_cycle_required": any(plan.power_cycle or plan.step is Step.POWER_CYCLE for plan in after),
+        "checks": checks(before if module.check_mode else after) + [_unplaced(problem).data() for problem in problems],
+        "before": _shown(before),
+        "after": _shown(after),
+    }
+    if not module.check_mode:
+        _raise_failures(after, result)
+    return result
+
+
+def _iproute(module: AnsibleModule, argv: list[str]) -> tuple[int, str, str]:
+    tool = module.get_bin_path(argv[0])
+    if not tool:
+        raise RdmaError(
+            f"This host has no program `{argv[0]}`: which card carries its own network or storage cannot be told.",
+            "Install iproute2.",
+        )
+    return t.cast("tuple[int, str, str]", module.run_command([tool, *argv[1:]]))
+
+
+def _unplaced(problem: Problem) -> Check:
+    return deviation("card_place", "a card", None, problem.problem, problem.fix, rail=problem.place.partition(" ")[2])
+
+
+def _raise_failures(plans: list[CardPlan], result: dict[str, t.Any]) -> None:
+    failed = [plan for plan in plans if plan.step in (Step.FAILED, Step.POWER_CYCLE)]
+    if not failed:
+        return
+    lines = "\n".join(f"  - card {plan.card.name}: {plan.note}" for plan in failed)
+    fixes = list(
+        dict.fromkeys(
+            "Switch the host off and on again (a power cycle): a reboot did not help and is not asked for again."
+            if plan.step is Step.POWER_CYCLE
+            else plan.fix
+            for plan in failed
+        )
+    )
+    raise RdmaError(
+        f"{len(failed)} of {len(plans)} selected cards are not as wanted:\n{lines}\n",
+        " ".join(fixes),
+        **{key: value for key, value in result.items() if key not in ("before", "after")},
+    )
+
+
+def _notes(cards: t.Sequence[Card], rails: t.Sequence[PlacedRail], wishes: dict[str, Wish]) -> list[str]:
+    """Return what a reader should know: what is left alone and why, and rails that are on no card of NVIDIA's."""
+    notes = [
+        f"{item['card']} ({', '.join(item['devices']) or 'no driver'}): {item['why']}: left alone."
+        for item in left_alone(cards, wishes)
+    ]
+    ours = {address for card in cards for address in card.addresses}
+    other = [rail.name for rail in rails if rail.address and rail.address not in ours]
+    if other:
+        notes.append(f"{', '.join(other)}: on no NVIDIA (Mellanox) card of this host: firmware left alone.")
+    if not wishes:
+        notes.append("No card is selected: nothing to do.")
+    return notes
+
+
+def _card(plan: CardPlan) -> dict[str, t.Any]:
+    return {
+        "card": plan.card.name,
+        "model": plan.model,
+        "status": plan.step.value,
+        "parameters": {
+            value.name: {
+                "default": value.default,
+                "current": value.current,
+                "next": value.next,
+                "wanted": value.wanted,
+            }
+            for value in plan.values
+        },
+        "note": plan.note,
+        "was_reset": plan.was_reset,
+    }
+
+
+def _shown(plans: list[CardPlan]) -> dict[str, t.Any]:
+    # Numbers, since the words around them are the tool's: ETH(2) after the write is 2 in the prediction.
+    return {
+        plan.card.name: {value.name: {"current": value.in_force, "next": value.next_number} for value in plan.values}
+        for plan in plans
+    }
