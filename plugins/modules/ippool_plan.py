@@ -92,6 +92,9 @@ options:
       pci:
         description: PCI address of the NIC on every node that says nothing else.
         type: str
+      device:
+        description: Name of the NIC's RDMA device on every node (V(mlx5_0)), for the environment of NCCL and UCX.
+        type: str
   max_nodes:
     description:
       - Slots per zone from day one. Subnets can never be changed in Spiderpool, so this is how many nodes there
@@ -219,6 +222,29 @@ options:
       value:
         description: A label value.
         type: str
+  lossless:
+    description:
+      - What the site's switches have for lossless RoCE. The workload's environment gets its traffic class from it;
+        without it none is written.
+    type: dict
+    suboptions:
+      priority:
+        description: The priority of RoCE traffic, 0 to 7.
+        type: int
+        required: true
+      dscp:
+        description: The DSCP of RoCE traffic, 0 to 63.
+        type: int
+        required: true
+      cnp:
+        description: The DSCP of congestion notifications, 0 to 63.
+        type: int
+        default: 48
+  rails_meet:
+    description:
+      - Whether the NIC of one rail reaches those of other rails, for NCCL and UCX. Without it they do where the rails
+        have a gateway; of InfiniBand nothing is said.
+    type: bool
   retire:
     description:
       - Node names whose slots stay empty. A node that vanished from the inventory without being named here is an
@@ -395,6 +421,7 @@ RAIL = {
     "gpu": {"type": "int"},
     "resource": {"type": "str"},
     "pci": {"type": "str"},
+    "device": {"type": "str"},
 }
 ZONE = {
     "name": {"type": "str", "required": True},
@@ -417,6 +444,11 @@ INJECT = {
         "choices": ["cni.spidernet.io/rdma-resource-inject", "cni.spidernet.io/network-resource-inject"],
     },
     "value": {"type": "str"},
+}
+LOSSLESS = {
+    "priority": {"type": "int", "required": True},
+    "dscp": {"type": "int", "required": True},
+    "cnp": {"type": "int", "default": 48},
 }
 ARGUMENT_SPEC: dict[str, t.Any] = {
     "name": {"type": "str", "default": "fabric"},
@@ -447,6 +479,8 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "namespace": {"type": "str", "default": "spiderpool"},
     "resource_prefix": {"type": "str", "default": "spidernet.io"},
     "inject": {"type": "dict", "options": INJECT},
+    "lossless": {"type": "dict", "options": LOSSLESS},
+    "rails_meet": {"type": "bool"},
     "retire": _strings(default=[]),
     "release": _strings(default=[]),
     "allow_renumber": {"type": "bool", "default": False},

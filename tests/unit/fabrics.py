@@ -18,6 +18,7 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._plan.objects import 
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import render
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.slices import render_slices
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.switch import render_switch
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.workload import render_workload
 
 if t.TYPE_CHECKING:
     from ansible_collections.railops.rdma.plugins.module_utils._fabric.model import Plan
@@ -74,5 +75,6 @@ def plan(raw: dict[str, t.Any], nodes: t.Any = None, lock: str | None = None, *,
     if not report:
         files.update((f"cluster/{name}", text) for name, text in render_cluster(made).items())
         files.update((f"switch/{name}", text) for name, text in render_switch(made).items())
+        files.update((f"workload/{name}", text) for name, text in render_workload(made).items())
     files["plan.json"] = slots.lock_of(fabric, made.nodes, made.retired, part_digests(files))
     return Planned(made, files, seating)

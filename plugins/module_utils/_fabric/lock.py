@@ -22,7 +22,7 @@ if t.TYPE_CHECKING:
 
 LOCK = "plan.json"
 SCHEMA = 1
-PARTS = ("cluster", "hosts", "switch")
+PARTS = ("cluster", "hosts", "switch", "workload")
 """Folders of the layout; what is in none of them is the part `report`."""
 
 NAMES = {
@@ -35,6 +35,17 @@ NAMES = {
         "values.yaml",
     ),
     "switch": ("prefixes.csv", "gateways.csv"),
+    "workload": (
+        "kueue-topology.yaml",
+        "nccl-hosts.env",
+        "nccl-pods.env",
+        "nodelabels.json",
+        "pod.yaml",
+        "topology.conf",
+        "topology.yaml",
+        "ucx-hosts.env",
+        "ucx-pods.env",
+    ),
     "report": ("report.md", "report.html", ".gitattributes"),
 }
 """The files of each part; `hosts` has one for each host."""
@@ -58,7 +69,7 @@ def lock_digest(lock: Mapping[str, t.Any]) -> str:
 
 
 def part_of(path: str) -> str:
-    """Return the part of the plan that a file belongs to: cluster, hosts, switch or report."""
+    """Return the part of the plan that a file belongs to: a folder of the layout, or report."""
     head = path.partition("/")[0]
     return head if "/" in path and head in PARTS else "report"
 
@@ -130,7 +141,7 @@ def read_lock(folder: str) -> dict[str, t.Any]:
 
 
 def verify_part(folder: str, part: str) -> str:
-    """Check that a part of the plan (cluster, switch, hosts or report) is what plan.json's run wrote.
+    """Check that a part of the plan (a folder of the layout, or report) is what plan.json's run wrote.
 
     :returns: the plan's digest.
     :raises RdmaError: no plan, an unfinished one, or a file that is missing, changed or too much.

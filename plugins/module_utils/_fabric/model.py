@@ -113,6 +113,8 @@ class Rail:
     """Resource name without its prefix, `[A-Za-z0-9_]+`; default `<fabric>_<rail>`."""
     pci: str | None = None
     """PCI address of the NIC (`0000:1a:00.0`) on nodes that say nothing else."""
+    device: str = ""
+    """Name of the NIC's RDMA device on every host (`mlx5_0`); empty where nobody said."""
 
     @property
     def table(self) -> int:
@@ -123,6 +125,22 @@ class Rail:
     def rule_priority(self) -> int:
         """The priority of the rail's `from` rules on every host."""
         return RULE_BASE + self.index
+
+
+class Lossless(t.NamedTuple):
+    """What the site's switches have for lossless RoCE."""
+
+    priority: int
+    """0 to 7."""
+    dscp: int
+    """Of RoCE traffic, 0 to 63."""
+    cnp: int
+    """The DSCP of congestion notifications, 0 to 63."""
+
+    @property
+    def traffic_class(self) -> int:
+        """The traffic class byte of RoCE packets: the DSCP, and ECT(0) so that switches can mark (RFC 3168)."""
+        return self.dscp << 2 | 2
 
 
 @dataclass(frozen=True)
@@ -218,6 +236,10 @@ class Fabric:
     resource_prefix: str = "spidernet.io"
     inject: tuple[str, str] | None = None
     """(annotation key, value) of pod resource injection."""
+    lossless: Lossless | None = None
+    """None: the site has not said what its switches have."""
+    rails_meet: bool | None = None
+    """Whether one rail's NIC reaches those of other rails; None: it follows from the gateways."""
 
     @property
     def families(self) -> tuple[int, ...]:

@@ -22,6 +22,10 @@ if t.TYPE_CHECKING:
 MANAGER = "railops.rdma"
 LABEL_MANAGER = "app.kubernetes.io/managed-by"
 LABEL_FABRIC = "railops.io/fabric"
+ZONE_LABEL = "fabric.railops.io/zone"
+"""Label of a node: its zone."""
+LEAF_LABEL = "fabric.railops.io/leaf-"
+"""What the label of a node begins with that names the leaf of a rail; the rail's name follows."""
 RESOURCE = "railops.io/rdma-resource"
 """Annotation of a config whose kind has no field for the RDMA resource that its pods must ask for."""
 MAX_NAME = 63
@@ -71,6 +75,14 @@ def inject_value(value: str, profile: str = DECLARED) -> str:
 def node_label(fabric: Fabric) -> str:
     """Return the label that nodes of the fabric carry; its value is the node's profile."""
     return f"fabric.railops.io/{fabric.name}"
+
+
+def leaf_label(rail: Rail) -> str:
+    """Return the label of nodes that names a rail's leaf: at most 63 characters behind its prefix."""
+    name = rail.name
+    if len(name) > MAX_NAME - len("leaf-"):
+        name = f"{name[: KEPT - len('leaf-')]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    return f"{LEAF_LABEL}{name}"
 
 
 def labels(fabric: Fabric) -> dict[str, str]:

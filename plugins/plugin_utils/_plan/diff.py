@@ -119,7 +119,7 @@ def pods_text(block: Block, slot: int) -> str:
 
 
 def diff_of(before: View, after: View, change: Change, have: Mapping[str, str]) -> list[dict[str, str]]:
-    """Return the readable diff: first nodes and rails, then each small file of cluster/ and switch/.
+    """Return the readable diff: first nodes and rails, then each small file of cluster/, switch/ and workload/.
 
     Large files (the pools say what the nodes' lines say) and the report stand in the first part by their digests.
     """
@@ -160,7 +160,7 @@ def diff_of(before: View, after: View, change: Change, have: Mapping[str, str]) 
 
 
 def _is_small(path: str, *texts: str) -> bool:
-    told = path in TOLD or not path.startswith(("cluster/", "switch/"))
+    told = path in TOLD or not path.startswith(("cluster/", "switch/", "workload/"))
     return not told and all(text.count("\n") <= SMALL for text in texts)
 
 

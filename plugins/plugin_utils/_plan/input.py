@@ -14,7 +14,7 @@ import re
 import typing as t
 from dataclasses import dataclass
 
-from ...module_utils._fabric.model import MAX_RAILS, Fabric, Prefix, Rail, Zone, merge_ranges
+from ...module_utils._fabric.model import MAX_RAILS, Fabric, Lossless, Prefix, Rail, Zone, merge_ranges
 from . import space
 from .check import INTERFACE, LABEL, PCI, RESOURCE, SUBDOMAIN, Checker, is_switch_name, shown
 
@@ -54,6 +54,8 @@ DEFAULTS: dict[str, t.Any] = {
     "namespace": "spiderpool",
     "resource_prefix": "spidernet.io",
     "inject": None,
+    "lossless": None,
+    "rails_meet": None,
     "retire": (),
     "release": (),
     "allow_renumber": False,
@@ -69,7 +71,9 @@ MTU = {"roce": (1280, 9978, 4200), "infiniband": (1280, 65520, 2044)}
 
 INJECT_KEYS = ("cni.spidernet.io/rdma-resource-inject", "cni.spidernet.io/network-resource-inject")
 LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
-RAIL_KEYS = ("name", "interface", "subnets", "gpu", "resource", "pci")
+RAIL_KEYS = ("name", "interface", "subnets", "gpu", "resource", "pci", "device")
+DEVICE = re.compile(r"[A-Za-z0-9_.-]{1,63}")
+"""Name of an RDMA device (IB_DEVICE_NAME_MAX 64 with its zero), without what shells and NCCL's lists trip over."""
 ZONE_KEYS = ("name", "group", "supernets", "max_nodes", "leaves")
 
 
@@ -165,6 +169,8 @@ def _read(check: Checker, given: dict[str, t.Any]) -> Fabric:
         namespace=check.text("fabric_namespace", given["namespace"], LABEL, "a DNS-1123 label"),
         resource_prefix=check.text("fabric_resource_prefix", given["resource_prefix"], SUBDOMAIN, "a DNS-1123 name"),
         inject=_inject(check, given["inject"], name),
+        lossless=_lossless(check, given["lossless"], network),
+        rails_meet=_meet(check, given["rails_meet"]),
     )
     _check_network(check, fabric)
     return fabric
@@ -194,6 +200,9 @@ def _check_network(check: Checker, fabric: Fabric) -> None:
                 f"There are {len(zone.leaves)} leaves for {len(fabric.rails)} rails.",
                 "Name one leaf per rail, one for all, or none.",
             )
+    if fabric.zoned and (fabric.name == "zone" or fabric.name.startswith("leaf-")):
+        fix = "Give the fabric another name."
+        check.add("fabric_name", f"{fabric.name!r} would make two labels of nodes one: its own and the zone's.", fix)
     if fabric.families or check.problems:
         return
     if fabric.network == "roce":
@@ -266,6 +275,32 @@ def _inject(check: Checker, value: object, name: str) -> tuple[str, str] | None:
     return key, check.text("fabric_inject.value", given.get("value", name), LABEL_VALUE, what, default="x")
 
 
+def _lossless(check: Checker, value: object, network: str) -> Lossless | None:
+    if value is None or value == {}:
+        return None
+    place = "fabric_lossless"
+    given = check.mapping(place, value, ("priority", "dscp", "cnp"), "{priority: 3, dscp: 26, cnp: 48}")
+    if network == "infiniband":
+        check.add(place, "It is set on InfiniBand, which loses nothing by itself.", "Take it out.")
+    for key in ("priority", "dscp"):
+        if isinstance(value, dict) and key not in given:
+            check.add(f"{place}.{key}", "It is required.", "Give what the switches have for RoCE.")
+    return Lossless(
+        check.integer(f"{place}.priority", given.get("priority", 0), 0, 7),
+        check.integer(f"{place}.dscp", given.get("dscp", 0), 0, 63),
+        check.integer(f"{place}.cnp", given.get("cnp", 48), 0, 63),
+    )
+
+
+def _meet(check: Checker, value: object) -> bool | None:
+    if isinstance(value, str) and value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    if value is not None and not isinstance(value, bool):
+        check.add("fabric_rails_meet", f"{shown(value)} is not a boolean.", "Give true or false, or take it out.")
+        return None
+    return value
+
+
 def _reserved(check: Checker, value: object) -> tuple[tuple[int, int, int], ...]:
     spans = [
         check.span(f"fabric_reserved[{index}]", item)
@@ -317,6 +352,7 @@ def _rails(check: Checker, given: dict[str, t.Any], fabric: str) -> tuple[Rail, 
     check.unique(lambda i: f"fabric_rails[{i}].interface", [rail.interface for rail in rails], "Interface")
     check.unique(lambda i: f"fabric_rails[{i}].resource", [rail.resource for rail in rails], "Resource")
     check.unique(lambda i: f"fabric_rails[{i}].pci", [rail.pci for rail in rails], "PCI address")
+    check.unique(lambda i: f"fabric_rails[{i}].device", [rail.device or None for rail in rails], "RDMA device")
     return rails
 
 
@@ -336,6 +372,9 @@ def _rail(check: Checker, index: int, item: object, usual: str, fabric: str) -> 
     if pci is not None:
         pci = pci.lower() if isinstance(pci, str) else pci
         pci = check.text(f"{place}.pci", pci, PCI, "a PCI address such as 0000:1a:00.0")
+    device = given.get("device")
+    if device is not None:
+        device = check.text(f"{place}.device", device, DEVICE, "the name of an RDMA device such as mlx5_0")
     return Rail(
         index=index + 1,
         name=name,
@@ -344,6 +383,7 @@ def _rail(check: Checker, index: int, item: object, usual: str, fabric: str) -> 
         gpu=_optional(check, f"{place}.gpu", given.get("gpu"), 0, 255),
         resource=check.text(f"{place}.resource", resource, RESOURCE, what),
         pci=pci,
+        device=device or "",
     )
 
 

@@ -24,6 +24,7 @@ from .objects import object_warnings, render_cluster
 from .slices import render_slices
 from .store import PlanStore, read_text
 from .switch import render_switch
+from .workload import render_workload
 
 if t.TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -96,6 +97,7 @@ def render(plan: Plan) -> dict[str, str]:
     files = {f"hosts/{name}": text for name, text in render_slices(plan).items()}
     files.update((f"cluster/{name}", text) for name, text in render_cluster(plan).items())
     files.update((f"switch/{name}", text) for name, text in render_switch(plan).items())
+    files.update((f"workload/{name}", text) for name, text in render_workload(plan).items())
     files.update(render_report(replace(plan, warnings=(*plan.warnings, *object_warnings(plan)))))
     files[".gitattributes"] = ATTRIBUTES
     return files

@@ -80,6 +80,7 @@ def test_the_layout_is_the_contracts(tmp_path):
         ".gitattributes",
         "switch/prefixes.csv",
         "switch/gateways.csv",
+        *(f"workload/{name}" for name in NAMES["workload"]),
         *(f"cluster/{name}" for name in NAMES["cluster"] if name != "nodelabels.json"),
     }
     lock = json.loads((tmp_path / "fabric/plan.json").read_text())
@@ -440,7 +441,8 @@ def test_an_error_at_every_write_changes_nothing_or_marks_the_plan(tmp_path):
         else:
             after = state(folder / "fabric")
             change(folder)
-            assert after in ({}, state(folder / "fabric"))
+            # The first rename itself may be what fails: then the old plan is still the whole one.
+            assert after in ({}, whole, state(folder / "fabric"))
         shutil.rmtree(folder)
     assert len(kinds) == 2
 

@@ -1,0 +1,261 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""From the plan to the workload: NCCL's and UCX's environment and what a pod needs, each value with its reason.
+
+The environment files are KEY=VALUE lines and comments before them, with no quote and no blank in a value and no equals
+sign in a comment: `set -a; . FILE`, `docker run --env-file`, `kubectl create configmap --from-env-file`, systemd's
+EnvironmentFile and NCCL's own /etc/nccl.conf all read them alike. Variables and their meaning: NCCL user guide,
+"Environment Variables" (2.32), and the source of 2.29.7; UCX 1.13.1 `ucx_info -cf` and the NEWS of 1.18 to 1.20.
+"""
+
+from __future__ import annotations
+
+import json
+import textwrap
+import typing as t
+
+from ...module_utils._fabric.names import DECLARED, RESOURCE, labels, node_label, profiles, short_name
+from ...module_utils._fabric.totals import rdma_prefixes
+from .objects import HEADING, SRIOV_ATTACHMENTS, multus_configs, node_labels
+from .text import documents
+from .topology import kueue_topology, slurm_conf, slurm_yaml, topology_labels
+
+if t.TYPE_CHECKING:
+    from ...module_utils._fabric.model import Fabric, Plan, Prefix
+
+PODS, HOSTS = "pods", "hosts"
+POD_INTERFACE = "eth0"
+"""What Kubernetes calls a pod's first interface, the one of the cluster's own network."""
+
+NO_MANAGEMENT = ("lo", "docker0", "virbr0")
+"""Interfaces that no other host reaches: NCCL leaves them out by itself only while it is told nothing."""
+
+WIDE = 118
+
+
+class Value(t.NamedTuple):
+    """One variable; an empty name is a remark about one that is left out on purpose."""
+
+    name: str
+    value: str
+    reason: str
+
+
+def _text(head: str, values: t.Iterable[Value]) -> str:
+    """Write an environment file."""
+    parts = [HEADING, *(f"# {line}\n" for line in textwrap.wrap(head, WIDE))]
+    for one in values:
+        parts.append("\n")
+        parts.extend(f"# {line}\n" for line in textwrap.wrap(one.reason, WIDE))
+        if one.name:
+            parts.append(f"{one.name}={one.value}\n")
+    return "".join(parts)
+
+
+# --- what both libraries are told ------------------------------------------------------------------------------------
+
+
+def rails_meet(plan: Plan) -> bool | None:
+    """Say whether one rail's NIC reaches those of other rails; None where the plan cannot know."""
+    fabric = plan.fabric
+    if fabric.rails_meet is not None:
+        return fabric.rails_meet
+    if fabric.network == "infiniband":
+        return None
+    return any(block.gateway_offset is not None for block in plan.blocks)
+
+
+def address_range(plan: Plan, family: int) -> Prefix | None:
+    """Return the one network that holds all rails of a family, or None."""
+    wanted = [block.aggregate for block in plan.blocks if block.family == family]
+    exact = [prefix for prefix in rdma_prefixes(plan.fabric, plan.blocks) if prefix.family == family]
+    nets = [*exact, *(prefix for zone in plan.fabric.zones for prefix in zone.supernets)]
+    return next((net for net in nets if wanted and all(net.contains(prefix) for prefix in wanted)), None)
+
+
+def _devices(plan: Plan, where: str) -> tuple[str, str]:
+    """Return the devices in rail order as `name:port,...`, or nothing and the reason."""
+    fabric = plan.fabric
+    if where == PODS and fabric.attachment in SRIOV_ATTACHMENTS:
+        return "", "a pod sees the virtual functions that it was given and nothing else, under names of the moment"
+    missing = [rail.name for rail in fabric.rails if not rail.device]
+    if missing:
+        return "", (
+            f"the plan does not know the RDMA devices: name them as `device` of the rails in fabric_rails "
+            f"(missing: {', '.join(missing)}); until then every active device is used, storage among them"
+        )
+    if list(profiles(plan)) != [DECLARED]:
+        return "", (
+            "nodes name the rails' interfaces in several ways, so one list of devices would be wrong on some; "
+            "give the rails stable names to have one"
+        )
+    return ",".join(f"{rail.device}:1" for rail in fabric.rails), ""
+
+
+def _traffic_class(fabric: Fabric, name: str) -> Value | None:
+    if fabric.network == "infiniband":
+        return None
+    if fabric.lossless is None:
+        reason = f"{name} is left out: fabric_lossless does not say which DSCP the switches treat as lossless."
+        return Value("", "", reason)
+    reason = f"The traffic class byte: DSCP {fabric.lossless.dscp} of fabric_lossless, times 4, and ECT(0)."
+    return Value(name, str(fabric.lossless.traffic_class), reason)
+
+
+# --- NCCL ------------------------------------------------------------------------------------------------------------
+
+
+def _nccl(plan: Plan, where: str) -> t.Iterator[Value]:
+    fabric = plan.fabric
+    devices, why = _devices(plan, where)
+    if devices:
+        reason = "The rails' devices in their order; the value's own first sign means exact names: mlx5_1, not mlx5_10."
+        yield Value("NCCL_IB_HCA", f"={devices}", reason)
+    else:
+        yield Value("", "", f"NCCL_IB_HCA is left out: {why}.")
+    if where == PODS:
+        reason = "Ranks find each other over the cluster's own network, never over a rail."
+        yield Value("NCCL_SOCKET_IFNAME", f"={POD_INTERFACE}", reason)
+    else:
+        rails = sorted({name for interfaces in plan.by_interfaces for name in interfaces})
+        rails = rails or sorted(rail.interface for rail in fabric.rails)
+        reason = (
+            "Ranks find each other over any interface but the rails (and those that lead nowhere); a host with further "
+            "internal ones names its management interface here instead."
+        )
+        yield Value("NCCL_SOCKET_IFNAME", f"^={','.join([*rails, *NO_MANAGEMENT])}", reason)
+    if fabric.network == "roce":
+        yield from _nccl_gid(plan)
+    marked = _traffic_class(fabric, "NCCL_IB_TC")
+    if marked:
+        yield marked
+    yield _cross_nic(plan)
+
+
+def _nccl_gid(plan: Plan) -> t.Iterator[Value]:
+    """Tell which GID to take by its properties: an index would differ from pod to pod."""
+    family = min(plan.fabric.families, default=4)
+    yield Value("NCCL_IB_ROCE_VERSION_NUM", "2", "RoCE v2: routed, and what the plan's switches expect.")
+    reason = f"The rails' addresses are IPv{family}, so take a GID of that family (NCCL 2.21 and later)."
+    yield Value("NCCL_IB_ADDR_FAMILY", "AF_INET" if family == 4 else "AF_INET6", reason)
+    covering = address_range(plan, family)
+    if covering:
+        reason = "All rails lie in this network: a GID in it is chosen by its address. No GID index, which varies."
+        yield Value("NCCL_IB_ADDR_RANGE", str(covering), reason)
+    else:
+        reason = "NCCL_IB_ADDR_RANGE is left out: it takes one network, and the rails of all zones lie in several."
+        yield Value("", "", reason)
+
+
+def _cross_nic(plan: Plan) -> Value:
+    meet = rails_meet(plan)
+    if meet is None:
+        reason = "the plan does not know whether these InfiniBand rails are one subnet; fabric_rails_meet says it"
+        return Value("", "", f"NCCL_CROSS_NIC is left at NCCL's own choice: {reason}.")
+    if meet:
+        return Value("", "", "NCCL_CROSS_NIC is left at NCCL's own choice: the rails reach each other.")
+    return Value("NCCL_CROSS_NIC", "0", "The rails do not reach each other: keep each connection on its rail.")
+
+
+# --- UCX -------------------------------------------------------------------------------------------------------------
+
+
+def _ucx(plan: Plan, where: str) -> t.Iterator[Value]:
+    fabric = plan.fabric
+    devices, why = _devices(plan, where)
+    if devices:
+        reason = (
+            "The rails' devices. UCX then uses nothing else, TCP neither; of a device that is missing it only warns."
+        )
+        yield Value("UCX_NET_DEVICES", devices, reason)
+    else:
+        yield Value("", "", f"UCX_NET_DEVICES is left out: {why}.")
+    marked = _traffic_class(fabric, "UCX_IB_TRAFFIC_CLASS")
+    if marked:
+        yield marked
+    if fabric.network == "infiniband":
+        return
+    if rails_meet(plan) is False:
+        reason = "The rails do not reach each other: only peers of the own subnet are tried (UCX before 1.19)."
+        yield Value("UCX_IB_ROCE_LOCAL_SUBNET", "y", reason)
+        yield Value("UCX_IB_ROCE_REACHABILITY_MODE", "local_subnet", "The same for UCX 1.19 and later.")
+    elif where == PODS:
+        reason = (
+            "A pod's rails have routing tables of their own, and UCX looks for a route in the main one. Older UCX does "
+            "not know this variable and says so once."
+        )
+        yield Value("UCX_IB_ROCE_REACHABILITY_MODE", "all", reason)
+
+
+# --- the pod ---------------------------------------------------------------------------------------------------------
+
+POD_HEAD = """\
+# What a pod needs for the rails: take metadata.annotations and the container's parts into your own template.
+# memlock: RDMA locks memory. IPC_LOCK lifts the limit for root; for other users the container runtime's unit needs
+# LimitMEMLOCK=infinity, since Kubernetes has no field for it.
+# The environment: kubectl create configmap NAME --from-env-file nccl-pods.env (and ucx-pods.env), then envFrom.
+"""
+
+
+def _pods(plan: Plan) -> list[dict[str, t.Any]]:
+    """Return a PodTemplate for each way in which nodes name the rails' interfaces."""
+    fabric = plan.fabric
+    configs, count = multus_configs(plan), len(fabric.rails)
+    marks = node_labels(plan)
+    names = [DECLARED] if fabric.attachment in SRIOV_ATTACHMENTS else list(profiles(plan))
+    made = []
+    for number, profile in enumerate(names):
+        own = configs[number * count : (number + 1) * count]
+        limits: dict[str, str] = {}
+        for config in own:
+            block = config["spec"].get(config["spec"]["cniType"].replace("-", ""), {})
+            notes = config["metadata"].get("annotations", {})
+            name = notes.get(RESOURCE) or block.get("rdmaResourceName") or block.get("resourceName")
+            if name and (RESOURCE in notes or not fabric.inject):
+                limits[name] = "1"
+        networks = ",".join(f"{config['metadata']['namespace']}/{config['metadata']['name']}" for config in own)
+        annotations = {"k8s.v1.cni.cncf.io/networks": networks}
+        if fabric.inject and fabric.families:
+            # Spiderpool adds networks and resources; the value is that of the profile's configs.
+            annotations = {fabric.inject[0]: own[0]["metadata"]["annotations"][fabric.inject[0]]}
+        container: dict[str, t.Any] = {
+            "name": "main",
+            "image": "registry.example/your-image",
+            "securityContext": {"capabilities": {"add": ["IPC_LOCK"]}},
+        }
+        if limits:
+            # Extended resources must be limits; a request alone is refused.
+            container["resources"] = {"limits": limits}
+        spec: dict[str, t.Any] = {"containers": [container]}
+        if marks and profile != DECLARED:
+            spec["nodeSelector"] = {node_label(fabric): profile}
+        suffix = "" if profile == DECLARED else f"-{profile}"
+        made.append(
+            {
+                "apiVersion": "v1",
+                "kind": "PodTemplate",
+                "metadata": {"name": short_name(f"{fabric.name}-rails{suffix}"), "labels": labels(fabric)},
+                "template": {"metadata": {"annotations": annotations}, "spec": spec},
+            }
+        )
+    return made
+
+
+def render_workload(plan: Plan) -> dict[str, str]:
+    """Return the files of the plan's folder `workload/`: name -> text."""
+    fabric = plan.fabric
+    by = f"for the fabric {fabric.name}: {fabric.network} by {fabric.attachment}"
+    files = {}
+    for where, who in ((PODS, "pods with the rails"), (HOSTS, "processes on the hosts themselves, as of Slurm")):
+        files[f"nccl-{where}.env"] = _text(f"NCCL of {who}, {by}.", _nccl(plan, where))
+        files[f"ucx-{where}.env"] = _text(f"UCX of {who}, {by}.", _ucx(plan, where))
+    return {
+        **files,
+        "pod.yaml": documents(_pods(plan), HEADING + POD_HEAD),
+        "nodelabels.json": json.dumps(topology_labels(plan), indent=1) + "\n",
+        "topology.conf": HEADING + slurm_conf(plan),
+        "topology.yaml": HEADING + slurm_yaml(plan),
+        "kueue-topology.yaml": documents([kueue_topology(plan)], HEADING),
+    }

@@ -1,0 +1,323 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The workload's side of the plan: golden files, the grammar of environment files, real readers of them.
+
+RAILOPS_GOLDEN=1 writes the golden files anew; git diff shows then what changed.
+"""
+
+from __future__ import annotations
+
+import functools
+import ipaddress
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import NAMES
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.topology import hostlist, label_value
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.workload import render_workload
+from ansible_collections.railops.rdma.tests.unit.fabric_samples import (
+    CHECKOUT,
+    INFINIBAND,
+    OTHER,
+    SAMPLES,
+    names,
+    plan_of,
+    rails,
+    raw_of,
+)
+
+GOLDEN = Path(__file__).resolve().parents[3] / "data/workload"
+LOSSLESS = {"priority": 3, "dscp": 26}
+
+
+def known(count=2, interface="ens{}np0"):
+    return [{**rail, "device": f"mlx5_{3 * number}"} for number, rail in enumerate(rails(count, interface))]
+
+
+IB = {**INFINIBAND, "rails": known(interface="ibs{}")}
+TWO = [
+    {"name": "su1", "group": "su1", "supernets": ["172.20.0.0/16"], "leaves": ["su1 leaf (a)", "su1-leaf2"]},
+    {"name": "su2", "group": "su2", "supernets": ["172.21.0.0/16"], "leaves": ["su2-leaf1", "su2-leaf2"]},
+]
+FABRICS = {
+    "macvlan": (raw_of(rails=known(), lossless=LOSSLESS), names(3)),
+    "isolated": (raw_of(rails=known(), mode="shared", gateway="none", inject=None, lossless=LOSSLESS), names(3)),
+    "sriov": (raw_of(rails=known(), attachment="sriov", lossless=LOSSLESS), names(3)),
+    "infiniband": (raw_of(**IB), names(3)),
+    "ipoib": (raw_of(**{**IB, "attachment": "ipoib", "mode": "shared"}), names(3)),
+    "zones": (
+        raw_of(supernets=None, zones=TWO, rails=known()),
+        [{"host": f"node{number:02d}", "groups": ["su1" if number < 11 else "su2"]} for number in range(8, 14)],
+    ),
+    "names": (raw_of(rails=known()), ["node1", OTHER]),
+}
+ALL = [*((name, value) for name, value in SAMPLES.items()), *FABRICS.items()]
+EACH = [name for name, _value in ALL]
+ENV = [name for name in NAMES["workload"] if name.endswith(".env")]
+
+
+@pytest.mark.parametrize("name", FABRICS)
+def test_files_are_the_golden_ones(name):
+    files = made_of(name)[1]
+    folder = GOLDEN / name
+    if os.environ.get("RAILOPS_GOLDEN"):
+        folder.mkdir(parents=True, exist_ok=True)
+        for path, text in files.items():
+            (folder / path).write_text(text, encoding="utf-8")
+    assert {path: text.splitlines() for path, text in files.items()} == {
+        path.name: path.read_text(encoding="utf-8").splitlines() for path in folder.iterdir()
+    }
+
+
+@pytest.mark.parametrize("sample", EACH)
+def test_the_files_are_those_of_the_layout(sample):
+    assert sorted(made_of(sample)[1]) == sorted(NAMES["workload"])
+
+
+@functools.cache
+def made_of(name):
+    """Return the plan of a sample and its files, made once."""
+    plan = plan_of(*dict(ALL)[name])
+    return plan, render_workload(plan)
+
+
+def values(text):
+    """Read an environment file by its own grammar; what it does not have fails."""
+    found = {}
+    reason = ""
+    for line in text.splitlines():
+        if line.startswith("#"):
+            # NCCL before 2.30 takes a comment with an equals sign for a variable.
+            assert "=" not in line
+            assert len(line) <= 120
+            reason = line
+        elif line:
+            match = re.fullmatch(r"([A-Z][A-Z0-9_]*)=([A-Za-z0-9_.,:=^/-]+)", line)
+            assert match, line
+            assert reason, f"{line} has no reason beside it"
+            assert match[1] not in found
+            found[match[1]] = match[2]
+        else:
+            reason = ""
+    assert text.endswith("\n")
+    return found
+
+
+@pytest.mark.parametrize("sample", EACH)
+def test_the_grammar_of_environment_files(sample):
+    files = made_of(sample)[1]
+    for name in ENV:
+        assert values(files[name]).keys() <= {
+            "NCCL_IB_HCA",
+            "NCCL_SOCKET_IFNAME",
+            "NCCL_IB_ROCE_VERSION_NUM",
+            "NCCL_IB_ADDR_FAMILY",
+            "NCCL_IB_ADDR_RANGE",
+            "NCCL_IB_TC",
+            "NCCL_CROSS_NIC",
+            "UCX_NET_DEVICES",
+            "UCX_IB_TRAFFIC_CLASS",
+            "UCX_IB_ROCE_LOCAL_SUBNET",
+            "UCX_IB_ROCE_REACHABILITY_MODE",
+        }
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash", "dash", "busybox"])
+def test_shells_read_them_alike(shell, tmp_path):
+    program = shutil.which(shell)
+    if not program:
+        pytest.skip(f"{shell} is not here")
+    text = render_workload(plan_of(*FABRICS["isolated"]))["nccl-hosts.env"]
+    (tmp_path / "file.env").write_text(text, encoding="utf-8")
+    words = [program, *(["sh"] if shell == "busybox" else []), "-c", "set -a; . ./file.env; env"]
+    done = subprocess.run(
+        words, cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True, check=True
+    )
+    seen = dict(line.split("=", 1) for line in done.stdout.splitlines())
+    assert {key: seen.get(key) for key in values(text)} == values(text)
+
+
+@pytest.mark.parametrize("sample", EACH)
+def test_the_range_holds_every_address_of_the_rails(sample):
+    plan, files = made_of(sample)
+    found = values(files["nccl-pods.env"])
+    if plan.fabric.network == "infiniband":
+        assert not {name for name in found if "ADDR" in name or "ROCE" in name}
+        return
+    family = {"AF_INET": 4, "AF_INET6": 6}[found["NCCL_IB_ADDR_FAMILY"]]
+    if "NCCL_IB_ADDR_RANGE" in found:
+        net = ipaddress.ip_network(found["NCCL_IB_ADDR_RANGE"])
+        assert net.version == family
+        for block in plan.blocks:
+            if block.family == family:
+                assert ipaddress.ip_network(str(block.aggregate)).subnet_of(net)
+    else:
+        assert len({zone.supernets for zone in plan.fabric.zones}) > 1
+
+
+@pytest.mark.parametrize(
+    ("more", "cross"),
+    [
+        ({}, None),
+        ({"gateway": "none"}, "0"),
+        ({"rails_meet": False}, "0"),
+        ({"gateway": "none", "rails_meet": True}, None),
+    ],
+)
+def test_cross_nic_follows_from_whether_rails_meet(more, cross):
+    files = render_workload(plan_of(raw_of(rails=known(), inject=None, mode="shared", **more), names(2)))
+    assert values(files["nccl-pods.env"]).get("NCCL_CROSS_NIC") == cross
+    assert values(files["ucx-pods.env"]).get("UCX_IB_ROCE_LOCAL_SUBNET") == ("y" if cross else None)
+
+
+def test_devices_are_named_only_where_they_are_sure():
+    one = known()
+    del one[1]["device"]
+    for raw, nodes, why in (
+        (raw_of(rails=one), names(2), "missing: rail2"),
+        (raw_of(rails=known()), ["node1", OTHER], "in several"),
+    ):
+        text = render_workload(plan_of(raw, nodes))["nccl-pods.env"]
+        assert "NCCL_IB_HCA" not in values(text)
+        assert why in text
+
+
+def test_traffic_class_is_the_one_that_the_switches_know():
+    files = render_workload(plan_of(raw_of(lossless={"priority": 3, "dscp": 26}), names(1)))
+    assert values(files["nccl-pods.env"])["NCCL_IB_TC"] == "106"
+    assert values(files["ucx-hosts.env"])["UCX_IB_TRAFFIC_CLASS"] == "106"
+    assert "NCCL_IB_TC" not in values(render_workload(plan_of(raw_of(), names(1)))["nccl-pods.env"])
+
+
+@pytest.mark.parametrize(
+    ("more", "place"),
+    [
+        ({"lossless": {"priority": 8, "dscp": 26}}, "fabric_lossless.priority"),
+        ({"lossless": {"dscp": 26}}, "fabric_lossless.priority"),
+        ({"lossless": {"priority": 3, "dscp": 64}}, "fabric_lossless.dscp"),
+        ({"lossless": "dscp26"}, "fabric_lossless"),
+        ({"lossless": LOSSLESS, **INFINIBAND}, "fabric_lossless"),
+        ({"rails_meet": "maybe"}, "fabric_rails_meet"),
+        ({"rails": [{"interface": "a", "device": "mlx5 0"}]}, "fabric_rails[0].device"),
+        ({"rails": [{"interface": x, "device": "mlx5_0"} for x in "ab"]}, "fabric_rails[1].device"),
+        ({"name": "zone", "supernets": None, "zones": TWO, "rails": known()}, "fabric_name"),
+    ],
+)
+def test_bad_input_is_refused_at_its_place(more, place):
+    with pytest.raises(InputError) as caught:
+        plan_of(raw_of(**more), [{"host": "node1", "groups": ["su1"]}])
+    assert [problem.place for problem in caught.value.problems] == [place]
+
+
+@pytest.mark.parametrize("sample", EACH)
+def test_pods_ask_for_every_rail(sample):
+    plan, files = made_of(sample)
+    made = [one for one in yaml.safe_load_all(files["pod.yaml"]) if one]
+    for one in made:
+        notes = one["template"]["metadata"]["annotations"]
+        container = one["template"]["spec"]["containers"][0]
+        assert container["securityContext"]["capabilities"]["add"] == ["IPC_LOCK"]
+        limits = container.get("resources", {}).get("limits", {})
+        if plan.fabric.inject:
+            assert list(notes) == [plan.fabric.inject[0]]
+            assert bool(limits) == (plan.fabric.attachment == "ipoib")
+        else:
+            assert len(notes["k8s.v1.cni.cncf.io/networks"].split(",")) == len(plan.fabric.rails) == len(limits)
+    assert len({one["metadata"]["name"] for one in made}) == len(made) > 0
+
+
+@pytest.mark.parametrize("sample", EACH)
+def test_labels_are_labels(sample):
+    plan, files = made_of(sample)
+    groups = json.loads(files["nodelabels.json"])["groups"]
+    for group in groups:
+        for key, value in group["labels"].items():
+            assert re.fullmatch(r"fabric\.railops\.io/[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", key)
+            assert re.fullmatch(r"[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?", value)
+    labelled = [node for group in groups for node in group["nodes"]]
+    assert sorted(labelled) == (sorted(node.name for node in plan.nodes) if plan.fabric.zoned else [])
+
+
+def test_values_of_labels():
+    assert label_value("su1-leaf1") == "su1-leaf1"
+    odd = [label_value(name) for name in ("su1 leaf (a)", "su1 leaf [a]", "é", "-", "x" * 100)]
+    assert len(set(odd)) == len(odd)
+    assert odd[0].startswith("su1-leaf-a-")
+
+
+def expanded(text):
+    """Expand a hostlist, by another way than it is written."""
+    found = []
+    for match in re.finditer(r"([^,\[]+)(?:\[([^\]]*)\])?", text):
+        if match[2] is None:
+            found.append(match[1])
+            continue
+        for part in match[2].split(","):
+            low, _dash, high = part.partition("-")
+            found += [f"{match[1]}{n:0{len(low)}d}" for n in range(int(low), int(high or low) + 1)]
+    return found
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["node1", "node2", "node4"],
+        ["node9", "node10", "node11"],
+        ["n08", "n09", "n10", "n11"],
+        ["n0", "n1", "n00", "n01"],
+        ["gpu1.example.com", "gpu2.example.com"],
+        ["123", "7"],
+        ["a", "b-1", "b-2", "b-x"],
+        ["n1234567890123", "n1234567890124"],
+    ],
+)
+def test_hostlists_name_the_same_nodes(given):
+    assert sorted(expanded(hostlist(given))) == sorted(given)
+
+
+@pytest.mark.parametrize("sample", EACH)
+def test_slurms_two_files_are_one_tree(sample):
+    plan, files = made_of(sample)
+    lines = [line for line in files["topology.conf"].splitlines() if not line.startswith("#")]
+    conf = [dict(word.split("=", 1) for word in line.split(" ")) for line in lines]
+    loaded = yaml.safe_load(files["topology.yaml"]) or []
+    tree = [row for topology in loaded for row in topology["tree"]["switches"]]
+    assert [(row["SwitchName"], row.get("Nodes"), row.get("Switches")) for row in conf] == [
+        (row["switch"], row.get("nodes"), row.get("children")) for row in tree
+    ]
+    switches = [row["switch"] for row in tree]
+    assert len(set(switches)) == len(switches)
+    assert all(len(name) <= 64 for name in switches)
+    nodes = [name for row in tree for name in expanded(row.get("nodes", ""))]
+    assert sorted(nodes) == sorted(node.name for node in plan.nodes)
+
+
+CRD = CHECKOUT.parent / "shared/crds-workload/kueue.x-k8s.io_topologies.yaml"
+
+
+@pytest.mark.parametrize("sample", EACH)
+def test_kueue_takes_the_topology(sample):
+    """By the CRD's schema, as far as it goes; tests/cluster asks a real server."""
+    if not CRD.exists():
+        pytest.skip(f"Kueue's CRD is not beside the checkout ({CRD.parent.name}/{CRD.name})")
+    made = yaml.safe_load(made_of(sample)[1]["kueue-topology.yaml"])
+    crd = yaml.safe_load(CRD.read_text(encoding="utf-8"))
+    version = next(one for one in crd["spec"]["versions"] if one["storage"])
+    assert made["apiVersion"] == f"{crd['spec']['group']}/{version['name']}"
+    levels = version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["levels"]
+    have = [level["nodeLabel"] for level in made["spec"]["levels"]]
+    assert levels["minItems"] <= len(have) <= levels["maxItems"]
+    rule = levels["items"]["properties"]["nodeLabel"]
+    assert all(re.search(rule["pattern"], label) and len(label) <= rule["maxLength"] for label in have)
+    assert have[-1] == "kubernetes.io/hostname"
+    assert len(set(have)) == len(have)
