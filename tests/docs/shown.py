@@ -60,6 +60,10 @@ ROWS = (
     row(r"git diff plan/", HERE),
     row(r"(cd plan/fabric && sha256sum .*|python3 -c 'import json; print\(.*)", HERE),
     row(r"ansible-doc .*", HERE),
+    row(
+        r"set -a; \. plan/fabric/workload/nccl-hosts\.env",
+        "tests/unit/plugins/plugin_utils/_plan/test_workload.py::test_shells_read_them_alike",
+    ),
     row(r"python3 tests/tools/(check\.py --list|env\.py (cache|tree))", HERE),
     row(r"python3 tests/lab/matrix\.py --list", HERE),
     row(

@@ -200,7 +200,7 @@ def _check_network(check: Checker, fabric: Fabric) -> None:
                 f"There are {len(zone.leaves)} leaves for {len(fabric.rails)} rails.",
                 "Name one leaf per rail, one for all, or none.",
             )
-    if fabric.zoned and (fabric.name == "zone" or fabric.name.startswith("leaf-")):
+    if fabric.name == "zone" or fabric.name.startswith("leaf-"):
         fix = "Give the fabric another name."
         check.add("fabric_name", f"{fabric.name!r} would make two labels of nodes one: its own and the zone's.", fix)
     if fabric.families or check.problems:

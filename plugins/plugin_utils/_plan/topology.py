@@ -4,9 +4,8 @@
 
 """From the plan to the schedulers: labels of nodes, Slurm's topology and Kueue's.
 
-All nodes of a zone hang on the same leaves, so the zone is the smallest group that a scheduler has to keep together.
 In Slurm a node may be under one leaf switch only (slurmctld warns of a second one), and here it hangs on one leaf a
-rail: a zone is one switch, which stands for all of its leaves. Formats: topology.conf(5) of Slurm 22.05,
+rail: nodes that share all leaves are one switch, which stands for these. Formats: topology.conf(5) of Slurm 22.05,
 topology.yaml(5) of 25.05; Kueue's Topology v1beta2.
 """
 
@@ -22,7 +21,7 @@ from .text import block as yaml_block
 if t.TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ...module_utils._fabric.model import Fabric, Plan, Zone
+    from ...module_utils._fabric.model import Fabric, Node, Plan
 
 Json = dict[str, t.Any]
 
@@ -44,26 +43,43 @@ def label_value(text: str) -> str:
     return f"{kept}-{digest}" if kept else digest
 
 
-def zone_labels(fabric: Fabric, zone: Zone) -> dict[str, str]:
-    """Return the labels that all nodes of a zone have; none without zones, and no leaf that nobody named."""
-    if not fabric.zoned:
-        return {}
-    found = {ZONE_LABEL: zone.name}
-    for position, rail in enumerate(fabric.rails):
-        leaf = zone.leaf(position)
-        if leaf:
-            found[leaf_label(rail)] = label_value(leaf)
+Leaves = tuple[str, ...]
+
+
+def leaves_of(fabric: Fabric, node: Node) -> Leaves:
+    """Return the name of each rail's leaf: what the node says itself, else what its zone says, else nothing."""
+    zone = fabric.zones[node.zone]
+    own = [leaf for leaf, _port in node.cables] or [""] * len(fabric.rails)
+    return tuple(leaf or zone.leaf(position) for position, leaf in enumerate(own))
+
+
+def leaf_groups(plan: Plan) -> dict[int, dict[Leaves, list[str]]]:
+    """Return the nodes of each zone (index) by the leaves that they hang on, zones without nodes left out."""
+    found: dict[int, dict[Leaves, list[str]]] = {}
+    for node in sorted(plan.nodes, key=lambda node: node.zone):
+        found.setdefault(node.zone, {}).setdefault(leaves_of(plan.fabric, node), []).append(node.name)
     return found
 
 
+def is_tree(groups: dict[int, dict[Leaves, list[str]]]) -> bool:
+    """Whether the groups of all rails coincide: every leaf is named, and in one group only."""
+    every = [leaves for zone in groups.values() for leaves in zone]
+    return all("" not in names and len(set(names)) == len(names) for names in zip(*every, strict=True))
+
+
 def topology_labels(plan: Plan) -> Json:
-    """Return the labels of all nodes, those with the same ones together."""
+    """Return the labels of all nodes, those with the same ones together; no leaf that nobody named."""
     fabric = plan.fabric
-    groups = [
-        {"labels": zone_labels(fabric, zone), "nodes": [node.name for node in plan.nodes_of(index)]}
-        for index, zone in enumerate(fabric.zones)
-    ]
-    return {"groups": [group for group in groups if group["labels"] and group["nodes"]]}
+    made = []
+    for index, groups in leaf_groups(plan).items():
+        for leaves, nodes in groups.items():
+            found = {ZONE_LABEL: fabric.zones[index].name} if fabric.zoned else {}
+            for rail, leaf in zip(fabric.rails, leaves, strict=True):
+                if leaf:
+                    found[leaf_label(rail)] = label_value(leaf)
+            if found:
+                made.append({"labels": found, "nodes": nodes})
+    return {"groups": made}
 
 
 # --- Slurm -----------------------------------------------------------------------------------------------------------
@@ -98,24 +114,31 @@ def _range(head: str, width: int, numbers: list[int]) -> str:
 
 
 def _switches(plan: Plan) -> Iterator[tuple[str, str, str]]:
-    """Give the switches as (name, nodes, children): the zones, and over several of them the fabric."""
-    fabric = plan.fabric
-    if not fabric.zoned:
-        if plan.nodes:
-            yield short_name(f"fabric-{fabric.name}"), hostlist(node.name for node in plan.nodes), ""
-        return
-    zones = []
-    for index, zone in enumerate(fabric.zones):
-        nodes = plan.nodes_of(index)
-        if nodes:
-            zones.append(short_name(f"zone-{zone.name}"))
-            yield zones[-1], hostlist(node.name for node in nodes), ""
-    if len(zones) > 1:
-        yield short_name(f"fabric-{fabric.name}"), "", ",".join(zones)
+    """Give the switches as (name, nodes, children), from the leaves to the top.
+
+    Where the rails' groups of nodes coincide, a switch is such a group and has the name of its first rail's leaf; over
+    the groups are the zones, over several zones the fabric. Elsewhere the zones are the lowest switches.
+    """
+    fabric, groups = plan.fabric, leaf_groups(plan)
+    fine = is_tree(groups) and any(len(zone) > 1 for zone in groups.values())
+    top = []
+    for index, zone in groups.items():
+        name = short_name(f"zone-{fabric.zones[index].name}" if fabric.zoned else f"fabric-{fabric.name}")
+        top.append(name)
+        if not fine:
+            yield name, hostlist(node for nodes in zone.values() for node in nodes), ""
+            continue
+        names = []
+        for leaves, nodes in zone.items():
+            names.append(short_name(f"leaf-{label_value(leaves[0])}"))
+            yield names[-1], hostlist(nodes), ""
+        yield name, "", ",".join(names)
+    if len(top) > 1:
+        yield short_name(f"fabric-{fabric.name}"), "", ",".join(top)
 
 
 SLURM_HEAD = """\
-# A switch stands for all leaves of a zone: in Slurm a node is under one leaf switch, here it hangs on one a rail.
+# The lowest switches stand for all leaves of their nodes: in Slurm a node is under one, here it hangs on one a rail.
 # The names are those of the nodes in the plan (fabric_node_name), which must be Slurm's NodeName.
 """
 
@@ -147,7 +170,10 @@ def slurm_yaml(plan: Plan) -> str:
 
 def kueue_topology(plan: Plan) -> Json:
     """Return Kueue's Topology. It ends with the host name: only such a one can be changed later."""
+    groups = leaf_groups(plan)
     levels = [ZONE_LABEL] if plan.fabric.zoned else []
+    if is_tree(groups) and any(len(zone) > 1 for zone in groups.values()):
+        levels.append(leaf_label(plan.fabric.rails[0]))
     return {
         "apiVersion": KUEUE,
         "kind": "Topology",

@@ -59,6 +59,13 @@ FABRICS = {
         raw_of(supernets=None, zones=TWO, rails=known()),
         [{"host": f"node{number:02d}", "groups": ["su1" if number < 11 else "su2"]} for number in range(8, 14)],
     ),
+    "cables": (
+        raw_of(rails=known(), leaves=["leaf1", "leaf2"]),
+        [
+            {"host": f"node{number}", "cables": {f"rail{rail}": {"leaf": f"leaf{rail + side}"} for rail in (1, 2)}}
+            for number, side in ((1, 0), (2, 0), (3, 2), (4, 2))
+        ],
+    ),
     "names": (raw_of(rails=known()), ["node1", OTHER]),
 }
 ALL = [*((name, value) for name, value in SAMPLES.items()), *FABRICS.items()]
@@ -245,7 +252,8 @@ def test_labels_are_labels(sample):
             assert re.fullmatch(r"fabric\.railops\.io/[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", key)
             assert re.fullmatch(r"[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?", value)
     labelled = [node for group in groups for node in group["nodes"]]
-    assert sorted(labelled) == (sorted(node.name for node in plan.nodes) if plan.fabric.zoned else [])
+    leaves = plan.fabric.zones[0].leaves
+    assert sorted(labelled) == (sorted(node.name for node in plan.nodes) if plan.fabric.zoned or leaves else [])
 
 
 def test_values_of_labels():
@@ -300,6 +308,18 @@ def test_slurms_two_files_are_one_tree(sample):
     assert all(len(name) <= 64 for name in switches)
     nodes = [name for row in tree for name in expanded(row.get("nodes", ""))]
     assert sorted(nodes) == sorted(node.name for node in plan.nodes)
+
+
+def test_rails_whose_groups_differ_are_no_tree():
+    """Node2 shares one leaf with node1 and another with node3: below the zone there is nothing to keep together."""
+    cables = (("a", "x"), ("a", "y"), ("b", "y"))
+    nodes = [
+        {"host": f"node{number}", "cables": {"rail1": {"leaf": one}, "rail2": {"leaf": other}}}
+        for number, (one, other) in enumerate(cables, 1)
+    ]
+    files = render_workload(plan_of(raw_of(rails=known()), nodes))
+    assert files["topology.conf"].splitlines()[-1] == "SwitchName=fabric-fabric Nodes=node[1-3]"
+    assert "leaf" not in files["kueue-topology.yaml"]
 
 
 CRD = CHECKOUT.parent / "shared/crds-workload/kueue.x-k8s.io_topologies.yaml"
