@@ -24,6 +24,8 @@ from ansible.cli.playbook import PlaybookCLI
 from ansible.parsing.splitter import parse_kv
 from blocks import CHECKOUT, split
 
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import NAMES
+
 sys.path[:0] = [str(CHECKOUT / "tests/lab"), str(CHECKOUT / "tests/tools")]
 import bare
 import lab
@@ -32,7 +34,7 @@ import lab
 MADE = ("discover/fabric/proposal.yml",)
 # Where the pages' checkout is.
 OWN_CHECKOUTS = ("$HOME/rdma/", "~/rdma/")
-KUBECTL_VERBS = ("annotate", "describe", "delete", "drain", "exec", "get", "label", "rollout", "uncordon")
+KUBECTL_VERBS = tuple("annotate apply create describe delete drain exec get label rollout uncordon".split())
 IP_OBJECTS = ("address", "link", "route", "rule")
 
 
@@ -225,6 +227,10 @@ def kubectl(words: list[str], context: Context) -> list[str]:
         return [f"kubectl has no {rest[0]} here"]
     if rest[0] in ("drain", "uncordon"):
         return []
+    if rest[0] in ("apply", "create"):
+        planned = [word.removeprefix("plan/fabric/") for word in words if word.startswith("plan/fabric/")]
+        known = {f"{part}/{name}" for part, names in NAMES.items() for name in names}
+        return [f"the plan has no {path}" for path in planned if path not in known]
     if rest[0] == "exec":
         return simple(words[words.index("--") + 1 :], context)
     kind = (rest[2] if rest[0] == "rollout" else rest[1]).split("/")[0]
