@@ -63,7 +63,7 @@ def look(rails: Sequence[Mapping[str, t.Any]], options: Mapping[str, t.Any]) -> 
     :raises RdmaError: when the process may not open packet sockets.
     """
     sysfs = options.get("sysfs") or Sysfs()
-    known = _inet6(sysfs)
+    known = inet6(sysfs)
     questions = [question for rail in rails for question in _questions(sysfs, rail, known)]
     wait = float(options.get("duplicate_wait") or WAIT)
     answers, failed = ask(questions, {name: found[0] for name, found in known.items() if found[0]}, wait)
@@ -72,7 +72,7 @@ def look(rails: Sequence[Mapping[str, t.Any]], options: Mapping[str, t.Any]) -> 
     return judge(questions, answers, own), {"macs": {item.rail: item.mac for item in questions if item.mac}}
 
 
-def _inet6(sysfs: Sysfs) -> dict[str, tuple[str, dict[str, int]]]:
+def inet6(sysfs: Sysfs) -> dict[str, tuple[str, dict[str, int]]]:
     """Return the link-local address of each interface, and the flags of its addresses (/proc/net/if_inet6)."""
     found: dict[str, tuple[str, dict[str, int]]] = {}
     for line in (sysfs.text("/proc/net/if_inet6") or "").splitlines():

@@ -343,7 +343,8 @@ def _led(rule: PolicyRule | None, route: Answer) -> str:
         return made
     if rule.unknown:
         return f"{made}; which rule led there is undecided: `{rule}` has a selector that is not known here"
-    return f"rule `{rule}` (made by {maker(rule.protocol)}) led to {made}"
+    jump = f", reached from `{rule.after}` (made by {maker(rule.after.protocol)})," if rule.after else ""
+    return f"rule `{rule}` (made by {maker(rule.protocol)}){jump} led to {made}"
 
 
 def _missing(target: Target, state: PathState) -> str:
@@ -363,6 +364,7 @@ def _only_sockets(rule: PolicyRule | None) -> str:
 
 def _fix(rule: PolicyRule | None, route: Answer | None, target: Target, state: PathState) -> str:
     six = " -6" if target.family == 6 else ""
+    rule = rule.after if rule is not None and rule.after else rule
     foreign = rule is not None and (rule.priority, rule.table) != (target.priority, target.table)
     if _missing(target, state) and (rule is None or rule.priority > target.priority):
         return ROLE

@@ -15,7 +15,7 @@ import ipaddress
 import socket
 import struct
 import typing as t
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 # include/uapi/linux/fib_rules.h, struct fib_rule_hdr: family, dst_len, src_len, tos, table, 2 reserved, action, flags.
 HEAD = struct.Struct("=8BI")
@@ -122,7 +122,10 @@ class Ports:
 
 @dataclass(frozen=True)
 class PolicyRule:
-    """One rule with all its selectors; None is one that the rule does not have."""
+    """One rule with all its selectors; None is one that the rule does not have.
+
+    `after` is the rule that jumped to it (goto), where one did.
+    """
 
     family: int
     priority: int
@@ -147,6 +150,7 @@ class PolicyRule:
     suppress_length: int = -1
     suppress_group: int = -1
     unknown: tuple[int, ...] = ()
+    after: PolicyRule | None = None
 
     @property
     def asks_packets_only(self) -> bool:
@@ -262,9 +266,9 @@ def walk(rules: t.Sequence[PolicyRule], flow: Flow) -> t.Iterator[PolicyRule]:
 
     It ends after a rule that answers with an error, and at one that cannot be judged (`unknown` not empty).
     """
-    place = 0
+    place, jump = 0, None
     while place < len(rules):
-        rule = rules[place]
+        rule = replace(rules[place], after=jump)
         place += 1
         if rule.unknown:
             yield rule
@@ -273,7 +277,8 @@ def walk(rules: t.Sequence[PolicyRule], flow: Flow) -> t.Iterator[PolicyRule]:
             continue
         if rule.action == GOTO:
             later = (spot for spot in range(place, len(rules)) if rules[spot].priority == rule.target)
-            place = next(later, place)
+            there = next(later, None)
+            place, jump = (place, jump) if there is None else (there, rule)
             continue
         yield rule
         if rule.action in ERRORS:

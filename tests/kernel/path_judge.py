@@ -1,0 +1,176 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Where a rail's packets really go: sends RoCE's flow from a host, and counts at the leaves what arrives there.
+
+It shares nothing with what it judges: no question to the kernel, no routing table. A packet is UDP to port 4791 from
+the rail's address with the planned TOS, once from a plain socket and once with the rail's interface (IP_PKTINFO), as
+RDMA's own look-up names it. It went right when it came in at the port of its rail's leaf, addressed to that leaf.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import socket
+import struct
+import time
+import typing as t
+
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import inside, run, setns
+
+PORT = 4791
+TOKEN = b"railops-path:"
+# linux/in.h, linux/in6.h, linux/if_packet.h
+IP_PKTINFO, IPV6_PKTINFO, IPV6_TCLASS, PACKET_OUTGOING, ETH_P_ALL = 8, 50, 67, 4, 3
+WAIT = 0.6
+
+
+class Shot(t.NamedTuple):
+    """One packet: from a rail's address to another."""
+
+    rail: str
+    interface: str
+    family: int
+    source: str
+    destination: str
+    sport: int
+    bound: bool
+
+
+def shots_of(host: dict, others: t.Iterable[dict], sports: t.Sequence[int]) -> list[Shot]:
+    """Every rail and family to its gateway, and to the same and the next rail of others, as the issue asks."""
+    made = []
+    for place, rail in enumerate(host["rails"]):
+        beside = host["rails"][(place + 1) % len(host["rails"])]["name"]
+        for item in rail["addresses"]:
+            six = ":" in item["address"]
+            far = [
+                entry["address"]
+                for other in others
+                for there in other["rails"]
+                for entry in there["addresses"]
+                if there["name"] in (rail["name"], beside) and (":" in entry["address"]) == six
+            ]
+            for address in (item["gateway"], *far):
+                for sport in sports:
+                    for bound in (False, True):
+                        start = (rail["name"], rail["interface"], 6 if six else 4, item["address"])
+                        made.append(Shot(*start, address, sport, bound))
+    return made
+
+
+def fire(shots: list[list], tos: int) -> list[str]:
+    """Send every shot from inside of a host's namespace; return why each could not be sent."""
+    said = []
+    for number, raw in enumerate(shots):
+        shot = Shot(*raw)
+        six = shot.family == 6
+        with socket.socket(socket.AF_INET6 if six else socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            try:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                if six:
+                    sock.setsockopt(socket.IPPROTO_IPV6, IPV6_TCLASS, tos)
+                else:
+                    sock.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, tos)
+                sock.bind((shot.source, shot.sport))
+                extra = []
+                if shot.bound and six:
+                    info = struct.pack("=16sI", socket.inet_pton(socket.AF_INET6, shot.source), index_of(shot))
+                    extra = [(socket.IPPROTO_IPV6, IPV6_PKTINFO, info)]
+                elif shot.bound:
+                    own = socket.inet_aton(shot.source)
+                    extra = [(socket.IPPROTO_IP, IP_PKTINFO, struct.pack("=I4s4s", index_of(shot), own, bytes(4)))]
+                sock.sendmsg([TOKEN + str(number).encode()], extra, 0, (shot.destination, PORT))
+                said.append("")
+            except OSError as exc:
+                said.append(os.strerror(exc.errno or 0))
+    return said
+
+
+def index_of(shot: Shot) -> int:
+    return socket.if_nametoindex(shot.interface)
+
+
+class Leaves:
+    """Listens at all ports that a host has at the leaves and at the management switch."""
+
+    def __init__(self, core: str, ports: dict[str, str]) -> None:
+        """Open the sockets. `ports`: the name of each port in the core's namespace, to the leaf that it belongs to."""
+        self._sockets: dict[int, tuple[socket.socket, str]] = {}
+        home = os.open("/proc/self/ns/net", os.O_RDONLY)
+        try:
+            setns(core)
+            for port in ports:
+                sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+                sock.bind((port, ETH_P_ALL))
+                sock.setblocking(False)
+                self._sockets[sock.fileno()] = (sock, port)
+        finally:
+            back(home)
+
+    def close(self) -> None:
+        for sock, _port in self._sockets.values():
+            sock.close()
+
+    def heard(self, wait: float) -> list[tuple[int, str, str]]:
+        """Return the shots that came in until nothing came for `wait` seconds: number, port and hardware address."""
+        found = []
+        poller = select.poll()
+        for descriptor in self._sockets:
+            poller.register(descriptor, select.POLLIN)
+        end = time.monotonic() + wait
+        while (left := end - time.monotonic()) > 0:
+            for descriptor, _event in poller.poll(left * 1000):
+                sock, port = self._sockets[descriptor]
+                with contextlib.suppress(OSError):
+                    while True:
+                        frame, sender = sock.recvfrom(2048)
+                        place = frame.find(TOKEN)
+                        # An answer of ICMP quotes the packet: only one that comes from the host counts.
+                        if place in (42, 62) and sender[2] != PACKET_OUTGOING:
+                            digits = frame[place + len(TOKEN) :].split(b"\0")[0]
+                            found.append((int(digits), port, frame[:6].hex(":")))
+                            end = time.monotonic() + wait
+        return found
+
+
+def back(home: int) -> None:
+    import ctypes
+
+    if ctypes.CDLL(None, use_errno=True).setns(home, 0x40000000):
+        raise OSError(ctypes.get_errno(), "setns")
+    os.close(home)
+
+
+def judge(fabric, host, shots: list[Shot], tos: int) -> dict[tuple[str, int], list[str]]:
+    """Send all shots from a host; return what went wrong, by rail and family."""
+    ports = {f"h{host.number}r{number}": f"leaf{number}" for number in range(1, fabric.rails + 1)}
+    ports[f"h{host.number}m"] = "mgmt"
+    macs = {
+        item["ifname"]: item["address"]
+        for item in json.loads(run("ip", "-n", fabric.core, "-j", "link", "show", "type", "bridge"))
+    }
+    leaves = Leaves(fabric.core, ports)
+    try:
+        said = inside(host.name, fire, [list(shot) for shot in shots], tos)
+        arrived: dict[int, list[tuple[str, str]]] = {}
+        for number, port, mac in leaves.heard(WAIT):
+            arrived.setdefault(number, []).append((port, mac))
+    finally:
+        leaves.close()
+    wrong: dict[tuple[str, int], list[str]] = {}
+    for number, shot in enumerate(shots):
+        leaf = int(shot.rail.removeprefix("rail"))
+        good = (f"h{host.number}r{leaf}", macs[f"leaf{leaf}"])
+        where = arrived.get(number, [])
+        if where and all(item == good for item in where):
+            continue
+        came = ", ".join(f"{port} for {mac}" for port, mac in where) or said[number] or "nowhere"
+        side = "with the interface" if shot.bound else "without"
+        wrong.setdefault((shot.rail, shot.family), []).append(f"{shot.destination}:{shot.sport} {side}: {came}")
+    return wrong

@@ -1,0 +1,122 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The proof of paths against a judge that sends the packets: no false green, no false red, the right cause.
+
+RAILOPS_PATH_CASES cases (20), from a seed that is printed; RAILOPS_PATH_SEED gives one again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils._audit.wire import answers_on
+from ansible_collections.railops.rdma.plugins.module_utils._route import path_kernel, paths
+from ansible_collections.railops.rdma.plugins.module_utils._route.kernel import Kernel
+from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
+from ansible_collections.railops.rdma.plugins.modules import policy_route
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, inside, run, want_of
+from ansible_collections.railops.rdma.tests.kernel.path_deviations import Garden
+from ansible_collections.railops.rdma.tests.kernel.path_judge import judge, shots_of
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces"),
+]
+
+RAILS, HOSTS, TOS = 3, 3, 0x68
+CASES = int(os.environ.get("RAILOPS_PATH_CASES", "20"))
+WANTS = [want_of(slot, RAILS) for slot in range(HOSTS)]
+for rail in (rail for want in WANTS for rail in want["rails"]):
+    rail |= {"table": 1000 + rail["index"], "rule_priority": 10000 + rail["index"]}
+
+
+def neighbours_of(number: int) -> list[dict]:
+    """The next host, and the one after it as if it were in another zone."""
+    beside, far = ((number + step) % HOSTS for step in (1, 2))
+    return [
+        {"host": f"node{beside + 1}", "rails": WANTS[beside]["rails"]},
+        {"host": f"node{far + 1}", "zone": "su2", "rails": WANTS[far]["rails"]},
+    ]
+
+
+def audit(number: int) -> list[dict]:
+    want = parse_want(WANTS[number])
+    with Kernel() as kernel:
+        host = kernel.read(want)
+    targets, state = path_kernel.prove(want, host, neighbours_of(number), TOS, answers_on)
+    return [check.data() for check in paths.checks_of(want, targets, state)]
+
+
+@pytest.fixture(scope="module")
+def fabric():
+    with Fabric("paths", HOSTS, RAILS) as made:
+        made.gateways(WANTS)
+        inside(made.core, _strict_leaves)
+        for host, want in zip(made.hosts, WANTS, strict=True):
+            host.sysctl("net/ipv6/conf/all/accept_redirects", "0")
+            assert not host.module(policy_route, want).get("failed")
+        yield made
+
+
+def _strict_leaves() -> None:
+    # A leaf answers for its own addresses alone, and sends nobody elsewhere.
+    for key, value in (("arp_ignore", "1"), ("send_redirects", "0")):
+        for name in ("all", *(f"leaf{number}" for number in range(1, RAILS + 1))):
+            with open(f"/proc/sys/net/ipv4/conf/{name}/{key}", "w") as stream:
+                stream.write(value)
+
+
+def apply(host, lines: list[str], *, check: bool = True) -> None:
+    for line in lines:
+        host.ip(*line.split(), check=check)
+
+
+def wrong_of(checks: list[dict]) -> dict[tuple[str, int], str]:
+    return {(item["rail"], item["family"]): item["cause"] for item in checks if item["status"] == "deviation"}
+
+
+def test_random_deviations_are_found_where_the_judge_finds_them(fabric):
+    seed = int(os.environ.get("RAILOPS_PATH_SEED") or random.SystemRandom().randrange(1 << 30))
+    print(f"RAILOPS_PATH_SEED={seed} RAILOPS_PATH_CASES={CASES}")
+    macs = {item["ifname"]: item["address"] for item in json.loads(run("ip", "-n", fabric.core, "-j", "link"))}
+    draw = random.Random(seed)
+    plain = [host.dump() for host in fabric.hosts]
+    for number in range(HOSTS):
+        assert wrong_of(inside(fabric.hosts[number].name, audit, number)) == {}
+    seen = {"deviates": 0, "as planned": 0}
+    for case in range(CASES):
+        number = draw.randrange(HOSTS)
+        host, others = fabric.hosts[number], [WANTS[other] for other in range(HOSTS) if other != number]
+        plants = Garden(draw.randrange(1 << 30), WANTS[number], others, macs).plants()
+        done = []
+        for plant in plants:
+            # What another one took away cannot be changed any more.
+            try:
+                apply(host, plant.do)
+                done.append(plant)
+            except AssertionError:
+                apply(host, plant.undo[::-1], check=False)
+        story = f"seed {seed}, case {case}, host {number + 1}: {'; '.join(line for plant in done for line in plant.do)}"
+        sports = [49152, draw.randint(49153, 65535), *(port for plant in done for port in plant.sports)]
+        truth = judge(fabric, host, shots_of(WANTS[number], others, sports), TOS)
+        found = wrong_of(inside(host.name, audit, number))
+        assert set(found) == set(truth), f"{story}\nfound {found}\ntruth {truth}"
+        words = [word for plant in done for word in plant.words]
+        for place, cause in found.items():
+            assert any(word in cause for word in words), f"{story}\n{place}: {cause}"
+        beside = (number + 1) % HOSTS
+        assert wrong_of(inside(fabric.hosts[beside].name, audit, beside)) == {}, story
+        seen["deviates" if found else "as planned"] += 1
+        for plant in reversed(done):
+            apply(host, plant.undo[::-1], check=False)
+        result = host.module(policy_route, WANTS[number])
+        assert not result.get("failed"), f"{story}\n{result.get('msg')}"
+        assert host.dump() == plain[number], story
+    print(seen)
+    assert CASES < 20 or all(seen.values()), seen
