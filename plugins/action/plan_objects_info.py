@@ -14,6 +14,7 @@ import yaml
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
+from ..module_utils._check import compared
 from ..modules.plan_objects_info import ARGUMENT_SPEC
 from ..plugin_utils._admission.admission import check
 from ..plugin_utils._admission.strict import strict
@@ -59,18 +60,17 @@ class ActionModule(ActionBase):
         nodes = [name for name, state in plan["nodes"].items() if not state["retired"]]
         problems = check(objects) or strict(objects, nodes=nodes)
         count = len(objects)
-        found: dict[str, t.Any] = {
-            "id": "objects_admission",
-            "rail": None,
-            "status": "deviation" if problems else "ok",
-            "planned": f"{count} objects that admission takes",
-            "observed": f"{len(problems)} problems: {problems[0]}" if problems else f"{count} of {count}",
-            "cause": "the plan's files were edited by hand, or another version wrote them" if problems else "",
-            "fix": "Run the playbook railops.rdma.plan again." if problems else "",
-        }
+        found = compared(
+            "objects_admission",
+            f"{count} objects that admission takes",
+            f"{len(problems)} problems: {problems[0]}" if problems else f"{count} of {count}",
+            "the plan's files were edited by hand, or another version wrote them",
+            "Run the playbook railops.rdma.plan again.",
+            good=not problems,
+        )
         return {
             "changed": False,
             "counts": dict(sorted(Counter(item["kind"] for item in objects).items())),
             "problems": [{"place": item.place, "problem": item.problem, "fix": item.fix} for item in problems],
-            "checks": [found],
+            "checks": [found.data()],
         }

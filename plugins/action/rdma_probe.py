@@ -11,12 +11,12 @@ import typing as t
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
+from ..module_utils._check import skipped
 from ..module_utils._errors import RdmaError
 from ..module_utils._probe.schedule import schedule, seconds
 from ..modules.rdma_probe import ARGUMENT_SPEC
 from ..plugin_utils._arguments import arguments, forks
 from ..plugin_utils._slice import read_slice
-from ..plugin_utils._verdict.merge import skipped
 
 SPARE_SECONDS = 120
 
@@ -46,7 +46,7 @@ class ActionModule(ActionBase):
             except RdmaError as exc:
                 raise AnsibleActionFail(str(exc), result={"fix": exc.fix}) from None
             if reason:
-                checks = [skipped(f"traffic_{kind}", reason) for kind in args["kinds"]]
+                checks = [skipped(f"traffic_{kind}", reason).data() for kind in args["kinds"]]
                 return {"changed": False, "tests": [], "checks": checks if args["end"] == "client" else []}
         for name in ("plan_dir", "hosts", "schedule", "kinds", "peers", "seed", "first_port"):
             args.pop(name)

@@ -13,6 +13,7 @@ from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
+from ..module_utils._check import skipped
 from ..modules.verdict import ARGUMENT_SPEC
 from ..plugin_utils._arguments import arguments, colour
 from ..plugin_utils._report.rewrite import report
@@ -45,8 +46,8 @@ class ActionModule(ActionBase):
             results,
             expected,
             rails=self._rails(args["plan_dir"], expected),
-            cluster=self._part([args["cluster"], left], args["cluster_error"], args["cluster_reason"]),
-            plan=self._part(args["plan"], args["plan_error"], args["plan_reason"]),
+            cluster=self._part("cluster_api", [args["cluster"], left], args["cluster_error"], args["cluster_reason"]),
+            plan=self._part("plan_inventory", args["plan"], args["plan_error"], args["plan_reason"]),
             lost=lost,
         )
         if args["phase"] == "begin":
@@ -81,11 +82,14 @@ class ActionModule(ActionBase):
                 return [rail["name"] for rail in read_slice(plan_dir, host)["rails"]]
         return []
 
-    def _part(self, results: t.Any, error: str, reason: str) -> dict[str, t.Any] | None:
-        """Return the part of the plan or the cluster; None when nothing is known of it."""
+    def _part(self, name: str, results: t.Any, error: str, reason: str) -> dict[str, t.Any] | None:
+        """Return the part of the plan or the cluster; None when nothing is known of it.
+
+        :param name: the check that stands for a part that was not looked at.
+        """
         checks = merge.flatten(results)
         if reason:
-            checks.append(merge.skipped("api", reason))
+            checks.append(skipped(name, reason).data())
         return merge.seen_part(checks, error or None) if checks or error else None
 
     def _finish(self, args: dict[str, t.Any], verdict: dict[str, t.Any]) -> dict[str, t.Any]:

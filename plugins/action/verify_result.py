@@ -11,11 +11,12 @@ import typing as t
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
+from ..module_utils._check import IDS, skipped
 from ..modules.verify_result import ARGUMENT_SPEC
 from ..plugin_utils._arguments import arguments
 from ..plugin_utils._slice import read_slice
 from ..plugin_utils._verdict.files import read_plan, result_path, write_json
-from ..plugin_utils._verdict.merge import flatten, host_result, skipped, status_of
+from ..plugin_utils._verdict.merge import flatten, host_result, status_of
 
 
 class ActionModule(ActionBase):
@@ -28,6 +29,9 @@ class ActionModule(ActionBase):
         """Collect the checks and write the file."""
         super().run(tmp, task_vars)
         args = arguments(self, ARGUMENT_SPEC)
+        if unknown := sorted(set(args["skipped"]) - set(IDS)):
+            fix = "Use the ids that docs/verify.md lists."
+            raise AnsibleActionFail(f"No check is called {', '.join(unknown)} (skipped). {fix}", result={"fix": fix})
         host = (task_vars or {})["inventory_hostname"]
         digest, node, error = None, None, args["error"] or None
         try:
@@ -35,7 +39,8 @@ class ActionModule(ActionBase):
             digest = read_plan(args["plan_dir"]).get("digest")
         except AnsibleActionFail as exc:
             error = error or str(exc)
-        checks = flatten(args["results"]) + [skipped(name, str(reason)) for name, reason in args["skipped"].items()]
+        checks = flatten(args["results"])
+        checks += [skipped(name, str(reason)).data() for name, reason in args["skipped"].items()]
         made = host_result(host, node, digest, checks, error)
         path = result_path(args["verify_dir"], host)
         write_json(path, made)

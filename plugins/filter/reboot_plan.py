@@ -88,7 +88,7 @@ def _written(result: dict[str, t.Any]) -> list[str]:
     if not result.get("changed"):
         return []
     found = [
-        f"{check['id']}{' ' + check['rail'] if check.get('rail') else ''}: {_difference(check)}"
+        f"{' '.join(filter(None, (check['id'], check.get('rail'), check.get('object'))))}: {_difference(check)}"
         for check in result.get("checks", ())
         if check.get("status") == "deviation"
     ]

@@ -133,8 +133,8 @@ checks:
       status: ok
       planned: auto
       observed: dmabuf
-      cause:
-      fix:
+      cause: ""
+      fix: ""
 """
 
 import inspect

@@ -221,13 +221,14 @@ checks:
   type: list
   elements: dict
   sample:
-    - id: nic_link_type.0000:1b:00
+    - id: nic_link_type
       rail: null
       status: ok
       planned: LINK_TYPE_P1=2
       observed: LINK_TYPE_P1=ETH(2)
-      cause: null
-      fix: null
+      cause: ""
+      fix: ""
+      object: "0000:1b:00"
 """
 
 from ansible.module_utils.basic import AnsibleModule

@@ -105,6 +105,7 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ..module_utils._check import compared, deviation
 from ..module_utils._errors import Problem, RdmaError
 from ..module_utils._persist.host import Host, Ran, State
 from ..module_utils._persist.plan import NETPLAN, NETWORKMANAGER, File, files_of, manager_of
@@ -177,29 +178,15 @@ def _checks(files: tuple[File, ...], have: dict[str, State]) -> t.Iterator[dict[
     for file in files:
         state = have.get(file.path)
         observed = "missing" if state is None else "different" if state != State(file.text, file.mode) else "as planned"
+        cause = f"the file is {observed}, so a reboot would not bring the network back"
         good = observed == "as planned"
-        yield {
-            "id": "persist_file",
-            "rail": file.rail or None,
-            "status": "ok" if good else "deviation",
-            "planned": file.path,
-            "observed": observed,
-            "cause": "" if good else f"the file is {observed}, so a reboot would not bring the network back",
-            "fix": "" if good else FIX,
-        }
+        yield compared("persist_file", file.path, observed, cause, FIX, good=good, rail=file.rail or None).data()
 
 
 def _stale(paths: list[str]) -> t.Iterator[dict[str, t.Any]]:
+    cause = "left over from an earlier plan or another network manager"
     for path in paths:
-        yield {
-            "id": "persist_stale",
-            "rail": None,
-            "status": "deviation",
-            "planned": "",
-            "observed": path,
-            "cause": "left over from an earlier plan or another network manager",
-            "fix": FIX,
-        }
+        yield deviation("persist_stale", "", path, cause, FIX).data()
 
 
 def replace(module: AnsibleModule, temporary: str, path: str) -> None:

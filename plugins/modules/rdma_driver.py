@@ -135,8 +135,8 @@ checks:
       status: ok
       planned: all packages installed
       observed: all packages installed
-      cause:
-      fix:
+      cause: ""
+      fix: ""
 """
 
 import os

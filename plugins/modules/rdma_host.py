@@ -157,13 +157,13 @@ checks:
   type: list
   elements: dict
   sample:
-    - id: rdma_host.name
+    - id: rdma_name
       rail: rail1
       status: ok
       planned: ens1np0
       observed: ens1np0
-      cause: null
-      fix: null
+      cause: ""
+      fix: ""
 """
 
 import typing as t

@@ -224,8 +224,8 @@ checks:
       status: ok
       planned: ACTIVE
       observed: ACTIVE
-      cause:
-      fix:
+      cause: ""
+      fix: ""
 """
 
 from ansible.module_utils.basic import AnsibleModule

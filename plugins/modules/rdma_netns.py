@@ -162,13 +162,13 @@ checks:
   type: list
   elements: dict
   sample:
-    - id: rdma_netns.current
+    - id: rdma_netns_current
       rail: null
       status: ok
       planned: exclusive
       observed: exclusive
-      cause: null
-      fix: null
+      cause: ""
+      fix: ""
 """
 
 import typing as t

@@ -220,8 +220,8 @@ checks:
       observed:
         pfc:
           - 5
-      cause:
-      fix:
+      cause: ""
+      fix: ""
 """
 
 import inspect
@@ -231,6 +231,7 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._card.host import connection_interfaces
+from ..module_utils._check import compared
 from ..module_utils._errors import RdmaError
 from ..module_utils._files import Sysfs
 from ..module_utils._qos import device
@@ -439,17 +440,10 @@ def report(run: Run, files: list[t.Any]) -> dict[str, t.Any]:
     ]
     checks += [missing_check(run.rails[name], name) for name in run.missing]
     if run.present and run.params["persist"] and run.settings():
-        checks.append(
-            {
-                "id": "roce_persistence",
-                "rail": None,
-                "status": "deviation" if files else "ok",
-                "planned": "settings that come back by themselves",
-                "observed": [change.path for change in files] or "all files as wanted",
-                "cause": "Files differ or are missing." if files else None,
-                "fix": "Run the role lossless_roce." if files else None,
-            }
-        )
+        wanted = "settings that come back by themselves"
+        seen = [change.path for change in files] or "all files as wanted"
+        cause, fix = "Files differ or are missing.", "Run the role lossless_roce."
+        checks.append(compared("roce_persistence", wanted, seen, cause, fix, good=not files).data())
     return {
         "changed": bool(changes),
         "changes": changes,

@@ -132,7 +132,7 @@ def test_everything_is_looked_at(probe: Probe) -> None:
         "2.31 us with a pod on node2"
     }
     # Six nodes of the plan are not in this cluster.
-    assert len(of(checks, "pod", "skipped")) == 6
+    assert len(of(checks, "pod_running", "skipped")) == 6
 
 
 def test_jobs_are_bounded_ours_and_gone(probe: Probe) -> None:
@@ -340,7 +340,7 @@ def test_a_pod_that_does_not_run_is_told_with_its_cause(probe: Probe) -> None:
     probe.double.put("v1", "Event", "e1", "default", **event)
     checks = probe.run()
     (found,) = bad(checks)
-    assert (found["id"], found["node"]) == ("pod", "node2")
+    assert (found["id"], found["node"]) == ("pod_running", "node2")
     assert "no available IPPool" in found["cause"]
     assert "spiderippools" in found["fix"]
     # Latency needs two nodes.

@@ -69,6 +69,9 @@ ROWS = (
     row(
         r"python3 tests/site/errors_doc\.py", "tests/docs/test_pages.py::test_the_page_of_errors_is_what_the_code_says"
     ),
+    row(
+        r"python3 tests/site/checks_doc\.py", "tests/docs/test_pages.py::test_the_list_of_checks_is_what_the_code_says"
+    ),
     # Playbooks on hosts and clusters.
     row(r"ansible-playbook .*railops\.rdma\.site --check --diff", f"{SITE}test_a_preview_of_an_untouched_fleet"),
     row(r"ansible-playbook .*railops\.rdma\.site --limit \w+", f"{SITE}test_a_limited_run_leaves_the_others_alone"),

@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import known
 from blocks import CHECKOUT, Block, documents
 
+from ansible_collections.railops.rdma.plugins.module_utils._check import IDS
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run as plan
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import EXAMPLES
 
@@ -30,8 +31,6 @@ PLAY_KEYWORDS = {"name", "hosts", "gather_facts", "become", "serial", "roles", "
 ROLE_INCLUDES = ("ansible.builtin.include_role", "ansible.builtin.import_role")
 PREFIXES = "|".join(sorted([*known.roles(), "audit", "discover", "site", "teardown"]))
 VARIABLE = re.compile(rf"(?:{PREFIXES})_[a-z0-9_]+")
-# Checks of a verdict whose names begin as a role does.
-CHECKS = ("gpudirect_path",)
 FILES = re.compile(r"(?:tests|docs|roles|playbooks|inventory|plugins|molecule|meta|changelogs)/[\w./-]+")
 # Stand for a set of files.
 PLACEHOLDERS = ("<", "*", "_slice.py")
@@ -103,7 +102,7 @@ def test_every_variable_that_a_page_names_exists():
     for page in PAGES:
         for line, span in page.spans:
             found = re.fullmatch(rf"({VARIABLE.pattern})(?::\s+(.+)|=(\S+))?", span.replace("-e ", "", 1))
-            if not found or found.group(1) in CHECKS or found.group(1) in known.modules():
+            if not found or found.group(1) in IDS or found.group(1) in known.modules():
                 continue
             name, text = found.group(1), found.group(2) or found.group(3)
             if name not in known.variables():
@@ -156,15 +155,21 @@ def test_every_page_is_reached_from_the_readme():
     assert [name for name in pages if f"docs/{name}" not in text] == []
 
 
+def generated(name: str) -> None:
+    """Insist that what a script of tests/site makes of the code is what stands in docs/."""
+    argv = [sys.executable, str(CHECKOUT / "tests/site" / name), "--check"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_page_of_errors_is_what_the_code_says():
     """Run python3 tests/site/errors_doc.py after a message was changed."""
-    done = subprocess.run(
-        [sys.executable, str(CHECKOUT / "tests/site/errors_doc.py"), "--check"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    generated("errors_doc.py")
+
+
+def test_the_list_of_checks_is_what_the_code_says():
+    """Run python3 tests/site/checks_doc.py after IDS of _check.py was changed."""
+    generated("checks_doc.py")
 
 
 def sources() -> str:

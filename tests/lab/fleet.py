@@ -179,7 +179,7 @@ BROKEN = (
     (
         "node1",
         None,
-        "rdma_netns.current",
+        "rdma_netns_current",
         ["sh", "-c", "for _ in 1 2 3 4 5 6; do rdma system set netns exclusive && exit 0; sleep 10; done; exit 1"],
     ),
 )

@@ -68,7 +68,7 @@ def test_site_ends_green(fleet, site):
 
 def test_what_was_not_looked_at_is_said(fleet, site):
     left = {check["id"] for check in fleet.verdict()["hosts"]["node1"]["checks"] if check["status"] == "skipped"}
-    assert {"rdma_traffic", "rdma_devices", "nic_mode", "rdma_host"} <= left
+    assert {"traffic_rdma", "rdma_devices", "nic_role", "rdma_role"} <= left
     assert fleet.verdict()["cluster"]["status"] == "skipped"
     assert "not looked at" in site.output
 

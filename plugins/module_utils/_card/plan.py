@@ -15,6 +15,7 @@ import enum
 import typing as t
 from dataclasses import dataclass, replace
 
+from .._check import compared, skipped
 from .._errors import RdmaError
 from .mlxconfig import Configuration, Parameter, number
 from .model import LINK_TYPES, Card, Wish
@@ -298,7 +299,7 @@ def reboot_reasons(plans: t.Iterable[CardPlan]) -> list[str]:
     ]
 
 
-def checks(plans: t.Iterable[CardPlan]) -> list[dict[str, str | None]]:
+def checks(plans: t.Iterable[CardPlan]) -> list[dict[str, t.Any]]:
     """Return each card against its wish."""
     found = []
     for plan in plans:
@@ -308,20 +309,16 @@ def checks(plans: t.Iterable[CardPlan]) -> list[dict[str, str | None]]:
             Step.PENDING: "Run the role rdma_host with its entry point reboot, or reset the card when it is idle.",
             Step.POWER_CYCLE: "Switch the host off and on again (a power cycle, not a reboot).",
             Step.FAILED: plan.fix,
-        }.get(plan.step)
+        }.get(plan.step, "")
         if plan.power_cycle:
             fix = "Switch the host off and on again (a power cycle, not a reboot)."
-        found.append(
-            {
-                "id": f"nic_link_type.{plan.card.name}",
-                "rail": None,
-                "status": "ok" if good else "skipped" if plan.step is Step.SKIPPED else "deviation",
-                "planned": _wanted_text(plan),
-                "observed": _observed_text(plan),
-                "cause": None if good else (plan.note or not_in_force(plan, "not written")),
-                "fix": None if good else fix,
-            }
-        )
+        cause = plan.note or not_in_force(plan, "not written")
+        wanted, have = _wanted_text(plan), _observed_text(plan)
+        if plan.step is Step.SKIPPED:
+            check = skipped("nic_link_type", cause, fix, wanted, object=plan.card.name)
+        else:
+            check = compared("nic_link_type", wanted, have, cause, fix, good=good, object=plan.card.name)
+        found.append(check.data())
     return found
 
 

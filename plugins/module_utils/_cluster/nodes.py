@@ -9,6 +9,8 @@ from __future__ import annotations
 import typing as t
 from dataclasses import dataclass, field
 
+from .._check import compared
+
 if t.TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -125,14 +127,7 @@ def drain_changes(chosen: dict[str, Node], drain: str | None) -> dict[str, Json]
 
 def check(name: str, node: str, good: bool, planned: object, observed: object, cause: str = "", fix: str = "") -> Json:
     """Return one check as verify reads it."""
-    found = {"id": name, "rail": None, "node": node, "status": "ok" if good else "deviation"}
-    return {
-        **found,
-        "planned": planned,
-        "observed": observed,
-        "cause": "" if good else cause,
-        "fix": "" if good else fix,
-    }
+    return compared(name, planned, observed, cause, fix, good=good, node=node).data()
 
 
 def checks(want: Want, nodes: dict[str, Node], states: dict[str, Json]) -> list[Json]:

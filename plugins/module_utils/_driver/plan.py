@@ -10,6 +10,7 @@ import re
 import typing as t
 from dataclasses import dataclass
 
+from .._check import compared
 from .._errors import InputError, Problem, RdmaError
 
 if t.TYPE_CHECKING:
@@ -209,15 +210,7 @@ def checks_of(want: Want, host: Host, plan: Plan) -> list[dict[str, t.Any]]:
 
 
 def _check(name: str, bad: bool, planned: t.Any, observed: t.Any, cause: str, fix: str) -> dict[str, t.Any]:
-    return {
-        "id": name,
-        "rail": None,
-        "status": "deviation" if bad else "ok",
-        "planned": planned,
-        "observed": observed,
-        "cause": cause if bad else None,
-        "fix": fix if bad else None,
-    }
+    return compared(name, planned, observed, cause, fix, good=not bad).data()
 
 
 def _package_check(plan: Plan) -> dict[str, t.Any]:

@@ -14,6 +14,7 @@ import re
 import typing as t
 from dataclasses import dataclass, field
 
+from .._check import Check, compared, deviation, ok, skipped
 from .acs import P2P_BITS
 
 if t.TYPE_CHECKING:
@@ -152,26 +153,20 @@ def checks_of(
     params: Mapping[str, t.Any], tree: PciTree, host: Host, plan: Plan, tool: tuple[int, str] | None
 ) -> list[dict[str, t.Any]]:
     """Return the checks of a host. `tool` is the exit code and output of `rdma_topo check`, where it applies."""
-    return [_path_check(tree, host, plan), _gdrcopy_check(params, tree, host), _acs_check(params, plan, tool)]
+    checks = (_path_check(tree, host, plan), _gdrcopy_check(params, tree, host), _acs_check(params, plan, tool))
+    return [check.data() for check in checks]
 
 
-def _check(
-    name: str, status: str, planned: t.Any, observed: t.Any, cause: str | None, fix: str | None
-) -> dict[str, t.Any]:
-    values = {"id": name, "rail": None, "status": status, "planned": planned, "observed": observed}
-    return {**values, "cause": cause, "fix": fix}
-
-
-def _path_check(tree: PciTree, host: Host, plan: Plan) -> dict[str, t.Any]:
+def _path_check(tree: PciTree, host: Host, plan: Plan) -> Check:
     name = "gpudirect_path"
     if not tree.gpus:
-        return _check(name, "skipped", plan.wanted_path, None, "The host has no GPU.", None)
+        return skipped(name, "The host has no GPU.", planned=plan.wanted_path)
     if plan.path:
-        return _check(name, "ok", plan.wanted_path, plan.path, None, None)
+        return ok(name, plan.wanted_path, plan.path)
     if VENDOR_NVIDIA in {gpu.vendor for gpu in tree.gpus} and host.nvidia is None:
         # The GPU Operator loads it later; that is no fault of the host.
         cause = "The NVIDIA driver is not loaded (yet): the GPU Operator may bring it."
-        return _check(name, "skipped", plan.wanted_path, None, cause, None)
+        return skipped(name, cause, planned=plan.wanted_path)
     paths = open_paths(tree, host)
     names = ("dmabuf", "peermem") if plan.wanted_path == "auto" else (plan.wanted_path,)
     cause = "; ".join(f"{item}: {paths[item]}" for item in names)
@@ -179,38 +174,33 @@ def _path_check(tree: PciTree, host: Host, plan: Plan) -> dict[str, t.Any]:
         "Install NVIDIA's open kernel modules (driver.kernelModuleType=open in the GPU Operator), or load"
         " nvidia-peermem on a host with DOCA-OFED."
     )
-    return _check(name, "deviation", plan.wanted_path, "none", f"{cause}.", fix)
+    return deviation(name, plan.wanted_path, "none", f"{cause}.", fix)
 
 
-def _gdrcopy_check(params: Mapping[str, t.Any], tree: PciTree, host: Host) -> dict[str, t.Any]:
+def _gdrcopy_check(params: Mapping[str, t.Any], tree: PciTree, host: Host) -> Check:
     name = "gpudirect_gdrcopy"
     if not params["gdrcopy"] or not tree.gpus or host.nvidia is None:
         cause = "Nobody asked for it." if not params["gdrcopy"] else "There is no NVIDIA driver to work with."
-        return _check(name, "skipped", params["gdrcopy"], host.gdrcopy, cause, None)
-    if host.gdrcopy:
-        return _check(name, "ok", True, True, None, None)
+        return skipped(name, cause, planned=params["gdrcopy"])
     fix = "Set gdrcopy.enabled=true in the GPU Operator, or install gdrdrv on the host."
-    return _check(name, "deviation", True, False, "gdrdrv is not loaded.", fix)
+    return compared(name, True, bool(host.gdrcopy), "gdrdrv is not loaded.", fix)
 
 
-def _acs_check(params: Mapping[str, t.Any], plan: Plan, tool: tuple[int, str] | None) -> dict[str, t.Any]:
+def _acs_check(params: Mapping[str, t.Any], plan: Plan, tool: tuple[int, str] | None) -> Check:
     name = "gpudirect_acs"
     if tool is not None:
         code, text = tool
+        planned = "as rdma_topo computes"
         failed = [line for line in text.splitlines() if line.startswith("FAIL")]
-        if code == 0:
-            return _check(name, "ok", "as rdma_topo computes", "as rdma_topo computes", None, None)
         fix = "Set gpudirect_acs to relax, reboot, and run rdma_topo check."
-        return _check(name, "deviation", "as rdma_topo computes", failed or text.strip(), "rdma_topo check fails.", fix)
+        return compared(name, planned, (failed or text.strip()) if code else planned, "rdma_topo check fails.", fix)
     if params["acs"] != "relax":
-        return _check(name, "skipped", "as it is", None, "gpudirect_acs is keep.", None)
+        return skipped(name, "gpudirect_acs is keep.", planned="as it is")
     if not plan.bridges:
-        return _check(name, "skipped", "peer-to-peer", None, " ".join(plan.notes) or "No bridge has it.", None)
+        return skipped(name, " ".join(plan.notes) or "No bridge has it.", planned="peer-to-peer")
     blocked = sorted(set(plan.acs) & set(plan.bridges))
-    if not blocked:
-        return _check(name, "ok", "peer-to-peer", "peer-to-peer", None, None)
     cause = "These bridges send traffic between GPU and NIC up to the processor."
-    return _check(name, "deviation", "peer-to-peer", blocked, cause, "Run the role gpudirect.")
+    return compared(name, "peer-to-peer", blocked or "peer-to-peer", cause, "Run the role gpudirect.")
 
 
 def operator_values(params: Mapping[str, t.Any]) -> dict[str, t.Any]:

@@ -16,6 +16,7 @@ import json
 import typing as t
 from dataclasses import dataclass
 
+from .._check import compared, skipped
 from .._fabric.names import RESOURCE, short_name
 from .state import name_of, ready, trouble
 
@@ -23,7 +24,6 @@ if t.TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 Json = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
-Check = Json
 
 STATUS_ANNOTATION = "k8s.v1.cni.cncf.io/network-status"
 
@@ -92,17 +92,14 @@ def node_of(piece: Mapping[str, t.Any], configs: Iterable[Json]) -> Node:
 
 def check(
     name: str, node: str, rail: str | None, planned: object, observed: object, cause: str = "", fix: str = ""
-) -> Check:
+) -> Json:
     """Return a check; one with a cause is a deviation."""
-    status = "deviation" if cause else "ok"
-    made = {"id": name, "rail": rail, "node": node, "status": status}
-    return {**made, "planned": planned, "observed": observed, "cause": cause, "fix": fix}
+    return compared(name, planned, observed, cause, fix, good=not cause, rail=rail, node=node).data()
 
 
-def left_out(name: str, node: str | None, cause: str, fix: str = "", rail: str | None = None) -> Check:
+def left_out(name: str, node: str | None, cause: str, fix: str = "", rail: str | None = None) -> Json:
     """Return a check that was not made."""
-    made = {"id": name, "rail": rail, "node": node, "status": "skipped"}
-    return {**made, "planned": None, "observed": None, "cause": cause, "fix": fix}
+    return skipped(name, cause, fix, rail=rail, node=node).data()
 
 
 def attachments(pod: Mapping[str, t.Any]) -> dict[str, Json]:
@@ -147,7 +144,7 @@ def _inside(address: str, subnets: Iterable[str]) -> bool:
         return False
 
 
-def network_checks(node: Node, pod: Mapping[str, t.Any], events: Sequence[Json] = ()) -> list[Check]:
+def network_checks(node: Node, pod: Mapping[str, t.Any], events: Sequence[Json] = ()) -> list[Json]:
     """Return whether the pod runs, and for each rail whether it has the rail's network with the planned addresses.
 
     :param events: of a pod that does not run.
@@ -157,9 +154,9 @@ def network_checks(node: Node, pod: Mapping[str, t.Any], events: Sequence[Json] 
     if not ready(pod):
         phase = (pod.get("status") or {}).get("phase") or "Unknown"
         why = trouble(pod, events)
-        return [check("pod", node.name, None, planned, phase, why.text, why.fix)]
+        return [check("pod_running", node.name, None, planned, phase, why.text, why.fix)]
     found = attachments(pod)
-    checks = [check("pod", node.name, None, planned, "Running")]
+    checks = [check("pod_running", node.name, None, planned, "Running")]
     for network in node.networks:
         have = found.get(network.name)
         told = ", ".join((network.name, *network.subnets))

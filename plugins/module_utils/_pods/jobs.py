@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from .._probe.perftest import Failure, explain, judge, parse
 from .._probe.schedule import schedule
-from .checks import Check, Json, Network, Node, check
+from .checks import Json, Network, Node, check
 
 if t.TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -317,7 +317,7 @@ def failed(pair: Pair, cause: str, fix: str) -> Outcome:
     return Outcome(pair, None, Failure("", cause, fix))
 
 
-def latency_checks(outcomes: Sequence[Outcome]) -> list[Check]:
+def latency_checks(outcomes: Sequence[Outcome]) -> list[Json]:
     """Return one check for each client's node and rail: its servers together, the failed ones named."""
     groups: dict[tuple[str, str], list[Outcome]] = {}
     for outcome in outcomes:

@@ -28,7 +28,6 @@ if t.TYPE_CHECKING:
     from .client import PodCluster
 
     Json = dict[str, t.Any]
-    Check = dict[str, t.Any]
 
 THREADS = 8
 POLL_SECONDS = 1.0
@@ -63,28 +62,30 @@ class Pods:
         self._options = options
         self._run = run
 
-    def checks(self, *, check_mode: bool = False) -> list[Check]:
+    def checks(self, *, check_mode: bool = False) -> list[Json]:
         """Return all checks."""
         selector = f"app.kubernetes.io/managed-by=railops.rdma,railops.io/fabric={self._options.fabric}"
         sets = self._cluster.listed("apps/v1", "DaemonSet", selector=selector)
         if not sets:
-            return [looks.left_out("pods", None, "the test application does not run", _START)]
-        found: list[Check] = []
+            return [looks.left_out("pod_application", None, "the test application does not run", _START)]
+        found: list[Json] = []
         for daemon_set in sets:
             found += self._application(daemon_set, check_mode=check_mode)
         return found
 
-    def _application(self, daemon_set: Json, *, check_mode: bool) -> list[Check]:
+    def _application(self, daemon_set: Json, *, check_mode: bool) -> list[Json]:
         meta = daemon_set["metadata"]
         labels = ((daemon_set["spec"].get("selector") or {}).get("matchLabels") or {}).items()
         selector = ",".join(f"{name}={value}" for name, value in labels)
         pods = looks.newest(self._cluster.listed("v1", "Pod", namespace=meta["namespace"], selector=selector))
         here = {name: pods[name] for name in self._nodes if name in pods}
-        found: list[Check] = []
+        found: list[Json] = []
         for name in self._nodes:
             if name not in here:
                 told = f"the test application {meta['namespace']}/{meta['name']} has no pod on this node"
-                found.append(looks.left_out("pod", name, told, "Look at its node selector and at the node's taints."))
+                found.append(
+                    looks.left_out("pod_running", name, told, "Look at its node selector and at the node's taints.")
+                )
         for name, pod in here.items():
             events = [] if ready(pod) else self._cluster.events(pod)
             found += looks.network_checks(self._nodes[name], pod, events)
@@ -99,11 +100,11 @@ class Pods:
 
     # Commands inside of the pods
 
-    def _inside(self, alive: Mapping[str, Json]) -> list[Check]:
+    def _inside(self, alive: Mapping[str, Json]) -> list[Json]:
         with ThreadPoolExecutor(THREADS) as pool:
             return [row for rows in pool.map(lambda item: self._look(*item), alive.items()) for row in rows]
 
-    def _look(self, name: str, pod: Json) -> list[Check]:
+    def _look(self, name: str, pod: Json) -> list[Json]:
         node = self._nodes[name]
         outputs: dict[str, str] = {}
         missing: dict[str, list[str]] = {}
@@ -123,7 +124,7 @@ class Pods:
 
     # Jobs
 
-    def _latency(self, model: jobs.Model, alive: Mapping[str, Json], check_mode: bool) -> list[Check]:
+    def _latency(self, model: jobs.Model, alive: Mapping[str, Json], check_mode: bool) -> list[Json]:
         chosen = jobs.draw(list(alive), self._options.nodes, self._options.seed)
         found = []
         if len(chosen) < len(alive):

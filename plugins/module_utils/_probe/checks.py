@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import typing as t
 
+from .._check import compared, skipped
 from .perftest import TOOLS
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterable
-
-Check = dict[str, t.Any]
 
 _LOSS_FIX = "Look at the cable and the optics, and at PFC and ECN on the leaf and on the host (role lossless_roce)."
 _PLANNED = {"read_lat": "answers RDMA reads", "write_bw": "takes RDMA writes"}
@@ -25,7 +24,7 @@ def _measure(test: dict[str, t.Any]) -> str:
     return f"{test[tool.metric]:g} {tool.unit} with {peer}" if tool.metric in test else f"nothing from {peer}"
 
 
-def traffic_checks(tests: Iterable[dict[str, t.Any]], *, server: bool = False) -> list[Check]:
+def traffic_checks(tests: Iterable[dict[str, t.Any]], *, server: bool = False) -> list[dict[str, t.Any]]:
     """Return one check for each rail and kind of test: its peers together, the failed ones named.
 
     :param tests: results of rdma_probe, each with `status`, and `cause` and `fix` when it failed.
@@ -34,47 +33,37 @@ def traffic_checks(tests: Iterable[dict[str, t.Any]], *, server: bool = False) -
     groups: dict[tuple[str, str], list[dict[str, t.Any]]] = {}
     for test in tests:
         groups.setdefault((test["rail"], test["test"]), []).append(test)
-    checks: list[Check] = []
+    checks = []
     for (rail, kind), members in groups.items():
         bad = [test for test in members if test["status"] != "ok"]
         peers = ", ".join(dict.fromkeys(test["peer"] or test["peer_address"] for test in members))
         planned = f"a server for {peers}" if server else f"{peers} {_PLANNED[kind]}"
         shown = "did not start" if server else "; ".join(_measure(test) for test in (bad or members)[:4])
-        checks.append(
-            {
-                "id": f"traffic_{kind}_server" if server else f"traffic_{kind}",
-                "rail": rail,
-                "status": "deviation" if bad else "ok",
-                "planned": planned,
-                "observed": shown,
-                "cause": bad[0]["cause"] if bad else "",
-                "fix": bad[0]["fix"] if bad else "",
-            }
-        )
+        name = f"traffic_{kind}_server" if server else f"traffic_{kind}"
+        cause, fix = (bad[0]["cause"], bad[0]["fix"]) if bad else ("", "")
+        checks.append(compared(name, planned, shown, cause, fix, good=not bad, rail=rail).data())
     return checks
 
 
-def counter_checks(before: dict[str, dict[str, int]], after: dict[str, dict[str, int]], limit: int) -> list[Check]:
+def counter_checks(
+    before: dict[str, dict[str, int]], after: dict[str, dict[str, int]], limit: int
+) -> list[dict[str, t.Any]]:
     """Return one check for each rail: how far its port's error counters grew while its tests ran.
 
     :param limit: the growth of one counter that still passes; negative: every growth does.
     """
-    checks: list[Check] = []
+    checks = []
     for rail, values in after.items():
         start = before.get(rail, {})
         grown = {name: value - start.get(name, value) for name, value in values.items()}
         grown = {name: growth for name, growth in grown.items() if growth > 0}
         bad = limit >= 0 and any(growth > limit for growth in grown.values())
         shown = ", ".join(f"{name} +{growth}" for name, growth in sorted(grown.items()))
-        checks.append(
-            {
-                "id": "traffic_errors",
-                "rail": rail,
-                "status": "deviation" if bad else "ok" if values else "skipped",
-                "planned": "error counters stay" if limit == 0 else f"error counters grow by at most {limit}",
-                "observed": shown or ("none grew" if values else "the port has no such counters"),
-                "cause": "packets were lost or damaged during the test" if bad else "",
-                "fix": _LOSS_FIX if bad else "",
-            }
-        )
+        planned = "error counters stay" if limit == 0 else f"error counters grow by at most {limit}"
+        if not values:
+            check = skipped("traffic_errors", "the port has no such counters", planned=planned, rail=rail)
+        else:
+            cause = "packets were lost or damaged during the test"
+            check = compared("traffic_errors", planned, shown or "none grew", cause, _LOSS_FIX, good=not bad, rail=rail)
+        checks.append(check.data())
     return checks

@@ -13,6 +13,7 @@ from __future__ import annotations
 import typing as t
 from dataclasses import asdict, dataclass, field
 
+from .._check import compared, deviation, skipped
 from .._errors import InputError, Problem
 
 if t.TYPE_CHECKING:
@@ -421,15 +422,15 @@ ESSENTIAL = ("roce_trust", "roce_pfc", "roce_dscp_map")
 
 def missing_check(rail: str, interface: str) -> dict[str, t.Any]:
     """Return the check of a rail whose interface is not there."""
-    return {
-        "id": "roce_pfc",
-        "rail": rail,
-        "status": "deviation",
-        "planned": interface,
-        "observed": None,
-        "cause": f"There is no interface {interface}.",
-        "fix": "Look with the playbook railops.rdma.discover what the host has, and mend fabric_interfaces.",
-    }
+    check = deviation(
+        "roce_pfc",
+        interface,
+        None,
+        f"There is no interface {interface}.",
+        "Look with the playbook railops.rdma.discover what the host has, and mend fabric_interfaces.",
+        rail=rail,
+    )
+    return check.data()
 
 
 def checks_of(rail: str | None, plan: NicPlan, interface: str, *, strict: bool = False) -> list[dict[str, t.Any]]:
@@ -442,22 +443,15 @@ def checks_of(rail: str | None, plan: NicPlan, interface: str, *, strict: bool =
     for name, keys in CHECKS.items():
         planned = {key: after[key] for key in keys if key in after}
         observed = {key: before[key] for key in keys if key in before}
-        check: dict[str, t.Any] = {"id": name, "rail": rail, "planned": planned, "observed": observed}
         if not planned and strict and name in ESSENTIAL:
-            check.update(
-                status="deviation",
-                cause=f"{interface} does not offer this setting: {'; '.join(plan.unsupported[:1])}.",
-                fix="Install a driver with DCB by the role rdma_driver.",
-            )
+            cause = f"{interface} does not offer this setting: {'; '.join(plan.unsupported[:1])}."
+            mend = "Install a driver with DCB by the role rdma_driver."
+            check = deviation(name, planned, observed, cause, mend, rail=rail)
         elif not planned:
-            check.update(status="skipped", cause=f"{interface} does not offer this setting.", fix=None)
-        elif planned == observed:
-            check.update(status="ok", cause=None, fix=None)
+            check = skipped(name, f"{interface} does not offer this setting.", rail=rail)
         else:
-            check.update(
-                status="deviation",
-                cause=f"{interface} has other values than the fabric.",
-                fix="Run the role lossless_roce; see who else writes them (lldpad, firmware DCBX, a script).",
-            )
-        found.append(check)
+            cause = f"{interface} has other values than the fabric."
+            mend = "Run the role lossless_roce; see who else writes them (lldpad, firmware DCBX, a script)."
+            check = compared(name, planned, observed, cause, mend, rail=rail)
+        found.append(check.data())
     return found

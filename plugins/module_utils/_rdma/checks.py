@@ -7,9 +7,9 @@
 from __future__ import annotations
 
 import typing as t
-from dataclasses import asdict, dataclass
 
 from .._card.pci import normal_address
+from .._check import Check, compared, deviation, ok, skipped
 from .info import roce_mtu
 
 if t.TYPE_CHECKING:
@@ -17,26 +17,6 @@ if t.TYPE_CHECKING:
 
 LAYERS = {"roce": "Ethernet", "infiniband": "InfiniBand"}
 CHECKS = ("rdma_device", "rdma_link_layer", "rdma_port_state", "rdma_mtu", "rdma_active_mtu", "rdma_subnet_manager")
-
-
-@dataclass(frozen=True)
-class Check:
-    """One comparison: what was planned, what is there, and if they differ why and what to do."""
-
-    id: str
-    rail: str | None
-    status: str  # ok, deviation, skipped
-    planned: t.Any = None
-    observed: t.Any = None
-    cause: str | None = None
-    fix: str | None = None
-
-
-def compare(check: str, rail: str | None, planned: t.Any, observed: t.Any, cause: str, fix: str) -> Check:
-    """Return a check that is ok when both are equal."""
-    if planned == observed:
-        return Check(check, rail, "ok", planned, observed)
-    return Check(check, rail, "deviation", planned, observed, cause, fix)
 
 
 def find_port(
@@ -61,7 +41,7 @@ def check_rails(
     names: Mapping[str, str] | None = None,
 ) -> list[dict[str, t.Any]]:
     """Return the checks of all rails. `names` gives the kernel's name for alternative names."""
-    return [asdict(check) for rail in rails for check in _check_rail(info, rail, network, names or {})]
+    return [check.data() for rail in rails for check in _check_rail(info, rail, network, names or {})]
 
 
 def _check_rail(
@@ -72,27 +52,26 @@ def _check_rail(
     if found is None:
         yield _missing(info, rail, names)
         for check in CHECKS[1:]:
-            yield Check(check, rail_name, "skipped", cause="The rail has no RDMA device.")
+            yield skipped(check, "The rail has no RDMA device.", rail=rail_name)
         return
     device, port = found
     where = f"{device['name']} port {port['port']}"
-    yield Check("rdma_device", rail_name, "ok", rail["interface"], device["name"])
-    layer = LAYERS[network]
-    yield compare(
+    yield ok("rdma_device", rail["interface"], device["name"], rail=rail_name)
+    yield compared(
         "rdma_link_layer",
-        rail_name,
-        layer,
+        LAYERS[network],
         port["link_layer"],
         f"{where} runs the other link layer.",
         "Set the rail's link type with the role nic_mode; it takes effect after a reset or reboot.",
+        rail=rail_name,
     )
-    yield compare(
+    yield compared(
         "rdma_port_state",
-        rail_name,
         "ACTIVE",
         port["state"],
         f"{where} is {port['state']}, physically {port['phys_state']}.",
         _state_fix(port, network),
+        rail=rail_name,
     )
     yield _check_mtu(rail, port, where)
     yield _check_active_mtu(rail, port, where, network)
@@ -115,7 +94,7 @@ def _missing(info: Mapping[str, t.Any], rail: Mapping[str, t.Any], names: Mappin
             "Look for the card with lspci -d 15b3:, for a renamed interface with the playbook railops.rdma.discover,"
             " and name it for this host in fabric_interfaces."
         )
-    return Check("rdma_device", rail["name"], "deviation", planned, None, cause, fix)
+    return deviation("rdma_device", planned, None, cause, fix, rail=rail["name"])
 
 
 def _state_fix(port: Mapping[str, t.Any], network: str) -> str:
@@ -127,18 +106,13 @@ def _state_fix(port: Mapping[str, t.Any], network: str) -> str:
 
 
 def _check_mtu(rail: Mapping[str, t.Any], port: Mapping[str, t.Any], where: str) -> Check:
+    name = rail["name"]
     if not rail.get("mtu"):
-        return Check("rdma_mtu", rail["name"], "skipped", cause="The plan sets no MTU.")
+        return skipped("rdma_mtu", "The plan sets no MTU.", rail=name)
     if port["netdev"] is None:
-        return Check("rdma_mtu", rail["name"], "skipped", rail["mtu"], cause=f"{where} has no network interface.")
-    return compare(
-        "rdma_mtu",
-        rail["name"],
-        rail["mtu"],
-        port["netdev_mtu"],
-        f"{port['netdev']} has another MTU.",
-        "Run the role rail_network.",
-    )
+        return skipped("rdma_mtu", f"{where} has no network interface.", planned=rail["mtu"], rail=name)
+    cause = f"{port['netdev']} has another MTU."
+    return compared("rdma_mtu", rail["mtu"], port["netdev_mtu"], cause, "Run the role rail_network.", rail=name)
 
 
 def _check_active_mtu(rail: Mapping[str, t.Any], port: Mapping[str, t.Any], where: str, network: str) -> Check:
@@ -146,31 +120,27 @@ def _check_active_mtu(rail: Mapping[str, t.Any], port: Mapping[str, t.Any], wher
     active = port["active_mtu"]
     if wanted is None or active is None:
         cause = "The plan sets no RoCE MTU." if wanted is None else "pyverbs is needed to read the active MTU."
-        return Check("rdma_active_mtu", rail["name"], "skipped", wanted, active, cause)
-    if active >= wanted:
-        return Check("rdma_active_mtu", rail["name"], "ok", wanted, active)
-    return Check(
+        return skipped("rdma_active_mtu", cause, planned=wanted, rail=rail["name"])
+    return compared(
         "rdma_active_mtu",
-        rail["name"],
-        "deviation",
         wanted,
         active,
         f"{where} moves at most {active} bytes a packet.",
         "Raise the MTU of the interface to 4200 or more for 4096, on the host and on the switch.",
+        good=active >= wanted,
+        rail=rail["name"],
     )
 
 
 def _check_subnet_manager(rail: str, port: Mapping[str, t.Any], where: str, network: str) -> Check:
     if network != "infiniband":
-        return Check("rdma_subnet_manager", rail, "skipped", cause="RoCE has no subnet manager.")
-    if port["sm_lid"]:
-        return Check("rdma_subnet_manager", rail, "ok", "a LID", port["sm_lid"])
-    return Check(
+        return skipped("rdma_subnet_manager", "RoCE has no subnet manager.", rail=rail)
+    return compared(
         "rdma_subnet_manager",
-        rail,
-        "deviation",
         "a LID",
         port["sm_lid"],
         f"{where} knows no subnet manager.",
         "Start a subnet manager for this fabric (OpenSM, UFM or a managed switch) and check the cabling.",
+        good=bool(port["sm_lid"]),
+        rail=rail,
     )

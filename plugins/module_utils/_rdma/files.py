@@ -10,9 +10,9 @@ It passes over a device without all three, and the node then offers none of the 
 from __future__ import annotations
 
 import typing as t
-from dataclasses import asdict
 
-from .checks import Check, find_port
+from .._check import compared
+from .checks import find_port
 from .host_plan import SHARED_DEVICE
 
 if t.TYPE_CHECKING:
@@ -60,11 +60,8 @@ def file_checks(
         files = read_files(sysfs, found[0]["name"])
         missing = [module for module, path in files.items() if path is None]
         there = ", ".join(path for path in files.values() if path) or "none"
-        planned = "uverbs, umad and rdma_cm files"
-        if not missing:
-            checks.append(Check(CHECK, rail["name"], "ok", planned, there))
-            continue
         cause = f"{found[0]['name']} lacks the file that {' and '.join(missing)} makes in {FOLDER}."
         fix = "Load what is missing with the role rdma_host, then delete the device plugin's pod on this node."
-        checks.append(Check(CHECK, rail["name"], "deviation", planned, there, cause, fix))
-    return [asdict(check) for check in checks]
+        planned = "uverbs, umad and rdma_cm files"
+        checks.append(compared(CHECK, planned, there, cause, fix, good=not missing, rail=rail["name"]).data())
+    return checks

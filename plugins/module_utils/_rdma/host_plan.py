@@ -10,7 +10,10 @@ Sources: systemd.link(5), modules-load.d(5), Documentation/infiniband/ipoib.rst.
 from __future__ import annotations
 
 import re
+import typing as t
 from dataclasses import dataclass, field
+
+from .._check import Check, compared, deviation, ok
 
 MODULES_FILE = "/etc/modules-load.d/railops-rdma.conf"
 LINK_FOLDER = "/etc/systemd/network"
@@ -104,7 +107,7 @@ class Plan:
     drop_names: tuple[tuple[str, str], ...] = ()
     reboot_reasons: tuple[str, ...] = ()
     troubles: tuple[Trouble, ...] = ()
-    checks: tuple[dict[str, str | None], ...] = ()
+    checks: tuple[dict[str, t.Any], ...] = ()
 
     @property
     def changed(self) -> bool:
@@ -186,7 +189,7 @@ def plan_host(want: Want, have: Have) -> Plan:
         drop_names=names.drop,
         reboot_reasons=names.reasons,
         troubles=tuple(troubles),
-        checks=tuple(checks),
+        checks=tuple(check.data() for check in checks),
     )
 
 
@@ -197,7 +200,7 @@ class _Names:
     drop: tuple[tuple[str, str], ...]
     reasons: tuple[str, ...]
     troubles: tuple[Trouble, ...]
-    checks: list[dict[str, str | None]]
+    checks: list[Check]
 
 
 def _plan_names(want: Want, have: Have) -> _Names:
@@ -205,7 +208,7 @@ def _plan_names(want: Want, have: Have) -> _Names:
     add: list[tuple[str, str]] = []
     reasons: list[str] = []
     troubles: list[Trouble] = []
-    checks: list[dict[str, str | None]] = []
+    checks: list[Check] = []
     for rail in want.rails if want.naming != "none" else ():
         pci = rail.pci or (_pci_of(rail.interface, have) if want.pin else None)
         if pci is None:
@@ -214,26 +217,26 @@ def _plan_names(want: Want, have: Have) -> _Names:
         trouble = _name_taken(rail, pci, have)
         if trouble:
             troubles.append(trouble)
-            checks.append(_name_check(rail, trouble.problem, trouble.fix, trouble.problem))
+            checks.append(_misnamed(rail, trouble.problem, trouble.problem, trouble.fix))
             continue
         device = _device_at(pci, have)
         if device is None:
             checks.append(
-                _name_check(
+                _misnamed(
                     rail,
                     f"no interface at {pci}",
-                    "See with lspci that the card is there, and that its driver and link type are right.",
                     f"there is no network interface at {pci}",
+                    "See with lspci that the card is there, and that its driver and link type are right.",
                 )
             )
         elif rail.interface == device.name or (want.naming == "altname" and rail.interface in device.altnames):
-            checks.append(_name_check(rail, rail.interface))
+            checks.append(ok("rdma_name", rail.interface, rail.interface, rail=rail.name))
         elif want.naming == "altname":
             add.append((device.name, rail.interface))
-            checks.append(_name_check(rail, device.name, "Run the role rdma_host.", "it has no such name yet"))
+            checks.append(_misnamed(rail, device.name, "it has no such name yet", "Run the role rdma_host."))
         else:
             reasons.append(f"the interface at {pci} is {device.name} and becomes {rail.interface} when the host starts")
-            checks.append(_name_check(rail, device.name, "Run the role rdma_host and its reboot.", reasons[-1]))
+            checks.append(_misnamed(rail, device.name, reasons[-1], "Run the role rdma_host and its reboot."))
     files: dict[str, str | None] = {
         f"{LINK_FOLDER}/{name}": text for name, text in wanted_files.items() if have.link_files.get(name) != text
     }
@@ -297,7 +300,7 @@ def _name_taken(rail: Rail, pci: str, have: Have) -> Trouble | None:
     )
 
 
-def _ipoib(rail: Rail, have: Have) -> tuple[dict[str, str | None], Trouble | None] | None:
+def _ipoib(rail: Rail, have: Have) -> tuple[Check, Trouble | None] | None:
     device = next(
         (item for item in have.netdevs if rail.interface in (item.name, *item.altnames) or item.pci == rail.pci), None
     )
@@ -311,15 +314,15 @@ def _ipoib(rail: Rail, have: Have) -> tuple[dict[str, str | None], Trouble | Non
         f"an MTU of {rail.mtu} is more than {device.name} can carry: {limit} in IPoIB mode {mode}",
         f"Set fabric_mtu to {limit} or less (2044 on a fabric of 2 KiB, 4092 on one of 4 KiB) and plan again.",
     )
-    check = {
-        "id": "rdma_host.ipoib_mtu",
-        "rail": rail.name,
-        "status": "ok" if good else "deviation",
-        "planned": str(rail.mtu),
-        "observed": f"at most {limit}",
-        "cause": None if good else trouble.problem,
-        "fix": None if good else trouble.fix,
-    }
+    check = compared(
+        "rdma_ipoib_mtu",
+        str(rail.mtu),
+        f"at most {limit}",
+        trouble.problem,
+        trouble.fix,
+        good=good,
+        rail=rail.name,
+    )
     return check, None if good else trouble
 
 
@@ -332,31 +335,18 @@ def _no_modules(have: Have, missing: list[str]) -> Trouble:
     )
 
 
-def _modules_check(
-    modules: tuple[str, ...], have: Have, files: dict[str, str | None], missing: list[str]
-) -> dict[str, str | None]:
+def _modules_check(modules: tuple[str, ...], have: Have, files: dict[str, str | None], missing: list[str]) -> Check:
     there = [name for name in modules if name in have.loaded | have.builtin]
-    good = len(there) == len(modules) and MODULES_FILE not in files
     absent = [name for name in modules if name not in there]
-    cause = f"not loaded: {', '.join(absent)}" if absent else f"{MODULES_FILE} does not list them for the next boot"
-    return {
-        "id": "rdma_host.modules",
-        "rail": None,
-        "status": "ok" if good else "deviation",
-        "planned": " ".join(modules),
-        "observed": " ".join(there),
-        "cause": None if good else cause,
-        "fix": None if good else (_no_modules(have, missing).fix if missing else "Run the role rdma_host."),
-    }
+    return compared(
+        "rdma_modules",
+        " ".join(modules),
+        " ".join(there),
+        f"not loaded: {', '.join(absent)}" if absent else f"{MODULES_FILE} does not list them for the next boot",
+        _no_modules(have, missing).fix if missing else "Run the role rdma_host.",
+        good=not absent and MODULES_FILE not in files,
+    )
 
 
-def _name_check(rail: Rail, observed: str, fix: str | None = None, cause: str | None = None) -> dict[str, str | None]:
-    return {
-        "id": "rdma_host.name",
-        "rail": rail.name,
-        "status": "deviation" if cause else "ok",
-        "planned": rail.interface,
-        "observed": observed,
-        "cause": cause,
-        "fix": fix,
-    }
+def _misnamed(rail: Rail, observed: str, cause: str, fix: str) -> Check:
+    return deviation("rdma_name", rail.interface, observed, cause, fix, rail=rail.name)

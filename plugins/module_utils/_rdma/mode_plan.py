@@ -12,7 +12,10 @@ from __future__ import annotations
 import enum
 import os
 import re
+import typing as t
 from dataclasses import dataclass
+
+from .._check import compared
 
 OWNED_FILE = "/etc/modprobe.d/zz-railops-rdma.conf"
 PARAMETER = "ib_core.netns_mode"
@@ -315,7 +318,7 @@ def _blocker(want: Want, have: Have, wanted: str, persistent: str) -> Blocker | 
     )
 
 
-def checks(plan: Plan, observed: State) -> list[dict[str, str | None]]:
+def checks(plan: Plan, observed: State) -> list[dict[str, t.Any]]:
     """Return the mode in force and the mode of the next boot, each against the plan.
 
     :param observed: `plan.before` for a look without touching (an audit), `plan.after` after a run.
@@ -327,35 +330,15 @@ def checks(plan: Plan, observed: State) -> list[dict[str, str | None]]:
     by_hand = (
         f"the running kernel was set to {observed.current} after ib_core started; the next start has {plan.wanted}"
     )
-    current_fix = LIVE_FIX if plan.set_live else fix
-    persistent_cause = blocker.problem if blocker else unwritten
-    return [
-        _check(
-            "rdma_netns.current",
-            plan.wanted,
-            observed.current or WITHOUT_MODE[plan.have.support],
-            plan.have.support is Support.NOT_LOADED or observed.current == plan.wanted,
-            current_cause or unwritten or by_hand,
-            current_fix,
-        ),
-        _check(
-            "rdma_netns.persistent",
-            plan.wanted,
-            observed.persistent,
-            observed.persistent == plan.wanted,
-            persistent_cause,
-            fix,
-        ),
-    ]
-
-
-def _check(name: str, planned: str, observed: str, good: bool, cause: str, fix: str) -> dict[str, str | None]:
-    return {
-        "id": name,
-        "rail": None,
-        "status": "ok" if good else "deviation",
-        "planned": planned,
-        "observed": observed,
-        "cause": None if good else (cause or None),
-        "fix": None if good else fix,
-    }
+    running = compared(
+        "rdma_netns_current",
+        plan.wanted,
+        observed.current or WITHOUT_MODE[plan.have.support],
+        current_cause or unwritten or by_hand,
+        LIVE_FIX if plan.set_live else fix,
+        good=plan.have.support is Support.NOT_LOADED or observed.current == plan.wanted,
+    )
+    next_boot = compared(
+        "rdma_netns_persistent", plan.wanted, observed.persistent, blocker.problem if blocker else unwritten, fix
+    )
+    return [running.data(), next_boot.data()]

@@ -18,6 +18,7 @@ import time
 import typing as t
 from dataclasses import dataclass
 
+from .._check import compared
 from .._errors import RdmaError
 from .._files import Sysfs
 
@@ -245,17 +246,16 @@ def checks_of(targets: list[Target], outcomes: list[Outcome]) -> list[dict[str, 
         good = outcome.received > 0
         size = f" with {target.size} bytes unfragmented" if target.size else ""
         cause = "" if good else outcome.error or f"no answer to {outcome.sent} echo requests{size}"
-        checks.append(
-            {
-                "id": target.check,
-                "rail": target.rail,
-                "status": "ok" if good else "deviation",
-                "planned": f"{target.address} answers {target.source} on {target.interface}{size}",
-                "observed": f"answer in {outcome.best * 1000:.1f} ms" if good else "no answer",
-                "cause": cause,
-                "fix": "" if good else _fix(target),
-            }
+        check = compared(
+            target.check,
+            f"{target.address} answers {target.source} on {target.interface}{size}",
+            f"answer in {outcome.best * 1000:.1f} ms" if good else "no answer",
+            cause,
+            _fix(target),
+            good=good,
+            rail=target.rail,
         )
+        checks.append(check.data())
     return checks
 
 

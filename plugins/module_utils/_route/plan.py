@@ -13,6 +13,7 @@ import ipaddress
 import typing as t
 from dataclasses import dataclass, field
 
+from .._check import compared, deviation
 from .._errors import InputError, Problem
 from .model import (
     DEFAULT,
@@ -472,23 +473,15 @@ def _foreign_problems(want: Want, host: Host, mine: Mine) -> t.Iterator[Problem]
 FIX = "Run the role railops.rdma.rail_network on this host."
 
 
-def _check(name: str, rail: str | None, planned: t.Any, observed: t.Any, *, cause: str = "", fix: str = FIX) -> t.Any:
-    good = not cause
-    return {
-        "id": name,
-        "rail": rail,
-        "status": "ok" if good else "deviation",
-        "planned": planned,
-        "observed": observed,
-        "cause": cause,
-        "fix": "" if good else fix,
-    }
+def _check(
+    name: str, rail: str | None, planned: t.Any, observed: t.Any, *, cause: str = "", fix: str = FIX
+) -> dict[str, t.Any]:
+    return compared(name, planned, observed, cause, fix, good=not cause, rail=rail).data()
 
 
 def problem_check(problem: Problem, name: str = "network_preflight") -> dict[str, t.Any]:
     """Return a problem as a check that deviates."""
-    check: dict[str, t.Any] = _check(name, None, problem.place, problem.problem, cause=problem.problem, fix=problem.fix)
-    return check
+    return deviation(name, problem.place, problem.problem, problem.problem, problem.fix).data()
 
 
 def _checks(want: Want, host: Host, wanted: Snapshot, stale: Snapshot) -> t.Iterator[dict[str, t.Any]]:

@@ -15,6 +15,7 @@ import json
 import typing as t
 from dataclasses import dataclass
 
+from ...module_utils._check import deviation
 from ...module_utils._pods.checks import newest
 from ...module_utils._pods.state import ready, trouble
 
@@ -31,8 +32,8 @@ HOST_CHECKS = (
     "rdma_link_layer",
     "network_link",
     "rdma_port_state",
-    "rdma_host.modules",
-    "rdma_netns.current",
+    "rdma_modules",
+    "rdma_netns_current",
 )
 _CLUSTER = "Run the playbook railops.rdma.cluster: it writes the configuration and restarts the plugin."
 
@@ -116,10 +117,11 @@ def explain(
         for name in short:
             rail, interface = rails.get(node, {}).get(name, (None, ""))
             have = row["observed"].get(name, 0)
-            made = {**row, "rail": rail, "planned": {name: row["planned"][name]}, "observed": {name: have}}
+            told = (row["cause"], row["fix"])
             if plugin is not None:
-                made["cause"], made["fix"] = _cause(name, interface, node, have, plugin)
-            found.append(made)
+                told = _cause(name, interface, node, have, plugin)
+            planned = {name: row["planned"][name]}
+            found.append(deviation(RESOURCES, planned, {name: have}, *told, rail=rail, node=node).data())
     return found
 
 

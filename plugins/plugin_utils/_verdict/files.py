@@ -15,8 +15,8 @@ import typing as t
 
 from ansible.errors import AnsibleActionFail
 
+from ...module_utils._check import OK
 from .._slice import parse_plan
-from .merge import OK
 
 HOSTS_FOLDER = "hosts"
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import typing as t
 
+from ...module_utils._check import DEVIATION, OK, SKIPPED
 from .causes import with_host
 
 if t.TYPE_CHECKING:
@@ -21,33 +22,21 @@ if t.TYPE_CHECKING:
 SCHEMA = 1
 # Overall and per host, the worst first.
 STATUSES = ("error", "deviation", "incomplete", "pass")
-OK, DEVIATION, SKIPPED = "ok", "deviation", "skipped"
 UNREACHABLE, NOT_VERIFIED = "unreachable", "not_verified"
 
 Check = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9 and read by everybody
 PARTS = ("plan", "cluster")
 KEYS = ("id", "rail", "status", "planned", "observed", "cause", "fix")
+MORE_KEYS = ("family", "object")
 
 
 def normal_check(check: Mapping[str, t.Any]) -> Check:
     """Return a check with exactly the contract's keys; one without status is a deviation when it names a cause."""
     made = {key: check.get(key) for key in KEYS}
+    made |= {key: check[key] for key in MORE_KEYS if check.get(key) is not None}
     if made["status"] not in (OK, DEVIATION, SKIPPED):
         made["status"] = DEVIATION if check.get("cause") else OK
     return made
-
-
-def skipped(check: str, reason: str, fix: str = "", *, planned: t.Any = None, rail: str | None = None) -> Check:
-    """Return a check that was not made, with the reason: nothing is green by silence."""
-    return {
-        "id": check,
-        "rail": rail,
-        "status": SKIPPED,
-        "planned": planned,
-        "observed": None,
-        "cause": reason,
-        "fix": fix,
-    }
 
 
 def _raw(nested: t.Any) -> Iterable[Mapping[str, t.Any]]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import typing as t
 
+from ...module_utils._check import Check, deviation, ok
+
 if t.TYPE_CHECKING:
     from collections.abc import Mapping
-
-Check = dict[str, t.Any]
 
 _SITE = "Run the playbook railops.rdma.cluster."
 # What a change of a dry run says about the object that is there.
@@ -28,7 +28,7 @@ def _name(entry: Mapping[str, t.Any]) -> str:
     return f"{entry['kind']} {space}{entry['name']}"
 
 
-def object_checks(result: Mapping[str, t.Any]) -> list[Check]:
+def object_checks(result: Mapping[str, t.Any]) -> list[dict[str, t.Any]]:
     """Return one check for each object that differs, and one for all that do not.
 
     :param result: of cluster_objects in check mode.
@@ -37,17 +37,8 @@ def object_checks(result: Mapping[str, t.Any]) -> list[Check]:
     for entry in result.get("changes") or ():
         shown, cause = _OBSERVED.get(entry["action"], (entry["action"], "it differs from the plan"))
         fields = ", ".join(entry.get("fields") or ())
-        checks.append(
-            {
-                "id": "object",
-                "rail": None,
-                "status": "deviation",
-                "planned": f"no {_name(entry)}" if entry["action"] == "delete" else _name(entry),
-                "observed": f"{shown}: {fields}" if fields else shown,
-                "cause": cause,
-                "fix": _SITE,
-            }
-        )
+        planned = f"no {_name(entry)}" if entry["action"] == "delete" else _name(entry)
+        checks.append(deviation("object_state", planned, f"{shown}: {fields}" if fields else shown, cause, _SITE))
     for entry in result.get("kept") or ():
         checks.append(_stays("object_in_use", entry, "it is in use", "Move those pods away and run again."))
     for entry in result.get("conflicts") or ():
@@ -55,28 +46,10 @@ def object_checks(result: Mapping[str, t.Any]) -> list[Check]:
         checks.append(_stays("object_owner", entry, f"{entry.get('owner') or 'somebody else'} owns it", fix))
     same = (result.get("summary") or {}).get("unchanged", 0)
     if same:
-        checks.append(
-            {
-                "id": "objects",
-                "rail": None,
-                "status": "ok",
-                "planned": f"{same} objects",
-                "observed": f"{same} objects as planned",
-                "cause": "",
-                "fix": "",
-            }
-        )
-    return checks
+        checks.append(ok("object_state", f"{same} objects", f"{same} objects as planned"))
+    return [check.data() for check in checks]
 
 
 def _stays(check: str, entry: Mapping[str, t.Any], cause: str, fix: str) -> Check:
     field = f" {entry['field']}" if entry.get("field") else ""
-    return {
-        "id": check,
-        "rail": None,
-        "status": "deviation",
-        "planned": f"{_name(entry)}{field}",
-        "observed": entry.get("reason") or "different",
-        "cause": cause,
-        "fix": fix,
-    }
+    return deviation(check, f"{_name(entry)}{field}", entry.get("reason") or "different", cause, fix)

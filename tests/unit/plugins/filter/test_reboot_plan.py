@@ -14,7 +14,8 @@ NIC = {
     "cards": [{"card": "0000:1b:00", "status": "pending", "note": CARD, "was_reset": False}],
     "checks": [
         {
-            "id": "nic_link_type.0000:1b:00",
+            "id": "nic_link_type",
+            "object": "0000:1b:00",
             "rail": None,
             "status": "deviation",
             "planned": "LINK_TYPE_P1=2",
@@ -35,7 +36,7 @@ def test_all_roles_share_one_reboot_and_each_says_why():
     plan = reboot_plan({"nic_mode": NIC, "rdma_host": HOST}, drain=True)
     assert (plan["required"], plan["roles"]) == (True, ["nic_mode", "rdma_host"])
     assert plan["lines"] == [
-        "write (nic_mode): nic_link_type.0000:1b:00: LINK_TYPE_P1=IB(1) -> LINK_TYPE_P1=2",
+        "write (nic_mode): nic_link_type 0000:1b:00: LINK_TYPE_P1=IB(1) -> LINK_TYPE_P1=2",
         "drain: cordon the node and move its pods",
         f"reboot: nic_mode: card 0000:1b:00: {CARD}",
         "reboot: rdma_host: mode is shared, wanted exclusive",

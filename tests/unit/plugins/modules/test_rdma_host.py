@@ -77,8 +77,8 @@ def test_the_first_run_changes_and_the_second_does_not(root, run_module):
     second = run_module(rails=[RAIL])
     assert (second["changed"], second["reboot_required"]) == (False, True)
     assert {item["id"]: item["status"] for item in first["checks"]} == {
-        "rdma_host.modules": "ok",
-        "rdma_host.name": "deviation",
+        "rdma_modules": "ok",
+        "rdma_name": "deviation",
     }
 
 
@@ -124,4 +124,4 @@ def test_ipoib_interfaces_are_known(tmp_path, root, run_module, monkeypatch):
         rails=[{"name": "rail1", "interface": "ibs1", "mtu": 4200}],
         _ansible_check_mode=True,
     )
-    assert {item["id"]: item["observed"] for item in looked["checks"]}["rdma_host.ipoib_mtu"] == "at most 4092"
+    assert {item["id"]: item["observed"] for item in looked["checks"]}["rdma_ipoib_mtu"] == "at most 4092"

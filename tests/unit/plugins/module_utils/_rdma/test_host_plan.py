@@ -44,13 +44,13 @@ def test_a_bare_host_gets_file_and_modules():
     plan = plan_host(Want(), have(loaded=frozenset(), modules_text=None))
     assert plan.files == {MODULES_FILE: modules_text(ROCE)}
     assert plan.load == ROCE
-    assert statuses(plan) == {("rdma_host.modules", None): "deviation"}
+    assert statuses(plan) == {("rdma_modules", None): "deviation"}
 
 
 def test_a_second_plan_is_empty():
     plan = plan_host(Want(), have())
     assert (plan.changed, plan.troubles, plan.reboot_reasons) == (False, (), ())
-    assert statuses(plan) == {("rdma_host.modules", None): "ok"}
+    assert statuses(plan) == {("rdma_modules", None): "ok"}
 
 
 def test_infiniband_needs_ipoib_and_umad():
@@ -82,14 +82,14 @@ def test_a_renamed_card_waits_for_the_reboot():
     plan = plan_host(Want(rails=(RAIL,)), have(Netdev("ens27np0", PCI)))
     assert plan.files == {LINK: link_text("rail1", PCI, "ens1np0", "name")}
     assert plan.reboot_reasons == (f"the interface at {PCI} is ens27np0 and becomes ens1np0 when the host starts",)
-    assert statuses(plan)["rdma_host.name", "rail1"] == "deviation"
+    assert statuses(plan)["rdma_name", "rail1"] == "deviation"
 
 
 def test_after_the_reboot_it_is_done():
     files = {"05-railops-rail1.link": link_text("rail1", PCI, "ens1np0", "name")}
     plan = plan_host(Want(rails=(RAIL,)), have(Netdev("ens1np0", PCI), link_files=files))
     assert (plan.changed, plan.reboot_reasons) == (False, ())
-    assert statuses(plan)["rdma_host.name", "rail1"] == "ok"
+    assert statuses(plan)["rdma_name", "rail1"] == "ok"
 
 
 def test_an_alternative_name_needs_no_reboot():
@@ -110,7 +110,7 @@ def test_a_card_that_is_not_there_is_a_deviation_and_keeps_its_file():
     plan = plan_host(Want(rails=(RAIL,)), have())
     assert LINK in plan.files
     assert plan.troubles == ()
-    assert statuses(plan)["rdma_host.name", "rail1"] == "deviation"
+    assert statuses(plan)["rdma_name", "rail1"] == "deviation"
 
 
 def test_rails_without_an_address_are_left_alone_unless_pinned():
@@ -157,9 +157,9 @@ def test_roces_mtu_on_ipoib_is_refused_with_the_right_one():
     assert "fabric_mtu to 4092" in plan.troubles[0].fix
     good = plan_host(Want(network="infiniband", rails=(Rail("rail1", "ens1np0", PCI, 4092),)), have(device))
     assert good.troubles == ()
-    assert statuses(good)["rdma_host.ipoib_mtu", "rail1"] == "ok"
+    assert statuses(good)["rdma_ipoib_mtu", "rail1"] == "ok"
 
 
 def test_the_mtu_of_ethernet_is_not_ipoibs_business():
     plan = plan_host(Want(network="infiniband", rails=(RAIL,)), have(Netdev("ens1np0", PCI)))
-    assert ("rdma_host.ipoib_mtu", "rail1") not in statuses(plan)
+    assert ("rdma_ipoib_mtu", "rail1") not in statuses(plan)

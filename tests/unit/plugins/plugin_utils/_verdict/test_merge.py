@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.railops.rdma.plugins.module_utils._check import skipped
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import merge
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import text as verdict_text
 
@@ -115,7 +116,7 @@ def test_a_large_fleet_shows_who_does_not_pass():
 
 
 def test_a_part_that_nobody_looked_at_does_not_pass():
-    part = merge.seen_part([merge.skipped("api", "no kubeconfig is set")])
+    part = merge.seen_part([skipped("cluster_api", "no kubeconfig is set").data()])
     assert part["status"] == "skipped"
     assert part["reason"] == "no kubeconfig is set"
     assert merged(result("a", check()), cluster=part)["status"] == "pass"

@@ -39,6 +39,6 @@ def test_what_stays_and_what_belongs_to_others():
         "owner": "argocd",
     }
     checks = object_checks({"kept": [kept], "conflicts": [conflict], "summary": {"unchanged": 5}})
-    assert [check["id"] for check in checks] == ["object_in_use", "object_owner", "objects"]
+    assert [check["id"] for check in checks] == ["object_in_use", "object_owner", "object_state"]
     assert "argocd" in checks[1]["cause"]
     assert checks[2]["status"] == "ok"

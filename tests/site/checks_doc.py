@@ -1,0 +1,54 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Write the list of all checks at the end of docs/verify.md from the code.
+
+python3 tests/site/checks_doc.py           write it
+python3 tests/site/checks_doc.py --check   say whether it is as the code has it
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+DOCUMENT = CHECKOUT / "docs/verify.md"
+SOURCE = CHECKOUT / "plugins/module_utils/_check.py"
+HEADING = "\n## All checks\n"
+HEAD = """
+What each check compares; a deviation says what is so instead. The list is made from the code by
+`python3 tests/site/checks_doc.py`.
+
+| id | what is so when it is ok |
+| --- | --- |
+"""
+
+
+def ids() -> dict[str, str]:
+    """Return what each check compares, by its id: read from the file, as nothing else of it is needed."""
+    for node in ast.parse(SOURCE.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "IDS":
+            found: dict[str, str] = ast.literal_eval(node.value)
+            return found
+    raise SystemExit(f"{SOURCE} has no IDS.")
+
+
+def page() -> str:
+    """Return docs/verify.md with the list as the code has it."""
+    before = DOCUMENT.read_text(encoding="utf-8").partition(HEADING)[0]
+    return before + HEADING + HEAD + "".join(f"| `{name}` | {told} |\n" for name, told in ids().items())
+
+
+def main() -> None:
+    """Write the list, or compare it."""
+    if sys.argv[1:] != ["--check"]:
+        DOCUMENT.write_text(page(), encoding="utf-8")
+    elif DOCUMENT.read_text(encoding="utf-8") != page():
+        raise SystemExit("docs/verify.md is old: run python3 tests/site/checks_doc.py.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Checks: one way to make them, one list of ids."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils._check import IDS, Check, compared, ok, skipped, warning
+
+PLUGINS = Path(__file__).resolve().parents[4] / "plugins"
+SOURCES = {
+    str(path.relative_to(PLUGINS)): ast.parse(path.read_text(encoding="utf-8"))
+    for path in sorted(PLUGINS.rglob("*.py"))
+    if path.name != "_check.py"
+}
+
+
+def test_the_ids_have_one_style_and_one_order():
+    assert [name for name in IDS if not re.fullmatch(r"[a-z]+(_[a-z0-9]+)+", name)] == []
+    assert list(IDS) == sorted(IDS)
+    assert [name for name, told in IDS.items() if not told or len(told) > 90 or told.endswith(".")] == []
+
+
+def test_an_id_that_nobody_can_look_up_is_refused():
+    with pytest.raises(ValueError, match="'network_lnk' is not in IDS"):
+        ok("network_lnk", "up", "up")
+
+
+def test_a_check_is_frozen():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        ok("network_link", "up", "up").status = "deviation"
+
+
+def test_what_is_not_set_is_empty_text_and_no_rail():
+    assert ok("network_link", "up", "up").data() == {
+        "id": "network_link",
+        "rail": None,
+        "status": "ok",
+        "planned": "up",
+        "observed": "up",
+        "cause": "",
+        "fix": "",
+    }
+    made = skipped("ping_gateway", "asked for none", rail="rail1", family=6, node="node1", object="fd00::1").data()
+    assert {"family": 6, "node": "node1", "object": "fd00::1"}.items() <= made.items()
+
+
+def test_equal_or_good_is_ok_and_has_no_cause():
+    assert compared("network_mtu", 9000, 9000, "why", "fix").cause == ""
+    assert compared("network_mtu", 9000, 1500, "why", "fix").status == "deviation"
+    assert compared("rdma_active_mtu", 2048, 4096, "why", "fix", good=True) == ok("rdma_active_mtu", 2048, 4096)
+    assert warning("traffic_errors", 0, 3, "why", "fix").status == "warning"
+    assert set(Check("network_link", "ok").data()) == {"id", "rail", "status", "planned", "observed", "cause", "fix"}
+
+
+def literals(tree: ast.AST) -> list[int]:
+    """Return the lines where a dict with planned and observed is written out."""
+    found = []
+    for node in ast.walk(tree):
+        keys: set[object] = set()
+        if isinstance(node, ast.Dict):
+            keys = {key.value for key in node.keys if isinstance(key, ast.Constant)}
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "dict":
+            keys = {keyword.arg for keyword in node.keywords}
+        if {"planned", "observed"} <= keys:
+            found.append(node.lineno)
+    return found
+
+
+def test_the_finder_finds():
+    assert literals(ast.parse("x = {'id': 1, 'planned': 2, 'observed': 3}\ny = dict(planned=1, observed=2)")) == [1, 2]
+
+
+def test_nobody_else_makes_a_check():
+    """Make it with ok, deviation, warning, skipped or compared of _check.py."""
+    assert {path: lines for path, tree in SOURCES.items() if (lines := literals(tree))} == {}
+
+
+def test_every_id_is_made_somewhere():
+    found = {
+        node.value
+        for tree in SOURCES.values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    for path in (PLUGINS.parent / "roles/verify").rglob("*.yml"):
+        found |= set(re.findall(r"[a-z_]+", path.read_text(encoding="utf-8")))
+    # These are put together from two words.
+    found |= {f"network_{part}" for part in ("addresses", "routes", "rules")}
+    found |= {f"ping_{kind}{size}" for kind in ("gateway", "neighbour") for size in ("", "_mtu")}
+    found |= {f"traffic_{kind}{end}" for kind in ("read_lat", "write_bw") for end in ("", "_server")}
+    assert sorted(set(IDS) - found) == []
