@@ -13,8 +13,9 @@ from ansible.module_utils.basic import missing_required_lib
 from ansible.plugins.action import ActionBase
 
 from ..module_utils._errors import InputError, Problem, RdmaError
+from ..module_utils._fabric.options import DEFAULTS
 from ..plugin_utils._plan.check import NETADDR_ERROR, known_keys
-from ..plugin_utils._plan.input import DEFAULTS
+from ..plugin_utils._plan.input import BOOLEANS
 from ..plugin_utils._plan.run import run
 
 HOST_KEYS = {
@@ -72,7 +73,7 @@ class ActionModule(ActionBase):
                 Problem(key, "It is no parameter of ippool_plan.", "Take it out; ansible-doc lists them.")
                 for key in unknown
             )
-        for key in ("allow_renumber", "accept_lock", "plan_locked"):
+        for key in BOOLEANS:
             if isinstance(raw.get(key), str) and raw[key].lower() in ("true", "yes", "1", "false", "no", "0"):
                 raw[key] = raw[key].lower() in ("true", "yes", "1")
 

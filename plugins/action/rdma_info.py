@@ -8,6 +8,6 @@ from ..plugin_utils._slice_action import SliceAction
 
 
 class ActionModule(SliceAction):
-    """Give rdma_info the rails of its host, the kind of network and how pods are attached."""
+    """Give rdma_info the rails of its host, the kind of network and whether pods share its devices."""
 
-    SLICE_KEYS = ("network", "attachment", "rails")
+    SLICE_KEYS = ("network", "rdma_mode", "rails")

@@ -8,12 +8,10 @@ import typing as t
 
 from ..plugin_utils._slice_action import SliceAction
 
-EXCLUSIVE_ATTACHMENTS = frozenset({"sriov", "ib-sriov"})
-
 
 class ActionModule(SliceAction):
-    """Give rdma_netns the mode that the plan's attachment needs."""
+    """Give rdma_netns the mode of the plan."""
 
     def options(self, have: dict[str, t.Any]) -> dict[str, t.Any]:
         """Return the mode."""
-        return {"mode": "exclusive" if have["attachment"] in EXCLUSIVE_ATTACHMENTS else "shared"}
+        return {"mode": have["rdma_mode"]}

@@ -143,6 +143,7 @@ from ..module_utils._cluster.nodes import (
     want_of,
 )
 from ..module_utils._errors import RdmaError
+from ..module_utils._fabric.names import SRIOV
 from ..module_utils._pods.wait import Patience
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
@@ -209,7 +210,7 @@ class Nodes:
 
     def states(self) -> dict[str, dict[str, t.Any]]:
         """Return the SR-IOV node states' status by node."""
-        resource = self._cluster.resource("sriovnetwork.openshift.io/v1", "SriovNetworkNodeState")
+        resource = self._cluster.resource(SRIOV, "SriovNetworkNodeState")
         if resource is None:
             return {}
         pages = self._cluster.pages(resource, namespace=self._namespace)

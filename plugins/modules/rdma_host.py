@@ -39,9 +39,12 @@ options:
       - roce
       - infiniband
     default: roce
-  attachment:
-    description: How pods are attached to the rails. O(plan_dir) fills it in.
+  rdma_mode:
+    description:
+      - The RDMA namespace mode that pods need, V(shared) where they share the node's RDMA devices. O(plan_dir) fills it
+        in.
     type: str
+    choices: [shared, exclusive]
     version_added: 0.2.0
   rails:
     description: The rails, in the form of the plan's host files. O(plan_dir) fills it in.
@@ -66,7 +69,7 @@ options:
   modules:
     description:
       - The kernel modules. Without it, C(ib_uverbs) and C(rdma_ucm), C(ib_umad) where pods share the node's RDMA device
-        (macvlan, ipvlan, ipoib) or the network is InfiniBand, and for InfiniBand C(ib_ipoib) too.
+        (O(rdma_mode=shared)) or the network is InfiniBand, and for InfiniBand C(ib_ipoib) too.
     type: list
     elements: str
   naming:
@@ -183,7 +186,7 @@ ARGUMENT_SPEC = {
     # Read by the action plugin, on the controller.
     "plan_dir": {"type": "path"},
     "network": {"type": "str", "choices": ["roce", "infiniband"], "default": "roce"},
-    "attachment": {"type": "str"},
+    "rdma_mode": {"type": "str", "choices": ["shared", "exclusive"]},
     "rails": {
         "type": "list",
         "elements": "dict",
@@ -245,7 +248,7 @@ def main() -> None:
     params = module.params
     want = Want(
         network=params["network"],
-        attachment=params["attachment"] or "",
+        rdma_mode=params["rdma_mode"] or "",
         rails=tuple(
             Rail(item["name"], item["interface"], normal_address(item["pci"]) if item["pci"] else None, item["mtu"])
             for item in params["rails"]

@@ -60,9 +60,12 @@ options:
     choices:
       - roce
       - infiniband
-  attachment:
-    description: How pods are attached to the rails. O(plan_dir) fills it in.
+  rdma_mode:
+    description:
+      - The RDMA namespace mode that pods need, V(shared) where they share the node's RDMA devices. O(plan_dir) fills it
+        in.
     type: str
+    choices: [shared, exclusive]
     version_added: 0.2.0
   gids:
     description: Whether to return the GID tables. They grow with the pods of a node.
@@ -251,7 +254,7 @@ ARGUMENT_SPEC = {
         },
     },
     "network": {"type": "str", "choices": ["roce", "infiniband"]},
-    "attachment": {"type": "str"},
+    "rdma_mode": {"type": "str", "choices": ["shared", "exclusive"]},
     "gids": {"type": "bool", "default": True},
     "part_numbers": {"type": "bool", "default": True},
     "lldp": {"type": "bool", "default": True},
@@ -289,7 +292,7 @@ def run(module: AnsibleModule, sysfs: Sysfs, verbs: Verbs) -> dict[str, object]:
     rails = params["rails"] or []
     names = {rail["interface"]: sysfs.kernel_name(rail["interface"]) for rail in rails}
     checks = check_rails(info, rails, params["network"], names)
-    checks += file_checks(sysfs, info, rails, params["attachment"], names)
+    checks += file_checks(sysfs, info, rails, params["rdma_mode"], names)
     return {"changed": False, "info": info, "checks": checks}
 
 

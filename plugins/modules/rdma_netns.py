@@ -35,7 +35,7 @@ requirements:
 options:
   plan_dir:
     description:
-      - The fabric's plan folder on the controller. The mode that its attachment needs is read from it, unless O(mode)
+      - The fabric's plan folder on the controller. The mode that pods need is read from it, unless O(mode)
         is given.
     type: path
   mode:

@@ -14,15 +14,14 @@ from __future__ import annotations
 
 import csv
 import functools
-import hashlib
 import json
 import os
 import typing as t
 
 from ansible.errors import AnsibleActionFail
 
-SCHEMA = 1
-PLAN_FILE = "plan.json"
+from ..module_utils._fabric.lock import LOCK, SCHEMA, SLICE_SCHEMA, canonical, sha256
+
 HOSTS_FOLDER = "hosts"
 
 
@@ -47,7 +46,7 @@ def parse_plan(path: str) -> t.Any:
 
 
 def _parse(path: str) -> t.Any:
-    if os.path.basename(path) == PLAN_FILE:
+    if os.path.basename(path) == LOCK:
         return parse_plan(path)
     with open(path, encoding="utf-8") as stream:
         return json.load(stream)
@@ -62,24 +61,13 @@ def _read_json(path: str, what: str, fix: str) -> dict[str, t.Any]:
         _fail(f"The {what} {path!r} cannot be read: {exc}.", fix)
     if not isinstance(data, dict):
         _fail(f"The {what} {path!r} is not a JSON object.", fix)
-    if data.get("schema") != SCHEMA:
+    schema = SCHEMA if os.path.basename(path) == LOCK else SLICE_SCHEMA
+    if data.get("schema") != schema:
         _fail(
-            f"The {what} {path!r} has schema {data.get('schema')!r}; this collection reads schema {SCHEMA}.",
+            f"The {what} {path!r} has schema {data.get('schema')!r}; this collection reads schema {schema}.",
             "Run the playbook railops.rdma.plan of the installed version again.",
         )
     return data
-
-
-def frozen_digest_of(plan: dict[str, t.Any]) -> str | None:
-    """Return the digest (sha256, hex) of the plan's frozen parameters, as the plan itself or arithmetic gives it."""
-    digest = plan.get("frozen_digest")
-    if isinstance(digest, str):
-        return digest
-    frozen = plan.get("frozen")
-    if frozen is None:
-        return None
-    text = json.dumps(frozen, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def read_slice(plan_dir: str, host: str) -> dict[str, t.Any]:
@@ -91,13 +79,13 @@ def read_slice(plan_dir: str, host: str) -> dict[str, t.Any]:
         node or slot is not plan.json's), when the node is retired, or when the schema is another one.
     """
     again = f"Run the playbook railops.rdma.plan, so that {plan_dir!r} is whole, and run this one again."
-    plan = _read_json(os.path.join(plan_dir, PLAN_FILE), "plan", again)
+    plan = _read_json(os.path.join(plan_dir, LOCK), "plan", again)
     if not plan.get("digest"):
         # The planner replaces plan.json by such a one while it replaces the other files.
         _fail(f"The plan in {plan_dir!r} is half-written: a run was cut off.", again)
     path = os.path.join(plan_dir, HOSTS_FOLDER, f"{host}.json")
     have = _read_json(path, f"slice of host {host!r}", again)
-    if have.get("frozen_digest") != frozen_digest_of(plan):
+    if have.get("frozen_digest") != sha256(canonical(plan.get("frozen"))):
         _fail(f"The slice {path!r} is stale: its frozen_digest is not that of plan.json.", again)
     node = have.get("node")
     entry = plan.get("nodes", {}).get(node)

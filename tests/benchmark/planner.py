@@ -88,7 +88,7 @@ def make_plan(count: int, nodes: list[dict[str, t.Any]] | None = None) -> t.Any:
 
 def in_memory(count: int, nodes: list[dict[str, t.Any]]) -> str:
     """Plan, and write the text that the template of the Jinja way writes: all pools with all their addresses."""
-    from ansible_collections.railops.rdma.plugins.plugin_utils._plan.objects import render_pools
+    from ansible_collections.railops.rdma.plugins.plugin_utils._plan.pools import render_pools
 
     return render_pools(make_plan(count, nodes))
 

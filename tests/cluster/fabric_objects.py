@@ -9,7 +9,11 @@ from __future__ import annotations
 import ipaddress
 import typing as t
 
-from ansible_collections.railops.rdma.plugins.module_utils._cluster.plan import FABRIC, FIELD_MANAGER, MANAGED_BY
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.plan import (
+    FIELD_MANAGER,
+    LABEL_FABRIC,
+    LABEL_MANAGER,
+)
 
 Json = dict[str, t.Any]
 SPIDERPOOL = "spiderpool.spidernet.io/v2beta1"
@@ -18,7 +22,7 @@ NAMESPACE = "spiderpool"
 
 def labels(fabric: str) -> dict[str, str]:
     """Return the labels of ownership."""
-    return {MANAGED_BY: FIELD_MANAGER, FABRIC: fabric}
+    return {LABEL_MANAGER: FIELD_MANAGER, LABEL_FABRIC: fabric}
 
 
 def pool(fabric: str, rail: int, node: int, most: int = 64) -> Json:

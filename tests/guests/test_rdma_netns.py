@@ -185,13 +185,13 @@ def slice_of(folder, interface):
     (folder / "plan/fabric/plan.json").write_text(json.dumps(plan))
     pci = guest(f"basename $(dirname $(readlink -f /sys/class/net/{interface}/device))")
     host = {
-        "schema": 1,
+        "schema": 2,
         "frozen_digest": digest,
         "fabric": "fabric",
         "node": HOST,
         "slot": 0,
         "network": "roce",
-        "attachment": "sriov",
+        "rdma_mode": "exclusive",
         "rails": [{"name": "rail8", "index": 8, "interface": "rail8", "pci": pci, "mtu": 1500}],
     }
     (folder / f"plan/fabric/hosts/{HOST}.json").write_text(json.dumps(host))

@@ -10,6 +10,7 @@ import json
 import typing as t
 
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import part_digests
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan import lock as locks
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan import seats as slots
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.blocks import build_plan
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.input import read_fabric, read_options
@@ -67,7 +68,7 @@ def plan(raw: dict[str, t.Any], nodes: t.Any = None, lock: str | None = None, *,
     """Plan in memory, as the module does it with a folder; without the report, where many plans are made."""
     fabric = read_fabric(raw)
     options = read_options(raw)
-    old = slots.parse_lock(lock, "plan.json", accept=options.accept_lock) if lock else None
+    old = locks.parse_lock(lock, "plan.json", accept=options.accept_lock) if lock else None
     candidates = read_nodes(fabric, hosts(1) if nodes is None else nodes)
     seating = slots.seat_nodes(fabric, candidates, old, options)
     made = build_plan(fabric, seating.nodes, seating.retired, seating.warnings)
@@ -76,5 +77,5 @@ def plan(raw: dict[str, t.Any], nodes: t.Any = None, lock: str | None = None, *,
         files.update((f"cluster/{name}", text) for name, text in render_cluster(made).items())
         files.update((f"switch/{name}", text) for name, text in render_switch(made).items())
         files.update((f"workload/{name}", text) for name, text in render_workload(made).items())
-    files["plan.json"] = slots.lock_of(fabric, made.nodes, made.retired, part_digests(files))
+    files["plan.json"] = locks.lock_of(fabric, made.nodes, made.retired, part_digests(files))
     return Planned(made, files, seating)

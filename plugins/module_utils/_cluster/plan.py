@@ -20,15 +20,16 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from dataclasses import dataclass, field
 
+from .._fabric.names import LABEL_FABRIC, LABEL_MANAGER, MANAGER, SPIDERPOOL, SRIOV
+from .._intervals import merge, subtract
+
 if t.TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-Json = dict[str, t.Any]
-Ranges = list[tuple[int, int]]
+    from .._intervals import Intervals
 
-FIELD_MANAGER = "railops.rdma"
-MANAGED_BY = "app.kubernetes.io/managed-by"
-FABRIC = "railops.io/fabric"
+Json = dict[str, t.Any]
+FIELD_MANAGER = MANAGER
 POOL = "SpiderIPPool"
 
 # The order in which kinds are made; they are removed the other way round. Pools before the configs that name them.
@@ -50,13 +51,13 @@ RANKS = {
     "SriovNetworkNodePolicy": 31,
 }
 LAST_RANK = 40
-POOLS = ("spiderpool.spidernet.io/v2beta1", POOL)
+POOLS = (SPIDERPOOL, POOL)
 # What carries our labels and is looked for when strays are removed.
 PRUNED_KINDS = (
-    ("spiderpool.spidernet.io/v2beta1", "SpiderReservedIP"),
+    (SPIDERPOOL, "SpiderReservedIP"),
     POOLS,
-    ("spiderpool.spidernet.io/v2beta1", "SpiderMultusConfig"),
-    ("sriovnetwork.openshift.io/v1", "SriovNetworkNodePolicy"),
+    (SPIDERPOOL, "SpiderMultusConfig"),
+    (SRIOV, "SriovNetworkNodePolicy"),
 )
 # Measured on Spiderpool's webhook, eight threads: it lists all pools at every create, about 0.5 ms for each pool.
 _SECONDS_PER_POOL = 0.0005
@@ -273,7 +274,7 @@ def _steps(dotted: str) -> list[str]:
 
 def is_ours(labels: dict[str, str], fabric: str) -> bool:
     """Say whether labels say that an object is this collection's, and of this fabric."""
-    return labels.get(MANAGED_BY) == FIELD_MANAGER and labels.get(FABRIC, "") == fabric
+    return labels.get(LABEL_MANAGER) == FIELD_MANAGER and labels.get(LABEL_FABRIC, "") == fabric
 
 
 # Pools
@@ -298,7 +299,7 @@ def users(live: Json, most: int = 3) -> str:
     return f" ({', '.join(shown)}{more})"
 
 
-def ranges(items: Iterable[str]) -> Ranges:
+def ranges(items: Iterable[str]) -> Intervals:
     """Return address ranges as sorted pairs of integers; the ends in any order, joined where they meet."""
     pairs = []
     for item in items:
@@ -306,35 +307,13 @@ def ranges(items: Iterable[str]) -> Ranges:
         one = int(ipaddress.ip_address(first.strip()))
         two = int(ipaddress.ip_address(last.strip())) if last else one
         pairs.append((min(one, two), max(one, two)))
-    joined: Ranges = []
-    for first_, last_ in sorted(pairs):
-        if joined and first_ <= joined[-1][1] + 1:
-            joined[-1] = (joined[-1][0], max(joined[-1][1], last_))
-        else:
-            joined.append((first_, last_))
-    return joined
+    return merge(pairs)
 
 
-def minus(have: Ranges, less: Ranges) -> Ranges:
-    """Return the addresses of `have` that are not in `less`."""
-    rest: Ranges = []
-    for first, last in have:
-        at = first
-        for start, end in less:
-            if end < at or start > last:
-                continue
-            if start > at:
-                rest.append((at, start - 1))
-            at = max(at, end + 1)
-        if at <= last:
-            rest.append((at, last))
-    return rest
-
-
-def addresses(pool: Json) -> Ranges:
+def addresses(pool: Json) -> Intervals:
     """Return the addresses that a pool may give out."""
     spec = pool.get("spec") or {}
-    return minus(ranges(spec.get("ips") or ()), ranges(spec.get("excludeIPs") or ()))
+    return subtract(ranges(spec.get("ips") or ()), ranges(spec.get("excludeIPs") or ()))
 
 
 def keep_pool(action: str, ref: Ref, live: Json) -> Kept | None:
@@ -364,8 +343,8 @@ class Planner:
     _seen: set[Ref] = field(default_factory=set)
     _unchanged: int = 0
     _pools: int = 0
-    _stay: dict[Ref, tuple[tuple[int, int], Ranges]] = field(default_factory=dict)
-    _go: dict[Ref, tuple[tuple[int, int], Ranges]] = field(default_factory=dict)
+    _stay: dict[Ref, tuple[tuple[int, int], Intervals]] = field(default_factory=dict)
+    _go: dict[Ref, tuple[tuple[int, int], Intervals]] = field(default_factory=dict)
 
     def see(self, live: Json) -> None:
         """Take in one object that is there."""
@@ -386,7 +365,7 @@ class Planner:
 
     @staticmethod
     def _label_of(obj: Json) -> str:
-        return str((obj["metadata"].get("labels") or {}).get(FABRIC, ""))
+        return str((obj["metadata"].get("labels") or {}).get(LABEL_FABRIC, ""))
 
     def _remove(self, ref: Ref, live: Json, fabric: str) -> None:
         meta = live["metadata"]
@@ -394,7 +373,7 @@ class Planner:
             self._unchanged += 1
             return
         labels = meta.get("labels") or {}
-        labelled = MANAGED_BY in (self.wanted.get(ref, live)["metadata"].get("labels") or {})
+        labelled = LABEL_MANAGER in (self.wanted.get(ref, live)["metadata"].get("labels") or {})
         if labelled and not is_ours(labels, fabric) and not self.force:
             self._conflicts.append(self._foreign(ref, live))
             return
@@ -408,7 +387,7 @@ class Planner:
             self._go[ref] = self._place(live)
 
     @staticmethod
-    def _place(pool: Json) -> tuple[tuple[int, int], Ranges]:
+    def _place(pool: Json) -> tuple[tuple[int, int], Intervals]:
         subnet = ipaddress.ip_network(pool["spec"]["subnet"], strict=False)
         return (int(subnet.network_address), int(subnet.broadcast_address)), addresses(pool)
 
@@ -418,9 +397,9 @@ class Planner:
         # Who only writes the status does not own the object: any controller does that.
         rows = [row for row in live["metadata"].get("managedFields") or () if not row.get("subresource")]
         names = sorted({str(row.get("manager")) for row in rows if set(row.get("fieldsV1") or ()) - {"f:status"}})
-        owner = labels.get(MANAGED_BY) or ", ".join(names) or "somebody"
-        if labels.get(MANAGED_BY) == FIELD_MANAGER:
-            owner = f"fabric {labels.get(FABRIC, '')!r}"
+        owner = labels.get(LABEL_MANAGER) or ", ".join(names) or "somebody"
+        if labels.get(LABEL_MANAGER) == FIELD_MANAGER:
+            owner = f"fabric {labels.get(LABEL_FABRIC, '')!r}"
         return Conflict(ref, "", owner, "exists and is not of this fabric")
 
     def _compare(self, ref: Ref, wanted: Json, live: Json) -> None:
@@ -437,7 +416,7 @@ class Planner:
             self._unchanged += 1
             return
         labels = wanted["metadata"].get("labels") or {}
-        labelled = MANAGED_BY in labels
+        labelled = LABEL_MANAGER in labels
         held = labelled and self._held(labels, meta)
         if labelled and not held and not self.force:
             self._conflicts.append(self._foreign(ref, live))
@@ -454,11 +433,11 @@ class Planner:
 
     @staticmethod
     def _held(labels: dict[str, str], meta: Json) -> bool:
-        if is_ours(meta.get("labels") or {}, labels.get(FABRIC, "")):
+        if is_ours(meta.get("labels") or {}, labels.get(LABEL_FABRIC, "")):
             return True
         # Someone may have taken the labels off; the server still knows who made it.
-        other = (meta.get("labels") or {}).get(FABRIC)
-        return other in (None, labels.get(FABRIC, "")) and any(
+        other = (meta.get("labels") or {}).get(LABEL_FABRIC)
+        return other in (None, labels.get(LABEL_FABRIC, "")) and any(
             row.get("manager") == FIELD_MANAGER and row.get("operation") == "Apply"
             for row in meta.get("managedFields") or ()
         )
@@ -488,7 +467,7 @@ class Planner:
             kept = keep_pool("replace", ref, live)
             action = "replace"
         else:
-            narrower = bool(minus(addresses(live), addresses(wanted)))
+            narrower = bool(subtract(addresses(live), addresses(wanted)))
             kept = keep_pool("narrow", ref, live) if narrower else None
             action = "apply"
         if kept:
@@ -527,7 +506,7 @@ class Planner:
         lasts = [place[0][1] for place, _ref in places]
         for stray, (subnet, held) in [*self._go.items(), *self._stay.items()]:
             for (other, given), ref in places[bisect_left(lasts, subnet[0]) : bisect_right(firsts, subnet[1])]:
-                if other == subnet and minus(given, held) == given:
+                if other == subnet and subtract(given, held) == given:
                     continue
                 if stray in self._go:
                     early.add(stray)

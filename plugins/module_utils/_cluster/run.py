@@ -16,11 +16,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from .._errors import RdmaError
+from .._fabric.names import LABEL_FABRIC, LABEL_MANAGER, SPIDERPOOL, SRIOV
 from .client import Cluster, FieldConflict, Gone
 from .plan import (
-    FABRIC,
     FIELD_MANAGER,
-    MANAGED_BY,
     POOL,
     POOLS,
     PRUNED_KINDS,
@@ -41,7 +40,7 @@ if t.TYPE_CHECKING:
 T = t.TypeVar("T")
 
 # Kinds of these groups are read as whole lists; of others each object is asked for by name.
-LISTED_GROUPS = ("spiderpool.spidernet.io", "sriovnetwork.openshift.io")
+LISTED_GROUPS = tuple(version.partition("/")[0] for version in (SPIDERPOOL, SRIOV))
 _PROGRESS_SECONDS = 10.0
 # Pages of pools that wait until it is known what is wanted of them: memory stays bounded.
 _EARLY_PAGES = 4
@@ -145,7 +144,7 @@ class Run:
         # Without prune only the namespaces in question are looked at: fewer permissions are needed.
         scopes = namespaces if namespaces and not self._options.prune else [""]
         # Nothing of our own is wanted of this kind: only strays can matter.
-        selector = "" if refs else f"{MANAGED_BY}={FIELD_MANAGER},{FABRIC}={self._options.fabric}"
+        selector = "" if refs else f"{LABEL_MANAGER}={FIELD_MANAGER},{LABEL_FABRIC}={self._options.fabric}"
         try:
             for scope in scopes:
                 yield from self._cluster.pages(resource, namespace=scope, selector=selector)

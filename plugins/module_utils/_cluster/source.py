@@ -13,7 +13,8 @@ import typing as t
 
 from .._errors import InputError, Problem, RdmaError
 from .._fabric.lock import LOCK, verify_part
-from .plan import FABRIC, Ref
+from .._fabric.names import LABEL_FABRIC
+from .plan import Ref
 
 YAML_ERROR: str | None = None
 try:
@@ -158,6 +159,6 @@ def read(definitions: Iterable[t.Any], sources: Iterable[str], kinds: Iterable[s
 
 def fabric_of(objects: Iterable[Json]) -> str:
     """Return the one fabric that the objects' labels name, or nothing."""
-    names = {(obj["metadata"].get("labels") or {}).get(FABRIC) for obj in objects}
+    names = {(obj["metadata"].get("labels") or {}).get(LABEL_FABRIC) for obj in objects}
     names.discard(None)
     return str(names.pop()) if len(names) == 1 else ""

@@ -22,6 +22,9 @@ if t.TYPE_CHECKING:
 
 LOCK = "plan.json"
 SCHEMA = 1
+"""Version of plan.json."""
+SLICE_SCHEMA = 2
+"""Version of hosts/*.json; 1 had the attachment in place of the RDMA namespace mode that follows from it."""
 PARTS = ("cluster", "hosts", "switch", "workload")
 """Folders of the layout; what is in none of them is the part `report`."""
 

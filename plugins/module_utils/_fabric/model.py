@@ -15,28 +15,21 @@ import socket
 import typing as t
 from dataclasses import dataclass, field
 
-if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+from .. import _intervals as intervals
+from .attachments import ATTACHMENTS, Attachment
+from .numbers import PRIORITIES, TABLES
+from .options import DEFAULTS, NODE_PREFIX, RAIL_PREFIX
 
-SCHEMA = 1
-"""Version of every file of the plan folder; readers refuse another one."""
+if t.TYPE_CHECKING:
+    from collections.abc import Mapping
 
 WIDTH = {4: 32, 6: 128}
 """Bits of an address, by family."""
 
-TABLE_BASE = 1000
-"""Rail N's routing table is this plus N (Spiderpool uses table 500, the kernel 253 to 255)."""
-
-RULE_BASE = 10000
-"""Rail N's rule priority is this plus N (Spiderpool uses priority 1000, the guides' guard 2000)."""
-
-MAX_RAILS = 99
-"""Tables 1001 to 1099 and main metrics 101 to 199 are ours: no room for more rails."""
-
 MAX_POOL = 4096
 """Addresses in one pool; Spiderpool's agent stops at 5000 allocated addresses and expands ranges one by one."""
 
-Range = tuple[int, int]
+Range = intervals.Interval
 """First and last address, both included."""
 
 
@@ -119,12 +112,12 @@ class Rail:
     @property
     def table(self) -> int:
         """The rail's routing table on every host."""
-        return TABLE_BASE + self.index
+        return TABLES[self.index - 1]
 
     @property
     def rule_priority(self) -> int:
         """The priority of the rail's `from` rules on every host."""
-        return RULE_BASE + self.index
+        return PRIORITIES[self.index - 1]
 
 
 class Lossless(t.NamedTuple):
@@ -205,41 +198,46 @@ class Fabric:
     """`shared`, `exclusive` or `flat`."""
     zones: tuple[Zone, ...]
     rails: tuple[Rail, ...]
-    rail_prefix: Mapping[int, int] = field(default_factory=lambda: {4: 24, 6: 64})
+    rail_prefix: Mapping[int, int] = field(default_factory=lambda: RAIL_PREFIX)
     """Length of a rail's subnet by family (shared)."""
-    node_prefix: Mapping[int, int] = field(default_factory=lambda: {4: 27, 6: 64})
+    node_prefix: Mapping[int, int] = field(default_factory=lambda: NODE_PREFIX)
     """Length of a node's and rail's subnet by family (exclusive)."""
-    first_block: int = 0
-    gateway: str | int = "first"
+    first_block: int = DEFAULTS["first_block"]
+    gateway: str | int = DEFAULTS["gateway"]
     """`first`, `last`, `none` or an offset from the network address, negative from the end (-1 is the last address)."""
-    host_addresses: str = "start"
+    host_addresses: str = DEFAULTS["host_addresses"]
     """`start` or `end` (shared and flat)."""
     node_pods: int | None = None
     reserved: tuple[tuple[int, int, int], ...] = ()
     """(family, first, last), merged and sorted."""
-    group: str = "gpu_nodes"
-    network: str = "roce"
+    group: str = DEFAULTS["group"]
+    network: str = DEFAULTS["network"]
     """`roce` or `infiniband`."""
     attachment: str = "macvlan"
-    """`macvlan`, `ipvlan`, `sriov`, `ib-sriov` or `ipoib`."""
+    """A name of `attachments.ATTACHMENTS`."""
     foreign: tuple[Prefix, ...] = ()
-    policy: str = "prefixes"
+    policy: str = DEFAULTS["policy"]
     """`prefixes` or `default_route`."""
     mtu: int = 4200
-    vfs: int = 8
-    hca_max: int = 100
-    vlan: int = 0
+    vfs: int = DEFAULTS["vfs"]
+    hca_max: int = DEFAULTS["hca_max"]
+    vlan: int = DEFAULTS["vlan"]
     """0: untagged."""
     pkey: str = ""
     """Empty, or `0x` and four hex digits."""
-    namespace: str = "spiderpool"
-    resource_prefix: str = "spidernet.io"
+    namespace: str = DEFAULTS["namespace"]
+    resource_prefix: str = DEFAULTS["resource_prefix"]
     inject: tuple[str, str] | None = None
     """(annotation key, value) of pod resource injection."""
     lossless: Lossless | None = None
     """None: the site has not said what its switches have."""
     rails_meet: bool | None = None
     """Whether one rail's NIC reaches those of other rails; None: it follows from the gateways."""
+
+    @property
+    def attached(self) -> Attachment:
+        """What follows from the attachment."""
+        return ATTACHMENTS[self.attachment]
 
     @property
     def families(self) -> tuple[int, ...]:
@@ -336,7 +334,7 @@ class Block:
 
     def pools(self, slot: int = 0) -> tuple[tuple[Range, ...], ...]:
         """Return the same addresses as pools: each the sorted, maximal ranges of at most MAX_POOL addresses."""
-        return split_ranges(self.pods(slot), MAX_POOL)
+        return intervals.split(self.pods(slot), MAX_POOL)
 
 
 @dataclass(frozen=True)
@@ -370,33 +368,3 @@ class Plan:
     def nodes_of(self, zone: int) -> tuple[Node, ...]:
         """Return the active nodes of a zone (index), in natural order."""
         return tuple(node for node in self.nodes if node.zone == zone)
-
-
-def merge_ranges(ranges: Iterable[Range]) -> tuple[Range, ...]:
-    """Sort and join to maximal ranges, as Spiderpool's webhook writes them."""
-    merged: list[Range] = []
-    for first, last in sorted(ranges):
-        if merged and first <= merged[-1][1] + 1:
-            merged[-1] = (merged[-1][0], max(last, merged[-1][1]))
-        else:
-            merged.append((first, last))
-    return tuple(merged)
-
-
-def split_ranges(ranges: Iterable[Range], limit: int) -> tuple[tuple[Range, ...], ...]:
-    """Cut the ranges, in order, into parts of at most `limit` addresses."""
-    parts: list[tuple[Range, ...]] = []
-    part: list[Range] = []
-    room = limit
-    for first, last in ranges:
-        while first <= last:
-            end = min(last, first + room - 1)
-            part.append((first, end))
-            room -= end - first + 1
-            first = end + 1
-            if room == 0:
-                parts.append(tuple(part))
-                part, room = [], limit
-    if part:
-        parts.append(tuple(part))
-    return tuple(parts)

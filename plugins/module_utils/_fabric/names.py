@@ -15,10 +15,13 @@ import hashlib
 import typing as t
 
 if t.TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from .model import Fabric, Node, Plan, Rail
 
+SPIDERPOOL = "spiderpool.spidernet.io/v2beta1"
+SRIOV = "sriovnetwork.openshift.io/v1"
+"""API groups and versions of the objects that the plan makes."""
 MANAGER = "railops.rdma"
 LABEL_MANAGER = "app.kubernetes.io/managed-by"
 LABEL_FABRIC = "railops.io/fabric"
@@ -85,9 +88,15 @@ def leaf_label(rail: Rail) -> str:
     return f"{LEAF_LABEL}{name}"
 
 
-def labels(fabric: Fabric) -> dict[str, str]:
-    """Return the labels of every object of the fabric."""
-    return {LABEL_MANAGER: MANAGER, LABEL_FABRIC: fabric.name}
+def labels(fabric: str) -> dict[str, str]:
+    """Return the labels of every object of a fabric, by its name."""
+    return {LABEL_MANAGER: MANAGER, LABEL_FABRIC: fabric}
+
+
+def metadata(fabric: Fabric, name: str, *, namespaced: bool = True) -> dict[str, t.Any]:
+    """Return the metadata of an object of the fabric."""
+    place = {"namespace": fabric.namespace} if namespaced else {}
+    return {"name": name, **place, "labels": labels(fabric.name)}
 
 
 def profile_of(fabric: Fabric, interfaces: tuple[str, ...]) -> str:
@@ -103,3 +112,22 @@ def profiles(plan: Plan) -> Mapping[str, tuple[Node, ...]]:
     if not found:
         return {DECLARED: ()}
     return {name: found[name] for name in sorted(found, key=lambda name: (name != DECLARED, name))}
+
+
+def interfaces_of(fabric: Fabric, nodes: Sequence[Node]) -> tuple[str, ...]:
+    """Return the interface of each rail on the nodes of one profile."""
+    return nodes[0].interfaces if nodes else tuple(rail.interface for rail in fabric.rails)
+
+
+def full_resource(plan: Plan, rail: Rail, profile: str = DECLARED) -> str:
+    """Return the resource that a pod asks for to get a rail on the nodes of a profile.
+
+    Profiles share it, unless pods share the devices (which are found by name) and a name is another rail's elsewhere.
+    """
+    seen: dict[str, int] = {}
+    clash = not plan.fabric.attached.own_device and any(
+        seen.setdefault(interface, index) != index
+        for interfaces in plan.by_interfaces
+        for index, interface in enumerate(interfaces)
+    )
+    return f"{plan.fabric.resource_prefix}/{resource_name(rail, profile if clash else DECLARED)}"

@@ -14,15 +14,12 @@ import ipaddress
 import json
 import typing as t
 
+from .._fabric.attachments import ATTACHMENTS
 from .checks import Json, Network, Node, attachments, check
 
 if t.TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-# Attachments that move the RDMA device into the pod, with the interface; the others share the node's.
-OWN_DEVICE = ("sriov", "ib-sriov")
-# On these a device is not found by the address of an interface.
-_NO_GID = ("ipoib", "ib-sriov")
 # One line a GID: its file, itself, and the interface that it belongs to where the pod sees that.
 _GIDS = """
 for path in /sys/class/infiniband/*/ports/*/gids/*; do
@@ -50,7 +47,7 @@ def commands(node: Node) -> dict[str, tuple[str, ...]]:
     """Return the commands that are worth running in a pod of a node."""
     families = {str(ipaddress.ip_network(subnet).version) for net in node.networks for subnet in net.subnets}
     routed = any(net.gateways for net in node.networks)
-    shared = any(net.kind not in OWN_DEVICE for net in node.networks)
+    shared = any(not ATTACHMENTS[net.kind].own_device for net in node.networks)
     return {
         name: argv
         for name, argv in COMMANDS.items()
@@ -231,11 +228,11 @@ def _device_checks(
     here = [network for network in node.networks if network.name in found]
     for network in here:
         have = found[network.name]
-        if network.kind in OWN_DEVICE:
+        if ATTACHMENTS[network.kind].own_device:
             checks.append(_own_device(node, network, str(have.get("interface") or ""), links))
-        elif gids is not None and network.kind not in _NO_GID and have.get("ips"):
+        elif gids is not None and ATTACHMENTS[network.kind].gid_by_address and have.get("ips"):
             checks.append(_shared_device(node, network, str(have["ips"][0]), states, gids))
-    shared = [network for network in here if network.kind not in OWN_DEVICE]
+    shared = [network for network in here if not ATTACHMENTS[network.kind].own_device]
     if shared:
         cause = fix = ""
         if len(active) < len(shared):

@@ -15,6 +15,7 @@ import random
 import typing as t
 from dataclasses import dataclass
 
+from .._fabric.names import labels as labels_of
 from .._probe.perftest import Failure, explain, judge, parse
 from .._probe.schedule import schedule
 from .checks import Json, Network, Node, check
@@ -189,10 +190,8 @@ def job_name(fabric: str, run: str, pair: Pair, end: str) -> str:
 
 def selector(fabric: str, run: str = "") -> str:
     """Return the label selector of the probe's Jobs and pods, of one run or of all."""
-    labels = {"app.kubernetes.io/managed-by": "railops.rdma", "railops.io/fabric": fabric, PROBE_LABEL: PROBE}
-    if run:
-        labels[RUN_LABEL] = run
-    return ",".join(f"{name}={value}" for name, value in labels.items())
+    wanted = {**labels_of(fabric), PROBE_LABEL: PROBE, **({RUN_LABEL: run} if run else {})}
+    return ",".join(f"{name}={value}" for name, value in wanted.items())
 
 
 def model_of(daemon_set: Mapping[str, t.Any], fabric: str, image: str = "") -> Model:
@@ -204,7 +203,7 @@ def model_of(daemon_set: Mapping[str, t.Any], fabric: str, image: str = "") -> M
         str(meta.get("namespace") or "default"),
         image or str(containers[0].get("image") or ""),
         template,
-        {"app.kubernetes.io/managed-by": "railops.rdma", "railops.io/fabric": fabric},
+        labels_of(fabric),
     )
 
 

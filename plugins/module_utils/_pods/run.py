@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 from .._cluster.client import Gone
 from .._errors import RdmaError
+from .._fabric.names import labels as labels_of
 from . import checks as looks
 from . import inside, jobs
 from .client import CommandFailed
@@ -64,7 +65,7 @@ class Pods:
 
     def checks(self, *, check_mode: bool = False) -> list[Json]:
         """Return all checks."""
-        selector = f"app.kubernetes.io/managed-by=railops.rdma,railops.io/fabric={self._options.fabric}"
+        selector = ",".join(f"{name}={value}" for name, value in labels_of(self._options.fabric).items())
         sets = self._cluster.listed("apps/v1", "DaemonSet", selector=selector)
         if not sets:
             return [looks.left_out("pod_application", None, "the test application does not run", _START)]

@@ -14,6 +14,7 @@ import typing as t
 from dataclasses import dataclass
 
 from .._cluster.nodes import listed
+from .._fabric.names import SPIDERPOOL
 from .checks import wanted_node
 from .state import Trouble, begun, is_ready, name_of
 
@@ -27,7 +28,7 @@ KINDS: Mapping[str, str] = {
     "Deployment": "apps/v1",
     "DaemonSet": "apps/v1",
     "Job": "batch/v1",
-    "SpiderCoordinator": "spiderpool.spidernet.io/v2beta1",
+    "SpiderCoordinator": SPIDERPOOL,
 }
 SYNCED = "Synced"
 

@@ -13,7 +13,7 @@ import typing as t
 
 from .._check import compared
 from .checks import find_port
-from .host_plan import SHARED_DEVICE
+from .host_plan import SHARED
 
 if t.TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,11 +46,11 @@ def file_checks(
     sysfs: Sysfs,
     info: Mapping[str, t.Any],
     rails: Sequence[Mapping[str, t.Any]],
-    attachment: str | None,
+    rdma_mode: str | None,
     names: Mapping[str, str],
 ) -> list[dict[str, t.Any]]:
     """Return a check for each rail with a device, where pods share the node's devices."""
-    if attachment not in SHARED_DEVICE:
+    if rdma_mode != SHARED:
         return []
     checks = []
     for rail in rails:

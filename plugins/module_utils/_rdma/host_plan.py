@@ -29,7 +29,7 @@ MODULES = {
 }
 # With these, pods get the node's device from the shared device plugin, which passes over one without a umad file;
 # rdma-core loads ib_umad by itself for InfiniBand only.
-SHARED_DEVICE = ("macvlan", "ipvlan", "ipoib")
+SHARED = "shared"
 SHARED_DEVICE_MODULE = "ib_umad"
 
 # IPoIB: four bytes of header; datagram mode is bound by the port's MTU (at most 4096), connected mode by 64 KiB.
@@ -65,7 +65,7 @@ class Want:
     """What the host shall be. `naming` is none, altname or name; `pin` gives rails without an address one, too."""
 
     network: str = "roce"
-    attachment: str = ""
+    rdma_mode: str = ""
     rails: tuple[Rail, ...] = ()
     modules: tuple[str, ...] | None = None
     naming: str = "name"
@@ -120,7 +120,7 @@ def wanted_modules(want: Want) -> tuple[str, ...]:
     if want.modules is not None:
         return tuple(name.replace("-", "_") for name in want.modules)
     modules = MODULES[want.network]
-    if want.attachment in SHARED_DEVICE and SHARED_DEVICE_MODULE not in modules:
+    if want.rdma_mode == SHARED and SHARED_DEVICE_MODULE not in modules:
         return (*modules, SHARED_DEVICE_MODULE)
     return modules
 

@@ -18,13 +18,13 @@ import traceback
 import typing as t
 
 from .._errors import RdmaError
+from .._fabric.numbers import TABLES
 from .._files import Sysfs
 from .model import (
     DEFAULT,
     KERNEL_PROTOCOLS,
     MAIN_TABLE,
     PROTOCOL,
-    TABLES,
     Address,
     Link,
     Op,

@@ -15,10 +15,6 @@ from dataclasses import dataclass, field
 
 # The routing protocol of this collection, named in rt_protos.d by rail_persist: 143 is free in iproute2's list.
 PROTOCOL = 143
-# Ours by number, whoever made them (a network manager makes them again after a reboot, with its own protocol).
-TABLES = range(1001, 1100)
-PRIORITIES = range(10001, 10100)
-METRICS = range(101, 200)
 GUARD_PRIORITY = 2000
 MAIN_TABLE = 254
 # rtnetlink(7): scope of routes to a directly attached network, and of everything else.

@@ -15,19 +15,17 @@ from dataclasses import dataclass, field
 
 from .._check import compared, deviation
 from .._errors import InputError, Problem
+from .._fabric.numbers import METRICS, PRIORITIES, TABLES
 from .model import (
     DEFAULT,
     GUARD_PRIORITY,
     IPV6_METRIC,
     KERNEL_PROTOCOLS,
     MAIN_TABLE,
-    METRICS,
-    PRIORITIES,
     PROTOCOL,
     ROUTER_PROTOCOLS,
     SCOPE_GLOBAL,
     SCOPE_LINK,
-    TABLES,
     Address,
     Link,
     Phase,

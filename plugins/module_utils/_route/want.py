@@ -12,7 +12,7 @@ import typing as t
 from dataclasses import dataclass, replace
 
 from .._errors import InputError, Problem
-from .model import PRIORITIES, TABLES
+from .._fabric.numbers import PRIORITIES, TABLES
 
 # RFC 8200 section 5: no link that carries IPv6 may have less.
 IPV6_MIN_MTU = 1280

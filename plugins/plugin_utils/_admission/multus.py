@@ -13,13 +13,13 @@ import json
 import re
 import typing as t
 
+from ...module_utils._fabric.options import INJECT_KEYS
 from .mutate import (
     BLOCKS,
     CNI_VERSION,
     CNI_VERSIONS,
     CR_NAME,
     DNS_NAME,
-    INJECT_KEYS,
     INJECT_NETWORK,
     INJECT_RDMA,
     PARENTS,

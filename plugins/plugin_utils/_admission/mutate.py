@@ -13,9 +13,12 @@ from __future__ import annotations
 import re
 import typing as t
 
+from ...module_utils import _intervals as intervals
 from ...module_utils._errors import Problem, RdmaError
-from .ranges import merge, parse_address, parse_cidr, parse_range, ranges_text
-from .schema import KINDS, SPIDERPOOL, copied, with_defaults
+from ...module_utils._fabric.names import SPIDERPOOL
+from ...module_utils._fabric.options import INJECT_KEYS
+from .ranges import parse_address, parse_cidr, parse_range, ranges_text
+from .schema import KINDS, copied, with_defaults
 
 Json = dict[str, t.Any]
 Key = tuple[str, str, str]
@@ -23,9 +26,7 @@ Key = tuple[str, str, str]
 FINALIZER = "spiderpool.spidernet.io"
 LABEL_POOL_CIDR = "ipam.spidernet.io/ippool-cidr"
 LABEL_SUBNET_CIDR = "ipam.spidernet.io/subnet-cidr"
-INJECT_RDMA = "cni.spidernet.io/rdma-resource-inject"
-INJECT_NETWORK = "cni.spidernet.io/network-resource-inject"
-INJECT_KEYS = (INJECT_RDMA, INJECT_NETWORK)
+INJECT_RDMA, INJECT_NETWORK = INJECT_KEYS
 CR_NAME = "multus.spidernet.io/cr-name"
 CNI_VERSION = "multus.spidernet.io/cni-version"
 CNI_VERSIONS = ("0.3.0", "0.3.1", "0.4.0", "1.0.0")
@@ -150,7 +151,7 @@ def _merge_ranges(obj: Json, field: str, family: int) -> None:
     entries = obj["spec"].get(field)
     if not isinstance(entries, list) or len(entries) < 2:
         return
-    intervals = []
+    spans = []
     for entry in entries:
         parsed = parse_range(entry)
         if parsed is None or parsed.family != family or parsed.first > parsed.last:
@@ -161,8 +162,8 @@ def _merge_ranges(obj: Json, field: str, family: int) -> None:
                 "Write each entry as one address or as first-last, of the subnet's family.",
                 code=403,
             )
-        intervals.append((parsed.first, parsed.last))
-    obj["spec"][field] = ranges_text(merge(intervals), family)
+        spans.append((parsed.first, parsed.last))
+    obj["spec"][field] = ranges_text(intervals.merge(spans), family)
 
 
 def _mutate_subnet_like(obj: Json, label: str) -> None:

@@ -14,8 +14,12 @@ import json
 import typing as t
 from bisect import bisect_left, insort
 
+from ...module_utils._intervals import merge, subtract
 from .mutate import LABEL_VALUE, AdmissionError, Json
-from .ranges import Cidr, Interval, Ranges, merge, parse_address, parse_cidr, parse_range, ranges_text, subtract
+from .ranges import Cidr, parse_address, parse_cidr, parse_range, ranges_text
+
+if t.TYPE_CHECKING:
+    from ...module_utils._intervals import Interval, Intervals
 
 UNPARSABLE = "is neither an address nor a range of the pool's family"
 _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
@@ -29,7 +33,7 @@ class Partition:
 
     def __init__(self) -> None:
         self._starts: list[int] = []
-        self._subnets: dict[int, tuple[int, str, dict[str, Ranges]]] = {}
+        self._subnets: dict[int, tuple[int, str, dict[str, Intervals]]] = {}
         self._taken: dict[int, list[tuple[int, int, str]]] = {}
 
     def overlapping_subnet(self, first: int, last: int, text: str) -> tuple[str, str] | None:
@@ -43,7 +47,7 @@ class Partition:
                     return next(iter(members)), other
         return None
 
-    def overlapping_pool(self, first: int, name: str, ranges: Ranges) -> tuple[str, Ranges] | None:
+    def overlapping_pool(self, first: int, name: str, ranges: Intervals) -> tuple[str, Intervals] | None:
         """Return (pool, addresses) of the first other pool of the subnet that shares an address."""
         taken = self._taken.get(first, [])
         for low, high in ranges:
@@ -55,7 +59,7 @@ class Partition:
                 at += 1
         return None
 
-    def add(self, name: str, first: int, last: int, text: str, ranges: Ranges) -> None:
+    def add(self, name: str, first: int, last: int, text: str, ranges: Intervals) -> None:
         """Remember a pool."""
         if first not in self._subnets:
             insort(self._starts, first)
@@ -78,7 +82,7 @@ class Partition:
             del self._subnets[first], self._taken[first]
 
 
-def effective_ranges(spec: Json) -> Ranges:
+def effective_ranges(spec: Json) -> Intervals:
     """Return the addresses that a pool gives out, `ips` without `excludeIPs`; what does not parse counts nothing."""
 
     def intervals(field: str) -> list[Interval]:

@@ -10,15 +10,16 @@ They are read as Go's net package reads them: no leading zeros, no zones, an IPv
 from __future__ import annotations
 
 import typing as t
-from socket import AF_INET, AF_INET6, inet_ntop, inet_pton
+from socket import AF_INET, AF_INET6, inet_pton
+
+from ...module_utils._fabric.model import WIDTH, address_text, range_text
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
-Interval = tuple[int, int]
-Ranges = tuple[Interval, ...]
+    from ...module_utils._intervals import Interval
+
 _MAPPED = 0xFFFF << 32
-BITS = {4: 32, 6: 128}
 
 
 class Cidr(t.NamedTuple):
@@ -31,17 +32,17 @@ class Cidr(t.NamedTuple):
     @property
     def first(self) -> int:
         """The network address."""
-        shift = BITS[self.family] - self.length
+        shift = WIDTH[self.family] - self.length
         return self.address >> shift << shift
 
     @property
     def last(self) -> int:
         """The last address."""
-        return self.first | ((1 << (BITS[self.family] - self.length)) - 1)
+        return self.first | ((1 << (WIDTH[self.family] - self.length)) - 1)
 
     def masked(self) -> str:
         """Return the one spelling that Spiderpool accepts."""
-        return f"{address_text(self.first, self.family)}/{self.length}"
+        return f"{address_text(self.family, self.first)}/{self.length}"
 
 
 class Parsed(t.NamedTuple):
@@ -87,59 +88,11 @@ def parse_cidr(text: t.Any) -> Cidr | None:
     parsed = parse_address(address)
     if parsed is None or not slash or not length.isascii() or not length.isdigit() or (length[0] == "0" < length[1:]):
         return None
-    if int(length) > BITS[parsed[0]] or (parsed[0] == 4 and ":" in address):
+    if int(length) > WIDTH[parsed[0]] or (parsed[0] == 4 and ":" in address):
         return None
     return Cidr(parsed[0], parsed[1], int(length))
 
 
-def address_text(value: int, family: int) -> str:
-    """Return the canonical text of an address."""
-    if family == 4:
-        return f"{value >> 24}.{value >> 16 & 255}.{value >> 8 & 255}.{value & 255}"
-    return inet_ntop(AF_INET6, value.to_bytes(16, "big"))
-
-
 def ranges_text(ranges: Iterable[Interval], family: int) -> list[str]:
     """Return ranges as Spiderpool writes them: `a-b`, and `a` where a range is one address."""
-    return [
-        address_text(first, family) if first == last else f"{address_text(first, family)}-{address_text(last, family)}"
-        for first, last in ranges
-    ]
-
-
-def is_canonical(text: str) -> bool:
-    """Whether a network is written as Spiderpool wants it."""
-    cidr = parse_cidr(text)
-    return cidr is not None and cidr.masked() == text
-
-
-def merge(intervals: Iterable[Interval]) -> Ranges:
-    """Return intervals sorted and joined to maximal ones; neighbours join too."""
-    joined: list[Interval] = []
-    for first, last in sorted(intervals):
-        if joined and first <= joined[-1][1] + 1:
-            joined[-1] = (joined[-1][0], max(joined[-1][1], last))
-        else:
-            joined.append((first, last))
-    return tuple(joined)
-
-
-def subtract(wanted: Sequence[Interval], taken: Sequence[Interval]) -> Ranges:
-    """Return the parts of merged intervals that lie in none of the other merged intervals."""
-    left: list[Interval] = []
-    for first, last in wanted:
-        at = first
-        for low, high in taken:
-            if high < at or low > last:
-                continue
-            if low > at:
-                left.append((at, low - 1))
-            at = high + 1
-        if at <= last:
-            left.append((at, last))
-    return tuple(left)
-
-
-def size(ranges: Iterable[Interval]) -> int:
-    """Return the number of addresses."""
-    return sum(last - first + 1 for first, last in ranges)
+    return [range_text(family, span) for span in ranges]

@@ -14,8 +14,7 @@ from __future__ import annotations
 import typing as t
 from dataclasses import dataclass, field
 
-SPIDERPOOL = "spiderpool.spidernet.io/v2beta1"
-SRIOV = "sriovnetwork.openshift.io/v1"
+from ...module_utils._fabric.names import SPIDERPOOL, SRIOV
 
 
 @dataclass(frozen=True)

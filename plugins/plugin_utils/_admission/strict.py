@@ -16,15 +16,18 @@ import re
 import typing as t
 
 from ...module_utils._errors import Problem
-from .mutate import BLOCKS, CR_NAME, INJECT_KEYS, AdmissionError, key_of, mutate
+from ...module_utils._fabric.model import WIDTH
+from ...module_utils._fabric.options import INJECT_KEYS
+from ...module_utils._intervals import merge, size, subtract
+from .mutate import BLOCKS, CR_NAME, AdmissionError, key_of, mutate
 from .pools import effective_ranges
-from .ranges import BITS, merge, parse_cidr, parse_range, ranges_text, size, subtract
+from .ranges import parse_cidr, parse_range, ranges_text
 
 if t.TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
+    from ...module_utils._intervals import Interval, Intervals
     from .mutate import Json
-    from .ranges import Interval, Ranges
 
 MAX_ALLOCATED = 5000
 """Addresses that Spiderpool's agent allocates from one pool at most (SPIDERPOOL_IPPOOL_MAX_ALLOCATED_IPS)."""
@@ -107,10 +110,10 @@ def _pool(found: _Findings, pool: Json) -> None:
             )
 
 
-def _ends(found: _Findings, pool: Json, ranges: Ranges) -> None:
+def _ends(found: _Findings, pool: Json, ranges: Intervals) -> None:
     """Check the first and last address: network and broadcast, or IPv6's subnet-router anycast, are nobody's."""
     cidr = parse_cidr(pool["spec"]["subnet"])
-    if cidr is None or cidr.length > BITS[cidr.family] - 2:
+    if cidr is None or cidr.length > WIDTH[cidr.family] - 2:
         return
     bad = [cidr.first] if cidr.family == 6 else [cidr.first, cidr.last]
     for address in bad:
@@ -121,7 +124,7 @@ def _ends(found: _Findings, pool: Json, ranges: Ranges) -> None:
             found.add(pool, "spec.gateway", f"{text} is an end of the subnet.", "Name the switch's own address.")
 
 
-def _reserved(objects: Iterable[Json]) -> dict[int, Ranges]:
+def _reserved(objects: Iterable[Json]) -> dict[int, Intervals]:
     spans: dict[int, list[Interval]] = {4: [], 6: []}
     for obj in objects:
         for text in obj["spec"].get("ips") or ():
@@ -134,7 +137,7 @@ def _reserved(objects: Iterable[Json]) -> dict[int, Ranges]:
 def _pool_among_others(
     found: _Findings,
     pool: Json,
-    reserved: dict[int, Ranges],
+    reserved: dict[int, Intervals],
     configs: list[Json],
     nodes: Collection[str] | None,
 ) -> None:

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import typing as t
 
-from ...module_utils._fabric.model import WIDTH, Block, Cut, Fabric, Plan, Prefix, Range, Zone, merge_ranges
+from ...module_utils import _intervals as intervals
+from ...module_utils._fabric.model import WIDTH, Block, Cut, Fabric, Plan, Prefix, Range, Zone
 from ...module_utils._fabric.totals import pool_count
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from ...module_utils._fabric.model import Node, Rail, Retired
 
@@ -25,7 +26,6 @@ DEFAULT_PODS = 28
 
 MANY_POOLS = 4000
 """From here on Spiderpool's webhook, which lists all pools at every create, makes the first apply slow."""
-
 
 DATAGRAM_MTU = 4092
 """IPoIB in datagram mode on a subnet with an MTU of 4096."""
@@ -60,40 +60,6 @@ def gateway_offset(spec: str | int, window: int) -> int | None:
     return int(spec) if int(spec) >= 0 else window + int(spec)
 
 
-def subtract(ranges: Iterable[Range], holes: Sequence[Range]) -> list[Range]:
-    """Take the holes (sorted, disjoint) out of the ranges."""
-    left: list[Range] = []
-    for low, high in ranges:
-        start = low
-        for first, last in holes:
-            if last < start or first > high:
-                continue
-            if first > start:
-                left.append((start, first - 1))
-            start = last + 1
-        if start <= high:
-            left.append((start, high))
-    return left
-
-
-def take(ranges: Sequence[Range], count: int) -> tuple[list[Range], list[Range]]:
-    """Split the ranges after their first `count` addresses."""
-    head: list[Range] = []
-    for index, (low, high) in enumerate(ranges):
-        if count <= 0:
-            return head, list(ranges[index:])
-        if high - low + 1 > count:
-            return [*head, (low, low + count - 1)], [(low + count, high), *ranges[index + 1 :]]
-        head.append((low, high))
-        count -= high - low + 1
-    return head, []
-
-
-def total(ranges: Iterable[Range]) -> int:
-    """Count the addresses."""
-    return sum(high - low + 1 for low, high in ranges)
-
-
 def lay_out(
     span: Range, window: int, gateway: str | int, hosts: int, at_end: bool, limit: int | None, holes: Sequence[Range]
 ) -> Layout:
@@ -104,16 +70,16 @@ def lay_out(
     """
     switch = gateway_offset(gateway, window)
     if window == 2:
-        return Layout(switch, tuple(subtract([(1, 1)], holes)), ())
+        return Layout(switch, intervals.subtract([(1, 1)], holes), ())
     taken = [*holes] if switch is None else [*holes, (switch, switch)]
-    free = subtract([(max(span[0], 1), min(span[1], window - 2))], merge_ranges(taken))
+    free = intervals.subtract([(max(span[0], 1), min(span[1], window - 2))], intervals.merge(taken))
     if at_end:
-        rest, nodes = take(free, max(0, total(free) - hosts))
+        rest, nodes = intervals.take(free, max(0, intervals.size(free) - hosts))
     else:
-        nodes, rest = take(free, hosts)
+        nodes, rest = intervals.take(free, hosts)
     if limit is not None:
-        rest = take(rest, limit)[0]
-    return Layout(switch, tuple(nodes), merge_ranges(rest))
+        rest = intervals.take(rest, limit)[0]
+    return Layout(switch, nodes, intervals.merge(rest))
 
 
 def window_of(prefix: Prefix, twin: Prefix | None) -> int:
@@ -275,7 +241,7 @@ def build_plan(
         )
     cut = [(block, slot) for block in blocks for slot in block.cuts]
     for block, slot in cut[:5]:
-        count, usual = total(block.pods(slot)), total(block.pod_offsets)
+        count, usual = intervals.size(block.pods(slot)), intervals.size(block.pod_offsets)
         if count < usual:
             found.append(
                 f"fabric_reserved leaves {count} of {usual} pod addresses in {block.subnet(slot)} "

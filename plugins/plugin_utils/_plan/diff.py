@@ -12,15 +12,16 @@ import typing as t
 
 from ...module_utils._fabric.model import Prefix, range_text
 from ...module_utils._fabric.totals import pool_count, rdma_prefixes
+from ...module_utils._intervals import size
 from . import blocks as arithmetic
-from .blocks import total
 from .check import natural_key
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from ...module_utils._fabric.model import Block, Fabric, Plan
-    from .seats import Lock, Seating
+    from .lock import Lock
+    from .seats import Seating
     from .store import Change
 
 LISTED = 20
@@ -80,7 +81,9 @@ class View:
         zone, slot, _retired = self.seats.get(name, ("", data["slot"], False))
         where = f" of zone {zone}" if zone else ""
         reach = f", {data['policy']} {' '.join(data['rdma_prefixes'])}" if data["rdma_prefixes"] else ""
-        found = [f"{name}: slot {slot}{where}, {data['network']} by {data['attachment']}{reach}"]
+        # A slice of schema 1 has none: that is the one line that differs then.
+        mode = f" in RDMA mode {data['rdma_mode']}" if "rdma_mode" in data else ""
+        found = [f"{name}: slot {slot}{where}, {data['network']}{mode}{reach}"]
         for rail in data["rails"]:
             interface = rail["interface"] + (f" ({rail['pci']})" if rail["pci"] else "")
             words = [f"{name} {rail['name']}: {interface} mtu {rail['mtu']}"]
@@ -235,7 +238,7 @@ def _text(plan: Plan, result: Mapping[str, t.Any]) -> list[str]:
 
 def _shape(block: Block) -> str:
     subnet = Prefix(block.family, block.aggregate.network, block.subnet_length)
-    pods = total(block.pod_offsets)
+    pods = size(block.pod_offsets)
     if not block.per_node:
         return f"{subnet} on the first rail: {_count(block.slots, 'node')}, {_count(pods, 'pod address', 'es')}."
     if block.subnet_size == 2:

@@ -14,7 +14,11 @@ import re
 import typing as t
 from dataclasses import dataclass
 
-from ...module_utils._fabric.model import MAX_RAILS, Fabric, Lossless, Prefix, Rail, Zone, merge_ranges
+from ...module_utils import _intervals as intervals
+from ...module_utils._fabric.attachments import names_of
+from ...module_utils._fabric.model import Fabric, Lossless, Prefix, Rail, Zone
+from ...module_utils._fabric.numbers import MAX_RAILS
+from ...module_utils._fabric.options import DEFAULTS, INJECT_KEYS, NODE_PREFIX, OPTIONS, RAIL_PREFIX
 from . import space
 from .check import INTERFACE, LABEL, PCI, RESOURCE, SUBDOMAIN, Checker, is_switch_name, shown
 
@@ -25,56 +29,13 @@ if t.TYPE_CHECKING:
 
 PLACE = "fabric_"
 MAX_SLOTS = 100_000
-DEFAULTS: dict[str, t.Any] = {
-    "name": "fabric",
-    "group": "gpu_nodes",
-    "mode": None,
-    "network": "roce",
-    "attachment": None,
-    "supernets": (),
-    "rails": None,
-    "max_nodes": None,
-    "rail_prefix": None,
-    "node_prefix": None,
-    "first_block": 0,
-    "gateway": "first",
-    "host_addresses": "start",
-    "node_pods": None,
-    "reserved": (),
-    "foreign_networks": (),
-    "foreign_plans": (),
-    "zones": (),
-    "leaves": (),
-    "policy": "prefixes",
-    "mtu": None,
-    "vfs": 8,
-    "hca_max": 100,
-    "vlan": 0,
-    "pkey": None,
-    "namespace": "spiderpool",
-    "resource_prefix": "spidernet.io",
-    "inject": None,
-    "lossless": None,
-    "rails_meet": None,
-    "retire": (),
-    "release": (),
-    "allow_renumber": False,
-    "accept_lock": False,
-    "plan_locked": False,
-    "plan_dir": "plan",
-}
-"""Every parameter of the fabric and its default; None: required, or it follows from another one."""
-
-ATTACHMENTS = {"roce": ("macvlan", "ipvlan", "sriov"), "infiniband": ("ib-sriov", "ipoib")}
+BOOLEANS = tuple(name for name, option in OPTIONS.items() if isinstance(option.default, bool))
 MTU = {"roce": (1280, 9978, 4200), "infiniband": (1280, 65520, 2044)}
 """Lowest, highest, default. RoCE 4200 carries a path MTU of 4096; IPoIB 2044 works on every subnet manager."""
 
-INJECT_KEYS = ("cni.spidernet.io/rdma-resource-inject", "cni.spidernet.io/network-resource-inject")
 LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
-RAIL_KEYS = ("name", "interface", "subnets", "gpu", "resource", "pci", "device")
 DEVICE = re.compile(r"[A-Za-z0-9_.-]{1,63}")
 """Name of an RDMA device (IB_DEVICE_NAME_MAX 64 with its zero), without what shells and NCCL's lists trip over."""
-ZONE_KEYS = ("name", "group", "supernets", "max_nodes", "leaves")
 
 
 @dataclass(frozen=True)
@@ -118,7 +79,7 @@ def read_options(raw: Mapping[str, t.Any]) -> Options:
             check.text(f"{place}[{index}]", item, SUBDOMAIN, "a Kubernetes node name (DNS-1123)")
             for index, item in enumerate(items)
         )
-    for key in ("allow_renumber", "accept_lock", "plan_locked"):
+    for key in BOOLEANS:
         if not isinstance(given[key], bool):
             check.add(PLACE + key, f"{shown(given[key])} is not a boolean.", "Give true or false.")
     if not isinstance(given["plan_dir"], str) or not given["plan_dir"].strip() or "\0" in given["plan_dir"]:
@@ -136,8 +97,8 @@ def _read(check: Checker, given: dict[str, t.Any]) -> Fabric:
             "Give shared, exclusive or flat, in group_vars/all where localhost sees it.",
         )
         given["mode"] = "exclusive"
-    mode = check.choice("fabric_mode", given["mode"], ("shared", "exclusive", "flat"))
-    network = check.choice("fabric_network", given["network"], ("roce", "infiniband"))
+    mode = _choice(check, given, "mode")
+    network = _choice(check, given, "network")
     attachment = _attachment(check, given, network)
     if mode == "flat" and network == "roce":
         check.add("fabric_mode", "'flat' is for InfiniBand, and fabric_network is 'roce'.", "Give shared or exclusive.")
@@ -152,15 +113,17 @@ def _read(check: Checker, given: dict[str, t.Any]) -> Fabric:
         attachment=attachment,
         zones=zones,
         rails=rails,
-        rail_prefix=_lengths(check, "fabric_rail_prefix", given["rail_prefix"], {4: 24, 6: 64}),
-        node_prefix=_lengths(check, "fabric_node_prefix", given["node_prefix"], {4: 27, 6: 64}),
+        rail_prefix=_lengths(check, "fabric_rail_prefix", given["rail_prefix"], RAIL_PREFIX),
+        node_prefix=_lengths(check, "fabric_node_prefix", given["node_prefix"], NODE_PREFIX),
         first_block=check.integer("fabric_first_block", given["first_block"], 0, 1 << 24),
         gateway=_gateway(check, given["gateway"]),
-        host_addresses=check.choice("fabric_host_addresses", given["host_addresses"], ("start", "end")),
+        host_addresses=check.choice(
+            "fabric_host_addresses", given["host_addresses"], OPTIONS["host_addresses"].choices
+        ),
         node_pods=_optional(check, "fabric_node_pods", given["node_pods"], 1, 1_000_000),
         reserved=_reserved(check, given["reserved"]),
         foreign=_foreign(check, given["foreign_networks"]),
-        policy=check.choice("fabric_policy", given["policy"], ("prefixes", "default_route")),
+        policy=_choice(check, given, "policy"),
         mtu=check.integer("fabric_mtu", usual if given["mtu"] is None else given["mtu"], low, high, default=usual),
         vfs=check.integer("fabric_vfs", given["vfs"], 1, 128, default=8),
         hca_max=check.integer("fabric_hca_max", given["hca_max"], 1, 10_000, default=100),
@@ -176,8 +139,12 @@ def _read(check: Checker, given: dict[str, t.Any]) -> Fabric:
     return fabric
 
 
+def _choice(check: Checker, given: dict[str, t.Any], key: str) -> str:
+    return check.choice(PLACE + key, given[key], OPTIONS[key].choices)
+
+
 def _attachment(check: Checker, given: dict[str, t.Any], network: str) -> str:
-    allowed = ATTACHMENTS[network]
+    allowed = names_of(network)
     value = given["attachment"] if given["attachment"] is not None else allowed[0]
     why = f" (fabric_network is {network!r})"
     return check.choice("fabric_attachment", value, allowed, why=why)
@@ -269,7 +236,7 @@ def _pkey(check: Checker, value: object) -> str:
 def _inject(check: Checker, value: object, name: str) -> tuple[str, str] | None:
     if value is None or value == {}:
         return None
-    given = check.mapping("fabric_inject", value, ("key", "value"), "{key: ..., value: ...}")
+    given = check.mapping("fabric_inject", value, OPTIONS["inject"].keys, "{key: ..., value: ...}")
     key = check.choice("fabric_inject.key", given.get("key", INJECT_KEYS[0]), INJECT_KEYS)
     what = "a label value of at most 63 characters"
     return key, check.text("fabric_inject.value", given.get("value", name), LABEL_VALUE, what, default="x")
@@ -279,7 +246,7 @@ def _lossless(check: Checker, value: object, network: str) -> Lossless | None:
     if value is None or value == {}:
         return None
     place = "fabric_lossless"
-    given = check.mapping(place, value, ("priority", "dscp", "cnp"), "{priority: 3, dscp: 26, cnp: 48}")
+    given = check.mapping(place, value, OPTIONS["lossless"].keys, "{priority: 3, dscp: 26, cnp: 48}")
     if network == "infiniband":
         check.add(place, "It is set on InfiniBand, which loses nothing by itself.", "Take it out.")
     for key in ("priority", "dscp"):
@@ -308,7 +275,7 @@ def _reserved(check: Checker, value: object) -> tuple[tuple[int, int, int], ...]
     ]
     merged: list[tuple[int, int, int]] = []
     for family in (4, 6):
-        ranges = merge_ranges((span[1], span[2]) for span in spans if span and span[0] == family)
+        ranges = intervals.merge((span[1], span[2]) for span in spans if span and span[0] == family)
         merged.extend((family, first, last) for first, last in ranges)
     return tuple(merged)
 
@@ -358,7 +325,7 @@ def _rails(check: Checker, given: dict[str, t.Any], fabric: str) -> tuple[Rail, 
 
 def _rail(check: Checker, index: int, item: object, usual: str, fabric: str) -> Rail:
     place = f"fabric_rails[{index}]"
-    given = check.mapping(place, item, RAIL_KEYS, "{name: rail1, interface: ens1np0}")
+    given = check.mapping(place, item, OPTIONS["rails"].keys, "{name: rail1, interface: ens1np0}")
     name = check.text(f"{place}.name", given.get("name", usual), LABEL, "a DNS-1123 label", default=usual)
     interface = ""
     if "interface" in given:
@@ -415,7 +382,7 @@ def _zones(check: Checker, given: dict[str, t.Any]) -> tuple[Zone, ...]:
 
 def _zone(check: Checker, index: int, item: object, supernets: tuple[Prefix, ...], slots: int | None) -> Zone:
     place = f"fabric_zones[{index}]"
-    given = check.mapping(place, item, ZONE_KEYS, "{name: su1, group: su1, supernets: [172.20.0.0/16]}")
+    given = check.mapping(place, item, OPTIONS["zones"].keys, "{name: su1, group: su1, supernets: [172.20.0.0/16]}")
     name = check.text(f"{place}.name", given.get("name"), LABEL, "a DNS-1123 label", default=f"zone{index}")
     own = slots
     if "max_nodes" in given:

@@ -13,14 +13,16 @@ from dataclasses import replace
 
 from ...module_utils._errors import InputError, Problem, RdmaError
 from ...module_utils._fabric.lock import part_digests
+from ...module_utils._fabric.options import DEFAULTS
 from .._report.markdown import render_report
-from . import seats as slots
 from .blocks import build_plan
 from .check import Checker, shown
 from .diff import View, changes_text, diff_of, summary_of
-from .input import DEFAULTS, read_fabric, read_options
+from .input import read_fabric, read_options
+from .lock import foreign_of, lock_of, thaw
 from .nodes import read_nodes
 from .objects import object_warnings, render_cluster
+from .seats import seat_nodes
 from .slices import render_slices
 from .store import PlanStore, read_text
 from .switch import render_switch
@@ -58,10 +60,10 @@ def run(
     store = PlanStore(os.path.join(parent, fabric.name))
     candidates = read_nodes(fabric, nodes)
     lock = store.read_lock(accept=options.accept_lock)
-    seating = slots.seat_nodes(fabric, candidates, lock, options)
+    seating = seat_nodes(fabric, candidates, lock, options)
     plan = build_plan(fabric, seating.nodes, seating.retired, seating.warnings)
     files = render(plan)
-    text = slots.lock_of(fabric, plan.nodes, plan.retired, part_digests(files))
+    text = lock_of(fabric, plan.nodes, plan.retired, part_digests(files))
     digest = str(json.loads(text)["digest"])
     have = store.read_files()
     change = store.compare(files, text, have)
@@ -72,7 +74,7 @@ def run(
             "Plan without fabric_plan_locked, review the difference and commit it.",
             summary=summary,
         )
-    old = slots.thaw(lock.frozen, store.lock_path) if lock else None
+    old = thaw(lock.frozen, store.lock_path) if lock else None
     plan_dir = store.folder
     if not check_mode:
         store.apply(change, lock)
@@ -135,7 +137,7 @@ def read_foreign(paths: object) -> tuple[Foreign, ...]:
         if os.path.isdir(path):
             path = os.path.join(path, "plan.json")
         try:
-            found.append(slots.foreign_of(place, path, read_text(path)))
+            found.append(foreign_of(place, path, read_text(path)))
         except OSError as exc:
             check.add(place, f"{path!r} cannot be read: {exc.strerror}.", fix)
         except UnicodeDecodeError:

@@ -13,10 +13,10 @@ from __future__ import annotations
 import json
 import typing as t
 
-from ...module_utils._fabric.lock import canonical, sha256
-from ...module_utils._fabric.model import SCHEMA, address_text
+from ...module_utils._fabric.lock import SLICE_SCHEMA, canonical, sha256
+from ...module_utils._fabric.model import address_text
 from ...module_utils._fabric.totals import rdma_prefixes
-from .seats import freeze
+from .lock import freeze
 
 if t.TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -90,10 +90,11 @@ def _head(plan: Plan) -> str:
     fabric = plan.fabric
     prefixes = [str(prefix) for prefix in rdma_prefixes(fabric, plan.blocks)]
     return (
-        f'{{\n  "schema": {SCHEMA},\n'
+        f'{{\n  "schema": {SLICE_SCHEMA},\n'
         f'  "frozen_digest": "{sha256(canonical(freeze(fabric)))}",\n'
         f'  "fabric": "{fabric.name}",\n  "node": "%s",\n  "slot": %s,\n%s'
-        f'  "network": "{fabric.network}",\n  "attachment": "{fabric.attachment}",\n  "policy": "{fabric.policy}",\n'
+        f'  "network": "{fabric.network}",\n  "rdma_mode": "{fabric.attached.rdma_mode}",\n'
+        f'  "policy": "{fabric.policy}",\n'
         f'  "rdma_prefixes": {json.dumps(prefixes)},\n'
     )
 

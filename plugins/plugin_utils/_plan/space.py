@@ -9,7 +9,8 @@ from __future__ import annotations
 import typing as t
 from dataclasses import dataclass
 
-from ...module_utils._fabric.model import WIDTH, Fabric, Prefix, Zone, range_text
+from ...module_utils import _intervals as intervals
+from ...module_utils._fabric.model import WIDTH, Fabric, Prefix, Zone
 from ...module_utils._fabric.totals import rdma_prefixes
 from . import blocks as arithmetic
 
@@ -108,7 +109,7 @@ def _check_shapes(check: Checker, fabric: Fabric) -> None:
     for family in fabric.families:
         for length, place in sorted(_lengths(fabric, family)):
             size = 1 << (WIDTH[family] - length)
-            if size < 4 and (fabric.mode != "exclusive" or fabric.attachment != "ib-sriov" or size == 1):
+            if size < 4 and (fabric.mode != "exclusive" or fabric.attached.needs_addresses or length == WIDTH[family]):
                 why = f"attachment {fabric.attachment} needs" if fabric.mode == "exclusive" else "its nodes share"
                 check.add(place, f"A /{length} has no address for pods, which {why}.", "Give a shorter prefix.")
             else:
@@ -172,8 +173,8 @@ def _check_room(check: Checker, fabric: Fabric, blocks: Sequence[Block]) -> None
         if fabric.rails[block.rail].subnets:
             place = f"fabric_rails[{block.rail}].subnets"
         subnet = block.subnet(0)
-        hosts = arithmetic.total(block.host_offsets)
-        pods = arithmetic.total(block.pod_offsets)
+        hosts = intervals.size(block.host_offsets)
+        pods = intervals.size(block.pod_offsets)
         wanted = 1 if block.per_node else block.slots
         key = (place, str(block.family))
         if key in seen:
@@ -184,7 +185,7 @@ def _check_room(check: Checker, fabric: Fabric, blocks: Sequence[Block]) -> None
             problem = f"{subnet} has room for {hosts} of {wanted} node addresses on rail "
             problem += f"{fabric.rails[block.rail].name!r}."
             fix = "Give a larger network, a smaller fabric_max_nodes, or fewer reserved addresses."
-        elif not pods and not link and fabric.attachment != "ib-sriov":
+        elif not pods and not link and fabric.attached.needs_addresses:
             problem = f"{subnet} leaves no address for pods after gateway and {wanted} node(s)."
             fix = f"Attachment {fabric.attachment} needs some: give a shorter prefix or a smaller fabric_max_nodes."
         elif fabric.node_pods and not link and pods < fabric.node_pods * wanted:
@@ -203,7 +204,7 @@ def _check_room(check: Checker, fabric: Fabric, blocks: Sequence[Block]) -> None
 def _check_cuts(check: Checker, fabric: Fabric, block: Block) -> None:
     for slot, cut in sorted(block.cuts.items()):
         what = "the node" if cut.host is None else "pods"
-        needs = cut.host is None or (not cut.pods and block.pod_offsets and fabric.attachment != "ib-sriov")
+        needs = cut.host is None or (not cut.pods and block.pod_offsets and fabric.attached.needs_addresses)
         if needs:
             rail = fabric.rails[block.rail].name
             check.add_counted(
@@ -272,8 +273,3 @@ def _check_own(check: Checker, fabric: Fabric, blocks: Sequence[Block]) -> None:
             )
         if block.aggregate.last > top.aggregate.last:
             top = block
-
-
-def reserved_texts(fabric: Fabric) -> list[str]:
-    """Return the reserved ranges in canonical form."""
-    return [range_text(family, (first, last)) for family, first, last in fabric.reserved]

@@ -26,12 +26,12 @@ import typing as t
 
 from ...module_utils._errors import InputError, Problem, RdmaError
 from ...module_utils._fabric.lock import LOCK, PARTS, paths_of
-from .seats import parse_lock, unfinished_lock
+from .lock import parse_lock, unfinished_lock
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from .seats import Lock
+    from .lock import Lock
 
 STAGING = ".staging"
 

@@ -10,6 +10,9 @@ import json
 import re
 import typing as t
 
+HEADING = (
+    "# Made by railops.rdma from the fabric's declaration. Change the declaration and plan again, not this file.\n"
+)
 _PLAIN = re.compile(r"[A-Za-z_/][A-Za-z0-9_./*-]*")
 # What YAML 1.1 reads as something else than text.
 _WORDS = frozenset(("true", "false", "null", "yes", "no", "on", "off", "y", "n"))
@@ -47,6 +50,6 @@ def _write(value: t.Any, pad: str, lines: list[str]) -> None:
             lines.append(f"{pad}- {scalar(item)}")
 
 
-def documents(objects: t.Iterable[t.Any], heading: str) -> str:
+def documents(objects: t.Iterable[t.Any], heading: str = HEADING) -> str:
     """Write objects as the documents of one file under a comment; with no objects the comment is all there is."""
     return heading + "".join(f"---\n{block(obj)}" for obj in objects)

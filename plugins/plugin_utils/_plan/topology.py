@@ -177,6 +177,6 @@ def kueue_topology(plan: Plan) -> Json:
     return {
         "apiVersion": KUEUE,
         "kind": "Topology",
-        "metadata": {"name": plan.fabric.name, "labels": labels(plan.fabric)},
+        "metadata": {"name": plan.fabric.name, "labels": labels(plan.fabric.name)},
         "spec": {"levels": [{"nodeLabel": label} for label in [*levels, HOSTNAME]]},
     }

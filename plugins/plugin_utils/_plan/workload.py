@@ -18,8 +18,9 @@ import typing as t
 
 from ...module_utils._fabric.names import DECLARED, RESOURCE, labels, node_label, profiles, short_name
 from ...module_utils._fabric.totals import rdma_prefixes
-from .objects import HEADING, SRIOV_ATTACHMENTS, multus_configs, node_labels
-from .text import documents
+from .configs import multus_configs
+from .objects import node_labels
+from .text import HEADING, documents
 from .topology import kueue_topology, slurm_conf, slurm_yaml, topology_labels
 
 if t.TYPE_CHECKING:
@@ -78,7 +79,7 @@ def address_range(plan: Plan, family: int) -> Prefix | None:
 def _devices(plan: Plan, where: str) -> tuple[str, str]:
     """Return the devices in rail order as `name:port,...`, or nothing and the reason."""
     fabric = plan.fabric
-    if where == PODS and fabric.attachment in SRIOV_ATTACHMENTS:
+    if where == PODS and fabric.attached.own_device:
         return "", "a pod sees the virtual functions that it was given and nothing else, under names of the moment"
     missing = [rail.name for rail in fabric.rails if not rail.device]
     if missing:
@@ -204,7 +205,7 @@ def _pods(plan: Plan) -> list[dict[str, t.Any]]:
     fabric = plan.fabric
     configs, count = multus_configs(plan), len(fabric.rails)
     marks = node_labels(plan)
-    names = [DECLARED] if fabric.attachment in SRIOV_ATTACHMENTS else list(profiles(plan))
+    names = [DECLARED] if fabric.attached.own_device else list(profiles(plan))
     made = []
     for number, profile in enumerate(names):
         own = configs[number * count : (number + 1) * count]
@@ -236,7 +237,7 @@ def _pods(plan: Plan) -> list[dict[str, t.Any]]:
             {
                 "apiVersion": "v1",
                 "kind": "PodTemplate",
-                "metadata": {"name": short_name(f"{fabric.name}-rails{suffix}"), "labels": labels(fabric)},
+                "metadata": {"name": short_name(f"{fabric.name}-rails{suffix}"), "labels": labels(fabric.name)},
                 "template": {"metadata": {"annotations": annotations}, "spec": spec},
             }
         )

@@ -20,7 +20,7 @@ from ansible_collections.railops.rdma.plugins.plugin_utils import _slice_action
 @pytest.fixture
 def plan(monkeypatch):
     rail = {"name": "rail1", "index": 1, "interface": "ens1np0", "pci": None, "mtu": 4200, "table": 1001}
-    slices = {("plan/fabric", "node1"): {"node": "node1", "network": "roce", "attachment": "sriov", "rails": [rail]}}
+    slices = {("plan/fabric", "node1"): {"node": "node1", "network": "roce", "rdma_mode": "exclusive", "rails": [rail]}}
     monkeypatch.setattr(_slice_action, "read_slice", lambda folder, host: slices[folder, host])
     return "plan/fabric"
 
@@ -50,7 +50,7 @@ def test_rdma_info_gets_the_rails_of_its_host(plan):
     _result, handed = run(rdma_info, {"plan_dir": plan, "gids": False})
     assert handed["name"] == "railops.rdma.rdma_info"
     rails = [{"name": "rail1", "interface": "ens1np0", "pci": None, "mtu": 4200}]
-    assert handed["args"] == {"gids": False, "network": "roce", "attachment": "sriov", "rails": rails}
+    assert handed["args"] == {"gids": False, "network": "roce", "rdma_mode": "exclusive", "rails": rails}
 
 
 def test_roce_qos_gets_the_interfaces_of_its_host(plan):

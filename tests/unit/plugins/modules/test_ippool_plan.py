@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import json
 import pathlib
+import re
 
 import pytest
 import yaml
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.options import OPTIONS
 from ansible_collections.railops.rdma.plugins.modules import ippool_plan
-from ansible_collections.railops.rdma.plugins.plugin_utils._plan.input import DEFAULTS
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.input import read_fabric
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.lock import freeze
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run
-from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts, rails
+from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts, rails, shared
 
 ROLE = pathlib.Path(__file__).parents[4] / "roles/fabric"
 
@@ -58,8 +61,8 @@ def test_the_diff_shows_nodes_and_rails_first_and_small_files_whole(plan):
 
     nodes, *files = plan(mtu=9000, policy="default_route", diff=True)["diff"]
 
-    assert "node1: slot 0, roce by macvlan, prefixes 172.17.0.0/23\n" in nodes["before"]
-    assert "node1: slot 0, roce by macvlan, default_route 172.17.0.0/16\n" in nodes["after"]
+    assert "node1: slot 0, roce in RDMA mode shared, prefixes 172.17.0.0/23\n" in nodes["before"]
+    assert "node1: slot 0, roce in RDMA mode shared, default_route 172.17.0.0/16\n" in nodes["after"]
     assert "node2 rail2: ens2np0 mtu 9000 172.17.1.34/27 by 172.17.1.33 pods" in nodes["after"]
     shown = {one["after_header"]: one for one in files}
     assert "cluster/ippools.yaml" not in shown
@@ -112,18 +115,37 @@ def test_options_of_rails_zones_and_nodes_may_be_left_out(plan):
     assert result["summary"]["zones"] == [{"name": "su1", "nodes": 1, "retired": 0, "slots": 8, "free": 7}]
 
 
-def test_module_role_and_planner_have_the_same_parameters_and_defaults():
-    spec = ippool_plan.ARGUMENT_SPEC
+def test_role_module_and_planner_have_the_same_options():
+    module = yaml.safe_load(ippool_plan.DOCUMENTATION)["options"]
     role = yaml.safe_load((ROLE / "meta/argument_specs.yml").read_text())["argument_specs"]["main"]["options"]
     defaults = yaml.safe_load((ROLE / "defaults/main.yml").read_text())
     task = yaml.safe_load((ROLE / "tasks/main.yml").read_text())[0]["railops.rdma.ippool_plan"]
 
-    assert set(spec) - {"nodes", "preview_dir"} == set(DEFAULTS)
-    assert set(role) == {f"fabric_{key}" for key in DEFAULTS}
-    assert set(task) == set(DEFAULTS)
-    for key, default in DEFAULTS.items():
-        usual = list(default) if isinstance(default, tuple) else default
-        assert spec[key].get("default") == usual
-        assert role[f"fabric_{key}"].get("default") == usual
+    assert set(module) - {"nodes", "preview_dir"} == set(OPTIONS)
+    assert set(role) == {f"fabric_{key}" for key in OPTIONS}
+    assert set(task) == set(OPTIONS)
+    for key, option in OPTIONS.items():
+        usual = list(option.default) if isinstance(option.default, tuple) else option.default
+        own, docs = role[f"fabric_{key}"], module[key]
         assert defaults.get(f"fabric_{key}") == usual
-        assert role[f"fabric_{key}"]["type"] == spec[key]["type"]
+        assert (own["type"], own.get("default"), own.get("choices", [])) == (option.type, usual, [*option.choices])
+        assert (docs["type"], docs.get("default"), docs.get("choices", [])) == (option.type, usual, [*option.choices])
+        assert list(own.get("options", {})) == list(docs.get("suboptions", {})) == [*option.keys]
+
+
+def test_what_decides_addresses_is_in_the_lock():
+    # Supernets and slots are those of the zones, of which every fabric has at least one.
+    of_zones = {"supernets", "max_nodes"}
+    frozen = set().union(*(freeze(read_fabric(raw)) for raw in (exclusive(), shared())))
+    assert frozen | of_zones == {key for key, option in OPTIONS.items() if option.frozen}
+
+
+def test_nobody_falls_back_to_another_default():
+    pattern = re.compile(r"fabric_(\w+) \| default\(('[^']*'|\d+|true|false)\)")
+    paths = [path for folder in ("playbooks", "roles") for path in (ROLE.parents[1] / folder).rglob("*.[yj]*")]
+    found = {(str(path), *match) for path in paths for match in pattern.findall(path.read_text())}
+    assert len(found) > 20
+    other = {
+        row for row in found if row[1] in OPTIONS and yaml.safe_load(row[2]) not in (OPTIONS[row[1]].default, "macvlan")
+    }
+    assert other == set()

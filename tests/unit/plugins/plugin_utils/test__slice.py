@@ -24,7 +24,7 @@ def folder(tmp_path):
         "frozen": FROZEN,
         "nodes": {"node-1": {"zone": "", "slot": 0, "retired": False}},
     }
-    have = {"schema": 1, "frozen_digest": DIGEST, "node": "node-1", "slot": 0, "rails": []}
+    have = {"schema": 2, "frozen_digest": DIGEST, "node": "node-1", "slot": 0, "rails": []}
     (tmp_path / "hosts").mkdir()
     (tmp_path / "plan.json").write_text(json.dumps(plan))
     (tmp_path / "hosts" / "node1.json").write_text(json.dumps(have))
@@ -67,7 +67,7 @@ def test_a_host_without_a_slice_is_refused(folder):
         pytest.param("hosts/node1.json", {"frozen_digest": "0"}, "frozen_digest", id="digest"),
         pytest.param("hosts/node1.json", {"slot": 4}, "slot", id="slot"),
         pytest.param("hosts/node1.json", {"node": "node-9"}, "node-9", id="node"),
-        pytest.param("hosts/node1.json", {"schema": 2}, "schema", id="slice-schema"),
+        pytest.param("hosts/node1.json", {"schema": 1}, "schema", id="slice-schema"),
         pytest.param("plan.json", {"schema": 2}, "schema", id="plan-schema"),
         pytest.param("plan.json", {"digest": ""}, "half-written", id="plan-half-written"),
         pytest.param("plan.json", {"frozen": {"mode": "exclusive"}}, "frozen_digest", id="plan-moved-on"),

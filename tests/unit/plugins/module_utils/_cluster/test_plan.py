@@ -10,14 +10,13 @@ import json
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.plan import (
-    FABRIC,
     FIELD_MANAGER,
-    MANAGED_BY,
+    LABEL_FABRIC,
+    LABEL_MANAGER,
     Planner,
     Ref,
     describe,
     differences,
-    minus,
     object_differences,
     owners,
     ranges,
@@ -26,7 +25,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._cluster.plan import 
 
 GROUP = "spiderpool.spidernet.io"
 V2 = f"{GROUP}/v2beta1"
-OURS = {MANAGED_BY: FIELD_MANAGER, FABRIC: "fabric"}
+OURS = {LABEL_MANAGER: FIELD_MANAGER, LABEL_FABRIC: "fabric"}
 
 
 def pool(name="a", subnet="192.0.2.0/27", ips=("192.0.2.3-192.0.2.30",), labels=None, used=0, **meta):
@@ -83,7 +82,7 @@ def test_the_order_is_pools_then_configs_and_back_for_removing():
 
 
 def test_strays_of_this_fabric_only_are_pruned():
-    other = pool("b", "198.51.100.0/27", labels={**OURS, FABRIC: "other"})
+    other = pool("b", "198.51.100.0/27", labels={**OURS, LABEL_FABRIC: "other"})
     foreign = pool("d", "203.0.113.0/27", labels={})
     plan = planned([], [pool(), other, foreign], prune=True)
     assert actions(plan) == [("delete", "a")]
@@ -161,7 +160,7 @@ def test_an_edit_of_ours_is_mended_and_another_controllers_field_is_not():
 def test_an_object_of_our_name_that_is_not_ours_is_left():
     live = pool(labels={"app.kubernetes.io/managed-by": "Helm"})
     assert planned([pool()], [live]).conflicts[0].owner == "Helm"
-    other = pool(labels={**OURS, FABRIC: "other"})
+    other = pool(labels={**OURS, LABEL_FABRIC: "other"})
     assert planned([pool()], [other]).conflicts[0].owner == "fabric 'other'"
     assert planned([pool()], [other], absent=True).conflicts
 
@@ -183,30 +182,17 @@ def test_a_field_that_we_set_and_no_longer_want_is_a_difference():
 def test_owners_of_labels_with_dots_and_of_fields_below():
     live = pool()
     live["metadata"]["managedFields"] = [
-        managed("a", "Update", **{"f:metadata": {"f:labels": {f"f:{MANAGED_BY}": {}}}}),
+        managed("a", "Update", **{"f:metadata": {"f:labels": {f"f:{LABEL_MANAGER}": {}}}}),
         managed("b", "Update", **{"f:spec": {"f:macvlan": {"f:mtu": {}}}}),
         {**managed("c", "Update", **{"f:spec": {}}), "subresource": "status"},
     ]
-    assert owners(live, f"metadata.labels.{MANAGED_BY}") == [("a", "Update")]
+    assert owners(live, f"metadata.labels.{LABEL_MANAGER}") == [("a", "Update")]
     assert owners(live, "spec.macvlan") == [("b", "Update")]
 
 
 def test_differences_of_lists_look_inside():
     assert list(differences([{"a": 1}], [{"a": 1, "default": 2}])) == []
     assert [row.field for row in differences({"x": [1]}, {"x": [1, 2]})] == ["x"]
-
-
-@pytest.mark.parametrize(
-    ("have", "less", "left"),
-    [
-        ([(1, 9)], [(3, 4)], [(1, 2), (5, 9)]),
-        ([(1, 9)], [(0, 9)], []),
-        ([(1, 2), (5, 6)], [(2, 5)], [(1, 1), (6, 6)]),
-        ([(1, 2)], [], [(1, 2)]),
-    ],
-)
-def test_minus(have, less, left):
-    assert minus(have, less) == left
 
 
 def test_ranges_join_and_sort():

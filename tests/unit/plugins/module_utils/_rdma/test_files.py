@@ -36,7 +36,7 @@ def lay_out(root, files):
     ],
 )
 def test_the_module_that_is_missing_is_named(tmp_path, files, missing):
-    (check,) = file_checks(lay_out(tmp_path, files), INFO, [RAIL], "macvlan", {})
+    (check,) = file_checks(lay_out(tmp_path, files), INFO, [RAIL], "shared", {})
     assert check["status"] == ("deviation" if missing else "ok")
     assert (check["id"], check["rail"]) == ("rdma_device_files", "rail1")
     if missing:
@@ -44,10 +44,10 @@ def test_the_module_that_is_missing_is_named(tmp_path, files, missing):
         assert "rdma_host" in check["fix"]
 
 
-@pytest.mark.parametrize("attachment", ["sriov", "ib-sriov", None])
-def test_a_function_of_its_own_needs_none_of_them(tmp_path, attachment):
-    assert file_checks(lay_out(tmp_path, ()), INFO, [RAIL], attachment, {}) == []
+@pytest.mark.parametrize("mode", ["exclusive", None])
+def test_a_function_of_its_own_needs_none_of_them(tmp_path, mode):
+    assert file_checks(lay_out(tmp_path, ()), INFO, [RAIL], mode, {}) == []
 
 
 def test_a_rail_without_a_device_has_its_own_check(tmp_path):
-    assert file_checks(lay_out(tmp_path, FILES), {"devices": []}, [RAIL], "ipvlan", {}) == []
+    assert file_checks(lay_out(tmp_path, FILES), {"devices": []}, [RAIL], "shared", {}) == []

@@ -59,11 +59,11 @@ def test_infiniband_needs_ipoib_and_umad():
 
 
 @pytest.mark.parametrize(
-    ("attachment", "load"),
-    [("macvlan", ("ib_umad",)), ("ipvlan", ("ib_umad",)), ("sriov", ()), ("", ())],
+    ("rdma_mode", "load"),
+    [("shared", ("ib_umad",)), ("exclusive", ()), ("", ())],
 )
-def test_pods_that_share_a_device_need_umad(attachment, load):
-    assert plan_host(Want(attachment=attachment), have()).load == load
+def test_pods_that_share_a_device_need_umad(rdma_mode, load):
+    assert plan_host(Want(rdma_mode=rdma_mode), have()).load == load
 
 
 def test_a_module_built_into_the_kernel_is_there():

@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from ansible_collections.railops.rdma.plugins.module_utils._intervals import merge, subtract
 from ansible_collections.railops.rdma.plugins.plugin_utils._admission.admission import Admission, AdmissionError, check
 from ansible_collections.railops.rdma.plugins.plugin_utils._admission.mutate import (
     FINALIZER,
@@ -18,12 +19,10 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._admission.mutate imp
     server_fields_removed,
 )
 from ansible_collections.railops.rdma.plugins.plugin_utils._admission.ranges import (
-    merge,
     parse_address,
     parse_cidr,
     parse_range,
     ranges_text,
-    subtract,
 )
 from ansible_collections.railops.rdma.plugins.plugin_utils._admission.sriov import check_device_config
 from ansible_collections.railops.rdma.tests.unit.admission_objects import (

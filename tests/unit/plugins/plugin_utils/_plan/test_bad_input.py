@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
-from ansible_collections.railops.rdma.plugins.plugin_utils._plan import seats as slots
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan import lock as locks
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts, rails
 
@@ -30,7 +30,7 @@ def merged(text):
 def traverses(text):
     data = json.loads(text)
     data["nodes"]["../node3"] = data["nodes"].pop("node3")
-    return slots.write_lock(data["frozen"], data["nodes"], data["files"])
+    return locks.write_lock(data["frozen"], data["nodes"], data["files"])
 
 
 LOCKS = {

@@ -10,15 +10,13 @@ import json
 
 import pytest
 
+from ansible_collections.railops.rdma.plugins.module_utils import _intervals as intervals
 from ansible_collections.railops.rdma.plugins.module_utils._fabric import totals
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.model import (
     Prefix,
     address_text,
-    merge_ranges,
     range_text,
-    split_ranges,
 )
-from ansible_collections.railops.rdma.plugins.plugin_utils._plan import blocks as arithmetic
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts, plan, rails, shared
 
 
@@ -42,7 +40,7 @@ def test_exclusive_guide_gives_the_guides_blocks():
     assert made.address("node1", 2)["subnet"] == "172.17.1.0/27"
     assert made.address("node8", 8)["subnet"] == "172.17.7.224/27"
     assert pods(made, 1) == ["172.17.0.3-172.17.0.30"]
-    assert arithmetic.total(made.plan.block(0, 0, 4).pods(0)) == 28
+    assert intervals.size(made.plan.block(0, 0, 4).pods(0)) == 28
     aggregates = [str(block.aggregate) for block in made.plan.blocks]
     assert aggregates == [f"172.17.{number}.0/24" for number in range(8)]
     assert made.slice("node1")["rdma_prefixes"] == ["172.17.0.0/21"]
@@ -53,13 +51,13 @@ def test_exclusive_guide_gives_the_guides_blocks():
 def test_exclusive_slice_is_complete():
     data = plan(exclusive(), hosts(8)).slice("node3")
 
-    assert {key: data[key] for key in ("schema", "fabric", "node", "slot", "network", "attachment", "policy")} == {
-        "schema": 1,
+    assert {key: data[key] for key in ("schema", "fabric", "node", "slot", "network", "rdma_mode", "policy")} == {
+        "schema": 2,
         "fabric": "fabric",
         "node": "node3",
         "slot": 2,
         "network": "roce",
-        "attachment": "macvlan",
+        "rdma_mode": "shared",
         "policy": "prefixes",
     }
     assert data["rails"][7] == {
@@ -193,7 +191,7 @@ def test_lid_only_has_rails_and_no_addresses():
     assert made.plan.blocks == ()
     data = made.slice("node1")
     assert [rail["addresses"] for rail in data["rails"]] == [[]] * 8
-    assert (data["rdma_prefixes"], data["sysctls"], data["attachment"]) == ([], {}, "ib-sriov")
+    assert (data["rdma_prefixes"], data["sysctls"], data["rdma_mode"]) == ([], {}, "exclusive")
 
 
 def test_large_subnets_are_split_into_pools_of_4096():
@@ -215,7 +213,7 @@ def test_large_subnets_are_split_into_pools_of_4096():
 def test_node_pods(more, family, count):
     made = plan(exclusive(**more))
 
-    assert arithmetic.total(made.plan.block(0, 0, family).pods(0)) == count
+    assert intervals.size(made.plan.block(0, 0, family).pods(0)) == count
 
 
 def test_zones_have_their_own_blocks_and_slots():
@@ -275,25 +273,6 @@ def test_every_slice_is_json_and_a_second_render_is_equal():
 
     assert first.files == second.files
     assert all(json.loads(text) for path, text in first.files.items() if path.endswith(".json"))
-
-
-@pytest.mark.parametrize(
-    ("ranges", "limit", "parts"),
-    [
-        pytest.param([(0, 9)], 4, (((0, 3),), ((4, 7),), ((8, 9),)), id="one-range"),
-        pytest.param([(0, 1), (5, 9)], 4, (((0, 1), (5, 6)), ((7, 9),)), id="two-ranges"),
-        pytest.param([], 4, (), id="none"),
-        pytest.param([(0, 3)], 4, (((0, 3),),), id="exact"),
-    ],
-)
-def test_split_ranges(ranges, limit, parts):
-    assert split_ranges(ranges, limit) == parts
-
-
-def test_merge_and_subtract():
-    assert merge_ranges([(5, 6), (1, 2), (3, 3), (9, 9)]) == ((1, 3), (5, 6), (9, 9))
-    assert arithmetic.subtract([(0, 10)], [(0, 0), (5, 6), (10, 12)]) == [(1, 4), (7, 9)]
-    assert arithmetic.take([(0, 1), (5, 9)], 3) == ([(0, 1), (5, 5)], [(6, 9)])
 
 
 def test_join_prefixes():

@@ -13,13 +13,13 @@ import pytest
 import yaml
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.model import range_text
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.names import inject_value, short_name
 from ansible_collections.railops.rdma.plugins.plugin_utils._admission.admission import check
 from ansible_collections.railops.rdma.plugins.plugin_utils._admission.mutate import mutate, server_fields_removed
 from ansible_collections.railops.rdma.plugins.plugin_utils._admission.schema import KINDS
 from ansible_collections.railops.rdma.plugins.plugin_utils._admission.sriov import check_device_config
 from ansible_collections.railops.rdma.plugins.plugin_utils._admission.strict import strict
-from ansible_collections.railops.rdma.plugins.plugin_utils._plan import objects as plan_objects
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.objects import object_warnings, render_cluster
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.text import block
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import (
@@ -241,15 +241,19 @@ def test_the_guides_exclusive_pools(rendered):
         pytest.param({"name": "f" * 40}, id="long-names"),
     ],
 )
-def test_pools_of_one_shape_are_those_that_are_made_one_by_one(more, monkeypatch):
+def test_pools_of_one_shape_are_those_of_their_slots(more):
     nodes = [{"host": f"node{number}"} for number in (1, 2, 4, 5, 8)]
     nodes += [{"host": "a.dotted.name"}, {"host": "n" * 46}]
     made = plan_of(raw_of(max_nodes=16, **more), nodes)
-    quick = render_cluster(made)["ippools.yaml"]
+    pools = of(list(yaml.safe_load_all(render_cluster(made)["ippools.yaml"])), "SpiderIPPool")
+    wanted = [
+        (node.name, [range_text(block.family, span) for span in part], str(block.subnet(node.slot)))
+        for block in made.blocks
+        for node in made.nodes
+        for part in block.pools(node.slot)
+    ]
 
-    monkeypatch.setattr(plan_objects, "_simple_pieces", lambda *_args: {})
-
-    assert render_cluster(made)["ippools.yaml"] == quick
+    assert [(pool["spec"]["nodeName"][0], pool["spec"]["ips"], pool["spec"]["subnet"]) for pool in pools] == wanted
 
 
 def test_the_guides_shared_pool(rendered):

@@ -13,7 +13,7 @@ import yaml
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import canonical, lock_digest, sha256
-from ansible_collections.railops.rdma.plugins.plugin_utils._plan import seats as slots
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan import lock as locks
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.check import natural_key
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts, plan, rails, shared
 
@@ -422,7 +422,7 @@ def test_a_lock_that_cannot_be_trusted_is_refused(change, place, text):
     lock = change(plan(exclusive(), hosts(2)).lock)
 
     with pytest.raises(InputError) as caught:
-        slots.parse_lock(lock, "plan.json")
+        locks.parse_lock(lock, "plan.json")
 
     assert caught.value.problems[0].place == place
     assert text in str(caught.value)
@@ -442,29 +442,29 @@ def test_a_merged_lock_is_taken_when_told():
 def test_a_frozen_part_that_cannot_be_read_is_one_clear_error():
     body = json.loads(plan(exclusive(), hosts(1)).lock)
     del body["frozen"]["zones"]
-    lock = slots.write_lock(body["frozen"], body["nodes"], body["files"])
+    lock = locks.write_lock(body["frozen"], body["nodes"], body["files"])
 
     assert "plan.json: frozen" in str(failure(exclusive(), hosts(1), lock))
 
 
 def test_the_lock_reads_back_as_it_was_written():
     made = plan(exclusive(retire=["node3"]), hosts(3), plan(exclusive(), hosts(3)).lock)
-    lock = slots.parse_lock(made.lock, "plan.json")
+    lock = locks.parse_lock(made.lock, "plan.json")
 
-    assert lock.seats["node3"] == slots.Seat("", 2, True)
-    assert lock.frozen == slots.freeze(made.plan.fabric)
-    assert slots.freeze(slots.thaw(lock.frozen, "plan.json")) == lock.frozen
+    assert lock.seats["node3"] == locks.Seat("", 2, True)
+    assert lock.frozen == locks.freeze(made.plan.fabric)
+    assert locks.freeze(locks.thaw(lock.frozen, "plan.json")) == lock.frozen
     assert json.loads(made.lock)["digest"] == lock_digest(json.loads(made.lock))
 
 
 def test_an_unfinished_lock_keeps_the_old_seats_and_matches_no_slice():
     made = plan(exclusive(), hosts(2))
-    text = slots.unfinished_lock(slots.parse_lock(made.lock, "plan.json"))
+    text = locks.unfinished_lock(locks.parse_lock(made.lock, "plan.json"))
     data = json.loads(text)
-    lock = slots.parse_lock(text, "plan.json")
+    lock = locks.parse_lock(text, "plan.json")
 
     assert lock.unfinished
-    assert lock.frozen == slots.freeze(made.plan.fabric)
+    assert lock.frozen == locks.freeze(made.plan.fabric)
     assert set(lock.seats) == {"node1", "node2"}
     assert sha256(canonical(data["frozen"])) != made.slice("node1")["frozen_digest"]
 

@@ -1,0 +1,60 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How pods get to the rails: one row an attachment, and everything that follows from it alone.
+
+Hosts know none of it: their slice says the RDMA namespace mode. What a row's block looks like is in `_plan.configs`,
+which objects give pods their addresses in the file that `_plan.objects.ADDRESSING` names for the row's `ipam`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SHARED, EXCLUSIVE = "shared", "exclusive"
+"""RDMA namespace modes: a device belongs to every network namespace, or to one."""
+
+
+@dataclass(frozen=True)
+class Attachment:
+    """One way for pods to get to a rail."""
+
+    name: str
+    """As fabric_attachment and SpiderMultusConfig's cniType say it."""
+    network: str
+    """`roce` or `infiniband`."""
+    rdma_mode: str
+    """`exclusive`: a virtual function goes into the pod, device and all. `shared`: pods share the node's device."""
+    block: str
+    """The field of SpiderMultusConfig's spec that is its own."""
+    injected_by: str = ""
+    """What Spiderpool sorts an injected pod's rails by, as text: `interface`, `resource`, or the config's name."""
+    needs_addresses: bool = True
+    """Whether it is of no use to a pod without an address."""
+    gid_by_address: bool = True
+    """Whether a pod finds its RDMA device by the GID of its address."""
+    ipam: str = "spiderpool"
+    """Who gives pods their addresses."""
+
+    @property
+    def own_device(self) -> bool:
+        """Whether a pod gets a device of its own, a virtual function."""
+        return self.rdma_mode == EXCLUSIVE
+
+
+ATTACHMENTS = {
+    row.name: row
+    for row in (
+        Attachment("macvlan", "roce", SHARED, "macvlan", "interface"),
+        Attachment("ipvlan", "roce", SHARED, "ipvlan", "interface"),
+        Attachment("sriov", "roce", EXCLUSIVE, "sriov", "resource"),
+        Attachment("ib-sriov", "infiniband", EXCLUSIVE, "ibsriov", needs_addresses=False, gid_by_address=False),
+        Attachment("ipoib", "infiniband", SHARED, "ipoib", gid_by_address=False),
+    )
+}
+
+
+def names_of(network: str) -> tuple[str, ...]:
+    """Return the attachments of a kind of network; the first is its default."""
+    return tuple(row.name for row in ATTACHMENTS.values() if row.network == network)

@@ -1,0 +1,144 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""From the plan to the SpiderMultusConfigs."""
+
+from __future__ import annotations
+
+import typing as t
+from collections.abc import Callable
+
+from ...module_utils._fabric.model import Plan
+from ...module_utils._fabric.names import (
+    DECLARED,
+    RESOURCE,
+    SPIDERPOOL,
+    config_name,
+    full_resource,
+    inject_value,
+    interfaces_of,
+    metadata,
+    profiles,
+)
+from .pools import pool_names
+
+if t.TYPE_CHECKING:
+    from ...module_utils._fabric.model import Rail
+
+Json = dict[str, t.Any]
+
+_COORDINATOR: Json = {
+    "hostRuleTable": 500,
+    "mode": "auto",
+    "podDefaultRouteNIC": "",
+    "podMACPrefix": "",
+    "podRPFilter": 0,
+    "tunePodRoutes": True,
+    "txQueueLen": 0,
+    "vethLinkAddress": "",
+    "vethMTU": 1500,
+}
+
+
+def _parent(plan: Plan, interface: str, resource: str, ippools: Json) -> Json:
+    return {
+        "ippools": ippools,
+        "master": [interface],
+        "mtu": plan.fabric.mtu,
+        "rdmaResourceName": resource,
+        "vlanID": plan.fabric.vlan,
+    }
+
+
+def _sriov(plan: Plan, interface: str, resource: str, ippools: Json) -> Json:
+    return {
+        "ippools": ippools,
+        "maxTxRateMbps": 0,
+        "minTxRateMbps": 0,
+        "mtu": plan.fabric.mtu,
+        "rdmaIsolation": True,
+        "resourceName": resource,
+        "vlanID": plan.fabric.vlan,
+    }
+
+
+def _ib_sriov(plan: Plan, interface: str, resource: str, ippools: Json) -> Json:
+    return {
+        "enableIbKubernetes": False,
+        "ippools": ippools,
+        "linkState": "enable",
+        "pkey": plan.fabric.pkey,
+        "rdmaIsolation": True,
+        "resourceName": resource,
+    }
+
+
+def _ipoib(plan: Plan, interface: str, resource: str, ippools: Json) -> Json:
+    return {"ippools": ippools, "master": interface}
+
+
+BLOCKS: dict[str, Callable[[Plan, str, str, Json], Json]] = {
+    "macvlan": _parent,
+    "ipvlan": _parent,
+    "sriov": _sriov,
+    "ibsriov": _ib_sriov,
+    "ipoib": _ipoib,
+}
+"""What is in the block of an attachment, every field there: of the plan, a rail's interface, resource and pools."""
+
+
+def _config(plan: Plan, rail: Rail, interface: str, profile: str) -> Json:
+    fabric = plan.fabric
+    meta = metadata(fabric, config_name(fabric, rail, profile))
+    resource = full_resource(plan, rail, profile)
+    names = {"ipv4": pool_names(plan, rail, 4), "ipv6": pool_names(plan, rail, 6)}
+    # An empty list would be gone after the webhook, and a difference for ever.
+    ippools = {**{family: found for family, found in names.items() if found}, "matchMasterSubnet": False}
+    if fabric.inject and fabric.families:
+        key, value = fabric.inject
+        meta["annotations"] = {key: inject_value(value, profile)}
+    if fabric.attachment == "ipoib":
+        # Its block has no field for the resource, and Spiderpool injects none: whoever makes pods reads it here.
+        meta.setdefault("annotations", {})[RESOURCE] = resource
+    return {
+        "apiVersion": SPIDERPOOL,
+        "kind": "SpiderMultusConfig",
+        "metadata": meta,
+        "spec": {
+            "chainCNIJsonData": [],
+            "cniType": fabric.attachment,
+            "coordinator": _COORDINATOR,
+            "disableIPAM": not fabric.families,
+            # Without addresses the coordinator has nothing to tune, and refuses to start.
+            "enableCoordinator": bool(fabric.families),
+            fabric.attached.block: BLOCKS[fabric.attached.block](plan, interface, resource, ippools),
+        },
+    }
+
+
+def multus_configs(plan: Plan) -> list[Json]:
+    """Return the SpiderMultusConfigs: one a rail, and one a rail and name profile where a parent is named."""
+    fabric = plan.fabric
+    # A virtual function is found by its resource, so no name of an interface is in these.
+    groups = {DECLARED: ()} if fabric.attached.own_device else profiles(plan)
+    return [
+        _config(plan, rail, interfaces_of(fabric, nodes)[rail.index - 1], profile)
+        for profile, nodes in groups.items()
+        for rail in fabric.rails
+    ]
+
+
+def injection_order(plan: Plan) -> tuple[str, ...]:
+    """Return the rails' names in the order in which an injected pod gets them as net1, net2 and so on.
+
+    Spiderpool sorts by the first parent (macvlan, ipvlan) or resource (sriov) as text, else by the config's name.
+    """
+    fabric = plan.fabric
+
+    def key(rail: Rail) -> tuple[str, str]:
+        first = {"interface": rail.interface, "resource": f"{fabric.resource_prefix}/{rail.resource}"}
+        return first.get(fabric.attached.injected_by, ""), f"{fabric.namespace}/{config_name(fabric, rail)}"
+
+    ordered = sorted(fabric.rails, key=key)
+    return tuple(rail.name for rail in ordered)

@@ -1,0 +1,143 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Who would be renumbered: the addresses of the locked plan beside those of the new one."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ...module_utils import _intervals as intervals
+from ...module_utils._fabric.lock import canonical
+from ...module_utils._fabric.model import address_text, range_text
+from . import blocks as arithmetic
+from .lock import Seat, freeze, thaw
+
+if t.TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from ...module_utils._fabric.model import Block, Fabric, Range
+    from .check import Checker
+    from .input import Options
+    from .lock import Lock
+
+SHOWN = 10
+
+
+class Moves:
+    """Compare the addresses of the locked plan with those of the new one."""
+
+    def __init__(self, fabric: Fabric, lock: Lock, check: Checker, options: Options) -> None:
+        self.new = fabric
+        self.old = thaw(lock.frozen, "plan.json")
+        self.seats = lock.seats
+        self.check = check
+        self.allowed = options.allow_renumber
+        self.same = canonical(lock.frozen) == canonical(freeze(fabric))
+        self.old_blocks = _table(self.old, arithmetic.build_blocks(self.old))
+        self.new_blocks = _table(fabric, arithmetic.build_blocks(fabric))
+        self._zones: dict[str, int] = {}
+
+    def same_zone(self, seat: Seat) -> int:
+        """Return the index of the zone that has the old zone's addresses under a new name, or -1."""
+        if seat.zone not in self._zones:
+            self._zones[seat.zone] = -1
+            old = {key[1:]: block for key, block in self.old_blocks.items() if key[0] == seat.zone}
+            for index, zone in enumerate(self.new.zones):
+                new = {key[1:]: block for key, block in self.new_blocks.items() if key[0] == zone.name}
+                if old and all(key in new and _same_shape(old[key], new[key]) for key in old):
+                    self._zones[seat.zone] = index
+        return self._zones[seat.zone]
+
+    def compare(self, slots: Mapping[str, tuple[int, int]]) -> tuple[str, ...]:
+        """Return who moves, as sentences; a problem unless fabric_allow_renumber is set."""
+        lines: list[str] = []
+        count = 0
+        for name, seat in self.seats.items():
+            if name not in slots or seat.retired:
+                continue
+            zone, slot = slots[name]
+            if self.same and seat == Seat(self.new.zones[zone].name, slot, seat.retired):
+                continue
+            changes = self._changes(seat, self.new.zones[zone].name, slot)
+            count += bool(changes)
+            if changes and len(lines) < SHOWN:
+                lines.append(f"{name}: {'; '.join(changes[:2])}" + (" ..." if len(changes) > 2 else ""))
+        lines += self._takeovers()
+        if count > SHOWN:
+            lines.append(f"and {count - SHOWN} more nodes")
+        if lines and not self.allowed:
+            self.check.add(
+                "fabric_*",
+                f"What changed would renumber {count} node(s). {' | '.join(lines)}.",
+                "Undo the change of fabric_* (git diff of the inventory shows it), or set fabric_allow_renumber=true "
+                "and plan for the outage.",
+            )
+        return tuple(lines)
+
+    def _changes(self, seat: Seat, zone: str, slot: int) -> list[str]:
+        found = []
+        for (old_zone, rail, family), block in self.old_blocks.items():
+            if old_zone != seat.zone:
+                continue
+            after = self.new_blocks.get((zone, rail, family))
+            if after is not None and slot == seat.slot and _same_shape(block, after):
+                continue
+            before, now = _where(block, seat.slot), _where(after, slot)
+            if before != now:
+                found.append(f"{rail} from {before} to {now}")
+        return found
+
+    def _takeovers(self) -> list[str]:
+        """Find node addresses that were pod addresses: a pod may hold them (shared and flat)."""
+        if self.same:
+            return []
+        lines: list[str] = []
+        pods: dict[int, list[Range]] = {4: [], 6: []}
+        for block in self.old_blocks.values():
+            if not block.per_node:
+                pods[block.family].extend(block.pods())
+        merged = {family: intervals.merge(ranges) for family, ranges in pods.items()}
+        for (zone, rail, family), block in self.new_blocks.items():
+            if block.per_node:
+                continue
+            first = block.subnet_first(0)
+            hosts = [(first + low, first + high) for low, high in block.host_offsets]
+            for low, high in hosts:
+                hit = [(max(low, a), min(high, b)) for a, b in merged[family] if a <= high and low <= b]
+                if hit and len(lines) < SHOWN:
+                    where = rail + (f" of zone {zone}" if zone else "")
+                    lines.append(f"{where}: {range_text(family, hit[0])} are pod addresses and would become the nodes'")
+        return lines
+
+
+def _table(fabric: Fabric, blocks: Iterable[Block]) -> dict[tuple[str, str, int], Block]:
+    """Name blocks by zone and rail name, for an index may have moved."""
+    return {(fabric.zones[block.zone].name, fabric.rails[block.rail].name, block.family): block for block in blocks}
+
+
+def _same_shape(old: Block, new: Block) -> bool:
+    """Whether every slot of the old block has the same subnet, gateway and node address in the new one."""
+    if old.aggregate.network != new.aggregate.network or old.subnet_length != new.subnet_length:
+        return False
+    return (
+        old.per_node == new.per_node
+        and old.gateway_offset == new.gateway_offset
+        and _starts_with(new.host_offsets, old.host_offsets)
+        and {slot: cut.host for slot, cut in old.cuts.items()} == {slot: cut.host for slot, cut in new.cuts.items()}
+    )
+
+
+def _starts_with(longer: Sequence[Range], shorter: Sequence[Range]) -> bool:
+    return tuple(shorter) == intervals.take(longer, intervals.size(shorter))[0]
+
+
+def _where(block: Block | None, slot: int) -> str:
+    """Write a node's place on a rail: address, length and gateway."""
+    host = block.host(slot) if block is not None else None
+    if block is None or host is None:
+        return "nothing"
+    gateway = block.gateway(slot)
+    by = f" by {address_text(block.family, gateway)}" if gateway is not None else ""
+    return f"{address_text(block.family, host)}/{block.subnet_length}{by}"

@@ -1,0 +1,43 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Plans that are in use stay as they are: digests of what version 0.1.0 made, byte for byte.
+
+tests/unit/data/plans.yml has, for each sample, the sha256 of the paths and texts of FILES in their order. A digest
+that changes here is a fleet whose hosts, pools or switches change: never replace one without a reason in the changelog.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+import yaml
+
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import SLICE_SCHEMA
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import render
+from ansible_collections.railops.rdma.tests.unit.fabric_samples import CHECKOUT, SAMPLES, plan_of
+
+KNOWN = yaml.safe_load((CHECKOUT / "tests/unit/data/plans.yml").read_text(encoding="utf-8"))
+FILES = (
+    "cluster/ippools.yaml",
+    "cluster/multusconfigs.yaml",
+    "cluster/reservedips.yaml",
+    "cluster/sriovpolicies.yaml",
+    "hosts/",
+    "switch/",
+)
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_a_plan_in_use_stays_the_same(name):
+    raw, nodes = SAMPLES[name]
+    made = plan_of(raw, nodes)
+    attachment, mode = made.fabric.attachment, made.fabric.attached.rdma_mode
+    files = render(made)
+    text = "".join(f"{path}\n{files[path]}" for path in sorted(files) if path.startswith(FILES))
+    # Schema 1 of the slices named the attachment instead of the mode that follows from it: nothing else is different.
+    text = text.replace(f'"schema": {SLICE_SCHEMA},', '"schema": 1,')
+    text = text.replace(f'"rdma_mode": "{mode}",', f'"attachment": "{attachment}",')
+    assert hashlib.sha256(text.encode()).hexdigest() == KNOWN[name]
