@@ -193,7 +193,8 @@ info:
       elements: dict
     lldp:
       description: >-
-        The neighbour of each interface, with C(switch), C(switch_id), C(port) and C(description); null without lldpd.
+        The neighbour of each interface, with C(switch), C(switch_id), C(port), C(description), C(is_switch), C(vlan),
+        C(max_frame), and in C(dcbx) what the switch says of PFC, ETS and priorities; null without lldpd.
       type: dict
     missing:
       description: What could not be asked, and what would be needed.

@@ -66,7 +66,9 @@ class Pods:
         if kind.kind == "Job" and old is None and "railops.io/probe" in (new["metadata"].get("labels") or {}):
             self.made.append(new["metadata"]["name"])
             jobs = self.double.store.table(kind).values()
-            self.most_jobs = max(self.most_jobs, sum("railops.io/probe" in (j["metadata"].get("labels") or {}) for j in jobs))
+            self.most_jobs = max(
+                self.most_jobs, sum("railops.io/probe" in (j["metadata"].get("labels") or {}) for j in jobs)
+            )
             self.later(self.pod_of_job, new)
         if kind.kind == "Pod" and old is None and dig(new, "status.phase") == "Running":
             self.attach(new)

@@ -31,7 +31,7 @@ import progress
 # What the README asks for.
 STRANGER = ("python3", "python3-venv", "make", "git", "ca-certificates")
 # Started by tests in namespaces of their own, and by nobody else: what each manages is a test's host.
-MANAGERS = ("systemd", "netplan.io", "network-manager", "dbus", "procps")
+MANAGERS = ("systemd", "netplan.io", "network-manager", "dbus", "procps", "lldpd")
 # Count up when a step of the making changes.
 RECIPE = 1
 
@@ -141,7 +141,7 @@ def copied(source: Path, target: Path) -> Path:
 
 
 def managers() -> Path:
-    """Return the folder of a system with netplan, NetworkManager and systemd-networkd."""
+    """Return the folder of a system with netplan, NetworkManager, systemd-networkd and lldpd."""
     home = env.cache() / f"managers-{env.digest(repr((RECIPE, SUITES['bookworm'], STRANGER, MANAGERS)))}"
 
     def make() -> None:

@@ -2,60 +2,176 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Reads what lldpd knows of the switches: the JSON of `lldpcli -f json show neighbors` (lldpd 0.9 and later)."""
+"""Reads what a switch says of itself by LLDP: out of lldpd's answer, and out of a frame. No sockets.
+
+`lldpcli -f json0 ... details` (lldpd 1.0) gives every value as a list, whatever their number, and what it does not know
+itself, DCBX for one, as bytes. Frames and DCBX: IEEE 802.1AB and 802.1Q annex D; numbers as in lldpd's lldp-const.h.
+"""
 
 from __future__ import annotations
 
 import json
+import socket
+import struct
 import typing as t
 
-ARGV = ("lldpcli", "-f", "json", "show", "neighbors")
+ARGV = ("lldpcli", "-f", "json0", "show", "neighbors", "details")
 SWITCH_CAPABILITIES = frozenset({"Bridge", "Router"})
+# Bits of the capabilities that are enabled (802.1AB table 8-4).
+BRIDGE, ROUTER = 1 << 2, 1 << 4
+ETHERTYPE = 0x88CC
+IEEE_8021, IEEE_8023 = "0080c2", "00120f"
+PORT_VLAN, ETS, PFC, APPLICATION, MAX_FRAME = 1, 9, 11, 12, 4
+TRANSMISSION = {0: "strict", 1: "credit", 2: "ets", 255: "vendor"}
+SELECTORS = {1: "ethertype", 2: "tcp", 3: "udp", 4: "port", 5: "dscp"}
+
+Neighbour = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
 
 
-def parse_lldp(text: str) -> dict[str, dict[str, t.Any]]:
-    """Return the neighbour of each interface: `{"switch", "switch_id", "port", "description"}`.
+def parse_lldp(text: str) -> dict[str, Neighbour]:
+    """Return the neighbour of each interface that lldpd knows one of; its fields are those of `neighbour`.
 
     Where several speak on one interface (a NIC's own firmware does) the first that calls itself a switch counts.
 
     :raises ValueError: when the text is not lldpcli's JSON.
     """
     data = json.loads(text)
-    if not isinstance(data, dict) or not isinstance(data.get("lldp"), dict):
-        raise ValueError("no key 'lldp'")
-    found: dict[str, list[dict[str, t.Any]]] = {}
-    for row in _as_list(data["lldp"].get("interface")):
-        for name, entry in row.items():
-            found.setdefault(name, []).extend(_neighbour(item) for item in _as_list(entry))
-    result = {}
-    for name in sorted(found):
-        best = next((item for item in found[name] if item.pop("is_switch")), found[name][0])
-        best.pop("is_switch", None)
-        result[name] = best
-    return result
+    if not isinstance(data, dict) or not isinstance(data.get("lldp"), list):
+        raise ValueError("no list 'lldp'")
+    found: dict[str, list[Neighbour]] = {}
+    for part in data["lldp"]:
+        for row in part.get("interface", []):
+            found.setdefault(row["name"], []).append(_of_lldpd(row))
+    return {name: best(found[name]) for name in sorted(found)}
 
 
-def _as_list(value: t.Any) -> list[t.Any]:
-    # One element stands alone, several stand in a list.
-    if value is None:
-        return []
-    return value if isinstance(value, list) else [value]
+def best(heard: t.Sequence[Neighbour]) -> Neighbour:
+    """Return the first of an interface's neighbours that calls itself a switch, or the first."""
+    return next((item for item in heard if item["is_switch"]), heard[0])
 
 
-def _neighbour(entry: dict[str, t.Any]) -> dict[str, t.Any]:
-    chassis = entry.get("chassis") or {}
-    # {"NAME": {"id": ...}}, or {"id": ...} when the neighbour sends no name.
-    if "id" in chassis and "value" in (chassis["id"] if isinstance(chassis["id"], dict) else {}):
-        name, body = None, chassis
-    else:
-        name, body = next(iter(chassis.items()), (None, {}))
-    port = entry.get("port") or {}
-    enabled = {item.get("type") for item in _as_list(body.get("capability")) if item.get("enabled")}
-    identity = (body.get("id") or {}).get("value")
-    return {
-        "switch": name or identity,
-        "switch_id": identity,
-        "port": (port.get("id") or {}).get("value"),
-        "description": port.get("descr"),
-        "is_switch": bool(enabled & SWITCH_CAPABILITIES),
-    }
+def neighbour(**said: t.Any) -> Neighbour:
+    """Return a neighbour; what it did not say is None.
+
+    `switch` (its system name, else its chassis), `switch_id` (chassis), `port`, `description` (of the port),
+    `is_switch` (whether it bridges or routes, by its own word), `vlan` (of untagged frames), `max_frame` (bytes),
+    `dcbx` (as `dcbx` gives it).
+    """
+    usual = ("switch", "switch_id", "port", "description", "vlan", "max_frame", "dcbx")
+    found = {key: said.get(key) for key in usual}
+    return {**found, "switch": said.get("switch") or said.get("switch_id"), "is_switch": bool(said.get("is_switch"))}
+
+
+def _first(rows: t.Any, key: str = "value") -> t.Any:
+    return rows[0].get(key) if rows else None
+
+
+def _number(text: t.Any) -> int | None:
+    return int(text) if text is not None and str(text).isdigit() else None
+
+
+def _of_lldpd(row: t.Mapping[str, t.Any]) -> Neighbour:
+    chassis, port = (row.get("chassis") or [{}])[0], (row.get("port") or [{}])[0]
+    enabled = {item.get("type") for item in chassis.get("capability", []) if item.get("enabled")}
+    unknown = [item for group in row.get("unknown-tlvs", []) for item in group.get("unknown-tlv", [])]
+    return neighbour(
+        switch=_first(chassis.get("name")),
+        switch_id=_first(chassis.get("id")),
+        port=_first(port.get("id")),
+        description=_first(port.get("descr")),
+        is_switch=enabled & SWITCH_CAPABILITIES,
+        vlan=next((_number(item.get("vlan-id")) for item in row.get("vlan", []) if item.get("pvid")), None),
+        max_frame=_number(_first(port.get("mfs"))),
+        dcbx=dcbx(
+            (int(item["subtype"]), bytes.fromhex(item.get("value", "").replace(",", "")))
+            for item in unknown
+            if item.get("oui", "").replace(",", "").lower() == IEEE_8021
+        ),
+    )
+
+
+def parse_frame(frame: bytes) -> Neighbour | None:
+    """Return who sent a frame; None for one that is not LLDP, is cut off, or says that its sender leaves (TTL 0)."""
+    if len(frame) < 14 or int.from_bytes(frame[12:14], "big") != ETHERTYPE:
+        return None
+    said: dict[str, t.Any] = {}
+    own: list[tuple[int, bytes]] = []
+    place, ended = 14, False
+    while place + 2 <= len(frame) and not ended:
+        (head,) = struct.unpack_from(">H", frame, place)
+        kind, length = head >> 9, head & 0x1FF
+        value = frame[place + 2 : place + 2 + length]
+        if len(value) < length:
+            return None
+        place += 2 + length
+        ended = kind == 0
+        if kind == 127 and value[:3].hex() == IEEE_8021 and length > 3:
+            own.append((value[3], value[4:]))
+        else:
+            said.update(_field(kind, value))
+    if not said.get("ttl") or "switch_id" not in said:
+        return None
+    pvid = next((int.from_bytes(value[:2], "big") for kind, value in own if kind == PORT_VLAN), None)
+    return neighbour(**said, vlan=pvid or None, dcbx=dcbx(own))
+
+
+def _field(kind: int, value: bytes) -> dict[str, t.Any]:
+    """Return what one TLV adds to a neighbour."""
+    if kind in (1, 2) and len(value) > 1:
+        return {"switch_id" if kind == 1 else "port": _identity(kind, value[0], value[1:])}
+    if kind == 3 and len(value) >= 2:
+        return {"ttl": int.from_bytes(value[:2], "big")}
+    if kind in (4, 5):
+        return {"description" if kind == 4 else "switch": _text(value)}
+    if kind == 7 and len(value) >= 4:
+        return {"is_switch": int.from_bytes(value[2:4], "big") & (BRIDGE | ROUTER)}
+    if kind == 127 and value[:3].hex() == IEEE_8023 and value[3:4] == bytes([MAX_FRAME]):
+        return {"max_frame": int.from_bytes(value[4:6], "big")}
+    return {}
+
+
+def _text(value: bytes) -> str:
+    return value.decode("utf-8", "replace").rstrip("\0")
+
+
+def _identity(kind: int, subtype: int, value: bytes) -> str:
+    """Return the text of a chassis (kind 1) or port (kind 2): a hardware address, an IP address or a name."""
+    if subtype == (4 if kind == 1 else 3):
+        return value.hex(":")
+    families = {1: (socket.AF_INET, 5), 2: (socket.AF_INET6, 17)}
+    if subtype == (5 if kind == 1 else 4) and value[0] in families and len(value) == families[value[0]][1]:
+        return socket.inet_ntop(families[value[0]][0], value[1:])
+    return _text(value)
+
+
+def dcbx(own: t.Iterable[tuple[int, bytes]]) -> dict[str, t.Any] | None:
+    """Return what a leaf says of lossless traffic, out of its 802.1 TLVs (subtype, value); None when it says nothing.
+
+    `pfc`: willing, capability (how many priorities it can pause), enabled (which). `ets`: willing, classes, priority_tc
+    (class of each priority), bandwidth (percent of each class), algorithm. `app`: priority, selector, value (a DSCP for
+    the selector `dscp`).
+    """
+    found: dict[str, t.Any] = {}
+    for kind, value in own:
+        if kind == PFC and len(value) >= 2:
+            enabled = [priority for priority in range(8) if value[1] >> priority & 1]
+            found["pfc"] = {"willing": bool(value[0] >> 7), "capability": value[0] & 15, "enabled": enabled}
+        elif kind == ETS and len(value) >= 21:
+            classes = [value[1 + number // 2] >> (0 if number % 2 else 4) & 15 for number in range(8)]
+            found["ets"] = {
+                "willing": bool(value[0] >> 7),
+                "classes": value[0] & 7 or 8,
+                "priority_tc": classes,
+                "bandwidth": list(value[5:13]),
+                "algorithm": [TRANSMISSION.get(number, str(number)) for number in value[13:21]],
+            }
+        elif kind == APPLICATION:
+            found["app"] = [
+                {
+                    "priority": value[place] >> 5,
+                    "selector": SELECTORS.get(value[place] & 7, str(value[place] & 7)),
+                    "value": int.from_bytes(value[place + 1 : place + 3], "big"),
+                }
+                for place in range(1, len(value) - 2, 3)
+            ]
+    return found or None

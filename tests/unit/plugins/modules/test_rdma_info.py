@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from ansible.module_utils.testing import patch_module_args
@@ -70,9 +71,8 @@ def test_with_pyverbs_the_devices_speak_for_themselves(run_module, monkeypatch):
 
 
 def test_lldp_neighbours(run_module, tools):
-    chassis = '{"leaf1":{"id":{"type":"mac","value":"00:00:5e:00:53:01"}}}'
-    port = '{"id":{"type":"ifname","value":"swp1"}}'
-    tools(f"""echo '{{"lldp":{{"interface":{{"ens1np0":{{"chassis":{chassis},"port":{port}}}}}}}}}'""")
+    recorded = Path(__file__).parents[2] / "data/lldpcli-1.0.16-json0.json"
+    tools(f"while read -r line; do echo $line; done < {recorded}")
     assert run_module()["info"]["lldp"]["ens1np0"]["switch"] == "leaf1"
 
 

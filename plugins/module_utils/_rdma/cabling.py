@@ -1,0 +1,176 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Finds out where each rail's cable ends: asks lldpd, and listens itself where it is told to. Read-only."""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import socket
+import struct
+import subprocess
+import time
+import typing as t
+
+from .._errors import RdmaError
+from .._files import Sysfs
+from .cabling_plan import Cable, judge
+from .lldp import ARGV, ETHERTYPE, Neighbour, best, parse_frame, parse_lldp
+
+if t.TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from .._check import Check
+    from .._files import Run
+
+NET = "/sys/class/net"
+ETHERNET = 1  # ARPHRD_ETHER
+SOL_PACKET, ADD_MEMBERSHIP, MULTICAST = 263, 1, 0
+PACKET_OUTGOING = 4
+# Nearest bridge, nearest non-TPMR bridge, nearest customer bridge (802.1AB table 7-1).
+GROUPS = ("01:80:c2:00:00:0e", "01:80:c2:00:00:03", "01:80:c2:00:00:00")
+FIRMWARE = (
+    "the leaf sends no LLDP, or the card's firmware keeps the frames "
+    "(NVIDIA: LLDP_NB_RX_MODE_P1 of mlxconfig; Intel: ethtool --show-priv-flags, fw-lldp)."
+)
+
+
+def look(rails: Sequence[Mapping[str, t.Any]], options: Mapping[str, t.Any]) -> tuple[list[Check], dict[str, t.Any]]:
+    """Return the checks `cable_leaf` and `cable_port` of a host, and the neighbour of each rail that was seen.
+
+    :param rails: the rails of the host's slice.
+    :param options: `cables` (the slice's), `leaves` (those of all zones: `zone`, `rail`, `leaf`), `zone` (the host's
+        own), `lldp_listen` (seconds to listen on the rails that lldpd knows nothing of; 0, the default: not at all;
+        switches speak every 30 seconds).
+    :raises RdmaError: when it is to listen and may not.
+    """
+    sysfs = options.get("sysfs") or Sysfs()
+    cables = options.get("cables") or {}
+    ports = {rail["name"]: sysfs.port_interface(sysfs.rail_interface(rail)) for rail in rails}
+    unable = {name: why for name, port in ports.items() if (why := _unable(sysfs, port))}
+    known, missing = ask_lldpd(options.get("run") or _run)
+    listen = float(options.get("lldp_listen") or 0)
+    quiet = {port for name, port in ports.items() if name not in unable and port not in known}
+    if listen and quiet:
+        known = {**known, **hear(sorted(quiet), listen)}
+    made = []
+    for rail in rails:
+        name = rail["name"]
+        planned, port = cables.get(name) or {}, ports[name]
+        unseen = f"lldpd has heard nothing on {port}: {FIRMWARE}"
+        if listen:
+            unseen = f"nothing was heard on {port} in {listen:g} seconds: {FIRMWARE}"
+        elif missing:
+            unseen = f"{missing}, and nobody listened."
+        made.append(
+            Cable(
+                rail=name,
+                interface=port,
+                leaf=planned.get("leaf") or "",
+                port=planned.get("port") or "",
+                seen=None if name in unable else known.get(port),
+                unseen=unable.get(name) or unseen,
+            )
+        )
+    checks = judge(made, options.get("leaves") or (), options.get("zone"))
+    return checks, {"lldp": {cable.rail: cable.seen for cable in made if cable.seen}}
+
+
+def _unable(sysfs: Sysfs, port: str) -> str:
+    if not sysfs.exists(f"{NET}/{port}"):
+        return f"this host has no interface {port}."
+    if sysfs.number(f"{NET}/{port}/type") != ETHERNET:
+        return f"{port} is not Ethernet, and InfiniBand has no LLDP."
+    if sysfs.number(f"{NET}/{port}/carrier") != 1:
+        return f"{port} has no carrier."
+    return ""
+
+
+def _run(argv: list[str]) -> tuple[int, str, str]:
+    tool = shutil.which(argv[0], path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
+    if tool is None:
+        return 127, "", ""
+    environ = {**os.environ, "LC_ALL": "C.UTF-8"}
+    try:
+        done = subprocess.run(  # pylint: disable=ansible-bad-function
+            [tool, *argv[1:]], capture_output=True, text=True, errors="replace", check=False, timeout=15, env=environ
+        )
+    except subprocess.TimeoutExpired:
+        return 124, "", "no answer in 15 seconds"
+    return done.returncode, done.stdout, done.stderr
+
+
+def ask_lldpd(run: Run) -> tuple[dict[str, Neighbour], str]:
+    """Return the neighbours that lldpd knows by interface, and why it knows none, as a clause; empty when it runs."""
+    code, out, err = run(list(ARGV))
+    try:
+        if code == 0:
+            return parse_lldp(out), ""
+    except (ValueError, KeyError, TypeError, AttributeError) as exc:
+        err = f"its answer is not understood: {exc}"
+    if code == 127:
+        return {}, "lldpd is not installed"
+    said = (err.strip() or f"exit code {code}").splitlines()
+    return {}, f"lldpd does not answer ({said[-1]})"
+
+
+def hear(interfaces: Iterable[str], seconds: float) -> dict[str, Neighbour]:
+    """Listen on all interfaces at once, until each heard a switch; return the neighbours by interface."""
+    sockets: dict[int, tuple[socket.socket, str]] = {}
+    heard: dict[str, list[Neighbour]] = {}
+    try:
+        poller = select.poll()
+        for name in interfaces:
+            try:
+                sock = _listen(name)
+            except PermissionError:
+                raise
+            except OSError:
+                continue  # it went down meanwhile: nothing is heard there
+            sockets[sock.fileno()] = (sock, name)
+            poller.register(sock, select.POLLIN)
+        waiting = {name for _sock, name in sockets.values()}
+        end = time.monotonic() + seconds
+        while waiting and (left := end - time.monotonic()) > 0:
+            for descriptor, _event in poller.poll(left * 1000):
+                sock, name = sockets[descriptor]
+                found = _receive(sock)
+                if found:
+                    heard.setdefault(name, []).append(found)
+                    waiting -= {name} if found["is_switch"] else set()
+    except PermissionError as exc:
+        raise RdmaError(
+            "Listening for LLDP needs a packet socket.", "Run the task with become: true (CAP_NET_RAW)."
+        ) from exc
+    finally:
+        for sock, _name in sockets.values():
+            sock.close()
+    return {name: best(found) for name, found in heard.items()}
+
+
+def _listen(name: str) -> socket.socket:
+    sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    try:
+        sock.bind((name, ETHERTYPE))
+        index = socket.if_nametoindex(name)
+        for group in GROUPS:
+            # These addresses leave the interface again when the socket closes.
+            member = struct.pack("iHH8s", index, MULTICAST, 6, bytes.fromhex(group.replace(":", "")))
+            sock.setsockopt(SOL_PACKET, ADD_MEMBERSHIP, member)
+        sock.setblocking(False)
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+def _receive(sock: socket.socket) -> Neighbour | None:
+    try:
+        frame, sender = sock.recvfrom(2048)
+    except OSError:
+        return None
+    # What this host's own lldpd sends comes by as well.
+    return None if sender[2] == PACKET_OUTGOING else parse_frame(frame)

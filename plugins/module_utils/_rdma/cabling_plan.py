@@ -1,0 +1,149 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Compares the leaf and port that each rail's cable ends in with the planned ones. No files, no sockets."""
+
+from __future__ import annotations
+
+import typing as t
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from .._check import Check, deviation, ok, skipped
+
+if t.TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from .lldp import Neighbour
+
+CHECKS = ("cable_leaf", "cable_port")
+
+
+@dataclass(frozen=True)
+class Cable:
+    """One rail: what is planned, what was seen, and why nothing was.
+
+    :param leaf: the leaf's name or a pattern of it, and `port` the same; empty where the plan has none.
+    :param seen: the neighbour (`lldp.neighbour`), None when there is none.
+    :param unseen: why there is none.
+    """
+
+    rail: str
+    interface: str
+    leaf: str = ""
+    port: str = ""
+    seen: Neighbour | None = None
+    unseen: str = ""
+
+    @property
+    def place(self) -> str:
+        """Switch and port where the cable ends, for people."""
+        seen = self.seen or {}
+        return " ".join(str(seen[key]) for key in ("switch", "port") if seen.get(key))
+
+
+def named(pattern: str, *names: t.Any) -> bool:
+    """Whether one of the names is the planned one or matches it as a pattern; a domain behind it may be left out."""
+    texts = [str(name) for name in names if name]
+    return any(text == pattern or fnmatchcase(text, pattern) for text in [*texts, *(x.split(".")[0] for x in texts)])
+
+
+def on_leaf(cable: Cable, leaf: str) -> bool:
+    """Whether a cable ends in a leaf."""
+    seen = cable.seen or {}
+    return bool(leaf) and named(leaf, seen.get("switch"), seen.get("switch_id"))
+
+
+def on_port(cable: Cable, port: str) -> bool:
+    """Whether a cable ends in a port of that name or description."""
+    seen = cable.seen or {}
+    return bool(port) and any(text == port or fnmatchcase(text, port) for text in _port_names(seen))
+
+
+def _port_names(seen: Mapping[str, t.Any]) -> list[str]:
+    return [str(seen[key]) for key in ("port", "description") if seen.get(key)]
+
+
+def judge(cables: Sequence[Cable], leaves: Sequence[Mapping[str, str]], zone: str | None = None) -> list[Check]:
+    """Return `cable_leaf` and `cable_port` of each rail.
+
+    :param leaves: the leaves of all zones, each with `zone`, `rail`, `leaf`; to say whose a wrong leaf is.
+    :param zone: the host's own zone; None: that of the leaves that are planned for it.
+    """
+    if zone is None:
+        own = {(cable.rail, cable.leaf) for cable in cables}
+        zone = next((row["zone"] for row in leaves if (row["rail"], row["leaf"]) in own), None)
+    found = []
+    for cable in cables:
+        leaf = _judge_leaf(cable, cables, leaves, zone)
+        found += [leaf, _judge_port(cable, cables, leaf)]
+    return found
+
+
+def _judge_leaf(cable: Cable, cables: Sequence[Cable], leaves: Sequence[Mapping[str, str]], zone: str | None) -> Check:
+    if not cable.leaf:
+        why = f"The plan names no leaf for it; {cable.interface} is on {cable.place or 'what nobody told'}."
+        return skipped("cable_leaf", why, "Name the leaves (docs/discover.md).", rail=cable.rail)
+    if on_leaf(cable, cable.leaf):
+        return ok("cable_leaf", cable.leaf, cable.place, rail=cable.rail)
+    if not cable.seen:
+        return skipped("cable_leaf", f"Not seen: {cable.unseen}", "", cable.leaf, rail=cable.rail)
+    if not cable.seen["is_switch"]:
+        why = f"Not seen: only {cable.place} answers on {cable.interface}, and does not call itself a switch."
+        return skipped(
+            "cable_leaf", why, "Look at LLDP of the leaf and of the NIC's firmware.", cable.leaf, rail=cable.rail
+        )
+    cause, fix = _leaf_cause(cable, cables, leaves, zone)
+    return deviation("cable_leaf", cable.leaf, cable.place, cause, fix, rail=cable.rail)
+
+
+def _leaf_cause(
+    cable: Cable, cables: Sequence[Cable], leaves: Sequence[Mapping[str, str]], zone: str | None
+) -> tuple[str, str]:
+    move = f"Move the cable of {cable.interface} to {cable.leaf}{f' {cable.port}' if cable.port else ''}."
+    others = [other for other in cables if other.rail != cable.rail and other.leaf and other.leaf != cable.leaf]
+    for other in others:
+        if on_leaf(cable, other.leaf) and on_leaf(other, cable.leaf):
+            text = f"{cable.rail} and {other.rail} are swapped: {cable.interface} is on {cable.place}, "
+            return f"{text}{other.interface} on {other.place}.", "Swap the two cables, at the node or at the leaves."
+    where = f"{cable.interface} is on {cable.place}"
+    for row in leaves:
+        if zone is not None and row["zone"] != zone and on_leaf(cable, row["leaf"]):
+            return f"{where}, the leaf of {row['rail']} in zone {row['zone']}: the node is planned in {zone}.", (
+                f"{move} Or put the node into the group of zone {row['zone']}."
+            )
+    for other in others:
+        if on_leaf(cable, other.leaf) and on_leaf(other, other.leaf):
+            text = f"{where}, and so is {other.interface} of {other.rail}, whose leaf it is: one leaf for two rails."
+            return text, move
+    for other in others:
+        if on_leaf(cable, other.leaf):
+            return f"{where}, the leaf of {other.rail}.", move
+    for row in leaves:
+        if row["zone"] == zone and on_leaf(cable, row["leaf"]):
+            return f"{where}, the leaf of {row['rail']}.", move
+    return f"{where}, which the plan has for no rail.", f"{move} Or name it in the plan, if it is meant so."
+
+
+def _judge_port(cable: Cable, cables: Sequence[Cable], leaf: Check) -> Check:
+    if not cable.port:
+        return skipped("cable_port", "The plan names no port for it.", rail=cable.rail)
+    if not cable.seen:
+        return skipped("cable_port", f"Not seen: {cable.unseen}", "", cable.port, rail=cable.rail)
+    if cable.leaf and leaf.status != "ok":
+        return skipped("cable_port", "The leaf is not the planned one.", "", cable.port, rail=cable.rail)
+    seen = _port_names(cable.seen)
+    if on_port(cable, cable.port):
+        return ok("cable_port", cable.port, seen[0], rail=cable.rail)
+    cause = f"{cable.interface} is on {cable.place}."
+    for other in cables:
+        if (
+            other is not cable
+            and other.leaf == cable.leaf
+            and on_port(cable, other.port)
+            and on_port(other, cable.port)
+        ):
+            cause = f"{cable.rail} and {other.rail} are swapped at the leaf: {cable.place} and {other.place}."
+    fix = f"Move the cable to port {cable.port}, or change the plan if it is meant so."
+    return deviation("cable_port", cable.port, seen[0] if seen else None, cause, fix, rail=cable.rail)

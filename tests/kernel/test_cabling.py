@@ -1,0 +1,192 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Cables by LLDP: the real lldpd on leaves and on a host, cables moved and swapped, and our own listening."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import time
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils._rdma.cabling import look
+from ansible_collections.railops.rdma.tests.kernel.managers import in_managers, needs_managers
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import inside, own_sysfs, run
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces"),
+    needs_managers,
+]
+
+LEAVES = [{"zone": zone, "rail": f"rail{n}", "leaf": f"{zone}-leaf{n}*"} for zone in ("su1", "su2") for n in (1, 2)]
+SWITCHES = ("su1-leaf1", "su1-leaf2", "su2-leaf1")
+RAILS = [{"name": f"rail{n}", "interface": f"ens{n}np0", "addresses": []} for n in (1, 2)]
+CABLES = {f"rail{n}": {"leaf": f"su1-leaf{n}*", "port": f"swp{n}"} for n in (1, 2)}
+# What a leaf with lossless RoCE says: PFC on priority 3, DSCP 26 to priority 3 (IEEE 802.1Q annex D).
+DCBX = {11: "08,08", 12: "00,65,00,1a"}
+
+
+class Wiring:
+    """Leaves and a host as namespaces; a cable is a veth pair."""
+
+    def __init__(self, folder) -> None:
+        self.folder = folder
+        # lldpd gives up its rights, and still has to reach its socket.
+        self.folder.chmod(0o755)
+        self.prefix = f"rr-net-{os.getpid()}-cable"
+        self.host = f"{self.prefix}-host"
+        self.running: list[subprocess.Popen] = []
+
+    def space(self, name: str) -> str:
+        return f"{self.prefix}-{name}"
+
+    def add(self, name: str, *lines: str) -> None:
+        run("ip", "netns", "add", self.space(name))
+        run("ip", "-n", self.space(name), "-batch", "-", stdin="\n".join(["link set lo up", *lines]) + "\n")
+
+    def lldpd(self, name: str, *lines: str) -> None:
+        """Start lldpd in a namespace, under the system name, and wait until it answers."""
+        settings = [f"configure system hostname {name}.dc.example", "configure lldp tx-interval 1", *lines]
+        (self.folder / f"{name}.conf").write_text("\n".join(settings) + "\n", encoding="utf-8")
+        script = f"mkdir -p /run/lldpd && exec lldpd -d -u /mnt/{name}.sock -O /mnt/{name}.conf"
+        argv = ["ip", "netns", "exec", self.space(name), *in_managers(["sh", "-c", script], self.folder)]
+        with (self.folder / f"{name}.log").open("wb") as log:
+            self.running.append(subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log))
+        deadline = time.monotonic() + 30
+        while self.client(name, ["lldpcli", "show", "configuration"])[0]:
+            assert time.monotonic() < deadline, (self.folder / f"{name}.log").read_text(encoding="utf-8")
+            time.sleep(0.2)
+
+    def client(self, name: str, argv: list[str]) -> tuple[int, str, str]:
+        words = in_managers([argv[0], "-u", f"/mnt/{name}.sock", *argv[1:]], self.folder)
+        done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=30)
+        return done.returncode, done.stdout, done.stderr
+
+    def cable(self, interface: str, leaf: str, port: str) -> None:
+        """Put the host's interface on a leaf's port; the port's LLDP name is its own."""
+        run("ip", "-n", self.host, "link", "del", interface, check=False)
+        there = self.space(leaf)
+        run("ip", "-n", there, "link", "del", port, check=False)
+        run("ip", "-n", self.host, "link", "add", interface, "type", "veth", "peer", "name", port, "netns", there)
+        run("ip", "-n", there, "link", "set", port, "master", "br0", "up")
+        run("ip", "-n", self.host, "link", "set", interface, "up")
+
+    def look(self, **options):
+        def ask():
+            own_sysfs()
+            checks, facts = look(RAILS, {"cables": CABLES, "leaves": LEAVES, **options})
+            return {f"{check.rail} {check.id}": check.data() for check in checks}, facts["lldp"]
+
+        return inside(self.host, ask)
+
+    def until(self, wanted: dict[str, str], **options):
+        """Look again until lldpd has heard of the cables; return what was found."""
+        deadline = time.monotonic() + 30
+        while True:
+            checks, seen = self.look(run=lambda argv: self.client("host", argv), **options)
+            if {key: checks[key]["status"] for key in wanted} == wanted or time.monotonic() > deadline:
+                return checks, seen
+            time.sleep(0.5)
+
+    def close(self) -> None:
+        for process in self.running:
+            process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=10)
+        for name in ("host", *SWITCHES):
+            run("ip", "netns", "del", self.space(name), check=False)
+
+
+@pytest.fixture(scope="module")
+def wiring(tmp_path_factory):
+    made = Wiring(tmp_path_factory.mktemp("cables"))
+    try:
+        made.add("host")
+        for name in SWITCHES:
+            # A bridge makes lldpd call its system one.
+            made.add(name, "link add br0 type bridge", "link set br0 up")
+        made.cable("ens1np0", "su1-leaf1", "swp1")
+        made.cable("ens2np0", "su1-leaf2", "swp2")
+        for name in SWITCHES:
+            made.lldpd(name, "configure lldp portidsubtype ifname")
+        for kind, value in DCBX.items():
+            add = ["lldpcli", "configure", "ports", "swp1", "lldp", "custom-tlv", "add"]
+            add += ["oui", "00,80,c2", "subtype", str(kind), "oui-info", value]
+            assert made.client("su1-leaf1", add)[0] == 0
+        made.lldpd("host")
+        yield made
+    finally:
+        made.close()
+
+
+ALL = [f"rail{n} {check}" for n in (1, 2) for check in ("cable_leaf", "cable_port")]
+
+
+def test_cables_as_planned_and_what_the_leaf_says_of_lossless_traffic(wiring):
+    checks, seen = wiring.until(dict.fromkeys(ALL, "ok"))
+    assert {checks[key]["status"] for key in ALL} == {"ok"}, checks
+    assert checks["rail1 cable_leaf"]["observed"] == "su1-leaf1.dc.example swp1"
+    assert seen["rail1"]["dcbx"] == {
+        "pfc": {"willing": False, "capability": 8, "enabled": [3]},
+        "app": [{"priority": 3, "selector": "dscp", "value": 26}],
+    }
+    assert seen["rail2"]["dcbx"] is None
+
+
+def test_listening_hears_what_lldpd_hears(wiring):
+    wiring.until(dict.fromkeys(ALL, "ok"))
+    checks, heard = wiring.look(run=lambda _argv: (127, "", ""), lldp_listen=20)
+    assert {checks[key]["status"] for key in ALL} == {"ok"}, checks
+    _checks, told = wiring.until(dict.fromkeys(ALL, "ok"))
+    assert heard == told
+    groups = run("ip", "-n", wiring.host, "maddress", "show", "dev", "ens1np0")
+    assert "users 2" not in groups
+
+
+def test_without_lldpd_and_without_listening_nothing_is_green(wiring):
+    checks, heard = wiring.look(run=lambda _argv: (127, "", ""))
+    assert {checks[key]["status"] for key in ALL} == {"skipped"}
+    assert "lldpd is not installed, and nobody listened" in checks["rail1 cable_leaf"]["cause"]
+    assert heard == {}
+
+
+def test_two_cables_swapped(wiring):
+    wiring.cable("ens1np0", "su1-leaf2", "swp2")
+    wiring.cable("ens2np0", "su1-leaf1", "swp1")
+    try:
+        wrong = {"rail1 cable_leaf": "deviation", "rail2 cable_leaf": "deviation"}
+        checks, _seen = wiring.until(wrong)
+        assert {key: checks[key]["status"] for key in wrong} == wrong
+        assert checks["rail1 cable_leaf"]["cause"] == (
+            "rail1 and rail2 are swapped: ens1np0 is on su1-leaf2.dc.example swp2, "
+            "ens2np0 on su1-leaf1.dc.example swp1."
+        )
+    finally:
+        wiring.cable("ens1np0", "su1-leaf1", "swp1")
+        wiring.cable("ens2np0", "su1-leaf2", "swp2")
+
+
+def test_one_leaf_for_two_rails_and_another_port(wiring):
+    wiring.cable("ens1np0", "su1-leaf2", "swp9")
+    try:
+        checks, _seen = wiring.until({"rail1 cable_leaf": "deviation", "rail2 cable_leaf": "ok"})
+        assert "one leaf for two rails" in checks["rail1 cable_leaf"]["cause"]
+        wiring.cable("ens1np0", "su1-leaf1", "swp7")
+        checks, _seen = wiring.until({"rail1 cable_leaf": "ok", "rail1 cable_port": "deviation"})
+        assert (checks["rail1 cable_port"]["planned"], checks["rail1 cable_port"]["observed"]) == ("swp1", "swp7")
+    finally:
+        wiring.cable("ens1np0", "su1-leaf1", "swp1")
+
+
+def test_another_zones_leaf(wiring):
+    wiring.cable("ens1np0", "su2-leaf1", "swp1")
+    try:
+        checks, _seen = wiring.until({"rail1 cable_leaf": "deviation"})
+        assert "the leaf of rail1 in zone su2: the node is planned in su1." in checks["rail1 cable_leaf"]["cause"]
+    finally:
+        wiring.cable("ens1np0", "su1-leaf1", "swp1")

@@ -1,0 +1,171 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
+from ansible_collections.railops.rdma.plugins.module_utils._rdma.cabling import look
+from ansible_collections.railops.rdma.plugins.module_utils._rdma.cabling_plan import Cable, judge, named
+from ansible_collections.railops.rdma.plugins.module_utils._rdma.lldp import neighbour
+
+RECORDED = (Path(__file__).parents[3] / "data/lldpcli-1.0.16-json0.json").read_text(encoding="utf-8")
+LEAVES = [
+    {"zone": zone, "rail": f"rail{number}", "leaf": f"{zone}-leaf{number}"}
+    for zone in ("su1", "su2")
+    for number in (1, 2, 3)
+]
+
+
+def cable(number, switch=None, port="swp7", *, planned=None, is_switch=True):
+    return Cable(
+        rail=f"rail{number}",
+        interface=f"ens{number}np0",
+        leaf=f"su1-leaf{number}",
+        port=planned or "",
+        seen=neighbour(switch=switch, port=port, is_switch=is_switch) if switch else None,
+        unseen="the leaf sends no LLDP.",
+    )
+
+
+def judged(*cables, leaves=LEAVES, **more):
+    checks = judge(cables, leaves, **more)
+    assert [check.id for check in checks] == ["cable_leaf", "cable_port"] * len(cables)
+    return checks[::2], checks[1::2]
+
+
+def test_cables_as_planned():
+    leaf, port = judged(cable(1, "su1-leaf1"), cable(2, "su1-leaf2.dc.example", planned="swp*"))
+    assert [check.status for check in (*leaf, *port)] == ["ok", "ok", "skipped", "ok"]
+    assert leaf[1].observed == "su1-leaf2.dc.example swp7"
+
+
+def test_two_rails_that_are_swapped():
+    (one, two, three), _ports = judged(
+        cable(1, "su1-leaf2", "swp1"), cable(2, "su1-leaf1", "swp2"), cable(3, "su1-leaf3")
+    )
+    assert (one.status, two.status, three.status) == ("deviation", "deviation", "ok")
+    assert one.cause == "rail1 and rail2 are swapped: ens1np0 is on su1-leaf2 swp1, ens2np0 on su1-leaf1 swp2."
+    assert two.cause.startswith("rail2 and rail1 are swapped")
+    assert one.fix == "Swap the two cables, at the node or at the leaves."
+
+
+def test_one_leaf_for_two_rails():
+    (one, two), _ports = judged(cable(1, "su1-leaf2"), cable(2, "su1-leaf2"))
+    assert two.status == "ok"
+    assert "one leaf for two rails" in one.cause
+    assert one.fix == "Move the cable of ens1np0 to su1-leaf1."
+
+
+def test_a_node_on_another_zones_leaf():
+    (one, two), _ports = judged(cable(1, "su2-leaf1"), cable(2, "su2-leaf2"))
+    for check in (one, two):
+        assert "in zone su2: the node is planned in su1." in check.cause
+    (named_zone,), _ports = judged(cable(1, "su2-leaf1"), zone="su1")
+    assert named_zone.cause == one.cause
+
+
+def test_other_wrong_leaves():
+    assert judged(cable(1, "su1-leaf3"))[0][0].cause == "ens1np0 is on su1-leaf3 swp7, the leaf of rail3."
+    assert "the plan has for no rail" in judged(cable(1, "tor9"))[0][0].cause
+
+
+def test_nothing_is_green_by_silence():
+    leaf, port = judged(cable(1, planned="swp1"), cable(2, "nic", is_switch=False))
+    assert [check.status for check in (*leaf, *port)] == ["skipped"] * 4
+    assert leaf[0].cause == "Not seen: the leaf sends no LLDP."
+    assert "does not call itself a switch" in leaf[1].cause
+    (unplanned, _port) = judge([Cable("rail1", "ens1np0", seen=neighbour(switch="tor9"))], [])
+    assert (unplanned.status, "ens1np0 is on tor9" in unplanned.cause) == ("skipped", True)
+
+
+def test_a_planned_name_counts_even_if_it_does_not_call_itself_a_switch():
+    assert judged(cable(1, "su1-leaf1", is_switch=False))[0][0].status == "ok"
+
+
+def test_ports():
+    wrong = judged(cable(1, "su1-leaf1", "swp2", planned="swp1"))[1][0]
+    assert (wrong.status, wrong.planned, wrong.observed) == ("deviation", "swp1", "swp2")
+    shared = [
+        Cable("rail1", "ens1np0", "tor", "swp1", neighbour(switch="tor", port="swp2", is_switch=True)),
+        Cable("rail2", "ens2np0", "tor", "swp2", neighbour(switch="tor", port="swp1", is_switch=True)),
+    ]
+    _leaf, port = judged(*shared, leaves=[])
+    assert port[0].cause == "rail1 and rail2 are swapped at the leaf: tor swp2 and tor swp1."
+    assert judged(cable(1, "su1-leaf2", planned="swp7"))[1][0].status == "skipped"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "good"),
+    [
+        ("leaf1", "leaf1", True),
+        ("leaf1", "leaf1.dc.example", True),
+        ("leaf1", "leaf10", False),
+        ("su?-leaf*", "su1-leaf12", True),
+        ("leaf [1]", "leaf [1]", True),
+        ("Leaf1", "leaf1", False),
+    ],
+)
+def test_names_may_be_patterns(pattern, name, good):
+    assert named(pattern, name) is good
+
+
+@pytest.fixture
+def sysfs(tmp_path):
+    for name, more in {
+        "ens1np0": {},
+        "ens1np0.7": {"lower_ens1np0": ""},
+        "ib0": {"type": "32"},
+        "ens3": {"carrier": "0"},
+    }.items():
+        folder = tmp_path / "sys/class/net" / name
+        folder.mkdir(parents=True)
+        for key, text in {"type": "1", "carrier": "1", **more}.items():
+            (folder / key).write_text(text)
+    return Sysfs(str(tmp_path))
+
+
+def looked(sysfs, *interfaces, run=lambda _argv: (0, RECORDED, ""), **options):
+    rails = [{"name": f"rail{number}", "interface": name} for number, name in enumerate(interfaces, 1)]
+    cables = {rail["name"]: {"leaf": "leaf1", "port": None} for rail in rails}
+    checks, facts = look(rails, {"sysfs": sysfs, "cables": cables, "run": run, **options})
+    return [check for check in checks if check.id == "cable_leaf"], facts
+
+
+def test_a_host_is_asked_once_and_facts_have_dcbx(sysfs):
+    asked = []
+    checks, facts = looked(sysfs, "ens1np0", run=lambda argv: asked.append(argv) or (0, RECORDED, ""))
+    assert [check.status for check in checks] == ["ok"]
+    assert facts["lldp"]["rail1"]["dcbx"]["pfc"]["enabled"] == [3]
+    assert len(asked) == 1
+
+
+def test_a_vlan_rails_cable_is_its_ports(sysfs):
+    assert looked(sysfs, "ens1np0.7")[0][0].status == "ok"
+
+
+@pytest.mark.parametrize(
+    ("answer", "word"),
+    [
+        ((127, "", ""), "lldpd is not installed, and nobody listened."),
+        ((1, "", "x [WARN] unable to connect to socket /run/lldpd.socket"), "unable to connect"),
+        ((0, "nonsense", ""), "not understood"),
+        ((0, '{"lldp": [{}]}', ""), "firmware keeps the frames"),
+    ],
+)
+def test_not_seen_says_why(sysfs, answer, word):
+    checks, facts = looked(sysfs, "ens1np0", run=lambda _argv: answer)
+    assert checks[0].status == "skipped"
+    assert word in checks[0].cause
+    assert facts == {"lldp": {}}
+
+
+def test_rails_that_cannot_be_seen(sysfs):
+    checks, _facts = looked(sysfs, "ib0", "ens3", "ens9")
+    assert {check.status for check in checks} == {"skipped"}
+    for index, word in enumerate(("InfiniBand has no LLDP", "no carrier", "no interface ens9")):
+        assert word in checks[index].cause
