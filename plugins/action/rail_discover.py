@@ -14,11 +14,16 @@ from dataclasses import asdict
 import yaml
 from ansible.plugins.action import ActionBase
 
-from ..plugin_utils._discover import discover, inventory, report
+from ..plugin_utils._discover import cables, discover, inventory, report
 
 HEADER = """\
 # Proposed by the playbook railops.rdma.discover from what is wired. Read report.md first.
 # Try it beside your inventory (-i inventory/... -i this file), then move what is right into the inventory.
+---
+"""
+CABLES = """\
+# Where each cable ends, as LLDP says it today: right or wrong. Read report.md first, and mend what is wrong.
+# In the inventory it is the plan that the audit compares every cable with.
 ---
 """
 ARGUMENT_SPEC = {
@@ -28,6 +33,11 @@ ARGUMENT_SPEC = {
     "group": {"type": "str", "default": "gpu_nodes"},
     "names": {"type": "list", "elements": "str", "default": []},
 }
+
+
+def _yaml(data: dict[str, t.Any]) -> str:
+    # Ansible's strings carry tags that YAML cannot represent.
+    return str(yaml.safe_dump(json.loads(json.dumps(data)), sort_keys=False, width=120))
 
 
 class ActionModule(ActionBase):
@@ -45,10 +55,13 @@ class ActionModule(ActionBase):
             said = hostvars[host].get(arguments["register"]) if host in hostvars else None
             infos[host] = said.get("info") if said else None
         proposal = discover(infos, arguments["names"])
-        # Ansible's strings carry tags that YAML cannot represent.
-        plain = json.loads(json.dumps(inventory(proposal, arguments["group"])))
-        text = yaml.safe_dump(plain, sort_keys=False, width=120)
-        wanted = {"proposal.yml": HEADER + text, "report.md": report(proposal)}
+        wanted = {
+            "proposal.yml": HEADER + _yaml(inventory(proposal, arguments["group"])),
+            "report.md": report(proposal),
+        }
+        seen = cables(proposal, arguments["group"])
+        if seen:
+            wanted["cables.yml"] = CABLES + _yaml(seen)
         changed = self._write(arguments["dest"], wanted, result)
         result.update(
             changed=changed,

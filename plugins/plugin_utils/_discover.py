@@ -97,6 +97,8 @@ def candidates(info: Mapping[str, t.Any]) -> tuple[list[Nic], list[Nic]]:
             if port["netdev"] and port["netdev"] in info["default_interfaces"]:
                 continue
             neighbour = lldp.get(port["netdev"]) or {}
+            if not neighbour.get("is_switch"):
+                neighbour = {}  # the NIC's own firmware, or another host
             found.append(
                 Nic(
                     device=device["name"],
@@ -349,6 +351,23 @@ def inventory(proposal: Proposal, group: str) -> dict[str, t.Any]:
     if proposal.interfaces:
         body["hosts"] = {host: {"fabric_interfaces": names} for host, names in proposal.interfaces.items()}
     return {group: body}
+
+
+def cables(proposal: Proposal, group: str) -> dict[str, t.Any] | None:
+    """Return the leaf and port of every cable that was seen, as an inventory; None when none was."""
+    names = [rail.name for rail in proposal.rails]
+    hosts = {
+        host: {
+            "fabric_cables": {
+                name: {"leaf": nic.switch, **({"port": nic.switch_port} if nic.switch_port else {})}
+                for name, nic in zip(names, nics, strict=True)
+                if nic and nic.switch
+            }
+        }
+        for host, nics in proposal.nics.items()
+    }
+    seen = {host: found for host, found in hosts.items() if found["fabric_cables"]}
+    return {group: {"hosts": seen}} if seen else None
 
 
 def report(proposal: Proposal) -> str:

@@ -31,7 +31,7 @@ import bare
 import lab
 
 # Files that a command before makes.
-MADE = ("discover/fabric/proposal.yml",)
+MADE = ("discover/fabric/proposal.yml", "discover/fabric/cables.yml")
 # Where the pages' checkout is.
 OWN_CHECKOUTS = ("$HOME/rdma/", "~/rdma/")
 KUBECTL_VERBS = tuple("annotate apply create describe delete drain exec get label rollout uncordon".split())

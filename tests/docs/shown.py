@@ -87,6 +87,10 @@ ROWS = (
         r"ansible-playbook .*-i discover/fabric/proposal\.yml .*",
         f"{GUESTS}test_discover_proposes_the_rails_of_the_lab",
     ),
+    row(
+        r"ansible-playbook .*-i discover/fabric/cables\.yml .*",
+        "tests/unit/plugins/action/test_ippool_plan.py::test_cables_that_were_learned_are_one_more_inventory",
+    ),
     row(r"ansible-playbook .*railops\.rdma\.cluster .*", CLUSTER),
     row(r"ansible-playbook .* test\.yml", "tests/cluster/test_roles.py::test_the_test_application"),
     row(

@@ -93,6 +93,9 @@ class View:
                     f"{address['address']}/{length}" + (f" by {address['gateway']}" if address["gateway"] else "")
                 )
                 words.append(self._pods(zone, rail["name"], address["family"], slot))
+            cable = (data.get("cables") or {}).get(rail["name"]) or {}
+            ends = [cable[key] for key in ("leaf", "port") if cable.get(key)]
+            words.append(" ".join(["cable", *ends]) if ends else "")
             found.append(" ".join(word for word in words if word))
         return found
 

@@ -142,3 +142,19 @@ def test_a_locked_plan_refuses_to_change(fleet):
     done = playbook(fleet, "-e", "fabric_plan_locked=true", "-e", "fabric_mtu=9000")
     assert done.returncode == 2
     assert "The plan is locked and would change" in done.stdout + done.stderr
+
+
+def test_cables_that_were_learned_are_one_more_inventory(fleet):
+    assert playbook(fleet).returncode == 0
+    before = (fleet / "plan/fabric/hosts/node2.json").read_text()
+    cables = "gpu_nodes: {hosts: {node2: {fabric_cables: {rail1: {leaf: leaf1, port: swp5}}}}}\n"
+    (fleet / "cables.yml").write_text(cables)
+
+    done = playbook(fleet, "-i", "cables.yml", "--diff")
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = [line for line in done.stdout.splitlines() if line.startswith(("+node", "-node"))]
+    assert [line.partition("pods")[2].partition(" cable")[2] for line in lines] == ["", " leaf1 swp5"]
+    have = json.loads((fleet / "plan/fabric/hosts/node2.json").read_text())
+    assert have.pop("cables") == {"rail1": {"leaf": "leaf1", "port": "swp5"}}
+    assert have == json.loads(before)

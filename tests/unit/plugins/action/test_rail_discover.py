@@ -20,6 +20,7 @@ from ansible_collections.railops.rdma.tests.unit import machines
 @pytest.fixture
 def run(tmp_path):
     info = read_info(Sysfs(str(machines.lay_out("one-switch-each", tmp_path / "root"))), gids=False)
+    info["lldp"] = {"ens1np0": {"switch": "leaf1", "port": "swp5", "is_switch": True}}
     hostvars = {"node1": {"__info": {"info": info}}, "node2": {"__info": {"unreachable": True}}, "node3": {}}
 
     def run_action(*, check_mode=False, diff=False):
@@ -47,6 +48,8 @@ def test_the_first_run_writes_and_the_second_does_not(run, tmp_path):
     assert [rail["interface"] for rail in group["vars"]["fabric_rails"]] == [f"ens{n}np0" for n in range(1, 9)]
     assert [finding["host"] for finding in result["findings"]] == ["node2", "node3"]
     assert "did not answer" in (tmp_path / "out/report.md").read_text()
+    seen = yaml.safe_load((tmp_path / "out/cables.yml").read_text())
+    assert seen == {"gpu_nodes": {"hosts": {"node1": {"fabric_cables": {"rail1": {"leaf": "leaf1", "port": "swp5"}}}}}}
     assert run()["changed"] is False
 
 

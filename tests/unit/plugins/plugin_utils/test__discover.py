@@ -12,7 +12,13 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._rdma.info import read_info
-from ansible_collections.railops.rdma.plugins.plugin_utils._discover import candidates, discover, inventory, report
+from ansible_collections.railops.rdma.plugins.plugin_utils._discover import (
+    cables,
+    candidates,
+    discover,
+    inventory,
+    report,
+)
 from ansible_collections.railops.rdma.tests.unit import machines
 
 
@@ -30,7 +36,7 @@ def info(name="one-switch-each"):
 def cable(host, leaves=None):
     """Cable a host's rails to leaf1 to leaf8, except what is said otherwise."""
     host["lldp"] = {
-        f"ens{number}np0": {"switch": (leaves or {}).get(number, f"leaf{number}"), "port": "swp1"}
+        f"ens{number}np0": {"switch": (leaves or {}).get(number, f"leaf{number}"), "port": "swp1", "is_switch": True}
         for number in range(1, 9)
     }
     return host
@@ -202,3 +208,14 @@ def test_a_function_that_serves_nvswitches_is_no_rail():
     assert [rail.interface for rail in proposal.rails] == [f"ens{number}np0" for number in range(2, 9)]
     assert {finding.kind for finding in proposal.findings} == {"left alone"}
     assert "serves the NVSwitches" in report(proposal)
+
+
+def test_cables_that_were_seen_can_be_taken_into_the_inventory():
+    hosts = fleet(2)
+    hosts["node2"]["lldp"]["ens2np0"] = {"switch": "nic", "port": "p0", "is_switch": False}
+    del hosts["node2"]["lldp"]["ens8np0"]
+    proposal = discover(hosts)
+    found = cables(proposal, "gpu_nodes")["gpu_nodes"]["hosts"]
+    assert found["node1"]["fabric_cables"]["rail3"] == {"leaf": "leaf3", "port": "swp1"}
+    assert sorted(found["node2"]["fabric_cables"]) == ["rail1", *(f"rail{number}" for number in range(3, 8))]
+    assert cables(discover({"node1": info()}), "gpu_nodes") is None
