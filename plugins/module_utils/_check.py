@@ -17,6 +17,8 @@ OK, DEVIATION, WARNING, SKIPPED = "ok", "deviation", "warning", "skipped"
 # Every id and what it compares: `subject_thing`. docs/verify.md lists them (python3 tests/site/checks_doc.py).
 IDS = {
     "address_duplicate": "nobody else on the rail has the address",
+    "cable_leaf": "the rail's cable ends in the planned leaf",
+    "cable_port": "the rail's cable ends in the planned port of its leaf",
     "card_place": "the place that the plan names for the rail's card has one",
     "cluster_api": "the cluster was looked at",
     "driver_modules": "the kernel has the modules that RDMA needs",
