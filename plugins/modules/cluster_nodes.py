@@ -127,8 +127,6 @@ import os
 import time
 import typing as t
 
-from ansible.module_utils.basic import AnsibleModule, missing_required_lib
-
 from ..module_utils._cluster import client, source
 from ..module_utils._cluster.client import Access, Cluster
 from ..module_utils._cluster.nodes import (
@@ -144,6 +142,7 @@ from ..module_utils._cluster.nodes import (
 )
 from ..module_utils._errors import RdmaError
 from ..module_utils._fabric.names import SRIOV
+from ..module_utils._module import run_module
 from ..module_utils._pods.wait import Patience
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
@@ -298,18 +297,8 @@ def differences(
 
 def main() -> None:
     """Read the parameters, run, and report."""
-    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
-    if client.KUBERNETES_ERROR:
-        module.fail_json(msg=missing_required_lib("kubernetes >= 31"), exception=client.KUBERNETES_ERROR)
-    if source.YAML_ERROR:
-        module.fail_json(msg=missing_required_lib("PyYAML"), exception=source.YAML_ERROR)
-    try:
-        result = run(module.params, check_mode=module.check_mode)
-    except RdmaError as exc:
-        module.fail_json(msg=str(exc), fix=exc.fix, **exc.facts)
-    if not module._diff:
-        del result["diff"]
-    module.exit_json(**result)
+    needs = [("kubernetes >= 31", client.KUBERNETES_ERROR), ("PyYAML", source.YAML_ERROR)]
+    run_module(lambda module: run(module.params, check_mode=module.check_mode), ARGUMENT_SPEC, needs)
 
 
 if __name__ == "__main__":

@@ -218,13 +218,12 @@ import contextlib
 import sys
 import typing as t
 
-from ansible.module_utils.basic import AnsibleModule, missing_required_lib
-
 from ..module_utils._cluster import client, source
 from ..module_utils._cluster.client import Access, Cluster
 from ..module_utils._cluster.plan import POOL, Plan, describe, summary
 from ..module_utils._cluster.run import Options, Outcome, Run, SideBySide, early_pools
 from ..module_utils._errors import RdmaError
+from ..module_utils._module import run_module
 
 ACCESS_SPEC: dict[str, t.Any] = {
     "kubeconfig": {"type": "path"},
@@ -256,8 +255,8 @@ MOST_CHANGES = 1000
 _TURN_SECONDS = 0.0005
 
 
-def run(params: dict[str, t.Any], *, check_mode: bool) -> tuple[dict[str, t.Any], list[str]]:
-    """Plan, check and do; return the result and the warnings."""
+def run(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
+    """Plan, check and do; return the result."""
     cluster = Cluster(
         Access(**{name: params[name] for name in ACCESS_SPEC}),
         threads=params["threads"],
@@ -278,7 +277,7 @@ def run(params: dict[str, t.Any], *, check_mode: bool) -> tuple[dict[str, t.Any]
 
 def done(
     cluster: Cluster, params: dict[str, t.Any], pools: SideBySide[list[dict[str, t.Any]]] | None, *, check_mode: bool
-) -> tuple[dict[str, t.Any], list[str]]:
+) -> dict[str, t.Any]:
     """Do it with a client that is there, and pools that are being listed already."""
     wanted = source.read(params["definitions"], params["src"], params["kinds"])
     fabric = params["fabric"] or source.fabric_of(wanted.values())
@@ -308,14 +307,14 @@ def done(
     try:
         doing.execute(plan)
     except RdmaError as exc:
-        exc.facts.update(result(plan, doing.outcome))
+        exc.facts.update(facts_of(plan, doing.outcome))
         raise
-    return ended(plan, doing.outcome), doing.outcome.warnings
+    return ended(plan, doing.outcome)
 
 
 def ended(plan: Plan, outcome: Outcome) -> dict[str, t.Any]:
     """Return the result, or fail with it when something was refused or belongs to others."""
-    facts = result(plan, outcome)
+    facts = facts_of(plan, outcome)
     if outcome.refused:
         lines = "\n".join(f"  - {exc.problem}" for _ref, exc in outcome.refused[:20])
         more = len(outcome.refused) - 20
@@ -336,16 +335,22 @@ def ended(plan: Plan, outcome: Outcome) -> dict[str, t.Any]:
             "Let the other owner give the field or object up (or delete it), or run with force: true to take it over.",
             **facts,
         )
-    return facts
+    kept = [f"{row['kind']} {row['name']} is kept, would {row['action']}: {row['reason']}" for row in facts["kept"]]
+    return {
+        **facts,
+        "changed": plan.changed,
+        "diff": {"prepared": describe(plan) if plan.changed or facts["kept"] or facts["conflicts"] else ""},
+        "msg": summary(plan),
+        "warnings": [*outcome.warnings, *kept],
+    }
 
 
-def result(plan: Plan, outcome: Outcome) -> dict[str, t.Any]:
-    """Return the machine-readable outcome."""
+def facts_of(plan: Plan, outcome: Outcome) -> dict[str, t.Any]:
+    """Return what became of what, for the result and for a failure."""
     steps = list(plan.all_steps())
     kept = [*plan.kept, *outcome.kept]
     conflicts = [*plan.conflicts, *outcome.conflicts]
     return {
-        "changed": plan.changed,
         "summary": {**plan.counts(), "kept": len(kept), "conflicts": len(conflicts)},
         "changes": [
             {
@@ -381,30 +386,13 @@ def result(plan: Plan, outcome: Outcome) -> dict[str, t.Any]:
             for row in conflicts[:MOST_CHANGES]
         ],
         "expected_seconds": plan.expected_seconds(),
-        "diff": {"prepared": describe(plan)} if plan.changed or kept or conflicts else {"prepared": ""},
-        "msg": summary(plan),
     }
 
 
 def main() -> None:
     """Read the parameters, run, and report."""
-    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
-    if client.KUBERNETES_ERROR:
-        module.fail_json(msg=missing_required_lib("kubernetes >= 31"), exception=client.KUBERNETES_ERROR)
-    if source.YAML_ERROR:
-        module.fail_json(msg=missing_required_lib("PyYAML"), exception=source.YAML_ERROR)
-    try:
-        facts, warnings = run(module.params, check_mode=module.check_mode)
-    except RdmaError as exc:
-        facts = {key: value for key, value in exc.facts.items() if key not in ("diff", "msg", "changed")}
-        module.fail_json(msg=str(exc), fix=exc.fix, **facts)
-    for warning in warnings:
-        module.warn(warning)
-    for kept in facts["kept"]:
-        module.warn(f"{kept['kind']} {kept['name']} is kept, would {kept['action']}: {kept['reason']}")
-    if not module._diff:
-        del facts["diff"]
-    module.exit_json(**facts)
+    needs = [("kubernetes >= 31", client.KUBERNETES_ERROR), ("PyYAML", source.YAML_ERROR)]
+    run_module(lambda module: run(module.params, check_mode=module.check_mode), ARGUMENT_SPEC, needs)
 
 
 if __name__ == "__main__":

@@ -144,11 +144,10 @@ stderr:
 
 import typing as t
 
-from ansible.module_utils.basic import AnsibleModule, missing_required_lib
-
 from ..module_utils._cluster import client
 from ..module_utils._cluster.client import Access
 from ..module_utils._errors import RdmaError
+from ..module_utils._module import run_module
 from ..module_utils._pods import client as pods_client
 from ..module_utils._pods.client import PodCluster
 from ..module_utils._pods.wait import KINDS, Look, Part
@@ -240,15 +239,9 @@ def run(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
 
 
 def main() -> None:
-    """Read the parameters, wait, and report."""
-    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
-    error = client.KUBERNETES_ERROR or pods_client.STREAM_ERROR
-    if error:
-        module.fail_json(msg=missing_required_lib("kubernetes >= 31"), exception=error)
-    try:
-        module.exit_json(**run(module.params, check_mode=module.check_mode))
-    except RdmaError as exc:
-        module.fail_json(msg=str(exc), fix=exc.fix, **exc.facts)
+    """Read the parameters, run, and report."""
+    needs = [("kubernetes >= 31", client.KUBERNETES_ERROR or pods_client.STREAM_ERROR)]
+    run_module(lambda module: run(module.params, check_mode=module.check_mode), ARGUMENT_SPEC, needs)
 
 
 if __name__ == "__main__":

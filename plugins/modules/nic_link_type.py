@@ -231,10 +231,8 @@ checks:
       object: "0000:1b:00"
 """
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ..module_utils._card.run import run
-from ..module_utils._errors import RdmaError
+from ..module_utils._module import run_module
 
 ARGUMENT_SPEC = {
     "plan_dir": {"type": "path"},
@@ -266,14 +264,7 @@ ARGUMENT_SPEC = {
 
 def main() -> None:
     """Read the parameters, run, and report."""
-    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
-    try:
-        result = run(module)
-    except RdmaError as exc:
-        module.fail_json(msg=str(exc), fix=exc.fix, **exc.facts)
-    if module._diff:
-        result["diff"] = {"before": result["before"], "after": result["after"]}
-    module.exit_json(**result)
+    run_module(run, ARGUMENT_SPEC)
 
 
 if __name__ == "__main__":

@@ -128,11 +128,10 @@ import os
 import typing as t
 import uuid
 
-from ansible.module_utils.basic import AnsibleModule, missing_required_lib
-
 from ..module_utils._cluster import client, source
 from ..module_utils._cluster.client import Access
 from ..module_utils._errors import RdmaError
+from ..module_utils._module import run_module
 from ..module_utils._pods import client as pods_client
 from ..module_utils._pods.checks import Node, node_of
 from ..module_utils._pods.client import PodCluster
@@ -216,17 +215,8 @@ def run(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
 
 def main() -> None:
     """Read the parameters, run, and report."""
-    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
-    for library, error in (
-        ("kubernetes >= 31", client.KUBERNETES_ERROR or pods_client.STREAM_ERROR),
-        ("PyYAML", source.YAML_ERROR),
-    ):
-        if error:
-            module.fail_json(msg=missing_required_lib(library), exception=error)
-    try:
-        module.exit_json(**run(module.params, check_mode=module.check_mode))
-    except RdmaError as exc:
-        module.fail_json(msg=str(exc), fix=exc.fix, **exc.facts)
+    needs = [("kubernetes >= 31", client.KUBERNETES_ERROR or pods_client.STREAM_ERROR), ("PyYAML", source.YAML_ERROR)]
+    run_module(lambda module: run(module.params, check_mode=module.check_mode), ARGUMENT_SPEC, needs)
 
 
 if __name__ == "__main__":

@@ -176,18 +176,9 @@ confirmed:
   sample: true
 """
 
-import os
-import typing as t
-
-from ansible.module_utils.basic import AnsibleModule, missing_required_lib
-
-from ..module_utils._errors import InputError, Problem, RdmaError
-from ..module_utils._route.guard import Command, Guard, arm, change, confirm, pending
-from ..module_utils._route.kernel import PYROUTE2_ERROR, PYROUTE2_NEEDED, Kernel, connection_of, pyroute2_problem
+from ..module_utils._module import run_module
 from ..module_utils._route.options import slice_spec
-from ..module_utils._route.ping import Sweep, checks_of, names_of, targets_of
-from ..module_utils._route.plan import decide, problem_check
-from ..module_utils._route.want import Want, parse_want
+from ..module_utils._route.run import run
 
 ARGUMENT_SPEC = {
     **slice_spec(),
@@ -201,120 +192,10 @@ ARGUMENT_SPEC = {
 }
 
 
-# A guard that is so late does not run any more; on a loaded host it may be a little late.
-OVERDUE_SECONDS = 60.0
-
-
-def run(want: Want, *, check_mode: bool, timeout: int = 0, command: Command | None = None) -> dict[str, t.Any]:
-    """Bring the host network to the wanted state and describe what happened.
-
-    :param timeout: seconds until the guard takes the change back; 0 is without a guard.
-    :param command: starts the guard's unit.
-    """
-    token = ""
-    with Kernel() as kernel:
-        plan = decide(want, kernel.read(want, connection_of(os.environ)))
-        waiting = None if check_mode else pending()
-        if waiting and not timeout:
-            raise still_waiting(waiting)
-        if timeout and not check_mode and (plan.changed or waiting):
-            # What a run that was cut off left unconfirmed is not what was before.
-            token = arm(plan.host, waiting.before if waiting else plan.now, plan.target, timeout, command)
-            if waiting:
-                confirm(waiting.token)
-        if plan.changed and not check_mode:
-            try:
-                change(kernel, plan.host, plan.now, plan.target)
-            except RdmaError:
-                if token and not waiting:
-                    confirm(token)
-                raise
-    return {
-        "changed": plan.changed,
-        "before": plan.before,
-        "after": plan.after,
-        "checks": list(plan.checks),
-        "token": token,
-        "diff": plan.diff,
-    }
-
-
-def still_waiting(guard: Guard) -> RdmaError:
-    """Return the error for a change that nobody has confirmed or taken back yet."""
-    if guard.seconds_left > -OVERDUE_SECONDS:
-        return RdmaError(
-            f"A change of this host's network waits {max(guard.seconds_left, 0):.0f} s for its confirmation.",
-            f"Confirm it (confirm: {guard.token}), or wait until it is taken back, and run again.",
-            token=guard.token,
-        )
-    return RdmaError(
-        "An earlier change of this host's network was never confirmed, and its guard has ended (was it killed?).",
-        f"Confirm it to keep it (confirm: {guard.token}), or run with a confirm_timeout, which takes it over.",
-        token=guard.token,
-    )
-
-
-def keep(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
-    """Confirm a change, after a look at the gateways if that is asked for."""
-    checks = []
-    if params["gateways"] != "ignore":
-        want = parse_want(params)
-        targets = targets_of(want, names_of(want))
-        checks = checks_of(targets, Sweep(targets, count=10, timeout=1.0).run())
-        silent = [check["planned"] for check in checks if check["status"] != "ok"]
-        if silent and params["gateways"] == "require":
-            raise RdmaError(
-                f"The change is not confirmed, and the guard takes it back. Not so: {'; '.join(silent)}.",
-                "Look at links, VLANs and the switch's addresses, or do not require the gateways.",
-                checks=checks,
-            )
-    if not check_mode:
-        confirm(params["confirm"])
-    return {"changed": False, "confirmed": not check_mode, "checks": checks}
-
-
-def reported(checks: list[dict[str, t.Any]]) -> dict[str, t.Any]:
-    """Return the result of a check mode run that something is in the way of."""
-    empty: dict[str, t.Any] = {"links": [], "addresses": [], "routes": [], "rules": [], "sysctls": []}
-    return {"changed": False, "before": empty, "after": empty, "checks": checks, "token": ""}
-
-
-def library_problem() -> tuple[str, str | None]:
-    """Return what is wrong with pyroute2 on this host, and the traceback of its import."""
-    if PYROUTE2_ERROR:
-        return str(missing_required_lib(PYROUTE2_NEEDED)), PYROUTE2_ERROR
-    return pyroute2_problem(), None
-
-
 def main() -> None:
     """Read the parameters, run, and report."""
-    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
-    report = module.check_mode and module.params["on_problem"] == "report"
-    problem, trace = library_problem()
-    result: dict[str, t.Any]
-    try:
-        if problem:
-            check = problem_check(Problem("pyroute2", problem, INSTALL), "network_library")
-            raise RdmaError(
-                problem, INSTALL, checks=[check], library_missing=True, **({"exception": trace} if trace else {})
-            )
-        if module.params["confirm"]:
-            result = keep(module.params, check_mode=module.check_mode)
-        else:
-            want = parse_want(module.params)
-            timeout = module.params["confirm_timeout"]
-            result = run(want, check_mode=module.check_mode, timeout=timeout, command=module.run_command)
-    except RdmaError as exc:
-        if not report or not ("checks" in exc.facts or isinstance(exc, InputError)):
-            module.fail_json(msg=str(exc), fix=exc.fix, **exc.facts)
-        problems = exc.problems if isinstance(exc, InputError) else ()
-        result = reported(exc.facts.get("checks") or [problem_check(item) for item in problems])
-    if not module._diff:
-        result.pop("diff", None)
-    module.exit_json(**result)
+    run_module(run, ARGUMENT_SPEC)
 
-
-INSTALL = "Install python3-pyroute2 on the host; the role railops.rdma.rail_network does it."
 
 if __name__ == "__main__":
     main()

@@ -100,18 +100,9 @@ checks:
       fix: Run the role railops.rdma.rail_network on this host.
 """
 
-import os
-import typing as t
-
-from ansible.module_utils.basic import AnsibleModule
-
-from ..module_utils._check import compared, deviation
-from ..module_utils._errors import Problem, RdmaError
-from ..module_utils._persist.host import Host, Ran, State
-from ..module_utils._persist.plan import NETPLAN, NETWORKMANAGER, File, files_of, manager_of
+from ..module_utils._module import run_module
+from ..module_utils._persist.run import run
 from ..module_utils._route.options import slice_spec
-from ..module_utils._route.plan import problem_check
-from ..module_utils._route.want import Want, named, parse_want
 
 ARGUMENT_SPEC = {
     **slice_spec(),
@@ -120,99 +111,11 @@ ARGUMENT_SPEC = {
     "root": {"type": "path", "default": "/"},
     "on_problem": {"type": "str", "choices": ["fail", "report"], "default": "fail"},
 }
-PROFILE = ".nmconnection"
-FIX = "Run the role railops.rdma.rail_network on this host."
-
-
-def run(want: Want, host: Host, manager: str, *, check_mode: bool) -> dict[str, t.Any]:
-    """Bring the files to the wanted state and describe what happened."""
-    files: tuple[File, ...] = ()
-    if want.present:
-        found = host.found()
-        manager = manager_of(found) if manager == "auto" else manager
-        names = {rail.name: host.interface(rail.interface, rail.pci) for rail in want.rails}
-        if manager == NETPLAN and want.policy == "default_route" and found.netplan_networkmanager:
-            raise RdmaError(
-                "netplan with the renderer NetworkManager cannot express the guard rule of the policy default_route.",
-                "Use fabric_policy: prefixes (the default), which needs no guard.",
-            )
-        own = {rail.interface: names[rail.name] for rail in want.rails if rail.interface}
-        files = files_of(named(want, own), names, manager)
-    wanted = {file.path: file for file in files}
-    have = host.state(wanted)
-    write = [file for file in files if have.get(file.path) != State(file.text, file.mode)]
-    remove = [path for path in have if path not in wanted]
-    if write:
-        host.check_netplan(files)
-        host.check_keyfiles(write)
-    if not check_mode:
-        for file in write:
-            host.write(file)
-        for path in remove:
-            host.remove(path)
-        host.load_keyfiles(file.path for file in write if file.path.endswith(PROFILE))
-        # With another manager the rails are still wanted, and NetworkManager would take their addresses along.
-        if any(path.endswith(PROFILE) for path in remove) and (not files or manager == NETWORKMANAGER):
-            host.forget_keyfiles()
-    result: dict[str, t.Any] = {
-        "changed": bool(write or remove),
-        "before": {path: f"{state.mode:04o}" for path, state in have.items()},
-        "after": {file.path: f"{file.mode:04o}" for file in files},
-        "checks": [*_checks(files, have), *_stale(remove)],
-        "diff": [
-            _diff(path, have.get(path), wanted.get(path)) for path in sorted({*remove, *(file.path for file in write)})
-        ],
-    }
-    if want.present:
-        result["manager"] = manager
-    return result
-
-
-def _diff(path: str, have: State | None, file: File | None) -> dict[str, str]:
-    before = f"# mode {have.mode:04o}\n{have.text}" if have else ""
-    after = f"# mode {file.mode:04o}\n{file.text}" if file else ""
-    return {"before_header": path, "after_header": path, "before": before, "after": after}
-
-
-def _checks(files: tuple[File, ...], have: dict[str, State]) -> t.Iterator[dict[str, t.Any]]:
-    for file in files:
-        state = have.get(file.path)
-        observed = "missing" if state is None else "different" if state != State(file.text, file.mode) else "as planned"
-        cause = f"the file is {observed}, so a reboot would not bring the network back"
-        good = observed == "as planned"
-        yield compared("persist_file", file.path, observed, cause, FIX, good=good, rail=file.rail or None).data()
-
-
-def _stale(paths: list[str]) -> t.Iterator[dict[str, t.Any]]:
-    cause = "left over from an earlier plan or another network manager"
-    for path in paths:
-        yield deviation("persist_stale", "", path, cause, FIX).data()
-
-
-def replace(module: AnsibleModule, temporary: str, path: str) -> None:
-    """Put a finished file in its place with the mode that it has; AnsibleModule.atomic_move would give it another."""
-    os.replace(temporary, path)
-    module.set_default_selinux_context(path, False)
 
 
 def main() -> None:
     """Read the parameters, run, and report."""
-    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
-    try:
-        host = Host(
-            module.params["root"],
-            lambda temporary, path: replace(module, temporary, path),
-            lambda argv, text: Ran(*module.run_command(argv, data=text, environ_update={"LC_ALL": "C.UTF-8"})),
-        )
-        result = run(parse_want(module.params), host, module.params["manager"], check_mode=module.check_mode)
-    except RdmaError as exc:
-        if not (module.check_mode and module.params["on_problem"] == "report"):
-            module.fail_json(msg=str(exc), fix=exc.fix, **exc.facts)
-        check = problem_check(Problem("rail_persist", exc.problem, exc.fix), "persist_preflight")
-        result = {"changed": False, "before": {}, "after": {}, "checks": [check]}
-    if not module._diff:
-        result.pop("diff", None)
-    module.exit_json(**result)
+    run_module(run, ARGUMENT_SPEC)
 
 
 if __name__ == "__main__":

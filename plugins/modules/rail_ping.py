@@ -87,14 +87,9 @@ checks:
       fix: ""
 """
 
-import typing as t
-
-from ansible.module_utils.basic import AnsibleModule
-
-from ..module_utils._errors import RdmaError
+from ..module_utils._module import run_module
 from ..module_utils._route.options import slice_spec
-from ..module_utils._route.ping import Sweep, checks_of, names_of, targets_of
-from ..module_utils._route.want import parse_want
+from ..module_utils._route.ping import run
 
 ARGUMENT_SPEC = {
     **slice_spec(),
@@ -107,28 +102,9 @@ ARGUMENT_SPEC = {
 }
 
 
-def run(params: dict[str, t.Any]) -> dict[str, t.Any]:
-    """Ask, and describe what answered."""
-    want = parse_want(params)
-    targets = targets_of(
-        want,
-        names_of(want),
-        params["neighbour_hosts"] or [],
-        gateways=params["gateways"],
-        full_size=params["full_size"],
-    )
-    outcomes = Sweep(targets, params["count"], params["timeout"]).run()
-    return {"changed": False, "checks": checks_of(targets, outcomes)}
-
-
 def main() -> None:
     """Read the parameters, run, and report."""
-    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
-    try:
-        result = run(module.params)
-    except RdmaError as exc:
-        module.fail_json(msg=str(exc), fix=exc.fix, **exc.facts)
-    module.exit_json(**result)
+    run_module(run, ARGUMENT_SPEC)
 
 
 if __name__ == "__main__":

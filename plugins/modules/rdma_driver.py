@@ -139,25 +139,8 @@ checks:
       fix: ""
 """
 
-import os
-import shutil
-import typing as t
-
-from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.urls import fetch_url
-
-from ..module_utils._driver.host import Packages, apply, read_host
-from ..module_utils._driver.plan import (
-    PYROUTE2_FLOOR,
-    Want,
-    checks_of,
-    make_plan,
-    pyroute2_fix,
-    reboot_reasons,
-    version_tuple,
-)
-from ..module_utils._errors import RdmaError
-from ..module_utils._files import Sysfs
+from ..module_utils._driver.run import run
+from ..module_utils._module import run_module
 
 ARGUMENT_SPEC = {
     "source": {"type": "str", "choices": ["inbox", "doca"], "default": "inbox"},
@@ -172,102 +155,9 @@ ARGUMENT_SPEC = {
 }
 
 
-def make_want(params: dict[str, t.Any]) -> Want:
-    """Return the wish of a module's parameters."""
-    return Want(
-        source=params["source"],
-        packages=None if params["packages"] is None else tuple(params["packages"]),
-        extra_packages=tuple(params["extra_packages"]),
-        repository=params["doca_repository"],
-        repository_checksum=params["doca_checksum"],
-        profile=params["doca_profile"],
-        version=params["doca_version"],
-        wheel=params["pyroute2_wheel"],
-    )
-
-
-def fetch(module: AnsibleModule, source: str) -> str:
-    """Return the path of the repository package, fetched when it is an address."""
-    if os.path.isabs(source):
-        if not os.path.isfile(source):
-            raise RdmaError(
-                f"There is no repository package {source} on the host.", "Copy it there, or give its address."
-            )
-        return source
-    response, info = fetch_url(module, source, timeout=60)
-    if info["status"] != 200:
-        raise RdmaError(
-            f"The repository package {source} cannot be fetched: {info['msg']}.",
-            "Make its mirror reachable from this host, or copy the package there and give its path.",
-            url=source,
-        )
-    path = os.path.join(module.tmpdir, source.rsplit("/", 1)[-1])
-    with open(path, "wb") as file:
-        shutil.copyfileobj(response, file)
-    return path
-
-
-def run(module: AnsibleModule, sysfs: Sysfs) -> dict[str, t.Any]:
-    """Read, plan, install unless in check mode, and read again."""
-    want = make_want(module.params)
-    environment = {"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C", "LANG": "C"}
-
-    def command(argv: t.Sequence[str]) -> tuple[int, str, str]:
-        code, out, err = module.run_command(list(argv), environ_update=environment)
-        return code, out, err
-
-    before = read_host(sysfs, want, command, module.get_bin_path)
-    plan = make_plan(want, before)
-    after = before
-    if plan.changed and not module.check_mode:
-        packages = Packages(before.family, command, module.get_bin_path)
-        apply(plan, want, packages, lambda source: fetch(module, source), refresh=module.params["refresh"])
-        after = read_host(sysfs, want, command, module.get_bin_path)
-        left = [name for name in plan.packages if name not in after.installed]
-        if left:
-            raise RdmaError(
-                f"The package manager reported success, but {', '.join(left)} is not installed.",
-                "Look at its log on the host.",
-                missing=left,
-            )
-    if version_tuple(after.pyroute2) < PYROUTE2_FLOOR and not module.check_mode:
-        raise RdmaError(
-            f"The managed node's Python has pyroute2 {after.pyroute2 or 'not at all'}; 0.7.2 is the oldest that works.",
-            pyroute2_fix(),
-            pyroute2=after.pyroute2,
-        )
-    reasons = reboot_reasons(want, after, plan)
-    return {
-        "changed": plan.changed,
-        "packages": list(plan.packages),
-        "driver": {
-            "source": "container" if after.container else ("ofed" if after.ofed_version else "inbox"),
-            "version": after.ofed_version,
-            "kernel": after.kernel,
-            "pyroute2": after.pyroute2,
-        },
-        "notes": list(plan.notes),
-        "reboot_required": bool(reasons),
-        "reboot_reasons": reasons,
-        "checks": checks_of(want, before, plan),
-        "diff": {
-            "before": {"installed": sorted(before.installed)},
-            "after": {"installed": sorted({*before.installed, *plan.packages})},
-        },
-    }
-
-
 def main() -> None:
     """Read the parameters, run, and report."""
-    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
-    try:
-        result = run(module, Sysfs())
-    except RdmaError as exc:
-        module.fail_json(msg=str(exc), fix=exc.fix, **exc.facts)
-    result.update(result["diff"])
-    if not module._diff:
-        del result["diff"]
-    module.exit_json(**result)
+    run_module(run, ARGUMENT_SPEC)
 
 
 if __name__ == "__main__":

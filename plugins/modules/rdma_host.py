@@ -169,19 +169,9 @@ checks:
       fix: ""
 """
 
-import typing as t
+from ..module_utils._module import run_module
+from ..module_utils._rdma.host_run import run
 
-from ansible.module_utils.basic import AnsibleModule
-
-from ..module_utils._card.pci import normal_address
-from ..module_utils._errors import InputError, Problem, RdmaError
-from ..module_utils._files import HostFiles, Sysfs
-from ..module_utils._rdma.altnames import AltNames
-from ..module_utils._rdma.host import Host
-from ..module_utils._rdma.host_plan import Plan, Rail, Want, plan_host, wanted_modules
-from ..module_utils._rdma.verbs import Verbs
-
-ROOT = "/"
 ARGUMENT_SPEC = {
     # Read by the action plugin, on the controller.
     "plan_dir": {"type": "path"},
@@ -205,68 +195,9 @@ ARGUMENT_SPEC = {
 }
 
 
-def run(want: Want, host: Host, *, check_mode: bool) -> dict[str, t.Any]:
-    """Bring the host to what is wanted and describe what happened."""
-    plan = plan_host(want, host.read(want))
-    checks = plan.checks
-    if not check_mode:
-        if plan.troubles:
-            raise InputError(Problem(item.rail or "host", f"{item.problem}.", item.fix) for item in plan.troubles)
-        if plan.changed:
-            host.apply(plan)
-            checks = plan_host(want, host.read(want)).checks
-    return {
-        "changed": plan.changed,
-        "modules": list(wanted_modules(want)) if want.present else [],
-        "loaded": list(plan.load),
-        "files": sorted(plan.files),
-        "reboot_required": bool(plan.reboot_reasons),
-        "reboot_reasons": list(plan.reboot_reasons),
-        "checks": list(checks),
-        "diff": {"before": _before(plan), "after": _after(plan)},
-    }
-
-
-def _before(plan: Plan) -> dict[str, object]:
-    have = plan.have
-    files = {path: have.modules_text for path in plan.files if path.endswith(".conf")}
-    files.update({path: have.link_files.get(path.rsplit("/", 1)[-1]) for path in plan.files if path.endswith(".link")})
-    return {"files": files, "loaded": [], "alternative_names": [list(pair) for pair in plan.drop_names]}
-
-
-def _after(plan: Plan) -> dict[str, object]:
-    return {
-        "files": plan.files,
-        "loaded": list(plan.load),
-        "alternative_names": [list(pair) for pair in plan.add_names],
-    }
-
-
 def main() -> None:
     """Read the parameters, run, and report."""
-    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
-    params = module.params
-    want = Want(
-        network=params["network"],
-        rdma_mode=params["rdma_mode"] or "",
-        rails=tuple(
-            Rail(item["name"], item["interface"], normal_address(item["pci"]) if item["pci"] else None, item["mtu"])
-            for item in params["rails"]
-        ),
-        modules=None if params["modules"] is None else tuple(params["modules"]),
-        naming=params["naming"],
-        pin=params["pin"],
-        present=params["state"] == "present",
-    )
-    host = Host(Sysfs(ROOT), HostFiles(ROOT, module.atomic_move), module.run_command, Verbs(), AltNames())
-    try:
-        result = run(want, host, check_mode=module.check_mode)
-    except RdmaError as exc:
-        module.fail_json(msg=str(exc), fix=exc.fix, **exc.facts)
-    result.update(result["diff"])
-    if not module._diff:
-        del result["diff"]
-    module.exit_json(**result)
+    run_module(run, ARGUMENT_SPEC)
 
 
 if __name__ == "__main__":

@@ -232,15 +232,8 @@ checks:
       fix: ""
 """
 
-from ansible.module_utils.basic import AnsibleModule
-
-from ..module_utils._errors import RdmaError
-from ..module_utils._files import Sysfs
-from ..module_utils._rdma.checks import check_rails
-from ..module_utils._rdma.files import file_checks
-from ..module_utils._rdma.info import merge_verbs, read_info
-from ..module_utils._rdma.lldp import ARGV, parse_lldp
-from ..module_utils._rdma.verbs import Verbs
+from ..module_utils._module import run_module
+from ..module_utils._rdma.info_run import run
 
 ARGUMENT_SPEC = {
     "plan_dir": {"type": "path"},
@@ -262,53 +255,9 @@ ARGUMENT_SPEC = {
 }
 
 
-def read_lldp(module: AnsibleModule) -> tuple[dict[str, object] | None, str | None]:
-    """Ask lldpd; return its neighbours, and what is missing."""
-    tool = module.get_bin_path(ARGV[0])
-    if tool is None:
-        return None, "lldpd is not installed: the switch at the other end is unknown. Install the package lldpd."
-    code, out, err = module.run_command([tool, *ARGV[1:]])
-    try:
-        if code == 0:
-            return dict(parse_lldp(out)), None
-    except ValueError as exc:
-        err = f"its answer is not understood: {exc}"
-    return None, f"lldpd does not answer ({err.strip() or f'exit code {code}'}). Start its service."
-
-
-def run(module: AnsibleModule, sysfs: Sysfs, verbs: Verbs) -> dict[str, object]:
-    """Read everything and compare it with the rails."""
-    params = module.params
-    info = read_info(sysfs, gids=params["gids"], part_numbers=params["part_numbers"])
-    answers, missing = verbs.read()
-    merge_verbs(info, answers)
-    if verbs.missing:
-        missing.insert(0, verbs.missing)
-    info["lldp"] = None
-    if params["lldp"]:
-        info["lldp"], problem = read_lldp(module)
-        if problem:
-            missing.append(problem)
-    info["missing"] = missing
-    rails = params["rails"] or []
-    names = {rail["interface"]: sysfs.kernel_name(rail["interface"]) for rail in rails}
-    checks = check_rails(info, rails, params["network"], names)
-    checks += file_checks(sysfs, info, rails, params["rdma_mode"], names)
-    return {"changed": False, "info": info, "checks": checks}
-
-
 def main() -> None:
     """Read the parameters, run, and report."""
-    module = AnsibleModule(
-        argument_spec=ARGUMENT_SPEC,
-        supports_check_mode=True,
-        required_by={"rails": "network"},
-    )
-    try:
-        result = run(module, Sysfs(), Verbs())
-    except RdmaError as exc:
-        module.fail_json(msg=str(exc), fix=exc.fix, **exc.facts)
-    module.exit_json(**result)
+    run_module(run, ARGUMENT_SPEC, required_by={"rails": "network"})
 
 
 if __name__ == "__main__":

@@ -171,19 +171,9 @@ checks:
       fix: ""
 """
 
-import typing as t
-from dataclasses import asdict
+from ..module_utils._module import run_module
+from ..module_utils._rdma.mode_run import run
 
-from ansible.module_utils.basic import AnsibleModule, missing_required_lib
-
-from ..module_utils._errors import RdmaError
-from ..module_utils._files import HostFiles
-from ..module_utils._rdma.initramfs import Initramfs
-from ..module_utils._rdma.mode_host import NetnsHost
-from ..module_utils._rdma.mode_plan import OWNED_FILE, Want, checks, plan_netns
-from ..module_utils._rdma.netlink import MissingPyroute2
-
-ROOT = "/"
 ARGUMENT_SPEC = {
     # Read by the action plugin, on the controller.
     "plan_dir": {"type": "path"},
@@ -193,74 +183,9 @@ ARGUMENT_SPEC = {
 }
 
 
-def run(want: Want, host: NetnsHost, *, check_mode: bool) -> dict[str, t.Any]:
-    """Bring the host to the wanted mode and describe what happened."""
-    plan = plan_netns(want, host.read(want))
-    if not check_mode:
-        if plan.blocker is not None:
-            raise RdmaError(
-                plan.blocker.problem,
-                plan.blocker.fix,
-                support=plan.have.support.value,
-                current=plan.before.current,
-                persistent=plan.before.persistent,
-                conflicts=[asdict(item) for item in plan.conflicts],
-            )
-        plan = host.apply(plan)
-    return {
-        "changed": plan.changed,
-        "current": plan.after.current,
-        "persistent": plan.after.persistent,
-        "wanted": plan.wanted,
-        "support": plan.have.support.value,
-        "live": plan.live,
-        "namespaces": plan.have.namespaces,
-        "initramfs": [image.path for image in plan.images],
-        "conflicts": [asdict(item) for item in plan.conflicts],
-        "reboot_required": bool(plan.reboot_reasons),
-        "reboot_reasons": plan.reboot_reasons,
-        "checks": checks(plan, plan.before if check_mode else plan.after),
-        "diff": {"before": _shown(plan.before), "after": _shown(plan.after)},
-    }
-
-
-def _shown(state: object) -> dict[str, object]:
-    values = asdict(state)  # type: ignore[call-overload]
-    return {"current": values["current"], "persistent": values["persistent"], OWNED_FILE: values["file"]}
-
-
 def main() -> None:
     """Read the parameters, run, and report."""
-    module = AnsibleModule(
-        argument_spec=ARGUMENT_SPEC,
-        required_if=[("state", "present", ["mode"])],
-        supports_check_mode=True,
-    )
-    want = Want(
-        mode=module.params["mode"],
-        present=module.params["state"] == "present",
-        live=module.params["live"],
-    )
-    files = HostFiles(ROOT, module.atomic_move)
-    host = NetnsHost(files, Initramfs(files, module.get_bin_path, module.run_command))
-    try:
-        result = run(want, host, check_mode=module.check_mode)
-    except MissingPyroute2 as exc:
-        module.fail_json(
-            msg=missing_required_lib("pyroute2 >= 0.7.2", reason="for a live change of the RDMA namespace mode"),
-            exception=str(exc),
-            fix="Install python3-pyroute2 on the managed node, or use live: false and reboot.",
-        )
-    except RdmaError as exc:
-        module.fail_json(msg=str(exc), fix=exc.fix, **exc.facts)
-    for conflict in result["conflicts"]:
-        module.warn(
-            f"{conflict['path']} also sets ib_core's netns_mode ({conflict['mode']}); it is not this collection's."
-        )
-    result.update(result["diff"])
-    if not module._diff:
-        del result["diff"]
-    module.exit_json(**result)
+    run_module(run, ARGUMENT_SPEC, required_if=[("state", "present", ["mode"])])
 
 
 if __name__ == "__main__":

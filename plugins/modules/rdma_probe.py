@@ -231,19 +231,8 @@ checks:
 
 import typing as t
 
-from ansible.module_utils.basic import AnsibleModule
-
-from ..module_utils._errors import RdmaError
-from ..module_utils._files import Sysfs
-from ..module_utils._probe.checks import counter_checks, traffic_checks
-from ..module_utils._probe.perftest import TOOLS, Failure, Features, argv, explain, features, judge, parse
-from ..module_utils._probe.run import Servers, help_text, measure
-from ..module_utils._probe.sysfs import counters, find_endpoint
-
-if t.TYPE_CHECKING:
-    from ..module_utils._probe.perftest import Endpoint
-
-Test = dict[str, t.Any]
+from ..module_utils._module import run_module
+from ..module_utils._probe.bench import run
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
     "end": {"type": "str", "choices": ["server", "client", "none"], "required": True},
@@ -286,154 +275,10 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
 }
 
 
-class Bench:
-    """The rails of this host as test ends; each is looked up once."""
-
-    def __init__(self, params: dict[str, t.Any], sysfs: Sysfs) -> None:
-        self._params = params
-        self._sysfs = sysfs
-        self._ends: dict[tuple[str, str], Endpoint] = {}
-        self._features: dict[str, Features] = {}
-
-    def end_of(self, test: Test) -> Endpoint:
-        """Return the RDMA end of a test's rail."""
-        key = (test["rail"], test["address"])
-        if key not in self._ends:
-            self._ends[key] = find_endpoint(
-                self._sysfs, test["rail"], test["interface"], test["address"], self._params["network"]
-            )
-        return self._ends[key]
-
-    def counters(self) -> dict[str, dict[str, int]]:
-        """Return the error counters of every rail that was looked up, by rail."""
-        return {rail: counters(self._sysfs, end) for (rail, dummy), end in self._ends.items()}
-
-    def command(self, test: Test, *, client: bool) -> list[str]:
-        """Return the command line of this end of a test."""
-        program = TOOLS[test["test"]].program
-        if program not in self._features:
-            self._features[program] = features(help_text(program))
-        iterations = "latency_iterations" if test["test"] == "read_lat" else "bandwidth_iterations"
-        return argv(
-            test["test"],
-            self.end_of(test),
-            test["address"],
-            test["port"],
-            self._features[program],
-            server=test["peer_address"] if client else None,
-            iterations=self._params[iterations],
-            traffic_class=self._params["traffic_class"],
-        )
-
-
-def failed(test: Test, why: Failure, output: str = "", **facts: t.Any) -> Test:
-    """Return the result of a test that gave no measurement, or a bad one."""
-    tail = "\n".join(output.strip().splitlines()[-20:])
-    return {
-        **test,
-        "status": "deviation",
-        "cause": why.cause,
-        "fix": why.fix,
-        "line": why.line,
-        "output": tail,
-        **facts,
-    }
-
-
-def unready(test: Test, exc: RdmaError) -> Test:
-    """Return the result of a test whose own end does not exist."""
-    return failed(test, Failure(exc.problem, str(exc.facts.get("cause", exc.problem)), exc.fix))
-
-
-def serve(bench: Bench, params: dict[str, t.Any]) -> list[Test]:
-    """Start the servers; return each with its state."""
-    commands: dict[int, list[str]] = {}
-    results: list[Test] = []
-    for test in params["tests"]:
-        try:
-            commands[test["port"]] = bench.command(test, client=False)
-        except RdmaError as exc:
-            results.append(unready(test, exc))
-    failures = Servers(params["token"]).start(commands, params["lifetime"] or 600)
-    for test in params["tests"]:
-        if test["port"] not in commands:
-            continue
-        command = " ".join(commands[test["port"]])
-        if test["port"] in failures:
-            output = failures[test["port"]]
-            results.append(failed(test, explain(output, 1), output, command=command))
-        else:
-            results.append({**test, "status": "ok", "command": command})
-    return results
-
-
-def run_client(bench: Bench, params: dict[str, t.Any]) -> list[Test]:
-    """Run the tests one after the other; return each with what it measured."""
-    results: list[Test] = []
-    for test in params["tests"]:
-        try:
-            command = bench.command(test, client=True)
-        except RdmaError as exc:
-            results.append(unready(test, exc))
-            continue
-        end = bench.end_of(test)
-        facts = {
-            "command": " ".join(command),
-            "device": end.device,
-            "gid_index": -1 if end.gid_index is None else end.gid_index,
-        }
-        code, output = measure(command, params["timeout"])
-        measured = parse(test["test"], output) if code == 0 else None
-        if measured is None:
-            results.append(failed(test, explain(output, code), output, **facts))
-            continue
-        why = judge(test["test"], measured, params)
-        results.append(
-            failed(test, why, output, **facts, **measured) if why else {**test, "status": "ok", **facts, **measured}
-        )
-    return results
-
-
-def run(params: dict[str, t.Any], *, check_mode: bool, sysfs: Sysfs | None = None) -> dict[str, t.Any]:
-    """Run one end and describe what happened."""
-    if params["end"] == "none":
-        return {
-            "changed": False,
-            "tests": [],
-            "checks": [],
-            "ended": [] if check_mode else Servers(params["token"]).end(),
-        }
-    if check_mode:
-        return {"changed": False, "tests": [], "checks": []}
-    bench = Bench(params, sysfs or Sysfs())
-    if params["end"] == "server":
-        tests = serve(bench, params)
-        # A server that did not start is the client's deviation as well; here it has its cause.
-        checks = traffic_checks([test for test in tests if test["status"] != "ok"], server=True)
-        return {"changed": False, "tests": tests, "checks": checks}
-    for test in params["tests"]:
-        try:
-            bench.end_of(test)
-        except RdmaError:
-            continue
-    before = bench.counters()
-    tests = run_client(bench, params)
-    checks = traffic_checks(tests) + counter_checks(before, bench.counters(), params["max_errors"])
-    return {"changed": False, "tests": tests, "checks": checks}
-
-
 def main() -> None:
     """Read the parameters, run, and report."""
-    module = AnsibleModule(
-        argument_spec=ARGUMENT_SPEC,
-        required_if=[("end", "client", ("tests", "plan_dir"), True), ("end", "server", ("tests", "plan_dir"), True)],
-        supports_check_mode=True,
-    )
-    try:
-        result = run(module.params, check_mode=module.check_mode)
-    except RdmaError as exc:
-        module.fail_json(msg=str(exc), fix=exc.fix, **exc.facts)
-    module.exit_json(**result)
+    needs = [("end", end, ("tests", "plan_dir"), True) for end in ("client", "server")]
+    run_module(run, ARGUMENT_SPEC, required_if=needs)
 
 
 if __name__ == "__main__":

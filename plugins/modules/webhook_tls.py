@@ -79,12 +79,11 @@ values_for_helm:
 
 import typing as t
 
-from ansible.module_utils.basic import AnsibleModule, missing_required_lib
-
 from ..module_utils._cluster import client, tls
 from ..module_utils._cluster.client import Access, Cluster, FieldConflict
 from ..module_utils._cluster.plan import Ref
 from ..module_utils._errors import RdmaError
+from ..module_utils._module import run_module
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
     "name": {"type": "str", "required": True},
@@ -131,16 +130,8 @@ def run(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
 
 def main() -> None:
     """Read the parameters, run, and report."""
-    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
-    if client.KUBERNETES_ERROR:
-        module.fail_json(msg=missing_required_lib("kubernetes >= 31"), exception=client.KUBERNETES_ERROR)
-    if tls.CRYPTOGRAPHY_ERROR:
-        module.fail_json(msg=missing_required_lib("cryptography"), exception=tls.CRYPTOGRAPHY_ERROR)
-    try:
-        result = run(module.params, check_mode=module.check_mode)
-    except RdmaError as exc:
-        module.fail_json(msg=str(exc), fix=exc.fix, **exc.facts)
-    module.exit_json(**result)
+    needs = [("kubernetes >= 31", client.KUBERNETES_ERROR), ("cryptography", tls.CRYPTOGRAPHY_ERROR)]
+    run_module(lambda module: run(module.params, check_mode=module.check_mode), ARGUMENT_SPEC, needs)
 
 
 if __name__ == "__main__":

@@ -39,13 +39,13 @@ PORT = 2222
 
 def work(params: dict[str, t.Any], rounds: int = 1) -> list[float]:
     """Return the seconds of what the module does between its parameters and its result, without process and import."""
+    from ansible_collections.railops.rdma.plugins.module_utils._route.run import converge
     from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
-    from ansible_collections.railops.rdma.plugins.modules.policy_route import run
 
     times = []
     for _round in range(rounds):
         began = time.perf_counter()
-        run(parse_want(params), check_mode=False)
+        converge(parse_want(params), check_mode=False)
         times.append(time.perf_counter() - began)
     return times
 

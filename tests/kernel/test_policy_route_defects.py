@@ -19,8 +19,9 @@ import pytest
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
 from ansible_collections.railops.rdma.plugins.module_utils._persist import host as persist_host
 from ansible_collections.railops.rdma.plugins.module_utils._persist import plan as persist
+from ansible_collections.railops.rdma.plugins.module_utils._persist import run as persist_run
 from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
-from ansible_collections.railops.rdma.plugins.modules import policy_route, rail_persist
+from ansible_collections.railops.rdma.plugins.modules import policy_route
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, run, want_of
 
 pytestmark = [
@@ -139,7 +140,7 @@ def test_defect_12_a_fault_takes_everything_back_and_files_are_checked_first(hos
     before = host.dump()
     assert host.module(policy_route, want_of(0, RAILS))["failed"]
     assert host.dump() == before
-    source = inspect.getsource(rail_persist.run)
+    source = inspect.getsource(persist_run.converge)
     assert source.index("check_netplan") < source.index("host.write")
 
 
@@ -148,7 +149,7 @@ def test_defect_13_networkd_is_told_to_keep_other_programs_rules():
         text = persisted(manager)["/etc/systemd/networkd.conf.d/90-railops.conf"].text
         assert "ManageForeignRoutingPolicyRules=no" in text
         assert "ManageForeignRoutes=no" in text
-    for module in (persist_host, persist, rail_persist):
+    for module in (persist_host, persist, persist_run):
         assert '"apply"' not in inspect.getsource(module)
 
 
@@ -162,7 +163,7 @@ def test_defect_15_files_of_others_keep_their_mode_and_text(tmp_path):
     other.write_text("network: {version: 2}\n")
     other.chmod(0o644)
     want = parse_want(want_of(0, RAILS))
-    rail_persist.run(want, persist_host.Host(str(tmp_path)), "netplan", check_mode=False)
+    persist_run.converge(want, persist_host.Host(str(tmp_path)), "netplan", check_mode=False)
     assert other.stat().st_mode & 0o777 == 0o644
     assert other.read_text() == "network: {version: 2}\n"
     own = tmp_path / "etc/netplan/90-railops-ens1np0.yaml"

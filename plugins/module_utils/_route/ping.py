@@ -21,9 +21,10 @@ from dataclasses import dataclass
 from .._check import compared
 from .._errors import RdmaError
 from .._files import Sysfs
+from .want import Want, parse_want
 
 if t.TYPE_CHECKING:
-    from .want import Want
+    from ansible.module_utils.basic import AnsibleModule
 
 # linux/in.h, linux/in6.h, asm-generic/socket.h
 SO_BINDTODEVICE = 25
@@ -265,3 +266,12 @@ def _fix(target: Target) -> str:
     if target.check == "ping_gateway":
         return f"Look at link, VLAN and address of the switch's side: `ip neighbor show dev {target.interface}`."
     return "Look at the routes between the leaves, and at the neighbour's own checks."
+
+
+def run(module: AnsibleModule) -> dict[str, t.Any]:
+    """Ask, and describe what answered."""
+    params, want = module.params, parse_want(module.params)
+    neighbours, sizes = params["neighbour_hosts"] or [], params["full_size"]
+    targets = targets_of(want, names_of(want), neighbours, gateways=params["gateways"], full_size=sizes)
+    outcomes = Sweep(targets, params["count"], params["timeout"]).run()
+    return {"changed": False, "checks": checks_of(targets, outcomes)}

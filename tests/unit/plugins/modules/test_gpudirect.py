@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import struct
@@ -11,14 +12,13 @@ import subprocess
 import sys
 
 import pytest
-from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.railops.rdma.plugins.module_utils._card.pci import read_pci
 from ansible_collections.railops.rdma.plugins.module_utils._files import OwnedFiles, Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._gpudirect import acs
+from ansible_collections.railops.rdma.plugins.module_utils._gpudirect import run as work
 from ansible_collections.railops.rdma.plugins.module_utils._gpudirect.acs import Bridges, acs_offset
 from ansible_collections.railops.rdma.plugins.module_utils._gpudirect.plan import operator_values, p2p_bridges
-from ansible_collections.railops.rdma.plugins.modules import gpudirect as module_under_test
 from ansible_collections.railops.rdma.tests.unit import machines
 
 BLOCKED = 0x1D
@@ -74,20 +74,12 @@ def machine(tmp_path):
 
 
 @pytest.fixture
-def run_module(capsys, machine, monkeypatch, tmp_path):
+def params(machine, monkeypatch, tmp_path):
     (tmp_path / "bin").mkdir()
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    root = str(machine.root)
-    monkeypatch.setattr(module_under_test, "Sysfs", lambda: Sysfs(root))
-    monkeypatch.setattr(module_under_test, "OwnedFiles", lambda: OwnedFiles(root))
-    monkeypatch.setattr(module_under_test, "Bridges", lambda: Bridges(root))
-
-    def run(**params):
-        with patch_module_args(params), pytest.raises(SystemExit):
-            module_under_test.main()
-        return json.loads(capsys.readouterr().out)
-
-    return run
+    for kind in (Sysfs, OwnedFiles, Bridges):
+        monkeypatch.setattr(work, kind.__name__, functools.partial(kind, str(machine.root)))
+    return {}
 
 
 def one(result, name):

@@ -15,11 +15,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.railops.rdma.plugins.module_utils._card import firmware
 from ansible_collections.railops.rdma.plugins.module_utils._card import run as card_run
-from ansible_collections.railops.rdma.plugins.modules import nic_link_type as module_under_test
 from ansible_collections.railops.rdma.tests.unit import machines
 from ansible_collections.railops.rdma.tests.unit.fixtures.mlx.cards import ETH, IB, SWITCH_VPD, Cards, card, row
 
@@ -82,14 +80,8 @@ def machine(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def run_module(capsys):
-    def run(**params):
-        params.setdefault("rails", PLANNED)
-        with patch_module_args(params), pytest.raises(SystemExit):
-            module_under_test.main()
-        return json.loads(capsys.readouterr().out)
-
-    return run
+def params():
+    return {"rails": PLANNED}
 
 
 def statuses(result):
@@ -404,7 +396,7 @@ def test_a_write_is_read_back(machine, run_module):
 def test_without_ip_nothing_is_touched(machine, run_module, monkeypatch):
     """Which card carries the host's network could not be told."""
     (machine.root / "bin/ip").unlink()
-    monkeypatch.setattr(module_under_test.AnsibleModule, "get_bin_path", lambda *_dummy, **_more: None)
+    monkeypatch.setattr(card_run.AnsibleModule, "get_bin_path", lambda *_dummy, **_more: None)
     result = run_module(cards=RAILS_ETH)
     assert result["msg"].startswith("This host has no program `ip`")
     assert result["fix"] == "Install iproute2."

@@ -5,16 +5,14 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 
 import pytest
-from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.railops.rdma.plugins.module_utils._route import guard
+from ansible_collections.railops.rdma.plugins.module_utils._route import run as work
 from ansible_collections.railops.rdma.plugins.module_utils._route.kernel import KernelRefused
 from ansible_collections.railops.rdma.plugins.module_utils._route.model import Address, Link, Route, Rule, Snapshot
 from ansible_collections.railops.rdma.plugins.module_utils._route.plan import Host
-from ansible_collections.railops.rdma.plugins.modules import policy_route as module_under_test
 
 RAIL = {
     "interface": "ens1np0",
@@ -64,21 +62,16 @@ class FakeKernel:
 @pytest.fixture
 def kernel(monkeypatch, tmp_path):
     fake = FakeKernel()
-    monkeypatch.setattr(module_under_test, "Kernel", lambda: fake)
-    monkeypatch.setattr(module_under_test, "PYROUTE2_ERROR", None)
-    monkeypatch.setattr(module_under_test, "pyroute2_problem", lambda: "")
+    monkeypatch.setattr(work, "Kernel", lambda: fake)
+    monkeypatch.setattr(work, "PYROUTE2_ERROR", None)
+    monkeypatch.setattr(work, "pyroute2_problem", lambda: "")
     monkeypatch.setattr(guard, "STATE_FOLDER", str(tmp_path))
     return fake
 
 
 @pytest.fixture
-def run_module(capsys):
-    def run(**params):
-        with patch_module_args({**PARAMS, **params}), pytest.raises(SystemExit):
-            module_under_test.main()
-        return json.loads(capsys.readouterr().out)
-
-    return run
+def params():
+    return PARAMS
 
 
 def test_the_first_run_changes_and_the_second_does_not(kernel, run_module):
@@ -138,7 +131,7 @@ def test_the_diff_comes_only_when_asked_for(kernel, run_module):
 
 
 def test_a_missing_library_is_a_failure_with_its_fix(monkeypatch, kernel, run_module):
-    monkeypatch.setattr(module_under_test, "PYROUTE2_ERROR", "Traceback")
+    monkeypatch.setattr(work, "PYROUTE2_ERROR", "Traceback")
     result = run_module()
     assert result["failed"] is True
     assert result["library_missing"] is True
@@ -146,7 +139,7 @@ def test_a_missing_library_is_a_failure_with_its_fix(monkeypatch, kernel, run_mo
 
 
 def test_an_old_library_is_a_failure_with_its_version(monkeypatch, kernel, run_module):
-    monkeypatch.setattr(module_under_test, "pyroute2_problem", lambda: "pyroute2 0.5.1 in /usr/lib is too old.")
+    monkeypatch.setattr(work, "pyroute2_problem", lambda: "pyroute2 0.5.1 in /usr/lib is too old.")
     assert "0.5.1" in run_module()["msg"]
 
 
@@ -154,7 +147,7 @@ def test_an_old_library_is_a_failure_with_its_version(monkeypatch, kernel, run_m
 def test_for_verifying_what_is_in_the_way_is_a_check_and_no_failure(monkeypatch, kernel, run_module, case):
     more = {"on_problem": "report", "_ansible_check_mode": True}
     if case == "library":
-        monkeypatch.setattr(module_under_test, "PYROUTE2_ERROR", "Traceback")
+        monkeypatch.setattr(work, "PYROUTE2_ERROR", "Traceback")
     elif case == "host":
         more["rails"] = [{**RAIL, "mtu": 99999}]
     else:

@@ -4,16 +4,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 
 import pytest
-from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
+from ansible_collections.railops.rdma.plugins.module_utils._persist import run as work
 from ansible_collections.railops.rdma.plugins.module_utils._persist.host import Host, Ran
 from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
-from ansible_collections.railops.rdma.plugins.modules import rail_persist as module_under_test
 
 RAIL = {
     "interface": "ens1np0",
@@ -31,14 +29,8 @@ def root(tmp_path):
 
 
 @pytest.fixture
-def run_module(capsys, root):
-    def run(**params):
-        args = {**PARAMS, "manager": "netplan", "root": str(root), **params}
-        with patch_module_args(args), pytest.raises(SystemExit):
-            module_under_test.main()
-        return json.loads(capsys.readouterr().out)
-
-    return run
+def params(root):
+    return {**PARAMS, "manager": "netplan", "root": str(root)}
 
 
 def tree(root):
@@ -128,11 +120,11 @@ def test_an_old_nmcli_that_cannot_check_offline_is_no_reason_to_stop(root):
     (root / "usr/bin/nmcli").write_text("#!/bin/sh\n")
     (root / "usr/bin/nmcli").chmod(0o755)
     host = Host(str(root), command=lambda argv, text: Ran(2, "", said))
-    result = module_under_test.run(parse_want(PARAMS), host, "networkmanager", check_mode=False)
+    result = work.converge(parse_want(PARAMS), host, "networkmanager", check_mode=False)
     assert result["changed"] is True
     refusing = Host(str(root), command=lambda argv, text: Ran(1, "", "Error: ipv4.method: property is invalid"))
     with pytest.raises(RdmaError, match=r"nothing was written: Error: ipv4\.method"):
-        module_under_test.run(
+        work.converge(
             parse_want({**PARAMS, "rails": [{**RAIL, "mtu": 4000}]}), refusing, "networkmanager", check_mode=False
         )
 
@@ -144,7 +136,7 @@ def test_a_running_networkmanager_hears_of_profiles_that_come_and_go(root, monke
 
     def run(manager, **more):
         called.clear()
-        module_under_test.run(parse_want({**PARAMS, **more}), host, manager, check_mode=False)
+        work.converge(parse_want({**PARAMS, **more}), host, manager, check_mode=False)
         return [argv[:2] for argv in called if "--offline" not in argv and argv[:1] == ["connection"]]
 
     assert run("networkmanager") == [["connection", "load"]]

@@ -5,18 +5,16 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import sys
 import zipfile
 
 import pytest
-from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.railops.rdma.plugins.module_utils._driver import host as driver_host
+from ansible_collections.railops.rdma.plugins.module_utils._driver import run as work
 from ansible_collections.railops.rdma.plugins.module_utils._driver.plan import INBOX, family_of, install_error
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
-from ansible_collections.railops.rdma.plugins.modules import rdma_driver as module_under_test
 
 # A package manager that keeps state in a folder: `installed`, `available`, a log, and how it fails.
 TOOL = r"""#!{python}
@@ -99,7 +97,7 @@ def host(tmp_path, home, monkeypatch):
     )
     tools("dpkg-query", "dpkg", "apt-get")
     monkeypatch.setenv("PATH", str(bin_folder))
-    monkeypatch.setattr(module_under_test, "Sysfs", lambda: Sysfs(str(root)))
+    monkeypatch.setattr(work, "Sysfs", lambda: Sysfs(str(root)))
     monkeypatch.setattr(driver_host, "pyroute2_version", lambda: "0.7.2")
     write.tools = tools
     write.bin = bin_folder
@@ -107,13 +105,8 @@ def host(tmp_path, home, monkeypatch):
 
 
 @pytest.fixture
-def run_module(capsys, host):
-    def run(**params):
-        with patch_module_args(params), pytest.raises(SystemExit):
-            module_under_test.main()
-        return json.loads(capsys.readouterr().out)
-
-    return run
+def params(host):
+    return {}
 
 
 def log(home):

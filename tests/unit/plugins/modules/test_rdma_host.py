@@ -4,13 +4,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 
 import pytest
-from ansible.module_utils.testing import patch_module_args
 
-from ansible_collections.railops.rdma.plugins.modules import rdma_host as module_under_test
+from ansible_collections.railops.rdma.plugins.module_utils._rdma import host_run as work
 from ansible_collections.railops.rdma.tests.unit import machines
 
 PCI = "0000:19:00.0"
@@ -40,7 +38,7 @@ class FakeAltNames:
 @pytest.fixture
 def altnames(monkeypatch):
     fake = FakeAltNames()
-    monkeypatch.setattr(module_under_test, "AltNames", lambda: fake)
+    monkeypatch.setattr(work, "AltNames", lambda: fake)
     return fake
 
 
@@ -56,18 +54,8 @@ def root(tmp_path, monkeypatch, altnames):
     tool.write_text(MODPROBE.format(root=tmp_path))
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
-    monkeypatch.setattr(module_under_test, "ROOT", str(tmp_path))
+    monkeypatch.setattr(work, "ROOT", str(tmp_path))
     return tmp_path
-
-
-@pytest.fixture
-def run_module(capsys):
-    def run(**params):
-        with patch_module_args(params), pytest.raises(SystemExit):
-            module_under_test.main()
-        return json.loads(capsys.readouterr().out)
-
-    return run
 
 
 def test_the_first_run_changes_and_the_second_does_not(root, run_module):
@@ -118,7 +106,7 @@ def test_a_host_without_rdma_modules_fails_and_in_check_mode_only_says_so(root, 
 
 def test_ipoib_interfaces_are_known(tmp_path, root, run_module, monkeypatch):
     machines.lay_out("one-switch-each-ib", tmp_path / "ib")
-    monkeypatch.setattr(module_under_test, "ROOT", str(tmp_path / "ib"))
+    monkeypatch.setattr(work, "ROOT", str(tmp_path / "ib"))
     looked = run_module(
         network="infiniband",
         rails=[{"name": "rail1", "interface": "ibs1", "mtu": 4200}],

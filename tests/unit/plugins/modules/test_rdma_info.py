@@ -4,14 +4,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
-from ansible_collections.railops.rdma.plugins.modules import rdma_info as module_under_test
+from ansible_collections.railops.rdma.plugins.module_utils._rdma import info_run as work
 from ansible_collections.railops.rdma.tests.unit import machines
 
 RAIL = {"name": "rail1", "interface": "ens1np0", "mtu": 1500}
@@ -40,16 +38,10 @@ def tools(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def run_module(capsys, tmp_path, monkeypatch, tools):
+def params(tmp_path, monkeypatch, tools):
     machines.lay_out("one-switch-each", tmp_path / "root")
-    monkeypatch.setattr(module_under_test, "Sysfs", lambda: Sysfs(str(tmp_path / "root")))
-
-    def run(**params):
-        with patch_module_args(params), pytest.raises(SystemExit):
-            module_under_test.main()
-        return json.loads(capsys.readouterr().out)
-
-    return run
+    monkeypatch.setattr(work, "Sysfs", lambda: Sysfs(str(tmp_path / "root")))
+    return {}
 
 
 def test_without_pyverbs_and_lldpd_it_works_and_says_what_is_missing(run_module):
@@ -62,7 +54,7 @@ def test_without_pyverbs_and_lldpd_it_works_and_says_what_is_missing(run_module)
 
 
 def test_with_pyverbs_the_devices_speak_for_themselves(run_module, monkeypatch):
-    monkeypatch.setattr(module_under_test, "Verbs", FakeVerbs)
+    monkeypatch.setattr(work, "Verbs", FakeVerbs)
     result = run_module(lldp=False, rails=[RAIL], network="roce")
     assert result["info"]["devices"][0]["firmware"] == "28.40.1000"
     assert result["info"]["missing"] == ["pyverbs could not ask device mlx5_1: EIO"]

@@ -4,17 +4,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import stat
 
 import pytest
-from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.railops.rdma.plugins.module_utils._rdma import mode_host, netlink
+from ansible_collections.railops.rdma.plugins.module_utils._rdma import mode_run as work
 from ansible_collections.railops.rdma.plugins.module_utils._rdma.mode_plan import NUMBERS, OWNED_FILE, owned_text
-from ansible_collections.railops.rdma.plugins.modules import rdma_netns as module_under_test
 
 KERNEL = "6.1.0-9-amd64"
 
@@ -70,7 +68,7 @@ def host(tmp_path, monkeypatch):
     (tmp_path / "proc/1/ns/net").symlink_to("net:[4026531840]")
     (tmp_path / "proc/1/mountinfo").write_text("24 29 0:22 / /proc rw - proc proc rw\n")
     kernel = FakeRdma()
-    monkeypatch.setattr(module_under_test, "ROOT", str(tmp_path))
+    monkeypatch.setattr(work, "ROOT", str(tmp_path))
     monkeypatch.setattr(mode_host.NetnsHost.__init__, "__defaults__", (lambda: kernel, KERNEL))
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
     return Host(tmp_path, kernel)
@@ -97,16 +95,6 @@ class Host:
         self.tool("lsinitramfs", LSINITRAMFS)
         self.tool("update-initramfs", UPDATE_INITRAMFS)
         self.write(f"boot/initrd.img-{KERNEL}", "\n".join(contents) + "\n")
-
-
-@pytest.fixture
-def run_module(capsys):
-    def run(**params):
-        with patch_module_args(params), pytest.raises(SystemExit):
-            module_under_test.main()
-        return json.loads(capsys.readouterr().out)
-
-    return run
 
 
 def test_the_first_run_changes_and_the_second_does_not(host, run_module):
@@ -187,7 +175,7 @@ def test_a_kernel_without_the_mode_says_so(host, run_module):
 
 def test_a_file_of_others_is_reported(host, run_module, monkeypatch):
     warnings = []
-    monkeypatch.setattr(module_under_test.AnsibleModule, "warn", lambda self, text: warnings.append(text))
+    monkeypatch.setattr(work.AnsibleModule, "warn", lambda self, text: warnings.append(text))
     host.write("etc/modprobe.d/sriov_network_operator_modules_config.conf", "options ib_core netns_mode=1\n")
     result = run_module(mode="exclusive")
     assert result["persistent"] == "exclusive"

@@ -13,12 +13,11 @@ import sys
 import time
 
 import pytest
-from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
+from ansible_collections.railops.rdma.plugins.module_utils._probe import bench
 from ansible_collections.railops.rdma.plugins.module_utils._probe import run as probe_run
 from ansible_collections.railops.rdma.plugins.module_utils._probe.sysfs import find_endpoint, gid_of
-from ansible_collections.railops.rdma.plugins.modules import rdma_probe
 
 # Listens or connects as perftest does; the file `mood` beside it says what goes wrong.
 PROGRAM = """\
@@ -86,7 +85,7 @@ def sysfs(tmp_path, monkeypatch):
         (port / name).parent.mkdir(parents=True, exist_ok=True)
         (port / name).write_text(text)
     made = Sysfs(str(tmp_path / "root"))
-    monkeypatch.setattr(rdma_probe, "Sysfs", lambda: made)
+    monkeypatch.setattr(bench, "Sysfs", lambda: made)
     return port
 
 
@@ -109,17 +108,12 @@ def task(port, kind="read_lat", **more):
 
 
 @pytest.fixture
-def run_module(capsys, tools, sysfs):
+def run_module(run_module, tools, sysfs):
     tokens = set()
 
-    def run(end, tests=(), token="unit", **params):
+    def run(end, tests=(), token="unit", **more):
         tokens.add(token)
-        with (
-            patch_module_args({"end": end, "token": token, "tests": list(tests), **params}),
-            pytest.raises(SystemExit),
-        ):
-            rdma_probe.main()
-        return json.loads(capsys.readouterr().out)
+        return run_module(end=end, token=token, tests=list(tests), **more)
 
     yield run
     for token in tokens:
@@ -236,7 +230,7 @@ def test_a_port_of_infiniband_without_subnet_manager(tmp_path, sysfs):
     (sysfs / "state").write_text("2: INIT\n")
     (tmp_path / "root/sys/class/net/ib0/device/infiniband/mlx5_0").mkdir(parents=True)
     (tmp_path / "root/sys/class/net/ib0/dev_port").write_text("0\n")
-    with pytest.raises(rdma_probe.RdmaError, match="subnet manager"):
+    with pytest.raises(bench.RdmaError, match="subnet manager"):
         find_endpoint(Sysfs(str(tmp_path / "root")), "rail1", "ib0", "192.0.2.2", "infiniband")
     (sysfs / "state").write_text("4: ACTIVE\n")
     end = find_endpoint(Sysfs(str(tmp_path / "root")), "rail1", "ib0", "192.0.2.2", "infiniband")

@@ -12,10 +12,10 @@ import subprocess
 import sys
 
 import pytest
-from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._qos import device
+from ansible_collections.railops.rdma.plugins.module_utils._qos import run as work
 from ansible_collections.railops.rdma.plugins.module_utils._qos.device import Nic
 from ansible_collections.railops.rdma.plugins.module_utils._qos.files import (
     PROGRAM,
@@ -25,7 +25,6 @@ from ansible_collections.railops.rdma.plugins.module_utils._qos.files import (
     escape,
     link_of,
 )
-from ansible_collections.railops.rdma.plugins.modules import roce_qos as module_under_test
 from ansible_collections.railops.rdma.tests.unit import machines
 
 RAILS = [{"name": f"rail{number}", "interface": f"ens{number}np0"} for number in range(1, 9)]
@@ -145,20 +144,13 @@ def dcb():
 
 
 @pytest.fixture
-def run_module(capsys, root, rdma_cm, dcb, monkeypatch, tmp_path):
+def params(root, rdma_cm, dcb, monkeypatch, tmp_path):
     (tmp_path / "bin").mkdir()
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    monkeypatch.setattr(module_under_test, "Sysfs", lambda: Sysfs(str(root)))
-    monkeypatch.setattr(module_under_test, "Files", lambda: Files(str(root)))
-    monkeypatch.setattr(module_under_test, "Nic", lambda name, backend: Nic(name, backend, str(root), dcb))
-
-    def run(**params):
-        params.setdefault("rails", RAILS)
-        with patch_module_args(params), pytest.raises(SystemExit):
-            module_under_test.main()
-        return json.loads(capsys.readouterr().out)
-
-    return run
+    monkeypatch.setattr(work, "Sysfs", lambda: Sysfs(str(root)))
+    monkeypatch.setattr(work, "Files", lambda: Files(str(root)))
+    monkeypatch.setattr(work, "Nic", lambda name, backend: Nic(name, backend, str(root), dcb))
+    return {"rails": RAILS}
 
 
 def test_the_first_run_changes_and_the_second_does_not(run_module, dcb, root):

@@ -1,0 +1,110 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""RDMA packages of a host: read, plan, install, and read again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.urls import fetch_url
+
+from .._errors import RdmaError
+from .._files import Sysfs
+from .host import Packages, apply, read_host
+from .plan import (
+    PYROUTE2_FLOOR,
+    Want,
+    checks_of,
+    make_plan,
+    pyroute2_fix,
+    reboot_reasons,
+    version_tuple,
+)
+
+
+def make_want(params: dict[str, t.Any]) -> Want:
+    """Return the wish of a module's parameters."""
+    return Want(
+        source=params["source"],
+        packages=None if params["packages"] is None else tuple(params["packages"]),
+        extra_packages=tuple(params["extra_packages"]),
+        repository=params["doca_repository"],
+        repository_checksum=params["doca_checksum"],
+        profile=params["doca_profile"],
+        version=params["doca_version"],
+        wheel=params["pyroute2_wheel"],
+    )
+
+
+def fetch(module: AnsibleModule, source: str) -> str:
+    """Return the path of the repository package, fetched when it is an address."""
+    if os.path.isabs(source):
+        if not os.path.isfile(source):
+            raise RdmaError(
+                f"There is no repository package {source} on the host.", "Copy it there, or give its address."
+            )
+        return source
+    response, info = fetch_url(module, source, timeout=60)
+    if info["status"] != 200:
+        raise RdmaError(
+            f"The repository package {source} cannot be fetched: {info['msg']}.",
+            "Make its mirror reachable from this host, or copy the package there and give its path.",
+            url=source,
+        )
+    path = os.path.join(module.tmpdir, source.rsplit("/", 1)[-1])
+    with open(path, "wb") as file:
+        shutil.copyfileobj(response, file)
+    return path
+
+
+def run(module: AnsibleModule) -> dict[str, t.Any]:
+    """Read, plan, install unless in check mode, and read again."""
+    sysfs, want = Sysfs(), make_want(module.params)
+    environment = {"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C", "LANG": "C"}
+
+    def command(argv: t.Sequence[str]) -> tuple[int, str, str]:
+        code, out, err = module.run_command(list(argv), environ_update=environment)
+        return code, out, err
+
+    before = read_host(sysfs, want, command, module.get_bin_path)
+    plan = make_plan(want, before)
+    after = before
+    if plan.changed and not module.check_mode:
+        packages = Packages(before.family, command, module.get_bin_path)
+        apply(plan, want, packages, lambda source: fetch(module, source), refresh=module.params["refresh"])
+        after = read_host(sysfs, want, command, module.get_bin_path)
+        left = [name for name in plan.packages if name not in after.installed]
+        if left:
+            raise RdmaError(
+                f"The package manager reported success, but {', '.join(left)} is not installed.",
+                "Look at its log on the host.",
+                missing=left,
+            )
+    if version_tuple(after.pyroute2) < PYROUTE2_FLOOR and not module.check_mode:
+        raise RdmaError(
+            f"The managed node's Python has pyroute2 {after.pyroute2 or 'not at all'}; 0.7.2 is the oldest that works.",
+            pyroute2_fix(),
+            pyroute2=after.pyroute2,
+        )
+    reasons = reboot_reasons(want, after, plan)
+    return {
+        "changed": plan.changed,
+        "packages": list(plan.packages),
+        "driver": {
+            "source": "container" if after.container else ("ofed" if after.ofed_version else "inbox"),
+            "version": after.ofed_version,
+            "kernel": after.kernel,
+            "pyroute2": after.pyroute2,
+        },
+        "notes": list(plan.notes),
+        "reboot_required": bool(reasons),
+        "reboot_reasons": reasons,
+        "checks": checks_of(want, before, plan),
+        "before": {"installed": sorted(before.installed)},
+        "after": {"installed": sorted({*before.installed, *plan.packages})},
+    }

@@ -1,0 +1,47 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What every module does around its work: read the parameters, refuse what is missing, and report."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule, missing_required_lib
+
+from ._errors import RdmaError
+
+if t.TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+
+def run_module(
+    work: Callable[[AnsibleModule], dict[str, t.Any]],
+    spec: dict[str, t.Any],
+    needs: Iterable[tuple[str, str | None]] = (),
+    **more: t.Any,
+) -> None:
+    """Run a module and end the process with what it returned, or with what failed and how to mend it.
+
+    :param work: does it and returns the result. `warnings` of the result are shown; `before` and `after` are the diff
+        unless it brings a `diff` of its own.
+    :param spec: the argument spec.
+    :param needs: Python libraries, each with the traceback of its import, None where that worked.
+    :param more: other arguments of AnsibleModule, such as required_if.
+    """
+    module = AnsibleModule(argument_spec=spec, supports_check_mode=True, **more)
+    for library, error in needs:
+        if error:
+            module.fail_json(msg=missing_required_lib(library), exception=error)
+    try:
+        result = work(module)
+    except RdmaError as exc:
+        module.fail_json(msg=str(exc), fix=exc.fix, **exc.facts)
+    for text in result.pop("warnings", ()):
+        module.warn(text)
+    if "before" in result:
+        result.setdefault("diff", {"before": result["before"], "after": result["after"]})
+    if not module._diff:
+        result.pop("diff", None)
+    module.exit_json(**result)

@@ -1,0 +1,241 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Lossless RoCE on one host: read, plan, write, and report."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
+
+from .._card.host import connection_interfaces
+from .._check import compared
+from .._errors import RdmaError
+from .._files import Sysfs
+from .._untouchable import default_interfaces
+from . import device
+from .device import Nic, QosError
+from .files import SETTINGS, Files
+from .plan import (
+    NicPlan,
+    Policy,
+    checks_of,
+    differences,
+    make_policy,
+    missing_check,
+    plan_nic,
+    plan_restore,
+    switch_values,
+    view,
+    warnings_of,
+)
+
+
+class Run:
+    """One run over all interfaces of the host: read, plan, then write."""
+
+    def __init__(self, module: AnsibleModule, sysfs: Sysfs, files: Files, nic: t.Callable[..., Nic]) -> None:
+        self.params = params = module.params
+        # A preview comes before drivers and names: what is not there yet is told, and no reason to stop.
+        self.check_mode = module.check_mode
+        ip = module.get_bin_path("ip")
+        self.command = (lambda argv: module.run_command([ip, *argv[1:]])) if ip else None
+        self.warnings: list[str] = []
+        self.missing: list[str] = []
+        self.present = params["state"] == "present" and params["network"] == "roce"
+        self.policy: Policy = make_policy(params)
+        self.rails = {sysfs.kernel_name(rail["interface"]): rail["name"] for rail in params["rails"] or []}
+        if self.present and not self.rails:
+            raise RdmaError("No rail is named, so nothing would be lossless.", "Give plan_dir, or rails.")
+        self.sysfs = sysfs
+        self.files = files
+        self.recorded = files.settings()
+        wanted = list(self.rails) if self.present else []
+        self.nics = {name: nic(name, params["backend"]) for name in wanted}
+        # What we set earlier and the fabric no longer has goes back to what it was.
+        self.leaving = {name: nic(name, params["backend"]) for name in self.recorded if name not in self.nics}
+        self.values: dict[str, dict[str, t.Any]] = {}
+        self.plans: dict[str, NicPlan] = {}
+
+    def read(self) -> None:
+        """Read every interface and plan it."""
+        self._refuse_default_routes()
+        missing = [name for name, nic in self.nics.items() if not nic.exists]
+        if missing:
+            self._refuse(
+                f"Interfaces of the fabric are not there: {', '.join(missing)}.",
+                "Look with the playbook railops.rdma.discover what the host has, and mend fabric_interfaces.",
+                missing=missing,
+            )
+            self.missing = missing
+            self.nics = {name: nic for name, nic in self.nics.items() if name not in missing}
+        for name, nic in self.nics.items():
+            self.values[name] = nic.read()
+            self.plans[name] = plan_nic(self.policy, self.values[name])
+            self._check_capacity(name)
+        for name, nic in self.leaving.items():
+            if nic.exists:
+                entry = self.recorded[name]
+                self.values[name] = nic.read()
+                self.plans[name] = plan_restore(entry.get("original"), entry.get("dscps", []), self.values[name])
+        self._refuse_unsupported()
+
+    def _check_capacity(self, name: str) -> None:
+        limit = self.values[name].get("pfc_cap")
+        if limit and len(self.policy.pfc) > limit:
+            raise RdmaError(
+                f"{name} can pause {limit} priorities at a time, not {len(self.policy.pfc)}.",
+                "Shorten pfc_priorities.",
+                interface=name,
+            )
+
+    def _refuse_default_routes(self) -> None:
+        used = set(default_interfaces(self.sysfs, self.command))
+        used |= set(connection_interfaces(self.sysfs, self.command) if self.command else ())
+        taken = sorted(used & set(self.nics))
+        if taken and not self.params["force"]:
+            raise RdmaError(
+                f"{', '.join(taken)} carries a default route or Ansible's connection: changing flow control could"
+                " cut this host off.",
+                "Take it out of the fabric's interfaces, or set force to true.",
+                interfaces=taken,
+            )
+
+    def _refuse_unsupported(self) -> None:
+        bad = {name: self.values[name]["problem"] for name in self.nics if self.values[name]["backend"] is None}
+        if bad and self.params["unsupported"] == "fail":
+            listed = "; ".join(f"{name} ({why})" for name, why in bad.items())
+            self._refuse(
+                f"No priority flow control can be set on {listed}.",
+                "Install a driver with DCB (mlx5_core in the kernel, or DOCA-OFED with mlnx_qos) by the role"
+                " rdma_driver; on test machines without such NICs set unsupported to report.",
+                interfaces=bad,
+            )
+
+    def _refuse(self, problem: str, fix: str, **facts: t.Any) -> None:
+        if not self.check_mode:
+            raise RdmaError(problem, fix, **facts)
+        self.warnings.append(f"The real run would stop here as things are now: {problem} {fix}")
+
+    def settings(self) -> dict[str, t.Any]:
+        """Return what the settings file has to hold."""
+        if not self.present:
+            return {}
+        found = {}
+        for name in self.nics:
+            plan = self.plans[name]
+            if not plan.boot:
+                continue
+            old = self.recorded.get(name, {})
+            found[name] = {
+                "backend": self.values[name]["backend"] or "auto",
+                "rdma": bool(self.values[name]["rdma"]),
+                "operations": [list(operation) for operation in plan.boot],
+                "original": old.get("original") or _state(plan),
+                "dscps": sorted({*old.get("dscps", []), *self.policy.entries}),
+            }
+        return found
+
+    def write(self) -> None:
+        """Write every operation, then read back."""
+        for name, plan in self.plans.items():
+            nic = self.nics.get(name) or self.leaving[name]
+            for operation in plan.operations:
+                self._write(nic, operation)
+            if plan.operations:
+                self._read_back(name, nic, plan)
+
+    def _write(self, nic: Nic, operation: tuple[str, t.Any]) -> None:
+        try:
+            nic.write(operation)
+        except QosError as exc:
+            if operation[0] == "dcbx":
+                return  # a wish: what counts is what is read back
+            raise RdmaError(
+                f"{exc}.",
+                "Look at the kernel log; run with backend vendor or kernel to use the other way. What was set before"
+                " this stays set; the next run goes on.",
+                interface=nic.interface,
+            ) from exc
+
+    def _read_back(self, name: str, nic: Nic, plan: NicPlan) -> None:
+        bad = differences(plan, nic.read())
+        if bad:
+            listed = "; ".join(f"{key} is {found}, not {wanted}" for key, (wanted, found) in bad.items())
+            raise RdmaError(
+                f"{name} did not keep what was set: {listed}.",
+                "Stop who else sets it: lldpad, the firmware's DCBX (LLDP_NB_DCBX_P1 and DCBX_WILLING_P1 of mlxconfig),"
+                " or a script from another guide (rdma-qos.service).",
+                interface=name,
+                differences={key: {"wanted": wanted, "found": found} for key, (wanted, found) in bad.items()},
+            )
+
+
+def _state(plan: NicPlan) -> dict[str, t.Any]:
+    found = view(plan.before)
+    if plan.before.dscp_map is not None:
+        found["dscp_map"] = [list(entry) for entry in plan.before.dscp_map]
+    return found
+
+
+def report(run: Run, files: list[t.Any]) -> dict[str, t.Any]:
+    """Return the result of the module."""
+    changes = [f"{name}: {kind} {value}" for name, plan in run.plans.items() for kind, value in plan.operations]
+    changes += [f"{'remove' if change.content is None else 'write'} {change.path}" for change in files]
+    strict = run.params["unsupported"] == "fail"
+    checks = [
+        check
+        for name, rail in run.rails.items()
+        if name in run.nics
+        for check in checks_of(rail, run.plans[name], name, strict=strict)
+    ]
+    checks += [missing_check(run.rails[name], name) for name in run.missing]
+    if run.present and run.params["persist"] and run.settings():
+        wanted = "settings that come back by themselves"
+        seen = [change.path for change in files] or "all files as wanted"
+        cause, fix = "Files differ or are missing.", "Run the role lossless_roce."
+        checks.append(compared("roce_persistence", wanted, seen, cause, fix, good=not files).data())
+    return {
+        "changed": bool(changes),
+        "changes": changes,
+        "interfaces": {
+            name: {
+                "backend": run.values[name]["backend"],
+                "driver": run.values[name]["driver"],
+                "before": view(plan.before),
+                "after": view(plan.after),
+                "unsupported": list(plan.unsupported),
+            }
+            for name, plan in run.plans.items()
+        },
+        "switch": switch_values(run.policy) if run.params["network"] == "roce" else {},
+        "disruptions": {name: list(plan.disruptions) for name, plan in run.plans.items() if plan.disruptions},
+        "reboot_required": False,
+        "reboot_reasons": [],
+        "checks": checks,
+        "before": {name: view(plan.before) for name, plan in run.plans.items()},
+        "after": {name: view(plan.after) for name, plan in run.plans.items()},
+    }
+
+
+def run(module: AnsibleModule) -> dict[str, t.Any]:
+    """Read, plan, write unless in check mode, and report."""
+    doing = Run(module, Sysfs(), Files(), Nic)
+    doing.read()
+    changes = doing.files.wanted_changes(
+        doing.settings(), inspect.getsource(device), sys.executable, persist=module.params["persist"]
+    )
+    if not module.check_mode:
+        doing.files.record(doing.settings())
+        doing.write()
+        doing.files.apply(changes)
+        systemctl = module.get_bin_path("systemctl")
+        if changes and systemctl and any(change.path != SETTINGS for change in changes):
+            # A host without a running systemd (a container, an image build) reads the units when it boots.
+            module.run_command([systemctl, "daemon-reload"])
+    warnings = [*doing.warnings, *(warnings_of(doing.policy) if doing.present else [])]
+    return {**report(doing, changes), "warnings": warnings}

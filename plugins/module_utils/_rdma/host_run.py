@@ -1,0 +1,78 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Kernel modules and names of a host: read, plan, apply, and report."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
+
+from .._card.pci import normal_address
+from .._errors import InputError, Problem
+from .._files import HostFiles, Sysfs
+from .altnames import AltNames
+from .host import Host
+from .host_plan import Plan, Rail, Want, plan_host, wanted_modules
+from .verbs import Verbs
+
+ROOT = "/"
+
+
+def converge(want: Want, host: Host, *, check_mode: bool) -> dict[str, t.Any]:
+    """Bring the host to what is wanted and describe what happened."""
+    plan = plan_host(want, host.read(want))
+    checks = plan.checks
+    if not check_mode:
+        if plan.troubles:
+            raise InputError(Problem(item.rail or "host", f"{item.problem}.", item.fix) for item in plan.troubles)
+        if plan.changed:
+            host.apply(plan)
+            checks = plan_host(want, host.read(want)).checks
+    return {
+        "changed": plan.changed,
+        "modules": list(wanted_modules(want)) if want.present else [],
+        "loaded": list(plan.load),
+        "files": sorted(plan.files),
+        "reboot_required": bool(plan.reboot_reasons),
+        "reboot_reasons": list(plan.reboot_reasons),
+        "checks": list(checks),
+        "before": _before(plan),
+        "after": _after(plan),
+    }
+
+
+def _before(plan: Plan) -> dict[str, object]:
+    have = plan.have
+    files = {path: have.modules_text for path in plan.files if path.endswith(".conf")}
+    files.update({path: have.link_files.get(path.rsplit("/", 1)[-1]) for path in plan.files if path.endswith(".link")})
+    return {"files": files, "loaded": [], "alternative_names": [list(pair) for pair in plan.drop_names]}
+
+
+def _after(plan: Plan) -> dict[str, object]:
+    return {
+        "files": plan.files,
+        "loaded": list(plan.load),
+        "alternative_names": [list(pair) for pair in plan.add_names],
+    }
+
+
+def run(module: AnsibleModule) -> dict[str, t.Any]:
+    """Bring the host to what the parameters want."""
+    params = module.params
+    want = Want(
+        network=params["network"],
+        rdma_mode=params["rdma_mode"] or "",
+        rails=tuple(
+            Rail(item["name"], item["interface"], normal_address(item["pci"]) if item["pci"] else None, item["mtu"])
+            for item in params["rails"]
+        ),
+        modules=None if params["modules"] is None else tuple(params["modules"]),
+        naming=params["naming"],
+        pin=params["pin"],
+        present=params["state"] == "present",
+    )
+    host = Host(Sysfs(ROOT), HostFiles(ROOT, module.atomic_move), module.run_command, Verbs(), AltNames())
+    return converge(want, host, check_mode=module.check_mode)

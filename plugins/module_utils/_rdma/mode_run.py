@@ -1,0 +1,78 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The RDMA namespace mode of a host: read, plan, apply, and report."""
+
+from __future__ import annotations
+
+import typing as t
+from dataclasses import asdict
+
+from ansible.module_utils.basic import AnsibleModule, missing_required_lib
+
+from .._errors import RdmaError
+from .._files import HostFiles
+from .initramfs import Initramfs
+from .mode_host import NetnsHost
+from .mode_plan import OWNED_FILE, Want, checks, plan_netns
+from .netlink import MissingPyroute2
+
+ROOT = "/"
+
+
+def converge(want: Want, host: NetnsHost, *, check_mode: bool) -> dict[str, t.Any]:
+    """Bring the host to the wanted mode and describe what happened."""
+    plan = plan_netns(want, host.read(want))
+    if not check_mode:
+        if plan.blocker is not None:
+            raise RdmaError(
+                plan.blocker.problem,
+                plan.blocker.fix,
+                support=plan.have.support.value,
+                current=plan.before.current,
+                persistent=plan.before.persistent,
+                conflicts=[asdict(item) for item in plan.conflicts],
+            )
+        plan = host.apply(plan)
+    return {
+        "changed": plan.changed,
+        "current": plan.after.current,
+        "persistent": plan.after.persistent,
+        "wanted": plan.wanted,
+        "support": plan.have.support.value,
+        "live": plan.live,
+        "namespaces": plan.have.namespaces,
+        "initramfs": [image.path for image in plan.images],
+        "conflicts": [asdict(item) for item in plan.conflicts],
+        "reboot_required": bool(plan.reboot_reasons),
+        "reboot_reasons": plan.reboot_reasons,
+        "checks": checks(plan, plan.before if check_mode else plan.after),
+        "before": _shown(plan.before),
+        "after": _shown(plan.after),
+        "warnings": [
+            f"{item.path} also sets ib_core's netns_mode ({item.mode}); it is not this collection's."
+            for item in plan.conflicts
+        ],
+    }
+
+
+def _shown(state: object) -> dict[str, object]:
+    values = asdict(state)  # type: ignore[call-overload]
+    return {"current": values["current"], "persistent": values["persistent"], OWNED_FILE: values["file"]}
+
+
+def run(module: AnsibleModule) -> dict[str, t.Any]:
+    """Bring the host to the mode that the parameters want."""
+    params = module.params
+    want = Want(mode=params["mode"], present=params["state"] == "present", live=params["live"])
+    files = HostFiles(ROOT, module.atomic_move)
+    host = NetnsHost(files, Initramfs(files, module.get_bin_path, module.run_command))
+    try:
+        return converge(want, host, check_mode=module.check_mode)
+    except MissingPyroute2 as exc:
+        raise RdmaError(
+            missing_required_lib("pyroute2 >= 0.7.2", reason="for a live change of the RDMA namespace mode"),
+            "Install python3-pyroute2 on the managed node, or use live: false and reboot.",
+            exception=str(exc),
+        ) from exc

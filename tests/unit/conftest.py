@@ -1,0 +1,34 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Runs the module that a test file is named after, as a host would."""
+
+from __future__ import annotations
+
+import importlib
+import json
+
+import pytest
+from ansible.module_utils.testing import patch_module_args
+
+MODULES = "ansible_collections.railops.rdma.plugins.modules"
+
+
+@pytest.fixture
+def params():
+    """Return the parameters of every call; a test file gives its own, and may lay out its host on the way."""
+    return {}
+
+
+@pytest.fixture
+def run_module(request, capsys, params):
+    """Return a function that runs the module with parameters and returns its result, of success or failure."""
+    module = importlib.import_module(f"{MODULES}.{request.path.stem.partition('_')[2]}")
+
+    def run(**more):
+        with patch_module_args({**params, **more}), pytest.raises(SystemExit):
+            module.main()
+        return json.loads(capsys.readouterr().out)
+
+    return run
