@@ -315,10 +315,13 @@ def test_sriov_nodes_are_emptied_and_added_one_at_a_time(
     assert not any(node["spec"].get("unschedulable") for node in double.objects("Node").values())
     assert double.objects("Node")["node2"]["status"]["allocatable"]["spidernet.io/fabric_rail1"] == "8"
     assert "node3" in run.text, "the nodes that are not in the cluster are told"
+    config = double.objects("SriovOperatorConfig")["default"]
+    assert config["spec"] == {"disableDrain": True, "disablePlugins": ["mellanox"]}, "firmware is nic_mode's"
     assert playbook.run([RAIL_OBJECTS]).changed_tasks() == []
     playbook.run([from_("rail_objects", "remove")])
     labels = [node["metadata"]["labels"] for node in double.objects("Node").values()]
     assert not any("fabric.railops.io/fabric" in row for row in labels)
+    assert double.objects("SriovOperatorConfig")["default"]["spec"] == {"disableDrain": True, "disablePlugins": []}
 
 
 @pytest.mark.only_double("needs nodes whose virtual functions come and do not come")
