@@ -133,7 +133,10 @@ options:
     type: float
     default: 0
   max_errors:
-    description: A growth of an error counter during the client's tests above this is a deviation. V(-1) never is.
+    description:
+      - A growth of an error counter during the client's tests above this is a deviation. V(-1) never is.
+      - Counters that grow on sound fabrics with adaptive routing (C(out_of_sequence), C(packet_seq_err),
+        C(port_xmit_discards)) give a warning instead.
     type: int
     default: 0
 extends_documentation_fragment:

@@ -1,0 +1,137 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Reads each rail's counters, link, PCIe slot, driver and firmware, and has them judged. Read-only."""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+from .._files import Sysfs
+from . import nic
+from .health_plan import judge, kind_of
+from .sysfs import ports
+
+if t.TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from .._check import Check
+    from .sysfs import Port
+
+NET = "/sys/class/net"
+PCI = "/sys/bus/pci/devices"
+
+
+def look(rails: Sequence[Mapping[str, t.Any]], options: Mapping[str, t.Any]) -> tuple[list[Check], dict[str, t.Any]]:
+    """Return the checks `port_errors`, `port_discards`, `port_flaps`, `port_order`, `pcie_link` and `port_speed`.
+
+    The facts `health` are what the next audit gets as `since`, and what the fleet's hosts are compared by.
+
+    :param rails: the rails of the host's slice.
+    :param options: `since` (the facts `health` of the last audit), `limits` (of `health_plan.LIMITS`), `speed`
+        (planned, Mb/s; 0 for none).
+    """
+    sysfs = options.get("sysfs") or Sysfs()
+    boot = sysfs.text("/proc/sys/kernel/random/boot_id") or ""
+    known = ports(sysfs)
+    found = {rail["name"]: read_rail(sysfs, sysfs.port_interface(sysfs.rail_interface(rail)), known) for rail in rails}
+    limits = {key: int(value) for key, value in (options.get("limits") or {}).items()}
+    checks = judge(found, boot, options.get("since"), limits, int(options.get("speed") or 0))
+    return checks, {"health": {"boot": boot, "rails": found}}
+
+
+def read_rail(sysfs: Sysfs, interface: str, known: Sequence[Port]) -> dict[str, t.Any]:
+    """Return what a port shows; what there is none of is None or empty.
+
+    `interface`, `ifindex`, `device`, `port` (of the RDMA device), `counters`, `pci`, `pci_id`, `pcie`, `speed` (Mb/s),
+    `rate` (the RDMA port's own word), `driver`, `version`, `firmware`.
+    """
+    folder = f"{NET}/{interface}"
+    rdma = rdma_port(sysfs, interface, known)
+    real = sysfs.real(f"{folder}/device")
+    address = real.rsplit("/", 1)[-1] if real and "/pci" in real else None
+    speed = sysfs.number(f"{folder}/speed")
+    told = nic.driver(interface) if sysfs.exists(folder) else {}
+    return {
+        "interface": interface,
+        "ifindex": sysfs.number(f"{folder}/ifindex"),
+        "device": rdma.device if rdma else None,
+        "port": rdma.number if rdma else None,
+        "counters": _counters(sysfs, interface, rdma),
+        "pci": address,
+        "pci_id": _pci_id(sysfs, address),
+        "pcie": _pcie(sysfs, address),
+        "speed": speed if speed and speed > 0 else None,
+        "rate": sysfs.text(f"{rdma.folder}/rate") if rdma else None,
+        "driver": told.get("driver") or None,
+        "version": told.get("version") or None,
+        "firmware": told.get("firmware")
+        or (sysfs.text(f"/sys/class/infiniband/{rdma.device}/fw_ver") if rdma else None),
+    }
+
+
+def rdma_port(sysfs: Sysfs, interface: str, known: Sequence[Port]) -> Port | None:
+    """Return the RDMA port of an interface: of its function, or a soft-RoCE device that stands on it."""
+    own = sysfs.names(f"{NET}/{interface}/device/infiniband")
+    number = (sysfs.number(f"{NET}/{interface}/dev_port") or 0) + 1
+    for port in known:
+        if port.device in own and (port.number == number or len(own) > 1):
+            return port
+        if sysfs.text(f"/sys/class/infiniband/{port.device}/parent") == interface:
+            return port
+    return None
+
+
+def _counters(sysfs: Sysfs, interface: str, rdma: Port | None) -> dict[str, int]:
+    folder = f"{NET}/{interface}"
+    sources = [(f"{folder}/statistics", name) for name in sysfs.names(f"{folder}/statistics")]
+    sources.append((folder, "carrier_down_count"))
+    if rdma:
+        for kind in ("counters", "hw_counters"):
+            sources += [(f"{rdma.folder}/{kind}", name) for name in sysfs.names(f"{rdma.folder}/{kind}")]
+    found = {name: sysfs.number(f"{place}/{name}") for place, name in sources if kind_of(name)}
+    if sysfs.exists(folder):
+        found.update({name: value for name, value in nic.statistics(interface).items() if kind_of(name)})
+    return {name: value for name, value in sorted(found.items()) if value is not None}
+
+
+def _pci_id(sysfs: Sysfs, address: str | None) -> str | None:
+    """Return vendor, device and the card maker's numbers: who has them alike is a peer."""
+    if address is None:
+        return None
+    keys = ("vendor", "device", "subsystem_vendor", "subsystem_device")
+    return ":".join((sysfs.text(f"{PCI}/{address}/{key}") or "").replace("0x", "") for key in keys)
+
+
+def _pcie(sysfs: Sysfs, address: str | None) -> dict[str, float] | None:
+    """Return the link's width (lanes) and speed (GT/s), and what card and slot offer; None without a link."""
+    if address is None:
+        return None
+    # A virtual function has no link of its own.
+    own = sysfs.real(f"{PCI}/{address}/physfn") or sysfs.real(f"{PCI}/{address}")
+    if own is None:
+        return None
+    slot = own.rsplit("/", 1)[0]
+    found = {
+        "width": _lanes(sysfs, f"{own}/current_link_width"),
+        "speed": _rate(sysfs, f"{own}/current_link_speed"),
+        "card_width": _lanes(sysfs, f"{own}/max_link_width"),
+        "card_speed": _rate(sysfs, f"{own}/max_link_speed"),
+        "slot_width": _lanes(sysfs, f"{slot}/max_link_width"),
+        "slot_speed": _rate(sysfs, f"{slot}/max_link_speed"),
+    }
+    return {key: value for key, value in found.items() if value} or None
+
+
+def _lanes(sysfs: Sysfs, path: str) -> float:
+    lanes = sysfs.number(path) or 0
+    # 255 is what a link that does not answer reads as.
+    return lanes if lanes < 255 else 0
+
+
+def _rate(sysfs: Sysfs, path: str) -> float:
+    # `32.0 GT/s PCIe`, or Unknown
+    found = re.match(r"([\d.]+) GT/s", sysfs.text(path) or "")
+    return float(found.group(1)) if found else 0

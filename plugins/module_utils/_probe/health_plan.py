@@ -1,0 +1,200 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a port's counters, its link and its PCIe slot say of a failure that nobody sees yet. No files, no sockets.
+
+Counters are compared with those of the last audit of the same boot and the same registration of the interface: a
+reboot or a reload of the driver starts anew, and so does a counter that is smaller than it was.
+"""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+from .._check import Check, compared, deviation, ok, skipped, warning
+
+if t.TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    Facts = Mapping[str, t.Any]
+
+# InfiniBand specification 16.1.3.5 (counters/), and the drivers' own: drivers/infiniband/hw/{mlx5/counters,
+# bnxt_re/hw_counters,irdma/verbs}.c and mlx5/core/en_stats.c of Linux.
+ERRORS = frozenset(
+    (
+        "excessive_buffer_overrun_errors",
+        "link_error_recovery",
+        "local_ack_timeout_err",
+        "local_link_integrity_errors",
+        "max_retry_exceeded",
+        "port_rcv_constraint_errors",
+        "port_rcv_errors",
+        "port_rcv_remote_physical_errors",
+        "port_xmit_constraint_errors",
+        "req_rnr_retries_exceeded",
+        "req_transport_retries_exceeded",
+        "retry_exceeded_err",
+        "roce_adp_retrans_to",
+        "rx_crc_errors",
+        "rx_crc_errors_phy",
+        "rx_errors",
+        "rx_frame_errors",
+        "rx_icrc_encapsulated",
+        "rx_in_range_len_errors_phy",
+        "rx_roce_errors",
+        "rx_symbol_err_phy",
+        "symbol_error",
+        "tx_carrier_errors",
+        "tx_errors",
+        "tx_errors_phy",
+        "tx_pause_storm_error_events",
+        "tx_roce_errors",
+        "unrecoverable_err",
+    )
+)
+"""They stay still on a sound rail."""
+
+DISCARDS = re.compile(
+    r"(rx|tx)_discards_phy|rx_prio\d_(buf_|cong_)?discards?|(rx|tx)_roce_discards|ip[46]InDiscards|VL15_dropped"
+)
+"""Packets thrown away for want of room: none in a lossless class, a few in others."""
+
+SOUND = frozenset(
+    (
+        "duplicate_request",
+        "implied_nak_seq_err",
+        "oos_drop_count",
+        "out_of_buffer",
+        "out_of_seq_request",
+        "out_of_sequence",
+        "packet_seq_err",
+        "port_xmit_discards",
+        "rcvd_seq_err",
+        "rx_out_of_buffer",
+        "rx_out_of_buffer_drop",
+        "seq_err_naks_rcvd",
+        "to_retransmits",
+    )
+)
+"""They grow on sound fabrics too: adaptive routing puts packets out of order, slow receivers run out of buffers."""
+
+FLAPS = frozenset(("carrier_down_count", "link_down_events_phy", "link_downed"))
+
+LIMITS = {"port_errors": 0, "port_discards": 1000, "port_flaps": 1, "port_order": -1}
+"""By how much one counter may grow between two audits; negative: growth warns and does not fail."""
+
+_CAUSES = {
+    "port_errors": "packets were damaged or lost",
+    "port_discards": "packets were thrown away for want of room",
+    "port_flaps": "the link went down",
+    "port_order": "packets came out of order, were sent again or found no buffer",
+}
+_FIXES = {
+    "port_errors": "Look at the cable and the optics (mlxlink, ethtool -m), then at the leaf's port.",
+    "port_discards": "Look at PFC and ECN on leaf and host (role lossless_roce), and at what else uses the port.",
+    "port_flaps": "Look at the cable, the optics and the leaf's log, unless somebody took the link down on purpose.",
+    "port_order": "Nothing with adaptive routing; without it look for loss on the leaves. audit_limits makes it fail.",
+}
+
+
+def kind_of(counter: str) -> str | None:
+    """Return the check that a counter belongs to; None for one that says nothing of health."""
+    if counter in ERRORS:
+        return "port_errors"
+    if counter in SOUND:
+        return "port_order"
+    if counter in FLAPS:
+        return "port_flaps"
+    return "port_discards" if DISCARDS.fullmatch(counter) else None
+
+
+def judge(
+    rails: Mapping[str, Facts], boot: str, since: Facts | None, limits: Mapping[str, int], speed: int = 0
+) -> list[Check]:
+    """Return the checks of all rails.
+
+    :param rails: what `health.read_rail` found, by the rail's name.
+    :param since: the facts `health` of the last audit; None when there was none.
+    :param limits: LIMITS, or what the site sets instead of some of them.
+    :param speed: the planned speed of every port in Mb/s; 0 when the site says none.
+    """
+    found: list[Check] = []
+    for name, now in rails.items():
+        before, why = _comparable(name, now, boot, since)
+        allowed = {**LIMITS, **limits}
+        found += [_growth(check, name, now, before, why, allowed[check]) for check in LIMITS]
+        found += [_pcie(name, now), _speed(name, now, speed)]
+    return found
+
+
+def _comparable(name: str, now: Facts, boot: str, since: Facts | None) -> tuple[Facts | None, str]:
+    """Return what the last audit saw of a rail, or why it says nothing about today's counters."""
+    if not since:
+        return None, "This is the first look: the next audit compares with it."
+    before = (since.get("rails") or {}).get(name)
+    if not before:
+        return None, "The last audit did not see this rail."
+    if since.get("boot") != boot:
+        return None, "The host was booted since the last audit: its counters began anew."
+    if (before.get("interface"), before.get("ifindex")) != (now.get("interface"), now.get("ifindex")):
+        return None, "The driver was loaded anew since the last audit: its counters began anew."
+    return before, ""
+
+
+def _growth(check: str, rail: str, now: Facts, before: Facts | None, why: str, limit: int) -> Check:
+    mine = {key: value for key, value in (now.get("counters") or {}).items() if kind_of(key) == check}
+    if not mine:
+        return skipped(check, f"{now.get('interface')} has no such counters.", rail=rail)
+    if before is None:
+        return skipped(check, why, rail=rail)
+    # One that is smaller began anew (a firmware reset); one that is new has nothing to compare with.
+    old = before.get("counters") or {}
+    grown = {key: value - old[key] for key, value in sorted(mine.items()) if key in old and value > old[key]}
+    planned = "none grows" if limit <= 0 else f"each grows by at most {limit}"
+    shown = ", ".join(f"{key} +{growth}" for key, growth in grown.items())
+    if not any(growth > limit for growth in grown.values()):
+        return ok(check, planned, shown or "none grew", rail=rail)
+    make = warning if limit < 0 else deviation
+    cause = f"Since the last audit {_CAUSES[check]} on {now.get('interface')}."
+    return make(check, planned, shown, cause, _FIXES[check], rail=rail)
+
+
+def _pcie(rail: str, now: Facts) -> Check:
+    link = now.get("pcie") or {}
+    if not link.get("width") or not link.get("speed"):
+        return skipped("pcie_link", f"{now.get('interface')} shows no PCIe link (a virtual machine's, say).", rail=rail)
+    width = min(
+        link.get("card_width") or link["width"], link.get("slot_width") or link.get("card_width") or link["width"]
+    )
+    speed = min(
+        link.get("card_speed") or link["speed"], link.get("slot_speed") or link.get("card_speed") or link["speed"]
+    )
+    return compared(
+        "pcie_link",
+        f"x{width} {speed:g} GT/s",
+        f"x{link['width']} {link['speed']:g} GT/s",
+        f"The PCIe link of {now['interface']} ({now.get('pci')}) is slower than card and slot offer.",
+        "Seat the card anew, look at riser and cable, and at bifurcation and link speed in the BIOS.",
+        good=link["width"] >= width and link["speed"] >= speed,
+        rail=rail,
+        object=now.get("pci"),
+    )
+
+
+def _speed(rail: str, now: Facts, planned: int) -> Check:
+    if not planned:
+        return skipped(
+            "port_speed", "No speed is planned (audit_port_gbits); the fleet's ports are compared.", rail=rail
+        )
+    if not now.get("speed"):
+        return skipped("port_speed", f"{now.get('interface')} says no speed: it is down, or virtual.", rail=rail)
+    return compared(
+        "port_speed",
+        f"{planned / 1000:g} Gb/s",
+        f"{now['speed'] / 1000:g} Gb/s",
+        f"{now['interface']} runs at another speed.",
+        "Look at the cable, the optics, breakout and FEC of the leaf's port.",
+        rail=rail,
+    )

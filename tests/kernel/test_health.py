@@ -1,0 +1,83 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Counters of a real kernel between two audits: nothing happened, the link went down, the driver came anew."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils._probe import nic
+from ansible_collections.railops.rdma.plugins.module_utils._probe.health import look
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, inside, own_sysfs, run
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces"),
+]
+
+RAILS = [{"name": "rail1", "interface": "ens1np0"}, {"name": "rail2", "interface": "ens2np0"}]
+
+
+@pytest.fixture
+def fabric():
+    with Fabric("health", 1, 2) as made:
+        for rail in RAILS:
+            made.hosts[0].ip("link", "set", rail["interface"], "up")
+        yield made
+
+
+def looked(host, since=None):
+    def ask():
+        own_sysfs()
+        checks, facts = look(RAILS, {"since": since})
+        return {f"{check.rail} {check.id}": check.data() for check in checks}, facts["health"]
+
+    return inside(host.name, ask)
+
+
+def test_a_link_that_went_down_twice_is_a_flap_and_a_new_driver_begins_anew(fabric):
+    host = fabric.hosts[0]
+    first, facts = looked(host)
+    assert "first look" in first["rail1 port_errors"]["cause"]
+    assert (facts["rails"]["rail1"]["driver"], facts["rails"]["rail1"]["speed"]) == ("veth", 10000)
+
+    again, facts = looked(host, facts)
+    assert {again[f"rail1 {check}"]["status"] for check in ("port_errors", "port_flaps")} == {"ok"}
+
+    for _time in range(2):
+        run("ip", "-n", fabric.core, "link", "set", "h1r1", "down")
+        run("ip", "-n", fabric.core, "link", "set", "h1r1", "up")
+    flapped, _facts = looked(host, facts)
+    assert flapped["rail1 port_flaps"]["status"] == "deviation"
+    assert flapped["rail1 port_flaps"]["observed"] == "carrier_down_count +2"
+    assert flapped["rail2 port_flaps"]["status"] == "ok"
+
+    host.ip("link", "del", "ens1np0")
+    host.ip("link", "add", "ens1np0", "type", "veth", "peer", "name", "h1r1", "netns", fabric.core)
+    host.ip("link", "set", "ens1np0", "up")
+    anew, _facts = looked(host, facts)
+    assert "driver was loaded anew" in anew["rail1 port_flaps"]["cause"]
+    assert anew["rail2 port_flaps"]["status"] == "ok"
+
+
+@pytest.mark.skipif(shutil.which("ethtool", path=f"{os.environ['PATH']}:/usr/sbin") is None, reason="no ethtool")
+def test_drivers_say_the_same_as_to_ethtool(fabric):
+    name = fabric.hosts[0].name
+    told = inside(name, lambda: (nic.statistics("ens1np0"), nic.driver("ens1np0")))
+    argv = ["ip", "netns", "exec", name, "ethtool"]
+    text = subprocess.run([*argv, "-S", "ens1np0"], capture_output=True, text=True, check=True).stdout
+    assert {key: int(value) for key, value in re.findall(r"^\s+(\S+): (\d+)$", text, re.MULTILINE)}.keys() == told[
+        0
+    ].keys()
+    text = subprocess.run([*argv, "-i", "ens1np0"], capture_output=True, text=True, check=True).stdout
+    said = dict(re.findall(r"^(\S+): ?(.*)$", text, re.MULTILINE))
+    assert (said["driver"], said["version"], said["firmware-version"]) == tuple(
+        told[1][key] for key in ("driver", "version", "firmware")
+    )
