@@ -180,7 +180,9 @@ class Runner:
         parts = []
         for name, begun in list(self.begun.items()):
             log = LOGS / f"{name}.log"
-            found = re.findall(r"\[ *(\d+%)\]", log.read_text(encoding="utf-8", errors="replace")[-4000:])
+            # Its first command opens the log; on a busy machine that takes a while.
+            said = log.read_text(encoding="utf-8", errors="replace")[-4000:] if log.exists() else ""
+            found = re.findall(r"\[ *(\d+%)\]", said)
             parts.append(f"{name} {now - begun:.0f} s{f' {found[-1]}' if found else ''}")
         return ", ".join(parts)
 
