@@ -41,7 +41,16 @@ class ActionModule(ActionBase):
             error = error or str(exc)
         checks = flatten(args["results"])
         checks += [skipped(name, str(reason)).data() for name, reason in args["skipped"].items()]
-        made = host_result(host, node, digest, checks, error)
+        made = host_result(host, node, digest, checks, error, _facts(args["results"]))
         path = result_path(args["verify_dir"], host)
         write_json(path, made)
         return {"changed": False, "path": path, "status": status_of(made), "checks": made["checks"]}
+
+
+def _facts(results: t.Sequence[t.Any]) -> dict[str, t.Any]:
+    """Return what modules said of the host beside their checks."""
+    found: dict[str, t.Any] = {}
+    for result in results:
+        if isinstance(result, dict) and "checks" in result and isinstance(result.get("facts"), dict):
+            found |= result["facts"]
+    return found

@@ -105,6 +105,7 @@ IDS = {
     "traffic_read_lat_server": "the server of the latency test starts",
     "traffic_write_bw": "other hosts take RDMA writes over the rail",
     "traffic_write_bw_server": "the server of the bandwidth test starts",
+    "verify_require": "what verify_require names was looked at",
 }
 
 

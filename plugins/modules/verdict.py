@@ -65,6 +65,14 @@ options:
     description: Why the cluster could not be verified.
     type: str
     default: ""
+  require:
+    description:
+      - What may not be skipped, as beginnings of the ids of checks in whole words, such as V(traffic), V(pod) or
+        V(pod_read_lat). Where all checks of one were skipped, or none was made, the verdict is V(deviation).
+    type: list
+    elements: str
+    default: []
+    version_added: 0.2.0
   plan:
     description: Results of modules that compared the plan with the inventory, as O(cluster).
     type: raw
@@ -142,6 +150,7 @@ ARGUMENT_SPEC = {
     "nodes": {"type": "raw"},
     "cluster_reason": {"type": "str", "default": ""},
     "cluster_error": {"type": "str", "default": ""},
+    "require": {"type": "list", "elements": "str", "default": []},
     "plan": {"type": "raw"},
     "plan_reason": {"type": "str", "default": ""},
     "plan_error": {"type": "str", "default": ""},

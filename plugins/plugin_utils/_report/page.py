@@ -45,6 +45,7 @@ section { background: var(--card); border: 1px solid var(--line); border-radius:
 .chip { display: inline-block; border-radius: 999px; padding: 3px 12px; font-weight: 600; font-size: .9rem;
   border: 1px solid currentcolor; white-space: nowrap; }
 .ok, .pass { color: var(--ok); }
+.warning { color: var(--warn); }
 .bad, .deviation, .error, .unreachable { color: var(--bad); }
 .unknown, .incomplete { color: var(--muted); }
 .warnings { background: var(--warn-bg); border-color: var(--warn); }

@@ -17,6 +17,7 @@ import typing as t
 from dataclasses import dataclass
 
 from ...module_utils._errors import RdmaError
+from .equal import equal, places, shortened
 
 if t.TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,16 +25,20 @@ if t.TYPE_CHECKING:
 # The sign is for people who do not tell the colours apart.
 SIGNS = {"ok": "✓", "bad": "✗", "unknown": "·"}
 SHOWN_FINDINGS = 500
+SHOWN_PLACES = 20
 DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
 SLOT = re.compile(r"<!--v:([a-z0-9]+)-->.*?<!--/v-->", re.DOTALL)
-_STATES = {"deviation": "bad", "error": "bad", "ok": "ok", "pass": "ok"}
+# A warning is no reason to paint a rail red; it stands in the table.
+_STATES = {"deviation": "bad", "error": "bad", "ok": "ok", "warning": "ok", "pass": "ok"}
+_PARTS = ("plan", "cluster")
 _CODES = {"ok": "o", "bad": "b", "unknown": "u"}
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that verification found; `host` is `cluster` for what is not a host's."""
+    """What verification found, the same on all its hosts and rails; `host` is `cluster` for what is not a host's."""
 
+    times: int
     host: str
     status: str
     rail: str
@@ -100,16 +105,30 @@ def _text(value: t.Any) -> str:
 
 
 def findings(verdict: Mapping[str, t.Any]) -> tuple[Finding, ...]:
-    """Return every deviation and every host that gave no answer; the cluster's come last."""
-    found = []
-    entries = [*verdict.get("hosts", {}).items(), ("cluster", verdict.get("cluster") or {})]
-    for host, entry in entries:
-        if entry.get("error"):
-            found.append(Finding(host, str(entry.get("status", "error")), "", "", "", "", _text(entry["error"]), ""))
-        for check in entry.get("checks", ()):
-            if check.get("status") == "deviation":
-                texts = (_text(check.get(key)) for key in ("rail", "id", "planned", "observed", "cause", "fix"))
-                found.append(Finding(host, "deviation", *texts))
+    """Return every host that gave no answer, every deviation and every warning; what is equal is one of them."""
+    entries = [*verdict.get("hosts", {}).items(), *((part, verdict.get(part) or {}) for part in _PARTS)]
+    found = [
+        Finding(1, host, str(entry.get("status", "error")), "", "", "", "", _text(entry["error"]), "")
+        for host, entry in entries
+        if entry.get("error")
+    ]
+    for status in ("deviation", "warning"):
+        checks = [(host, row) for host, entry in entries for row in entry.get("checks", ()) if row["status"] == status]
+        for group in equal(checks):
+            row = group.check
+            found.append(
+                Finding(
+                    times=len(group.places),
+                    host=shortened(group.hosts),
+                    status=status,
+                    rail=shortened(group.rails),
+                    check=row["id"],
+                    planned=_text(row.get("planned")),
+                    observed=_text(row.get("observed")),
+                    cause=group.cause,
+                    fix=_text(row.get("fix")),
+                )
+            )
     return tuple(found)
 
 
@@ -204,11 +223,15 @@ def _findings_html(verdict: Mapping[str, t.Any]) -> str:
     told = ", ".join(f"{number:,} {status}" for status, number in sorted(tally.items())) or "none"
     cluster = str((verdict.get("cluster") or {}).get("status", "skipped"))
     note = f"Hosts: {told}. Cluster: {cluster}."
+    where = "".join(f"<li>{e(line)}</li>" for line in places(verdict)[:SHOWN_PLACES])
+    head = f'<ul class="where">{where}</ul>' if where else ""
     found = findings(verdict)
     if not found:
-        return section("Verification", note, '<p class="ok">Everything that was looked at is as planned.</p>')
+        good = '<p class="ok">Everything that was looked at is as planned.</p>'
+        return section("Verification", note, good + _left_out(verdict))
     rows = [
         [
+            f"{item.times:,}",
             f"<b>{e(item.host)}</b>",
             e(item.rail),
             f'<span class="{e(item.status)}">{e(item.check or item.status)}</span>',
@@ -219,7 +242,16 @@ def _findings_html(verdict: Mapping[str, t.Any]) -> str:
         ]
         for item in found[:SHOWN_FINDINGS]
     ]
-    body = table(("Host", "Rail", "Check", "Planned", "Observed", "Cause", "Fix"), rows)
+    body = head + table(("Times", "Host", "Rail", "Check", "Planned", "Observed", "Cause", "Fix"), rows)
     if len(found) > SHOWN_FINDINGS:
         body += f'<p class="note">{len(found) - SHOWN_FINDINGS:,} more are in verdict.json.</p>'
-    return section("Verification", note, body)
+    return section("Verification", note, body + _left_out(verdict))
+
+
+def _left_out(verdict: Mapping[str, t.Any]) -> str:
+    """Return what was not looked at, a line a reason; verdicts before schema 2 do not say it together."""
+    rows = [
+        f"<li>{e(', '.join(row['checks']))} on {row['hosts']:,}: {e(row['reason'])}</li>"
+        for row in (verdict.get("skipped") or ())[:SHOWN_PLACES]
+    ]
+    return f'<p class="note">Not looked at:</p><ul class="note">{"".join(rows)}</ul>' if rows else ""

@@ -15,7 +15,6 @@ import typing as t
 
 from ansible.errors import AnsibleActionFail
 
-from ...module_utils._check import OK
 from .._slice import parse_plan
 
 HOSTS_FOLDER = "hosts"
@@ -59,28 +58,16 @@ def result_path(verify_dir: str, host: str) -> str:
     return os.path.join(verify_dir, HOSTS_FOLDER, f"{'%2E' + name[1:] if name.startswith('.') else name}.json")
 
 
-def read_results(verify_dir: str, hosts: t.Iterable[str]) -> list[dict[str, t.Any]]:
-    """Return the results of these hosts; one that is not there or broken is left out.
-
-    What is ok is only counted later, so all hosts share one such check by id and rail: ten thousand hosts have most of
-    a million of them.
-    """
-    results = []
-    shared: dict[tuple[t.Any, t.Any], dict[str, t.Any]] = {}
+def read_results(verify_dir: str, hosts: t.Iterable[str]) -> t.Iterator[dict[str, t.Any]]:
+    """Yield the results of these hosts, one file after the other; one that is not there or broken is left out."""
     for host in hosts:
         try:
             with open(result_path(verify_dir, host), encoding="utf-8") as file:
                 result = json.load(file)
         except (OSError, ValueError):
             continue
-        if not isinstance(result, dict) or result.get("host") != host or not isinstance(result.get("checks"), list):
-            continue
-        for number, check in enumerate(result["checks"]):
-            if check["status"] == OK:
-                bare = {"id": check["id"], "rail": check["rail"], "status": OK}
-                result["checks"][number] = shared.setdefault((check["id"], check["rail"]), bare)
-        results.append(result)
-    return results
+        if isinstance(result, dict) and result.get("host") == host and isinstance(result.get("checks"), list):
+            yield result
 
 
 def forget(verify_dir: str, hosts: t.Iterable[str]) -> None:

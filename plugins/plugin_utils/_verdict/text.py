@@ -9,18 +9,19 @@ from __future__ import annotations
 import re
 import typing as t
 
-from .merge import PARTS, deviations, summary, untested
+from ...module_utils._check import WARNING
+from .._report.equal import Equal, equal, places, shortened
+from .merge import PARTS, deviations, left_out, part_of, summary, untested
 
 if t.TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from .merge import Check
+    from collections.abc import Iterator, Mapping, Sequence
 
 # SGR codes (ECMA-48 8.3.117); the signs tell the same without colour.
 _COLOURS = {"green": "32", "red": "31", "yellow": "33", "grey": "90", "bold": "1"}
 _SIGNS = {
     "ok": ("●", "green"),
     "deviation": ("✗", "red"),
+    "warning": ("▲", "yellow"),
     "skipped": ("·", "grey"),
     "unreachable": ("?", "yellow"),
     "error": ("!", "red"),
@@ -28,6 +29,7 @@ _SIGNS = {
 _STATUS_COLOURS = {"pass": "green", "deviation": "red", "error": "red", "incomplete": "yellow"}
 _ROWS = 40
 _LISTED = 20
+_EXPLAINED = 8
 _WIDTH = 150
 # What a person reads; verdict.json has all.
 _LISTED_MARKDOWN = 2000
@@ -55,29 +57,26 @@ def _table(heading: Sequence[str], rows: Sequence[Sequence[t.Any]]) -> list[str]
     return lines + ["| " + " | ".join(_cell(cell) for cell in row) + " |" for row in rows]
 
 
-def _hosts(names: Sequence[str], limit: int = 8) -> str:
-    shown = ", ".join(names[:limit])
-    return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
+def _head(verdict: Mapping[str, t.Any]) -> str:
+    """Return the verdict in a few words, with how much was not looked at."""
+    return ", ".join(filter(None, (verdict["status"], left_out(verdict))))
 
 
 def markdown(verdict: Mapping[str, t.Any], fabric: str) -> str:
-    """Return the verdict as a Markdown page: the deviations first, then the hosts, then what was not looked at."""
-    lines = [f"# Verdict of fabric {_cell(fabric)}: {verdict['status']}", "", summary(verdict), ""]
+    """Return the verdict as a Markdown page: where the fault is, what deviates, the hosts, what was not looked at."""
+    lines = [f"# Verdict of fabric {_cell(fabric)}: {_head(verdict)}", "", summary(verdict), ""]
     lines += [f"Plan digest: `{verdict['plan_digest']}`", ""]
-    found = deviations(verdict)
-    if found:
-        worst = [
-            (host, check["rail"], check["id"], check["planned"], check["observed"], check["cause"], check["fix"])
-            for host, check in found[:_LISTED_MARKDOWN]
-        ]
-        heading = ("where", "rail", "check", "planned", "observed", "cause", "fix")
-        lines += ["## Deviations", "", *_table(heading, worst), ""]
-        if len(found) > len(worst):
-            lines += [f"{len(found) - len(worst):,} more are in verdict.json.", ""]
+    if where := places(verdict):
+        lines += ["## Where it is", "", *(f"- {_cell(line)}" for line in where[:_LISTED])]
+        lines += [f"- and {len(where) - _LISTED:,} more in verdict.json"] if len(where) > _LISTED else []
+        lines += [""]
+    lines += _listed("Deviations", equal(deviations(verdict)))
+    lines += _listed("Warnings", equal(deviations(verdict, WARNING)))
     broken = [
         (name, entry["status"], entry.get("error")) for name, entry in verdict["hosts"].items() if "error" in entry
     ]
-    broken += [(part, "error", verdict[part]["error"]) for part in PARTS if verdict[part].get("error")]
+    parts = {name: part_of(verdict, name) for name in PARTS}
+    broken += [(name, "error", part["error"]) for name, part in parts.items() if part.get("error")]
     if broken:
         lines += ["## Without a result", "", *_table(("where", "status", "why"), broken), ""]
     rails = verdict["rails"]
@@ -88,11 +87,33 @@ def markdown(verdict: Mapping[str, t.Any], fabric: str) -> str:
     lines += ["## Hosts", "", *_table(("host", "status", *rails), states), ""]
     left = untested(verdict)
     if left:
-        rows = [(check, reason, _hosts(names)) for (check, reason), names in left.items()]
-        lines += ["## Not looked at", "", *_table(("check", "why", "where"), rows), ""]
-    rows = [(name, verdict[name]["status"], verdict[name].get("reason")) for name in PARTS]
+        reasons = [(reason, ", ".join(sorted(ids)), shortened(names)) for reason, (ids, names) in left.items()]
+        lines += ["## Not looked at", "", *_table(("why", "checks", "where"), reasons), ""]
+    rows = [(name, part["status"], part.get("reason")) for name, part in parts.items()]
     lines += ["## Plan and cluster", "", *_table(("what", "status", "why"), rows), ""]
     return "\n".join(lines)
+
+
+def _listed(title: str, found: Sequence[Equal]) -> list[str]:
+    """Return a table of equal checks."""
+    if not found:
+        return []
+    heading = ("where", "rail", "times", "check", "planned", "observed", "cause", "fix")
+    rows = [
+        (
+            shortened(row.hosts),
+            shortened(row.rails),
+            len(row.places),
+            row.check["id"],
+            row.check["planned"],
+            row.check["observed"],
+            row.cause,
+            row.check["fix"],
+        )
+        for row in found[:_LISTED_MARKDOWN]
+    ]
+    more = [f"{len(found) - len(rows):,} more are in verdict.json.", ""] if len(found) > len(rows) else []
+    return [f"## {title}", "", *_table(heading, rows), "", *more]
 
 
 class Painter:
@@ -121,19 +142,33 @@ def _host_row(name: str, entry: Mapping[str, t.Any], rails: Sequence[str], width
     return f"  {name:<{width}}  {paint.sign(host)}     " + "".join(cells)
 
 
-def _reason(host: str, check: Check, paint: Painter) -> list[str]:
-    where = f"{host} {check['rail']}" if check["rail"] else host
-    told = f"  {paint('✗', 'red')} {paint(where, 'bold')} {check['id']}: planned {_plain(check['planned'])}, "
-    lines = [told + f"observed {_plain(check['observed'])}"]
-    if check["cause"]:
-        lines.append(f"      cause: {_plain(check['cause'])}")
+def _reason(row: Equal, sign: str, paint: Painter) -> Iterator[str]:
+    check = row.check
+    many = len(row.places) > 1
+    where = f"{len(row.places):,} times" if many else row.where[0]
+    thing = f" {_plain(check['object'])}" if check.get("object") and not many else ""
+    found = f"planned {_plain(check['planned'])}, observed {_plain(check['observed'])}"
+    yield f"  {paint.sign(sign)} {paint(where, 'bold')} {check['id']}{thing}: {found}"
+    if many:
+        yield f"      on:    {_plain(shortened(row.where, 6))}"
+    if row.cause:
+        yield f"      cause: {_plain(row.cause)}"
     if check["fix"]:
-        lines.append(f"      fix:   {_plain(check['fix'])}")
-    return lines
+        yield f"      fix:   {_plain(check['fix'])}"
+
+
+def _reasons(verdict: Mapping[str, t.Any], status: str, paint: Painter) -> Iterator[str]:
+    found = equal(deviations(verdict, status))
+    for row in found[:_LISTED]:
+        yield from _reason(row, status, paint)
+    if len(found) > _LISTED:
+        yield f"  ... and {len(found) - _LISTED} more {status}s: see verdict.md"
+    if found:
+        yield ""
 
 
 def picture(verdict: Mapping[str, t.Any], fabric: str, *, colour: bool = False) -> str:
-    """Return the verdict as lines for a terminal: hosts by rails, then every deviation with cause and fix.
+    """Return the verdict as lines for a terminal: hosts by rails, where the fault is, every deviation with its fix.
 
     Large fleets show the hosts that do not pass; at most 40 rows and 20 deviations, the files hold all.
     """
@@ -144,31 +179,28 @@ def picture(verdict: Mapping[str, t.Any], fabric: str, *, colour: bool = False) 
     if len(shown) > _ROWS:
         shown = [name for name in shown if hosts[name]["status"] != "pass"][:_ROWS]
     width = max([7, *(len(name) for name in shown)])
-    lines = ["", f"  {paint(f'fabric {fabric}', 'bold')}", ""]
+    lines = ["", f"  {paint(f'fabric {fabric}', 'bold')}: {_head(verdict)}", ""]
     lines.append(f"  {'':<{width}}  host  " + "".join(f"{rail:<{max(2, len(rail)) + 2}}" for rail in rails))
     lines += [_host_row(name, hosts[name], rails, width, paint) for name in shown]
     if len(shown) < len(hosts):
         lines.append(f"  ... and {len(hosts) - len(shown)} more hosts")
     lines.append("")
     for name in PARTS:
-        part = verdict[name]
+        part = part_of(verdict, name)
         sign = {"pass": "ok", "skipped": "skipped", "error": "error"}.get(part["status"], "deviation")
         told = _plain(part.get("error") or part.get("reason") or part["status"])
         lines.append(f"  {name:<{width}}  {paint.sign(sign)}     {told}")
     lines.append("")
-    found = deviations(verdict)
-    for host, check in found[:_LISTED]:
-        lines += _reason(host, check, paint)
-    if len(found) > _LISTED:
-        lines.append(f"  ... and {len(found) - _LISTED} more deviations: see verdict.md")
-    if found:
-        lines.append("")
-    grouped: dict[tuple[str, str], list[str]] = {}
-    for (check_id, reason), names in untested(verdict).items():
-        grouped.setdefault((reason, _hosts(names, 4)), []).append(check_id)
-    for (reason, where), ids in grouped.items():
-        told = f"{', '.join(sorted(ids))} on {where}: {_plain(reason)}"
-        lines.append(f"  {paint.sign('skipped')} not looked at: {told}")
-    legend = "  ".join(f"{paint.sign(status)} {status}" for status in ("ok", "deviation", "skipped", "unreachable"))
+    where = places(verdict)
+    lines += [f"  {paint('➤', 'bold')} {_plain(line)}" for line in where[:_EXPLAINED]]
+    lines += [f"  ... and {len(where) - _EXPLAINED} more places: see verdict.md"] if len(where) > _EXPLAINED else []
+    lines += [""] if where else []
+    lines += [*_reasons(verdict, "deviation", paint), *_reasons(verdict, WARNING, paint)]
+    for reason, (ids, names) in untested(verdict).items():
+        what = f"{shortened(sorted(ids), 6)} on {shortened(names, 4)}: {_plain(reason)}"
+        lines.append(f"  {paint.sign('skipped')} not looked at: {what}")
+    legend = "  ".join(
+        f"{paint.sign(status)} {status}" for status in ("ok", "deviation", "warning", "skipped", "unreachable")
+    )
     status = paint(f" {verdict['status'].upper()} ", _STATUS_COLOURS[verdict["status"]])
     return "\n".join([*lines, f"  {legend}", "", f"  {status} {summary(verdict)}", ""])

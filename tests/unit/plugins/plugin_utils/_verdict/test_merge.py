@@ -55,7 +55,7 @@ def test_the_verdict_is_the_worst(results, expected, cluster, wanted):
 def test_the_verdict_keeps_what_is_not_ok_and_counts_the_rest():
     verdict = merged(result("a", check(), check("deviation", "rail2"), check("skipped", None)))
     entry = verdict["hosts"]["a"]
-    assert entry["counts"] == {"ok": 1, "deviation": 1, "skipped": 1}
+    assert entry["counts"] == {"ok": 1, "deviation": 1, "warning": 0, "skipped": 1}
     assert [found["status"] for found in entry["checks"]] == ["deviation", "skipped"]
     assert entry["rails"] == {"rail1": "ok", "rail2": "deviation"}
 
@@ -87,7 +87,7 @@ def test_markdown_cannot_be_broken_by_a_name():
     verdict = merged(result("a", check("deviation", observed="x | y\n<b>")))
     text = verdict_text.markdown(verdict, "fabric")
     row = next(line for line in text.splitlines() if "missing" in line)
-    assert row.count(" | ") == 6
+    assert row.count(" | ") == 7
     assert "\\<b\\>" in row
 
 

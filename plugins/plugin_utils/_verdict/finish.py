@@ -1,0 +1,82 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Writes a verdict into its files, shows its picture, and says whether the run fails."""
+
+from __future__ import annotations
+
+import os
+import typing as t
+
+from .._arguments import colour
+from .._report.rewrite import report
+from . import files, merge, text
+
+if t.TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ansible.utils.display import Display
+
+
+def begin(args: Mapping[str, t.Any], verdict: dict[str, t.Any]) -> dict[str, t.Any]:
+    """Write what a run that breaks off leaves behind.
+
+    :param args: `plan_dir` and `verify_dir`.
+    """
+    return _written(args, verdict, None)
+
+
+def finish(args: Mapping[str, t.Any], verdict: dict[str, t.Any], display: Display) -> dict[str, t.Any]:
+    """Write the files, show the picture, and fail when something is not as planned.
+
+    :param args: `plan_dir`, `verify_dir`, `show` and `fail`.
+    :return: the result of the task.
+    """
+    page, warning = report(args["plan_dir"], verdict)
+    result = _written(args, verdict, page)
+    if warning:
+        result["warnings"] = [warning]
+    if args["show"]:
+        display.display(text.picture(verdict, _name(args), colour=colour()))
+    if args["fail"] and not verdict["hosts"]:
+        fix = "Look at the inventory group (fabric_group), at --limit, and run the playbook plan."
+        result |= {
+            "failed": True,
+            "msg": f"No host of this play is in the plan {args['plan_dir']!r}. {fix}",
+            "fix": fix,
+        }
+    if args["fail"] and verdict["status"] in ("deviation", "error"):
+        fix = f"Read {os.path.join(args['verify_dir'], 'verdict.md')}: each deviation has its cause and its fix."
+        result |= {"failed": True, "msg": f"{result['summary']} {_worst(verdict)} {fix}", "fix": fix}
+    return result
+
+
+def _name(args: Mapping[str, t.Any]) -> str:
+    return os.path.basename(os.path.normpath(str(args["plan_dir"])))
+
+
+def _written(args: Mapping[str, t.Any], verdict: dict[str, t.Any], page: str | None) -> dict[str, t.Any]:
+    texts = {"report.html": page} if page is not None else {}
+    texts |= {"verdict.md": text.markdown(verdict, _name(args)), "verdict.txt": text.picture(verdict, _name(args))}
+    paths = {name: os.path.join(args["verify_dir"], name) for name in (*texts, "verdict.json")}
+    for name, content in texts.items():
+        files.write_text(paths[name], content)
+    # Last, as plan.json is: whoever reads it finds the others.
+    files.write_json(paths["verdict.json"], verdict)
+    return {
+        "changed": False,
+        "status": verdict["status"],
+        "summary": merge.summary(verdict),
+        "files": list(paths.values()),
+    }
+
+
+def _worst(verdict: Mapping[str, t.Any], limit: int = 10) -> str:
+    """Name the first errors and deviations in one line."""
+    found = [f"{host}: {entry['error']}" for host, entry in verdict["hosts"].items() if entry["status"] == "error"]
+    found += [f"{host}: {check['rail'] or 'host'} {check['id']}" for host, check in merge.deviations(verdict)]
+    parts = {name: merge.part_of(verdict, name) for name in merge.PARTS}
+    found += [f"{name}: {part['error']}" for name, part in parts.items() if part.get("error")]
+    rest = f" and {len(found) - limit} more" if len(found) > limit else ""
+    return "; ".join(found[:limit]) + rest + "."

@@ -1,0 +1,89 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a verdict may not leave out: a required group that nobody looked at is a deviation. Pure.
+
+A group is the beginning of ids in whole words: `traffic` is all of `traffic_...`, `pod_read_lat` is that one check.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from ...module_utils._check import IDS, OK, SKIPPED, deviation
+
+if t.TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+ID = "verify_require"
+Check = dict[str, t.Any]
+
+
+def has(group: str, name: str) -> bool:
+    """Return whether a check is of a group."""
+    return name == group or name.startswith(f"{group}_")
+
+
+def unknown(groups: Iterable[str]) -> list[str]:
+    """Return the groups that no check is of."""
+    return [group for group in groups if not any(has(group, name) for name in IDS)]
+
+
+def groups() -> list[str]:
+    """Return the first words of all ids: the widest groups."""
+    return list(dict.fromkeys(name.partition("_")[0] for name in IDS))
+
+
+class Required:
+    """Looks at one host after the other, and at the parts of plan and cluster, for what may not be skipped."""
+
+    def __init__(self, required: Sequence[str]) -> None:
+        self._required = required
+        self._hosts: list[str] = []
+        # By group: the hosts that were looked at, and all places that were or that say why not.
+        self._made: dict[str, set[str]] = {group: set() for group in required}
+        self._told: dict[str, set[str]] = {group: set() for group in required}
+
+    def host(self, name: str, checks: Sequence[Mapping[str, t.Any]]) -> list[Check]:
+        """Return a deviation for each required group that a host, or a rail of it, has only skipped checks of."""
+        self._hosts.append(name)
+        return [check for group in self._required for check in self._look(group, name, checks, self._made[group])]
+
+    def part(self, name: str, checks: Sequence[Mapping[str, t.Any]], made: Iterable[str]) -> list[Check]:
+        """Return the same of the plan's or the cluster's part.
+
+        :param checks: those that are not ok.
+        :param made: the ids of those that are.
+        """
+        rows = [*checks, *({"id": one, "rail": None, "status": OK} for one in made)]
+        return [check for group in self._required for check in self._look(group, name, rows, set())]
+
+    def _look(self, group: str, where: str, checks: Sequence[Mapping[str, t.Any]], hosts: set[str]) -> Iterator[Check]:
+        rows = [row for row in checks if has(group, row["id"])]
+        made = {row["rail"] for row in rows if row["status"] != SKIPPED}
+        if rows:
+            self._told[group].add(where)
+        if made:
+            hosts.add(where)
+        reasons = {row["rail"]: row["cause"] for row in rows if row["status"] == SKIPPED and row["rail"] not in made}
+        for rail, reason in reasons.items():
+            # What is skipped of the whole host matters where nothing else of the group was made there.
+            if rail is not None or not made:
+                yield _lacking(group, reason, rail)
+
+    def forgotten(self) -> Iterator[tuple[str, Check]]:
+        """Yield the hosts that were not looked at, without a word, where others were."""
+        for group in self._required:
+            for host in self._hosts if self._made[group] else ():
+                if host not in self._told[group]:
+                    yield host, _lacking(group, "no such check was made on this host, and on others it was")
+
+    def nowhere(self) -> list[Check]:
+        """Return what was not looked at anywhere, and nobody said why."""
+        return [_lacking(group, "no such check was made") for group in self._required if not self._told[group]]
+
+
+def _lacking(group: str, reason: str, rail: str | None = None) -> Check:
+    fix = f"Give the run what it lacks, or take {group} out of verify_require."
+    return deviation(ID, f"{group} is looked at", "skipped", str(reason), fix, rail=rail).data()

@@ -1,0 +1,149 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Where the fault is: the smallest thing that explains the deviations."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.railops.rdma.plugins.module_utils._check import deviation, ok, skipped
+from ansible_collections.railops.rdma.plugins.plugin_utils._report.equal import equal, places
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import merge
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import text as verdict_text
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.explain import Place, explain, place_of, with_places
+
+RAILS = ["rail1", "rail2", "rail3", "rail4"]
+CHECKS = ("network_link", "network_mtu", "ping_gateway")
+
+
+def place(number, zones=2):
+    zone = f"z{number % zones + 1}"
+    return Place(zone, {rail: f"{zone}-leaf{index}" for index, rail in enumerate(RAILS, 1)})
+
+
+def verdict(bad, hosts=8, without=(), zones=2):
+    """Return a verdict in which these (host, rail, check) deviate, and these were not made; and where the hosts are."""
+    results = []
+    for number in range(hosts):
+        name = f"node{number + 1}"
+        checks = []
+        for rail in [*RAILS, None]:
+            for check in CHECKS:
+                if (name, rail, check) in without:
+                    checks.append(skipped(check, "not asked", rail=rail))
+                elif (name, rail, check) in bad:
+                    checks.append(deviation(check, "so", "not so", "why", "mend it", rail=rail))
+                else:
+                    checks.append(ok(check, "so", "so", rail=rail))
+        results.append(merge.host_result(name, name, "d", [check.data() for check in checks]))
+    names = {result["host"]: result["host"] for result in results}
+    stand = {name: place(number, zones) for number, name in enumerate(names)}
+    return merge.merge("d", results, names, rails=RAILS), stand
+
+
+def scopes(bad, **more):
+    return [(row["scope"], row["deviations"]) for row in explain(*verdict(bad, **more))]
+
+
+def cells(hosts, rails, checks):
+    return {(f"node{host}", rail, check) for host in hosts for rail in rails for check in checks}
+
+
+def test_a_leaf_is_named_for_all_that_hangs_on_it():
+    bad = cells((1, 3, 5, 7), ["rail3"], ["network_link", "ping_gateway"])
+    assert scopes(bad) == [({"leaf": "z1-leaf3"}, 8)]
+    assert places(with_places(*verdict(bad))) == ["z1-leaf3: all 8 deviations (network_link, ping_gateway)"]
+
+
+def test_one_sound_host_on_a_leaf_does_not_clear_it():
+    assert scopes(cells((1, 3, 5), ["rail3"], ["network_link"])) == [({"leaf": "z1-leaf3"}, 3)]
+
+
+def test_a_node_is_named_for_all_its_rails_and_itself():
+    bad = cells([2], RAILS, ["network_link"]) | cells([2], [None], ["network_mtu"])
+    assert scopes(bad) == [({"node": "node2"}, 5)]
+
+
+def test_one_rail_of_one_node_is_named_as_that():
+    assert scopes(cells([2], ["rail2"], CHECKS)) == [({"node": "node2", "rail": "rail2"}, 3)]
+
+
+def test_a_rail_in_all_zones_and_a_zone_with_all_rails():
+    assert scopes(cells(range(1, 9), ["rail2"], ["network_mtu"])) == [({"rail": "rail2"}, 8)]
+    assert scopes(cells((1, 3, 5, 7), RAILS, ["network_mtu"])) == [({"zone": "z1"}, 16)]
+    assert scopes(cells(range(1, 9), RAILS, ["network_mtu"])) == [({"fabric": "all nodes"}, 32)]
+
+
+def test_a_fault_everywhere_does_not_hide_another():
+    bad = cells(range(1, 9), RAILS, ["network_mtu"]) | cells((2, 4, 6, 8), ["rail1"], ["network_link"])
+    assert scopes(bad) == [({"fabric": "all nodes"}, 32), ({"leaf": "z2-leaf1"}, 4)]
+
+
+def test_what_was_not_made_is_no_good_result():
+    """Half of a leaf was not asked: of those that were, all deviate."""
+    left = cells((1, 3), ["rail3"], ["ping_gateway"])
+    assert scopes(cells((5, 7), ["rail3"], ["ping_gateway"]), without=left) == [({"leaf": "z1-leaf3"}, 2)]
+
+
+def test_the_cluster_explains_itself():
+    made, stand = verdict(cells([1], ["rail1"], ["network_link"]))
+    made["cluster"] = merge.seen_part([deviation("object_state", "a", "b", "c", "d").data()])
+    assert explain(made, stand) == [
+        {"scope": {"part": "cluster"}, "deviations": 1, "checks": {"object_state": 1}},
+        {"scope": {"node": "node1", "rail": "rail1"}, "deviations": 1, "checks": {"network_link": 1}},
+    ]
+
+
+CELL = st.tuples(
+    st.integers(1, 8).map(lambda number: f"node{number}"), st.sampled_from([*RAILS, None]), st.sampled_from(CHECKS)
+)
+
+
+def in_scope(scope, host, rail, stand):
+    kinds = {"node": host, "rail": rail, "leaf": stand[host].leaves.get(rail), "zone": stand[host].zone}
+    return all(kind == "fabric" or kinds[kind] == name for kind, name in scope.items())
+
+
+@given(st.sets(CELL, max_size=60), st.sets(CELL, max_size=20), st.integers(1, 3))
+def test_every_deviation_is_explained_once_and_nothing_sound_is_named(bad, without, zones):
+    bad -= without
+    made, stand = verdict(bad, without=without, zones=zones)
+    rows = explain(made, stand)
+    assert sum(row["deviations"] for row in rows) == len(bad)
+    assert sum((Counter(row["checks"]) for row in rows), Counter()) == Counter(check for _host, _rail, check in bad)
+    assert len({tuple(row["scope"].items()) for row in rows}) == len(rows)
+    for row in rows:
+        for check, count in row["checks"].items():
+            mine = {cell for cell in bad if cell[2] == check and in_scope(row["scope"], *cell[:2], stand)}
+            assert count <= len(mine)
+            # Results on rails and results of hosts are two populations: one of them has more bad than good.
+            all_cells = {(host, rail, check) for host in stand for rail in [*RAILS, None]} - bad - without
+            good = [cell for cell in all_cells if in_scope(row["scope"], *cell[:2], stand)]
+            assert any(
+                sum((cell[1] is None) == whole for cell in mine) > sum((cell[1] is None) == whole for cell in good)
+                for whole in (True, False)
+            )
+
+
+@given(st.sets(CELL, max_size=60))
+def test_equal_deviations_are_one_line_and_none_is_lost(bad):
+    made, stand = verdict(bad)
+    groups = equal(merge.deviations(made))
+    assert sum(len(group.places) for group in groups) == len(bad)
+    assert len(groups) == len({check for _host, _rail, check in bad})
+    shown = verdict_text.picture(with_places(made, stand), "fabric")
+    assert shown.count("planned so, observed not so") == len(groups)
+
+
+def test_where_a_host_stands_comes_from_the_plan():
+    piece = {
+        "node": "n1",
+        "cables": {"rail1": {"leaf": "leaf1", "port": None}, "rail2": {"leaf": None, "port": "swp2"}},
+    }
+    assert place_of(piece, {"nodes": {"n1": {"zone": "su1"}}}) == Place("su1", {"rail1": "leaf1"})
+    assert place_of({"node": "n1"}, {"nodes": {"n1": {"zone": ""}}}) == Place()
