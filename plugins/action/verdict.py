@@ -20,6 +20,7 @@ from ..plugin_utils._slice import read_slice
 from ..plugin_utils._verdict import files, merge
 from ..plugin_utils._verdict.explain import Place, place_of, with_places
 from ..plugin_utils._verdict.finish import begin, finish
+from ..plugin_utils._verdict.outliers import compare_fleet
 from ..plugin_utils._verdict.require import groups, unknown
 
 display = Display()
@@ -49,7 +50,7 @@ class ActionModule(ActionBase):
             lost = "No result came from this host: it is unreachable, or it was lost on the way."
         verdict = merge.merge(
             plan.get("digest"),
-            files.read_results(args["verify_dir"], expected),
+            compare_fleet(lambda: files.read_results(args["verify_dir"], expected)),
             expected,
             rails=self._rails,
             cluster=self._part("cluster_api", args["cluster"], args["cluster_error"], args["cluster_reason"]),

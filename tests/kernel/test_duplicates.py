@@ -167,7 +167,7 @@ def test_what_cannot_be_asked_is_skipped_with_its_reason(fabric):
     assert "no carrier" in checks[("rail1", 4)]["cause"]
     assert "no link-local address" in checks[("rail2", 6)]["cause"]
     assert checks[("rail2", 4)]["status"] == "ok"
-    assert "no interface ens9np0" in checks[("rail4", 6)]["cause"]
+    assert "no such interface" in checks[("rail4", 6)]["cause"]
     assert {checks[key]["status"] for key in checks if key[0] in ("rail1", "rail4")} == {"skipped"}
 
 

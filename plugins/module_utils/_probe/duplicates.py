@@ -92,11 +92,11 @@ def _questions(
     folder = f"{NET}/{interface}"
     why = ""
     if not sysfs.exists(folder):
-        why = f"This host has no interface {interface}."
+        why = "The host has no such interface."
     elif sysfs.number(f"{folder}/type") != ETHERNET:
-        why = f"{interface} is not Ethernet: InfiniBand is not asked."
+        why = "The rail is not Ethernet: InfiniBand is not asked."
     elif sysfs.number(f"{folder}/carrier") != 1:
-        why = f"{interface} has no carrier: nobody could answer."
+        why = "The interface has no carrier: nobody could answer."
     local, flags = known.get(interface, ("", {}))
     for item in rail.get("addresses") or []:
         address = item["address"]
@@ -107,7 +107,7 @@ def _questions(
             mac=sysfs.text(f"{folder}/address") or "",
             address=address,
             gateway=item.get("gateway") or "",
-            silent=why or (f"{interface} has no link-local address to ask from." if six and not local else ""),
+            silent=why or ("The interface has no link-local address to ask from." if six and not local else ""),
             refused=bool(flags.get(address, 0) & DAD_FAILED),
             inside=_inside(sysfs, address, interface),
         )
@@ -146,7 +146,7 @@ def ask(
                     "Run the task with become: true (CAP_NET_RAW).",
                 ) from exc
             except OSError as exc:
-                failed[question] = f"{question.interface} cannot be listened to: {exc.strerror}."
+                failed[question] = f"The interface cannot be listened to: {exc.strerror}."
                 continue
             sockets[sock.fileno()] = (sock, question)
             why = _send(sock, question, link_local.get(question.interface, ""))
@@ -196,7 +196,7 @@ def _send(sock: socket.socket, question: Question, local: str) -> str:
             except OSError as exc:
                 # A full queue empties in no time; a link that goes down does not come back within it.
                 if last or exc.errno not in (errno.ENOBUFS, errno.ENETDOWN, errno.EAGAIN):
-                    return f"Nothing could be sent on {question.interface}: {exc.strerror}."
+                    return f"Nothing could be sent: {exc.strerror}."
                 time.sleep(0.01)
     return ""
 

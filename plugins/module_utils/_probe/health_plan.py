@@ -146,7 +146,7 @@ def _comparable(name: str, now: Facts, boot: str, since: Facts | None) -> tuple[
 def _growth(check: str, rail: str, now: Facts, before: Facts | None, why: str, limit: int) -> Check:
     mine = {key: value for key, value in (now.get("counters") or {}).items() if kind_of(key) == check}
     if not mine:
-        return skipped(check, f"{now.get('interface')} has no such counters.", rail=rail)
+        return skipped(check, "The port has no such counters.", rail=rail)
     if before is None:
         return skipped(check, why, rail=rail)
     # One that is smaller began anew (a firmware reset); one that is new has nothing to compare with.
@@ -164,7 +164,7 @@ def _growth(check: str, rail: str, now: Facts, before: Facts | None, why: str, l
 def _pcie(rail: str, now: Facts) -> Check:
     link = now.get("pcie") or {}
     if not link.get("width") or not link.get("speed"):
-        return skipped("pcie_link", f"{now.get('interface')} shows no PCIe link (a virtual machine's, say).", rail=rail)
+        return skipped("pcie_link", "The interface shows no PCIe link (a virtual machine's, say).", rail=rail)
     width = min(
         link.get("card_width") or link["width"], link.get("slot_width") or link.get("card_width") or link["width"]
     )
@@ -189,7 +189,7 @@ def _speed(rail: str, now: Facts, planned: int) -> Check:
             "port_speed", "No speed is planned (audit_port_gbits); the fleet's ports are compared.", rail=rail
         )
     if not now.get("speed"):
-        return skipped("port_speed", f"{now.get('interface')} says no speed: it is down, or virtual.", rail=rail)
+        return skipped("port_speed", "The interface says no speed: it is down, or virtual.", rail=rail)
     return compared(
         "port_speed",
         f"{planned / 1000:g} Gb/s",

@@ -60,9 +60,9 @@ def look(rails: Sequence[Mapping[str, t.Any]], options: Mapping[str, t.Any]) -> 
     for rail in rails:
         name = rail["name"]
         planned, port = cables.get(name) or {}, ports[name]
-        unseen = f"lldpd has heard nothing on {port}: {FIRMWARE}"
+        unseen = f"lldpd has heard nothing: {FIRMWARE}"
         if listen:
-            unseen = f"nothing was heard on {port} in {listen:g} seconds: {FIRMWARE}"
+            unseen = f"nothing was heard in {listen:g} seconds: {FIRMWARE}"
         elif missing:
             unseen = f"{missing}, and nobody listened."
         made.append(
@@ -81,11 +81,11 @@ def look(rails: Sequence[Mapping[str, t.Any]], options: Mapping[str, t.Any]) -> 
 
 def _unable(sysfs: Sysfs, port: str) -> str:
     if not sysfs.exists(f"{NET}/{port}"):
-        return f"this host has no interface {port}."
+        return "the host has no such interface."
     if sysfs.number(f"{NET}/{port}/type") != ETHERNET:
-        return f"{port} is not Ethernet, and InfiniBand has no LLDP."
+        return "the rail is not Ethernet, and InfiniBand has no LLDP."
     if sysfs.number(f"{NET}/{port}/carrier") != 1:
-        return f"{port} has no carrier."
+        return "the interface has no carrier."
     return ""
 
 

@@ -66,7 +66,7 @@ def _port_names(seen: Mapping[str, t.Any]) -> list[str]:
 
 
 def judge(cables: Sequence[Cable], leaves: Sequence[Mapping[str, str]], zone: str | None = None) -> list[Check]:
-    """Return `cable_leaf` and `cable_port` of each rail.
+    """Return `cable_leaf` of each rail, and `cable_port` where the plan has its port.
 
     :param leaves: the leaves of all zones, each with `zone`, `rail`, `leaf`; to say whose a wrong leaf is.
     :param zone: the host's own zone; None: that of the leaves that are planned for it.
@@ -77,20 +77,19 @@ def judge(cables: Sequence[Cable], leaves: Sequence[Mapping[str, str]], zone: st
     found = []
     for cable in cables:
         leaf = _judge_leaf(cable, cables, leaves, zone)
-        found += [leaf, _judge_port(cable, cables, leaf)]
+        found += [leaf, *([_judge_port(cable, cables, leaf)] if cable.port else [])]
     return found
 
 
 def _judge_leaf(cable: Cable, cables: Sequence[Cable], leaves: Sequence[Mapping[str, str]], zone: str | None) -> Check:
     if not cable.leaf:
-        why = f"The plan names no leaf for it; {cable.interface} is on {cable.place or 'what nobody told'}."
-        return skipped("cable_leaf", why, "Name the leaves (docs/discover.md).", rail=cable.rail)
+        return skipped("cable_leaf", "The plan names no leaf.", "Name the leaves (docs/discover.md).", rail=cable.rail)
     if on_leaf(cable, cable.leaf):
         return ok("cable_leaf", cable.leaf, cable.place, rail=cable.rail)
     if not cable.seen:
         return skipped("cable_leaf", f"Not seen: {cable.unseen}", "", cable.leaf, rail=cable.rail)
     if not cable.seen["is_switch"]:
-        why = f"Not seen: only {cable.place} answers on {cable.interface}, and does not call itself a switch."
+        why = "Not seen: only somebody answers that does not call itself a switch (the NIC's own firmware?)."
         return skipped(
             "cable_leaf", why, "Look at LLDP of the leaf and of the NIC's firmware.", cable.leaf, rail=cable.rail
         )
@@ -127,8 +126,6 @@ def _leaf_cause(
 
 
 def _judge_port(cable: Cable, cables: Sequence[Cable], leaf: Check) -> Check:
-    if not cable.port:
-        return skipped("cable_port", "The plan names no port for it.", rail=cable.rail)
     if not cable.seen:
         return skipped("cable_port", f"Not seen: {cable.unseen}", "", cable.port, rail=cable.rail)
     if cable.leaf and leaf.status != "ok":

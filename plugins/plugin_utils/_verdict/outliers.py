@@ -1,0 +1,106 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What only the fleet knows of a host: a card unlike its peers, and whose the hardware address of a duplicate is. Pure.
+
+Peers are ports of the same card model (PCI vendor, device and the card maker's numbers; else the same driver). What
+most of them have is taken for what is meant.
+"""
+
+from __future__ import annotations
+
+import re
+import typing as t
+from collections import Counter
+
+from ...module_utils._check import DEVIATION, Check, deviation, warning
+
+if t.TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+Place = tuple[str, str]
+"""Host and rail."""
+
+MAC = re.compile(r"(?:[0-9a-f]{2}:){5}[0-9a-f]{2}")
+ASPECTS = {
+    "fleet_firmware": "Bring the card to the fleet's firmware (mlxup, flint), in a maintenance window.",
+    "fleet_driver": "Bring the host to the fleet's driver: role rdma_driver.",
+    "fleet_speed": "Look at the cable, the optics, breakout and FEC of the leaf's port.",
+}
+
+
+class Fleet:
+    """Takes hosts one at a time, keeps a few words of each port, and names who differs."""
+
+    def __init__(self) -> None:
+        self._values: dict[tuple[str, str], dict[t.Any, list[Place]]] = {}
+        self._macs: dict[str, Place] = {}
+
+    def add(self, host: str, facts: Mapping[str, t.Any]) -> None:
+        """Take what an audit found on a host: its facts `health` and `macs`; other facts and none at all are let be."""
+        for rail, mac in (facts.get("macs") or {}).items():
+            self._macs[str(mac).lower()] = (host, rail)
+        for rail, seen in ((facts.get("health") or {}).get("rails") or {}).items():
+            model = seen.get("pci_id") or seen.get("driver")
+            if not model:
+                continue
+            software = " ".join(str(seen[key]) for key in ("driver", "version") if seen.get(key))
+            # A rail may have ports of another speed on purpose; firmware is of the card.
+            for aspect, peers, value in (
+                ("fleet_firmware", model, seen.get("firmware")),
+                ("fleet_driver", model, software),
+                ("fleet_speed", f"{model} on {rail}", seen.get("speed")),
+            ):
+                if value:
+                    self._values.setdefault((aspect, peers), {}).setdefault(value, []).append((host, rail))
+
+    def outliers(self) -> Iterator[tuple[str, Check]]:
+        """Give the hosts that differ, each with its check; those that are like their peers have none."""
+        for (aspect, peers), values in sorted(self._values.items()):
+            counts = Counter({value: len(places) for value, places in values.items()})
+            # Among equals the newest or fastest, so that the answer does not depend on the hosts' order.
+            usual = max(counts, key=lambda value: (counts[value], value))
+            total = sum(counts.values())
+            for value in sorted(set(counts) - {usual}):
+                for host, rail in values[value]:
+                    yield host, _check(aspect, rail, usual, value, f"{counts[usual]} of {total} ports of {peers}")
+
+    def holder(self, mac: str, asking: str) -> str:
+        """Return who has a hardware address, for people; empty when nobody of the fleet told it."""
+        host, rail = self._macs.get(mac.lower(), ("", ""))
+        return f"{rail} of {'this host' if host == asking else host}" if host else ""
+
+
+def _check(aspect: str, rail: str, usual: t.Any, value: t.Any, most: str) -> Check:
+    if aspect != "fleet_speed":
+        cause = f"{most} have {usual}; this one has {value}."
+        return warning(aspect, usual, value, cause, ASPECTS[aspect], rail=rail)
+    shown = (f"{usual / 1000:g} Gb/s", f"{value / 1000:g} Gb/s")
+    make = deviation if value < usual else warning
+    return make(aspect, *shown, f"{most} run at {shown[0]}; this one at {shown[1]}.", ASPECTS[aspect], rail=rail)
+
+
+def compare_fleet(read: Callable[[], Iterable[Mapping[str, t.Any]]]) -> Iterator[dict[str, t.Any]]:
+    """Yield the hosts' results with what the fleet knows of them.
+
+    :param read: gives what the hosts wrote (`host`, `checks`, and `facts` where an audit kept some), one by one; asked
+        twice, so that never more than one of them is in memory.
+    """
+    fleet = Fleet()
+    for result in read():
+        fleet.add(result["host"], result.get("facts") or {})
+    more: dict[str, list[dict[str, t.Any]]] = {}
+    for host, check in fleet.outliers():
+        more.setdefault(host, []).append(check.data())
+    for result in read():
+        told = [_with_holder(check, fleet, result["host"]) for check in result["checks"]]
+        yield {**result, "checks": told + more.get(result["host"], [])}
+
+
+def _with_holder(check: dict[str, t.Any], fleet: Fleet, host: str) -> dict[str, t.Any]:
+    """Return a check of a duplicate address whose cause names the holder, where the fleet knows it."""
+    if check["id"] != "address_duplicate" or check["status"] != DEVIATION:
+        return check
+    known = [holder for mac in MAC.findall(str(check["observed"]).lower()) if (holder := fleet.holder(mac, host))]
+    return {**check, "cause": f"{check['cause']} It is {' and '.join(known)}."} if known else check

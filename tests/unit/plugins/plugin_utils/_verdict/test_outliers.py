@@ -1,0 +1,103 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import random
+
+from ansible_collections.railops.rdma.plugins.module_utils._check import deviation, ok
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import outliers
+
+CX7 = "15b3:1021:15b3:0041"
+
+
+def compare_fleet(results):
+    return list(outliers.compare_fleet(lambda: iter(results)))
+
+
+def port(**more):
+    usual = {"pci_id": CX7, "firmware": "28.40.1000", "driver": "mlx5_core", "version": "24.10", "speed": 400000}
+    return {**usual, **more}
+
+
+def result(host, *checks, **rails):
+    rails = {"rail1": port(), "rail2": port(), **rails}
+    macs = {rail: f"00:00:5e:00:53:{int(host[4:]):x}{rail[4:]}" for rail in rails}
+    return {
+        "host": host,
+        "checks": [check.data() for check in checks],
+        "facts": {"health": {"rails": rails}, "macs": macs},
+    }
+
+
+def found(*results):
+    return {
+        made["host"]: [(c["id"], c["rail"], c["status"]) for c in made["checks"]] for made in compare_fleet(results)
+    }
+
+
+def test_a_fleet_that_is_alike_adds_nothing():
+    assert found(*(result(f"node{number}") for number in range(1, 5))) == {
+        f"node{number}": [] for number in range(1, 5)
+    }
+
+
+def test_a_card_unlike_its_peers_is_named_against_them():
+    others = [result(f"node{number}") for number in range(1, 9)]
+    made = compare_fleet([*others, result("node9", rail2=port(firmware="28.39.1002", version="24.07", speed=200000))])
+    checks = {check["id"]: check for check in made[-1]["checks"]}
+    assert [len(item["checks"]) for item in made[:-1]] == [0] * 8
+    assert checks["fleet_firmware"]["status"] == checks["fleet_driver"]["status"] == "warning"
+    assert checks["fleet_firmware"]["cause"] == f"17 of 18 ports of {CX7} have 28.40.1000; this one has 28.39.1002."
+    assert checks["fleet_driver"]["observed"] == "mlx5_core 24.07"
+    slow = checks["fleet_speed"]
+    assert (slow["status"], slow["rail"], slow["planned"], slow["observed"]) == (
+        "deviation",
+        "rail2",
+        "400 Gb/s",
+        "200 Gb/s",
+    )
+
+
+def test_other_models_and_rails_of_another_speed_are_no_peers():
+    fleet = [
+        result(f"node{number}", rail2=port(pci_id="14e4:1760:14e4:9110", firmware="231.1", speed=200000))
+        for number in range(1, 4)
+    ]
+    assert set(map(tuple, found(*fleet).values())) == {()}
+    fleet = [result(f"node{number}", rail2=port(speed=200000)) for number in range(1, 4)]
+    assert set(map(tuple, found(*fleet).values())) == {()}
+
+
+def test_a_faster_port_warns_and_half_a_fleet_is_measured_by_the_newest():
+    halves = [result("node1"), result("node2", rail1=port(speed=800000))]
+    assert found(*halves) == {"node1": [("fleet_speed", "rail1", "deviation")], "node2": []}
+    most = [result("node1"), result("node2"), result("node3", rail1=port(speed=800000))]
+    assert found(*most)["node3"] == [("fleet_speed", "rail1", "warning")]
+
+
+def test_the_order_of_hosts_does_not_matter():
+    draw = random.Random(7)
+    hosts = [result(f"node{n}", rail1=port(firmware=draw.choice("abc"))) for n in range(1, 30)]
+    before = found(*hosts)
+    draw.shuffle(hosts)
+    assert found(*hosts) == before
+
+
+def test_a_duplicates_holder_is_named():
+    own = deviation(
+        "address_duplicate", "nobody", "00:00:5e:00:53:21", "somebody answers.", "fix", rail="rail1", family=4
+    )
+    (made, _other) = compare_fleet([result("node1", own, ok("network_link", "up", "up")), result("node2")])
+    assert made["checks"][0]["cause"] == "somebody answers. It is rail1 of node2."
+    assert [check["status"] for check in made["checks"]] == ["deviation", "ok"]
+    stranger = deviation("address_duplicate", "nobody", "00:00:5e:00:53:99", "somebody answers.", "fix", rail="rail1")
+    assert compare_fleet([result("node1", stranger)])[0]["checks"][0]["cause"] == "somebody answers."
+
+
+def test_results_without_facts_stay_as_they_are():
+    plain = {"host": "node1", "checks": [ok("network_link", "up", "up").data()], "error": None}
+    assert compare_fleet([plain]) == [plain]
+    odd = {"host": "node2", "checks": [], "facts": {"health": {"rails": {"rail1": {"interface": "ens1np0"}}}}}
+    assert compare_fleet([odd]) == [odd]
