@@ -15,7 +15,7 @@ from ..module_utils._check import IDS, skipped
 from ..modules.verify_result import ARGUMENT_SPEC
 from ..plugin_utils._arguments import arguments
 from ..plugin_utils._slice import read_slice
-from ..plugin_utils._verdict.files import read_plan, result_path, write_json
+from ..plugin_utils._verdict.files import read_plan, read_result, result_path, write_json
 from ..plugin_utils._verdict.merge import flatten, host_result, status_of
 
 
@@ -41,8 +41,11 @@ class ActionModule(ActionBase):
             error = error or str(exc)
         checks = flatten(args["results"])
         checks += [skipped(name, str(reason)).data() for name, reason in args["skipped"].items()]
-        made = host_result(host, node, digest, checks, error, _facts(args["results"]))
         path = result_path(args["verify_dir"], host)
+        have = read_result(path) if args["add"] else {}
+        error = "; ".join(text for text in (have.get("error"), error) if text) or None
+        facts = {**have.get("facts", {}), **_facts(args["results"])}
+        made = host_result(host, node, digest, [*have.get("checks", []), *checks], error, facts)
         write_json(path, made)
         return {"changed": False, "path": path, "status": status_of(made), "checks": made["checks"]}
 

@@ -137,22 +137,13 @@ checks:
       fix: ""
 """
 
-from ..module_utils._gpudirect.run import run
+from ..module_utils._gpudirect.run import SPEC, run
 from ..module_utils._module import run_module
-
-ARGUMENT_SPEC = {
-    "mode": {"type": "str", "choices": ["auto", "dmabuf", "peermem"], "default": "auto"},
-    "gdrcopy": {"type": "bool", "default": False},
-    "acs": {"type": "str", "choices": ["keep", "relax"], "default": "keep"},
-    "driver_on_host": {"type": "bool", "default": True},
-    "ofed_on_host": {"type": "bool", "default": True},
-    "values_dest": {"type": "path"},
-}
 
 
 def main() -> None:
     """Read the parameters, run, and report."""
-    run_module(run, ARGUMENT_SPEC)
+    run_module(run, SPEC)
 
 
 if __name__ == "__main__":

@@ -231,40 +231,13 @@ checks:
       object: "0000:1b:00"
 """
 
-from ..module_utils._card.run import run
+from ..module_utils._card.run import SPEC, run
 from ..module_utils._module import run_module
-
-ARGUMENT_SPEC = {
-    "plan_dir": {"type": "path"},
-    "rails": {
-        "type": "list",
-        "elements": "dict",
-        "options": {
-            "name": {"type": "str", "required": True},
-            "interface": {"type": "str", "required": True},
-            "pci": {"type": "str"},
-        },
-    },
-    "cards": {
-        "type": "list",
-        "elements": "dict",
-        "required": True,
-        "options": {
-            "select": {"type": "str", "choices": ["rails", "pci"], "required": True},
-            "pci": {"type": "list", "elements": "str"},
-            "link_type": {"type": "str", "choices": ["eth", "ib"]},
-            "vfs": {"type": "int"},
-        },
-        "required_if": [("select", "pci", ["pci"])],
-        "required_one_of": [("link_type", "vfs")],
-    },
-    "reset": {"type": "bool", "default": False},
-}
 
 
 def main() -> None:
     """Read the parameters, run, and report."""
-    run_module(run, ARGUMENT_SPEC)
+    run_module(run, SPEC)
 
 
 if __name__ == "__main__":

@@ -177,24 +177,12 @@ confirmed:
 """
 
 from ..module_utils._module import run_module
-from ..module_utils._route.options import slice_spec
-from ..module_utils._route.run import run
-
-ARGUMENT_SPEC = {
-    **slice_spec(),
-    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-    "purge": {"type": "bool", "default": True},
-    "force": {"type": "list", "elements": "str", "default": []},
-    "confirm_timeout": {"type": "int", "default": 0},
-    "confirm": {"type": "str"},
-    "gateways": {"type": "str", "choices": ["ignore", "report", "require"], "default": "ignore"},
-    "on_problem": {"type": "str", "choices": ["fail", "report"], "default": "fail"},
-}
+from ..module_utils._route.run import SPEC, run
 
 
 def main() -> None:
     """Read the parameters, run, and report."""
-    run_module(run, ARGUMENT_SPEC)
+    run_module(run, SPEC)
 
 
 if __name__ == "__main__":

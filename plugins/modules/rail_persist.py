@@ -101,21 +101,12 @@ checks:
 """
 
 from ..module_utils._module import run_module
-from ..module_utils._persist.run import run
-from ..module_utils._route.options import slice_spec
-
-ARGUMENT_SPEC = {
-    **slice_spec(),
-    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-    "manager": {"type": "str", "choices": ["auto", "netplan", "networkmanager", "networkd"], "default": "auto"},
-    "root": {"type": "path", "default": "/"},
-    "on_problem": {"type": "str", "choices": ["fail", "report"], "default": "fail"},
-}
+from ..module_utils._persist.run import SPEC, run
 
 
 def main() -> None:
     """Read the parameters, run, and report."""
-    run_module(run, ARGUMENT_SPEC)
+    run_module(run, SPEC)
 
 
 if __name__ == "__main__":

@@ -88,23 +88,12 @@ checks:
 """
 
 from ..module_utils._module import run_module
-from ..module_utils._route.options import slice_spec
-from ..module_utils._route.ping import run
-
-ARGUMENT_SPEC = {
-    **slice_spec(),
-    "gateways": {"type": "bool", "default": True},
-    "neighbours": {"type": "int", "default": 1},
-    "neighbour_hosts": {"type": "list", "elements": "dict"},
-    "full_size": {"type": "bool", "default": False},
-    "count": {"type": "int", "default": 10},
-    "timeout": {"type": "float", "default": 1.0},
-}
+from ..module_utils._route.ping import SPEC, run
 
 
 def main() -> None:
     """Read the parameters, run, and report."""
-    run_module(run, ARGUMENT_SPEC)
+    run_module(run, SPEC)
 
 
 if __name__ == "__main__":

@@ -139,25 +139,13 @@ checks:
       fix: ""
 """
 
-from ..module_utils._driver.run import run
+from ..module_utils._driver.run import SPEC, run
 from ..module_utils._module import run_module
-
-ARGUMENT_SPEC = {
-    "source": {"type": "str", "choices": ["inbox", "doca"], "default": "inbox"},
-    "packages": {"type": "list", "elements": "str"},
-    "extra_packages": {"type": "list", "elements": "str", "default": []},
-    "doca_repository": {"type": "str"},
-    "doca_checksum": {"type": "str"},
-    "doca_profile": {"type": "str", "default": "doca-ofed"},
-    "doca_version": {"type": "str"},
-    "pyroute2_wheel": {"type": "path"},
-    "refresh": {"type": "bool", "default": True},
-}
 
 
 def main() -> None:
     """Read the parameters, run, and report."""
-    run_module(run, ARGUMENT_SPEC)
+    run_module(run, SPEC)
 
 
 if __name__ == "__main__":

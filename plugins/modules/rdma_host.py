@@ -170,34 +170,12 @@ checks:
 """
 
 from ..module_utils._module import run_module
-from ..module_utils._rdma.host_run import run
-
-ARGUMENT_SPEC = {
-    # Read by the action plugin, on the controller.
-    "plan_dir": {"type": "path"},
-    "network": {"type": "str", "choices": ["roce", "infiniband"], "default": "roce"},
-    "rdma_mode": {"type": "str", "choices": ["shared", "exclusive"]},
-    "rails": {
-        "type": "list",
-        "elements": "dict",
-        "default": [],
-        "options": {
-            "name": {"type": "str", "required": True},
-            "interface": {"type": "str", "required": True},
-            "pci": {"type": "str"},
-            "mtu": {"type": "int"},
-        },
-    },
-    "modules": {"type": "list", "elements": "str"},
-    "naming": {"type": "str", "choices": ["name", "altname", "none"], "default": "name"},
-    "pin": {"type": "bool", "default": False},
-    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-}
+from ..module_utils._rdma.host_run import SPEC, run
 
 
 def main() -> None:
     """Read the parameters, run, and report."""
-    run_module(run, ARGUMENT_SPEC)
+    run_module(run, SPEC)
 
 
 if __name__ == "__main__":

@@ -233,31 +233,12 @@ checks:
 """
 
 from ..module_utils._module import run_module
-from ..module_utils._rdma.info_run import run
-
-ARGUMENT_SPEC = {
-    "plan_dir": {"type": "path"},
-    "rails": {
-        "type": "list",
-        "elements": "dict",
-        "options": {
-            "name": {"type": "str", "required": True},
-            "interface": {"type": "str", "required": True},
-            "pci": {"type": "str"},
-            "mtu": {"type": "int"},
-        },
-    },
-    "network": {"type": "str", "choices": ["roce", "infiniband"]},
-    "rdma_mode": {"type": "str", "choices": ["shared", "exclusive"]},
-    "gids": {"type": "bool", "default": True},
-    "part_numbers": {"type": "bool", "default": True},
-    "lldp": {"type": "bool", "default": True},
-}
+from ..module_utils._rdma.info_run import SPEC, run
 
 
 def main() -> None:
     """Read the parameters, run, and report."""
-    run_module(run, ARGUMENT_SPEC, required_by={"rails": "network"})
+    run_module(run, SPEC, required_by={"rails": "network"})
 
 
 if __name__ == "__main__":

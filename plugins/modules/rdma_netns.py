@@ -172,20 +172,12 @@ checks:
 """
 
 from ..module_utils._module import run_module
-from ..module_utils._rdma.mode_run import run
-
-ARGUMENT_SPEC = {
-    # Read by the action plugin, on the controller.
-    "plan_dir": {"type": "path"},
-    "mode": {"type": "str", "choices": ["shared", "exclusive"]},
-    "live": {"type": "bool", "default": True},
-    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-}
+from ..module_utils._rdma.mode_run import SPEC, run
 
 
 def main() -> None:
     """Read the parameters, run, and report."""
-    run_module(run, ARGUMENT_SPEC, required_if=[("state", "present", ["mode"])])
+    run_module(run, SPEC, required_if=[("state", "present", ["mode"])])
 
 
 if __name__ == "__main__":

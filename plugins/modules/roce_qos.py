@@ -225,39 +225,12 @@ checks:
 """
 
 from ..module_utils._module import run_module
-from ..module_utils._qos.run import run
-
-ARGUMENT_SPEC = {
-    "plan_dir": {"type": "path"},
-    "rails": {
-        "type": "list",
-        "elements": "dict",
-        "options": {
-            "name": {"type": "str", "required": True},
-            "interface": {"type": "str", "required": True},
-        },
-    },
-    "network": {"type": "str", "choices": ["roce", "infiniband"], "default": "roce"},
-    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-    "priority": {"type": "int", "default": 5},
-    "dscp": {"type": "int"},
-    "traffic_class": {"type": "int"},
-    "pfc_priorities": {"type": "list", "elements": "int"},
-    "cnp_priority": {"type": "int", "default": 6},
-    "cnp_dscp": {"type": "int"},
-    "dscp_map": {"type": "dict"},
-    "ecn": {"type": "bool", "default": True},
-    "host_dcbx": {"type": "bool", "default": True},
-    "backend": {"type": "str", "choices": ["auto", "kernel", "vendor"], "default": "auto"},
-    "unsupported": {"type": "str", "choices": ["fail", "report"], "default": "fail"},
-    "persist": {"type": "bool", "default": True},
-    "force": {"type": "bool", "default": False},
-}
+from ..module_utils._qos.run import SPEC, run
 
 
 def main() -> None:
     """Read the parameters, run, and report."""
-    run_module(run, ARGUMENT_SPEC)
+    run_module(run, SPEC)
 
 
 if __name__ == "__main__":

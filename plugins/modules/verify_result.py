@@ -34,6 +34,10 @@ options:
     description: Why the host could not be verified at all.
     type: str
     default: ""
+  add:
+    description: Whether to add to what was written for this host in the same verification, instead of replacing it.
+    type: bool
+    default: false
 extends_documentation_fragment:
   - railops.rdma._attributes
 attributes:
@@ -88,6 +92,7 @@ ARGUMENT_SPEC = {
     "results": {"type": "raw", "default": []},
     "skipped": {"type": "dict", "default": {}},
     "error": {"type": "str", "default": ""},
+    "add": {"type": "bool", "default": False},
 }
 
 

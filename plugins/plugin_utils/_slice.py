@@ -133,3 +133,44 @@ def neighbours_of(plan_dir: str, host: str, count: int) -> list[dict[str, t.Any]
         return []
     after = [name for name in names if name > host] + [name for name in names if name < host]
     return [{"host": name, "rails": read_slice(plan_dir, name)["rails"]} for name in after[:count]]
+
+
+def proving_neighbours(plan_dir: str, host: str) -> list[dict[str, t.Any]]:
+    """Return the hosts that paths are proven to: the next one of the same zone, and one of another zone with its name.
+
+    Next is by slot, and the last one's next is the first: every host is somebody's neighbour.
+    """
+    plan = _read_json(os.path.join(plan_dir, LOCK), "plan", "Run the playbook railops.rdma.plan.")
+    own = read_slice(plan_dir, host)["node"]
+    zones: dict[str, list[tuple[int, str]]] = {}
+    for name, entry in plan["nodes"].items():
+        if not entry["retired"]:
+            zones.setdefault(entry["zone"], []).append((entry["slot"], name))
+    zone, slot = plan["nodes"][own]["zone"], plan["nodes"][own]["slot"]
+    found = []
+    same = sorted(zones[zone])
+    beside = next((name for place, name in same if place > slot), same[0][1])
+    if beside != own:
+        found.append({"host": beside, "rails": _rails_of(plan_dir, beside)})
+    others = sorted(zones)
+    other = others[(others.index(zone) + 1) % len(others)]
+    if other != zone:
+        there = sorted(zones[other])
+        name = next((name for place, name in there if place >= slot), there[0][1])
+        found.append({"host": name, "zone": other, "rails": _rails_of(plan_dir, name)})
+    # A node whose host has another name in the inventory is not found by it.
+    found = [item for item in found if item["rails"]]
+    return found or neighbours_of(plan_dir, host, 1)
+
+
+def _rails_of(plan_dir: str, node: str) -> list[dict[str, t.Any]]:
+    try:
+        have = read_slice(plan_dir, node)
+    except AnsibleActionFail:
+        return []
+    if have["node"] != node:
+        return []
+    return [
+        {"name": rail["name"], "addresses": [{"address": item["address"]} for item in rail["addresses"]]}
+        for rail in have["rails"]
+    ]

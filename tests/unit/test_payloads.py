@@ -26,6 +26,9 @@ ROOMS: dict[str, set[str]] = {
     "plan_objects_info": set(),
     "pod_probe": {*CLUSTER, "_pods", "_probe"},
     "policy_route": {"_fabric", "_route"},
+    "rail_audit": {
+        *("_audit", "_card", "_driver", "_fabric", "_gpudirect", "_persist", "_probe", "_qos", "_rdma", "_route"),
+    },
     "rail_discover": set(),
     "rail_persist": {"_fabric", "_persist", "_route"},
     "rail_ping": {"_fabric", "_route"},

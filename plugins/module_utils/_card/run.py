@@ -21,6 +21,33 @@ from .plan import CardPlan, Step, checks, reboot_reasons
 
 ROOT = "/"
 
+SPEC = {
+    "plan_dir": {"type": "path"},
+    "rails": {
+        "type": "list",
+        "elements": "dict",
+        "options": {
+            "name": {"type": "str", "required": True},
+            "interface": {"type": "str", "required": True},
+            "pci": {"type": "str"},
+        },
+    },
+    "cards": {
+        "type": "list",
+        "elements": "dict",
+        "required": True,
+        "options": {
+            "select": {"type": "str", "choices": ["rails", "pci"], "required": True},
+            "pci": {"type": "list", "elements": "str"},
+            "link_type": {"type": "str", "choices": ["eth", "ib"]},
+            "vfs": {"type": "int"},
+        },
+        "required_if": [("select", "pci", ["pci"])],
+        "required_one_of": [("link_type", "vfs")],
+    },
+    "reset": {"type": "bool", "default": False},
+}
+
 
 def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Bring the selected cards to what they shall be and describe what happened."""

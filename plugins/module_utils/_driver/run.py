@@ -26,6 +26,18 @@ from .plan import (
     version_tuple,
 )
 
+SPEC = {
+    "source": {"type": "str", "choices": ["inbox", "doca"], "default": "inbox"},
+    "packages": {"type": "list", "elements": "str"},
+    "extra_packages": {"type": "list", "elements": "str", "default": []},
+    "doca_repository": {"type": "str"},
+    "doca_checksum": {"type": "str"},
+    "doca_profile": {"type": "str", "default": "doca-ofed"},
+    "doca_version": {"type": "str"},
+    "pyroute2_wheel": {"type": "path"},
+    "refresh": {"type": "bool", "default": True},
+}
+
 
 def make_want(params: dict[str, t.Any]) -> Want:
     """Return the wish of a module's parameters."""

@@ -43,6 +43,15 @@ ExecStart={python} {program} {settings}
 WantedBy=multi-user.target
 """
 
+SPEC = {
+    "mode": {"type": "str", "choices": ["auto", "dmabuf", "peermem"], "default": "auto"},
+    "gdrcopy": {"type": "bool", "default": False},
+    "acs": {"type": "str", "choices": ["keep", "relax"], "default": "keep"},
+    "driver_on_host": {"type": "bool", "default": True},
+    "ofed_on_host": {"type": "bool", "default": True},
+    "values_dest": {"type": "path"},
+}
+
 
 def read_host(module: AnsibleModule, sysfs: Sysfs, tree: PciTree, bridges: Bridges, recorded: t.Iterable[str]) -> Host:
     """Read what matters for GPUDirect."""

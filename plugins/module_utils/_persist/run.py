@@ -13,6 +13,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from .._check import compared, deviation
 from .._errors import Problem, RdmaError
+from .._route.options import slice_spec
 from .._route.plan import problem_check
 from .._route.want import Want, named, parse_want
 from .host import Host, Ran, State
@@ -20,6 +21,14 @@ from .plan import NETPLAN, NETWORKMANAGER, File, files_of, manager_of
 
 PROFILE = ".nmconnection"
 FIX = "Run the role railops.rdma.rail_network on this host."
+
+SPEC = {
+    **slice_spec(),
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "manager": {"type": "str", "choices": ["auto", "netplan", "networkmanager", "networkd"], "default": "auto"},
+    "root": {"type": "path", "default": "/"},
+    "on_problem": {"type": "str", "choices": ["fail", "report"], "default": "fail"},
+}
 
 
 def converge(want: Want, host: Host, manager: str, *, check_mode: bool) -> dict[str, t.Any]:

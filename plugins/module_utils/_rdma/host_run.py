@@ -20,6 +20,28 @@ from .verbs import Verbs
 
 ROOT = "/"
 
+SPEC = {
+    # Read by the action plugin, on the controller.
+    "plan_dir": {"type": "path"},
+    "network": {"type": "str", "choices": ["roce", "infiniband"], "default": "roce"},
+    "rdma_mode": {"type": "str", "choices": ["shared", "exclusive"]},
+    "rails": {
+        "type": "list",
+        "elements": "dict",
+        "default": [],
+        "options": {
+            "name": {"type": "str", "required": True},
+            "interface": {"type": "str", "required": True},
+            "pci": {"type": "str"},
+            "mtu": {"type": "int"},
+        },
+    },
+    "modules": {"type": "list", "elements": "str"},
+    "naming": {"type": "str", "choices": ["name", "altname", "none"], "default": "name"},
+    "pin": {"type": "bool", "default": False},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+}
+
 
 def converge(want: Want, host: Host, *, check_mode: bool) -> dict[str, t.Any]:
     """Bring the host to what is wanted and describe what happened."""

@@ -15,6 +15,25 @@ from .info import merge_verbs, read_info
 from .lldp import ARGV, parse_lldp
 from .verbs import Verbs
 
+SPEC = {
+    "plan_dir": {"type": "path"},
+    "rails": {
+        "type": "list",
+        "elements": "dict",
+        "options": {
+            "name": {"type": "str", "required": True},
+            "interface": {"type": "str", "required": True},
+            "pci": {"type": "str"},
+            "mtu": {"type": "int"},
+        },
+    },
+    "network": {"type": "str", "choices": ["roce", "infiniband"]},
+    "rdma_mode": {"type": "str", "choices": ["shared", "exclusive"]},
+    "gids": {"type": "bool", "default": True},
+    "part_numbers": {"type": "bool", "default": True},
+    "lldp": {"type": "bool", "default": True},
+}
+
 
 def read_lldp(module: AnsibleModule) -> tuple[dict[str, object] | None, str | None]:
     """Ask lldpd; return its neighbours, and what is missing."""

@@ -20,6 +20,14 @@ from .netlink import MissingPyroute2
 
 ROOT = "/"
 
+SPEC = {
+    # Read by the action plugin, on the controller.
+    "plan_dir": {"type": "path"},
+    "mode": {"type": "str", "choices": ["shared", "exclusive"]},
+    "live": {"type": "bool", "default": True},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+}
+
 
 def converge(want: Want, host: NetnsHost, *, check_mode: bool) -> dict[str, t.Any]:
     """Bring the host to the wanted mode and describe what happened."""

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from .._check import compared
 from .._errors import RdmaError
 from .._files import Sysfs
+from .options import slice_spec
 from .want import Want, parse_want
 
 if t.TYPE_CHECKING:
@@ -35,6 +36,16 @@ HEADERS = {4: 28, 6: 48}
 INTERVAL = 0.2
 PLAIN_SIZE = 16
 TOKEN = struct.Struct(">HHI")
+
+SPEC = {
+    **slice_spec(),
+    "gateways": {"type": "bool", "default": True},
+    "neighbours": {"type": "int", "default": 1},
+    "neighbour_hosts": {"type": "list", "elements": "dict"},
+    "full_size": {"type": "bool", "default": False},
+    "count": {"type": "int", "default": 10},
+    "timeout": {"type": "float", "default": 1.0},
+}
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 from .._errors import InputError, Problem, RdmaError
 from .guard import Command, Guard, arm, change, confirm, pending
 from .kernel import PYROUTE2_ERROR, PYROUTE2_NEEDED, Kernel, connection_of, pyroute2_problem
+from .options import slice_spec
 from .ping import Sweep, checks_of, names_of, targets_of
 from .plan import decide, problem_check
 from .want import Want, parse_want
@@ -21,6 +22,17 @@ from .want import Want, parse_want
 INSTALL = "Install python3-pyroute2 on the host; the role railops.rdma.rail_network does it."
 # A guard that is so late does not run any more; on a loaded host it may be a little late.
 OVERDUE_SECONDS = 60.0
+
+SPEC = {
+    **slice_spec(),
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "purge": {"type": "bool", "default": True},
+    "force": {"type": "list", "elements": "str", "default": []},
+    "confirm_timeout": {"type": "int", "default": 0},
+    "confirm": {"type": "str"},
+    "gateways": {"type": "str", "choices": ["ignore", "report", "require"], "default": "ignore"},
+    "on_problem": {"type": "str", "choices": ["fail", "report"], "default": "fail"},
+}
 
 
 def converge(want: Want, *, check_mode: bool, timeout: int = 0, command: Command | None = None) -> dict[str, t.Any]:

@@ -58,15 +58,22 @@ def result_path(verify_dir: str, host: str) -> str:
     return os.path.join(verify_dir, HOSTS_FOLDER, f"{'%2E' + name[1:] if name.startswith('.') else name}.json")
 
 
+def read_result(path: str) -> dict[str, t.Any]:
+    """Return one host's result; empty when it is not there or broken."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            result = json.load(file)
+    except (OSError, ValueError):
+        return {}
+    good = isinstance(result, dict) and isinstance(result.get("checks"), list)
+    return t.cast("dict[str, t.Any]", result) if good else {}
+
+
 def read_results(verify_dir: str, hosts: t.Iterable[str]) -> t.Iterator[dict[str, t.Any]]:
     """Yield the results of these hosts, one file after the other; one that is not there or broken is left out."""
     for host in hosts:
-        try:
-            with open(result_path(verify_dir, host), encoding="utf-8") as file:
-                result = json.load(file)
-        except (OSError, ValueError):
-            continue
-        if isinstance(result, dict) and result.get("host") == host and isinstance(result.get("checks"), list):
+        result = read_result(result_path(verify_dir, host))
+        if result.get("host") == host:
             yield result
 
 

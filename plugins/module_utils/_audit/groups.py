@@ -1,0 +1,179 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What an audit looks at on a host, by group: the roles' modules in check mode, and what no role sets.
+
+A group is a list of looks; a look takes the audit's request and returns checks and facts. To add one: a function here,
+its row in GROUPS and in the module's options, its rows in docs/verify.md.
+"""
+
+from __future__ import annotations
+
+import os
+import typing as t
+from dataclasses import dataclass, field
+
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+
+from .._card import run as card_run
+from .._check import Check, skipped
+from .._driver import run as driver_run
+from .._errors import InputError, Problem, RdmaError
+from .._gpudirect import run as gpudirect_run
+from .._persist import run as persist_run
+from .._probe import duplicates
+from .._qos import run as qos_run
+from .._qos.plan import make_policy
+from .._rdma import cabling, host_run, info_run, mode_run
+from .._route import path_kernel, paths, ping
+from .._route import run as route_run
+from .._route.kernel import Kernel, connection_of
+from .._route.want import parse_want
+from .wire import answers_on
+
+if t.TYPE_CHECKING:
+    from ansible.module_utils.basic import AnsibleModule
+
+Checks = t.List[t.Dict[str, t.Any]]  # noqa: UP006 - evaluated on Python 3.9
+Facts = t.Dict[str, t.Any]  # noqa: UP006
+Look = t.Callable[["Request"], t.Tuple[Checks, Facts]]  # noqa: UP006
+# The keys of a host's slice that modules take from it.
+SLICE = ("rails", "rdma_prefixes", "policy", "network", "sysctls", "rdma_mode")
+
+
+@dataclass
+class Request:
+    """What to look at: the module with its parameters, and what one look leaves for another."""
+
+    module: AnsibleModule
+    params: dict[str, t.Any]
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def settings(self) -> dict[str, dict[str, t.Any]]:
+        """The options of the roles' modules, by the module's name."""
+        return self.params.get("settings") or {}
+
+
+class Part:
+    """The audit's module as one of the roles' modules sees it: with its own parameters, and in check mode."""
+
+    def __init__(self, module: AnsibleModule, params: dict[str, t.Any]) -> None:
+        self._module = module
+        self.params = params
+        self.check_mode = True
+
+    def __getattr__(self, name: str) -> t.Any:
+        return getattr(self._module, name)
+
+    def fail_json(self, msg: str, **facts: t.Any) -> t.NoReturn:
+        """Fail this part alone."""
+        raise RdmaError(msg, facts.get("fix") or "")
+
+
+def options_of(name: str, spec: dict[str, t.Any], request: Request) -> dict[str, t.Any]:
+    """Return a module's options: its own of the settings, the slice's where it takes them, and its defaults.
+
+    :raises InputError: when they do not fit its spec.
+    """
+    given: dict[str, t.Any] = {}
+    for key in SLICE:
+        value = request.params.get(key)
+        if key in spec and value is not None:
+            known = spec[key].get("options") if key == "rails" else None
+            given[key] = [{sub: rail[sub] for sub in known if sub in rail} for rail in value] if known else value
+    result = ArgumentSpecValidator(spec).validate(_given({**given, **request.settings.get(name, {})}))
+    if result.error_messages:
+        fix = f"Mend the variables of the role; `ansible-doc railops.rdma.{name}` has the options."
+        raise InputError(Problem(f"settings.{name}", f"{text}.", fix) for text in result.error_messages)
+    return dict(result.validated_parameters)
+
+
+def _given(value: t.Any) -> t.Any:
+    """Return a value without what is None: an option that the audit's own spec filled in was not given."""
+    if isinstance(value, dict):
+        return {key: _given(item) for key, item in value.items() if item is not None}
+    return [_given(item) for item in value] if isinstance(value, list) else value
+
+
+def of_module(name: str, work: t.Callable[[t.Any], dict[str, t.Any]], spec: dict[str, t.Any], *facts: str) -> Look:
+    """Return the look that a role's module takes in check mode.
+
+    :param facts: the keys of its result that are kept as facts.
+    """
+
+    def look(request: Request) -> tuple[Checks, Facts]:
+        result = work(Part(request.module, options_of(name, spec, request)))
+        request.warnings.extend(result.get("warnings") or ())
+        return list(result.get("checks") or ()), {key: result[key] for key in facts if key in result}
+
+    return look
+
+
+def look_at_paths(request: Request) -> tuple[Checks, Facts]:
+    """Ask the kernel where each rail's packets go."""
+    problem, _trace = route_run.library_problem()
+    if problem:
+        return [skipped("route_path", problem, route_run.INSTALL).data()], {}
+    want = parse_want(request.params)
+    with Kernel() as kernel:
+        host = kernel.read(want, connection_of(os.environ))
+    neighbours = request.params.get("neighbours") or []
+    targets, state = path_kernel.prove(want, host, neighbours, tos_of(request), answers_on)
+    return [check.data() for check in paths.checks_of(want, targets, state)], {}
+
+
+def tos_of(request: Request) -> int:
+    """Return the planned TOS byte of RoCE's packets, 0 where no role sets one."""
+    if "qos" not in request.params["checks"]:
+        return 0
+    policy = make_policy(options_of("roce_qos", qos_run.SPEC, request))
+    # The kernel takes no ECN bits in a question.
+    return policy.traffic_class & 0xFC
+
+
+def look_at_pings(request: Request) -> tuple[Checks, Facts]:
+    """Ask the gateways and the first neighbour for an echo."""
+    neighbours = [host for host in request.params.get("neighbours") or [] if not host.get("zone")][:1]
+    settings = {"rail_ping": {"neighbour_hosts": neighbours, **request.settings.get("rail_ping", {})}}
+    asked = Request(request.module, {**request.params, "settings": settings})
+    part: t.Any = Part(request.module, options_of("rail_ping", ping.SPEC, asked))
+    return list(ping.run(part)["checks"]), {}
+
+
+def of_rails(name: str, work: t.Callable[[t.Any, t.Any], tuple[list[Check], Facts]]) -> Look:
+    """Return the look that something takes at all rails; its options are the settings of that name."""
+
+    def look(request: Request) -> tuple[Checks, Facts]:
+        checks, facts = work(request.params.get("rails") or [], request.settings.get(name) or {})
+        return [check.data() for check in checks], facts
+
+    return look
+
+
+def look_at_cables(request: Request) -> tuple[Checks, Facts]:
+    """Compare what LLDP says with the leaves and ports of the plan, where it names any."""
+    if not (request.settings.get("cabling") or {}).get("cables"):
+        cause = "the plan names no leaves"
+        return [skipped("cable_leaf", cause, "Declare them: fabric_leaves, or leaves of fabric_zones.").data()], {}
+    return of_rails("cabling", cabling.look)(request)
+
+
+GROUPS: dict[str, tuple[Look, ...]] = {
+    "driver": (of_module("rdma_driver", driver_run.run, driver_run.SPEC, "driver"),),
+    "link_type": (of_module("nic_link_type", card_run.run, card_run.SPEC),),
+    "mode": (
+        of_module("rdma_netns", mode_run.run, mode_run.SPEC),
+        of_module("rdma_host", host_run.run, host_run.SPEC),
+    ),
+    "network": (of_module("policy_route", route_run.run, route_run.SPEC),),
+    "persist": (of_module("rail_persist", persist_run.run, persist_run.SPEC),),
+    "paths": (look_at_paths,),
+    "duplicates": (of_rails("duplicates", duplicates.look),),
+    "cabling": (look_at_cables,),
+    "qos": (of_module("roce_qos", qos_run.run, qos_run.SPEC),),
+    "gpudirect": (of_module("gpudirect", gpudirect_run.run, gpudirect_run.SPEC),),
+    "devices": (of_module("rdma_info", info_run.run, info_run.SPEC),),
+    "pings": (look_at_pings,),
+}

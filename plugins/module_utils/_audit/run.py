@@ -1,0 +1,57 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Look at a whole host in one process, and change nothing. What fails in one group leaves the others their answers."""
+
+from __future__ import annotations
+
+import traceback
+import typing as t
+
+from .._errors import RdmaError
+from .._route.options import slice_spec
+from .groups import GROUPS, Request
+
+if t.TYPE_CHECKING:
+    from ansible.module_utils.basic import AnsibleModule
+
+SPEC = {
+    **slice_spec(),
+    "rdma_mode": {"type": "str", "choices": ["shared", "exclusive"]},
+    "checks": {
+        "type": "list",
+        "elements": "str",
+        "choices": list(GROUPS),
+        "default": [name for name in GROUPS if name not in ("driver", "pings")],
+    },
+    "settings": {"type": "dict", "default": {}},
+    "neighbours": {"type": "list", "elements": "dict"},
+    # Read by the action plugin, on the controller.
+    "verify_dir": {"type": "path"},
+    "skipped": {"type": "dict", "default": {}},
+}
+
+
+def run(module: AnsibleModule) -> dict[str, t.Any]:
+    """Return the checks and facts of the groups that are asked for, and what kept a group from its answer."""
+    request = Request(module, dict(module.params))
+    checks: list[dict[str, t.Any]] = []
+    facts: dict[str, t.Any] = {}
+    errors: list[str] = []
+    for name in dict.fromkeys(module.params["checks"]):
+        for look in GROUPS[name]:
+            try:
+                found, told = look(request)
+            except RdmaError as exc:
+                errors.append(f"{name}: {exc}")
+            # A defect in one look must not take the others' answers along; it is told like any other failure.
+            except Exception as exc:
+                where = traceback.extract_tb(exc.__traceback__)[-1]
+                errors.append(
+                    f"{name}: {type(exc).__name__}: {exc} ({where.filename.rpartition('/')[2]}:{where.lineno})"
+                )
+            else:
+                checks += found
+                facts.update(told)
+    return {"changed": False, "checks": checks, "facts": facts, "errors": errors, "warnings": request.warnings}

@@ -1,0 +1,140 @@
+#!/usr/bin/python
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: rail_audit
+short_description: Look at everything of a host in one call, and prove where its rails' packets go
+version_added: 0.1.0
+description:
+  - Compares a host with its slice of the plan, by the same code as the modules of the roles in check mode, in one
+    process.
+  - Proves paths - asks the kernel, from every rail's address to its gateway and to neighbours on the same rail, on the
+    next one and in another zone, by which interface, gateway and table RoCE's packets leave; and names the rule and
+    the route that lead elsewhere, with who made them.
+  - Changes nothing. What differs is a deviation in RV(checks), not a failure; what could not be looked at is in
+    RV(errors).
+author:
+  - railops.rdma contributors (@railops)
+extends_documentation_fragment:
+  - railops.rdma._attributes
+  - railops.rdma._slice
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: none
+  idempotent:
+    support: full
+requirements:
+  - pyroute2 >= 0.7.2 on the managed node, for V(network) and V(paths)
+options:
+  rdma_mode:
+    description: The RDMA namespace mode that pods need. Comes from the slice when O(plan_dir) is given.
+    choices: [shared, exclusive]
+    type: str
+  checks:
+    description:
+      - The groups to look at. V(network), V(persist), V(link_type), V(mode), V(qos), V(gpudirect) and V(driver) compare
+        what the roles set; V(devices) the RDMA devices.
+      - V(paths) asks the kernel for routes, V(duplicates) asks every rail whether somebody else has its address,
+        V(cabling) compares what LLDP says of each cable, V(pings) asks gateways and a neighbour for an echo.
+    type: list
+    elements: str
+    choices: [driver, link_type, mode, network, persist, paths, duplicates, cabling, qos, gpudirect, devices, pings]
+    default: [link_type, mode, network, persist, paths, duplicates, cabling, qos, gpudirect, devices]
+  settings:
+    description:
+      - The options of the roles' modules, by the module's name; each is checked as that module checks it.
+      - Besides C(duplicates) with C(duplicate_wait), the seconds that answers may take, and C(cabling) with
+        C(lldp_listen), the seconds to listen where lldpd has heard nothing.
+    type: dict
+    default: {}
+  neighbours:
+    description:
+      - Hosts to prove paths to, each with C(host), C(rails) as in O(rails), and C(zone) where it is another zone than
+        this host's. By default the next host of the same zone and one of another zone, from O(plan_dir).
+    type: list
+    elements: dict
+  verify_dir:
+    description:
+      - The folder of the verification on the controller. With it the host's result is written there as
+        M(railops.rdma.verify_result) writes it, and is not returned, so that the controller's memory does not grow with
+        the fleet.
+    type: path
+  skipped:
+    description: With O(verify_dir), what was not looked at on this host, the name of the check to the reason.
+    type: dict
+    default: {}
+seealso:
+  - module: railops.rdma.verdict
+"""
+
+EXAMPLES = r"""
+---
+- name: Look at everything, and keep the result for the verdict
+  railops.rdma.rail_audit:
+    plan_dir: plan/fabric
+    verify_dir: verify/fabric
+
+- name: Prove where the rails' packets go
+  railops.rdma.rail_audit:
+    plan_dir: plan/fabric
+    checks: [paths]
+"""
+
+RETURN = r"""
+checks:
+  description: What was compared with the plan.
+  returned: without O(verify_dir)
+  type: list
+  elements: dict
+  sample:
+    - id: route_path
+      rail: rail1
+      family: 4
+      status: deviation
+      planned: ["172.17.0.34 via 172.17.0.1 dev ens1np0 src 172.17.0.2 table 1001"]
+      observed: []
+      cause: >-
+        to 172.17.0.34 (node2 rail1): it leaves by eth0 via 198.51.100.254 instead of ens1np0: rule
+        `5000: from 172.17.0.2/32 lookup 77` (made by static) led to
+        route `default via 198.51.100.254 dev eth0 table 77` (made by boot)
+      fix: "Move that rule behind 10001, or take it away: `ip rule del priority 5000`."
+facts:
+  description: What was learned of the host beside.
+  returned: without O(verify_dir)
+  type: dict
+  sample: {macs: {rail1: "02:00:00:00:00:01"}}
+errors:
+  description: What could not be looked at, one sentence each.
+  returned: always
+  type: list
+  elements: str
+  sample: []
+path:
+  description: The file that was written.
+  returned: with O(verify_dir)
+  type: str
+  sample: verify/fabric/hosts/node1.json
+status:
+  description: The status of this host, V(pass), V(deviation) or V(error).
+  returned: with O(verify_dir)
+  type: str
+  sample: pass
+"""
+
+from ..module_utils._audit.run import SPEC, run
+from ..module_utils._module import run_module
+
+
+def main() -> None:
+    """Read the parameters, run, and report."""
+    run_module(run, SPEC)
+
+
+if __name__ == "__main__":
+    main()

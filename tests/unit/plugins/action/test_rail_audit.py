@@ -1,0 +1,123 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The action in front of rail_audit: what it gives the module, and the result that it keeps."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from ansible.errors import AnsibleActionFail
+
+from ansible_collections.railops.rdma.plugins.action import rail_audit
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import canonical, sha256
+from ansible_collections.railops.rdma.plugins.plugin_utils._slice import proving_neighbours
+from ansible_collections.railops.rdma.tests.unit.plugins.action.test_host_actions import run
+
+ROLES = Path(__file__).resolve().parents[4] / "roles"
+FROZEN = {"mode": "shared"}
+SEATS = {"node1": ("su1", 0), "node2": ("su1", 1), "node3": ("su1", 4), "node4": ("su2", 0), "node5": ("su2", 1)}
+
+
+@pytest.fixture
+def plan(tmp_path):
+    nodes = {name: {"zone": zone, "slot": slot, "retired": False} for name, (zone, slot) in SEATS.items()}
+    nodes["gone"] = {"zone": "su1", "slot": 2, "retired": True}
+    (tmp_path / "hosts").mkdir()
+    data = {"schema": 1, "digest": "x", "frozen": FROZEN, "nodes": nodes}
+    (tmp_path / "plan.json").write_text(json.dumps(data))
+    for name, (_zone, slot) in SEATS.items():
+        rail = {"name": "rail1", "interface": "ens1np0", "addresses": [{"address": f"192.0.2.{slot + 2}"}]}
+        have = {"schema": 2, "frozen_digest": sha256(canonical(FROZEN)), "node": name, "slot": slot, "rails": [rail]}
+        have |= {"rdma_mode": "shared", "network": "roce", "cables": {"rail1": {"leaf": "leaf1", "port": None}}}
+        (tmp_path / f"hosts/{name}.json").write_text(json.dumps(have))
+    return str(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("host", "same", "other"), [("node1", "node2", "node4"), ("node2", "node3", "node5"), ("node3", "node1", "node4")]
+)
+def test_paths_are_proven_to_the_next_host_and_to_another_zone(plan, host, same, other):
+    found = proving_neighbours(plan, host)
+    assert [(item["host"], item.get("zone")) for item in found] == [(same, None), (other, "su2")]
+    assert found[0]["rails"] == [{"name": "rail1", "addresses": [{"address": f"192.0.2.{SEATS[same][1] + 2}"}]}]
+
+
+def test_the_module_gets_slice_mode_cables_and_neighbours(plan):
+    _result, handed = run(rail_audit, {"plan_dir": plan, "settings": {"rdma_host": {"pin": True}}}, {"checks": []})
+    settings = handed["args"]["settings"]
+    assert settings["rdma_netns"] == {"mode": "shared"}
+    assert settings["rdma_host"] == {"pin": True}
+    assert settings["cabling"]["cables"] == {"rail1": {"leaf": "leaf1", "port": None}}
+    assert settings["cabling"]["zone"] == "su1"
+    assert [item["host"] for item in handed["args"]["neighbours"]] == ["node2", "node4"]
+
+
+def test_the_result_is_written_and_not_returned(plan, tmp_path):
+    answer = {"checks": [{"id": "route_path", "rail": "rail1", "status": "ok"}], "facts": {"macs": {}}, "errors": []}
+    args = {"plan_dir": plan, "verify_dir": str(tmp_path / "verify"), "skipped": {"traffic_rdma": "not asked for"}}
+    result, handed = run(rail_audit, args, answer)
+    assert "verify_dir" not in handed["args"]
+    assert result == {"changed": False, "path": str(tmp_path / "verify/hosts/node1.json"), "status": "pass"}
+    written = json.loads(Path(result["path"]).read_text())
+    assert [check["id"] for check in written["checks"]] == ["route_path", "traffic_rdma"]
+    assert (written["node"], written["plan_digest"], written["facts"]) == ("node1", "x", {"macs": {}})
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ({"failed": True, "msg": "no Python"}, "rail_audit: no Python"),
+        ({"checks": [], "errors": ["qos: No.", "mode: No."]}, "qos: No.; mode: No."),
+    ],
+)
+def test_what_failed_is_an_error_of_the_host_and_not_of_the_run(plan, tmp_path, answer, words):
+    result, _handed = run(rail_audit, {"plan_dir": plan, "verify_dir": str(tmp_path / "verify")}, answer)
+    assert result["status"] == "error"
+    assert not result.get("failed")
+    assert json.loads(Path(result["path"]).read_text())["error"] == words
+
+
+def test_a_stale_slice_is_the_hosts_error_where_a_result_is_kept(tmp_path):
+    result, _handed = run(rail_audit, {"plan_dir": str(tmp_path), "verify_dir": str(tmp_path / "verify")})
+    assert "railops.rdma.plan" in json.loads(Path(result["path"]).read_text())["error"]
+    with pytest.raises(AnsibleActionFail):
+        run(rail_audit, {"plan_dir": str(tmp_path)})
+
+
+def test_an_unreachable_host_writes_nothing(plan, tmp_path):
+    result, _handed = run(rail_audit, {"plan_dir": plan, "verify_dir": str(tmp_path / "verify")}, {"unreachable": True})
+    assert result["unreachable"]
+    assert not (tmp_path / "verify").exists()
+
+
+def tasks_of(role: str) -> list[dict]:
+    found = []
+    for path in (ROLES / role / "tasks").glob("*.yml"):
+        found += yaml.safe_load(path.read_text()) or []
+    return found
+
+
+@pytest.mark.parametrize(
+    ("role", "module"),
+    [
+        ("rdma_driver", "rdma_driver"),
+        ("nic_mode", "nic_link_type"),
+        ("rdma_host", "rdma_netns"),
+        ("rdma_host", "rdma_host"),
+        ("rail_network", "policy_route"),
+        ("rail_network", "rail_persist"),
+        ("lossless_roce", "roce_qos"),
+        ("gpudirect", "gpudirect"),
+    ],
+)
+def test_the_audit_asks_with_the_options_that_the_role_sets(role, module):
+    settings = yaml.safe_load((ROLES / "verify/vars/main.yml").read_text())["__verify_settings"][module]
+    given = next(task[f"railops.rdma.{module}"] for task in tasks_of(role) if f"railops.rdma.{module}" in task)
+    # Of the controller alone, and a wheel that is only sent to install it.
+    kept = {key: value for key, value in given.items() if key not in ("plan_dir", "values_dest", "pyroute2_wheel")}
+    assert settings == kept

@@ -1,0 +1,95 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The one call: what each part is given, and that one part's failure leaves the others their answers."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+import yaml
+
+from ansible_collections.railops.rdma.plugins.module_utils._audit import groups, run
+from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError, RdmaError
+from ansible_collections.railops.rdma.plugins.modules import rail_audit
+
+RAIL = {
+    "name": "rail1",
+    "interface": "ens1np0",
+    "pci": None,
+    "mtu": 4200,
+    "index": None,
+    "table": None,
+    "addresses": [],
+}
+SPEC = {
+    "rails": {"type": "list", "elements": "dict", "options": {"name": {"type": "str"}, "interface": {"type": "str"}}},
+    "network": {"type": "str", "default": "roce"},
+    "depth": {"type": "int", "default": 1},
+}
+
+
+def request_of(**params):
+    module = SimpleNamespace(params={"checks": [], "rails": [RAIL], "network": None, **params}, check_mode=False)
+    return groups.Request(module, module.params)
+
+
+def test_a_part_gets_the_slice_its_settings_and_its_own_defaults():
+    request = request_of(settings={"other": {"depth": "3"}})
+    assert groups.options_of("other", SPEC, request) == {
+        "rails": [{"name": "rail1", "interface": "ens1np0"}],
+        "network": "roce",
+        "depth": 3,
+    }
+
+
+def test_settings_that_do_not_fit_name_the_module():
+    with pytest.raises(InputError, match=r"settings\.other.*depht"):
+        groups.options_of("other", SPEC, request_of(settings={"other": {"depht": 3}}))
+
+
+def test_a_part_runs_in_check_mode_whatever_the_task_does():
+    seen = {}
+
+    def work(module):
+        seen.update(check=module.check_mode, depth=module.params["depth"])
+        return {"changed": True, "checks": [{"id": "x_y"}], "warnings": ["careful"], "driver": "mlx5"}
+
+    request = request_of()
+    assert groups.of_module("other", work, SPEC, "driver")(request) == ([{"id": "x_y"}], {"driver": "mlx5"})
+    assert seen == {"check": True, "depth": 1}
+    assert request.warnings == ["careful"]
+
+
+def test_a_part_that_fails_leaves_the_others_their_answers(monkeypatch):
+    def refuse(_request):
+        raise RdmaError("No.", "Mend it.")
+
+    def broken(_request):
+        raise KeyError("gone")
+
+    looks = {"one": (refuse,), "two": (broken,), "three": (lambda _request: ([{"id": "x_y"}], {"macs": {}}),)}
+    monkeypatch.setattr(run, "GROUPS", looks)
+    result = run.run(request_of(checks=["one", "two", "three", "three"]).module)
+    assert result["checks"] == [{"id": "x_y"}]
+    assert result["facts"] == {"macs": {}}
+    assert result["errors"][0] == "one: No. Mend it."
+    assert result["errors"][1].startswith("two: KeyError: 'gone' (test_run.py:")
+
+
+def test_cables_are_compared_where_the_plan_names_leaves():
+    checks, _facts = groups.look_at_cables(request_of(settings={"cabling": {"leaves": []}}))
+    assert [check["status"] for check in checks] == ["skipped"]
+
+
+def test_the_planned_tos_is_asked_where_a_role_sets_one():
+    assert groups.tos_of(request_of(checks=["paths"])) == 0
+    assert groups.tos_of(request_of(checks=["paths", "qos"], settings={"roce_qos": {"dscp": 26}})) == 0x68
+
+
+def test_the_module_documents_every_group():
+    options = yaml.safe_load(rail_audit.DOCUMENTATION)["options"]["checks"]
+    assert options["choices"] == list(groups.GROUPS)
+    assert options["default"] == run.SPEC["checks"]["default"]
