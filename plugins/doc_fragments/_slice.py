@@ -37,6 +37,12 @@ options:
       mtu:
         description: The MTU in bytes. Left as it is when not given.
         type: int
+      vlan:
+        description:
+          - ID of the VLAN that the rail's addresses are in, on an interface C(INTERFACE.VLAN) that is made where it is
+            missing. V(0), the default, is untagged.
+        type: int
+        version_added: 0.2.0
       table:
         description: The routing table of the rail, 1001 to 1099. By default 1000 and its index.
         type: int

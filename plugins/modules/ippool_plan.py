@@ -92,6 +92,10 @@ options:
       pci:
         description: PCI address of the NIC on every node that says nothing else.
         type: str
+      vlan:
+        description: The rail's VLAN, instead of O(vlan).
+        type: int
+        version_added: 0.2.0
       device:
         description: Name of the NIC's RDMA device on every node (V(mlx5_0)), for the environment of NCCL and UCX.
         type: str
@@ -197,11 +201,14 @@ options:
     type: int
     default: 100
   vlan:
-    description: VLAN of the pods' interfaces; 0 is untagged. RoCE only.
+    description:
+      - VLAN of the rails; 0 is untagged. Host, pods and gateway are in it. The host's address is on an interface
+        C(INTERFACE.VLAN), whose name must fit into 15 characters. RoCE only.
     type: int
     default: 0
   pkey:
-    description: Partition key such as V(0x8001), quoted. InfiniBand only.
+    description:
+      - Refused. A partition key has an effect with ib-kubernetes and UFM only, which this collection does not set up.
     type: raw
   namespace:
     description: Kubernetes namespace of the SpiderMultusConfigs.

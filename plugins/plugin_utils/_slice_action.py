@@ -23,7 +23,7 @@ class SliceAction(ActionBase):
     """The keys of the slice that are options of the module."""
     RAIL_KEYS: t.ClassVar[tuple[str, ...]] = ("name", "interface", "pci", "mtu")
     """What the module knows of a rail."""
-    ROUTED_RAIL_KEYS: t.ClassVar[tuple[str, ...]] = (*RAIL_KEYS, "index", "table", "rule_priority", "addresses")
+    ROUTED_RAIL_KEYS: t.ClassVar[tuple[str, ...]] = (*RAIL_KEYS, "vlan", "index", "table", "rule_priority", "addresses")
 
     def options(self, have: dict[str, t.Any]) -> dict[str, t.Any]:
         """Return the options of the module that the slice `have` gives."""

@@ -34,7 +34,19 @@ import lab
 MADE = ("discover/fabric/proposal.yml", "discover/fabric/cables.yml")
 # Where the pages' checkout is.
 OWN_CHECKOUTS = ("$HOME/rdma/", "~/rdma/")
-KUBECTL_VERBS = tuple("annotate apply create describe delete drain exec get label rollout uncordon".split())
+KUBECTL_VERBS = (
+    "annotate",
+    "apply",
+    "create",
+    "describe",
+    "delete",
+    "drain",
+    "exec",
+    "get",
+    "label",
+    "rollout",
+    "uncordon",
+)
 IP_OBJECTS = ("address", "link", "route", "rule")
 
 

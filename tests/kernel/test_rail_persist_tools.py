@@ -16,19 +16,20 @@ from ansible_collections.railops.rdma.plugins.module_utils._persist import plan 
 from ansible_collections.railops.rdma.plugins.module_utils._persist.host import Host
 from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
 from ansible_collections.railops.rdma.tests.kernel.managers import in_managers, needs_managers
-from ansible_collections.railops.rdma.tests.unit.plugins.module_utils.test__rail_persist import PARAMS
+from ansible_collections.railops.rdma.tests.unit.plugins.module_utils._persist.test_plan import PARAMS, RAIL1
 
 pytestmark = [
     pytest.mark.root,
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to enter the system that has the tools"),
     needs_managers,
 ]
+TAGGED = [{**RAIL1, "vlan": 101}]
 policies = pytest.mark.parametrize("policy", ["prefixes", "default_route"])
 # What the module does on a host, by the host's own Python: check files before any of them is written.
 CHECK = """
 import json, subprocess, sys
-from ansible_collections.railops.rdma.plugins.module_utils import _rail_persist as persist
-from ansible_collections.railops.rdma.plugins.module_utils import _rail_persist_host as on_host
+from ansible_collections.railops.rdma.plugins.module_utils._persist import host as on_host
+from ansible_collections.railops.rdma.plugins.module_utils._persist import plan as persist
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 
 def command(argv, text):
@@ -43,8 +44,8 @@ except RdmaError as exc:
 """
 
 
-def files(manager, policy):
-    want = parse_want({**PARAMS, "policy": policy})
+def files(manager, policy, **more):
+    want = parse_want({**PARAMS, "policy": policy, **more})
     return persist.files_of(want, {rail.name: rail.interface for rail in want.rails}, manager)
 
 
@@ -74,6 +75,37 @@ def test_netplan_itself_reads_the_files_and_makes_the_same_of_them(tmp_path, pol
     assert "ConfigureWithoutCarrier=" in text
     # Where the guard's file must be: beside the very name that netplan generates.
     assert (tmp_path / "etc/systemd/network/10-netplan-ens1np0.network.d").exists() is (policy == "default_route")
+
+
+def test_netplan_itself_makes_the_vlan(tmp_path):
+    host = Host(str(tmp_path))
+    for file in files(persist.NETPLAN, "prefixes", rails=TAGGED):
+        host.write(file)
+    done = run(["netplan", "generate", "--root-dir", "/mnt"], tmp_path)
+    assert done.returncode == 0, done.stderr
+    made = tmp_path / "run/systemd/network"
+    netdev = (made / "10-netplan-ens1np0.101.netdev").read_text(encoding="utf-8")
+    assert ("Kind=vlan" in netdev, "Id=101" in netdev) == (True, True)
+    port = (made / "10-netplan-ens1np0.network").read_text(encoding="utf-8")
+    assert ("VLAN=ens1np0.101" in port, "LinkLocalAddressing=no" in port, "Address=" in port) == (True, True, False)
+    text = (made / "10-netplan-ens1np0.101.network").read_text(encoding="utf-8")
+    assert ("Address=192.0.2.2/27" in text, "Table=1001" in text, "Priority=10001" in text) == (True, True, True)
+
+
+def test_networkmanager_itself_reads_the_vlan(tmp_path):
+    profiles = [file for file in files(persist.NETWORKMANAGER, "prefixes", rails=TAGGED) if "connections" in file.path]
+    assert [file.path.rpartition("/")[2] for file in profiles] == [
+        "railops-ens1np0.101.nmconnection",
+        "railops-ens1np0.nmconnection",
+    ]
+    shown = []
+    for file in profiles:
+        done = run(["nmcli", "--offline", "connection", "modify", "connection.autoconnect", "yes"], tmp_path, file.text)
+        assert done.returncode == 0, done.stderr
+        shown.append(done.stdout)
+    assert ("id=101" in shown[0], "parent=ens1np0" in shown[0], "192.0.2.2/27" in shown[0]) == (True, True, True)
+    assert ("192.0.2.2" in shown[1], shown[1].count("method=disabled")) == (False, 2)
+    assert checked("check_keyfiles", profiles, tmp_path).returncode == 0
 
 
 def test_netplan_accepts_the_files_before_they_are_written(tmp_path):

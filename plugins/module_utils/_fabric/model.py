@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from .. import _intervals as intervals
 from .attachments import ATTACHMENTS, Attachment
-from .numbers import PRIORITIES, TABLES
+from .numbers import PRIORITIES, TABLES, vlan_interface
 from .options import DEFAULTS, NODE_PREFIX, RAIL_PREFIX
 
 if t.TYPE_CHECKING:
@@ -106,8 +106,15 @@ class Rail:
     """Resource name without its prefix, `[A-Za-z0-9_]+`; default `<fabric>_<rail>`."""
     pci: str | None = None
     """PCI address of the NIC (`0000:1a:00.0`) on nodes that say nothing else."""
+    vlan: int = 0
+    """The VLAN of host, pods and gateway on this rail; 0: untagged."""
     device: str = ""
     """Name of the NIC's RDMA device on every host (`mlx5_0`); empty where nobody said."""
+
+    @property
+    def parent(self) -> str:
+        """What pods' interfaces and the host's address stand on: the interface, or that of its VLAN."""
+        return vlan_interface(self.interface, self.vlan)
 
     @property
     def table(self) -> int:
@@ -221,10 +228,6 @@ class Fabric:
     mtu: int = 4200
     vfs: int = DEFAULTS["vfs"]
     hca_max: int = DEFAULTS["hca_max"]
-    vlan: int = DEFAULTS["vlan"]
-    """0: untagged."""
-    pkey: str = ""
-    """Empty, or `0x` and four hex digits."""
     namespace: str = DEFAULTS["namespace"]
     resource_prefix: str = DEFAULTS["resource_prefix"]
     inject: tuple[str, str] | None = None

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The numbers of the kernel's routing that are this collection's. Plan and host both go by them."""
+"""The kernel's numbers and names that plan and host both go by."""
 
 from __future__ import annotations
 
@@ -16,3 +16,11 @@ PRIORITIES = range(10001, 10001 + MAX_RAILS)
 
 METRICS = range(101, 101 + MAX_RAILS)
 """Rail N's metric in the main table is the Nth, so that the first rail is main's choice."""
+
+IFNAME_MAX = 15
+"""Characters of an interface's name (IFNAMSIZ 16 with its zero)."""
+
+
+def vlan_interface(interface: str, vlan: int) -> str:
+    """Return the name of a VLAN's interface, as Spiderpool's plugin ifacer makes it; of no VLAN the interface's own."""
+    return f"{interface}.{vlan}" if vlan else interface

@@ -41,7 +41,9 @@ OPTIONS = {
     "network": Option(default="roce", choices=NETWORKS),
     "attachment": Option(choices=tuple(ATTACHMENTS)),
     "supernets": Option("list", (), frozen=True),
-    "rails": Option("list", keys=("name", "interface", "subnets", "gpu", "resource", "pci", "device"), frozen=True),
+    "rails": Option(
+        "list", keys=("name", "interface", "subnets", "gpu", "resource", "pci", "vlan", "device"), frozen=True
+    ),
     "max_nodes": Option("int", frozen=True),
     "rail_prefix": Option("raw", frozen=True),
     "node_prefix": Option("raw", frozen=True),

@@ -17,6 +17,7 @@ import uuid
 from dataclasses import dataclass
 
 from .._errors import RdmaError
+from .._fabric.numbers import vlan_interface
 from .._route.model import DEFAULT, MAIN_TABLE, PROTOCOL, SCOPE_LINK, Route, Rule
 from .._route.plan import IPOIB_DATAGRAM_MTU, guards, rail_routes, rail_rule
 
@@ -37,7 +38,7 @@ KEYFILE_FOLDER = "/etc/NetworkManager/system-connections"
 # Everything that any version of this module has written: what is not wanted of it goes.
 OWNED = (
     (NETPLAN_FOLDER, re.compile(r"^90-railops-.+\.yaml$")),
-    (NETWORKD_FOLDER, re.compile(r"^05-railops-.+\.network$")),
+    (NETWORKD_FOLDER, re.compile(r"^05-railops-.+\.(network|netdev)$")),
     (NETWORKD_FOLDER, re.compile(r"^10-netplan-.+\.network\.d/90-railops\.conf$")),
     (KEYFILE_FOLDER, re.compile(r"^railops-.+\.nmconnection$")),
 )
@@ -114,16 +115,17 @@ def files_of(want: Want, names: dict[str, str], manager: str) -> tuple[File, ...
     """
     files: list[File] = []
     for number, rail in enumerate(want.rails):
-        interface = names[rail.name]
+        port = names[rail.name]
+        interface = vlan_interface(port, rail.vlan)
         # The guards belong to no rail, and a manager knows only interfaces: the first rail's file has them.
         rules = [*_rules(want, rail), *(guards(want) if number == 0 and want.network != "infiniband" else ())]
         routes = _routes(want, rail, interface)
         if manager == NETPLAN:
-            files += _netplan(rail, interface, routes, rules)
+            files += _netplan(rail, port, interface, routes, rules)
         elif manager == NETWORKD:
-            files.append(_networkd(rail, interface, routes, rules))
+            files += _networkd(rail, port, interface, routes, rules)
         else:
-            files.append(_keyfile(rail, interface, routes, rules, want.network == "infiniband"))
+            files += _keyfiles(rail, port, interface, routes, rules, want.network == "infiniband")
     if manager in (NETPLAN, NETWORKD):
         files.append(File(NETWORKD_FILE, NETWORKD_TEXT, PUBLIC))
     files.append(File(PROTOCOL_FILE, PROTOCOL_TEXT, PUBLIC))
@@ -159,8 +161,9 @@ def _sysctls(want: Want, names: dict[str, str], manager: str) -> dict[str, str]:
     """
     if manager == NETWORKMANAGER:
         return dict(want.sysctls)
-    six = (names[rail.name] for rail in want.rails if any(item.family == 6 for item in rail.addresses))
-    return {**{f"net/ipv6/conf/{name}/accept_dad": "0" for name in six}, **dict(want.sysctls)}
+    six = [rail for rail in want.rails if any(item.family == 6 for item in rail.addresses)]
+    dad = {f"net/ipv6/conf/{vlan_interface(names[rail.name], rail.vlan)}/accept_dad": "0" for rail in six}
+    return {**dad, **dict(want.sysctls)}
 
 
 def _text(value: t.Any) -> str:
@@ -178,14 +181,18 @@ def _any(route: Route) -> str:
 # --- netplan ----------------------------------------------------------------------------------------------------------
 
 
-def _netplan(rail: WantRail, interface: str, routes: list[Route], rules: list[Rule]) -> Iterable[File]:
-    # No renderer here: the host's own files say which.
-    lines = [f"{HEADER}network:\n  version: 2\n  ethernets:\n    {_text(interface)}:\n"]
-    lines += ["      dhcp4: false\n      dhcp6: false\n      accept-ra: false\n"]
+def _netplan(rail: WantRail, port: str, interface: str, routes: list[Route], rules: list[Rule]) -> Iterable[File]:
     # A rail without a cable must not delay the boot, and has its configuration nevertheless.
-    lines += ["      optional: true\n      ignore-carrier: true\n"]
-    if rail.mtu is not None:
-        lines.append(f"      mtu: {rail.mtu}\n")
+    plain = ["      dhcp4: false\n      dhcp6: false\n      accept-ra: false\n"]
+    plain += ["      optional: true\n      ignore-carrier: true\n"]
+    plain += [f"      mtu: {rail.mtu}\n"] if rail.mtu is not None else []
+    # No renderer here: the host's own files say which.
+    lines = [f"{HEADER}network:\n  version: 2\n  ethernets:\n    {_text(port)}:\n", *plain]
+    if rail.vlan:
+        # Without this, NetworkManager below netplan gives the port an address of its own (169.254/16).
+        lines.append("      link-local: []\n")
+        lines.append(f"  vlans:\n    {_text(interface)}:\n      id: {rail.vlan}\n      link: {_text(port)}\n")
+        lines += plain
     if rail.addresses:
         lines.append("      addresses:\n")
         lines += [f"        - {_text(f'{item.address}/{item.length}')}\n" for item in rail.addresses]
@@ -199,13 +206,13 @@ def _netplan(rail: WantRail, interface: str, routes: list[Route], rules: list[Ru
             pairs += [("table", str(route.table))] if route.table != MAIN_TABLE else []
             pairs += [("metric", str(route.metric))] if route.metric and route.table == MAIN_TABLE else []
             lines.append("        - " + "          ".join(f"{key}: {value}\n" for key, value in pairs))
-    plain = [rule for rule in rules if not rule.invert]
-    if plain:
+    straight = [rule for rule in rules if not rule.invert]
+    if straight:
         lines.append("      routing-policy:\n")
-        for rule in plain:
+        for rule in straight:
             lines.append(f"        - from: {_text(rule.source)}\n")
             lines.append(f"          table: {rule.table}\n          priority: {rule.priority}\n")
-    yield File(f"{NETPLAN_FOLDER}/90-railops-{interface}.yaml", "".join(lines), PRIVATE, rail.name)
+    yield File(f"{NETPLAN_FOLDER}/90-railops-{port}.yaml", "".join(lines), PRIVATE, rail.name)
     inverted = [rule for rule in rules if rule.invert]
     if inverted:
         # netplan has no word for `not`; networkd, which it renders for, reads this beside what netplan generates.
@@ -217,11 +224,19 @@ def _netplan(rail: WantRail, interface: str, routes: list[Route], rules: list[Ru
 # --- systemd-networkd -------------------------------------------------------------------------------------------------
 
 
-def _networkd(rail: WantRail, interface: str, routes: list[Route], rules: list[Rule]) -> File:
-    text = f"{HEADER}[Match]\nName={interface}\n\n[Link]\nRequiredForOnline=no\n"
-    if rail.mtu is not None:
-        text += f"MTUBytes={rail.mtu}\n"
-    text += "\n[Network]\nDHCP=no\nIPv6AcceptRA=no\nConfigureWithoutCarrier=yes\nIgnoreCarrierLoss=yes\n"
+def _networkd(rail: WantRail, port: str, interface: str, routes: list[Route], rules: list[Rule]) -> Iterable[File]:
+    mtu = f"MTUBytes={rail.mtu}\n" if rail.mtu is not None else ""
+
+    def network(name: str) -> str:
+        text = f"{HEADER}[Match]\nName={name}\n\n[Link]\nRequiredForOnline=no\n{mtu}\n[Network]\n"
+        return text + "DHCP=no\nIPv6AcceptRA=no\nConfigureWithoutCarrier=yes\nIgnoreCarrierLoss=yes\n"
+
+    if rail.vlan:
+        made = f"{HEADER}[NetDev]\nName={interface}\nKind=vlan\n{mtu}\n[VLAN]\nId={rail.vlan}\n"
+        yield File(f"{NETWORKD_FOLDER}/05-railops-{interface}.netdev", made, PUBLIC, rail.name)
+        below = f"{network(port)}LinkLocalAddressing=no\nVLAN={interface}\n"
+        yield File(f"{NETWORKD_FOLDER}/05-railops-{port}.network", below, PUBLIC, rail.name)
+    text = network(interface)
     for item in rail.addresses:
         text += f"\n[Address]\nAddress={item.address}/{item.length}\n"
         if item.family == 6:
@@ -234,7 +249,7 @@ def _networkd(rail: WantRail, interface: str, routes: list[Route], rules: list[R
         text += f"Table={route.table}\n" if route.table != MAIN_TABLE else ""
         text += f"Metric={route.metric}\n" if route.metric and route.table == MAIN_TABLE else ""
     text += "".join(_networkd_rule(rule) for rule in rules)
-    return File(f"{NETWORKD_FOLDER}/05-railops-{interface}.network", text, PUBLIC, rail.name)
+    yield File(f"{NETWORKD_FOLDER}/05-railops-{interface}.network", text, PUBLIC, rail.name)
 
 
 def _networkd_rule(rule: Rule) -> str:
@@ -247,13 +262,23 @@ def _networkd_rule(rule: Rule) -> str:
 # --- NetworkManager ---------------------------------------------------------------------------------------------------
 
 
-def _keyfile(rail: WantRail, interface: str, routes: list[Route], rules: list[Rule], infiniband: bool) -> File:
+def _keyfiles(
+    rail: WantRail, port: str, interface: str, routes: list[Route], rules: list[Rule], infiniband: bool
+) -> Iterable[File]:
+    def head(name: str, kind: str) -> str:
+        text = f"{HEADER}[connection]\nid=railops-{name}\nuuid={uuid.uuid5(NAMESPACE, name)}\ntype={kind}\n"
+        # Another profile bound to the interface must not win at boot.
+        return f"{text}interface-name={name}\nautoconnect=true\nautoconnect-priority=100\n\n"
+
     kind = "infiniband" if infiniband else "ethernet"
-    text = f"{HEADER}[connection]\nid=railops-{interface}\nuuid={uuid.uuid5(NAMESPACE, interface)}\ntype={kind}\n"
-    # Another profile bound to the interface must not win at boot.
-    text += f"interface-name={interface}\nautoconnect=true\nautoconnect-priority=100\n\n[{kind}]\n"
-    if rail.mtu is not None:
-        text += f"mtu={rail.mtu}\n"
+    # A VLAN's MTU is in the section of Ethernet too.
+    link = f"[{kind}]\n" + (f"mtu={rail.mtu}\n" if rail.mtu is not None else "")
+    text = head(interface, "vlan" if rail.vlan else kind) + link
+    if rail.vlan:
+        none = "\n[ipv4]\nmethod=disabled\n\n[ipv6]\nmethod=disabled\n"
+        path = f"{KEYFILE_FOLDER}/railops-{port}.nmconnection"
+        yield File(path, head(port, kind) + link + none, PRIVATE, rail.name)
+        text += f"\n[vlan]\nflags=1\nid={rail.vlan}\nparent={port}\n"
     if infiniband:
         # NetworkManager sets the mode at boot: one that cannot carry the MTU would leave the rail without it.
         mode = "connected" if (rail.mtu or 0) > IPOIB_DATAGRAM_MTU else "datagram"
@@ -276,7 +301,7 @@ def _keyfile(rail: WantRail, interface: str, routes: list[Route], rules: list[Ru
             text += f"route{number}_options={','.join(options)}\n" if options else ""
         for number, rule in enumerate((item for item in rules if item.family == family), 1):
             text += f"routing-rule{number}={_keyfile_rule(rule)}\n"
-    return File(f"{KEYFILE_FOLDER}/railops-{interface}.nmconnection", text, PRIVATE, rail.name)
+    yield File(f"{KEYFILE_FOLDER}/railops-{interface}.nmconnection", text, PRIVATE, rail.name)
 
 
 def _keyfile_rule(rule: Rule) -> str:

@@ -64,7 +64,7 @@ def _has_side_effects(op: Op) -> bool:
     there twice, of our protocol and of a network manager's, of which one message takes away one.
     """
     if isinstance(op.what, Link):
-        return not op.what.up
+        return op.verb != "set" or not op.what.up
     return op.verb == "delete"
 
 
@@ -295,6 +295,7 @@ def watch(folder: str) -> None:
         tables=frozenset(state["tables"]),
         planned=frozenset(state["planned"]),
         paths=tuple(state["paths"]),
+        coming=frozenset(after.links),
     )
     # The time begins now: on a loaded host the start alone may take as long as the host has for its answer.
     state["deadline"] = time.monotonic() + state["seconds"]

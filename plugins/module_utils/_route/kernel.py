@@ -18,6 +18,7 @@ import traceback
 import typing as t
 
 from .._errors import RdmaError
+from .._fabric.names import MANAGER
 from .._fabric.numbers import TABLES
 from .._files import Sysfs
 from .model import (
@@ -33,7 +34,7 @@ from .model import (
     Rule,
     Snapshot,
 )
-from .netlink import NLM_F_ACK, NLM_F_DUMP, Answer, Socket, headed, packed, request, u32
+from .netlink import NLM_F_ACK, NLM_F_DUMP, Answer, Socket, attribute, headed, packed, request, u32
 from .plan import STRICTER_WINS, Host
 from .rules import attributes
 from .want import Want, named
@@ -57,12 +58,13 @@ NLM_F_REPLACE, NLM_F_EXCL, NLM_F_CREATE = 0x100, 0x200, 0x400
 # Fixed parts of the messages: struct ifinfomsg, ifaddrmsg, rtmsg, fib_rule_hdr.
 LINK_HEAD, ADDRESS_HEAD, ROUTE_HEAD, RULE_HEAD = (struct.Struct(text) for text in ("=BxHiII", "=BBBBI", "=8BI", "=8BI"))
 # include/uapi/linux/if_link.h, if_addr.h, rtnetlink.h, fib_rules.h: the attributes that are sent.
-IFLA_IFNAME, IFLA_MTU, IFLA_ALT_IFNAME = 3, 4, 53
+IFLA_IFNAME, IFLA_MTU, IFLA_LINK, IFLA_LINKINFO, IFLA_IFALIAS, IFLA_ALT_IFNAME = 3, 4, 5, 18, 20, 53
+IFLA_INFO_KIND, IFLA_INFO_DATA, IFLA_VLAN_ID = 1, 2, 1
 IFA_ADDRESS, IFA_LOCAL, IFA_PROTO = 1, 2, 11
 RTA_DST, RTA_OIF, RTA_GATEWAY, RTA_PRIORITY, RTA_PREFSRC, RTA_TABLE = 1, 4, 5, 6, 7, 15
 FRA_DST, FRA_SRC, FRA_PRIORITY, FRA_TABLE, FRA_PROTOCOL = 1, 2, 6, 15, 21
 # include/uapi/linux/rtnetlink.h
-RTM_NEWLINK, RTM_GETLINK, RTM_SETLINK = 16, 18, 19
+RTM_NEWLINK, RTM_DELLINK, RTM_GETLINK, RTM_SETLINK = 16, 17, 18, 19
 RTM_NEWADDR, RTM_DELADDR, RTM_GETADDR = 20, 21, 22
 RTM_NEWROUTE, RTM_DELROUTE, RTM_GETROUTE = 24, 25, 26
 RTM_NEWRULE, RTM_DELRULE, RTM_GETRULE = 32, 33, 34
@@ -140,7 +142,10 @@ class Kernel:
 
         :param connection: the two ends of Ansible's connection: this host's address, the controller's address.
         """
-        names, links = self._links([rail.interface or rail.pci for rail in want.rails])
+        devices = [rail.device for rail in want.rails if rail.vlan]
+        names, links = self._links([*(rail.asked for rail in want.rails), *devices])
+        coming = frozenset(devices) - names.keys()
+        links.update(self._links(self._vlans())[1])
         want = named(want, names)
         planned = frozenset(item.address for rail in want.rails for item in rail.addresses)
         addresses = self._addresses(planned)
@@ -163,7 +168,7 @@ class Kernel:
             addresses=frozenset(item for item in addresses if item.interface in rails or item.protocol == PROTOCOL),
             routes=frozenset(routes | _managed(ways)),
             rules=frozenset(rules),
-            sysctls=self._sysctls(want),
+            sysctls=self._sysctls(want, coming),
         )
         return Host(
             snapshot=snapshot,
@@ -176,12 +181,13 @@ class Kernel:
             connection=self._with_parents(used),
             matches=tuple(matches),
             sysctls_all=self._sysctls_all(want),
+            coming=coming,
         )
 
     def again(self, host: Host) -> Snapshot:
         """Return what was read once more, after or during a change."""
         old = host.snapshot
-        _names, links = self._links(sorted(old.links))
+        _names, links = self._links(sorted(host.coming.union(old.links)))
         rules = self._rules()
         tables = host.tables | {rule.table for rule in rules if rule.table in TABLES}
         # An interface may have gone meanwhile, and the rest must be put right nevertheless.
@@ -207,9 +213,9 @@ class Kernel:
         wanted = [(text, name) for text in asked for name in self._resolve(text)]
         messages = []
         for _text, name in wanted:
-            attribute = IFLA_IFNAME if len(name) < IFNAMSIZ else IFLA_ALT_IFNAME
+            by = IFLA_IFNAME if len(name) < IFNAMSIZ else IFLA_ALT_IFNAME
             head = LINK_HEAD.pack(0, 0, 0, 0, 0)
-            messages.append(request(RTM_GETLINK, NLM_F_ACK, head, (attribute, name.encode() + b"\0")))
+            messages.append(request(RTM_GETLINK, NLM_F_ACK, head, (by, name.encode() + b"\0")))
         names: dict[str, str] = {}
         links: dict[str, Link] = {}
         if not messages:
@@ -231,6 +237,14 @@ class Kernel:
             found |= ahead
         return frozenset(found)
 
+    def _vlans(self) -> list[str]:
+        """Return the VLANs' interfaces that this collection made."""
+        kind = (IFLA_LINKINFO, attribute(IFLA_INFO_KIND, b"vlan"))
+        answers = self._dump(request(RTM_GETLINK, NLM_F_DUMP, LINK_HEAD.pack(0, 0, 0, 0, 0), kind))
+        # A kernel that knows no VLANs yet does not filter, and decoding is what takes the time.
+        ours = [answer for answer in answers if MANAGER.encode() in answer.body]
+        return [link.name for answer in ours for link in [self._link(_decode(ifinfmsg, answer))] if link.ours]
+
     def _resolve(self, text: str) -> list[str]:
         """Return the interface of a PCI address, or the name itself."""
         if ":" not in text:
@@ -245,6 +259,9 @@ class Kernel:
             mode = self._sysfs.text(f"/sys/class/net/{name}/mode") or "datagram"
         master, parent = message.get_attr("IFLA_MASTER"), message.get_attr("IFLA_LINK")
         elsewhere = message.get_attr("IFLA_LINK_NETNSID") is not None
+        info = message.get_attr("IFLA_LINKINFO")
+        data = info.get_attr("IFLA_INFO_DATA") if info and info.get_attr("IFLA_INFO_KIND") == "vlan" else None
+        vlan = data.get_attr("IFLA_VLAN_ID") if data else 0
         return Link(
             name=name,
             mtu=message.get_attr("IFLA_MTU"),
@@ -257,6 +274,8 @@ class Kernel:
             mode=mode,
             master=self._name_of(master) if master else "",
             parent=self._name_of(parent) if parent and not elsewhere else "",
+            vlan=vlan,
+            ours=bool(vlan) and message.get_attr("IFLA_IFALIAS") == MANAGER,
         )
 
     def _addresses(self, planned: t.Collection[str]) -> set[Address]:
@@ -399,10 +418,11 @@ class Kernel:
             )
         return found
 
-    def _sysctls(self, want: Want) -> dict[str, str]:
+    def _sysctls(self, want: Want, coming: t.Collection[str]) -> dict[str, str]:
+        """Return the values of the planned settings; one of an interface that is still to be made is empty."""
         found = {}
         for key, _value in want.sysctls:
-            value = self._read_sysctl(key)
+            value = "" if key.split("/")[-2] in coming else self._read_sysctl(key)
             if value is not None:
                 found[key] = value
         return found
@@ -476,16 +496,29 @@ class Kernel:
         """Return the message of one operation."""
         what = op.what
         if isinstance(what, Link):
-            return self._encode_link(what)
+            return self._encode_link(op.verb, what)
         if isinstance(what, Address):
             return self._encode_address(op.verb, what)
         if isinstance(what, Route):
             return self._encode_route(op.verb, what)
         return self._encode_rule(op.verb, t.cast("Rule", what))
 
-    def _encode_link(self, link: Link) -> bytes:
-        head = LINK_HEAD.pack(0, 0, link.index, IFF_UP if link.up else 0, IFF_UP)
-        return request(RTM_SETLINK, NLM_F_ACK, head, (IFLA_MTU, u32(link.mtu)))
+    def _encode_link(self, verb: str, link: Link) -> bytes:
+        name = (IFLA_IFNAME, link.name.encode() + b"\0")
+        if verb == "delete":
+            return request(RTM_DELLINK, NLM_F_ACK, LINK_HEAD.pack(0, 0, self._index_of(link.name), 0, 0))
+        if verb == "add":
+            # One that was there before gets its number again: what is put back on it names that.
+            self._index.pop(link.name, None)
+            data = attribute(IFLA_VLAN_ID, struct.pack("=H", link.vlan))
+            info = attribute(IFLA_INFO_KIND, b"vlan") + attribute(IFLA_INFO_DATA, data)
+            parts = (name, (IFLA_LINK, u32(self._index_of(link.parent))), (IFLA_LINKINFO, info))
+            head = LINK_HEAD.pack(0, 0, link.index, 0, 0)
+            return request(RTM_NEWLINK, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, head, *parts)
+        head = LINK_HEAD.pack(0, 0, link.index or self._index_of(link.name), IFF_UP if link.up else 0, IFF_UP)
+        # The kernel takes no alias along with a new link.
+        alias = ((IFLA_IFALIAS, MANAGER.encode()),) if link.ours else ()
+        return request(RTM_SETLINK, NLM_F_ACK, head, (IFLA_MTU, u32(link.mtu)), *alias)
 
     def _encode_address(self, verb: str, item: Address) -> bytes:
         create = NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL

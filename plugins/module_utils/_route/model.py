@@ -32,7 +32,8 @@ DEFAULT = "default"
 class Link:
     """A network link. MTUs are bytes; `max_mtu` 0 means that the driver names no limit.
 
-    `master` is the bond or bridge that it is a port of, `parent` what it stands on itself (a VLAN's interface).
+    `master` is the bond or bridge that it is a port of, `parent` what it stands on itself (a VLAN's interface); `vlan`
+    is the ID of a VLAN's interface, `ours` whether this collection made that.
     """
 
     name: str
@@ -46,9 +47,12 @@ class Link:
     mode: str = field(default="", compare=False)
     master: str = field(default="", compare=False)
     parent: str = field(default="", compare=False)
+    vlan: int = field(default=0, compare=False)
+    ours: bool = field(default=False, compare=False)
 
     def __str__(self) -> str:
-        return f"{self.name} mtu {self.mtu} {'up' if self.up else 'down'}"
+        made = f" vlan {self.vlan} on {self.parent}" if self.vlan else ""
+        return f"{self.name}{made} mtu {self.mtu} {'up' if self.up else 'down'}"
 
 
 @dataclass(frozen=True, order=True)
@@ -170,8 +174,11 @@ def toward(now: Snapshot, source: Snapshot, target: Snapshot) -> Snapshot:
     def pick(have: dict[str, T], old: dict[str, T], new: dict[str, T]) -> dict[str, T]:
         return {key: new[key] if key in new and old.get(key) != new[key] else value for key, value in have.items()}
 
+    # A VLAN's interface comes and goes with a change; no other link does.
+    links = {name: link for name, link in now.links.items() if name in target.links or name not in source.links}
+    made = {name: link for name, link in target.links.items() if link.vlan and name not in now.links}
     return Snapshot(
-        links=pick(now.links, source.links, target.links),
+        links={**pick(links, source.links, target.links), **made},
         addresses=(now.addresses - (source.addresses - target.addresses)) | target.addresses,
         routes=(now.routes - (source.routes - target.routes)) | target.routes,
         rules=(now.rules - (source.rules - target.rules)) | target.rules,
@@ -189,6 +196,9 @@ class Op:
     def __str__(self) -> str:
         if isinstance(self.what, tuple):
             return f"sysctl {self.what[0]}={self.what[1]}"
+        if isinstance(self.what, Link) and self.verb != "set":
+            kind = f" type vlan id {self.what.vlan}" if self.verb == "add" else ""
+            return f"ip link {self.verb} {f'link {self.what.parent} name ' if kind else ''}{self.what.name}{kind}"
         if isinstance(self.what, Link):
             return f"ip link set {self.what.name} mtu {self.what.mtu} {'up' if self.what.up else 'down'}"
         six = " -6" if self.what.family == 6 else ""
@@ -221,15 +231,23 @@ def steps(now: Snapshot, target: Snapshot) -> tuple[Phase, ...]:
     routes_gone = {route for route in now.routes - target.routes if route.key not in keys}
     have_keys = {route.key for route in now.routes}
     links = [link for name, link in sorted(target.links.items()) if now.links.get(name) != link]
+    news = [link for link in links if link.name not in now.links]
+    # Without a value there is nothing to set: its interface was not there, or will not be.
+    sysctls = [pair for pair in sorted(target.sysctls.items()) if pair[1] and now.sysctls.get(pair[0]) != pair[1]]
+    later = [pair for pair in sysctls if not now.sysctls.get(pair[0])]
     phases = (
-        [Op("set", pair) for pair in sorted(target.sysctls.items()) if now.sysctls.get(pair[0]) != pair[1]],
-        [Op("set", link) for link in links if link.up],
+        [Op("set", pair) for pair in sysctls if pair not in later],
+        [Op("set", link) for link in links if link.up and not link.vlan],
+        [Op("add", link) for link in news],
+        [Op("set", pair) for pair in later],
+        [Op("set", link) for link in links if link.up and link.vlan],
         [Op("delete", rule) for rule in sorted(rules_gone | again)],
         [Op("delete", route) for route in sorted(routes_gone)],
         [Op("delete", item) for item in sorted(gone)],
         [Op("add", item) for item in sorted(new)],
         [Op("replace" if route.key in have_keys else "add", route) for route in _by_need(written)],
         [Op("add", rule) for rule in sorted(rules_new | again)],
+        [Op("delete", link) for name, link in sorted(now.links.items()) if name not in target.links],
         [Op("set", link) for link in links if not link.up],
     )
     return tuple(tuple(phase) for phase in phases if phase)

@@ -113,12 +113,14 @@ def packed(text: str) -> bytes:
     return socket.inet_pton(socket.AF_INET6 if ":" in text else socket.AF_INET, text)
 
 
+def attribute(number: int, value: bytes) -> bytes:
+    """Return an attribute with its padding; attributes that lie in it are its value."""
+    return struct.pack("=HH", 4 + len(value), number) + value + b"\0" * (-len(value) % 4)
+
+
 def request(kind: int, flags: int, head: bytes, *attributes: tuple[int, bytes]) -> bytes:
-    """Return a request: header, fixed part, attributes with their padding."""
-    parts = [head]
-    for number, value in attributes:
-        parts.append(struct.pack("=HH", 4 + len(value), number) + value + b"\0" * (-len(value) % 4))
-    return headed(kind, flags, b"".join(parts))
+    """Return a request: header, fixed part, attributes."""
+    return headed(kind, flags, b"".join((head, *(attribute(number, value) for number, value in attributes))))
 
 
 def headed(kind: int, flags: int, body: bytes) -> bytes:

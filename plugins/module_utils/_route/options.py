@@ -27,6 +27,7 @@ def rail_spec() -> dict[str, t.Any]:
         "interface": {"type": "str"},
         "pci": {"type": "str"},
         "mtu": {"type": "int"},
+        "vlan": {"type": "int"},
         "table": {"type": "int"},
         "rule_priority": {"type": "int"},
         "addresses": {"type": "list", "elements": "dict", "default": [], "options": address_spec()},

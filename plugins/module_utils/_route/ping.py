@@ -115,7 +115,7 @@ def names_of(want: Want, sysfs: Sysfs | None = None) -> dict[str, str]:
     """Return the interface name of each rail; of one named by PCI address alone, what the kernel calls it."""
     names = {}
     for rail in want.rails:
-        names[rail.name] = rail.interface or rail.pci
+        names[rail.name] = rail.device
         if not rail.interface:
             names[rail.name] = next(iter((sysfs or Sysfs()).pci_interfaces(rail.pci)), rail.pci)
     return names

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ipaddress
 import typing as t
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .._check import compared, deviation
 from .._errors import InputError, Problem
@@ -57,7 +57,8 @@ class Host:
     `tables` are those that were read; `planned` the addresses of the rails; `addresses` are all of the host;
     `default` and `connection` are the interfaces of the default route and of Ansible's connection, and `paths` the
     addresses whose routes must not get lost; `matches` says by which route the host reaches a planned network today;
-    `sysctls_all` has, for a planned setting of an interface, the value of `all`.
+    `sysctls_all` has, for a planned setting of an interface, the value of `all`; `coming` are the interfaces of VLANs
+    that are not there yet.
     """
 
     snapshot: Snapshot
@@ -70,6 +71,7 @@ class Host:
     connection: frozenset[str] = frozenset()
     matches: tuple[tuple[str, Route], ...] = ()
     sysctls_all: dict[str, str] = field(default_factory=dict)
+    coming: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -105,9 +107,18 @@ class Plan:
         }
 
 
+def port_of(rail: WantRail, host: Host) -> Link | None:
+    """Return the port of a rail, or None."""
+    return host.snapshot.links.get(host.names.get(rail.asked, ""))
+
+
 def link_of(rail: WantRail, host: Host) -> Link | None:
-    """Return the link of a rail, or None."""
-    return host.snapshot.links.get(host.names.get(rail.interface or rail.pci, ""))
+    """Return what a rail's addresses are on, or None: its port, or the interface of its VLAN."""
+    return host.snapshot.links.get(host.names.get(rail.device, ""))
+
+
+def _links_of(rail: WantRail, host: Host) -> list[Link]:
+    return [link for link in (port_of(rail, host), link_of(rail, host) if rail.vlan else None) if link]
 
 
 def decide(want: Want, host: Host) -> Plan:
@@ -120,16 +131,17 @@ def decide(want: Want, host: Host) -> Plan:
     now = host.snapshot
     wanted = _wanted(want, host) if want.present else _nothing(want, host)
     stale = _stale(want, host, mine, wanted)
+    kept = {name: link for name, link in now.links.items() if name not in stale.links}
     wanted = _keep_equal(wanted, now)
     target = Snapshot(
-        links={**now.links, **wanted.links},
+        links={**kept, **wanted.links},
         addresses=(now.addresses - stale.addresses) | wanted.addresses,
         routes=(now.routes - (stale.routes - wanted.routes)) | wanted.routes,
         rules=(now.rules - (stale.rules - wanted.rules)) | wanted.rules,
         sysctls={**now.sysctls, **wanted.sysctls},
     )
     before = Snapshot(
-        links={name: now.links[name] for name in wanted.links},
+        links={name: link for name, link in now.links.items() if name in wanted.links or name in stale.links},
         addresses=now.addresses & (stale.addresses | wanted.addresses),
         routes=now.routes & (stale.routes | wanted.routes),
         rules=now.rules & (stale.rules | wanted.rules),
@@ -150,7 +162,8 @@ class Mine:
     """What of a host is this collection's, whoever made it (see docs/host-network.md)."""
 
     def __init__(self, want: Want, host: Host) -> None:
-        self.interfaces = {link.name for rail in want.rails for link in [link_of(rail, host)] if link}
+        self.interfaces = {link.name for rail in want.rails for link in _links_of(rail, host)}
+        self.interfaces |= {link.name for link in host.snapshot.links.values() if link.ours}
         self.prefixes = {*want.prefixes, *(item.subnet for rail in want.rails for item in rail.addresses)}
         self.rules = {rule for rule in host.snapshot.rules if self.owns_rule(rule)}
         sources = {rule.source.partition("/")[0] for rule in self.rules if rule.source}
@@ -213,11 +226,14 @@ def _wanted(want: Want, host: Host) -> Snapshot:
     routes: set[Route] = set()
     rules: set[Rule] = set()
     for rail in want.rails:
-        have = link_of(rail, host)
-        if have is None:  # _link_problems has reported it
+        port = port_of(rail, host)
+        if port is None:  # _link_problems has reported it
             continue
-        values = {**vars(have), "up": True, "mtu": rail.mtu or have.mtu}
-        links[have.name] = Link(**values)
+        mtu = rail.mtu or port.mtu
+        links[port.name] = have = replace(port, up=True, mtu=mtu)
+        if rail.vlan:
+            have = link_of(rail, host) or Link(rail.device, 0, False, parent=port.name, vlan=rail.vlan, ours=True)
+            links[have.name] = have = replace(have, up=True, mtu=mtu)
         for item in rail.addresses:
             addresses.add(Address(have.name, item.family, item.address, item.length, protocol=PROTOCOL))
             if want.network != "infiniband":
@@ -283,7 +299,7 @@ def _covers(outer: str, inner: str) -> bool:
 
 def _nothing(want: Want, host: Host) -> Snapshot:
     """Return what stays of the rails when they are taken away: the links as they are."""
-    links = {link.name: link for rail in want.rails for link in [link_of(rail, host)] if link}
+    links = {link.name: link for rail in want.rails for link in _links_of(rail, host) if not link.ours}
     return Snapshot(links, frozenset(), frozenset(), frozenset(), {})
 
 
@@ -302,7 +318,8 @@ def _stale(want: Want, host: Host, mine: Mine, wanted: Snapshot) -> Snapshot:
         metrics = {METRICS[0] - 1 + rail.index for rail in want.rails}
         routes = {item for item in mine.routes if item.table in tables or (in_metrics(item) and item.metric in metrics)}
         rules = {item for item in mine.rules if item.priority in priorities or item in wanted.rules}
-    return Snapshot({}, frozenset(addresses - wanted.addresses), frozenset(routes), frozenset(rules), {})
+    links = {name: link for name, link in now.links.items() if want.purge and link.ours and name not in wanted.links}
+    return Snapshot(links, frozenset(addresses - wanted.addresses), frozenset(routes), frozenset(rules), {})
 
 
 def _keep_equal(wanted: Snapshot, now: Snapshot) -> Snapshot:
@@ -322,8 +339,8 @@ def _blind(route: Route) -> tuple[t.Any, ...]:
 def _link_problems(want: Want, host: Host) -> t.Iterator[Problem]:
     seen: dict[str, str] = {}
     for number, rail in enumerate(want.rails):
-        asked, place = rail.interface or rail.pci, f"rails[{number}]"
-        link = link_of(rail, host)
+        asked, place = rail.asked, f"rails[{number}]"
+        link = port_of(rail, host)
         if link and seen.setdefault(link.name, rail.name) != rail.name:
             yield Problem(
                 f"{place}.interface",
@@ -354,6 +371,14 @@ def _link_problems(want: Want, host: Host) -> t.Iterator[Problem]:
             )
         if want.present:
             yield from _mtu_problems(want, rail, link, place)
+        own = link_of(rail, host)
+        if want.present and rail.vlan and own and (own.vlan, own.parent) != (rail.vlan, link.name):
+            is_now = f"VLAN {own.vlan} of {own.parent}" if own.vlan else "no VLAN's interface"
+            yield Problem(
+                f"{place}.vlan",
+                f"{rail.name}: {own.name} is {is_now}, and the plan has VLAN {rail.vlan} of {link.name}.",
+                f"Take it away on the host: `ip link delete {own.name}`.",
+            )
     for key, _value in want.sysctls if want.present else ():
         if key not in host.snapshot.sysctls:
             yield Problem(
@@ -485,11 +510,11 @@ def problem_check(problem: Problem, name: str = "network_preflight") -> dict[str
 def _checks(want: Want, host: Host, wanted: Snapshot, stale: Snapshot) -> t.Iterator[dict[str, t.Any]]:
     now = host.snapshot
     for rail in want.rails:
-        link = link_of(rail, host)
-        if link is None or not want.present:
+        port, link = port_of(rail, host), link_of(rail, host)
+        if port is None or not want.present:
             continue
-        yield from _link_checks(rail, link)
-        for part, items in _parts(wanted, rail, link.name).items():
+        yield from _link_checks(rail, link or replace(port, name=rail.device, up=False, mtu=0))
+        for part, items in _parts(wanted, rail, link.name if link else rail.device).items():
             have = getattr(now, part)
             missing = sorted(str(item) for item in items if item not in have)
             cause = f"missing: {'; '.join(missing)}" if missing else ""
@@ -501,7 +526,8 @@ def _checks(want: Want, host: Host, wanted: Snapshot, stale: Snapshot) -> t.Iter
                 cause=cause,
             )
     yield from _sysctl_checks(want, host)
-    extra = [str(item) for part in ("addresses", "routes", "rules") for item in _extra(now, stale, wanted, part)]
+    extra = sorted(map(str, stale.links.values()))
+    extra += [str(item) for part in ("addresses", "routes", "rules") for item in _extra(now, stale, wanted, part)]
     yield _check("network_stale", None, [], extra, cause="left over from an earlier plan" if extra else "")
     for rule in guards(want) if want.present else ():
         there = rule in now.rules

@@ -12,7 +12,7 @@ import typing as t
 from dataclasses import dataclass, replace
 
 from .._errors import InputError, Problem
-from .._fabric.numbers import PRIORITIES, TABLES
+from .._fabric.numbers import IFNAME_MAX, PRIORITIES, TABLES, vlan_interface
 
 # RFC 8200 section 5: no link that carries IPv6 may have less.
 IPV6_MIN_MTU = 1280
@@ -33,7 +33,7 @@ class WantAddress:
 
 @dataclass(frozen=True)
 class WantRail:
-    """A rail of the host. `mtu` in bytes, or None to leave it as it is."""
+    """A rail of the host. `mtu` in bytes, or None to leave it as it is; `vlan` is the ID of its VLAN, 0 untagged."""
 
     name: str
     index: int
@@ -43,6 +43,17 @@ class WantRail:
     table: int
     priority: int
     addresses: tuple[WantAddress, ...]
+    vlan: int = 0
+
+    @property
+    def asked(self) -> str:
+        """What the rail's port is asked for by: its name, an alternative name, or a PCI address."""
+        return self.interface or self.pci
+
+    @property
+    def device(self) -> str:
+        """What the rail's addresses are on: the port, or the interface of its VLAN."""
+        return vlan_interface(self.interface, self.vlan) if self.vlan else self.asked
 
 
 @dataclass(frozen=True)
@@ -147,6 +158,13 @@ def _rail(raw: t.Mapping[str, t.Any], number: int, problems: list[Problem]) -> W
         problems.append(Problem(place, "names neither interface nor pci.", "Say which interface the rail is."))
     if interface and not INTERFACE.match(interface):
         problems.append(Problem(f"{place}.interface", f"{interface!r} is no interface name.", "Mend the name."))
+    vlan = raw.get("vlan") or 0
+    if not 0 <= vlan <= 4094:
+        problems.append(Problem(f"{place}.vlan", f"{vlan} is no VLAN.", "Give 1 to 4094, or 0 for untagged."))
+    elif vlan and not 0 < len(interface) <= IFNAME_MAX - len(f".{vlan}"):
+        text = f"the name {vlan_interface(interface, vlan)!r} is longer than {IFNAME_MAX} characters."
+        fix = "Give the rail's interface a shorter name (rdma_host_naming: name)."
+        problems.append(Problem(f"{place}.vlan", text if interface else "needs the interface's name.", fix))
     addresses = tuple(
         found
         for position, item in enumerate(raw.get("addresses") or [])
@@ -166,6 +184,7 @@ def _rail(raw: t.Mapping[str, t.Any], number: int, problems: list[Problem]) -> W
         table=table,
         priority=priority,
         addresses=addresses,
+        vlan=vlan,
     )
 
 

@@ -17,6 +17,7 @@ import typing as t
 
 from ...module_utils._errors import InputError, Problem
 from ...module_utils._fabric.model import WIDTH, Prefix
+from ...module_utils._fabric.numbers import IFNAME_MAX, vlan_interface
 
 NETADDR_ERROR: str | None
 try:
@@ -173,6 +174,13 @@ class Checker:
                     place(index), f"{what} {value!r} is already taken by {place(first[value])}.", "Give each its own."
                 )
             first.setdefault(value, index)
+
+    def vlan_interface(self, place: str, interface: str, vlan: int) -> None:
+        """Check that the name of the interface that a VLAN gets is one that the kernel takes."""
+        name = vlan_interface(interface, vlan)
+        if vlan and len(name) > IFNAME_MAX:
+            fix = f"Give the rail a stable name of at most {IFNAME_MAX - len(name) + len(interface)} characters."
+            self.add(place, f"Its VLAN's interface would be {name!r}, longer than {IFNAME_MAX} characters.", fix)
 
     def address(self, place: str, value: object) -> tuple[int, int] | None:
         """Take an address: (family, number)."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing as t
 from collections.abc import Callable
 
-from ...module_utils._fabric.model import Plan
+from ...module_utils._fabric.model import Plan, Rail
 from ...module_utils._fabric.names import (
     DECLARED,
     RESOURCE,
@@ -21,10 +21,8 @@ from ...module_utils._fabric.names import (
     metadata,
     profiles,
 )
+from ...module_utils._fabric.numbers import vlan_interface
 from .pools import pool_names
-
-if t.TYPE_CHECKING:
-    from ...module_utils._fabric.model import Rail
 
 Json = dict[str, t.Any]
 
@@ -41,17 +39,19 @@ _COORDINATOR: Json = {
 }
 
 
-def _parent(plan: Plan, interface: str, resource: str, ippools: Json) -> Json:
+def _parent(plan: Plan, rail: Rail, interface: str, resource: str, ippools: Json) -> Json:
     return {
         "ippools": ippools,
-        "master": [interface],
+        # The host owns its VLAN's interface. With a vlanID Spiderpool would chain its plugin ifacer, which refuses one
+        # VLAN on two interfaces of a node, and would make a bare interface where the host's is missing.
+        "master": [vlan_interface(interface, rail.vlan)],
         "mtu": plan.fabric.mtu,
         "rdmaResourceName": resource,
-        "vlanID": plan.fabric.vlan,
+        "vlanID": 0,
     }
 
 
-def _sriov(plan: Plan, interface: str, resource: str, ippools: Json) -> Json:
+def _sriov(plan: Plan, rail: Rail, interface: str, resource: str, ippools: Json) -> Json:
     return {
         "ippools": ippools,
         "maxTxRateMbps": 0,
@@ -59,33 +59,33 @@ def _sriov(plan: Plan, interface: str, resource: str, ippools: Json) -> Json:
         "mtu": plan.fabric.mtu,
         "rdmaIsolation": True,
         "resourceName": resource,
-        "vlanID": plan.fabric.vlan,
+        "vlanID": rail.vlan,
     }
 
 
-def _ib_sriov(plan: Plan, interface: str, resource: str, ippools: Json) -> Json:
+def _ib_sriov(plan: Plan, rail: Rail, interface: str, resource: str, ippools: Json) -> Json:
     return {
         "enableIbKubernetes": False,
         "ippools": ippools,
         "linkState": "enable",
-        "pkey": plan.fabric.pkey,
+        "pkey": "",
         "rdmaIsolation": True,
         "resourceName": resource,
     }
 
 
-def _ipoib(plan: Plan, interface: str, resource: str, ippools: Json) -> Json:
+def _ipoib(plan: Plan, rail: Rail, interface: str, resource: str, ippools: Json) -> Json:
     return {"ippools": ippools, "master": interface}
 
 
-BLOCKS: dict[str, Callable[[Plan, str, str, Json], Json]] = {
+BLOCKS: dict[str, Callable[[Plan, Rail, str, str, Json], Json]] = {
     "macvlan": _parent,
     "ipvlan": _parent,
     "sriov": _sriov,
     "ibsriov": _ib_sriov,
     "ipoib": _ipoib,
 }
-"""What is in the block of an attachment, every field there: of the plan, a rail's interface, resource and pools."""
+"""What is in the block of an attachment, every field there: of the plan, a rail, its interface, resource and pools."""
 
 
 def _config(plan: Plan, rail: Rail, interface: str, profile: str) -> Json:
@@ -112,7 +112,7 @@ def _config(plan: Plan, rail: Rail, interface: str, profile: str) -> Json:
             "disableIPAM": not fabric.families,
             # Without addresses the coordinator has nothing to tune, and refuses to start.
             "enableCoordinator": bool(fabric.families),
-            fabric.attached.block: BLOCKS[fabric.attached.block](plan, interface, resource, ippools),
+            fabric.attached.block: BLOCKS[fabric.attached.block](plan, rail, interface, resource, ippools),
         },
     }
 
@@ -137,7 +137,7 @@ def injection_order(plan: Plan) -> tuple[str, ...]:
     fabric = plan.fabric
 
     def key(rail: Rail) -> tuple[str, str]:
-        first = {"interface": rail.interface, "resource": f"{fabric.resource_prefix}/{rail.resource}"}
+        first = {"interface": rail.parent, "resource": f"{fabric.resource_prefix}/{rail.resource}"}
         return first.get(fabric.attached.injected_by, ""), f"{fabric.namespace}/{config_name(fabric, rail)}"
 
     ordered = sorted(fabric.rails, key=key)

@@ -11,6 +11,7 @@ import json
 import typing as t
 
 from ...module_utils._fabric.model import Prefix, range_text
+from ...module_utils._fabric.numbers import vlan_interface
 from ...module_utils._fabric.totals import pool_count, rdma_prefixes
 from ...module_utils._intervals import size
 from . import blocks as arithmetic
@@ -85,7 +86,8 @@ class View:
         mode = f" in RDMA mode {data['rdma_mode']}" if "rdma_mode" in data else ""
         found = [f"{name}: slot {slot}{where}, {data['network']}{mode}{reach}"]
         for rail in data["rails"]:
-            interface = rail["interface"] + (f" ({rail['pci']})" if rail["pci"] else "")
+            interface = vlan_interface(rail["interface"], rail.get("vlan", 0))
+            interface += f" ({rail['pci']})" if rail["pci"] else ""
             words = [f"{name} {rail['name']}: {interface} mtu {rail['mtu']}"]
             for address in rail["addresses"]:
                 length = address["subnet"].partition("/")[2]

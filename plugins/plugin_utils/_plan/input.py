@@ -34,6 +34,9 @@ MTU = {"roce": (1280, 9978, 4200), "infiniband": (1280, 65520, 2044)}
 """Lowest, highest, default. RoCE 4200 carries a path MTU of 4096; IPoIB 2044 works on every subnet manager."""
 
 LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
+BOND = re.compile(r"(bond|team)[0-9]*")
+BOND_DEVICE = re.compile(r"mlx[45]_bond")
+"""How bonds are usually called, and how mlx4 and mlx5 call the RDMA device of one (RoCE LAG)."""
 DEVICE = re.compile(r"[A-Za-z0-9_.-]{1,63}")
 """Name of an RDMA device (IB_DEVICE_NAME_MAX 64 with its zero), without what shells and NCCL's lists trip over."""
 
@@ -103,6 +106,7 @@ def _read(check: Checker, given: dict[str, t.Any]) -> Fabric:
     if mode == "flat" and network == "roce":
         check.add("fabric_mode", "'flat' is for InfiniBand, and fabric_network is 'roce'.", "Give shared or exclusive.")
     rails = _rails(check, given, name)
+    _check_pkey(check, given["pkey"])
     zones = _zones(check, given)
     low, high, usual = MTU[network]
     fabric = Fabric(
@@ -127,8 +131,6 @@ def _read(check: Checker, given: dict[str, t.Any]) -> Fabric:
         mtu=check.integer("fabric_mtu", usual if given["mtu"] is None else given["mtu"], low, high, default=usual),
         vfs=check.integer("fabric_vfs", given["vfs"], 1, 128, default=8),
         hca_max=check.integer("fabric_hca_max", given["hca_max"], 1, 10_000, default=100),
-        vlan=check.integer("fabric_vlan", given["vlan"], 0, 4094),
-        pkey=_pkey(check, given["pkey"]),
         namespace=check.text("fabric_namespace", given["namespace"], LABEL, "a DNS-1123 label"),
         resource_prefix=check.text("fabric_resource_prefix", given["resource_prefix"], SUBDOMAIN, "a DNS-1123 name"),
         inject=_inject(check, given["inject"], name),
@@ -152,14 +154,10 @@ def _attachment(check: Checker, given: dict[str, t.Any], network: str) -> str:
 
 def _check_network(check: Checker, fabric: Fabric) -> None:
     """Check what belongs to one kind of network only, and what needs addresses."""
-    if fabric.vlan and fabric.network == "infiniband":
-        check.add("fabric_vlan", f"{fabric.vlan} is set on InfiniBand.", "Take it out, or use fabric_pkey.")
-    if fabric.pkey and fabric.network == "roce":
-        check.add("fabric_pkey", f"{fabric.pkey!r} is set on RoCE.", "Take it out, or use fabric_vlan.")
-    if fabric.pkey and fabric.attachment == "ipoib":
-        check.add(
-            "fabric_pkey", "Attachment ipoib has no pkey of its own.", "Name the pkey's interface as rail interface."
-        )
+    for rail in fabric.rails:
+        if rail.vlan and fabric.network == "infiniband":
+            check.add("fabric_vlan", f"{rail.vlan} is set on InfiniBand.", "Take it out: VLANs are Ethernet's.")
+            break
     for index, zone in enumerate(fabric.zones):
         if len(zone.leaves) not in (0, 1, len(fabric.rails)):
             check.add(
@@ -219,18 +217,12 @@ def _gateway(check: Checker, value: object) -> str | int:
     return check.integer("fabric_gateway", value, -(1 << 30), 1 << 30, default=1)
 
 
-def _pkey(check: Checker, value: object) -> str:
-    if value in (None, ""):
-        return ""
-    number = -1
-    if isinstance(value, int) and not isinstance(value, bool):
-        number = value
-    elif isinstance(value, str) and re.fullmatch(r"0x[0-9a-fA-F]{1,4}", value):
-        number = int(value, 16)
-    if not 1 <= number <= 0xFFFF:
-        check.add("fabric_pkey", f"{shown(value)} is not a partition key from 0x0001 to 0xffff.", 'Quote it: "0x8001".')
-        return ""
-    return f"0x{number:04x}"
+def _check_pkey(check: Checker, value: object) -> None:
+    """Refuse a partition key: it would be written into the configs, and nothing would come of it."""
+    if value not in (None, ""):
+        problem = f"{shown(value)} would do nothing: Spiderpool hands it to ib-kubernetes with UFM alone, which this "
+        problem += "collection does not set up. Pods would be in the default partition."
+        check.add("fabric_pkey", problem, "Take it out; partition by the subnet manager, with the ports of the hosts.")
 
 
 def _inject(check: Checker, value: object, name: str) -> tuple[str, str] | None:
@@ -314,16 +306,21 @@ def _rails(check: Checker, given: dict[str, t.Any], fabric: str) -> tuple[Rail, 
         check.add("fabric_rails", f"There are {len(items)} rails.", f"Give at most {MAX_RAILS}: a table each.")
         items = items[:MAX_RAILS]
     digits = len(str(len(items)))
-    rails = tuple(_rail(check, index, item, f"rail{index + 1:0{digits}d}", fabric) for index, item in enumerate(items))
+    vlan = check.integer("fabric_vlan", given["vlan"], 0, 4094)
+    rails = tuple(
+        _rail(check, index, item, f"rail{index + 1:0{digits}d}", fabric, vlan) for index, item in enumerate(items)
+    )
     check.unique(lambda i: f"fabric_rails[{i}].name", [rail.name for rail in rails], "Rail name")
     check.unique(lambda i: f"fabric_rails[{i}].interface", [rail.interface for rail in rails], "Interface")
+    if any(rail.vlan for rail in rails):
+        check.unique(lambda i: f"fabric_rails[{i}].vlan", [rail.parent for rail in rails], "VLAN's interface")
     check.unique(lambda i: f"fabric_rails[{i}].resource", [rail.resource for rail in rails], "Resource")
     check.unique(lambda i: f"fabric_rails[{i}].pci", [rail.pci for rail in rails], "PCI address")
     check.unique(lambda i: f"fabric_rails[{i}].device", [rail.device or None for rail in rails], "RDMA device")
     return rails
 
 
-def _rail(check: Checker, index: int, item: object, usual: str, fabric: str) -> Rail:
+def _rail(check: Checker, index: int, item: object, usual: str, fabric: str, usual_vlan: int) -> Rail:
     place = f"fabric_rails[{index}]"
     given = check.mapping(place, item, OPTIONS["rails"].keys, "{name: rail1, interface: ens1np0}")
     name = check.text(f"{place}.name", given.get("name", usual), LABEL, "a DNS-1123 label", default=usual)
@@ -339,6 +336,11 @@ def _rail(check: Checker, index: int, item: object, usual: str, fabric: str) -> 
     if pci is not None:
         pci = pci.lower() if isinstance(pci, str) else pci
         pci = check.text(f"{place}.pci", pci, PCI, "a PCI address such as 0000:1a:00.0")
+    vlan = check.integer(f"{place}.vlan", given["vlan"], 0, 4094) if "vlan" in given else usual_vlan
+    check.vlan_interface(f"{place}.interface", interface, vlan)
+    if BOND.fullmatch(interface) or BOND_DEVICE.match(str(given.get("device", ""))):
+        problem = f"{given.get('device', interface)!r} is a bond; the plan does not know rails on bonds or two ports."
+        check.add(f"{place}.interface", problem, "Make each port a rail of its own, with its own leaf and subnets.")
     device = given.get("device")
     if device is not None:
         device = check.text(f"{place}.device", device, DEVICE, "the name of an RDMA device such as mlx5_0")
@@ -350,6 +352,7 @@ def _rail(check: Checker, index: int, item: object, usual: str, fabric: str) -> 
         gpu=_optional(check, f"{place}.gpu", given.get("gpu"), 0, 255),
         resource=check.text(f"{place}.resource", resource, RESOURCE, what),
         pci=pci,
+        vlan=vlan,
         device=device or "",
     )
 

@@ -144,6 +144,7 @@ def _interfaces(check: Checker, fabric: Fabric, usual: Interfaces, host: str, gi
             addresses[rails[rail]] = value.lower()
         elif isinstance(value, str) and INTERFACE.fullmatch(value):
             names[rails[rail]] = value
+            check.vlan_interface(where, value, fabric.rails[rails[rail]].vlan)
             addresses[rails[rail]] = None
         else:
             check.add_counted(

@@ -15,6 +15,7 @@ import typing as t
 
 from ...module_utils._fabric.lock import SLICE_SCHEMA, canonical, sha256
 from ...module_utils._fabric.model import address_text
+from ...module_utils._fabric.numbers import vlan_interface
 from ...module_utils._fabric.totals import rdma_prefixes
 from .lock import freeze
 
@@ -113,6 +114,7 @@ def _cables(fabric: Fabric, node: Node) -> str:
 def _template(fabric: Fabric, node: Node, blocks: Sequence[Block], head: str) -> str:
     """Write the slice of a zone and profile of interfaces, with %s for what only the slot decides."""
     rails = []
+    vlans = [rail.vlan for rail in fabric.rails]
     for position, rail in enumerate(fabric.rails):
         addresses = ",\n       ".join(
             f'{{"family": {block.family}, "address": "%s", "subnet": "%s/{block.subnet_length}", "gateway": '
@@ -122,12 +124,13 @@ def _template(fabric: Fabric, node: Node, blocks: Sequence[Block], head: str) ->
         )
         rails.append(
             f'    {{"name": "{rail.name}", "index": {rail.index}, "interface": "{node.interfaces[position]}", '
-            f'"pci": {json.dumps(node.pcis[position])}, "mtu": {fabric.mtu}, "table": {rail.table}, '
+            + (f'"vlan": {rail.vlan}, ' if rail.vlan else "")
+            + f'"pci": {json.dumps(node.pcis[position])}, "mtu": {fabric.mtu}, "table": {rail.table}, '
             f'"rule_priority": {rail.rule_priority},\n     "addresses": ['
             + (f"\n       {addresses}\n     " if addresses else "")
             + "]}"
         )
-    settings = sysctls(fabric, node.interfaces)
+    settings = sysctls(fabric, [vlan_interface(*pair) for pair in zip(node.interfaces, vlans, strict=True)])
     lines = ",\n".join(f'    "{key}": "{value}"' for key, value in settings.items())
     return (
         head

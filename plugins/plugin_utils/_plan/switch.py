@@ -52,7 +52,7 @@ def _prefixes(plan: Plan) -> Iterator[tuple[t.Any, ...]]:
     for block in plan.blocks:
         nodes = len(plan.nodes_of(block.zone))
         where = _where(plan, block)
-        yield (*where, block.aggregate, plan.fabric.vlan, nodes, block.slots, pods_per_node(block))
+        yield (*where, block.aggregate, plan.fabric.rails[block.rail].vlan, nodes, block.slots, pods_per_node(block))
 
 
 def _line(values: Iterable[t.Any]) -> str:
@@ -69,7 +69,8 @@ def _gateways(plan: Plan) -> Iterator[str]:
         offset = block.gateway_offset
         if offset is None:
             continue
-        head, family, end = _line(_where(plan, block)), block.family, f"/{block.subnet_length},{plan.fabric.vlan}"
+        head, family, vlan = _line(_where(plan, block)), block.family, plan.fabric.rails[block.rail].vlan
+        end = f"/{block.subnet_length},{vlan}"
         if not block.per_node:
             first = block.subnet_first(0)
             yield f"{head},,,{address_text(family, first + offset)},{address_text(family, first)}{end}"

@@ -172,7 +172,7 @@ def rail_rows(report: Report) -> list[list[str]]:
     rows = []
     for number, rail in enumerate(report.plan.fabric.rails):
         gpu = "" if rail.gpu is None else str(rail.gpu)
-        own = [rail.name, rail.interface, gpu, str(rail.table), report.plan.fabric.resources[number]]
+        own = [rail.name, rail.parent, gpu, str(rail.table), report.plan.fabric.resources[number]]
         blocks = _per_rail(report, rail)
         if not blocks:
             rows.append([*own, "", "", "", "", ""])

@@ -442,3 +442,86 @@ def test_any_subnet_and_its_first_gateway_make_a_plan(address, length):
 def test_an_operation_reads_as_the_command_it_stands_for():
     rule = Rule(6, 10001, 1001, "2001:db8::2/128")
     assert str(Op("add", rule)) == "ip -6 rule add priority 10001 from 2001:db8::2 lookup 1001"
+
+
+# --- rails in VLANs ---------------------------------------------------------------------------------------------------
+
+TAGGED = {**RAIL1, "vlan": 101}
+DEVICE = "ens1np0.101"
+
+
+def tagged_host(vlan=101, parent="ens1np0", **more):
+    host = host_of("ens1np0", DEVICE)
+    links = {**host.snapshot.links, DEVICE: Link(DEVICE, 1500, False, vlan=vlan, parent=parent, **more)}
+    return dataclasses.replace(host, snapshot=dataclasses.replace(host.snapshot, links=links))
+
+
+def test_a_vlan_is_made_after_its_port_is_up_and_before_anything_is_put_on_it():
+    key = f"net/ipv4/conf/{DEVICE}/arp_ignore"
+    host = host_of("ens1np0", sysctls={key: ""})
+    done = plan(host, rails=[TAGGED], sysctls={key: "1"})
+    words = [str(op) for phase in done.phases for op in phase]
+    assert words[:4] == [
+        "ip link set ens1np0 mtu 4200 up",
+        f"ip link add link ens1np0 name {DEVICE} type vlan id 101",
+        f"sysctl {key}=1",
+        f"ip link set {DEVICE} mtu 4200 up",
+    ]
+    assert {item.interface for item in done.target.addresses | done.target.routes} == {DEVICE}
+    assert [check["observed"] for check in done.checks if check["id"] == "network_link"] == ["down"]
+
+
+def test_a_rail_that_moves_into_a_vlan_leaves_its_port():
+    host = host_of("ens1np0")
+    untagged = after(host, plan(host))
+    done = plan(untagged, rails=[TAGGED])
+    assert {item.interface for item in done.target.addresses} == {DEVICE}
+    # And back: what this collection made goes, last of all.
+    tagged = after(untagged, done)
+    back = plan(dataclasses.replace(tagged, names={**tagged.names, DEVICE: DEVICE}))
+    assert DEVICE not in back.target.links
+    assert str(back.phases[-1][-1]) == f"ip link delete {DEVICE}"
+
+
+def test_what_others_made_is_used_and_left():
+    host = tagged_host()
+    done = plan(host, rails=[TAGGED])
+    assert not any(op.verb == "add" and isinstance(op.what, Link) for phase in done.phases for op in phase)
+    gone = plan(after(host, done), rails=[TAGGED], state="absent")
+    assert DEVICE in gone.target.links
+    assert gone.target.addresses == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("have", "says"),
+    [
+        ({"vlan": 99}, "is VLAN 99 of ens1np0"),
+        ({"parent": "ens2np0"}, "is VLAN 101 of ens2np0"),
+        ({"vlan": 0}, "is no VLAN's interface"),
+    ],
+)
+def test_a_name_that_somebody_has_is_refused(have, says):
+    with pytest.raises(InputError, match=says):
+        plan(tagged_host(**have), rails=[TAGGED])
+
+
+@pytest.mark.parametrize(
+    ("rail", "says"),
+    [
+        ({"interface": "enp193s0f0np0", "vlan": 101}, "longer than 15"),
+        ({"interface": "ens1np0", "vlan": 4095}, "no VLAN"),
+        ({"pci": "0000:1a:00.0", "vlan": 7}, "needs the interface's name"),
+    ],
+)
+def test_a_vlan_that_cannot_be_is_refused(rail, says):
+    with pytest.raises(InputError, match=says):
+        parse_want({"rails": [rail]})
+
+
+def test_a_change_back_makes_a_vlan_again_that_was_removed():
+    before = after(tagged_host(ours=True), plan(tagged_host(ours=True), rails=[TAGGED])).snapshot
+    gone = dataclasses.replace(before, links={"ens1np0": before.links["ens1np0"]}, addresses=frozenset())
+    again = toward(gone, source=gone, target=before)
+    assert DEVICE in again.links
+    assert [op.verb for phase in steps(gone, again) for op in phase if isinstance(op.what, Link)] == ["add", "set"]
+    assert from_data(as_data(before)) == before

@@ -29,18 +29,10 @@ def test_numbers_may_come_as_text_as_extra_variables_do():
     assert fabric.node_prefix == {4: 28, 6: 64}
 
 
-@pytest.mark.parametrize(
-    ("given", "read"),
-    [
-        pytest.param(None, "", id="none"),
-        pytest.param("", "", id="empty"),
-        pytest.param("0x8001", "0x8001", id="text"),
-        pytest.param(0x8001, "0x8001", id="yaml-made-a-number-of-it"),
-        pytest.param("0xF", "0x000f", id="short"),
-    ],
-)
-def test_pkey(given, read):
-    assert read_fabric(exclusive(network="infiniband", pkey=given)).pkey == read
+def test_a_rail_may_have_a_vlan_of_its_own():
+    fabric = read_fabric(exclusive(vlan=7, rails=[{"interface": "a"}, {"interface": "b", "vlan": 9}]))
+
+    assert [rail.parent for rail in fabric.rails] == ["a.7", "b.9"]
 
 
 @pytest.mark.parametrize(

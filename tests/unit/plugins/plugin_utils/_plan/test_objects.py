@@ -298,9 +298,9 @@ def test_sriov_config_isolates_rdma_and_its_policy_selects_labelled_nodes(render
     assert marks["nodes"] == dict.fromkeys(names(8), "declared")
 
 
-def test_infiniband_has_a_pkey_as_text_and_rdma(rendered):
+def test_infiniband_has_rdma_and_no_pkey(rendered):
     objects = rendered("infiniband")[2]
-    assert of(objects, "SpiderMultusConfig")[0]["spec"]["ibsriov"]["pkey"] == "0x8001"
+    assert of(objects, "SpiderMultusConfig")[0]["spec"]["ibsriov"]["pkey"] == ""
     assert all(policy["spec"]["isRdma"] for policy in of(objects, "SriovNetworkNodePolicy"))
     assert of(objects, "SriovNetworkNodePolicy")[0]["spec"]["linkType"] == "ib"
 
@@ -514,3 +514,17 @@ def test_the_checkers_own_schema_agrees_with_the_real_one(schemas):
     for name, kind in KINDS.items():
         schema = schemas[name, kind.api_version][0]["properties"]["spec"]
         compare(kind.spec, schema, f"{name}.spec")
+
+
+def test_rails_in_vlans_stand_on_the_hosts_interface_and_never_on_ifacers():
+    tagged = {"vlan": 100, "rails": [{"interface": "ens1np0"}, {"interface": "ens2np0", "vlan": 102}]}
+    made = plan_of(raw_of(**tagged), names(2))
+    configs = of(list(yaml.safe_load_all(render_cluster(made)["multusconfigs.yaml"])), "SpiderMultusConfig")
+
+    assert [config["spec"]["macvlan"]["master"] for config in configs] == [["ens1np0.100"], ["ens2np0.102"]]
+    # With a VLAN here, or two masters, Spiderpool chains its plugin ifacer, which refuses one VLAN on two interfaces.
+    assert {config["spec"]["macvlan"]["vlanID"] for config in configs} == {0}
+    plugin = yaml.safe_load(render_cluster(made)["values.yaml"])["rdma"]["rdmaSharedDevicePlugin"]["deviceConfig"]
+    assert [entry["selectors"]["ifNames"] for entry in plugin["configList"]] == [["ens1np0"], ["ens2np0"]]
+    virtual = render_cluster(plan_of(raw_of(attachment="sriov", **tagged), names(2)))["multusconfigs.yaml"]
+    assert [config["spec"]["sriov"]["vlanID"] for config in yaml.safe_load_all(virtual)] == [100, 102]

@@ -45,3 +45,14 @@ def test_zones_have_leaves_of_their_own():
     found = cables({"zones": zones}, {"host": "a", "groups": ["su1"]}, {"host": "b", "groups": ["su2"]})
     assert [cable["leaf"] for cable in found["a.json"].values()] == ["x1", "x2"]
     assert found["b.json"] is None
+
+
+def test_a_vlan_is_in_the_rail_and_in_the_settings_of_its_interface():
+    made = render_slices(
+        plan_of({**RAW, "rails": [{"interface": "a", "vlan": 7}, {"interface": "b"}]}, [{"host": "n"}])
+    )
+    data = json.loads(made["n.json"])
+    assert [(rail["interface"], rail.get("vlan")) for rail in data["rails"]] == [("a", 7), ("b", None)]
+    assert "net/ipv4/conf/a.7/arp_ignore" in data["sysctls"]
+    assert "net/ipv4/conf/a/arp_ignore" not in data["sysctls"]
+    assert "net/ipv4/conf/b/arp_ignore" in data["sysctls"]
