@@ -62,7 +62,7 @@ EXAMPLES = r"""
       - "{{ __rail_network_result }}"
       - "{{ __rdma_host_result }}"
     skipped:
-      traffic: verify_traffic is ping
+      traffic_rdma: verify_traffic is ping
 """
 
 RETURN = r"""

@@ -39,6 +39,7 @@ ROOMS: dict[str, set[str]] = {
     "rdma_probe": {"_probe"},
     "roce_qos": {"_qos", "_card"},
     "verdict": set(),
+    "verdict_merge": set(),
     "verify_result": set(),
     "webhook_tls": CLUSTER,
 }

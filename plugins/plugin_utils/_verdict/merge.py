@@ -158,7 +158,7 @@ def _counts(checks: Iterable[Check]) -> dict[str, int]:
     return {kind: found[kind] for kind in KINDS}
 
 
-def _lost_entry(status: str, node: str | None, error: str) -> dict[str, t.Any]:
+def lost_entry(status: str, node: str | None, error: str) -> dict[str, t.Any]:
     return {"status": status, "node": node, "rails": {}, "counts": _counts(()), "checks": [], "error": error}
 
 
@@ -197,7 +197,7 @@ def merge(
     for result in of_nodes.attach(results):
         name = result["host"]
         if result.get("plan_digest") != digest and not result.get("error"):
-            hosts[name] = _lost_entry(
+            hosts[name] = lost_entry(
                 "error", result.get("node"), "Its result is of another plan than the one at hand: verify again."
             )
         else:
@@ -205,19 +205,19 @@ def merge(
             hosts[name] = _host_entry({**result, "checks": [*result["checks"], *missing]}, rails)
     for name, check in required.forgotten():
         entry = hosts[name]
-        hosts[name] = {**entry, **_added(entry, [check])}
+        hosts[name] = {**entry, **added(entry, [check])}
     for name, node in expected.items():
         if name not in hosts:
-            hosts[name] = _lost_entry(UNREACHABLE, node, lost)
+            hosts[name] = lost_entry(UNREACHABLE, node, lost)
     ordered = {name: hosts[name] for name in sorted(hosts, key=natural)}
     parts = {
         "plan": dict(plan) if plan else unseen_part("the inventory was not compared with the plan"),
         "cluster": dict(cluster) if cluster else unseen_part("the cluster was not looked at"),
     }
-    parts["cluster"] = _added(parts["cluster"], of_nodes.left())
+    parts["cluster"] = added(parts["cluster"], of_nodes.left())
     for name, part in parts.items():
-        parts[name] = _added(part, required.part(name, part["checks"], part.get("made", ())))
-    parts["cluster"] = _added(parts["cluster"], required.nowhere())
+        parts[name] = added(part, required.part(name, part["checks"], part.get("made", ())))
+    parts["cluster"] = added(parts["cluster"], required.nowhere())
     statuses = [entry["status"] for entry in ordered.values()]
     statuses += [part["status"] for part in parts.values() if part["status"] != SKIPPED]
     return {
@@ -256,7 +256,7 @@ def seen_part(checks: Iterable[Check], error: str | None = None) -> dict[str, t.
     return part
 
 
-def _added(part: Mapping[str, t.Any], checks: Sequence[Check]) -> dict[str, t.Any]:
+def added(part: Mapping[str, t.Any], checks: Sequence[Check]) -> dict[str, t.Any]:
     """Return a part, or a host's entry, with more checks."""
     if not checks:
         return dict(part)
