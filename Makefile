@@ -20,12 +20,12 @@ test: ## Run all tests, linters and sanity; CHECK="unit kernel" runs only these
 	@python3 tests/tools/check.py $(CHECK)
 
 bench: ## Print the benchmarks, each beside its baseline
-	@for file in planner host cluster site audit; do $(IN_ENV) $(PYTHON) tests/benchmark/$$file.py || exit 1; done
+	@for file in planner host cluster webhook site audit; do $(IN_ENV) $(PYTHON) tests/benchmark/$$file.py || exit 1; done
 
-lab: ## The demo with QEMU guests and RoCE traffic on every rail (root; about ten minutes)
+lab: ## The demo with QEMU guests, real pods and RoCE traffic on every rail (root; half an hour or more)
 	@python3 tests/demo/lab_demo.py
 
-lab-test: ## The full matrix of guests; writes its result into docs/status.md (root; an hour and a half)
+lab-test: ## The full matrix of guests; writes its result into docs/status.md (root; some hours)
 	@$(IN_ENV) $(PYTHON) tests/lab/matrix.py
 
 env: ## Make the development environment and print its folder

@@ -23,7 +23,7 @@ from ansible.module_utils.testing import patch_module_args
 from kubernetes import client
 from kubernetes import config as kube_config
 from kubernetes.dynamic import DynamicClient
-from kubernetes.dynamic.exceptions import ResourceNotFoundError
+from kubernetes.dynamic.exceptions import NotFoundError, ResourceNotFoundError
 
 from ansible_collections.railops.rdma.plugins.modules import cluster_objects
 
@@ -337,22 +337,7 @@ def installed() -> None:
     """Install Spiderpool's real chart where its controller can be started; elsewhere what is there must do."""
     if not (PLAYED and os.environ.get("RAILOPS_TEST_SPIDERPOOL")):
         return
-    values = ["ipam.spiderSubnet.enable=false", "ipam.enableGatewayDetection=true"]
-    chart = str(programs.part(programs.CHART))
-    argv = [
-        str(tools.helm()),
-        "--kubeconfig",
-        str(REAL),
-        "upgrade",
-        "--install",
-        "spiderpool",
-        chart,
-        "--timeout",
-        "90s",
-    ]
-    argv += ["--namespace", "spiderpool", "--create-namespace", *(word for row in values for word in ("--set", row))]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    tools.install_spiderpool(Path(str(REAL)))
 
 
 @pytest.fixture(scope="session")
@@ -382,15 +367,21 @@ class Playbook:
     def start(self, play: list[Json]) -> subprocess.Popen[bytes]:
         """Begin to run tasks: whoever calls this ends it."""
         argv = ["ansible-playbook", str(self.written(play))]
-        return subprocess.Popen(
-            argv, env=self._environment, cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+        with (self.folder / "said").open("w", encoding="utf-8") as said:
+            return subprocess.Popen(argv, env=self._environment, cwd=self.folder, stdout=said, stderr=said)
 
     def run(self, play: list[Json], *arguments: str, ok: bool = True) -> Ran:
         """Run tasks and return what came of it."""
-        path = self.written(play)
+        return self._ran([str(self.written(play)), *arguments], ok=ok)
+
+    def shipped(self, name: str, *arguments: str, ok: bool = True, **values: t.Any) -> Ran:
+        """Run a playbook of the collection."""
+        base = {"fabric_kubeconfig": str(self.kubeconfig), **self.values, **values}
+        return self._ran([f"railops.rdma.{name}", "-e", json.dumps(base), *arguments], ok=ok)
+
+    def _ran(self, words: list[str], *, ok: bool) -> Ran:
         done = subprocess.run(
-            ["ansible-playbook", str(path), *arguments],
+            ["ansible-playbook", *words],
             capture_output=True,
             text=True,
             env=self._environment,
@@ -462,9 +453,10 @@ class Seen:
         """Return the objects of a kind by name; none when the kind is not served."""
         try:
             resource = self._client.resources.get(api_version=api_version, kind=kind)
-        except ResourceNotFoundError:
+            found = resource.get(**query).to_dict()["items"]
+        except (ResourceNotFoundError, NotFoundError):
             return {}
-        return {item["metadata"]["name"]: item for item in resource.get(**query).to_dict()["items"]}
+        return {item["metadata"]["name"]: item for item in found}
 
     def ours(self, kind: str, fabric: str = "fabric") -> dict[str, Json]:
         """Return the objects of a kind of Spiderpool's that carry the fabric's label."""

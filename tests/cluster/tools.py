@@ -99,6 +99,19 @@ def chart_copy(target: Path, version: str = "") -> Path:
     return target
 
 
+def install_spiderpool(kubeconfig: Path) -> None:
+    """Install the real chart by real helm, with what the planner's values say of IPAM.
+
+    :raises CalledProcessError: helm's words are on stderr.
+    """
+    argv = [str(helm()), "--kubeconfig", str(kubeconfig), "upgrade", "--install", "spiderpool"]
+    argv += [str(programs.part(programs.CHART)), "--timeout", "90s", "--namespace", "spiderpool", "--create-namespace"]
+    # Its collector takes back what is lent to pods that are not there, such as those of a test.
+    for row in ("ipam.spiderSubnet.enable=false", "ipam.enableGatewayDetection=true", "ipam.gc.enabled=false"):
+        argv += ["--set", row]
+    subprocess.run(argv, check=True, stdout=sys.stderr)
+
+
 def stub_chart(target: Path) -> Path:
     """Return a copy of the stub chart, with upstream's CRDs when they are there."""
     shutil.copytree(HERE / "chart", target)

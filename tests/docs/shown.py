@@ -93,7 +93,12 @@ ROWS = (
         "tests/unit/plugins/action/test_ippool_plan.py::test_cables_that_were_learned_are_one_more_inventory",
     ),
     row(r"ansible-playbook .*railops\.rdma\.cluster .*", CLUSTER),
-    row(r"ansible-playbook .* test\.yml", "tests/cluster/test_roles.py::test_the_test_application"),
+    row(
+        r"ansible-playbook .*railops\.rdma\.test_application.*",
+        "tests/cluster/test_roles.py::test_the_test_application_is_a_playbook",
+        "tests/lab/matrix.py::cluster-shared",
+    ),
+    row(r"podman (build|push) .*", needs="a registry; its packages are those of the lab's image, compared by a test"),
     row(
         r"ansible-playbook .*railops\.rdma\.hosts( --limit \w+)? --check",
         f"{SITE}test_all_roles_together_stay_within_the_tasks",
@@ -147,7 +152,7 @@ ROWS = (
         "tests/package/test_package.py::test_the_installed_collection_plans_the_guides_fabric",
     ),
     row(r"(sudo )?make (lab|lab-test)", needs="QEMU and an hour; docs/status.md has the last result"),
-    row(r"make bench|python3 tests/benchmark/audit\.py", needs="a quiet machine; see docs/performance.md"),
+    row(r"make bench|python3 tests/benchmark/(audit|webhook)\.py", needs="a quiet machine; see docs/performance.md"),
     row(r"molecule test -s netns", "molecule/netns"),
     row(r"molecule test -s guests", "molecule/guests"),
     row(
