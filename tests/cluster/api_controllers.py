@@ -280,10 +280,12 @@ def component(workload: Json) -> str:
     return str((dig(workload, "spec.template.metadata.labels") or {}).get(COMPONENT, ""))
 
 
-def allocate(store: Store, pool: str, addresses: t.Iterable[str]) -> None:
-    """Give addresses of a pool to pods."""
+def allocate(store: Store, pool: str, addresses: t.Iterable[str], pod: str = "") -> None:
+    """Give addresses of a pool to pods, each to its own or all to one."""
     kind = store.kind_of(f"{SPIDERPOOL}/v2beta1", "SpiderIPPool")
-    taken = {address: {"pod": f"default/app-{address}", "podUid": f"uid-{time.time_ns()}"} for address in addresses}
+    taken = {
+        address: {"pod": pod or f"default/app-{address}", "podUid": f"uid-{time.time_ns()}"} for address in addresses
+    }
     with store.lock:
         status = dict(store.table(kind)[("", pool)].get("status") or {})
         status.update(allocatedIPCount=len(taken), allocatedIPs=json.dumps(taken))

@@ -27,6 +27,7 @@ import plays
 import pytest
 import tools
 import yaml
+from api_controllers import allocate
 from api_double import TOKEN, ApiDouble
 from api_fields import FREE
 from api_kinds import REAL_CRDS
@@ -381,6 +382,45 @@ def test_the_test_application(
     use(playbook, plans("exclusive"), "exclusive")
     double.install_crds()
     try_application(playbook, seen)
+
+
+@pytest.mark.only_double("its image is none that a cluster could run")
+def test_the_test_application_is_a_playbook(
+    playbook: Playbook, double: ApiDouble, seen: Seen, plans: t.Callable[[str], Path]
+) -> None:
+    use(playbook, plans("infiniband-ipoib"), "infiniband-ipoib")
+    double.install_crds()
+    given = {"rail_objects_test_image": IMAGE, "rail_objects_test_limits": {"nvidia.com/gpu": 8}}
+    playbook.shipped("test_application", **given)
+    container = seen.objects("DaemonSet", "apps/v1")["fabric-test"]["spec"]["template"]["spec"]["containers"][0]
+    # With ipoib neither a config nor injection brings the rails' resources.
+    rails = {f"spidernet.io/fabric_rail{rail}": "1" for rail in range(1, 9)}
+    assert container["resources"]["limits"] == {"nvidia.com/gpu": "8", **rails}
+    assert playbook.shipped("test_application", **given).changed_tasks() == []
+    playbook.shipped("test_application", rail_objects_test_state="absent")
+    assert "fabric-test" not in seen.objects("DaemonSet", "apps/v1")
+    assert playbook.shipped("test_application", rail_objects_test_state="absent").changed_tasks() == []
+
+
+@pytest.mark.only_double("pods that hold addresses are played")
+def test_a_teardown_names_who_holds_addresses_and_takes_the_test_application_along(
+    playbook: Playbook, double: ApiDouble, seen: Seen, plans: t.Callable[[str], Path]
+) -> None:
+    use(playbook, plans("exclusive"), "exclusive")
+    double.install_crds()
+    playbook.values["rail_objects_nodes_required"] = False
+    double.put("v1", "Namespace", "spiderpool")
+    ours, others = "fabric-rail1-v4-node1", "fabric-rail2-v4-node1"
+    playbook.run([RAIL_OBJECTS, from_("rail_objects", "test_application", rail_objects_test_image=IMAGE)])
+    allocate(double.store, ours, ["172.17.0.3"], "default/fabric-test-x7k2p")
+    allocate(double.store, others, ["172.17.1.3"], "ml/train-0")
+    refused = playbook.shipped("teardown", "--tags", "cluster", ok=False)
+    assert f"Pods hold addresses of 1 pools: {others} (172.17.1.3 by ml/train-0)." in refused.text
+    assert "fabric-test" in seen.objects("DaemonSet", "apps/v1")
+    allocate(double.store, others, [])
+    playbook.shipped("teardown", "--tags", "cluster")
+    assert "fabric-test" not in seen.objects("DaemonSet", "apps/v1")
+    assert sorted(seen.ours("SpiderIPPool")) == [ours], "nobody plays that its address is given back"
 
 
 def try_application(playbook: Playbook, seen: Seen) -> None:

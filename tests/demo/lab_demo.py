@@ -52,15 +52,6 @@ CLUSTER_SETTINGS = {
     "verify_pod_timeout": 300,
     "verify_pod_parallel": 2,
 }
-TEST_APPLICATION = """
-- hosts: localhost
-  gather_facts: false
-  tasks:
-    - name: Run the test application
-      ansible.builtin.include_role:
-        name: railops.rdma.rail_objects
-        tasks_from: test_application
-"""
 
 
 def inventory(rails: int, *, cluster: bool) -> Path:
@@ -125,8 +116,7 @@ def show(stage: Stage, rails: int, *, cluster: bool) -> None:
         say(f"     {changed(play('site', 'railops.rdma.site'))} changes")
         measured()
         if cluster:
-            (FOLDER / "test.yml").write_text(TEST_APPLICATION, encoding="utf-8")
-            play("the test application: a pod with all rails on each node", str(FOLDER / "test.yml"))
+            play("the test application: a pod with all rails on each node", "railops.rdma.test_application")
         if again := changed(play("site again", "railops.rdma.site")):
             raise Failure(
                 f"The second run of site changed {again} things.",
@@ -156,7 +146,8 @@ def demo() -> None:
     args = parser.parse_args()
     begun = time.monotonic()
     say(paint("railops.rdma: from bare guests to RDMA traffic on every rail", "1"))
-    say("About TIME on two cores; more at the first time, which builds the guests' image.")
+    long = "Eight minutes" if args.hosts_only else "Half an hour or more (--hosts-only: eight minutes)"
+    say(f"{long} on two cores with nothing beside it; five more at the first time, which builds the guests' image.")
     packages.provide("guests")
     missing = [package.gives for package in packages.lacking("guests")]
     if os.geteuid() != 0 or missing:

@@ -28,6 +28,17 @@ import ready
 PLUGIN = HERE / "node/rail-plugin"
 
 
+CONTAINERFILE = HERE.parents[1] / "roles/rail_objects/files/rdma-tools/Containerfile"
+
+
+def test_the_image_that_people_build_has_what_the_lab_runs():
+    wanted = (
+        CONTAINERFILE.read_text(encoding="utf-8").partition("--no-install-recommends ")[2].partition("\\")[0].split()
+    )
+    # bash is in every Debian; jq is for Multus' script.
+    assert {*wanted, "bash", "jq"} == set(container_images.BASE)
+
+
 class TestImages:
     def layout(self, *images):
         buffer = io.BytesIO()

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 
 from .._fabric.names import LABEL_FABRIC, LABEL_MANAGER, MANAGER, SPIDERPOOL, SRIOV
 from .._intervals import merge, subtract
+from .pools import allocated, users
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -278,25 +279,6 @@ def is_ours(labels: dict[str, str], fabric: str) -> bool:
 
 
 # Pools
-
-
-def allocated(live: Json) -> int:
-    """Return how many addresses of a pool are in use."""
-    return int((live.get("status") or {}).get("allocatedIPCount") or 0)
-
-
-def users(live: Json, most: int = 3) -> str:
-    """Return who uses a pool, in a few words."""
-    text = (live.get("status") or {}).get("allocatedIPs") or "{}"
-    try:
-        rows = json.loads(text)
-    except ValueError:
-        return ""
-    if not isinstance(rows, dict) or not rows:
-        return ""
-    shown = [f"{address} by {(row or {}).get('pod', 'a pod')}" for address, row in list(rows.items())[:most]]
-    more = f" and {len(rows) - most} more" if len(rows) > most else ""
-    return f" ({', '.join(shown)}{more})"
 
 
 def ranges(items: Iterable[str]) -> Intervals:
