@@ -18,6 +18,7 @@ import base64
 import shutil
 import ssl
 import subprocess
+import sys
 import tempfile
 import time
 import typing as t
@@ -74,6 +75,7 @@ class ControlPlane:
         self._extra = extra or {}
         self._store: tempfile.TemporaryDirectory[str] | None = None
         self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._commands: dict[str, list[str]] = {}
 
     def __enter__(self) -> ControlPlane:
         try:
@@ -167,7 +169,18 @@ class ControlPlane:
 
     def program(self, name: str, command: Sequence[str], *arguments: str) -> None:
         """Start one program with its log beside it."""
-        argv = [*command, *arguments, *self._extra.get(name, ())]
+        self._commands[name] = [*command, *arguments, *self._extra.get(name, ())]
+        self._run(name)
+
+    def revive(self) -> None:
+        """Start again what has ended."""
+        for name, process in list(self._running.items()):
+            if process.poll() is not None:
+                print(f"{name} ended with {process.returncode}; started again", file=sys.stderr, flush=True)
+                self._run(name)
+
+    def _run(self, name: str) -> None:
+        argv = self._commands[name]
         with (self.folder / f"{name}.log").open("ab") as log:
             self._running[name] = subprocess.Popen(
                 argv, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True

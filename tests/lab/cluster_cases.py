@@ -7,8 +7,16 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import signal
+import sys
+import time
+from pathlib import Path
 
-from fleet import BROKEN, DUAL_STACK, CaseError, Fleet, named, unchanged
+import cluster
+import state
+from fleet import BROKEN, CHECKOUT, DUAL_STACK, CaseError, Fleet, messages, named, unchanged
 
 # An emulated pod with eight rails takes its time, and so do those that a DaemonSet has at once.
 PATIENT = {
@@ -18,16 +26,14 @@ PATIENT = {
     "verify_pod_timeout": 300,
     "verify_pod_parallel": 2,
 }
-# As docs/test-application.md has it.
-TEST_APPLICATION = """
-- hosts: localhost
-  gather_facts: false
-  tasks:
-    - name: Run the test application
-      ansible.builtin.include_role:
-        name: railops.rdma.rail_objects
-        tasks_from: test_application
-"""
+# What is killed while site runs, and what a sentence may call it.
+KILLED = {
+    "spiderpool-agent": r"spiderpool-agent",
+    "spiderpool-controller": r"spiderpool-controller|webhook",
+    "k8s-rdma-shared-dp": r"spiderpool-rdma-shared-device-plugin",
+    "kubelet": r"node[12]",
+    "kube-apiserver": r"\bAPI\b",
+}
 # A pod of somebody else that holds an address of the first rail.
 TENANT = {
     "apiVersion": "v1",
@@ -71,7 +77,6 @@ def begin(fleet: Fleet, example: str, **changes: object) -> None:
     fleet.declare(example, **PATIENT, **changes)
     fleet.play("plan")
     fleet.lab("gateways", fleet.name, "--plan", str(fleet.plan))
-    (fleet.folder / "test.yml").write_text(TEST_APPLICATION, encoding="utf-8")
 
 
 def nothing_left(fleet: Fleet) -> None:
@@ -86,7 +91,7 @@ def shared(fleet: Fleet) -> str:
     begin(fleet, "shared", fabric_mtu=4200, fabric_rail_prefix=24)
     fleet.play("site", "--check", "--diff")
     fleet.play("site")
-    fleet.ansible(fleet.folder / "test.yml")
+    fleet.play("test_application")
     unchanged(fleet.play("site"))
     first = green_with_pods(fleet)
     fleet.reboot()
@@ -126,6 +131,70 @@ def refused(fleet: Fleet) -> None:
     if "tenant" not in said:
         raise CaseError("teardown was refused, but does not name the pod that holds an address")
     fleet.kubectl("delete", "pod", "tenant")
+
+
+def ended(fleet: Fleet, program: str) -> None:
+    """Kill a program on whichever guest has it; the API's server is beside the controller."""
+    if program == "kube-apiserver":
+        home = cluster.folder(state.load(fleet.name))
+        found = [path.parent for path in Path("/proc").glob("[0-9]*/cwd") if path.resolve() == home]
+        pids = [int(path.name) for path in found if b"kube-apiserver" in (path / "cmdline").read_bytes()]
+        if not pids:
+            raise CaseError("no kube-apiserver of this lab runs")
+        os.kill(pids[0], signal.SIGKILL)
+        return
+    # `pkill` looks at the first 15 letters of a name.
+    done = [fleet.on(f"node{number}", "sh", "-c", f"pkill -KILL {program[:15]}; echo $?") for number in (1, 2)]
+    if not any(said.strip().endswith("0") for said in done):
+        raise CaseError(f"{program} runs on no node")
+
+
+def kills(fleet: Fleet) -> str:
+    """Each part is killed while the cluster changes: success, or one sentence that names it; then all is well again."""
+    begin(fleet, "shared", fabric_mtu=4200, fabric_rail_prefix=24)
+    fleet.play("site")
+    how = []
+    for number, (program, name) in enumerate(KILLED.items()):
+        changed = ("railops.rdma.site", "-e", f"spiderpool_metrics={number % 2 == 0}")
+
+        def kill(program: str = program) -> None:
+            # While the release changes, its record is of another kind.
+            words = ("get", "secrets", "--namespace", "spiderpool", "--output=name", "--selector")
+            until = time.monotonic() + 900
+            while not fleet.kubectl(*words, "owner=helm,status=pending-upgrade").count("secret/"):
+                if time.monotonic() > until:
+                    raise CaseError(f"the release did not change, so {program} was not killed")
+                time.sleep(1)
+            ended(fleet, program)
+
+        code, output = fleet.ended(fleet.book(*changed), kill)
+        told = messages(output)
+        if code and not any(re.search(name, said) for said in told):
+            raise CaseError(f"with {program} killed, site does not name it: {told[-1:]}")
+        fleet.lab("wait", fleet.name)
+        if code:
+            fleet.ansible(*changed)
+        unchanged(fleet.ansible(*changed))
+        how.append(f"{program} {'named' if code else 'outlived'}")
+    fleet.play("teardown", "-e", "teardown_spiderpool=true")
+    nothing_left(fleet)
+    return f"killed while site changes the release: {', '.join(how)}; the next run completes, the one after is empty"
+
+
+def webhooks(fleet: Fleet) -> str:
+    """All example inventories whole, and 200 random fabrics, are stored by the real webhooks as they are planned."""
+    beside = [sys.executable, str(CHECKOUT / "tests/cluster/real_api.py")]
+    tests = ["-m", "pytest", "-q", "-s", "--real-only", str(CHECKOUT / "tests/cluster/test_spiderpool.py")]
+    said = fleet.run(
+        [
+            *("env", "RAILOPS_REAL_FABRICS=200", "RAILOPS_REAL_WHOLE=1", *beside, sys.executable),
+            *(*tests, "-k", "stored_as"),
+        ]
+    )
+    told = re.findall(r"\d+ fabrics, \d+ pools, seed \d+", said)
+    if not told:
+        raise CaseError("the tests do not say how many fabrics they stored")
+    return f"all example inventories whole, {told[0]}: stored as planned, found unchanged; at most 250 pools at once"
 
 
 def audit(fleet: Fleet) -> str:

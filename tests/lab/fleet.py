@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 import typing as t
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,18 +57,26 @@ class Fleet:
 
     def run(self, argv: list[str], *, fails: bool = False) -> str:
         """Run a command with its output in the case's log; return what it printed."""
+        code, output = self.ended(argv)
+        if bool(code) != fails:
+            words = "succeeded, a failure was due" if fails else f"failed ({code})"
+            told = messages(output)
+            said = told[-1] if told else " / ".join(output.strip().splitlines()[-6:])
+            raise CaseError(f"`{' '.join(argv[-2:])}` {words}: {said[-400:]}")
+        return output
+
+    def ended(self, argv: list[str], meanwhile: Callable[[], None] = lambda: None) -> tuple[int, str]:
+        """Run a command however it ends, and something else meanwhile; return its exit code and what it printed."""
         with self.log.open("a", encoding="utf-8") as log:
             print(f"\n+ {' '.join(argv)}", file=log, flush=True)
-            done = subprocess.run(
-                argv, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
-            )
-            log.write(done.stdout)
-        if bool(done.returncode) != fails:
-            words = "succeeded, a failure was due" if fails else f"failed ({done.returncode})"
-            messages = re.findall(r'"msg": "((?:[^"\\]|\\.)+)"', done.stdout)
-            said = messages[-1] if messages else " / ".join(done.stdout.strip().splitlines()[-6:])
-            raise CaseError(f"`{' '.join(argv[-2:])}` {words}: {said[-400:]}")
-        return done.stdout
+        process = subprocess.Popen(argv, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        with process, ThreadPoolExecutor(1) as pool:
+            other = pool.submit(meanwhile)
+            output = process.communicate()[0]
+            other.result()
+        with self.log.open("a", encoding="utf-8") as log:
+            log.write(output)
+        return process.returncode, output
 
     def lab(self, *words: str, fails: bool = False) -> str:
         """Run a command of the lab."""
@@ -112,9 +121,13 @@ class Fleet:
 
     def ansible(self, playbook: str | Path, *words: str, fails: bool = False) -> str:
         """Run a playbook with the inventory of the fabric and that of the lab."""
+        return self.run(self.book(playbook, *words), fails=fails)
+
+    def book(self, playbook: str | Path, *words: str) -> list[str]:
+        """Return the command that runs a playbook so."""
         lab_inventory = self.lab("inventory", self.name).strip().splitlines()[-1]
         book = ["ansible-playbook", "-i", str(self.folder / "inventory"), "-i", lab_inventory]
-        return self.lab("exec", self.name, "--", *book, str(playbook), *words, fails=fails)
+        return [*LAB, "exec", self.name, "--", *book, str(playbook), *words]
 
     def converge(self, *words: str) -> None:
         """Plan, give the switches their addresses, and bring the hosts to the plan."""
@@ -147,6 +160,11 @@ class Fleet:
                     differences.append(f"{host} {part} lost {sorted(lost)[:2]}, got {sorted(new)[:2]}")
         if differences:
             raise CaseError(f"{what}: {'; '.join(differences)}")
+
+
+def messages(output: str) -> list[str]:
+    """Return what a playbook's failures say."""
+    return re.findall(r'"msg": "((?:[^"\\]|\\.)+)"', output)
 
 
 def unchanged(output: str) -> None:

@@ -14,7 +14,6 @@ import signal
 import subprocess
 import sys
 import time
-import typing as t
 from pathlib import Path
 
 sys.dont_write_bytecode = True
@@ -22,31 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cluster"))
 
 from control_plane import TOKEN, ControlPlane
 
-if t.TYPE_CHECKING:
-    from collections.abc import Sequence
-
 LOOK_SECONDS = 1.0
-
-
-class Kept(ControlPlane):
-    """A control plane whose programs come back."""
-
-    def __init__(self, folder: Path, **options: t.Any) -> None:
-        super().__init__(folder, **options)
-        self._commands: dict[str, tuple[Sequence[str], tuple[str, ...]]] = {}
-
-    def program(self, name: str, command: Sequence[str], *arguments: str) -> None:
-        """Start one program and remember how."""
-        self._commands[name] = (command, arguments)
-        super().program(name, command, *arguments)
-
-    def revive(self) -> None:
-        """Start again what has ended."""
-        for name, process in list(self._running.items()):
-            if process.poll() is not None:
-                command, arguments = self._commands[name]
-                print(f"{name} ended with {process.returncode}; started again", flush=True)
-                super().program(name, command, *arguments)
 
 
 def main() -> None:
@@ -71,7 +46,7 @@ def main() -> None:
         # An emulated kubelet is late now and then.
         "kube-controller-manager": ["--node-monitor-grace-period=120s"],
     }
-    with Kept(folder, address=address, extra=extra) as plane:
+    with ControlPlane(folder, address=address, extra=extra) as plane:
         (folder / "ready").touch()
         while True:
             time.sleep(LOOK_SECONDS)
