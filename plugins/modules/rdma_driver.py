@@ -63,7 +63,13 @@ options:
   pyroute2_wheel:
     description:
       - A wheel of pyroute2 on the controller, for hosts whose distribution has none or one older than 0.7.2.
+      - Without it the collection's own (0.9.7) is sent to a host that needs one; nothing is downloaded.
     type: path
+  pyroute2_carried:
+    description: Whether the controller has a wheel at hand. The action sets it; the module then asks for the wheel.
+    type: bool
+    default: false
+    version_added: 0.2.0
   refresh:
     description: Whether to refresh the package lists before something is installed.
     type: bool

@@ -19,7 +19,7 @@ import zipfile
 
 from .._card.pci import VENDOR_MELLANOX
 from .._errors import RdmaError
-from .plan import Host, Plan, Want, family_of, install_error, pyroute2_fix, wanted_packages
+from .plan import Host, Plan, Want, family_of, install_error, is_build_need, pyroute2_fix, wanted_packages
 
 if t.TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -159,6 +159,8 @@ def read_host(sysfs: Sysfs, want: Want, run: RunCommand, find: Callable[[str], s
         disk_srcversion=disk[1].strip() if disk[0] == 0 and disk[1].strip() else None,
         pyroute2=pyroute2_version(),
         secure_boot=bool(secure and secure[-1] == 1),
+        release=release.get("VERSION_ID", ""),
+        headers=sysfs.exists(f"/lib/modules/{kernel}/build/Makefile"),
     )
     names = wanted_packages(want, bare)
     return Host(**{**vars(bare), "installed": Packages(bare.family, run, find).installed(names)})
@@ -207,11 +209,16 @@ def apply(
     refresh: bool = True,
 ) -> None:
     """Install what the plan says."""
+    # Before the driver: its DKMS build needs them, and where they cannot be had nothing else is touched.
+    first = [name for name in plan.packages if is_build_need(name)]
+    if first:
+        packages.install(first, {}, refresh=refresh)
     if plan.repository:
         path = fetch(want.repository or "")
         check_sum(path, want.repository_checksum or "")
         packages.install_repository(path)
-    if plan.packages:
-        packages.install(plan.packages, plan.pinned, refresh=refresh)
+    rest = [name for name in plan.packages if name not in first]
+    if rest:
+        packages.install(rest, plan.pinned, refresh=refresh)
     if plan.wheel:
         install_wheel(want.wheel or "", folder or site_folder())

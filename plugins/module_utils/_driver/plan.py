@@ -50,7 +50,12 @@ BESIDE_DOCA = ("python3-pyroute2", "ethtool", "pciutils")
 # The kernel half that must be there; a module compiled into the kernel counts too.
 KERNEL_MODULES = ("ib_core", "ib_uverbs", "rdma_cm", "rdma_ucm")
 MELLANOX_MODULES = ("mlx5_core", "mlx5_ib")
+PYROUTE2 = "python3-pyroute2"
 PYROUTE2_FLOOR = (0, 7, 2)
+# Distributions whose python3-pyroute2 is older, or is in none of their own repositories (packages.ubuntu.com, EPEL 9).
+WITHOUT_PYROUTE2 = frozenset({("debian", "11"), ("ubuntu", "20.04"), ("ubuntu", "22.04")})
+# What DKMS needs beside the headers of the kernel; no package of DOCA-OFED brings it when recommendations are off.
+BUILD_TOOLS = ("gcc", "make")
 CHECKSUM = re.compile(r"sha256:[0-9a-f]{64}")
 
 
@@ -71,6 +76,8 @@ class Host:
     disk_srcversion: str | None = None
     pyroute2: str | None = None
     secure_boot: bool = False
+    release: str = ""  # VERSION_ID of /etc/os-release
+    headers: bool = True  # whether modules can be built for the running kernel
 
 
 @dataclass(frozen=True)
@@ -85,6 +92,7 @@ class Want:
     profile: str = "doca-ofed"
     version: str | None = None
     wheel: str | None = None
+    carried: bool = False  # the controller has a wheel at hand, and sends it when it is asked for
 
 
 @dataclass(frozen=True)
@@ -151,15 +159,30 @@ def wanted_packages(want: Want, host: Host) -> tuple[str, ...]:
         base = want.packages if want.packages is not None else (want.profile, *BESIDE_DOCA)
     else:
         base = want.packages if want.packages is not None else INBOX[host.family]
-    return tuple(dict.fromkeys([*base, *want.extra_packages, *_kernel_packages(want, host)]))
+    names = dict.fromkeys([*base, *want.extra_packages, *_kernel_packages(want, host)])
+    return tuple(name for name in names if name != PYROUTE2 or not _wheel_instead(want, host))
+
+
+def _wheel_instead(want: Want, host: Host) -> bool:
+    """Whether the wheel at hand takes the place of the distribution's package."""
+    known = host.family == "rhel" or (host.distribution, host.release) in WITHOUT_PYROUTE2
+    return want.packages is None and want.carried and known and version_tuple(host.pyroute2) < PYROUTE2_FLOOR
 
 
 def _kernel_packages(want: Want, host: Host) -> tuple[str, ...]:
-    """Ubuntu's small kernels leave the RDMA modules to a package of their own."""
+    """Ubuntu's small kernels leave the RDMA modules to a package of their own; DOCA-OFED builds its own by DKMS."""
+    if want.source == "doca" and not host.headers:
+        name = "linux-headers" if host.family == "debian" else "kernel-devel"
+        return (f"{name}-{host.kernel}", *BUILD_TOOLS)
     if host.container or host.family != "debian" or host.distribution != "ubuntu" or want.source == "doca":
         return ()
     wanted = (*KERNEL_MODULES, *(MELLANOX_MODULES if host.has_mellanox else ()))
     return () if set(wanted) <= host.modules else (f"linux-modules-extra-{host.kernel}",)
+
+
+def is_build_need(name: str) -> bool:
+    """Whether a package is there for building kernel modules."""
+    return name in BUILD_TOOLS or name.startswith(("linux-headers-", "kernel-devel-"))
 
 
 def make_plan(want: Want, host: Host) -> Plan:
@@ -169,9 +192,11 @@ def make_plan(want: Want, host: Host) -> Plan:
     pinned = {want.profile: want.version} if want.source == "doca" and want.version else {}
     outdated = version_tuple(host.pyroute2) < PYROUTE2_FLOOR
     # The distribution's package may be too old, or built for another Python than the module's.
-    wheel = bool(want.wheel) and outdated
+    wheel = outdated and (
+        bool(want.wheel) or _wheel_instead(want, host) or (want.carried and PYROUTE2 in host.installed)
+    )
     if wheel or not outdated:
-        missing = tuple(name for name in missing if name != "python3-pyroute2")
+        missing = tuple(name for name in missing if name != PYROUTE2)
     notes = []
     if host.container:
         notes.append(f"A containerised OFED driver serves this host ({host.container}): its kernel half is left alone.")
@@ -268,13 +293,18 @@ def _pyroute2_check(host: Host, plan: Plan) -> dict[str, t.Any]:
 def pyroute2_fix() -> str:
     """Return the remedy for a distribution whose pyroute2 is too old."""
     return (
-        "Fetch a wheel on the controller (pip download --no-deps pyroute2==0.9.4) and name its path in"
+        "Fetch a wheel on the controller (pip download --no-deps pyroute2==0.9.7) and name its path in"
         " rdma_driver_pyroute2_wheel."
     )
 
 
 # What package managers say, and what to do: the first that is found counts.
 FAILURES = (
+    (
+        r"(Unable to locate package|No match for argument:?|Unable to find a match:?) (linux-headers|kernel-devel)-",
+        "No repository of the host has the headers of its running kernel, so DOCA-OFED's modules cannot be built.",
+        "Boot a kernel whose headers can be installed (the newest of the distribution), then run again.",
+    ),
     (
         r"Could not get lock|is another process using it|waiting for process with pid",
         "Another package manager is running.",

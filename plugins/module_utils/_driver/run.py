@@ -35,6 +35,7 @@ SPEC = {
     "doca_profile": {"type": "str", "default": "doca-ofed"},
     "doca_version": {"type": "str"},
     "pyroute2_wheel": {"type": "path"},
+    "pyroute2_carried": {"type": "bool", "default": False},
     "refresh": {"type": "bool", "default": True},
 }
 
@@ -50,6 +51,7 @@ def make_want(params: dict[str, t.Any]) -> Want:
         profile=params["doca_profile"],
         version=params["doca_version"],
         wheel=params["pyroute2_wheel"],
+        carried=params["pyroute2_carried"],
     )
 
 
@@ -74,6 +76,16 @@ def fetch(module: AnsibleModule, source: str) -> str:
     return path
 
 
+def wheel_needed(version: str | None, *, wanted: bool) -> RdmaError:
+    """Return the failure for want of a wheel; `wanted` lets the action send the one that it has."""
+    return RdmaError(
+        f"The managed node's Python has pyroute2 {version or 'not at all'}; 0.7.2 is the oldest that works.",
+        pyroute2_fix(),
+        pyroute2=version,
+        wheel_wanted=wanted,
+    )
+
+
 def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Read, plan, install unless in check mode, and read again."""
     sysfs, want = Sysfs(), make_want(module.params)
@@ -86,6 +98,8 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     before = read_host(sysfs, want, command, module.get_bin_path)
     plan = make_plan(want, before)
     after = before
+    if plan.wheel and not want.wheel and not module.check_mode:
+        raise wheel_needed(before.pyroute2, wanted=True)
     if plan.changed and not module.check_mode:
         packages = Packages(before.family, command, module.get_bin_path)
         apply(plan, want, packages, lambda source: fetch(module, source), refresh=module.params["refresh"])
@@ -98,11 +112,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
                 missing=left,
             )
     if version_tuple(after.pyroute2) < PYROUTE2_FLOOR and not module.check_mode:
-        raise RdmaError(
-            f"The managed node's Python has pyroute2 {after.pyroute2 or 'not at all'}; 0.7.2 is the oldest that works.",
-            pyroute2_fix(),
-            pyroute2=after.pyroute2,
-        )
+        raise wheel_needed(after.pyroute2, wanted=want.carried)
     reasons = reboot_reasons(want, after, plan)
     return {
         "changed": plan.changed,

@@ -91,6 +91,33 @@ def test_the_wheel_is_sent_to_the_host(tmp_path):
     assert "sent" not in handed
 
 
+def test_a_host_that_needs_a_wheel_gets_the_carried_one(monkeypatch):
+    """No download, no setting: the second run has what the first one asked for."""
+    answers = iter([{"failed": True, "wheel_wanted": True}, {"changed": True}])
+    given = []
+
+    def module(_self, arguments, _task_vars):
+        given.append(arguments)
+        return next(answers)
+
+    monkeypatch.setattr(rdma_driver.ActionModule, "_module", module)
+    result, handed = run(rdma_driver, {"source": "inbox"})
+    assert result == {"changed": True}
+    assert handed["sent"][1] == f"/tmp/remote/{rdma_driver.WHEEL}"
+    assert given == [
+        {"source": "inbox", "pyroute2_carried": True},
+        {"source": "inbox", "pyroute2_wheel": f"/tmp/remote/{rdma_driver.WHEEL}"},
+    ]
+
+
+def test_a_carried_wheel_that_was_changed_is_not_sent(monkeypatch, tmp_path):
+    (tmp_path / rdma_driver.WHEEL).write_bytes(b"else")
+    monkeypatch.setattr(rdma_driver, "FOLDER", str(tmp_path))
+    monkeypatch.setattr(rdma_driver.ActionModule, "_module", lambda *_args: {"failed": True, "wheel_wanted": True})
+    with pytest.raises(AnsibleActionFail, match="Install the collection again"):
+        run(rdma_driver, {"source": "inbox"})
+
+
 def test_a_missing_wheel_says_where_to_get_it(tmp_path):
     with pytest.raises(AnsibleActionFail, match="pip download"):
         run(rdma_driver, {"pyroute2_wheel": str(tmp_path / "none.whl")})

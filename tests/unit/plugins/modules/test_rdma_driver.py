@@ -95,12 +95,14 @@ def host(tmp_path, home, monkeypatch):
     write(
         f"/lib/modules/{os.uname().release}/modules.dep", "".join(f"kernel/x/{name}.ko.xz: a.ko\n" for name in modules)
     )
+    write(f"/lib/modules/{os.uname().release}/build/Makefile", "")
     tools("dpkg-query", "dpkg", "apt-get")
     monkeypatch.setenv("PATH", str(bin_folder))
     monkeypatch.setattr(work, "Sysfs", lambda: Sysfs(str(root)))
     monkeypatch.setattr(driver_host, "pyroute2_version", lambda: "0.7.2")
     write.tools = tools
     write.bin = bin_folder
+    write.root = root
     return write
 
 
@@ -216,6 +218,61 @@ def test_doca_ofed_from_its_pinned_package(run_module, home, tmp_path):
     assert "doca-ofed=3.1.0-091000" in log(home)[-1]
     assert all("--force-confold" in line for line in log(home) if "_update" not in line), "nobody is there to answer"
     assert run_module(**params)["changed"] is False
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_doca_without_kernel_headers_gets_them_first_or_touches_nothing(run_module, home, host, tmp_path, there):
+    kernel = os.uname().release
+    os.unlink(f"{host.root}/lib/modules/{kernel}/build/Makefile")
+    if there:
+        (home / "available").open("a").write(f"linux-headers-{kernel}\ngcc\nmake\n")
+    result = run_module(**doca(tmp_path))
+    assert f"linux-headers-{kernel}" in log(home)[1]
+    if there:
+        assert [line.split("_")[0] for line in log(home)] == ["apt-get", "apt-get", "dpkg", "apt-get", "apt-get"]
+        assert result["packages"][-3:] == [f"linux-headers-{kernel}", "gcc", "make"]
+    else:
+        assert "headers of its running kernel" in result["msg"]
+        assert "Boot a kernel" in result["fix"]
+        assert not any(line.startswith("dpkg") for line in log(home))
+
+
+@pytest.mark.parametrize(
+    "release",
+    [
+        pytest.param('ID=ubuntu\nID_LIKE=debian\nVERSION_ID="22.04"\n', id="Ubuntu 22.04"),
+        pytest.param('ID="rocky"\nID_LIKE="rhel centos fedora"\nVERSION_ID="9.5"\n', id="Rocky 9"),
+    ],
+)
+def test_a_distribution_without_a_new_enough_pyroute2_asks_for_the_wheel_first(
+    run_module, host, home, monkeypatch, tmp_path, release
+):
+    versions: list[str | None] = [None]
+    monkeypatch.setattr(driver_host, "pyroute2_version", lambda: versions[-1])
+    host("/etc/os-release", release)
+    if "rocky" in release:
+        host.tools("rpm", "dnf")
+        (home / "available").open("a").write("\n".join(INBOX["rhel"]) + "\n")
+    asked = run_module(pyroute2_carried=True)
+    assert (asked["failed"], asked["wheel_wanted"]) == (True, True)
+    assert log(home) == [], "before anything is installed"
+    wheel = tmp_path / "pyroute2-0.9.7-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("pyroute2/__init__.py", "")
+    monkeypatch.setattr(driver_host, "site_folder", lambda: str(tmp_path / "site"))
+    unpack = driver_host.install_wheel
+    monkeypatch.setattr(driver_host, "install_wheel", lambda *args: (unpack(*args), versions.append("0.9.7")))
+    done = run_module(pyroute2_wheel=str(wheel))
+    assert done["changed"] is True
+    assert "python3-pyroute2" not in " ".join(log(home))
+    assert run_module(pyroute2_carried=True)["changed"] is False
+
+
+def test_a_distribution_with_a_new_pyroute2_takes_its_package(run_module, host, home, monkeypatch):
+    monkeypatch.setattr(driver_host, "pyroute2_version", lambda: "0.7.7" if log(home) else None)
+    host("/etc/os-release", 'ID=debian\nVERSION_ID="13"\n')
+    result = run_module(pyroute2_carried=True)
+    assert "python3-pyroute2" in result["packages"]
 
 
 def test_another_checksum_is_refused_before_anything_is_installed(run_module, home, tmp_path):
