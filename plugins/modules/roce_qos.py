@@ -65,11 +65,12 @@ options:
       - absent
     default: present
   priority:
-    description: The priority of RoCE traffic.
+    description:
+      - The priority of RoCE traffic, as the switches have it. Together with O(dscp) it is what the site declares.
+      - Without both nothing is set. What an earlier run set stays, is compared, and gives one warning.
     type: int
-    default: 5
   dscp:
-    description: The DSCP of RoCE traffic. Without it, 8 times O(priority).
+    description: The DSCP of RoCE traffic, as the switches have it.
     type: int
   traffic_class:
     description:
@@ -118,6 +119,23 @@ options:
     description: Whether the settings come back after a reboot or a driver reload.
     type: bool
     default: true
+  ets_bandwidth:
+    description:
+      - The percent of the bandwidth (1 to 99) that RoCE's class gets by ETS; all other traffic gets the rest, and
+        congestion notifications go strictly first. Without it, ETS stays as it is.
+    type: int
+    version_added: 0.2.0
+  cable_length:
+    description:
+      - The length of the cables in metres (1 to 999), from which mlx5 works out when it pauses. It acts where the
+        driver owns the port's buffers. Without it, it stays as it is.
+    type: int
+    version_added: 0.2.0
+  replace:
+    description: Whether to take over interfaces that have flow control on another priority, set by somebody else.
+    type: bool
+    default: false
+    version_added: 0.2.0
   force:
     description: Whether to change interfaces that carry a default route or Ansible's connection, too.
     type: bool
@@ -126,16 +144,12 @@ options:
 
 EXAMPLES = r"""
 ---
-- name: Make the rails lossless with Spiderpool's values
-  railops.rdma.roce_qos:
-    plan_dir: plan/fabric
-
-- name: Use DSCP 26 and priority 3
+- name: Make the rails lossless with NVIDIA's usual values, half of the bandwidth for RoCE
   railops.rdma.roce_qos:
     plan_dir: plan/fabric
     priority: 3
     dscp: 26
-    traffic_class: 106
+    ets_bandwidth: 50
 
 - name: Put back what was there before
   railops.rdma.roce_qos:
@@ -194,6 +208,12 @@ disruptions:
   sample:
     ens1np0:
       - the link goes down for a moment when flow control changes
+notes:
+  description: What is missing in the inventory, and what is left alone until it is there.
+  returned: success
+  type: list
+  elements: str
+  sample: []
 reboot_required:
   description: Always false; the settings take effect at once.
   returned: success

@@ -24,6 +24,8 @@ from .._gpudirect import run as gpudirect_run
 from .._persist import run as persist_run
 from .._probe import duplicates
 from .._qos import run as qos_run
+from .._qos.files import Files
+from .._qos.leaf import is_declared, recorded_params
 from .._qos.plan import make_policy
 from .._rdma import cabling, host_run, info_run, mode_run
 from .._route import path_kernel, paths, ping
@@ -128,7 +130,12 @@ def tos_of(request: Request) -> int:
     """Return the planned TOS byte of RoCE's packets, 0 where no role sets one."""
     if "qos" not in request.params["checks"]:
         return 0
-    policy = make_policy(options_of("roce_qos", qos_run.SPEC, request))
+    options = options_of("roce_qos", qos_run.SPEC, request)
+    # What an earlier run set stays until the site declares what its switches have.
+    said = options if is_declared(options) else recorded_params(Files().settings())
+    if said is None:
+        return 0
+    policy = make_policy({**options, **said})
     # The kernel takes no ECN bits in a question.
     return policy.traffic_class & 0xFC
 

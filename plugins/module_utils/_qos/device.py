@@ -40,6 +40,7 @@ CMD_IEEE_DEL = 27
 ATTR_IFNAME = 1
 ATTR_IEEE = 13
 ATTR_DCBX = 14
+IEEE_ETS = 1
 IEEE_PFC = 2
 IEEE_APP_TABLE = 3
 IEEE_APP = 1
@@ -49,6 +50,9 @@ DCBX_IEEE = 0x08
 # struct ieee_pfc: three bytes, a hole, a 16-bit delay, then sixteen 64-bit counters.
 PFC = struct.Struct("=BBBxH2x16Q")
 APP = struct.Struct("=BBH")
+# struct ieee_ets: willing, capability, cbs, then rows of eight bytes: transmit and receive share, algorithm, class of
+# each priority, and what is recommended to the other side.
+ETS_SIZE, ETS_SHARE, ETS_RECEIVE, ETS_ALGORITHM, ETS_CLASS = 59, 3, 11, 19, 27
 RDMA_WAIT = 60  # seconds that a unit waits for the RDMA half of a driver
 
 if t.TYPE_CHECKING:
@@ -97,9 +101,28 @@ def app_request(dscp: int, priority: int) -> bytes:
     return attribute(ATTR_IEEE, attribute(IEEE_APP_TABLE, table))
 
 
+def ets_request(was: bytes, wanted: t.Sequence[int]) -> bytes:
+    """Return the nested attribute that sets the classes; what is recommended to the other side stays.
+
+    :param was: the struct ieee_ets that was read.
+    :param wanted: class of each priority, percent and algorithm of each class.
+    """
+    data = bytearray(was)
+    classes, share, algorithm = wanted[:8], wanted[8:16], wanted[16:24]
+    data[0] = 0  # not willing: the host decides
+    for place, row in ((ETS_CLASS, classes), (ETS_SHARE, share), (ETS_RECEIVE, share), (ETS_ALGORITHM, algorithm)):
+        data[place : place + 8] = bytes(row)
+    return attribute(ATTR_IEEE, attribute(IEEE_ETS, bytes(data)))
+
+
+def ets_values(data: bytes) -> list[int]:
+    """Return class of each priority, percent and algorithm of each class out of a struct ieee_ets."""
+    return [byte for place in (ETS_CLASS, ETS_SHARE, ETS_ALGORITHM) for byte in data[place : place + 8]]
+
+
 def ieee_reply(data: bytes) -> Values:
     """Return what the attributes of an answer to CMD_IEEE_GET say."""
-    found: Values = {"pfc": None, "pfc_cap": None, "delay": 0, "dscp": []}
+    found: Values = {"pfc": None, "pfc_cap": None, "delay": 0, "dscp": [], "ets": None}
     for kind, body in attributes(data):
         if kind != ATTR_IEEE:
             continue
@@ -107,6 +130,8 @@ def ieee_reply(data: bytes) -> Values:
             if inner == IEEE_PFC and len(value) >= 6:
                 cap, enabled, _mbc, delay = struct.unpack_from("=BBBxH", value)
                 found.update(pfc=enabled, pfc_cap=cap, delay=delay)
+            elif inner == IEEE_ETS and len(value) >= ETS_SIZE:
+                found["ets"] = value[:ETS_SIZE]
             elif inner == IEEE_APP_TABLE:
                 apps = [APP.unpack_from(entry) for _kind, entry in attributes(value) if len(entry) >= APP.size]
                 found["dscp"] = [(dscp, priority) for selector, priority, dscp in apps if selector == SELECTOR_DSCP]
@@ -152,6 +177,13 @@ class Dcb:
         """Enable flow control for the priorities of a bit mask."""
         self._set(CMD_IEEE_SET, interface, pfc_request(enabled, delay))
 
+    def set_ets(self, interface: str, wanted: t.Sequence[int]) -> None:
+        """Set the classes of the priorities, with their shares and algorithms."""
+        was = self.get(interface)["ets"]
+        if was is None:
+            raise OSError(errno.EOPNOTSUPP, "its driver has no ETS")
+        self._set(CMD_IEEE_SET, interface, ets_request(was, wanted))
+
     def set_app(self, interface: str, dscp: int, priority: int) -> None:
         """Map a DSCP to a priority."""
         self._set(CMD_IEEE_SET, interface, app_request(dscp, priority))
@@ -179,7 +211,9 @@ def mask(priorities: t.Iterable[int]) -> int:
 
 def parse_mlnx_qos(text: str) -> Values:
     """Read what `mlnx_qos -i IF` prints (mlnx-tools); a value that it does not print is None."""
-    found: Values = {"dcbx": None, "trust": None, "dscp_map": {}, "pfc": None}
+    found: Values = {"dcbx": None, "trust": None, "dscp_map": {}, "pfc": None, "cable_length": None}
+    if match := re.search(r"^Cable len: (\d+)", text, re.MULTILINE):
+        found["cable_length"] = int(match.group(1))
     if match := re.search(r"^DCBX mode: (OS|Firmware) controlled", text, re.MULTILINE):
         found["dcbx"] = "host" if match.group(1) == "OS" else "firmware"
     if match := re.search(r"^Priority trust state: (\w+)", text, re.MULTILINE):
@@ -203,6 +237,7 @@ class Nic:
         self._dcb = dcb or Dcb()
         self._backend = ""
         self._delay = 0
+        self._paused = 0
 
     # Files
 
@@ -297,14 +332,14 @@ class Nic:
                 )
             else:
                 problem = f"{problem}; mlnx_qos is not installed" if problem else "mlnx_qos is not installed"
-        empty: Values = {"trust": None, "pfc": None, "pfc_cap": None, "dscp_map": None, "dcbx": None}
+        empty: Values = dict.fromkeys(("trust", "pfc", "pfc_cap", "dscp_map", "dcbx", "ets", "cable_length"))
         return {**empty, "backend": None, "problem": problem}
 
     def _read_kernel(self) -> Values:
         said = self._dcb.get(self.interface)
         if said["pfc"] is None:
             raise OSError(errno.EOPNOTSUPP, "its driver has no IEEE flow control")
-        self._backend, self._delay = "kernel", said["delay"]
+        self._backend, self._delay, self._paused = "kernel", said["delay"], said["pfc"]
         return {
             "backend": "kernel",
             "problem": None,
@@ -314,6 +349,9 @@ class Nic:
             "pfc_cap": said["pfc_cap"],
             "dscp_map": [list(entry) for entry in sorted(said["dscp"])],
             "dcbx": None if said["dcbx"] is None else ("host" if said["dcbx"] & DCBX_HOST else "firmware"),
+            "ets": None if said["ets"] is None else ets_values(said["ets"]),
+            # mlx5 keeps its cable's length where the standard has the PFC delay (mlx5e_dcbnl_ieee_getpfc).
+            "cable_length": said["delay"] if self.driver == "mlx5_core" else None,
         }
 
     def _read_vendor(self) -> Values:
@@ -322,6 +360,11 @@ class Nic:
             raise QosError("no PFC configuration in the answer of mlnx_qos")
         self._backend = "vendor"
         said["dscp_map"] = [list(entry) for entry in sorted(said["dscp_map"].items())]
+        said["ets"] = None
+        with contextlib.suppress(OSError):
+            # The tool prints classes for people; the kernel tells the same as data.
+            classes = self._dcb.get(self.interface)["ets"]
+            said["ets"] = None if classes is None else ets_values(classes)
         return {**said, "backend": "vendor", "problem": None, "pfc_cap": None}
 
     def _tool(self, *argv: str) -> str:
@@ -435,6 +478,22 @@ class Nic:
             self._tool("mlnx_qos", "-i", self.interface, f"--pfc={row}")
         else:
             self._dcb.set_pfc(self.interface, mask(value), self._delay)
+
+    def _set_ets(self, value: t.Sequence[int]) -> None:
+        if self._backend == "vendor":
+            words = {0: "strict", 2: "ets"}
+            rows = [",".join(str(number) for number in value[place : place + 8]) for place in (0, 8)]
+            algorithms = ",".join(words.get(number, "vendor") for number in value[16:24])
+            self._tool("mlnx_qos", "-i", self.interface, "-p", rows[0], "-s", algorithms, "-t", rows[1])
+        else:
+            self._dcb.set_ets(self.interface, value)
+
+    def _set_cable_length(self, value: int) -> None:
+        if self._backend == "vendor":
+            self._tool("mlnx_qos", "-i", self.interface, f"--cable_len={value}")
+            return
+        self._dcb.set_pfc(self.interface, self._paused, value)
+        self._delay = value
 
     def _set_ecn_np(self, value: t.Sequence[int]) -> None:
         self._switch(f"{self._net}/ecn/roce_np/enable", value)

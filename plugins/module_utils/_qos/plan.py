@@ -23,6 +23,9 @@ if t.TYPE_CHECKING:
 
 ECT0 = 2  # the ECN field of a sender that understands congestion marks
 ROCE_V2_PORT = 4791
+STRICT, ETS = 0, 2  # include/uapi/linux/dcbnl.h
+OPTIONAL = ("ets", "cable_length")
+"""What is only managed when the inventory asks for it: fields of Policy and State."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,8 @@ class Policy:
     ecn: bool = True
     extra: tuple[tuple[int, int], ...] = ()
     host_dcbx: bool = True
+    ets: int | None = None  # percent of the bandwidth for RoCE's class; None leaves ETS as it is
+    cable_length: int | None = None  # metres; None leaves it as it is
 
     @property
     def entries(self) -> dict[int, int]:
@@ -72,6 +77,8 @@ class State:
     cnp_priority: int | None = None
     traffic_class: int | None = None
     forced_traffic_class: int | None = None
+    ets: tuple[int, ...] | None = None  # class of each priority, percent of each class, algorithm of each class
+    cable_length: int | None = None
 
     @classmethod
     def of(cls, values: Mapping[str, t.Any]) -> State:
@@ -92,6 +99,8 @@ class State:
             cnp_priority=values.get("cnp_priority"),
             traffic_class=values.get("traffic_class"),
             forced_traffic_class=values.get("forced_traffic_class"),
+            ets=None if values.get("ets") is None else tuple(values["ets"]),
+            cable_length=values.get("cable_length"),
         )
 
 
@@ -105,6 +114,7 @@ class NicPlan:
     unsupported: tuple[str, ...] = ()
     disruptions: tuple[str, ...] = ()
     boot: tuple[Operation, ...] = field(default=())
+    declared: tuple[str, ...] = ()  # of the settings that are only managed when the inventory asks for them
 
 
 def dscp_of(traffic_class: int) -> int:
@@ -145,6 +155,8 @@ def make_policy(params: Mapping[str, t.Any]) -> Policy:
         ecn=ecn,
         extra=tuple(sorted(extra.items())),
         host_dcbx=params.get("host_dcbx", True),
+        ets=params.get("ets_bandwidth"),
+        cable_length=params.get("cable_length"),
     )
     if problems := list(policy_problems(policy)):
         raise InputError(problems)
@@ -173,6 +185,18 @@ def policy_problems(policy: Policy) -> Iterator[Problem]:
             f"DSCP {policy.dscp} cannot have both priority {policy.priority} and {policy.cnp_priority}.",
             "Give congestion notifications a DSCP of their own.",
         )
+    if policy.ets is not None and not 1 <= policy.ets <= 99:
+        yield Problem("ets_bandwidth", f"{policy.ets} is no share.", "Give the percent for RoCE, from 1 to 99.")
+    if policy.ets is not None and (
+        0 in (policy.priority, policy.cnp_priority) or policy.priority == policy.cnp_priority
+    ):
+        yield Problem(
+            "ets_bandwidth",
+            "RoCE, congestion notifications and all other traffic (class 0) need classes of their own.",
+            "Give RoCE and its notifications priorities of their own above 0, or leave ets_bandwidth out.",
+        )
+    if policy.cable_length is not None and not 1 <= policy.cable_length <= 999:
+        yield Problem("cable_length", f"{policy.cable_length} m is no cable.", "Give metres from 1 to 999.")
     if policy.priority not in policy.pfc:
         yield Problem(
             "pfc_priorities",
@@ -233,6 +257,8 @@ def plan_nic(policy: Policy, values: Mapping[str, t.Any]) -> NicPlan:
         cnp_priority=None if have.cnp_priority is None else policy.cnp_priority,
         traffic_class=None if have.traffic_class is None else policy.traffic_class,
         forced_traffic_class=None if have.forced_traffic_class is None else policy.traffic_class,
+        ets=have.ets if policy.ets is None or have.ets is None else wanted_ets(policy),
+        cable_length=have.cable_length if have.cable_length is None else policy.cable_length or have.cable_length,
     )
     driver = DRIVERS.get(values.get("driver") or "", Driver())
     operations = tuple(_operations(have, after, values.get("backend"), driver))
@@ -243,7 +269,19 @@ def plan_nic(policy: Policy, values: Mapping[str, t.Any]) -> NicPlan:
         unsupported=tuple(_unsupported(have, values)),
         disruptions=_disruptions(operations, driver),
         boot=tuple(_boot_operations(policy, after, values.get("backend"))),
+        declared=tuple(name for name in OPTIONAL if getattr(policy, name) is not None),
     )
+
+
+def wanted_ets(policy: Policy) -> tuple[int, ...]:
+    """Return the classes that a policy wants: RoCE in one of its own with its share, notifications strictly first.
+
+    The same numbers in the order of `mlnx_qos -p, -t, -s`; algorithms as in struct ieee_ets (0 strict, 2 ETS).
+    """
+    roce, cnp, share = policy.priority, policy.cnp_priority, policy.ets or 0
+    classes = [number if number in (roce, cnp) else 0 for number in range(8)]
+    percent = [share if number == roce else 100 - share if number == 0 else 0 for number in range(8)]
+    return (*classes, *percent, *(ETS if number in (0, roce) else STRICT for number in range(8)))
 
 
 def plan_restore(
@@ -265,7 +303,7 @@ def plan_restore(
         kept = [entry for entry in entries if entry[0] not in ours]
         entries = tuple(sorted([*kept, *(entry for entry in old.dscp_map or () if entry[0] in ours)]))
     names = ("pfc", "dcbx", "ecn_np", "ecn_rp", "cnp_dscp", "cnp_priority", "traffic_class", "forced_traffic_class")
-    after = State(trust=back("trust"), dscp_map=entries, **{name: back(name) for name in names})
+    after = State(trust=back("trust"), dscp_map=entries, **{name: back(name) for name in (*names, *OPTIONAL)})
     driver = DRIVERS.get(values.get("driver") or "", Driver())
     if values.get("backend") == "kernel" and driver.trust_follows_map and entries is not None:
         after = State(**{**_fields(after), "trust": "dscp" if entries else "pcp"})
@@ -301,6 +339,10 @@ def _operations(have: State, after: State, backend: str | None, driver: Driver) 
     yield from _map_operations(have.dscp_map or (), after.dscp_map or (), backend, driver)
     if trust and after.trust != "dscp":
         yield "trust", after.trust
+    if have.ets != after.ets:
+        yield "ets", list(after.ets or ())
+    if have.cable_length != after.cable_length:
+        yield "cable_length", after.cable_length
     if have.pfc != after.pfc:
         yield "pfc", list(after.pfc or ())
     for name in ("ecn_np", "ecn_rp"):
@@ -336,6 +378,10 @@ def _boot_operations(policy: Policy, after: State, backend: str | None) -> Itera
     if after.dscp_map is not None:
         for entry in sorted(policy.entries.items()):
             yield "dscp", list(entry)
+    if policy.ets is not None and after.ets is not None:
+        yield "ets", list(after.ets)
+    if policy.cable_length is not None and after.cable_length is not None:
+        yield "cable_length", after.cable_length
     for name in ("pfc", "ecn_np", "ecn_rp"):
         value = getattr(after, name)
         if value is not None:
@@ -402,6 +448,7 @@ def switch_values(policy: Policy) -> dict[str, t.Any]:
             f"priority flow control on priority {', '.join(map(str, policy.pfc))}, off on all others",
             *([f"ECN marking on the queue of priority {policy.priority}"] if policy.ecn else []),
             f"priority {policy.cnp_priority} strict, without flow control: congestion notifications",
+            *([f"{policy.ets} percent of the bandwidth for priority {policy.priority} (ETS)"] if policy.ets else []),
         ],
     }
 
@@ -413,6 +460,8 @@ CHECKS = {
     "roce_cnp": ("cnp_dscp", "cnp_priority"),
     "roce_ecn": ("ecn_np", "ecn_rp"),
     "roce_traffic_class": ("traffic_class", "forced_traffic_class"),
+    "roce_ets": ("ets",),
+    "roce_cable_length": ("cable_length",),
 }
 
 
@@ -441,6 +490,8 @@ def checks_of(rail: str | None, plan: NicPlan, interface: str, *, strict: bool =
     before, after = view(plan.before), view(plan.after)
     found = []
     for name, keys in CHECKS.items():
+        if keys[0] in OPTIONAL and keys[0] not in plan.declared:
+            continue
         planned = {key: after[key] for key in keys if key in after}
         observed = {key: before[key] for key in keys if key in before}
         if not planned and strict and name in ESSENTIAL:
@@ -449,6 +500,9 @@ def checks_of(rail: str | None, plan: NicPlan, interface: str, *, strict: bool =
             check = deviation(name, planned, observed, cause, mend, rail=rail)
         elif not planned:
             check = skipped(name, f"{interface} does not offer this setting.", rail=rail)
+        elif name == "roce_cable_length" and planned == observed:
+            cause = f"{interface} keeps it, which mlx5 also does where its buffers belong to the firmware: no proof."
+            check = skipped(name, cause, f"See the sizes with dcb buffer show dev {interface}.", planned, rail=rail)
         else:
             cause = f"{interface} has other values than the fabric."
             mend = "Run the role lossless_roce; see who else writes them (lldpad, firmware DCBX, a script)."

@@ -16,10 +16,13 @@ from .._card.host import connection_interfaces
 from .._check import compared
 from .._errors import RdmaError
 from .._files import Sysfs
+from .._rdma.lldp import ARGV as LLDP
+from .._rdma.lldp import parse_lldp
 from .._untouchable import default_interfaces
 from . import device
 from .device import Nic, QosError
 from .files import SETTINGS, Files
+from .leaf import foreign, is_declared, leaf_checks, recorded_params, undeclared_check
 from .plan import (
     NicPlan,
     Policy,
@@ -46,7 +49,7 @@ SPEC = {
     },
     "network": {"type": "str", "choices": ["roce", "infiniband"], "default": "roce"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-    "priority": {"type": "int", "default": 5},
+    "priority": {"type": "int"},
     "dscp": {"type": "int"},
     "traffic_class": {"type": "int"},
     "pfc_priorities": {"type": "list", "elements": "int"},
@@ -58,8 +61,18 @@ SPEC = {
     "backend": {"type": "str", "choices": ["auto", "kernel", "vendor"], "default": "auto"},
     "unsupported": {"type": "str", "choices": ["fail", "report"], "default": "fail"},
     "persist": {"type": "bool", "default": True},
+    "ets_bandwidth": {"type": "int"},
+    "cable_length": {"type": "int"},
+    "replace": {"type": "bool", "default": False},
     "force": {"type": "bool", "default": False},
 }
+
+# What nobody needs to declare; of no effect where nothing is declared and nothing was set.
+USUAL = {"priority": 5, "dscp": 40}
+
+
+def _given(params: dict[str, t.Any]) -> dict[str, t.Any]:
+    return {name: value for name, value in params.items() if value is not None}
 
 
 class Run:
@@ -74,19 +87,41 @@ class Run:
         self.warnings: list[str] = []
         self.missing: list[str] = []
         self.present = params["state"] == "present" and params["network"] == "roce"
-        self.policy: Policy = make_policy(params)
+        self.recorded = files.settings()
+        # What an earlier run set stays as it is until the site says what its switches have.
+        said = None if self.present and not is_declared(params) else params
+        before = recorded_params(self.recorded) if said is None else None
+        self.kept = said is None and before is not None
+        self.idle = said is None and before is None
+        self.policy: Policy = make_policy({**USUAL, **_given(params), **(before or {})})
         self.rails = {sysfs.kernel_name(rail["interface"]): rail["name"] for rail in params["rails"] or []}
         if self.present and not self.rails:
             raise RdmaError("No rail is named, so nothing would be lossless.", "Give plan_dir, or rails.")
         self.sysfs = sysfs
         self.files = files
-        self.recorded = files.settings()
         wanted = list(self.rails) if self.present else []
         self.nics = {name: nic(name, params["backend"]) for name in wanted}
         # What we set earlier and the fabric no longer has goes back to what it was.
         self.leaving = {name: nic(name, params["backend"]) for name in self.recorded if name not in self.nics}
         self.values: dict[str, dict[str, t.Any]] = {}
         self.plans: dict[str, NicPlan] = {}
+        self.neighbours = self._ask_lldpd(module) if self.present and not self.idle else None
+
+    @property
+    def writes(self) -> dict[str, NicPlan]:
+        """The plans that are carried out: of interfaces whose values the site has declared, and of those that leave."""
+        held = self.nics if self.kept or self.idle else {}
+        return {name: plan for name, plan in self.plans.items() if name not in held}
+
+    def _ask_lldpd(self, module: AnsibleModule) -> dict[str, t.Any] | None:
+        tool = module.get_bin_path(LLDP[0])
+        if tool is None:
+            return None
+        code, output, _errors = module.run_command([tool, *LLDP[1:]])
+        try:
+            return None if code else dict(parse_lldp(output))
+        except ValueError:
+            return None
 
     def read(self) -> None:
         """Read every interface and plan it."""
@@ -109,7 +144,25 @@ class Run:
                 entry = self.recorded[name]
                 self.values[name] = nic.read()
                 self.plans[name] = plan_restore(entry.get("original"), entry.get("dscps", []), self.values[name])
-        self._refuse_unsupported()
+        if not (self.kept or self.idle):
+            self._refuse_unsupported()
+            self._refuse_foreign()
+
+    def _refuse_foreign(self) -> None:
+        """Who has another priority paused, not by us, is on a lossless queue now, and would be taken off it."""
+        other = {
+            name: foreign(name, self.plans[name].before)
+            for name in self.nics
+            if name not in self.recorded and self.plans[name].before.pfc not in (None, (), self.policy.pfc)
+        }
+        if other and not self.params["replace"]:
+            self._refuse(
+                f"{'; '.join(other.values())}, and not by this collection; the inventory declares priority "
+                f"{self.policy.priority} and DSCP {self.policy.dscp}.",
+                "Declare what the switches have (lossless_roce_priority, lossless_roce_dscp), or set "
+                "lossless_roce_replace to true to take these interfaces over: their links go down for a moment.",
+                interfaces=other,
+            )
 
     def _check_capacity(self, name: str) -> None:
         limit = self.values[name].get("pfc_cap")
@@ -150,8 +203,10 @@ class Run:
 
     def settings(self) -> dict[str, t.Any]:
         """Return what the settings file has to hold."""
-        if not self.present:
+        if not self.present or self.idle:
             return {}
+        if self.kept:
+            return {name: entry for name, entry in self.recorded.items() if name in self.nics}
         found = {}
         for name in self.nics:
             plan = self.plans[name]
@@ -169,7 +224,7 @@ class Run:
 
     def write(self) -> None:
         """Write every operation, then read back."""
-        for name, plan in self.plans.items():
+        for name, plan in self.writes.items():
             nic = self.nics.get(name) or self.leaving[name]
             for operation in plan.operations:
                 self._write(nic, operation)
@@ -211,16 +266,26 @@ def _state(plan: NicPlan) -> dict[str, t.Any]:
 
 def report(run: Run, files: list[t.Any]) -> dict[str, t.Any]:
     """Return the result of the module."""
-    changes = [f"{name}: {kind} {value}" for name, plan in run.plans.items() for kind, value in plan.operations]
+    writes = run.writes
+    changes = [f"{name}: {kind} {value}" for name, plan in writes.items() for kind, value in plan.operations]
     changes += [f"{'remove' if change.content is None else 'write'} {change.path}" for change in files]
     strict = run.params["unsupported"] == "fail"
     checks = [
         check
         for name, rail in run.rails.items()
-        if name in run.nics
+        if name in run.nics and not run.idle
         for check in checks_of(rail, run.plans[name], name, strict=strict)
     ]
     checks += [missing_check(run.rails[name], name) for name in run.missing]
+    notes = []
+    if run.present and (run.kept or run.idle):
+        there = {name: run.plans[name].before for name in run.nics}
+        asked = undeclared_check(there, run.policy if run.kept else None)
+        notes.append(f"{asked.cause} {asked.fix}")
+        checks.append(asked.data())
+    elif run.present:
+        seen_rails = {name: rail for name, rail in run.rails.items() if name in run.nics}
+        checks += [check.data() for check in leaf_checks(run.policy, seen_rails, run.neighbours)]
     if run.present and run.params["persist"] and run.settings():
         wanted = "settings that come back by themselves"
         seen = [change.path for change in files] or "all files as wanted"
@@ -234,18 +299,19 @@ def report(run: Run, files: list[t.Any]) -> dict[str, t.Any]:
                 "backend": run.values[name]["backend"],
                 "driver": run.values[name]["driver"],
                 "before": view(plan.before),
-                "after": view(plan.after),
+                "after": view(plan.after if name in writes else plan.before),
                 "unsupported": list(plan.unsupported),
             }
             for name, plan in run.plans.items()
         },
-        "switch": switch_values(run.policy) if run.params["network"] == "roce" else {},
-        "disruptions": {name: list(plan.disruptions) for name, plan in run.plans.items() if plan.disruptions},
+        "switch": switch_values(run.policy) if run.params["network"] == "roce" and not run.idle else {},
+        "disruptions": {name: list(plan.disruptions) for name, plan in writes.items() if plan.disruptions},
+        "notes": notes,
         "reboot_required": False,
         "reboot_reasons": [],
         "checks": checks,
         "before": {name: view(plan.before) for name, plan in run.plans.items()},
-        "after": {name: view(plan.after) for name, plan in run.plans.items()},
+        "after": {name: view(plan.after if name in writes else plan.before) for name, plan in run.plans.items()},
     }
 
 

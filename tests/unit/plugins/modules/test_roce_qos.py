@@ -31,6 +31,12 @@ RAILS = [{"name": f"rail{number}", "interface": f"ens{number}np0"} for number in
 STORAGE = "ens20f0np0"
 
 
+def ets_of(wanted):
+    """Return the struct ieee_ets of classes, shares and algorithms, as the kernel answers."""
+    classes, share, algorithm = bytes(wanted[:8]), bytes(wanted[8:16]), bytes(wanted[16:])
+    return bytes([0, 8, 0]) + share + share + algorithm + classes + bytes(24)
+
+
 class FakeMlx5:
     """DCB of mlx5: only the DSCP selector, set replaces, the map decides on trust, changing PFC flaps the link."""
 
@@ -49,18 +55,24 @@ class FakeMlx5:
         return {
             "pfc": port["pfc"],
             "pfc_cap": 8,
-            "delay": 7,
+            "delay": port.get("delay", 7),
             "dscp": sorted(port["dscp"].items()),
             "dcbx": port["dcbx"],
+            "ets": port.get("ets"),
         }
 
     def set_pfc(self, interface, enabled, delay):
         self.writes.append((interface, "pfc", enabled))
-        assert delay == 7
+        if delay != 7:
+            self.port(interface)["delay"] = delay
         if self.port(interface)["pfc"] != enabled:
             self.flaps.append(interface)
         if not self.overridden:
             self.port(interface)["pfc"] = enabled
+
+    def set_ets(self, interface, wanted):
+        self.writes.append((interface, "ets", list(wanted)))
+        self.port(interface)["ets"] = ets_of(wanted)
 
     def set_app(self, interface, dscp, priority):
         self.writes.append((interface, "set", dscp, priority))
@@ -150,7 +162,7 @@ def params(root, rdma_cm, dcb, monkeypatch, tmp_path):
     monkeypatch.setattr(work, "Sysfs", lambda: Sysfs(str(root)))
     monkeypatch.setattr(work, "Files", lambda: Files(str(root)))
     monkeypatch.setattr(work, "Nic", lambda name, backend: Nic(name, backend, str(root), dcb))
-    return {"rails": RAILS}
+    return {"rails": RAILS, "priority": 5, "dscp": 40}
 
 
 def test_the_first_run_changes_and_the_second_does_not(run_module, dcb, root):
@@ -187,7 +199,7 @@ def test_absent_undoes_present(run_module, dcb, root):
 
 def test_guides_defect_there_was_no_way_back(run_module, dcb):
     dcb.ports["ens1np0"] = {"pfc": 8, "dscp": {26: 3, 40: 1}, "dcbx": 9}
-    run_module()
+    run_module(replace=True)
     run_module(priority=3, dscp=26)
     run_module(state="absent")
     assert dcb.port("ens1np0") == {"pfc": 8, "dscp": {26: 3, 40: 1}, "dcbx": 9}
@@ -259,7 +271,14 @@ def test_guides_defect_only_one_priority_could_be_paused(run_module, dcb):
 
 def test_guides_defect_looking_was_broken(run_module, dcb):
     before = run_module(_ansible_check_mode=True)["interfaces"]["ens1np0"]["before"]
-    assert before == {"trust": "pcp", "pfc": [], "dscp_map": {}, "dcbx": "firmware", "traffic_class": 0}
+    assert before == {
+        "trust": "pcp",
+        "pfc": [],
+        "dscp_map": {},
+        "dcbx": "firmware",
+        "traffic_class": 0,
+        "cable_length": 7,
+    }
 
 
 def test_guides_defect_the_traffic_class_had_no_ecn_bits(run_module):
@@ -415,7 +434,7 @@ def test_a_run_that_fails_half_way_remembers_what_was_before_it(run_module, root
     port = dcb.port("ens1np0")
     port.update(pfc=0b1000, dscp={26: 3})
     dcb.overridden = True
-    assert run_module()["failed"] is True
+    assert run_module(replace=True)["failed"] is True
     assert port["dscp"] != {26: 3}
     dcb.overridden = False
     assert run_module()["changed"] is True
@@ -472,3 +491,130 @@ def test_the_program_runs_alone():
 )
 def test_names_are_written_as_systemd_does(name, unit):
     assert escape(name) == unit
+
+
+# Lossless RoCE asks first
+
+
+def undeclared(run_module, **more):
+    return run_module(priority=None, dscp=None, **more)
+
+
+def of(result, name):
+    return [check for check in result["checks"] if check["id"] == name]
+
+
+def test_nothing_is_set_until_the_site_says_what_its_switches_have(run_module, dcb, root):
+    dcb.ports["ens1np0"] = {"pfc": 8, "dscp": {26: 3}, "dcbx": 9}
+    result = undeclared(run_module)
+    assert (result["changed"], dcb.writes) == (False, [])
+    assert not (root / SETTINGS.lstrip("/")).exists()
+    (check,) = of(result, "roce_declared")
+    assert check["status"] == "skipped"
+    assert "Left alone: ens1np0 has flow control on priority 3 (DSCP 26)" in check["cause"]
+    assert "lossless_roce_priority and lossless_roce_dscp" in check["fix"]
+    assert result["notes"] == [f"{check['cause']} {check['fix']}"]
+    assert result["switch"] == {}
+
+
+def test_one_of_the_two_alone_is_no_declaration(run_module, dcb):
+    result = run_module(dscp=None)
+    assert [problem["place"] for problem in result["problems"]] == ["dscp"]
+    assert dcb.writes == []
+
+
+def test_what_a_fleet_has_from_us_stays_is_verified_and_gives_one_warning(run_module, dcb, root):
+    run_module(priority=3, dscp=26, cnp_priority=7, dscp_map={10: 1})
+    files = {path: path.read_text() for path in (root / "etc").rglob("*") if path.is_file()}
+    writes = list(dcb.writes)
+    result = undeclared(run_module)
+    assert (result["changed"], dcb.writes) == (False, writes)
+    assert {path: path.read_text() for path in files} == files
+    (check,) = of(result, "roce_declared")
+    assert (check["status"], check["observed"]) == ("warning", {"priority": 3, "dscp": 26})
+    assert {check["status"] for check in of(result, "roce_pfc")} == {"ok"}
+    dcb.ports["ens2np0"]["pfc"] = 0
+    result = undeclared(run_module)
+    assert [check["rail"] for check in of(result, "roce_pfc") if check["status"] == "deviation"] == ["rail2"]
+    assert dcb.writes == writes, "it is told, not mended"
+    declared = run_module(priority=3, dscp=26, cnp_priority=7, dscp_map={10: 1})
+    assert of(declared, "roce_declared") == []
+    assert dcb.port("ens2np0")["pfc"] == 8
+
+
+def test_a_fleet_on_other_priorities_is_not_taken_off_its_queue(run_module, dcb):
+    dcb.ports["ens1np0"] = {"pfc": 8, "dscp": {26: 3}, "dcbx": 9}
+    result = run_module()
+    assert "ens1np0 has flow control on priority 3 (DSCP 26), and not by this collection" in result["msg"]
+    assert dcb.writes == []
+    assert run_module(_ansible_check_mode=True).get("failed") is None
+    assert run_module(replace=True)["changed"] is True
+
+
+def test_the_same_priority_set_by_others_is_taken_over(run_module, dcb):
+    dcb.ports["ens1np0"] = {"pfc": 32, "dscp": {40: 5}, "dcbx": 9}
+    assert run_module()["changed"] is True
+
+
+def test_a_share_of_the_bandwidth(run_module, dcb, root):
+    for rail in RAILS:
+        dcb.port(rail["interface"])["ets"] = ets_of([*range(8), *[0] * 16])
+    predicted = run_module(ets_bandwidth=60, _ansible_check_mode=True, _ansible_diff=True)
+    real = run_module(ets_bandwidth=60, _ansible_diff=True)
+    assert predicted["diff"] == real["diff"]
+    wanted = [0, 0, 0, 0, 0, 5, 6, 0, 40, 0, 0, 0, 0, 60, 0, 0, 2, 0, 0, 0, 0, 2, 0, 0]
+    assert ("ens1np0", "ets", wanted) in dcb.writes
+    assert {check["status"] for check in of(run_module(ets_bandwidth=60), "roce_ets")} == {"ok"}
+    assert "60 percent of the bandwidth for priority 5 (ETS)" in real["switch"]["text"]
+    assert of(run_module(), "roce_ets") == []
+    run_module(state="absent")
+    assert dcb.port("ens1np0")["ets"] == ets_of([*range(8), *[0] * 16])
+
+
+def test_a_share_that_cannot_be_is_refused(run_module):
+    result = run_module(priority=0, dscp=0, ets_bandwidth=100, cable_length=1000)
+    assert {problem["place"] for problem in result["problems"]} == {"ets_bandwidth", "cable_length"}
+
+
+def test_the_length_of_the_cables(run_module, dcb, root):
+    for number in range(1, 9):
+        home = root / f"sys/class/net/ens{number}np0/device/driver"
+        assert home.exists()
+    run_module(cable_length=40)
+    assert dcb.port("ens1np0")["delay"] == 40
+    again = run_module(cable_length=40)
+    assert again["changed"] is False
+    assert {check["status"] for check in of(again, "roce_cable_length")} == {"skipped"}, "no proof that it acts"
+
+
+def lldpd(tmp_path, pfc="08,20", app="65,00,1A"):
+    """Answer as lldpcli 1.0.16 does (json0), for a leaf at ens1np0; unknown TLVs are bytes."""
+    tlvs = [{"oui": "00,80,C2", "subtype": "11", "len": "2", "value": pfc}]
+    tlvs += [{"oui": "00,80,C2", "subtype": "12", "len": "4", "value": f"00,{app}"}] if app else []
+    row = {
+        "name": "ens1np0",
+        "chassis": [{"id": [{"type": "mac", "value": "00:00:5e:00:53:01"}], "name": [{"value": "leaf1"}]}],
+        "port": [{"id": [{"type": "ifname", "value": "swp1"}]}],
+        "unknown-tlvs": [{"unknown-tlv": tlvs}],
+    }
+    tool = tmp_path / "bin/lldpcli"
+    tool.write_text(f"#!/bin/sh\necho '{json.dumps({'lldp': [{'interface': [row]}]})}'\n", encoding="utf-8")
+    tool.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("pfc", "app", "status"),
+    [
+        pytest.param("08,20", "A5,00,28", "ok", id="priority 5, DSCP 40"),
+        pytest.param("08,20", "", "ok", id="no application TLV"),
+        pytest.param("08,08", "65,00,1A", "deviation", id="priority 3, DSCP 26"),
+        pytest.param("08,20", "65,00,28", "deviation", id="DSCP 40 on priority 3"),
+    ],
+)
+def test_what_the_leaf_announces_is_compared_and_not_seen_is_never_green(run_module, tmp_path, pfc, app, status):
+    result = run_module(_ansible_check_mode=True)
+    assert {check["status"] for check in of(result, "roce_leaf")} == {"skipped"}
+    lldpd(tmp_path, pfc, app)
+    result = run_module(_ansible_check_mode=True)
+    found = {check["rail"]: check["status"] for check in of(result, "roce_leaf")}
+    assert found == {"rail1": status} | {f"rail{number}": "skipped" for number in range(2, 9)}

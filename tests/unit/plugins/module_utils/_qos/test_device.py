@@ -52,7 +52,7 @@ def test_the_vendors_text_in_host_mode():
 
 def test_the_vendors_text_in_firmware_mode_and_with_buffers():
     said = device.parse_mlnx_qos(FIRMWARE_CONTROLLED)
-    assert said == {"dcbx": "firmware", "trust": "pcp", "pfc": [], "dscp_map": {}}
+    assert said == {"dcbx": "firmware", "trust": "pcp", "pfc": [], "dscp_map": {}, "cable_length": 7}
 
 
 def test_another_text_is_no_answer():
@@ -85,7 +85,23 @@ def test_an_answer_is_read():
     )
     nested = device.attribute(device.ATTR_IEEE | 0x8000, pfc + device.attribute(device.IEEE_APP_TABLE, apps))
     said = device.ieee_reply(device.attribute(device.ATTR_IFNAME, b"ens1np0\0") + nested)
-    assert said == {"pfc": 0b1000, "pfc_cap": 8, "delay": 7, "dscp": [(26, 3), (48, 6)]}
+    assert said == {"pfc": 0b1000, "pfc_cap": 8, "delay": 7, "dscp": [(26, 3), (48, 6)], "ets": None}
+
+
+def test_classes_are_written_over_what_was_read():
+    """The rows of struct ieee_ets; what is recommended to the other side stays."""
+    recommended = bytes(range(1, 25))
+    was = bytes([1, 8, 0]) + bytes([12] * 8) + bytes([12] * 8) + bytes([2] * 8) + bytes(range(8)) + recommended
+    said = device.ieee_reply(device.attribute(device.ATTR_IEEE, device.attribute(device.IEEE_ETS, was)))
+    assert device.ets_values(said["ets"]) == [*range(8), *[12] * 8, *[2] * 8]
+    wanted = [0, 0, 0, 3, 0, 0, 6, 0, 50, 0, 0, 50, 0, 0, 0, 0, 2, 0, 0, 2, 0, 0, 0, 0]
+    ((_kind, nested),) = device.attributes(device.ets_request(was, wanted))
+    ((kind, data),) = device.attributes(nested)
+    assert (kind, len(data)) == (device.IEEE_ETS, device.ETS_SIZE)
+    assert data[:3] == bytes([0, 8, 0])
+    assert device.ets_values(data) == wanted
+    assert data[11:19] == data[3:11]
+    assert data[35:] == recommended
 
 
 def test_an_answer_without_flow_control():
