@@ -29,11 +29,14 @@ attributes:
     support: full
 options:
   source:
-    description: Where the driver comes from.
+    description:
+      - Where the driver comes from. With V(container) somebody else runs a driver container on the host, such as
+        NVIDIA's network operator or the chart ofed-driver; it is waited for, and user space is installed beside it.
     type: str
     choices:
       - inbox
       - doca
+      - container
     default: inbox
   packages:
     description:
@@ -69,6 +72,11 @@ options:
     description: Whether the controller has a wheel at hand. The action sets it; the module then asks for the wheel.
     type: bool
     default: false
+    version_added: 0.2.0
+  container_timeout:
+    description: How many seconds a driver container may take; it builds the driver for the host's kernel.
+    type: int
+    default: 1800
     version_added: 0.2.0
   refresh:
     description: Whether to refresh the package lists before something is installed.

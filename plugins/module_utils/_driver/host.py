@@ -154,6 +154,7 @@ def read_host(sysfs: Sysfs, want: Want, run: RunCommand, find: Callable[[str], s
         loaded=frozenset(sysfs.names("/sys/module")),
         has_mellanox=has_mellanox(sysfs),
         container=CONTAINER_ROOT if sysfs.names(CONTAINER_ROOT) else None,
+        container_ready=sysfs.exists(f"{CONTAINER_ROOT}/.driver-ready"),
         ofed_version=version if version and version != INBOX_VERSION else None,
         running_srcversion=running,
         disk_srcversion=disk[1].strip() if disk[0] == 0 and disk[1].strip() else None,

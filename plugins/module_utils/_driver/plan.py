@@ -71,6 +71,7 @@ class Host:
     loaded: frozenset[str] = frozenset()
     has_mellanox: bool = False
     container: str | None = None  # what shows that a driver container serves this host
+    container_ready: bool = False  # whether its driver runs: it has written its file
     ofed_version: str | None = None  # of the running mlx5_core
     running_srcversion: str | None = None
     disk_srcversion: str | None = None
@@ -174,10 +175,26 @@ def _kernel_packages(want: Want, host: Host) -> tuple[str, ...]:
     if want.source == "doca" and not host.headers:
         name = "linux-headers" if host.family == "debian" else "kernel-devel"
         return (f"{name}-{host.kernel}", *BUILD_TOOLS)
-    if host.container or host.family != "debian" or host.distribution != "ubuntu" or want.source == "doca":
+    if host.container or host.distribution != "ubuntu" or want.source != "inbox":
         return ()
     wanted = (*KERNEL_MODULES, *(MELLANOX_MODULES if host.has_mellanox else ()))
     return () if set(wanted) <= host.modules else (f"linux-modules-extra-{host.kernel}",)
+
+
+CONTAINER_FIX = (
+    "See its pod on this node: kubectl get pods -A -l nvidia.com/ofed-driver -o wide, and its log; the chart of "
+    "Spiderpool's guide calls it mofed-*."
+)
+
+
+def container_late(host: Host, seconds: int) -> RdmaError:
+    """Return the failure of a wait for the driver container; it names what was waited for."""
+    seen = (
+        "its folder /run/mellanox/drivers is there, its file .driver-ready is not"
+        if host.container
+        else ("its folder /run/mellanox/drivers is empty or missing")
+    )
+    return RdmaError(f"The driver container of this host was not ready within {seconds} s: {seen}.", CONTAINER_FIX)
 
 
 def is_build_need(name: str) -> bool:
@@ -265,6 +282,15 @@ def _module_check(host: Host) -> dict[str, t.Any]:
 
 def _source_check(want: Want, host: Host) -> dict[str, t.Any]:
     observed = "container" if host.container else ("ofed" if host.ofed_version else "inbox")
+    if want.source == "container":
+        return _check(
+            "driver_source",
+            not host.container_ready,
+            "container, ready",
+            "container" if host.container else observed,
+            "The driver container is not ready." if host.container else "No driver container serves this host.",
+            CONTAINER_FIX,
+        )
     bad = want.source == "doca" and "mlx5_core" in host.loaded and observed == "inbox"
     fix = "Reboot. If that was done, rebuild its modules for this kernel (doca-kernel-support)"
     fix += " and enrol its key: Secure Boot is on." if host.secure_boot else "."

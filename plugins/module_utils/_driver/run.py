@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
@@ -20,14 +21,17 @@ from .plan import (
     PYROUTE2_FLOOR,
     Want,
     checks_of,
+    container_late,
     make_plan,
     pyroute2_fix,
     reboot_reasons,
     version_tuple,
 )
 
+POLL_SECONDS = 10.0
+
 SPEC = {
-    "source": {"type": "str", "choices": ["inbox", "doca"], "default": "inbox"},
+    "source": {"type": "str", "choices": ["inbox", "doca", "container"], "default": "inbox"},
     "packages": {"type": "list", "elements": "str"},
     "extra_packages": {"type": "list", "elements": "str", "default": []},
     "doca_repository": {"type": "str"},
@@ -36,6 +40,7 @@ SPEC = {
     "doca_version": {"type": "str"},
     "pyroute2_wheel": {"type": "path"},
     "pyroute2_carried": {"type": "bool", "default": False},
+    "container_timeout": {"type": "int", "default": 1800},
     "refresh": {"type": "bool", "default": True},
 }
 
@@ -96,6 +101,13 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         return code, out, err
 
     before = read_host(sysfs, want, command, module.get_bin_path)
+    if want.source == "container" and not module.check_mode:
+        end = time.monotonic() + module.params["container_timeout"]
+        while not before.container_ready:
+            if time.monotonic() >= end:
+                raise container_late(before, module.params["container_timeout"])
+            time.sleep(min(POLL_SECONDS, module.params["container_timeout"]))
+            before = read_host(sysfs, want, command, module.get_bin_path)
     plan = make_plan(want, before)
     after = before
     if plan.wheel and not want.wheel and not module.check_mode:

@@ -307,6 +307,22 @@ def test_a_driver_container_is_respected(run_module, host, tmp_path, home):
     assert "rdma_driver_source" in refused["fix"]
 
 
+def test_a_driver_container_is_waited_for(run_module, host, monkeypatch):
+    late = run_module(source="container", container_timeout=0)
+    assert "was not ready within 0 s: its folder /run/mellanox/drivers is empty or missing" in late["msg"]
+    assert "nvidia.com/ofed-driver" in late["fix"]
+    host("/run/mellanox/drivers/lib/modules/x", "")
+    late = run_module(source="container", container_timeout=0)
+    assert "its file .driver-ready is not" in late["msg"]
+    looked = run_module(source="container", _ansible_check_mode=True)
+    assert [check["status"] for check in looked["checks"] if check["id"] == "driver_source"] == ["deviation"]
+    monkeypatch.setattr(work.time, "sleep", lambda _seconds: host("/run/mellanox/drivers/.driver-ready", ""))
+    done = run_module(source="container", container_timeout=60)
+    assert done["driver"]["source"] == "container"
+    assert [check["status"] for check in done["checks"] if check["id"] == "driver_source"] == ["ok"]
+    assert not any("linux-modules" in name for name in done["packages"])
+
+
 def test_a_driver_on_disk_that_is_not_the_running_one(run_module, host):
     tool = host.bin / "modinfo"
     tool.write_text("#!/bin/sh\necho AAAA\n")
