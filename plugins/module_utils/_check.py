@@ -93,6 +93,8 @@ IDS = {
     "rdma_port_state": "the RDMA port is active",
     "rdma_role": "the role rdma_host was asked",
     "rdma_subnet_manager": "the InfiniBand port knows its subnet manager",
+    "rdma_vf_guid": "each virtual function of an InfiniBand rail that is not in a pod has a GUID of its own",
+    "rdma_vf_port": "the subnet manager brings virtual functions of an InfiniBand rail up",
     "roce_cable_length": "the cable's length is as declared; the driver keeps it also where it does not act",
     "roce_cnp": "congestion notifications have their DSCP and priority",
     "roce_declared": "the inventory says which priority and DSCP the switches have",

@@ -86,7 +86,9 @@ def test_cables_are_compared_where_the_plan_names_leaves():
 
 def test_the_planned_tos_is_asked_where_a_role_sets_one():
     assert groups.tos_of(request_of(checks=["paths"])) == 0
-    assert groups.tos_of(request_of(checks=["paths", "qos"], settings={"roce_qos": {"dscp": 26}})) == 0x68
+    declared = {"roce_qos": {"priority": 3, "dscp": 26}}
+    assert groups.tos_of(request_of(checks=["paths", "qos"], settings=declared)) == 0x68
+    assert groups.tos_of(request_of(checks=["paths", "qos"])) == 0, "nothing is declared, and nothing was set before"
 
 
 def test_the_module_documents_every_group():

@@ -204,3 +204,41 @@ def test_a_rail_may_be_named_by_pci_or_an_alternative_name(host):
     assert one(check_rails(info, by_pci, "roce"), "rdma_device")["observed"] == "mlx5_0"
     by_alias = [{"name": "rail1", "interface": "rail1", "pci": None, "mtu": 1500}]
     assert one(check_rails(info, by_alias, "roce", {"rail1": "ens1np0"}), "rdma_device")["observed"] == "mlx5_0"
+
+
+def functions(guids, state="DOWN", here=True):
+    """Return the device of an InfiniBand rail and its virtual functions, as rdma_info tells them."""
+    port = {"port": 1, "link_layer": "InfiniBand", "state": "ACTIVE", "phys_state": "LinkUp", "lid": 2, "sm_lid": 1}
+    port |= {"netdev": "ibs1", "netdev_mtu": 2044, "active_mtu": None}
+    rail = {"name": "mlx5_0", "pci": "0000:19:00.0", "vf": False, "physfn": None, "num_vfs": 2, "node_guid": "a:b:c:1"}
+    found = [{**rail, "ports": [port]}]
+    if here:
+        found += [
+            {
+                "name": f"mlx5_{number}",
+                "pci": f"0000:19:00.{number}",
+                "vf": True,
+                "physfn": "0000:19:00.0",
+                "num_vfs": 0,
+            }
+            | {"node_guid": guid, "ports": [{**port, "state": state, "netdev": None}]}
+            for number, guid in enumerate(guids, 1)
+        ]
+    return {"devices": found, "nics_without_rdma": []}
+
+
+@pytest.mark.parametrize(
+    ("info", "guid", "port"),
+    [
+        pytest.param(functions(["a:b:c:2", "a:b:c:3"], "ACTIVE"), "ok", "ok", id="sound"),
+        pytest.param(functions(["0000:0000:0000:0000", "a:b:c:3"]), "deviation", "skipped", id="no GUID"),
+        pytest.param(functions(["a:b:c:2", "a:b:c:2"]), "deviation", "skipped", id="the same GUID"),
+        pytest.param(functions([], here=False), "skipped", "skipped", id="all in pods"),
+    ],
+)
+def test_virtual_functions_of_an_infiniband_rail_have_guids_and_a_subnet_manager_for_them(info, guid, port):
+    rails = [{"name": "rail1", "interface": "ibs1", "pci": "0000:19:00.0", "mtu": 2044}]
+    checks = {check["id"]: check for check in check_rails(info, rails, "infiniband")}
+    assert (checks["rdma_vf_guid"]["status"], checks["rdma_vf_port"]["status"]) == (guid, port)
+    if port == "skipped":
+        assert "virt_enabled 2" in checks["rdma_vf_port"]["fix"]
