@@ -14,6 +14,7 @@ author: railops.rdma contributors (@railops)
 description:
   - Puts the plan's node label (C(cluster/nodelabels.json)) on nodes, by which SR-IOV policies choose them, and takes
     it off others. Nodes are never created.
+  - Puts the labels of zone and leaves (C(workload/nodelabels.json)) on the plan's nodes, for schedulers.
   - Compares every node's allocatable resources and its SR-IOV node state with the plan, and waits for them when told
     to.
 options:
@@ -94,6 +95,11 @@ labelled:
   returned: always
   type: dict
   sample: {"node1": "declared"}
+topology:
+  description: The new values of the labels of zone and leaves by node, null where one was taken off.
+  returned: always
+  type: dict
+  sample: {"node1": {"fabric.railops.io/zone": "su1"}}
 unlabelled:
   description: Nodes in the cluster that still lack the planned label, when O(nodes) or O(label) left them out.
   returned: always
@@ -126,6 +132,7 @@ import json
 import os
 import time
 import typing as t
+from dataclasses import replace
 
 from ..module_utils._cluster import client, source
 from ..module_utils._cluster.client import Access, Cluster
@@ -138,6 +145,7 @@ from ..module_utils._cluster.nodes import (
     label_changes,
     progress,
     steps,
+    topology_changes,
     want_of,
 )
 from ..module_utils._errors import RdmaError
@@ -169,13 +177,20 @@ def read_want(folder: str) -> Want:
     source.check_plan(os.path.join(folder, "cluster"))
     try:
         with open(os.path.join(folder, "plan.json"), encoding="utf-8") as stream:
-            nodes = {name for name, row in json.load(stream)["nodes"].items() if not row.get("retired")}
+            seats = json.load(stream)["nodes"]
+        nodes = {name for name, row in seats.items() if not row.get("retired")}
         interfaces: dict[str, set[str]] = {}
         hosts = os.path.join(folder, "hosts")
         for name in os.listdir(hosts):
             with open(os.path.join(hosts, name), encoding="utf-8") as stream:
                 row = json.load(stream)
             interfaces[row["node"]] = {rail["interface"] for rail in row["rails"]}
+        topology: dict[str, dict[str, str]] = {}
+        path = os.path.join(folder, "workload", "nodelabels.json")
+        if os.path.exists(path):
+            with open(path, encoding="utf-8") as stream:
+                for group in json.load(stream)["groups"]:
+                    topology.update(dict.fromkeys(group["nodes"], group["labels"]))
         marks = None
         path = os.path.join(folder, "cluster", "nodelabels.json")
         if os.path.exists(path):
@@ -188,7 +203,8 @@ def read_want(folder: str) -> Want:
     cluster = os.path.join(folder, "cluster")
     values: dict[str, t.Any] = next(iter(source.documents(os.path.join(cluster, "values.yaml"))), {})
     policies = list(source.documents(os.path.join(cluster, "sriovpolicies.yaml")))
-    return want_of(nodes, interfaces, values, policies, marks)
+    want = want_of(nodes, interfaces, values, policies, marks)
+    return replace(want, topology=topology, known=frozenset(seats))
 
 
 class Nodes:
@@ -231,12 +247,18 @@ def run(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
         whole = label_changes(want, {name: node.label for name, node in live.items()}, absent=absent)
         chosen = set(params["nodes"])
         changes = {name: value for name, value in whole.items() if params["label"] and (not chosen or name in chosen)}
+        places = {
+            name: change
+            for name, change in topology_changes(want, live, absent=absent).items()
+            if params["label"] and (not chosen or name in chosen)
+        }
         drains = drain_changes({name: live[name] for name in sorted(chosen & set(live))}, params["drain"])
         if not check_mode:
             for name, patch in drains.items():
                 nodes.patch(name, patch)
-            for name, value in changes.items():
-                nodes.patch(name, {"metadata": {"labels": {want.label: value}}})
+            for name in sorted({*changes, *places}):
+                own = {want.label: changes[name]} if name in changes else {}
+                nodes.patch(name, {"metadata": {"labels": {**own, **places.get(name, {})}}})
         found = [] if absent else checks(want, live, nodes.states())
         if not absent and not check_mode and params["wait_seconds"]:
             found = waited(want, nodes, chosen or set(want.nodes), params, found, live)
@@ -246,12 +268,13 @@ def run(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
     begun = set(drains) if params["drain"] == "begin" else set()
     ended = set(drains) if params["drain"] == "end" else set()
     return {
-        "changed": bool(changes or drains),
+        "changed": bool(changes or places or drains),
         "labelled": changes,
+        "topology": places,
         "unlabelled": sorted(name for name, value in whole.items() if value is not None and name not in changes),
         "unfinished": sorted(noted - ended | begun),
         "checks": found,
-        "diff": differences(want.label, live, changes, drains),
+        "diff": differences(want.label, live, changes, places, drains),
     }
 
 
@@ -284,12 +307,19 @@ def waited(
 
 
 def differences(
-    label: str, live: dict[str, Node], changes: dict[str, str | None], drains: dict[str, dict[str, t.Any]]
+    label: str,
+    live: dict[str, Node],
+    changes: dict[str, str | None],
+    places: dict[str, dict[str, str | None]],
+    drains: dict[str, dict[str, t.Any]],
 ) -> dict[str, str]:
     """Return what changes for a person to read."""
     cordons = {name: bool(patch["spec"]["unschedulable"]) for name, patch in drains.items() if "spec" in patch}
     before = [f"{name} {label}={live[name].label or ''}\n" for name in changes]
     after = [f"{name} {label}={value or ''}\n" for name, value in changes.items()]
+    for name, change in places.items():
+        before += [f"{name} {key}={live[name].topology.get(key, '')}\n" for key in change]
+        after += [f"{name} {key}={value or ''}\n" for key, value in change.items()]
     before += [f"{name} cordoned={live[name].cordoned}\n" for name in cordons]
     after += [f"{name} cordoned={value}\n" for name, value in cordons.items()]
     return {"before": "".join(before), "after": "".join(after)}

@@ -263,6 +263,10 @@ class Account:
         ]
         if only:
             rules.append({"apiGroups": ["spiderpool.spidernet.io"], "resources": [plural], "verbs": read})
+        return self.given(rules, whole, path)
+
+    def given(self, rules: list[Json], whole: Path, path: Path) -> Path:
+        """Make it with these rules and write its kubeconfig."""
         meta = {"metadata": {"name": self.name}}
         self._core.create_namespaced_service_account("default", meta)
         self._rbac.create_cluster_role({**meta, "rules": rules})

@@ -22,6 +22,7 @@ from blocks import CHECKOUT, Block, documents
 
 from ansible_collections.railops.rdma.plugins.module_utils._check import IDS
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run as plan
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.metrics import HELP
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import EXAMPLES
 
 PAGES = documents()
@@ -77,8 +78,15 @@ def wrong_play(play: t.Mapping[str, t.Any]) -> list[str]:
 @pytest.mark.parametrize("block", [pytest.param(block, id=block.place) for block in SNIPPETS])
 def test_a_yaml_snippet_is_accepted(block: Block):
     data = yaml.safe_load(block.text)
-    if isinstance(data, dict):
+    if isinstance(data, dict) and "apiVersion" in data:
+        # An object for a cluster: a test of that subject gives it to a server.
+        assert data["kind"] in ("ClusterRole",)
+    elif isinstance(data, dict) and "groups" in data:
+        expressions = [rule["expr"] for group in data["groups"] for rule in group["rules"]]
+        assert {name for text in expressions for name in re.findall(r"railops_\w+", text)} <= set(HELP)
+    elif isinstance(data, dict):
         assert wrong_variables(data) == []
+    if isinstance(data, dict):
         return
     check = wrong_play if "hosts" in data[0] else wrong_task
     assert [problem for item in data for problem in check(item)] == []

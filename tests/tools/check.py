@@ -185,7 +185,7 @@ def cluster() -> t.Iterator[Argv]:
 
 
 def api() -> t.Iterator[Argv]:
-    files = [f"tests/cluster/test_{name}.py" for name in ("double", "objects", "roles")]
+    files = [f"tests/cluster/test_{name}.py" for name in ("double", "gate", "objects", "roles")]
     yield [*real_api(), tool("python"), "-m", "pytest", "-q", "--real-only", *files]
 
 

@@ -23,6 +23,7 @@ ROOMS: dict[str, set[str]] = {
     "gpudirect": {"_gpudirect", "_card"},
     "ippool_plan": set(),
     "nic_link_type": {"_card"},
+    "node_gate": CLUSTER,
     "plan_objects_info": set(),
     "pod_probe": {*CLUSTER, "_pods", "_probe"},
     "policy_route": {"_fabric", "_route"},

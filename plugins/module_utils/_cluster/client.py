@@ -74,6 +74,13 @@ class Gone(RdmaError):
         super().__init__(f"{what}: it, its kind or its namespace is gone.", "Run again.", code=404)
 
 
+class Stale(RdmaError):
+    """Somebody has changed the object since it was read."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what}: somebody else changes it all the time.", "Run again.", code=409)
+
+
 def load(access: Access) -> t.Any:
     """Return the configuration of the client.
 
@@ -310,6 +317,27 @@ class Cluster:
             )
 
         self._tried(send, f"{resource.kind} {name}")
+
+    def patch_read(self, resource: t.Any, name: str, patch: Json, *, content: str, part: str = "") -> Json:
+        """Change an object over the version that the patch names, and return it as it is then.
+
+        :param content: the kind of patch, such as `merge-patch`.
+        :param part: a subresource, such as `status`.
+        :raises Stale: it is no longer that version: read it again.
+        """
+        path = resource.path(name=name) + (f"/{part}" if part else "")
+        body, kind = library.encoded(patch), f"application/{content}+json"
+
+        def send() -> Json:
+            try:
+                query = {"fieldManager": FIELD_MANAGER}
+                return t.cast("Json", json.loads(self._patches.send(path, body, kind, query, timeout=self._timeout)))
+            except ApiException as exc:
+                if exc.status == 409:
+                    raise Stale(f"{resource.kind} {name}") from exc
+                raise
+
+        return t.cast("Json", self._tried(self._paced(send), f"{resource.kind} {name}"))
 
     # Trying again
 

@@ -173,8 +173,8 @@ class Patches:
 
     def send(
         self, path: str, body: str, content_type: str, query: t.Mapping[str, str], *, timeout: tuple[float, float]
-    ) -> None:
-        """Patch an object.
+    ) -> bytes:
+        """Patch an object and return what the API answers.
 
         :param body: the patch as the API reads it, see `encoded`.
         :param timeout: seconds to connect, and to wait for the answer.
@@ -195,6 +195,7 @@ class Patches:
         )
         if not 200 <= answer.status <= 299:
             raise ApiException(http_resp=RESTResponse(answer))
+        return t.cast("bytes", answer.data)
 
 
 def encoded(body: t.Any) -> str:

@@ -10,6 +10,7 @@ import typing as t
 from dataclasses import dataclass, field
 
 from .._check import compared
+from .._fabric.names import LEAF_LABEL, ZONE_LABEL
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,6 +34,10 @@ class Want:
     labels: dict[str, str] = field(default_factory=dict)
     resources: dict[str, dict[str, int]] = field(default_factory=dict)
     sriov: frozenset[str] = frozenset()
+    topology: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Labels of zone and leaves by node."""
+    known: frozenset[str] = frozenset()
+    """Every node that the plan ever had: nobody else's labels of this kind are touched."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,7 @@ class Node:
     cordoned: bool = False
     note: str = ""
     up: bool = True
+    topology: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, live: Json, label: str) -> Node:
@@ -55,6 +61,11 @@ class Node:
             bool((live.get("spec") or {}).get("unschedulable")),
             (meta.get("annotations") or {}).get(NOTE, ""),
             not lost_nodes([live]),
+            {
+                name: value
+                for name, value in (meta.get("labels") or {}).items()
+                if name == ZONE_LABEL or name.startswith(LEAF_LABEL)
+            },
         )
 
 
@@ -108,6 +119,19 @@ def label_changes(want: Want, live: dict[str, str | None], *, absent: bool = Fal
         if have != value:
             changes[node] = value
     return changes
+
+
+def topology_changes(want: Want, nodes: dict[str, Node], *, absent: bool = False) -> dict[str, dict[str, str | None]]:
+    """Return the labels of zone and leaves to set (or None: to take off) by node; nodes with none are left out."""
+    found = {}
+    for name in sorted(want.known & nodes.keys()):
+        wanted = {} if absent else want.topology.get(name, {})
+        have = nodes[name].topology
+        changes: dict[str, str | None] = dict.fromkeys(sorted(have.keys() - wanted.keys()))
+        changes.update((label, value) for label, value in wanted.items() if have.get(label) != value)
+        if changes:
+            found[name] = changes
+    return found
 
 
 def drain_changes(chosen: dict[str, Node], drain: str | None) -> dict[str, Json]:

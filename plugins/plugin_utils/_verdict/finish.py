@@ -7,11 +7,13 @@
 from __future__ import annotations
 
 import os
+import time
 import typing as t
 
 from .._arguments import colour
 from .._report.rewrite import report
 from . import files, merge, text
+from .metrics import metrics
 
 if t.TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +26,7 @@ def begin(args: Mapping[str, t.Any], verdict: dict[str, t.Any]) -> dict[str, t.A
 
     :param args: `plan_dir` and `verify_dir`.
     """
-    return _written(args, verdict, None)
+    return _written(args, verdict, {})
 
 
 def finish(args: Mapping[str, t.Any], verdict: dict[str, t.Any], display: Display) -> dict[str, t.Any]:
@@ -34,7 +36,11 @@ def finish(args: Mapping[str, t.Any], verdict: dict[str, t.Any], display: Displa
     :return: the result of the task.
     """
     page, warning = report(args["plan_dir"], verdict)
-    result = _written(args, verdict, page)
+    verdict["time"] = round(time.time(), 3)
+    texts = {"report.html": page} if page is not None else {}
+    # Only a whole verdict is measured: a run that breaks off leaves the old numbers and their time.
+    texts["verdict.prom"] = metrics(verdict, _name(args), verdict["time"])
+    result = _written(args, verdict, texts)
     if warning:
         result["warnings"] = [warning]
     if args["show"]:
@@ -56,8 +62,7 @@ def _name(args: Mapping[str, t.Any]) -> str:
     return os.path.basename(os.path.normpath(str(args["plan_dir"])))
 
 
-def _written(args: Mapping[str, t.Any], verdict: dict[str, t.Any], page: str | None) -> dict[str, t.Any]:
-    texts = {"report.html": page} if page is not None else {}
+def _written(args: Mapping[str, t.Any], verdict: dict[str, t.Any], texts: dict[str, str]) -> dict[str, t.Any]:
     texts |= {"verdict.md": text.markdown(verdict, _name(args)), "verdict.txt": text.picture(verdict, _name(args))}
     paths = {name: os.path.join(args["verify_dir"], name) for name in (*texts, "verdict.json")}
     for name, content in texts.items():

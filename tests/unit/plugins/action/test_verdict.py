@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
 
 import pytest
@@ -53,3 +54,14 @@ def test_a_host_without_a_slice_is_named_before_anything_is_changed(planned):
 def test_verification_passes_over_a_host_without_a_slice(planned):
     begin(planned, ["node1", "node9"])
     assert (planned / "verify/verdict.json").exists()
+
+
+def test_a_finished_verdict_has_a_time_and_metrics_and_one_that_began_has_none(planned):
+    begin(planned, ["node1"])
+    assert not (planned / "verify/verdict.prom").exists()
+    begin(planned, ["node1"], phase="finish", fail=False, show=False)
+    found = json.loads((planned / "verify/verdict.json").read_text())
+    assert (
+        f'railops_audit_timestamp_seconds{{fabric="fabric"}} {found["time"]:.15g}\n'
+        in (planned / "verify/verdict.prom").read_text()
+    )

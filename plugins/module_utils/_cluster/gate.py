@@ -1,0 +1,292 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Decides which nodes jobs may use, from verdicts: hysteresis, a cap over the fleet, never the last nodes of a zone.
+
+Pure. What was seen before lies on the node itself, in an annotation: whoever runs next goes on from there, wherever it
+runs. The patches are for a server as kube-apiserver 1.36 has it: a strategic merge of /status merges conditions by
+their type; taints are one list, which is replaced whole and only over the version that was read.
+"""
+
+from __future__ import annotations
+
+import json
+import typing as t
+from collections import Counter
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime, timezone
+
+if t.TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+Json = dict[str, t.Any]
+
+CONDITION = "RailsReady"
+NOTE = "fabric.railops.io/gate"
+TAINT = {"key": "fabric.railops.io/rails", "value": "broken", "effect": "NoSchedule"}
+TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
+LONGEST = 1000
+"""Characters of a condition's message: every list of nodes carries it."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What the site asks for.
+
+    `bad` verdicts in a row make a node broken, `good` ones whole again. Of the fleet `most` nodes may be out at once,
+    and `keep` nodes of each zone stay in. A verdict counts for `max_age` seconds. Without `taint` nobody is out.
+    """
+
+    bad: int = 2
+    good: int = 3
+    most: int = 1
+    keep: int = 1
+    max_age: float = 7200
+    taint: bool = False
+
+
+class Judgement(t.NamedTuple):
+    """What a verdict says of a node."""
+
+    good: bool
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What is kept on the node between two runs."""
+
+    fabric: str = ""
+    bad: int = 0
+    """Bad verdicts in a row."""
+    good: int = 0
+    broken: bool | None = None
+    """None: too few verdicts yet."""
+    out: bool = False
+    seen: float = 0
+    """When the last verdict that counted was made, in seconds since 1970."""
+    message: str = ""
+
+    @classmethod
+    def of(cls, text: str) -> Memory | None:
+        """Read the annotation; None where it is not one of ours."""
+        try:
+            data = json.loads(text)
+            return cls(**{key: data[key] for key in cls.__dataclass_fields__})
+        except (ValueError, TypeError, KeyError):
+            return None
+
+    def text(self) -> str:
+        """Write the annotation."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+
+@dataclass(frozen=True)
+class Live:
+    """What matters of a node of the cluster."""
+
+    version: str = ""
+    note: str = ""
+    condition: Json = field(default_factory=dict)
+    taints: tuple[Json, ...] = ()
+    usable: bool = True
+    """Whether its kubelet is up and nobody has cordoned it."""
+
+    @classmethod
+    def of(cls, node: Json) -> Live:
+        """Return what matters of a node object."""
+        meta, spec = node["metadata"], node.get("spec") or {}
+        conditions = {row["type"]: row for row in (node.get("status") or {}).get("conditions") or ()}
+        ready = conditions.get("Ready", {}).get("status", TRUE) == TRUE
+        return cls(
+            meta.get("resourceVersion", ""),
+            (meta.get("annotations") or {}).get(NOTE, ""),
+            conditions.get(CONDITION, {}),
+            tuple(spec.get("taints") or ()),
+            ready and not spec.get("unschedulable"),
+        )
+
+    @property
+    def memory(self) -> Memory | None:
+        """What was kept on it."""
+        return Memory.of(self.note) if self.note else None
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a node is to be."""
+
+    memory: Memory
+    status: str
+    reason: str
+    message: str
+
+
+# --- deciding --------------------------------------------------------------------------------------------------------
+
+
+def judgements(verdict: Json, ignored: Collection[str] = ()) -> dict[str, Judgement]:
+    """Return what a verdict says, by node; nothing of hosts that did not answer or could not be verified.
+
+    :param ignored: ids of checks that keep no job off a node.
+    """
+    found = {}
+    for host, entry in verdict["hosts"].items():
+        if entry["status"] not in ("pass", "deviation"):
+            continue
+        parts: dict[str, list[str]] = {}
+        for check in entry["checks"]:
+            if check["status"] == "deviation" and check["id"] not in ignored:
+                ids = parts.setdefault(check["rail"] or "host", [])
+                if check["id"] not in ids:
+                    ids.append(check["id"])
+        message = "; ".join(f"{where}: {', '.join(ids)}" for where, ids in parts.items())
+        if len(message) > LONGEST:
+            message = message[: LONGEST - 4] + " ..."
+        found[entry.get("node") or host] = Judgement(not parts, message)
+    return found
+
+
+def most_of(text: str, total: int) -> int:
+    """Return how many nodes may be out: a number, or a percentage of the fleet, rounded down but at least one.
+
+    :raises ValueError: it is neither.
+    """
+    if text.endswith("%"):
+        share = float(text[:-1])
+        if not 0 <= share <= 100:
+            raise ValueError(text)
+        return max(1, int(total * share / 100)) if share and total else 0
+    number = int(text)
+    if number < 0:
+        raise ValueError(text)
+    return number
+
+
+def remembered(memory: Memory, judgement: Judgement | None, when: float, policy: Policy) -> Memory:
+    """Return what is known after a verdict; one that was counted already, or that says nothing, changes nothing."""
+    if judgement is None or when <= memory.seen:
+        return memory
+    if judgement.good:
+        good = min(memory.good + 1, policy.good)
+        # A node that was never seen before is whole at the first good word.
+        still = bool(memory.broken) and good < policy.good
+        return replace(memory, good=good, bad=0, broken=still, seen=when, message="")
+    bad = min(memory.bad + 1, policy.bad)
+    broken = memory.broken if bad < policy.bad else True
+    return replace(memory, bad=bad, good=0, broken=broken, seen=when, message=judgement.message)
+
+
+def chosen(
+    broken: Collection[str],
+    before: Collection[str],
+    usable: Mapping[str, bool],
+    zones: Mapping[str, str],
+    policy: Policy,
+) -> set[str]:
+    """Return which of the broken nodes are out.
+
+    Who is out stays out, as far as cap and zones allow; for a new one other nodes of its zone must be usable.
+
+    :param before: nodes that are out now.
+    :param usable: all nodes of the fleet that are in the cluster.
+    """
+    out: set[str] = set()
+    staying: Counter[str] = Counter(zones.get(name, "") for name in usable)
+    serving: Counter[str] = Counter(zones.get(name, "") for name, good in usable.items() if good)
+    for name in sorted(broken, key=lambda name: (name not in before, name)):
+        zone = zones.get(name, "")
+        left = staying[zone] - 1 if name in before else serving[zone] - usable[name]
+        if len(out) < policy.most and left >= policy.keep:
+            out.add(name)
+            staying[zone] -= 1
+            serving[zone] -= usable[name]
+    return out
+
+
+def decide(
+    fabric: str,
+    nodes: Mapping[str, Live],
+    zones: Mapping[str, str],
+    found: Mapping[str, Judgement],
+    when: float,
+    now: float,
+    policy: Policy,
+) -> dict[str, Target]:
+    """Return what every node of the fabric is to be.
+
+    :param nodes: the fabric's nodes that are in the cluster; those that another fabric's gate holds left out.
+    :param zones: the zone by node.
+    :param found: what the verdict says.
+    :param when: when the verdict was made; 0 when there is none. `now`: seconds since 1970 as well.
+    """
+    fresh = when if now - when <= policy.max_age else 0.0
+    memories = {
+        name: remembered(live.memory or Memory(fabric), found.get(name), fresh, policy) for name, live in nodes.items()
+    }
+    out: set[str] = set()
+    if policy.taint:
+        broken = {name for name, memory in memories.items() if memory.broken}
+        before = {name for name in broken if memories[name].out}
+        out = chosen(broken, before, {name: live.usable for name, live in nodes.items()}, zones, policy)
+    return {name: _target(replace(memory, out=name in out), now, policy) for name, memory in memories.items()}
+
+
+def _target(memory: Memory, now: float, policy: Policy) -> Target:
+    if not memory.seen:
+        return Target(memory, UNKNOWN, "NotAudited", "No verdict has judged this node yet.")
+    if now - memory.seen > policy.max_age:
+        return Target(memory, UNKNOWN, "VerdictTooOld", f"The last verdict of this node is of {stamp(memory.seen)}.")
+    if memory.broken is None:
+        message = f"{memory.bad} of {policy.bad} bad verdicts in a row: {memory.message}"
+        return Target(memory, UNKNOWN, "TooFewVerdicts", message)
+    if not memory.broken:
+        doubt = f" The last verdict was bad ({memory.bad} of {policy.bad}): {memory.message}" if memory.bad else ""
+        return Target(memory, TRUE, "RailsAsPlanned", f"Every rail is as planned.{doubt}")
+    state = memory.message or f"{memory.good} of {policy.good} good verdicts in a row"
+    held = " (not taken out: too many are, or too few of its zone would be left)" if policy.taint else ""
+    return Target(memory, FALSE, "RailsBroken", state + ("" if memory.out else held))
+
+
+# --- patches ---------------------------------------------------------------------------------------------------------
+
+
+def stamp(seconds: float) -> str:
+    """Write a time as Kubernetes does."""
+    return datetime.fromtimestamp(int(seconds), timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def status_patch(live: Live, target: Target | None, now: float) -> Json | None:
+    """Return the strategic merge of /status that brings condition and annotation, or takes them off; None: as it is.
+
+    :param target: None takes both off.
+    """
+    if target is None:
+        if not live.note and not live.condition:
+            return None
+        removed = [{"type": CONDITION, "$patch": "delete"}]
+        return _versioned(live, {"annotations": {NOTE: None}}, {"status": {"conditions": removed}})
+    wanted = {"type": CONDITION, "status": target.status, "reason": target.reason, "message": target.message}
+    same = all(live.condition.get(key) == value for key, value in wanted.items())
+    if same and live.note == target.memory.text():
+        return None
+    turned = live.condition.get("status") != target.status
+    wanted["lastTransitionTime"] = stamp(now) if turned else live.condition.get("lastTransitionTime") or stamp(now)
+    wanted["lastHeartbeatTime"] = stamp(target.memory.seen or now)
+    return _versioned(live, {"annotations": {NOTE: target.memory.text()}}, {"status": {"conditions": [wanted]}})
+
+
+def taint_patch(live: Live, out: bool) -> Json | None:
+    """Return the merge patch that brings our taint or takes it off, beside everybody else's; None: as it is."""
+    ours = [taint for taint in live.taints if taint.get("key") == TAINT["key"]]
+    if ours == ([TAINT] if out else []):
+        return None
+    others = [taint for taint in live.taints if taint.get("key") != TAINT["key"]]
+    wanted = [*others, TAINT] if out else others
+    return _versioned(live, {}, {"spec": {"taints": wanted or None}})
+
+
+def _versioned(live: Live, meta: Json, rest: Json) -> Json:
+    """Return a patch that the server refuses when somebody has changed the node since it was read."""
+    return {"metadata": {"resourceVersion": live.version, **meta}, **rest}

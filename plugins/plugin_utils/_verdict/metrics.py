@@ -1,0 +1,69 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This plugin util is PRIVATE to the collection.
+
+"""The verdict as metrics in Prometheus' text format, for node_exporter's textfile collector. Pure.
+
+Format: "Exposition formats" of Prometheus' documentation, version 0.0.4. No sample has a timestamp of its own: the
+collector refuses a file with one (node_exporter, README of its textfile collector).
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from ...module_utils._check import DEVIATION, OK, WARNING
+from .merge import deviations, tally
+
+if t.TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    Sample = tuple[Mapping[str, str], float]
+
+RAIL_OK = "railops_rail_ok"
+HELP = {
+    RAIL_OK: "Whether a rail of a node is as planned, by the last audit; a rail that was not looked at has no sample.",
+    "railops_hosts": "Hosts of the fabric by what the last audit found.",
+    "railops_deviations": "What differs from the plan, by check, over hosts, plan and cluster.",
+    "railops_audit_timestamp_seconds": "When the last audit ended, in seconds since 1970.",
+}
+VALUES = {OK: 1.0, WARNING: 1.0, DEVIATION: 0.0}
+
+
+def quoted(text: str) -> str:
+    """Return the value of a label as the format has it."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+
+def _metric(name: str, samples: Iterable[Sample]) -> str:
+    lines = [f"# HELP {name} {HELP[name]}\n", f"# TYPE {name} gauge\n"]
+    for labels, value in samples:
+        listed = ",".join(f"{key}={quoted(text)}" for key, text in labels.items())
+        lines.append(f"{name}{{{listed}}} {value:.15g}\n")
+    return "".join(lines) if len(lines) > 2 else ""
+
+
+def _rails(verdict: Mapping[str, t.Any], fabric: str) -> Iterable[Sample]:
+    for host, entry in verdict["hosts"].items():
+        for rail, status in entry["rails"].items():
+            if status in VALUES:
+                yield {"fabric": fabric, "node": entry.get("node") or host, "rail": rail}, VALUES[status]
+
+
+def metrics(verdict: Mapping[str, t.Any], fabric: str, ended: float) -> str:
+    """Return the text of verdict.prom.
+
+    :param ended: when the audit ended, in seconds since 1970.
+    """
+    counts: dict[str, int] = {}
+    for _where, check in deviations(verdict):
+        counts[check["id"]] = counts.get(check["id"], 0) + 1
+    samples: dict[str, Iterable[Sample]] = {
+        RAIL_OK: _rails(verdict, fabric),
+        "railops_hosts": (({"fabric": fabric, "status": key}, n) for key, n in sorted(tally(verdict).items())),
+        "railops_deviations": (({"fabric": fabric, "check": key}, n) for key, n in sorted(counts.items())),
+        "railops_audit_timestamp_seconds": [({"fabric": fabric}, ended)],
+    }
+    return "".join(_metric(name, found) for name, found in samples.items())

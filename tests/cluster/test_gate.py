@@ -1,0 +1,368 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Labels and gate on a real API: condition and taint, jobs kept off and let on, with the rights of the docs alone.
+
+How a server merges conditions and refuses old versions is what this is about, so the API double is not asked.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import threading
+import time
+import typing as t
+import uuid
+from pathlib import Path
+
+import pytest
+import tools
+import yaml
+from conftest import Account, Live, Run
+from kubernetes import client
+from kubernetes import config as kube_config
+
+from ansible_collections.railops.rdma.plugins.modules import cluster_nodes, node_gate
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run as plan
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.merge import host_result, merge
+
+REAL = os.environ.get("RAILOPS_TEST_KUBECONFIG")
+BESIDE = REAL and os.environ.get("RAILOPS_TEST_PLAYED")
+pytestmark = pytest.mark.skipif(not BESIDE, reason="needs a real API with played nodes: make test CHECK=api")
+
+Json = dict[str, t.Any]
+PAGE = Path(__file__).resolve().parents[2] / "docs/workload.md"
+TAINT = "fabric.railops.io/rails"
+FOREIGN = "example.com/foreign"
+ZONES = [
+    {"name": zone, "group": zone, "supernets": [f"172.{20 + number}.0.0/16"], "leaves": [f"{zone}-l1", f"{zone}-l2"]}
+    for number, zone in enumerate(("su1", "su2"))
+]
+NODES = [{"host": f"node{n}", "groups": ["su1" if n < 5 else "su2"]} for n in range(1, 9)]
+
+
+def rules() -> list[Json]:
+    """Return the rights that the page gives to the gate."""
+    blocks = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    rows = [row for block in blocks if "ClusterRole" in block for row in yaml.safe_load_all(block)]
+    return next(row["rules"] for row in rows if row["kind"] == "ClusterRole")
+
+
+class Site:
+    """A plan, verdicts made one after another, and the gate with its own identity."""
+
+    def __init__(self, folder: Path, module: Run, live: Live, identity: Path) -> None:
+        self.folder = folder
+        self.module = module
+        self.live = live
+        self.identity = str(identity)
+        self.plan = folder / "plan/gate"
+        raw = {"name": "gate", "mode": "exclusive", "zones": ZONES, "max_nodes": 8, "plan_dir": str(folder / "plan")}
+        rails = [{"interface": f"ens{number}np0"} for number in (1, 2)]
+        self.digest = plan({**raw, "rails": rails}, NODES, check_mode=False)["digest"]
+        self.time = 0.0
+
+    def verdict(self, *bad: str, lost: tuple[str, ...] = ()) -> None:
+        """Write a newer verdict in which these nodes have a broken rail."""
+        found = {"id": "address", "rail": "rail2", "planned": 1, "observed": 2, "cause": "c", "fix": "f"}
+        results = [
+            host_result(
+                node["host"],
+                node["host"],
+                self.digest,
+                [{**found, "status": "deviation" if node["host"] in bad else "ok"}],
+            )
+            for node in NODES
+            if node["host"] not in lost
+        ]
+        made = merge(self.digest, results, {node["host"]: node["host"] for node in NODES}, rails=["rail1", "rail2"])
+        self.time = max(self.time + 0.001, time.time())
+        (self.folder / "verdict.json").write_text(json.dumps({**made, "time": self.time}), encoding="utf-8")
+
+    def gate(self, check: bool = False, **more: t.Any) -> Json:
+        """Run the module with the rights of the page."""
+        given = {"taint": True, "bad": 2, "good": 2, "max_out": "2", **more}
+        paths = {"plan_dir": str(self.plan), "verdict": str(self.folder / "verdict.json")}
+        done = self.module(node_gate, check, **{**paths, **given, "kubeconfig": self.identity})
+        assert "failed" not in done, done
+        return done
+
+    def node(self, name: str) -> Json:
+        return t.cast("Json", self.live.of("Node", "v1").get(name=name).to_dict())
+
+    def condition(self, name: str, kind: str = "RailsReady") -> Json | None:
+        rows = self.node(name)["status"].get("conditions") or ()
+        return next((row for row in rows if row["type"] == kind), None)
+
+    def taints(self, name: str) -> list[str]:
+        return [row["key"] for row in self.node(name)["spec"].get("taints") or ()]
+
+
+@pytest.fixture
+def site(tmp_path: Path, module: Run, live: Live, kubeconfig: Path) -> t.Iterator[Site]:
+    account = Account(kube_config.new_client_from_config(REAL))
+    try:
+        made = Site(tmp_path, module, live, account.given(rules(), kubeconfig, tmp_path / "identity"))
+        yield made
+        made.module(node_gate, plan_dir=str(made.plan), state="absent")
+        made.module(cluster_nodes, plan_dir=str(made.plan), state="absent")
+    finally:
+        account.removed()
+
+
+def test_nodes_get_the_labels_of_zone_and_leaves_and_lose_them(site: Site) -> None:
+    where = {"plan_dir": str(site.plan)}
+    site.live.of("Node", "v1").patch(
+        body={"metadata": {"labels": {"fabric.railops.io/leaf-rail9": "old"}}},
+        name="node1",
+        content_type="application/merge-patch+json",
+    )
+    foreseen = site.module(cluster_nodes, True, **where)
+    done = site.module(cluster_nodes, **where)
+    assert foreseen["topology"] == done["topology"]
+    assert foreseen["diff"] == done["diff"]
+    assert len(done["topology"]) == len(NODES)
+    for name, zone in (("node1", "su1"), ("node8", "su2")):
+        labels = site.node(name)["metadata"]["labels"]
+        ours = {key: value for key, value in labels.items() if key.startswith("fabric.railops.io/")}
+        leaves = {f"fabric.railops.io/leaf-rail{rail}": f"{zone}-l{rail}" for rail in (1, 2)}
+        assert ours == {"fabric.railops.io/zone": zone, **leaves}
+    assert not site.module(cluster_nodes, **where)["changed"]
+    assert site.module(cluster_nodes, state="absent", **where)["changed"]
+    assert not [key for key in site.node("node1")["metadata"]["labels"] if key.startswith("fabric.railops.io/")]
+    assert not site.module(cluster_nodes, state="absent", **where)["changed"]
+
+
+def test_condition_and_taint_follow_the_verdicts(site: Site) -> None:
+    ready = site.condition("node2", "Ready")
+    site.verdict()
+    foreseen = site.gate(check=True)
+    assert site.condition("node2") is None
+    done = site.gate()
+    assert foreseen["diff"]["before"] == done["diff"]["before"]
+    assert done["changed"]
+    assert len(done["nodes"]["True"]) == len(NODES)
+    assert not site.gate()["changed"]
+
+    site.verdict("node2")
+    assert site.gate()["out"] == []
+    assert not site.gate()["changed"], "one verdict counts once"
+    assert site.condition("node2")["status"] == "True"
+    site.verdict("node2")
+    done = site.gate()
+    assert (done["out"], done["nodes"]["False"]) == (["node2"], ["node2"])
+    found = site.condition("node2")
+    assert (found["status"], found["reason"], found["message"]) == ("False", "RailsBroken", "rail2: address")
+    assert site.taints("node2") == [TAINT]
+    assert {**site.condition("node2", "Ready"), "lastHeartbeatTime": 0} == {**ready, "lastHeartbeatTime": 0}
+
+    # More broken nodes than may be out: the cap holds, and says so.
+    for _again in range(2):
+        site.verdict("node2", "node3", "node4")
+        done = site.gate()
+    assert (done["out"], done["held"]) == (["node2", "node3"], ["node4"])
+    # Who is not judged stays as it was, and so does everybody without a verdict.
+    site.verdict(lost=("node2",))
+    assert site.gate()["out"] == ["node2", "node3"]
+    (site.folder / "verdict.json").unlink()
+    assert not site.gate()["changed"]
+    for _again in range(3):
+        site.verdict()
+        done = site.gate()
+    assert (done["out"], done["nodes"]["False"], site.taints("node2")) == ([], [], [])
+
+    assert site.gate(state="absent")["changed"]
+    assert site.condition("node2") is None
+    assert "fabric.railops.io/gate" not in (site.node("node2")["metadata"].get("annotations") or {})
+    assert not site.gate(state="absent")["changed"]
+
+
+def test_a_pod_is_kept_off_and_let_on_again(site: Site, live: Live) -> None:
+    for _again in range(2):
+        site.verdict("node2")
+        site.gate()
+    name = f"gate-{uuid.uuid4().hex[:8]}"
+    field = {"key": "metadata.name", "operator": "In", "values": ["node2"]}
+    affinity = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchFields": [field]}]}}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "affinity": {"nodeAffinity": affinity},
+            "containers": [{"name": "main", "image": "registry.example/x"}],
+        },
+    }
+    pods = live.of("Pod", "v1")
+    pods.create(body=pod, namespace="default")
+
+    def seen() -> Json:
+        return t.cast("Json", pods.get(name=name, namespace="default").to_dict())
+
+    try:
+        live.until(lambda: any(row["type"] == "PodScheduled" for row in seen()["status"].get("conditions") or ()))
+        why = next(row for row in seen()["status"]["conditions"] if row["type"] == "PodScheduled")
+        assert why["status"] == "False"
+        assert "1 node(s) had untolerated taint(s)" in why["message"]
+        for _again in range(2):
+            site.verdict()
+            site.gate()
+        live.until(lambda: seen()["spec"].get("nodeName") == "node2")
+    finally:
+        pods.delete(name=name, namespace="default")
+
+
+def test_a_foreign_taint_survives_concurrent_changes(site: Site) -> None:
+    """Somebody else puts taints on and off the same node all the time, as they do: over the version that they read."""
+    core = client.CoreV1Api(kube_config.new_client_from_config(REAL))
+    stop, writes = threading.Event(), []
+
+    def foreign(*keys: str) -> None:
+        while True:
+            node = core.read_node("node3")
+            kept = [row for row in node.spec.taints or () if not row.key.startswith(FOREIGN)]
+            mine = [{"key": key, "value": "x", "effect": "NoSchedule"} for key in keys]
+            body = {"metadata": {"resourceVersion": node.metadata.resource_version}, "spec": {"taints": [*kept, *mine]}}
+            try:
+                core.patch_node("node3", body, _content_type="application/merge-patch+json")
+            except client.ApiException as exc:
+                if exc.status != 409:
+                    raise
+                continue
+            writes.append(keys)
+            return
+
+    def change() -> None:
+        number = 0
+        while not stop.wait(0.05):
+            number += 1
+            foreign(FOREIGN, f"{FOREIGN}-{number % 3}")
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    try:
+        for _round in range(6):
+            for bad in (("node3",), ()):
+                for _again in range(2):
+                    site.verdict(*bad)
+                    site.gate()
+                assert (TAINT in site.taints("node3")) == bool(bad)
+                assert FOREIGN in site.taints("node3")
+    finally:
+        stop.set()
+        thread.join()
+        foreign()
+    assert len(writes) > 20
+
+
+def test_without_the_rights_it_says_what_is_missing(site: Site, tmp_path: Path, kubeconfig: Path, module: Run) -> None:
+    account = Account(kube_config.new_client_from_config(REAL))
+    few = [row for row in rules() if row["resources"] != ["nodes/status"]]
+    try:
+        site.verdict()
+        identity = account.given(few, kubeconfig, tmp_path / "few")
+        paths = {"plan_dir": str(site.plan), "verdict": str(site.folder / "verdict.json")}
+        done = module(node_gate, **paths, kubeconfig=str(identity))
+        assert done["failed"]
+        assert "nodes" in done["msg"]
+        assert "forbidden" in done["msg"]
+    finally:
+        account.removed()
+
+
+def test_the_plans_topology_and_pods_are_taken_by_a_dry_run(site: Site, tmp_path: Path) -> None:
+    """By the server itself, with Kueue's own CRD; a PodTemplate is held to the pod's rules."""
+    crd = Path(__file__).resolve().parents[3] / "shared/crds-workload/kueue.x-k8s.io_topologies.yaml"
+    argv = [str(tools.fetched() / "kubectl"), "--kubeconfig", str(REAL)]
+    pods = subprocess.run(
+        [*argv, "apply", "--server-side", "--dry-run=server", "-f", str(site.plan / "workload/pod.yaml")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert pods.returncode == 0, pods.stderr
+    if not crd.exists():
+        pytest.skip(f"Kueue's CRD is not beside the checkout ({crd.parent.name}/{crd.name})")
+    subprocess.run([*argv, "apply", "--server-side", "-f", str(crd)], check=True, capture_output=True)
+    subprocess.run(
+        [*argv, "wait", "--for=condition=Established", "crd/topologies.kueue.x-k8s.io", "--timeout=30s"],
+        check=True,
+        capture_output=True,
+    )
+    try:
+        done = subprocess.run(
+            [
+                *argv,
+                "apply",
+                "--server-side",
+                "--dry-run=server",
+                "-f",
+                str(site.plan / "workload/kueue-topology.yaml"),
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+    finally:
+        subprocess.run([*argv, "delete", "crd", "topologies.kueue.x-k8s.io"], check=True, capture_output=True)
+
+
+def test_a_red_audit_tells_the_nodes_too(site: Site, environment: dict[str, str], kubeconfig: Path) -> None:
+    """The last part of the playbook, over results that hosts have left: it ends red, and the nodes know."""
+    folder = site.folder
+    hosts = "".join(f"{node['host']} ansible_connection=local\n" for node in NODES)
+    groups = "".join(
+        f"[{zone}]\n" + "".join(f"{node['host']}\n" for node in NODES if node["groups"] == [zone])
+        for zone in ("su1", "su2")
+    )
+    (folder / "hosts.ini").write_text(f"[gpu_nodes]\n{hosts}{groups}", encoding="utf-8")
+    rails = [{"interface": f"ens{number}np0"} for number in (1, 2)]
+    values = {
+        "fabric_name": "gate",
+        "fabric_mode": "exclusive",
+        "fabric_zones": ZONES,
+        "fabric_max_nodes": 8,
+        "fabric_rails": rails,
+        "fabric_kubeconfig": str(kubeconfig),
+        "verify_cluster": False,
+        "audit_gate": True,
+        "audit_gate_taint": True,
+        "audit_gate_bad": 1,
+    }
+    (folder / "group_vars").mkdir()
+    (folder / "group_vars/all.yml").write_text(yaml.safe_dump(values), encoding="utf-8")
+    (folder / "verify/gate/hosts").mkdir(parents=True)
+    for node in NODES:
+        status = "deviation" if node["host"] == "node6" else "ok"
+        found = {"id": "mtu", "rail": "rail1", "status": status, "planned": 1, "observed": 2, "cause": "c", "fix": "f"}
+        result = host_result(node["host"], node["host"], site.digest, [found])
+        (folder / f"verify/gate/hosts/{node['host']}.json").write_text(json.dumps(result), encoding="utf-8")
+
+    play = {
+        "hosts": "gpu_nodes:localhost",
+        "gather_facts": False,
+        "tasks": [{"import_role": {"name": "railops.rdma.verify", "tasks_from": "finish"}}],
+        "vars": {"verify_gate": True, "verify_gate_taint": True, "verify_gate_bad": 1},
+    }
+    (folder / "play.yml").write_text(json.dumps([play]), encoding="utf-8")
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        argv = ["ansible-playbook", "-i", "hosts.ini", *words]
+        return subprocess.run(argv, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+    done = run("play.yml")
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "Jobs are kept off: node6." in done.stdout
+    assert site.condition("node6")["message"] == "rail1: mtu"
+    assert site.taints("node6") == [TAINT]
+    assert site.condition("node5")["status"] == "True"
+    # The line that only lets verdicts age: nothing is old yet.
+    again = run("railops.rdma.audit", "--tags", "verify_gate")
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert "Jobs are kept off: node6." in again.stdout
+    assert "changed=1" not in again.stdout

@@ -1,0 +1,243 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The gate: hysteresis, cap and zones under random verdicts, and patches that leave others alone."""
+
+from __future__ import annotations
+
+import copy
+import random
+from dataclasses import replace
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.gate import (
+    CONDITION,
+    NOTE,
+    TAINT,
+    Judgement,
+    Live,
+    Memory,
+    Policy,
+    decide,
+    judgements,
+    most_of,
+    status_patch,
+    taint_patch,
+)
+
+FOREIGN = {"key": "foreign", "value": "x", "effect": "NoSchedule"}
+
+
+def node(**spec):
+    ready = {"type": "Ready", "status": "True"}
+    return {"metadata": {"resourceVersion": "1"}, "spec": spec, "status": {"conditions": [ready]}}
+
+
+def applied(obj, target, now):
+    """Play the server: merge conditions by type, replace taints."""
+    obj = copy.deepcopy(obj)
+    live = Live.of(obj)
+    patch = status_patch(live, target, now)
+    if patch:
+        meta = obj["metadata"]
+        notes = {**meta.get("annotations", {}), **patch["metadata"]["annotations"]}
+        meta["annotations"] = {key: value for key, value in notes.items() if value is not None}
+        rows = {row["type"]: row for row in obj["status"]["conditions"]}
+        for row in patch["status"]["conditions"]:
+            if row.get("$patch") == "delete":
+                rows.pop(row["type"], None)
+            else:
+                rows[row["type"]] = {**rows.get(row["type"], {}), **row}
+        obj["status"]["conditions"] = list(rows.values())
+    patch = taint_patch(live, target is not None and target.memory.out)
+    if patch:
+        obj["spec"]["taints"] = patch["spec"]["taints"] or []
+    return obj
+
+
+def run_once(objects, zones, found, when, now, policy):
+    live = {name: Live.of(obj) for name, obj in objects.items()}
+    targets = decide("f", live, zones, found, when, now, policy)
+    made = {name: applied(obj, targets[name], now) for name, obj in objects.items()}
+    # The same again changes nothing.
+    again = decide("f", {name: Live.of(obj) for name, obj in made.items()}, zones, found, when, now, policy)
+    for name, obj in made.items():
+        assert status_patch(Live.of(obj), again[name], now) is None
+        assert taint_patch(Live.of(obj), again[name].memory.out) is None
+    return made, targets
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_cap_and_hysteresis_hold_under_random_verdicts(seed):
+    draw = random.Random(seed)
+    names = [f"node{number}" for number in range(draw.randint(1, 12))]
+    zones = {name: draw.choice("abc"[: draw.randint(1, 3)]) for name in names}
+    policy = Policy(
+        bad=draw.randint(1, 3),
+        good=draw.randint(1, 3),
+        most=draw.randint(0, 5),
+        keep=draw.randint(0, 2),
+        max_age=100,
+        taint=draw.random() < 0.8,
+    )
+    objects = {name: node(taints=[FOREIGN]) for name in names}
+    history = {name: [] for name in names}
+    now = 1000.0
+    rate = draw.random()
+    for _round in range(25):
+        now += draw.choice([1, 50, 150])
+        when = now - draw.choice([0, 0, 0, 500])
+        found = {name: Judgement(draw.random() > rate, "rail1: x") for name in names if draw.random() < 0.9}
+        for obj in objects.values():
+            obj["spec"]["unschedulable"] = draw.random() < 0.1
+        before = {name: TAINT in obj["spec"]["taints"] for name, obj in objects.items()}
+        objects, targets = run_once(objects, zones, found, when, now, policy)
+        for name in names:
+            # The verdict counted if it was young and newer than what the node had seen.
+            if (
+                name in found
+                and targets[name].memory.seen == when
+                and (not history[name] or history[name][-1][1] < when)
+            ):
+                history[name].append((found[name].good, when))
+        out = {name for name, obj in objects.items() if TAINT in obj["spec"]["taints"]}
+        assert len(out) <= policy.most
+        assert policy.taint or not out
+        for zone in set(zones.values()):
+            members = {name for name in names if zones[name] == zone}
+            assert not out & members or len(members - out) >= policy.keep
+        for name, obj in objects.items():
+            assert obj["spec"]["taints"][0] == FOREIGN
+            words = [good for good, _when in history[name]]
+            if name in out and not before[name]:
+                others = [other for other in names if zones[other] == zones[name] and other not in out]
+                assert sum(not objects[other]["spec"]["unschedulable"] for other in others) >= policy.keep
+                # Somewhere enough bad words came in a row, and not enough good ones since.
+                assert bad_then(words, policy)
+            if before[name] and name not in out and len(out) < policy.most:
+                assert words[-policy.good :] == [True] * policy.good
+            condition = next(row for row in obj["status"]["conditions"] if row["type"] == CONDITION)
+            if now - targets[name].memory.seen > policy.max_age:
+                assert condition["status"] == "Unknown"
+            elif words:
+                assert (condition["status"] == "False") == bad_then(words, policy)
+
+
+def bad_then(words, policy):
+    """Say whether the words end broken, told by looking at all of them."""
+    broken = False
+    for end in range(1, len(words) + 1):
+        tail = words[:end]
+        if tail[-policy.bad :] == [False] * policy.bad:
+            broken = True
+        elif tail[-policy.good :] == [True] * policy.good:
+            broken = False
+    return broken
+
+
+def test_one_verdict_never_counts_twice():
+    objects = {"n": node()}
+    policy = Policy(bad=2, taint=True, keep=0)
+    for _again in range(5):
+        objects, targets = run_once(objects, {}, {"n": Judgement(False, "rail1: x")}, 10, 11, policy)
+    assert targets["n"].memory.bad == 1
+    assert targets["n"].status == "Unknown"
+    objects, targets = run_once(objects, {}, {"n": Judgement(False, "rail1: x")}, 20, 21, policy)
+    assert (targets["n"].status, targets["n"].memory.out) == ("False", True)
+
+
+def test_a_verdict_that_is_too_old_is_unknown_and_moves_nobody():
+    policy = Policy(bad=1, taint=True, keep=0, max_age=100)
+    objects, _targets = run_once({"n": node()}, {}, {"n": Judgement(False, "rail1: x")}, 10, 11, policy)
+    objects, targets = run_once(objects, {}, {}, 10, 200, policy)
+    assert (targets["n"].status, targets["n"].reason) == ("Unknown", "VerdictTooOld")
+    assert objects["n"]["spec"]["taints"] == [TAINT]
+
+
+def test_the_last_usable_node_of_a_zone_stays():
+    objects = {"a1": node(), "a2": node(unschedulable=True), "b1": node(), "b2": node()}
+    zones = {"a1": "a", "a2": "a", "b1": "b", "b2": "b"}
+    found = {name: Judgement(False, "rail1: x") for name in ("a1", "b1")}
+    _objects, targets = run_once(objects, zones, found, 10, 11, Policy(bad=1, most=4, taint=True))
+    assert {name for name, target in targets.items() if target.memory.out} == {"b1"}
+    assert "not taken out" in targets["a1"].message
+
+
+def test_transition_time_moves_with_the_status_only():
+    objects, _targets = run_once({"n": node()}, {}, {"n": Judgement(True)}, 1000, 1001, Policy())
+    first = objects["n"]["status"]["conditions"][1]
+    objects, _targets = run_once(objects, {}, {"n": Judgement(True)}, 2000, 2001, Policy())
+    second = objects["n"]["status"]["conditions"][1]
+    assert first["lastTransitionTime"] == second["lastTransitionTime"]
+    assert first["lastHeartbeatTime"] < second["lastHeartbeatTime"]
+
+
+def test_everything_of_ours_is_taken_off_and_nothing_else():
+    start = node(taints=[FOREIGN])
+    start["metadata"]["annotations"] = {"other": "x"}
+    objects, _targets = run_once(
+        {"n": start}, {}, {"n": Judgement(False, "x")}, 10, 11, Policy(bad=1, keep=0, taint=True)
+    )
+    assert TAINT in objects["n"]["spec"]["taints"]
+    assert applied(objects["n"], None, 12) == start
+    assert status_patch(Live.of(start), None, 12) is None
+
+
+def test_patches_name_the_version_that_was_read():
+    live = replace(Live.of(node()), version="77", taints=(FOREIGN,))
+    target = decide("f", {"n": live}, {}, {"n": Judgement(False, "x")}, 10, 11, Policy(bad=1, keep=0, taint=True))["n"]
+    assert status_patch(live, target, 11)["metadata"]["resourceVersion"] == "77"
+    assert taint_patch(live, True) == {
+        "metadata": {"resourceVersion": "77"},
+        "spec": {"taints": [FOREIGN, TAINT]},
+    }
+
+
+@pytest.mark.parametrize("text", ["", "no json", "[]", '{"bad": 1}', "null"])
+def test_an_annotation_that_is_not_ours_is_no_memory(text):
+    assert Memory.of(text) is None
+
+
+def test_memory_survives_the_annotation():
+    memory = Memory("f", 1, 2, True, True, 12.5, "rail1: x")
+    assert Memory.of(memory.text()) == memory
+    assert NOTE.startswith("fabric.railops.io/")
+
+
+@pytest.mark.parametrize(
+    ("text", "total", "most"), [("3", 10, 3), ("0", 10, 0), ("10%", 8, 1), ("10%", 100, 10), ("0%", 9, 0), ("5%", 0, 0)]
+)
+def test_how_many_may_be_out(text, total, most):
+    assert most_of(text, total) == most
+
+
+@pytest.mark.parametrize("text", ["", "-1", "many", "101%", "%"])
+def test_what_is_no_number_is_refused(text):
+    with pytest.raises(ValueError):  # noqa: PT011 - what int() and float() say is theirs
+        most_of(text, 10)
+
+
+def test_what_a_verdict_says_of_nodes():
+    def host(status, *checks):
+        rows = [{"id": name, "rail": rail, "status": kind} for name, rail, kind in checks]
+        return {"status": status, "node": None, "checks": rows}
+
+    verdict = {
+        "hosts": {
+            "good": host("pass", ("mtu", "rail1", "skipped")),
+            "bad": host(
+                "deviation", ("mtu", "rail1", "deviation"), ("mtu", "rail1", "deviation"), ("mode", None, "deviation")
+            ),
+            "ignored": host("deviation", ("mode", None, "deviation")),
+            "lost": host("unreachable"),
+            "error": host("error"),
+        }
+    }
+    assert judgements(verdict, ["mode"]) == {
+        "good": Judgement(True),
+        "bad": Judgement(False, "rail1: mtu"),
+        "ignored": Judgement(True),
+    }
+    assert judgements(verdict)["bad"].message == "rail1: mtu; host: mode"
