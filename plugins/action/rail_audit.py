@@ -13,7 +13,7 @@ from ansible.errors import AnsibleActionFail
 from ..module_utils._check import skipped
 from ..plugin_utils._slice import leaves_of, proving_neighbours, read_slice
 from ..plugin_utils._slice_action import SliceAction
-from ..plugin_utils._verdict.files import read_plan, result_path, write_json
+from ..plugin_utils._verdict.files import last_path, read_json, read_plan, result_path, write_json
 from ..plugin_utils._verdict.merge import flatten, host_result, status_of
 
 
@@ -48,6 +48,9 @@ class ActionModule(SliceAction):
         """Run the module; with verify_dir write the host's result and return what became of it."""
         verify_dir = self._task.args.pop("verify_dir", None)
         left_out = self._task.args.pop("skipped", None) or {}
+        host = (task_vars or {})["inventory_hostname"]
+        if verify_dir and "since" not in self._task.args:
+            self._task.args["since"] = read_json(last_path(verify_dir, host)) or None
         plan_dir = str(self._task.args.get("plan_dir") or "")
         try:
             result = super().run(tmp, task_vars)
@@ -57,7 +60,6 @@ class ActionModule(SliceAction):
             result = {"failed": True, "msg": str(exc)}
         if not verify_dir or result.get("unreachable"):
             return result
-        host = (task_vars or {})["inventory_hostname"]
         digest, node, error = None, None, "; ".join(result.get("errors") or ()) or None
         if result.get("failed") or "checks" not in result:
             error = f"rail_audit: {result.get('msg') or 'no answer'}"
@@ -71,5 +73,7 @@ class ActionModule(SliceAction):
         made = host_result(host, node, digest, checks, error, result.get("facts") or {})
         path = result_path(verify_dir, host)
         write_json(path, made)
+        if health := made.get("facts", {}).get("health"):
+            write_json(last_path(verify_dir, host), health)
         kept = {key: result[key] for key in ("warnings", "deprecations", "errors") if result.get(key)}
         return {"changed": False, "path": path, "status": status_of(made), **kept}

@@ -42,15 +42,17 @@ options:
         what the roles set; V(devices) the RDMA devices.
       - V(paths) asks the kernel for routes, V(duplicates) asks every rail whether somebody else has its address,
         V(cabling) compares what LLDP says of each cable, V(pings) asks gateways and a neighbour for an echo.
+      - V(counters) looks for failures that nobody sees yet - counters since the last audit, links, PCIe.
     type: list
     elements: str
-    choices: [driver, link_type, mode, network, persist, paths, duplicates, cabling, qos, gpudirect, devices, pings]
-    default: [link_type, mode, network, persist, paths, duplicates, cabling, qos, gpudirect, devices]
+    choices:
+      [driver, link_type, mode, network, persist, paths, duplicates, cabling, qos, gpudirect, devices, counters, pings]
+    default: [link_type, mode, network, persist, paths, duplicates, cabling, qos, gpudirect, devices, counters]
   settings:
     description:
       - The options of the roles' modules, by the module's name; each is checked as that module checks it.
       - Besides C(duplicates) with C(duplicate_wait), the seconds that answers may take, and C(cabling) with
-        C(lldp_listen), the seconds to listen where lldpd has heard nothing.
+        C(lldp_listen), the seconds to listen where lldpd has heard nothing, C(counters) with C(limits) and C(speed).
     type: dict
     default: {}
   neighbours:
@@ -59,6 +61,11 @@ options:
         this host's. By default the next host of the same zone and one of another zone, from O(plan_dir).
     type: list
     elements: dict
+  since:
+    description:
+      - The fact C(health) of the last audit of this host, which V(counters) compares with. By default what
+        O(verify_dir) has of it.
+    type: dict
   verify_dir:
     description:
       - The folder of the verification on the controller. With it the host's result is written there as

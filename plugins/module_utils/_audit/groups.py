@@ -22,7 +22,7 @@ from .._driver import run as driver_run
 from .._errors import InputError, Problem, RdmaError
 from .._gpudirect import run as gpudirect_run
 from .._persist import run as persist_run
-from .._probe import duplicates
+from .._probe import duplicates, health
 from .._qos import run as qos_run
 from .._qos.files import Files
 from .._qos.leaf import is_declared, recorded_params
@@ -167,6 +167,13 @@ def look_at_cables(request: Request) -> tuple[Checks, Facts]:
     return of_rails("cabling", cabling.look)(request)
 
 
+def look_at_counters(request: Request) -> tuple[Checks, Facts]:
+    """Look for failures that nobody sees yet: counters since the last audit, links, PCIe."""
+    options = {**(request.settings.get("counters") or {}), "since": request.params.get("since")}
+    checks, facts = health.look(request.params.get("rails") or [], options)
+    return [check.data() for check in checks], facts
+
+
 GROUPS: dict[str, tuple[Look, ...]] = {
     "driver": (of_module("rdma_driver", driver_run.run, driver_run.SPEC, "driver"),),
     "link_type": (of_module("nic_link_type", card_run.run, card_run.SPEC),),
@@ -182,5 +189,6 @@ GROUPS: dict[str, tuple[Look, ...]] = {
     "qos": (of_module("roce_qos", qos_run.run, qos_run.SPEC),),
     "gpudirect": (of_module("gpudirect", gpudirect_run.run, gpudirect_run.SPEC),),
     "devices": (of_module("rdma_info", info_run.run, info_run.SPEC),),
+    "counters": (look_at_counters,),
     "pings": (look_at_pings,),
 }

@@ -27,6 +27,7 @@ SPEC = {
     },
     "settings": {"type": "dict", "default": {}},
     "neighbours": {"type": "list", "elements": "dict"},
+    "since": {"type": "dict"},
     # Read by the action plugin, on the controller.
     "verify_dir": {"type": "path"},
     "skipped": {"type": "dict", "default": {}},

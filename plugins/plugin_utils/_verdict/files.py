@@ -17,7 +17,7 @@ from ansible.errors import AnsibleActionFail
 
 from .._slice import parse_plan
 
-HOSTS_FOLDER = "hosts"
+HOSTS_FOLDER, LAST_FOLDER = "hosts", "last"
 
 
 def write_text(path: str, text: str) -> None:
@@ -58,15 +58,25 @@ def result_path(verify_dir: str, host: str) -> str:
     return os.path.join(verify_dir, HOSTS_FOLDER, f"{'%2E' + name[1:] if name.startswith('.') else name}.json")
 
 
-def read_result(path: str) -> dict[str, t.Any]:
-    """Return one host's result; empty when it is not there or broken."""
+def last_path(verify_dir: str, host: str) -> str:
+    """Return the file of what the next audit of a host compares its counters with."""
+    return os.path.join(verify_dir, LAST_FOLDER, os.path.basename(result_path(verify_dir, host)))
+
+
+def read_json(path: str) -> dict[str, t.Any]:
+    """Return what a JSON file holds; empty when it is not there, broken, or no object."""
     try:
         with open(path, encoding="utf-8") as file:
             result = json.load(file)
     except (OSError, ValueError):
         return {}
-    good = isinstance(result, dict) and isinstance(result.get("checks"), list)
-    return t.cast("dict[str, t.Any]", result) if good else {}
+    return t.cast("dict[str, t.Any]", result) if isinstance(result, dict) else {}
+
+
+def read_result(path: str) -> dict[str, t.Any]:
+    """Return one host's result; empty when it is not there or broken."""
+    result = read_json(path)
+    return result if isinstance(result.get("checks"), list) else {}
 
 
 def read_results(verify_dir: str, hosts: t.Iterable[str]) -> t.Iterator[dict[str, t.Any]]:

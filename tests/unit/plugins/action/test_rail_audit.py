@@ -68,6 +68,15 @@ def test_the_result_is_written_and_not_returned(plan, tmp_path):
     assert (written["node"], written["plan_digest"], written["facts"]) == ("node1", "x", {"macs": {}})
 
 
+def test_counters_are_compared_with_the_last_audit(plan, tmp_path):
+    args = {"plan_dir": plan, "verify_dir": str(tmp_path / "verify")}
+    health = {"boot": "b", "rails": {}}
+    _result, handed = run(rail_audit, dict(args), {"checks": [], "facts": {"health": health}})
+    assert handed["args"]["since"] is None
+    _result, handed = run(rail_audit, dict(args), {"checks": []})
+    assert handed["args"]["since"] == health
+
+
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
