@@ -8,7 +8,8 @@ The fleet is an inventory whose hosts share one stand-in for their Python: it an
 is as planned answers, 64 checks in all. So everything of the controller is real (templating, forks, building modules,
 results, verdict), and nothing of the hosts, whose work runs on themselves, nor of ssh. Needs no root.
 
-    audit.py                    100 and 1,000 hosts; the verdict of 1,000 and 10,000
+    audit.py                    200 hosts against a playbook that only pings them; the verdict of 1,000 and 10,000
+    audit.py --memory           also the memory of 200 and 1,000 hosts, so an audit of 1,000
     audit.py --hosts 300        another fleet
     audit.py --verdicts-only    no fleet
 """
@@ -30,11 +31,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 from table import enter_environment
 
 RAILS = 8
-CHECKS = 8  # of each rail
-MODULES = 8  # that an audit runs on a host
-SIZE = 32  # checks whose size is that of what a module tells besides: some 8 KiB
-FORKS = "20"
+CHECKS = 12  # of each rail
 BAD = 100  # every such host deviates
+# What an audit may cost beside a playbook that only pings the same hosts.
+QUICK, PINGS, GROWTH = 2.2, 3.5, 1.2
 SHELL = """#!/bin/sh
 exec cat {answer}
 """
@@ -46,6 +46,12 @@ fabric_rails: [{rails}]
 ansible_connection: local
 ansible_python_interpreter: {interpreter}
 verify_show: false
+"""
+PING_BOOK = """---
+- hosts: gpu_nodes
+  gather_facts: false
+  tasks:
+    - ansible.builtin.ping:
 """
 VERDICT_BOOK = """---
 - hosts: localhost
@@ -85,7 +91,6 @@ def run(argv: list[str], folder: Path, codes: t.Container[int] = (0,), **environ
     begun = time.monotonic()
     env = {
         **os.environ,
-        "ANSIBLE_FORKS": FORKS,
         "ANSIBLE_PIPELINING": "true",
         "ANSIBLE_NOCOLOR": "true",
         "ANSIBLE_LOCALHOST_WARNING": "false",
@@ -107,14 +112,7 @@ def declare(folder: Path, hosts: int) -> None:
     (inventory / "group_vars/all").mkdir(parents=True)
     (inventory / "hosts.ini").write_text(f"[gpu_nodes]\nnode[1:{hosts}]\n", encoding="utf-8")
     answer = folder / "answer.json"
-    share = checks(bad=False)
-    told = {
-        "changed": False,
-        "reboot_required": False,
-        "reboot_reasons": [],
-        "checks": share[: len(share) // MODULES],
-        "before": share[:SIZE],
-    }
+    told = {"changed": False, "ping": "pong", "checks": checks(bad=False), "facts": {}, "errors": []}
     answer.write_text(json.dumps(told) + "\n", encoding="utf-8")
     interpreter = folder / "python3"
     interpreter.write_text(SHELL.format(answer=answer), encoding="utf-8")
@@ -125,18 +123,45 @@ def declare(folder: Path, hosts: int) -> None:
     run(["ansible-playbook", "-i", "inventory", "railops.rdma.plan", "-e", "ansible_python_interpreter=auto"], folder)
 
 
-def audit(hosts: int) -> None:
-    """Measure a whole audit."""
+def fleet(hosts: int) -> dict[str, tuple[float, float, float]]:
+    """Measure both sides on one fleet: by name, seconds, seconds of processor and MiB of the largest process."""
+    found = {}
     with tempfile.TemporaryDirectory(prefix="railops-bench-") as temporary:
         folder = Path(temporary)
         declare(folder, hosts)
-        wall, cpu, memory = run(["ansible-playbook", "-i", "inventory", "railops.rdma.audit"], folder)
-        verdict = json.loads((folder / "verify/fabric/verdict.json").read_text(encoding="utf-8"))
-        print(
-            f"  audit of {hosts:>6} hosts  {wall:7.1f} s  {wall / hosts * 1000:5.0f} ms a host"
-            f"  {cpu / hosts * 1000:5.0f} ms of processor  {memory:5.0f} MiB  {verdict['status']}",
-            flush=True,
-        )
+        (folder / "ping.yml").write_text(PING_BOOK, encoding="utf-8")
+        books = {
+            "ping": ["ping.yml"],
+            "quick audit": ["railops.rdma.audit", "-e", "audit_traffic=none"],
+            "audit with pings": ["railops.rdma.audit"],
+        }
+        for name, words in books.items():
+            found[name] = run(["ansible-playbook", "-i", "inventory", *words], folder)
+            wall, cpu, memory = found[name]
+            if name != "ping":
+                verdict = json.loads((folder / "verify/fabric/verdict.json").read_text(encoding="utf-8"))
+                assert verdict["status"] == "pass", verdict["status"]
+                assert len(verdict["hosts"]) == hosts
+            print(
+                f"  {name:<17} {hosts:>6} hosts  {wall:7.1f} s  {cpu / hosts * 1000:5.0f} ms of processor a host"
+                f"  {memory:5.0f} MiB",
+                flush=True,
+            )
+    return found
+
+
+def compare(hosts: list[int], memory: bool) -> None:
+    """Print what an audit costs beside a playbook that only pings."""
+    for count in hosts:
+        found = fleet(count)
+        for name, limit in (("quick audit", QUICK), ("audit with pings", PINGS)):
+            ratio = found[name][1] / found["ping"][1]
+            print(f"  {name}: {ratio:.2f} x the processor time of the ping (at most {limit})")
+        if memory:
+            large = fleet(5 * count)
+            for name in ("quick audit", "audit with pings"):
+                grown = (large[name][2] - found[name][2]) / (large["ping"][2] - found["ping"][2])
+                print(f"  {name}: memory grows {grown:.2f} x as much to {5 * count} hosts (at most {GROWTH})")
 
 
 def verdict(hosts: int, every: int) -> None:
@@ -170,13 +195,13 @@ def verdict(hosts: int, every: int) -> None:
 def main() -> None:
     """Print the measurements."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--hosts", type=int, nargs="+", default=[100, 1000])
+    parser.add_argument("--hosts", type=int, nargs="+", default=[200])
+    parser.add_argument("--memory", action="store_true")
     parser.add_argument("--verdicts-only", action="store_true")
     args = parser.parse_args()
     enter_environment()
-    print(f"audit, controller only, {FORKS} forks, {os.cpu_count()} cores:")
-    for hosts in [] if args.verdicts_only else args.hosts:
-        audit(hosts)
+    print(f"audit, controller only, Ansible's own number of forks, {os.cpu_count()} cores:")
+    compare([] if args.verdicts_only else args.hosts, args.memory)
     for hosts in (1000, 10_000):
         verdict(hosts, BAD)
         verdict(hosts, 1)
