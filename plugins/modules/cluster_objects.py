@@ -220,8 +220,10 @@ import typing as t
 
 from ..module_utils._cluster import client, source
 from ..module_utils._cluster.client import Access, Cluster
-from ..module_utils._cluster.plan import POOL, Plan, describe, summary
-from ..module_utils._cluster.run import Options, Outcome, Run, SideBySide, early_pools
+from ..module_utils._cluster.model import POOL, Plan
+from ..module_utils._cluster.pages import SideBySide, early_pools
+from ..module_utils._cluster.run import Options, Outcome, Run
+from ..module_utils._cluster.text import describe, summary
 from ..module_utils._errors import RdmaError
 from ..module_utils._module import run_module
 

@@ -81,7 +81,7 @@ import typing as t
 
 from ..module_utils._cluster import client, tls
 from ..module_utils._cluster.client import Access, Cluster, FieldConflict
-from ..module_utils._cluster.plan import Ref
+from ..module_utils._cluster.model import Ref
 from ..module_utils._errors import RdmaError
 from ..module_utils._module import run_module
 

@@ -226,7 +226,7 @@ def large(folder: Path, count: int) -> None:
 
 def result_expected(count: int) -> float:
     """Return the expected seconds of a first apply with the webhook."""
-    from ansible_collections.railops.rdma.plugins.module_utils._cluster.plan import Plan, Ref, Step
+    from ansible_collections.railops.rdma.plugins.module_utils._cluster.model import Plan, Ref, Step
 
     group = "spiderpool.spidernet.io"
     return Plan(

@@ -9,11 +9,8 @@ from __future__ import annotations
 import ipaddress
 import typing as t
 
-from ansible_collections.railops.rdma.plugins.module_utils._cluster.plan import (
-    FIELD_MANAGER,
-    LABEL_FABRIC,
-    LABEL_MANAGER,
-)
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.model import FIELD_MANAGER
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.names import LABEL_FABRIC, LABEL_MANAGER
 
 Json = dict[str, t.Any]
 SPIDERPOOL = "spiderpool.spidernet.io/v2beta1"

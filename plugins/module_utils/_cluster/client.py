@@ -19,8 +19,8 @@ from dataclasses import dataclass
 
 from .._errors import RdmaError
 from . import library
+from .model import FIELD_MANAGER, Ref
 from .pace import Pace
-from .plan import FIELD_MANAGER, Ref
 
 KUBERNETES_ERROR = library.KUBERNETES_ERROR
 if not KUBERNETES_ERROR:

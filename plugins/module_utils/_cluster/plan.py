@@ -14,297 +14,33 @@ by mistake) and one rule more: a pool with allocated addresses is never deleted,
 from __future__ import annotations
 
 import ipaddress
-import json
 import typing as t
 from bisect import bisect_left, bisect_right
-from collections import Counter
 from dataclasses import dataclass, field
 
-from .._fabric.names import LABEL_FABRIC, LABEL_MANAGER, MANAGER, SPIDERPOOL, SRIOV
-from .._intervals import merge, subtract
-from .pools import allocated, users
+from .._fabric.names import LABEL_FABRIC, LABEL_MANAGER
+from .._intervals import subtract
+from .compare import (
+    addresses,
+    is_ours,
+    keep_pool,
+    object_differences,
+    owners,
+)
+from .model import (
+    FIELD_MANAGER,
+    POOL,
+    Conflict,
+    Difference,
+    Json,
+    Kept,
+    Plan,
+    Ref,
+    Step,
+)
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from .._intervals import Intervals
-
-Json = dict[str, t.Any]
-FIELD_MANAGER = MANAGER
-POOL = "SpiderIPPool"
-
-# The order in which kinds are made; they are removed the other way round. Pools before the configs that name them.
-RANKS = {
-    "Namespace": 0,
-    "CustomResourceDefinition": 1,
-    "ServiceAccount": 10,
-    "Secret": 10,
-    "ConfigMap": 10,
-    "Role": 11,
-    "ClusterRole": 11,
-    "RoleBinding": 12,
-    "ClusterRoleBinding": 12,
-    "SpiderReservedIP": 20,
-    POOL: 21,
-    "SpiderCoordinator": 22,
-    "SpiderMultusConfig": 23,
-    "SriovNetworkPoolConfig": 30,
-    "SriovNetworkNodePolicy": 31,
-}
-LAST_RANK = 40
-POOLS = (SPIDERPOOL, POOL)
-# What carries our labels and is looked for when strays are removed.
-PRUNED_KINDS = (
-    (SPIDERPOOL, "SpiderReservedIP"),
-    POOLS,
-    (SPIDERPOOL, "SpiderMultusConfig"),
-    (SRIOV, "SriovNetworkNodePolicy"),
-)
-# Measured on Spiderpool's webhook, eight threads: it lists all pools at every create, about 0.5 ms for each pool.
-_SECONDS_PER_POOL = 0.0005
-_SECONDS_PER_WRITE = 0.002
-_SHOWN = 20
-
-
-@dataclass(frozen=True, order=True)
-class Ref:
-    """One object: its group, kind, namespace and name. The version is not part of what it is."""
-
-    group: str
-    kind: str
-    namespace: str
-    name: str
-
-    @classmethod
-    def of(cls, obj: Json) -> Ref:
-        """Return the reference of an object."""
-        meta = obj["metadata"]
-        return cls(
-            obj["apiVersion"].rpartition("/")[0], obj["kind"], str(meta.get("namespace") or ""), str(meta["name"])
-        )
-
-    @property
-    def rank(self) -> int:
-        """Return its place in the order of creation."""
-        return RANKS.get(self.kind, LAST_RANK)
-
-    def __str__(self) -> str:
-        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
-
-
-@dataclass(frozen=True)
-class Difference:
-    """One field that is not as wanted. `before` or `after` is None where the field is missing."""
-
-    field: str
-    before: t.Any
-    after: t.Any
-
-
-@dataclass(frozen=True)
-class Step:
-    """One thing to do. `force` takes fields back that others edited on an object of ours: `mended` says whose."""
-
-    action: str  # create, apply, replace, delete
-    ref: Ref
-    body: Json | None = None
-    differences: tuple[Difference, ...] = ()
-    mended: tuple[str, ...] = ()
-    force: bool = False
-    uid: str = ""
-    version: str = ""
-
-
-@dataclass(frozen=True)
-class Kept:
-    """What stays although the plan says otherwise, and why."""
-
-    action: str  # delete, narrow, replace
-    ref: Ref
-    reason: str
-
-
-@dataclass(frozen=True)
-class Conflict:
-    """What is not ours to change: the field (empty: the whole object), its owner, and the reason."""
-
-    ref: Ref
-    field: str
-    owner: str
-    reason: str
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What a run does, keeps and leaves to others."""
-
-    steps: tuple[Step, ...] = ()
-    early: tuple[Step, ...] = ()
-    kept: tuple[Kept, ...] = ()
-    conflicts: tuple[Conflict, ...] = ()
-    unchanged: int = 0
-    pools: int = 0
-
-    @property
-    def changed(self) -> bool:
-        """Say whether there is anything to do."""
-        return bool(self.steps or self.early)
-
-    def all_steps(self) -> Iterator[Step]:
-        """Give every step, in the order of doing."""
-        for _name, steps in self.phases():
-            yield from steps
-
-    def phases(self) -> list[tuple[str, list[Step]]]:
-        """Return what may be done at once, in order: strays in the way, what is made, then what is removed."""
-        made: dict[int, list[Step]] = {}
-        gone: dict[int, list[Step]] = {}
-        for step in self.steps:
-            (gone if step.action == "delete" else made).setdefault(step.ref.rank, []).append(step)
-        phases = [("remove what is in the way", list(self.early))] if self.early else []
-        phases += [(f"apply {made[rank][0].ref.kind}", made[rank]) for rank in sorted(made)]
-        phases += [(f"remove {gone[rank][0].ref.kind}", gone[rank]) for rank in sorted(gone, reverse=True)]
-        return phases
-
-    def counts(self) -> dict[str, int]:
-        """Return the summary."""
-        count = Counter(step.action for step in self.all_steps())
-        return {
-            "created": count["create"],
-            "applied": count["apply"],
-            "replaced": count["replace"],
-            "deleted": count["delete"],
-            "unchanged": self.unchanged,
-            "kept": len(self.kept),
-            "conflicts": len(self.conflicts),
-        }
-
-    def expected_seconds(self) -> float:
-        """Return how long the writes take, from what was measured: each pool created costs all the pools there are."""
-        news = sum(1 for step in self.all_steps() if step.ref.kind == POOL and step.action in ("create", "replace"))
-        others = sum(1 for _step in self.all_steps()) - news
-        return round(
-            others * _SECONDS_PER_WRITE
-            + news * _SECONDS_PER_WRITE
-            + _SECONDS_PER_POOL * (news * self.pools + news * news / 2),
-            1,
-        )
-
-
-# Comparing
-
-
-def differences(wanted: t.Any, live: t.Any, place: str = "") -> Iterator[Difference]:
-    """Tell the fields of `wanted` that `live` does not have so. What the server added is not a difference."""
-    if isinstance(wanted, dict) and isinstance(live, dict):
-        for name, value in wanted.items():
-            below = f"{place}.{name}" if place else name
-            if name in live:
-                yield from differences(value, live[name], below)
-            # A server may keep no empty list: there is nothing to mend then.
-            elif value is not None and value != []:
-                yield Difference(below, None, value)
-    elif isinstance(wanted, list) and isinstance(live, list) and len(wanted) == len(live):
-        if any(True for one, two in zip(wanted, live) for _difference in differences(one, two)):
-            yield Difference(place, live, wanted)
-    elif wanted != live:
-        yield Difference(place, live, wanted)
-
-
-def object_differences(wanted: Json, live: Json) -> tuple[Difference, ...]:
-    """Tell how an object differs, fields included that we set before and no longer want."""
-    found: list[Difference] = []
-    for name, value in wanted.items():
-        if name == "metadata":
-            for part in ("labels", "annotations"):
-                mine = value.get(part) or {}
-                found += differences(mine, live["metadata"].get(part) or {}, f"metadata.{part}")
-        elif name not in ("apiVersion", "kind", "status"):
-            found += differences({name: value}, live)
-    for row in live["metadata"].get("managedFields") or ():
-        if row.get("manager") == FIELD_MANAGER and row.get("operation") == "Apply":
-            found += dropped(row.get("fieldsV1") or {}, wanted, live)
-    return tuple(found)
-
-
-def dropped(owned: Json, wanted: t.Any, live: t.Any, place: str = "") -> Iterator[Difference]:
-    """Tell the fields that we own on the server and want no more. Lists are compared as a whole elsewhere."""
-    if not isinstance(wanted, dict) or not isinstance(live, dict):
-        return
-    for step, below in owned.items():
-        if not step.startswith("f:") or step[2:] not in live:
-            continue
-        name = step[2:]
-        path = f"{place}.{name}" if place else name
-        if name not in wanted:
-            if not below:
-                yield Difference(path, live[name], None)
-            else:
-                yield from dropped(below, {}, live[name], path)
-        elif below:
-            yield from dropped(below, wanted[name], live[name], path)
-
-
-def owners(live: Json, dotted: str) -> list[tuple[str, str]]:
-    """Return (manager, operation) of everyone but us who owns a field, one above or one below it."""
-    steps = _steps(dotted)
-    found = []
-    for row in live["metadata"].get("managedFields") or ():
-        if row.get("subresource") or row.get("manager") == FIELD_MANAGER:
-            continue
-        node = row.get("fieldsV1") or {}
-        for step in steps:
-            if step not in node:
-                break
-            node = node[step]
-            if not node:
-                found.append((str(row.get("manager")), str(row.get("operation"))))
-                break
-        else:
-            found.append((str(row.get("manager")), str(row.get("operation"))))
-    return found
-
-
-def _steps(dotted: str) -> list[str]:
-    # Keys of labels and annotations hold dots of their own.
-    for part in ("metadata.labels.", "metadata.annotations."):
-        if dotted.startswith(part):
-            return ["f:metadata", f"f:{part.split('.')[1]}", f"f:{dotted[len(part) :]}"]
-    return [f"f:{name}" for name in dotted.split(".")]
-
-
-def is_ours(labels: dict[str, str], fabric: str) -> bool:
-    """Say whether labels say that an object is this collection's, and of this fabric."""
-    return labels.get(LABEL_MANAGER) == FIELD_MANAGER and labels.get(LABEL_FABRIC, "") == fabric
-
-
-# Pools
-
-
-def ranges(items: Iterable[str]) -> Intervals:
-    """Return address ranges as sorted pairs of integers; the ends in any order, joined where they meet."""
-    pairs = []
-    for item in items:
-        first, _dash, last = item.partition("-")
-        one = int(ipaddress.ip_address(first.strip()))
-        two = int(ipaddress.ip_address(last.strip())) if last else one
-        pairs.append((min(one, two), max(one, two)))
-    return merge(pairs)
-
-
-def addresses(pool: Json) -> Intervals:
-    """Return the addresses that a pool may give out."""
-    spec = pool.get("spec") or {}
-    return subtract(ranges(spec.get("ips") or ()), ranges(spec.get("excludeIPs") or ()))
-
-
-def keep_pool(action: str, ref: Ref, live: Json) -> Kept | None:
-    """Return why a pool must stay as it is, or None when no address of it is in use."""
-    count = allocated(live)
-    if ref.kind != POOL or not count:
-        return None
-    noun = "address is" if count == 1 else "addresses are"
-    return Kept(action, ref, f"{count} {noun} in use{users(live)}; move those pods away and run again.")
 
 
 @dataclass
@@ -500,50 +236,3 @@ class Planner:
 
 
 # Telling
-
-
-def as_text(value: t.Any, most: int = 160) -> str:
-    """Return a value on one line, cut where it is long."""
-    text = json.dumps(value, separators=(", ", ": "), ensure_ascii=False) if value is not None else "(none)"
-    return text if len(text) <= most else f"{text[:most]}... ({len(text)} characters)"
-
-
-def summary(plan: Plan) -> str:
-    """Return one line that says it all."""
-    counts = plan.counts()
-    names = (("created", "to create"), ("applied", "to change"), ("replaced", "to replace"), ("deleted", "to delete"))
-    parts = [f"{counts[key]:,} {text}" for key, text in names]
-    parts += [
-        f"{counts[key]:,} {text}"
-        for key, text in (("kept", "kept"), ("conflicts", "in conflict"), ("unchanged", "unchanged"))
-    ]
-    return ", ".join(parts)
-
-
-def describe(plan: Plan, most: int = _SHOWN) -> str:
-    """Return a diff that a person can read at any size: the summary, what needs eyes, then samples of the rest."""
-    lines = [summary(plan)]
-    for kept in plan.kept[:most]:
-        lines.append(f"! {kept.ref}: kept, would {kept.action}: {kept.reason}")
-    lines += _more(len(plan.kept), most, "!")
-    for clash in plan.conflicts[:most]:
-        where = f" {clash.field}" if clash.field else ""
-        lines.append(f"! {clash.ref}{where}: {clash.reason} ({clash.owner})")
-    lines += _more(len(plan.conflicts), most, "!")
-    for action, mark in (("delete", "-"), ("replace", "-+"), ("apply", "~"), ("create", "+")):
-        steps = [step for step in plan.all_steps() if step.action == action]
-        for step in steps[:most]:
-            lines.append(f"{mark} {step.ref}")
-            lines += [
-                f"    {row.field}: {as_text(row.before)} -> {as_text(row.after)}" for row in step.differences[:10]
-            ]
-            lines += [f"    taken back: {text}" for text in step.mended[:10]]
-        lines += _more(len(steps), most, mark, Counter(step.ref.kind for step in steps[most:]))
-    return "\n".join(lines) + "\n"
-
-
-def _more(count: int, most: int, mark: str, kinds: Counter[str] | None = None) -> list[str]:
-    if count <= most:
-        return []
-    by_kind = ", ".join(f"{number:,} {kind}" for kind, number in sorted((kinds or {}).items()))
-    return [f"{mark} ... and {count - most:,} more" + (f": {by_kind}" if by_kind else "")]

@@ -6,9 +6,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import queue
 import threading
 import time
 import typing as t
@@ -18,35 +16,19 @@ from dataclasses import dataclass, field
 from .._errors import RdmaError
 from .._fabric.names import LABEL_FABRIC, LABEL_MANAGER, SPIDERPOOL, SRIOV
 from .client import Cluster, FieldConflict, Gone
-from .plan import (
-    FIELD_MANAGER,
-    POOL,
-    POOLS,
-    PRUNED_KINDS,
-    Conflict,
-    Kept,
-    Plan,
-    Planner,
-    Ref,
-    Step,
-    keep_pool,
-)
+from .compare import keep_pool
+from .model import FIELD_MANAGER, POOL, POOLS, PRUNED_KINDS, Conflict, Kept, Plan, Ref, Step
+from .pages import SideBySide
+from .plan import Planner
+from .progress import Progress
 
 if t.TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable
 
     Json = dict[str, t.Any]
 
-T = t.TypeVar("T")
-
 # Kinds of these groups are read as whole lists; of others each object is asked for by name.
 LISTED_GROUPS = tuple(version.partition("/")[0] for version in (SPIDERPOOL, SRIOV))
-_PROGRESS_SECONDS = 10.0
-# Pages of pools that wait until it is known what is wanted of them: memory stays bounded.
-_EARLY_PAGES = 4
-# Objects per second below which the webhook is taken for what is slow, and pools from which on their number matters.
-_WEBHOOK_RATE = 50
-_MANY_POOLS = 250
 
 
 @dataclass(frozen=True)
@@ -418,98 +400,3 @@ def established(live: Json | None) -> bool:
     """Whether the API serves the kind of a CRD."""
     conditions = ((live or {}).get("status") or {}).get("conditions") or ()
     return any(row["type"] == "Established" and row["status"] == "True" for row in conditions)
-
-
-class SideBySide(t.Generic[T]):
-    """Gives what several sources give, each read by a thread of its own from now on, a little ahead of who takes it.
-
-    Iterating raises what the first source that fails raises. `ahead` is how many items wait at most.
-    """
-
-    def __init__(self, sources: Sequence[Callable[[], Iterable[T]]], *, most: int = 8, ahead: int = 0) -> None:
-        self._ready: queue.Queue[tuple[T | None, BaseException | None]] = queue.Queue(maxsize=ahead or len(sources))
-        self._over = threading.Event()
-        self._pool = ThreadPoolExecutor(max(1, min(most, len(sources))))
-        self._left = len([self._pool.submit(self._follow, source) for source in sources])
-
-    def _put(self, item: T | None, failure: BaseException | None = None) -> None:
-        while not self._over.is_set():
-            with contextlib.suppress(queue.Full):
-                self._ready.put((item, failure), timeout=0.1)
-                return
-
-    def _follow(self, source: Callable[[], Iterable[T]]) -> None:
-        try:
-            for item in source():
-                self._put(item)
-                if self._over.is_set():
-                    return
-            self._put(None)
-        except Exception as exc:  # told by the thread that takes the items
-            self._put(None, exc)
-
-    def __iter__(self) -> Iterator[T]:
-        while self._left:
-            item, failure = self._ready.get()
-            if failure is not None:
-                raise failure
-            if item is None:
-                self._left -= 1
-            else:
-                yield item
-
-    def __enter__(self) -> SideBySide[T]:
-        return self
-
-    def __exit__(self, *dummy: object) -> None:
-        self._over.set()
-        self._pool.shutdown()
-
-
-def early_pools(cluster: Cluster) -> SideBySide[list[Json]]:
-    """Begin to list the pools before it is known what is wanted of them: most objects of a fabric are pools."""
-
-    def pages() -> Iterable[list[Json]]:
-        resource = cluster.resource(*POOLS)
-        return cluster.pages(resource) if resource is not None else ()
-
-    return SideBySide([pages], ahead=_EARLY_PAGES)
-
-
-class Progress:
-    """Tells now and then how far it is and how long it takes, from what was measured so far."""
-
-    def __init__(self, tell: Callable[[str], None], plan: Plan, total: int) -> None:
-        self._tell = tell
-        self._total = total
-        self._pools = plan.pools
-        self._done = 0
-        self._start = self._last = time.monotonic()
-        expected = plan.expected_seconds()
-        if expected > _PROGRESS_SECONDS:
-            tell(f"{total:,} objects to write, {plan.pools:,} pools there: about {span(expected)} through the webhook")
-
-    def step(self, phase: str) -> None:
-        """Count one object."""
-        self._done += 1
-        now = time.monotonic()
-        if now - self._last >= _PROGRESS_SECONDS:
-            self._last = now
-            rate = self._done / (now - self._start)
-            left = self._left(now - self._start, rate)
-            self._tell(f"{phase}: {self._done:,} of {self._total:,}, {rate:.0f}/s, about {span(left)} left")
-
-    def _left(self, spent: float, rate: float) -> float:
-        """Return the seconds left; where the webhook is what is slow, each pool costs all the pools before it."""
-        rest = self._total - self._done
-        if rate > _WEBHOOK_RATE or self._pools + self._done < _MANY_POOLS:
-            return rest / rate
-        each = spent / (self._pools * self._done + self._done * self._done / 2)
-        return each * ((self._pools + self._done) * rest + rest * rest / 2)
-
-
-def span(seconds: float) -> str:
-    """Return a time as a person says it."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

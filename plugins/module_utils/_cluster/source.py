@@ -14,7 +14,7 @@ import typing as t
 from .._errors import InputError, Problem, RdmaError
 from .._fabric.lock import LOCK, verify_part
 from .._fabric.names import LABEL_FABRIC
-from .plan import Ref
+from .model import Ref
 
 YAML_ERROR: str | None = None
 try:

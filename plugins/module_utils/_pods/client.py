@@ -13,7 +13,7 @@ import typing as t
 
 from .._cluster import client as base
 from .._cluster.client import Access, Cluster
-from .._cluster.plan import FIELD_MANAGER, Ref
+from .._cluster.model import FIELD_MANAGER, Ref
 from .._errors import RdmaError
 
 STREAM_ERROR: str | None = None

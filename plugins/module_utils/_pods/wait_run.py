@@ -11,8 +11,8 @@ import time
 import typing as t
 from dataclasses import dataclass, field
 
+from .._cluster.model import Ref
 from .._cluster.nodes import lost_nodes
-from .._cluster.plan import Ref
 from .._errors import RdmaError
 from .checks import wanted_node
 from .state import last_lines, trouble

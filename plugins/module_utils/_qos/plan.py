@@ -122,11 +122,6 @@ def dscp_of(traffic_class: int) -> int:
     return traffic_class >> 2
 
 
-def default_priority(dscp: int) -> int:
-    """Return the priority that a DSCP has in the usual map: its upper three bits."""
-    return dscp >> 3
-
-
 def make_policy(params: Mapping[str, t.Any]) -> Policy:
     """Return the policy of a module's parameters.
 

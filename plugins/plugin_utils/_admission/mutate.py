@@ -275,21 +275,3 @@ _MUTATORS: t.Mapping[str, t.Callable[[Json], None]] = {
     "SpiderMultusConfig": _mutate_multus,
     "SriovNetworkNodePolicy": _mutate_policy,
 }
-
-
-def server_fields_removed(obj: Json) -> Json:
-    """Return the object without what the server adds to it: status, finalizer, its own labels and bookkeeping."""
-    metadata = {
-        key: value
-        for key, value in obj["metadata"].items()
-        if key in ("name", "namespace", "labels", "annotations") and value
-    }
-    labels = {
-        key: value
-        for key, value in (metadata.get("labels") or {}).items()
-        if key not in (LABEL_POOL_CIDR, LABEL_SUBNET_CIDR, *INJECT_KEYS)
-    }
-    metadata.pop("labels", None)
-    if labels:
-        metadata["labels"] = labels
-    return {**{key: value for key, value in obj.items() if key != "status"}, "metadata": metadata}

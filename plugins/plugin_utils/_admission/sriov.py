@@ -11,9 +11,7 @@ k8s-rdma-shared-dev-plugin 1.5.3 (pkg/resources).
 from __future__ import annotations
 
 import re
-import typing as t
 
-from ...module_utils._errors import Problem
 from .mutate import AdmissionError, Json
 
 # The vendors and devices of the chart's ConfigMap supported-nic-ids; ConnectX-8 (1023) is not among them.
@@ -149,52 +147,3 @@ def check_policy_pair(new: Json, other: Json) -> None:
             f"excludeTopology is inconsistent with existing policy {other['metadata']['name']}",
             "Give all policies of one resource the same value.",
         )
-
-
-def check_device_config(config: t.Any) -> list[Problem]:
-    """Return what the RDMA shared device plugin would refuse of its config.json (k8s-rdma-shared-dev-plugin 1.5.3)."""
-    problems: list[Problem] = []
-
-    def problem(place: str, text: str, fix: str) -> None:
-        problems.append(Problem(place, text, fix))
-
-    interval = config.get("periodicUpdateInterval", 60)
-    if isinstance(interval, bool) or not isinstance(interval, int) or interval < 0:
-        problem("periodicUpdateInterval", f"{interval!r} is no number of seconds.", "Write 0 (off) or more.")
-    entries = config.get("configList")
-    if not isinstance(entries, list) or not entries:
-        problem("configList", "no resources configuration found: the plugin exits.", "List at least one resource.")
-        return problems
-    names: set[str] = set()
-    for index, entry in enumerate(entries):
-        place = f"configList[{index}]"
-        name = entry.get("resourceName")
-        if not isinstance(name, str) or not RESOURCE_NAME.fullmatch(name):
-            problem(f"{place}.resourceName", f"{name!r} is no resource name.", "Use letters, digits and underscores.")
-        elif name in names:
-            problem(f"{place}.resourceName", f"{name!r} is there twice.", "Names are unique whatever their prefix.")
-        names.add(str(name))
-        maximum = entry.get("rdmaHcaMax", 0)
-        if isinstance(maximum, bool) or not isinstance(maximum, int) or maximum < 0:
-            problem(f"{place}.rdmaHcaMax", f"{maximum!r} is no number of slots.", "Write 0 or more.")
-        if entry.get("devices") and entry.get("selectors"):
-            problem(place, "devices and selectors exclude each other.", "Use selectors.ifNames.")
-        problems.extend(_selector_problems(entry.get("selectors") or {}, f"{place}.selectors"))
-        if not entry.get("devices") and not entry.get("selectors"):
-            problem(place, "it selects no device.", "Add selectors.ifNames.")
-    return problems
-
-
-_SELECTORS = ("vendors", "deviceIDs", "drivers", "ifNames", "linkTypes")
-
-
-def _selector_problems(selectors: Json, place: str) -> list[Problem]:
-    problems = []
-    for key, value in selectors.items():
-        if key not in _SELECTORS:
-            problems.append(Problem(f"{place}.{key}", "no such selector.", f"Use one of {', '.join(_SELECTORS)}."))
-        elif not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            problems.append(Problem(f"{place}.{key}", f"{value!r} is no list of strings.", "Write a list."))
-        elif key == "linkTypes" and not set(value) <= {"ether", "infiniband"}:
-            problems.append(Problem(f"{place}.{key}", f"{value!r} names no link type.", "Use ether or infiniband."))
-    return problems

@@ -9,19 +9,16 @@ import json
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._cluster.plan import (
-    FIELD_MANAGER,
-    LABEL_FABRIC,
-    LABEL_MANAGER,
-    Planner,
-    Ref,
-    describe,
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.compare import (
     differences,
     object_differences,
     owners,
     ranges,
-    summary,
 )
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.model import FIELD_MANAGER, Ref
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.plan import Planner
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.text import describe, summary
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.names import LABEL_FABRIC, LABEL_MANAGER
 
 GROUP = "spiderpool.spidernet.io"
 V2 = f"{GROUP}/v2beta1"

@@ -12,7 +12,6 @@ from ansible_collections.railops.rdma.plugins.module_utils._errors import InputE
 from ansible_collections.railops.rdma.plugins.module_utils._qos.plan import (
     Policy,
     checks_of,
-    default_priority,
     differences,
     dscp_of,
     make_policy,
@@ -97,7 +96,6 @@ def test_all_problems_come_at_once():
 @given(st.integers(0, 63), st.integers(0, 3))
 def test_dscp_is_the_upper_six_bits(dscp, ecn):
     assert dscp_of(dscp * 4 + ecn) == dscp
-    assert default_priority(dscp) == dscp // 8
 
 
 def test_a_fresh_mlx5():

@@ -16,7 +16,6 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._admission.mutate imp
     FINALIZER,
     INJECT_RDMA,
     mutate,
-    server_fields_removed,
 )
 from ansible_collections.railops.rdma.plugins.plugin_utils._admission.ranges import (
     parse_address,
@@ -24,7 +23,6 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._admission.ranges imp
     parse_range,
     ranges_text,
 )
-from ansible_collections.railops.rdma.plugins.plugin_utils._admission.sriov import check_device_config
 from ansible_collections.railops.rdma.tests.unit.admission_objects import (
     DOCUMENTED,
     NORMAL,
@@ -36,6 +34,7 @@ from ansible_collections.railops.rdma.tests.unit.admission_objects import (
     pool,
     reserved,
 )
+from ansible_collections.railops.rdma.tests.unit.stored import check_device_config, server_fields_removed
 
 
 def refusal(obj, *existing):

@@ -16,9 +16,8 @@ from ansible_collections.railops.rdma.plugins.module_utils._errors import InputE
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.model import range_text
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.names import inject_value, short_name
 from ansible_collections.railops.rdma.plugins.plugin_utils._admission.admission import check
-from ansible_collections.railops.rdma.plugins.plugin_utils._admission.mutate import mutate, server_fields_removed
+from ansible_collections.railops.rdma.plugins.plugin_utils._admission.mutate import mutate
 from ansible_collections.railops.rdma.plugins.plugin_utils._admission.schema import KINDS
-from ansible_collections.railops.rdma.plugins.plugin_utils._admission.sriov import check_device_config
 from ansible_collections.railops.rdma.plugins.plugin_utils._admission.strict import strict
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.objects import object_warnings, render_cluster
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.text import block
@@ -33,6 +32,7 @@ from ansible_collections.railops.rdma.tests.unit.fabric_samples import (
     rails,
     raw_of,
 )
+from ansible_collections.railops.rdma.tests.unit.stored import check_device_config, server_fields_removed
 
 CRDS = CHECKOUT.parent / "shared/crds"
 FILES = ("ippools.yaml", "multusconfigs.yaml", "reservedips.yaml", "sriovpolicies.yaml")

@@ -1,0 +1,136 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Compare an object with its live state: fields, their owners, a pool's addresses. Pure.
+
+Ownership follows the server's own record (managedFields): what the plan foretells is what the server will answer.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import typing as t
+
+from .._fabric.names import LABEL_FABRIC, LABEL_MANAGER
+from .._intervals import merge, subtract
+from .model import FIELD_MANAGER, POOL, Difference, Json, Kept, Ref
+from .pools import allocated, users
+
+if t.TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from .._intervals import Intervals
+
+
+def differences(wanted: t.Any, live: t.Any, place: str = "") -> Iterator[Difference]:
+    """Tell the fields of `wanted` that `live` does not have so. What the server added is not a difference."""
+    if isinstance(wanted, dict) and isinstance(live, dict):
+        for name, value in wanted.items():
+            below = f"{place}.{name}" if place else name
+            if name in live:
+                yield from differences(value, live[name], below)
+            # A server may keep no empty list: there is nothing to mend then.
+            elif value is not None and value != []:
+                yield Difference(below, None, value)
+    elif isinstance(wanted, list) and isinstance(live, list) and len(wanted) == len(live):
+        if any(True for one, two in zip(wanted, live) for _difference in differences(one, two)):
+            yield Difference(place, live, wanted)
+    elif wanted != live:
+        yield Difference(place, live, wanted)
+
+
+def object_differences(wanted: Json, live: Json) -> tuple[Difference, ...]:
+    """Tell how an object differs, fields included that we set before and no longer want."""
+    found: list[Difference] = []
+    for name, value in wanted.items():
+        if name == "metadata":
+            for part in ("labels", "annotations"):
+                mine = value.get(part) or {}
+                found += differences(mine, live["metadata"].get(part) or {}, f"metadata.{part}")
+        elif name not in ("apiVersion", "kind", "status"):
+            found += differences({name: value}, live)
+    for row in live["metadata"].get("managedFields") or ():
+        if row.get("manager") == FIELD_MANAGER and row.get("operation") == "Apply":
+            found += dropped(row.get("fieldsV1") or {}, wanted, live)
+    return tuple(found)
+
+
+def dropped(owned: Json, wanted: t.Any, live: t.Any, place: str = "") -> Iterator[Difference]:
+    """Tell the fields that we own on the server and want no more. Lists are compared as a whole elsewhere."""
+    if not isinstance(wanted, dict) or not isinstance(live, dict):
+        return
+    for step, below in owned.items():
+        if not step.startswith("f:") or step[2:] not in live:
+            continue
+        name = step[2:]
+        path = f"{place}.{name}" if place else name
+        if name not in wanted:
+            if not below:
+                yield Difference(path, live[name], None)
+            else:
+                yield from dropped(below, {}, live[name], path)
+        elif below:
+            yield from dropped(below, wanted[name], live[name], path)
+
+
+def owners(live: Json, dotted: str) -> list[tuple[str, str]]:
+    """Return (manager, operation) of everyone but us who owns a field, one above or one below it."""
+    steps = _steps(dotted)
+    found = []
+    for row in live["metadata"].get("managedFields") or ():
+        if row.get("subresource") or row.get("manager") == FIELD_MANAGER:
+            continue
+        node = row.get("fieldsV1") or {}
+        for step in steps:
+            if step not in node:
+                break
+            node = node[step]
+            if not node:
+                found.append((str(row.get("manager")), str(row.get("operation"))))
+                break
+        else:
+            found.append((str(row.get("manager")), str(row.get("operation"))))
+    return found
+
+
+def _steps(dotted: str) -> list[str]:
+    # Keys of labels and annotations hold dots of their own.
+    for part in ("metadata.labels.", "metadata.annotations."):
+        if dotted.startswith(part):
+            return ["f:metadata", f"f:{part.split('.')[1]}", f"f:{dotted[len(part) :]}"]
+    return [f"f:{name}" for name in dotted.split(".")]
+
+
+def is_ours(labels: dict[str, str], fabric: str) -> bool:
+    """Say whether labels say that an object is this collection's, and of this fabric."""
+    return labels.get(LABEL_MANAGER) == FIELD_MANAGER and labels.get(LABEL_FABRIC, "") == fabric
+
+
+# Pools
+
+
+def ranges(items: Iterable[str]) -> Intervals:
+    """Return address ranges as sorted pairs of integers; the ends in any order, joined where they meet."""
+    pairs = []
+    for item in items:
+        first, _dash, last = item.partition("-")
+        one = int(ipaddress.ip_address(first.strip()))
+        two = int(ipaddress.ip_address(last.strip())) if last else one
+        pairs.append((min(one, two), max(one, two)))
+    return merge(pairs)
+
+
+def addresses(pool: Json) -> Intervals:
+    """Return the addresses that a pool may give out."""
+    spec = pool.get("spec") or {}
+    return subtract(ranges(spec.get("ips") or ()), ranges(spec.get("excludeIPs") or ()))
+
+
+def keep_pool(action: str, ref: Ref, live: Json) -> Kept | None:
+    """Return why a pool must stay as it is, or None when no address of it is in use."""
+    count = allocated(live)
+    if ref.kind != POOL or not count:
+        return None
+    noun = "address is" if count == 1 else "addresses are"
+    return Kept(action, ref, f"{count} {noun} in use{users(live)}; move those pods away and run again.")

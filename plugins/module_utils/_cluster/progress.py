@@ -1,0 +1,59 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Say how far the writing is, and how long it will take."""
+
+from __future__ import annotations
+
+import time
+import typing as t
+
+from .model import Plan
+
+if t.TYPE_CHECKING:
+    from collections.abc import Callable
+
+_PROGRESS_SECONDS = 10.0
+# Objects per second below which the webhook is taken for what is slow, and pools from which on their number matters.
+_WEBHOOK_RATE = 50
+_MANY_POOLS = 250
+
+
+class Progress:
+    """Tells now and then how far it is and how long it takes, from what was measured so far."""
+
+    def __init__(self, tell: Callable[[str], None], plan: Plan, total: int) -> None:
+        self._tell = tell
+        self._total = total
+        self._pools = plan.pools
+        self._done = 0
+        self._start = self._last = time.monotonic()
+        expected = plan.expected_seconds()
+        if expected > _PROGRESS_SECONDS:
+            tell(f"{total:,} objects to write, {plan.pools:,} pools there: about {span(expected)} through the webhook")
+
+    def step(self, phase: str) -> None:
+        """Count one object."""
+        self._done += 1
+        now = time.monotonic()
+        if now - self._last >= _PROGRESS_SECONDS:
+            self._last = now
+            rate = self._done / (now - self._start)
+            left = self._left(now - self._start, rate)
+            self._tell(f"{phase}: {self._done:,} of {self._total:,}, {rate:.0f}/s, about {span(left)} left")
+
+    def _left(self, spent: float, rate: float) -> float:
+        """Return the seconds left; where the webhook is what is slow, each pool costs all the pools before it."""
+        rest = self._total - self._done
+        if rate > _WEBHOOK_RATE or self._pools + self._done < _MANY_POOLS:
+            return rest / rate
+        each = spent / (self._pools * self._done + self._done * self._done / 2)
+        return each * ((self._pools + self._done) * rest + rest * rest / 2)
+
+
+def span(seconds: float) -> str:
+    """Return a time as a person says it."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,65 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a plan of objects comes to, in words. Pure."""
+
+from __future__ import annotations
+
+import json
+import typing as t
+from collections import Counter
+
+from .model import Plan
+
+if t.TYPE_CHECKING:
+    pass
+
+_SHOWN = 20
+
+
+def as_text(value: t.Any, most: int = 160) -> str:
+    """Return a value on one line, cut where it is long."""
+    text = json.dumps(value, separators=(", ", ": "), ensure_ascii=False) if value is not None else "(none)"
+    return text if len(text) <= most else f"{text[:most]}... ({len(text)} characters)"
+
+
+def summary(plan: Plan) -> str:
+    """Return one line that says it all."""
+    counts = plan.counts()
+    names = (("created", "to create"), ("applied", "to change"), ("replaced", "to replace"), ("deleted", "to delete"))
+    parts = [f"{counts[key]:,} {text}" for key, text in names]
+    parts += [
+        f"{counts[key]:,} {text}"
+        for key, text in (("kept", "kept"), ("conflicts", "in conflict"), ("unchanged", "unchanged"))
+    ]
+    return ", ".join(parts)
+
+
+def describe(plan: Plan, most: int = _SHOWN) -> str:
+    """Return a diff that a person can read at any size: the summary, what needs eyes, then samples of the rest."""
+    lines = [summary(plan)]
+    for kept in plan.kept[:most]:
+        lines.append(f"! {kept.ref}: kept, would {kept.action}: {kept.reason}")
+    lines += _more(len(plan.kept), most, "!")
+    for clash in plan.conflicts[:most]:
+        where = f" {clash.field}" if clash.field else ""
+        lines.append(f"! {clash.ref}{where}: {clash.reason} ({clash.owner})")
+    lines += _more(len(plan.conflicts), most, "!")
+    for action, mark in (("delete", "-"), ("replace", "-+"), ("apply", "~"), ("create", "+")):
+        steps = [step for step in plan.all_steps() if step.action == action]
+        for step in steps[:most]:
+            lines.append(f"{mark} {step.ref}")
+            lines += [
+                f"    {row.field}: {as_text(row.before)} -> {as_text(row.after)}" for row in step.differences[:10]
+            ]
+            lines += [f"    taken back: {text}" for text in step.mended[:10]]
+        lines += _more(len(steps), most, mark, Counter(step.ref.kind for step in steps[most:]))
+    return "\n".join(lines) + "\n"
+
+
+def _more(count: int, most: int, mark: str, kinds: Counter[str] | None = None) -> list[str]:
+    if count <= most:
+        return []
+    by_kind = ", ".join(f"{number:,} {kind}" for kind, number in sorted((kinds or {}).items()))
+    return [f"{mark} ... and {count - most:,} more" + (f": {by_kind}" if by_kind else "")]
