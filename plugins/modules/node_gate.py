@@ -140,7 +140,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from ..module_utils._cluster import client, gate
 from ..module_utils._cluster.client import Access, Cluster, Gone, Stale
-from ..module_utils._cluster.plan import Ref
+from ..module_utils._cluster.model import Ref
 from ..module_utils._errors import RdmaError
 from ..module_utils._fabric.lock import read_lock
 from ..module_utils._module import run_module
