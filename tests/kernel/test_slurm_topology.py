@@ -1,0 +1,139 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Slurm itself takes the plan's topology.conf: Debian's slurmctld on lo of its own namespace, asked by scontrol."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
+import slurm
+
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.topology import slurm_conf
+from ansible_collections.railops.rdma.tests.unit.fabric_samples import SAMPLES, plan_of, rails, raw_of
+
+# A namespace's lo alone: with 127.0.0.1 only, the resolver takes no address for one that it may use.
+SCRIPT = """
+ip link set lo up
+ip address add 127.0.0.2/8 dev lo
+hostname ctl
+mkdir state
+slurmctld-wlm -D -c >slurmctld.out 2>&1 &
+pid=$!
+for second in $(seq 120); do
+    scontrol ping 2>/dev/null | grep -q 'is UP' && break
+    kill -0 $pid 2>/dev/null || break
+    sleep 0.5
+done
+scontrol show topology
+code=$?
+kill $pid
+wait $pid
+exit $code
+"""
+CONF = """
+ClusterName=test
+SlurmctldHost=ctl(127.0.0.2)
+SlurmUser=root
+AuthType=auth/none
+CredType=cred/none
+StateSaveLocation={folder}/state
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmctldPort=16817
+SlurmdPort=16818
+PluginDir={lib}/slurm-wlm
+SelectType=select/cons_tres
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+MpiDefault=none
+AccountingStorageType=accounting_storage/none
+JobAcctGatherType=jobacct_gather/none
+TopologyPlugin=topology/tree
+NodeName={nodes} NodeAddr=127.0.0.2 CPUs=1 State=UNKNOWN
+PartitionName=all Nodes=ALL Default=YES State=UP
+"""
+
+
+def expanded(text: str) -> set[str]:
+    """Expand a hostlist."""
+    found = set()
+    for match in re.finditer(r"([^,\[]+)(?:\[([^\]]*)\])?", text):
+        for part in match[2].split(",") if match[2] else [""]:
+            low, _dash, high = part.partition("-")
+            names = [""] if not part else [f"{n:0{len(low)}d}" for n in range(int(low), int(high or low) + 1)]
+            found |= {match[1] + name for name in names}
+    return found
+
+
+def asked(folder: Path, topology: str, nodes: str) -> tuple[dict[str, tuple[set[str], set[str]]], str]:
+    """Start slurmctld with a topology and return its switches (nodes, children), and what it wrote."""
+    if os.geteuid():
+        pytest.skip("it needs root, for a network namespace; run the same command with sudo")
+    try:
+        home = slurm.unpacked()
+    except slurm.MissingError as exc:
+        pytest.skip(str(exc))
+    lib = home / "usr/lib/x86_64-linux-gnu"
+    if not lib.is_dir():
+        pytest.skip("Debian's packages for amd64 are what this knows")
+    (folder / "slurm.conf").write_text(CONF.format(folder=folder, lib=lib, nodes=nodes), encoding="utf-8")
+    (folder / "topology.conf").write_text(topology, encoding="utf-8")
+    path = f"{home}/usr/sbin:{home}/usr/bin:{os.environ['PATH']}:/usr/sbin:/sbin"
+    own = {"PATH": path, "LD_LIBRARY_PATH": f"{lib}:{lib}/slurm-wlm", "SLURM_CONF": str(folder / "slurm.conf")}
+    argv = ["unshare", "--net", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", SCRIPT]
+    done = subprocess.run(argv, cwd=folder, env=own, capture_output=True, text=True, timeout=150, check=False)
+    log = folder / "slurmctld.log"
+    said = log.read_text(encoding="utf-8", errors="replace") if log.exists() else (folder / "slurmctld.out").read_text()
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}{said[-3000:]}"
+    found = {}
+    for line in done.stdout.splitlines():
+        row = dict(word.split("=", 1) for word in line.split() if "=" in word)
+        found[row["SwitchName"]] = expanded(row.get("Nodes", "")), expanded(row.get("Switches", ""))
+    return found, said.replace(str(folder), "")
+
+
+def checked(folder: Path, plan) -> None:
+    """Compare what Slurm has with the plan: each zone's nodes, and nothing that it warns of."""
+    text = slurm_conf(plan)
+    names = ",".join(node.name for node in plan.nodes)
+    found, said = asked(folder, text, names)
+    lines = [line.split(" ") for line in text.splitlines() if line.startswith("SwitchName")]
+    wanted = {words[0].partition("=")[2]: words[1].partition("=")[::2] for words in lines}
+    assert found.keys() == wanted.keys()
+    for name, (kind, value) in wanted.items():
+        nodes, children = found[name]
+        assert (nodes if kind == "Nodes" else children) == expanded(value)
+    every = set().union(*(nodes for nodes, _children in found.values()))
+    assert every == {node.name for node in plan.nodes}
+    warned = [line for line in said.splitlines() if re.search("topology|switch", line, re.IGNORECASE)]
+    assert [line for line in warned if re.search("warn|error|fatal", line, re.IGNORECASE)] == []
+
+
+@pytest.mark.parametrize("sample", ["exclusive", "two-zones-dual-stack", "zones exclusive"])
+def test_slurm_takes_the_topology(sample, tmp_path):
+    checked(tmp_path, plan_of(*SAMPLES[sample]))
+
+
+def test_slurm_takes_leaves_inside_of_a_fabric(tmp_path):
+    nodes = [
+        {"host": f"node{n}", "cables": {f"rail{rail}": {"leaf": f"l{rail}{'ab'[n > 2]}"} for rail in (1, 2)}}
+        for n in (1, 2, 3, 4)
+    ]
+    checked(tmp_path, plan_of(raw_of(rails=rails(2)), nodes))
+
+
+def test_slurm_takes_ten_thousand_nodes(tmp_path):
+    zones = [
+        {"name": f"su{n}", "group": f"su{n}", "supernets": [f"10.{n}.0.0/16"], "max_nodes": 512} for n in range(20)
+    ]
+    nodes = [{"host": f"node{n}", "groups": [f"su{n // 500}"]} for n in range(10000)]
+    checked(tmp_path, plan_of(raw_of(supernets=None, max_nodes=None, rails=rails(2), zones=zones), nodes))
