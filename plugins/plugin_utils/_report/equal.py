@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import re
 import typing as t
 from dataclasses import dataclass
 
@@ -14,12 +15,20 @@ if t.TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 
+# IPv4, IPv6 and hardware addresses, with their prefix lengths: each host has its own.
+ADDRESS = re.compile(
+    r"\b\d+(?:\.\d+){3}(?:/\d+)?\b|(?<![\w:])[0-9a-f]*(?::[0-9a-f]*){2,}(?:/\d+)?(?![\w:])", re.IGNORECASE
+)
+
+
 @dataclass(frozen=True)
 class Equal:
-    """Checks with the same id, planned, observed and fix."""
+    """Checks with the same id and fix, whose planned and observed are the same but for addresses."""
 
     check: Mapping[str, t.Any]
     """The first of them."""
+    alike: bool
+    """Whether planned and observed are those of all of them."""
     places: tuple[tuple[str, str], ...]
     """Host (or part of the verdict) and rail of each; the rail is empty where there is none."""
     causes: tuple[str, ...]
@@ -48,8 +57,11 @@ class Equal:
 
 
 def _key(check: Mapping[str, t.Any]) -> tuple[str, ...]:
-    texts = (json.dumps(check[key], sort_keys=True, default=str) for key in ("planned", "observed"))
-    return (check["id"], str(check["fix"] or ""), *texts)
+    return (check["id"], str(check["fix"] or ""), *(ADDRESS.sub("@", text) for text in _texts(check)))
+
+
+def _texts(check: Mapping[str, t.Any]) -> tuple[str, ...]:
+    return tuple(json.dumps(check[key], sort_keys=True, default=str) for key in ("planned", "observed"))
 
 
 def equal(checks: Iterable[tuple[str, Mapping[str, t.Any]]]) -> list[Equal]:
@@ -63,7 +75,9 @@ def equal(checks: Iterable[tuple[str, Mapping[str, t.Any]]]) -> list[Equal]:
 def _group(members: Sequence[tuple[str, Mapping[str, t.Any]]]) -> Equal:
     places = tuple((host, str(check["rail"] or "")) for host, check in members)
     causes = dict.fromkeys(str(check["cause"] or "") for _host, check in members)
-    return Equal(members[0][1], places, tuple(causes))
+    first = members[0][1]
+    alike = all(_texts(check) == _texts(first) for _host, check in members)
+    return Equal(first, alike, places, tuple(causes))
 
 
 def shortened(names: Sequence[str], limit: int = 8) -> str:

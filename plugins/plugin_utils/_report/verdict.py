@@ -104,6 +104,11 @@ def _text(value: t.Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
+def _entries(verdict: Mapping[str, t.Any]) -> list[Mapping[str, t.Any]]:
+    """Return the hosts, and what is said of plan and cluster."""
+    return [*verdict.get("hosts", {}).values(), *(verdict.get(part) or {} for part in _PARTS)]
+
+
 def findings(verdict: Mapping[str, t.Any]) -> tuple[Finding, ...]:
     """Return every host that gave no answer, every deviation and every warning; what is equal is one of them."""
     entries = [*verdict.get("hosts", {}).items(), *((part, verdict.get(part) or {}) for part in _PARTS)]
@@ -222,7 +227,8 @@ def _findings_html(verdict: Mapping[str, t.Any]) -> str:
         tally[str(entry.get("status"))] = tally.get(str(entry.get("status")), 0) + 1
     told = ", ".join(f"{number:,} {status}" for status, number in sorted(tally.items())) or "none"
     cluster = str((verdict.get("cluster") or {}).get("status", "skipped"))
-    note = f"Hosts: {told}. Cluster: {cluster}."
+    missed = sum((entry.get("counts") or {}).get("skipped", 0) for entry in _entries(verdict))
+    note = f"Hosts: {told}. Cluster: {cluster}." + (f" {missed:,} checks not made." if missed else "")
     where = "".join(f"<li>{e(line)}</li>" for line in places(verdict)[:SHOWN_PLACES])
     head = f'<ul class="where">{where}</ul>' if where else ""
     found = findings(verdict)

@@ -147,7 +147,8 @@ def _reason(row: Equal, sign: str, paint: Painter) -> Iterator[str]:
     many = len(row.places) > 1
     where = f"{len(row.places):,} times" if many else row.where[0]
     thing = f" {_plain(check['object'])}" if check.get("object") and not many else ""
-    found = f"planned {_plain(check['planned'])}, observed {_plain(check['observed'])}"
+    such = "" if row.alike else "such as "
+    found = f"{such}planned {_plain(check['planned'])}, observed {_plain(check['observed'])}"
     yield f"  {paint.sign(sign)} {paint(where, 'bold')} {check['id']}{thing}: {found}"
     if many:
         yield f"      on:    {_plain(shortened(row.where, 6))}"

@@ -140,6 +140,27 @@ def test_equal_deviations_are_one_line_and_none_is_lost(bad):
     assert shown.count("planned so, observed not so") == len(groups)
 
 
+def test_what_differs_only_in_addresses_is_equal_too():
+    def rule(host, table, address):
+        planned = f"1000{table}: from {address} lookup 100{table}"
+        return host, deviation("network_rules", [planned], [], f"missing: {planned}", "run", rail=f"rail{table}").data()
+
+    rows = [
+        rule("n1", 1, "172.17.0.2"),
+        rule("n2", 1, "172.17.0.34"),
+        rule("n3", 1, "fd00:1::2"),
+        rule("n1", 2, "172.17.1.2"),
+    ]
+    groups = equal(rows)
+    assert [(group.where, group.alike) for group in groups] == [
+        (["n1 rail1", "n2 rail1", "n3 rail1"], False),
+        (["n1 rail2"], True),
+    ]
+    assert groups[0].cause.endswith("(and 2 more like it)")
+    mtu = [(host, deviation("network_mtu", 9000, seen, "c", "f").data()) for host, seen in (("a", 1500), ("b", 4200))]
+    assert len(equal(mtu)) == 2
+
+
 def test_where_a_host_stands_comes_from_the_plan():
     piece = {
         "node": "n1",
