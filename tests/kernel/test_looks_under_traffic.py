@@ -1,0 +1,137 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Traffic on all rails while a host is looked at, and while it is not: no more loss, and no cache changes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils._probe import duplicates, health
+from ansible_collections.railops.rdma.plugins.module_utils._rdma import cabling
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, inside, own_sysfs, run, want_of
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces"),
+]
+
+RAILS = 4
+PORT = 4791
+# Sends a packet to each address every two milliseconds, with the number of the window that it is told on its input.
+SENDER = """
+import json, select, socket, sys, time
+pairs, sent, window = json.loads(sys.argv[1]), {}, "0"
+socks = []
+for source, target in pairs:
+    sock = socket.socket(socket.AF_INET6 if ":" in source else socket.AF_INET, socket.SOCK_DGRAM)
+    sock.bind((source, 0))
+    socks.append((sock, target))
+while True:
+    if select.select([sys.stdin], [], [], 0.002)[0]:
+        window = sys.stdin.readline().strip()
+        if not window:
+            break
+    for sock, target in socks:
+        sock.sendto(window.encode(), (target, int(sys.argv[2])))
+        sent[window] = sent.get(window, 0) + 1
+print(json.dumps(sent))
+"""
+RECEIVER = """
+import json, select, socket, sys
+got, socks = {}, []
+for address in json.loads(sys.argv[1]):
+    sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM)
+    sock.setsockopt(socket.SOL_SOCKET, 33, 1 << 24)  # SO_RCVBUFFORCE: a slow reader is not a lost packet
+    sock.bind((address, int(sys.argv[2])))
+    socks.append(sock)
+print("ready", flush=True)
+while True:
+    for sock in select.select([*socks, sys.stdin], [], [])[0]:
+        if sock is sys.stdin:
+            print(json.dumps(got))
+            sys.exit()
+        window = sock.recv(64).decode()
+        got[window] = got.get(window, 0) + 1
+"""
+
+
+def start(space: str, script: str, *args: str) -> subprocess.Popen:
+    argv = ["ip", "netns", "exec", space, sys.executable, "-c", script, *args]
+    return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def caches(fabric: Fabric) -> dict[tuple[str, str, str], str]:
+    """The hardware address of every planned address in every cache; link-local ones come by solicitations."""
+    found = {}
+    for name in (fabric.core, *(host.name for host in fabric.hosts)):
+        for line in run("ip", "-n", name, "neighbour").splitlines():
+            words = line.split()
+            if "lladdr" in words and not words[0].startswith("fe80:"):
+                found[(name, words[2], words[0])] = words[words.index("lladdr") + 1]
+    return found
+
+
+def test_looking_costs_no_packet_and_changes_no_neighbour():
+    with Fabric("looks", 2, RAILS) as fabric:
+        wants = [want_of(slot, RAILS, mode="shared")["rails"] for slot in range(2)]
+        for host, rails in zip(fabric.hosts, wants, strict=True):
+            for rail in rails:
+                host.ip("link", "set", rail["interface"], "up")
+                for key, value in (("arp_ignore", "1"), ("arp_announce", "2")):
+                    host.sysctl(f"net/ipv4/conf/{rail['interface']}/{key}", value)
+                for item in rail["addresses"]:
+                    more = ["nodad"] if ":" in item["address"] else []
+                    length = item["subnet"].partition("/")[2]
+                    host.ip("address", "add", f"{item['address']}/{length}", "dev", rail["interface"], *more)
+        fabric.gateways([{"rails": rails} for rails in wants])
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline and any("tentative" in host.ip("address") for host in fabric.hosts):
+            time.sleep(0.1)
+        # Both families, from the host that is looked at.
+        addresses = [[item["address"] for rail in rails for item in rail["addresses"]] for rails in wants]
+        receiver = start(fabric.hosts[1].name, RECEIVER, json.dumps(addresses[1]), str(PORT))
+        assert receiver.stdout.readline() == "ready\n"
+        pairs = json.dumps(list(zip(*addresses, strict=True)))
+        sender = start(fabric.hosts[0].name, SENDER, pairs, str(PORT))
+        try:
+            time.sleep(2)  # window 0 makes the caches
+            before, seen = caches(fabric), []
+            for turn in range(4):
+                looked = turn % 2 == 0
+                sender.stdin.write(f"{'with' if looked else 'without'} {turn}\n")
+                sender.stdin.flush()
+                if looked:
+                    seen += inside(fabric.hosts[0].name, look_at_everything, wants[0])
+                else:
+                    time.sleep(2)
+                assert caches(fabric) == before
+            sent, _error = sender.communicate("\n", timeout=20)
+            time.sleep(0.5)
+            got, _error = receiver.communicate("\n", timeout=20)
+        finally:
+            for process in (sender, receiver):
+                process.kill()
+                process.wait()
+    sent, got = json.loads(sent), json.loads(got)
+    lost = {
+        kind: sum(sent[key] - got.get(key, 0) for key in sent if key.split()[0] == kind) for kind in ("with", "without")
+    }
+    assert all(count > 500 for key, count in sent.items()), sent
+    assert lost["with"] <= lost["without"], (sent, got)
+    assert {status for name, status in seen if name == "address_duplicate"} == {"ok"}
+    assert len(before) >= RAILS * 2
+
+
+def look_at_everything(rails):
+    own_sysfs()
+    checks = duplicates.look(rails, {})[0] + health.look(rails, {})[0]
+    checks += cabling.look(rails, {"run": lambda _argv: (127, "", ""), "lldp_listen": 1})[0]
+    return [(check.id, check.status) for check in checks]
