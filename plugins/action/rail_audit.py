@@ -13,7 +13,7 @@ from ansible.errors import AnsibleActionFail
 from ..module_utils._check import skipped
 from ..plugin_utils._slice import leaves_of, proving_neighbours, read_slice
 from ..plugin_utils._slice_action import SliceAction
-from ..plugin_utils._verdict.files import last_path, read_json, read_plan, result_path, write_json
+from ..plugin_utils._verdict.files import last_path, read_json, read_plan, result_path, without_counters, write_json
 from ..plugin_utils._verdict.merge import flatten, host_result, status_of
 
 
@@ -70,10 +70,11 @@ class ActionModule(SliceAction):
         checks = flatten(result.get("checks")) + [
             skipped(name, str(reason)).data() for name, reason in left_out.items()
         ]
-        made = host_result(host, node, digest, checks, error, result.get("facts") or {})
+        facts = result.get("facts") or {}
+        if health := facts.get("health"):
+            write_json(last_path(verify_dir, host), health)
+        made = host_result(host, node, digest, checks, error, without_counters(facts))
         path = result_path(verify_dir, host)
         write_json(path, made)
-        if health := made.get("facts", {}).get("health"):
-            write_json(last_path(verify_dir, host), health)
         kept = {key: result[key] for key in ("warnings", "deprecations", "errors") if result.get(key)}
         return {"changed": False, "path": path, "status": status_of(made), **kept}

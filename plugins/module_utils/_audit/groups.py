@@ -159,14 +159,6 @@ def of_rails(name: str, work: t.Callable[[t.Any, t.Any], tuple[list[Check], Fact
     return look
 
 
-def look_at_cables(request: Request) -> tuple[Checks, Facts]:
-    """Compare what LLDP says with the leaves and ports of the plan, where it names any."""
-    if not (request.settings.get("cabling") or {}).get("cables"):
-        cause = "the plan names no leaves"
-        return [skipped("cable_leaf", cause, "Declare them: fabric_leaves, or leaves of fabric_zones.").data()], {}
-    return of_rails("cabling", cabling.look)(request)
-
-
 def look_at_counters(request: Request) -> tuple[Checks, Facts]:
     """Look for failures that nobody sees yet: counters since the last audit, links, PCIe."""
     options = {**(request.settings.get("counters") or {}), "since": request.params.get("since")}
@@ -185,7 +177,7 @@ GROUPS: dict[str, tuple[Look, ...]] = {
     "persist": (of_module("rail_persist", persist_run.run, persist_run.SPEC),),
     "paths": (look_at_paths,),
     "duplicates": (of_rails("duplicates", duplicates.look),),
-    "cabling": (look_at_cables,),
+    "cabling": (of_rails("cabling", cabling.look),),
     "qos": (of_module("roce_qos", qos_run.run, qos_run.SPEC),),
     "gpudirect": (of_module("gpudirect", gpudirect_run.run, gpudirect_run.SPEC),),
     "devices": (of_module("rdma_info", info_run.run, info_run.SPEC),),

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 import typing as t
 
+from .._errors import RdmaError
 from .._files import Sysfs
 from . import nic
-from .health_plan import judge, kind_of
+from .health_plan import LIMITS, judge, kind_of
 from .sysfs import ports
 
 if t.TYPE_CHECKING:
@@ -32,8 +33,11 @@ def look(rails: Sequence[Mapping[str, t.Any]], options: Mapping[str, t.Any]) -> 
     :param rails: the rails of the host's slice.
     :param options: `since` (the facts `health` of the last audit), `limits` (of `health_plan.LIMITS`), `speed`
         (planned, Mb/s; 0 for none).
+    :raises RdmaError: when a limit has a name that is none.
     """
     sysfs = options.get("sysfs") or Sysfs()
+    if unknown := sorted(set(options.get("limits") or {}) - set(LIMITS)):
+        raise RdmaError(f"There are no limits for {', '.join(unknown)}.", f"Known are {', '.join(LIMITS)}.")
     boot = sysfs.text("/proc/sys/kernel/random/boot_id") or ""
     known = ports(sysfs)
     found = {rail["name"]: read_rail(sysfs, sysfs.port_interface(sysfs.rail_interface(rail)), known) for rail in rails}

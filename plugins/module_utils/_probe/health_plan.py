@@ -95,7 +95,7 @@ _FIXES = {
     "port_errors": "Look at the cable and the optics (mlxlink, ethtool -m), then at the leaf's port.",
     "port_discards": "Look at PFC and ECN on leaf and host (role lossless_roce), and at what else uses the port.",
     "port_flaps": "Look at the cable, the optics and the leaf's log, unless somebody took the link down on purpose.",
-    "port_order": "Nothing with adaptive routing; without it look for loss on the leaves. audit_limits makes it fail.",
+    "port_order": "Nothing with adaptive routing; without it look for loss on the leaves. verify_limits makes it fail.",
 }
 
 
@@ -125,7 +125,7 @@ def judge(
         before, why = _comparable(name, now, boot, since)
         allowed = {**LIMITS, **limits}
         found += [_growth(check, name, now, before, why, allowed[check]) for check in LIMITS]
-        found += [_pcie(name, now), _speed(name, now, speed)]
+        found += [_pcie(name, now), *([_speed(name, now, speed)] if speed else [])]
     return found
 
 
@@ -184,10 +184,6 @@ def _pcie(rail: str, now: Facts) -> Check:
 
 
 def _speed(rail: str, now: Facts, planned: int) -> Check:
-    if not planned:
-        return skipped(
-            "port_speed", "No speed is planned (audit_port_gbits); the fleet's ports are compared.", rail=rail
-        )
     if not now.get("speed"):
         return skipped("port_speed", "The interface says no speed: it is down, or virtual.", rail=rail)
     return compared(

@@ -64,7 +64,7 @@ def look(rails: Sequence[Mapping[str, t.Any]], options: Mapping[str, t.Any]) -> 
         if listen:
             unseen = f"nothing was heard in {listen:g} seconds: {FIRMWARE}"
         elif missing:
-            unseen = f"{missing}, and nobody listened."
+            unseen = f"{missing}, and nobody listened (verify_lldp_listen)."
         made.append(
             Cable(
                 rail=name,

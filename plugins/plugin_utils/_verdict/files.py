@@ -63,6 +63,17 @@ def last_path(verify_dir: str, host: str) -> str:
     return os.path.join(verify_dir, LAST_FOLDER, os.path.basename(result_path(verify_dir, host)))
 
 
+def without_counters(facts: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Return a host's facts as a verdict of a large fleet bears them: counters are for the next audit alone."""
+    health = facts.get("health")
+    if not health:
+        return dict(facts)
+    rails = {
+        name: {key: value for key, value in seen.items() if key != "counters"} for name, seen in health["rails"].items()
+    }
+    return {**facts, "health": {**health, "rails": rails}}
+
+
 def read_json(path: str) -> dict[str, t.Any]:
     """Return what a JSON file holds; empty when it is not there, broken, or no object."""
     try:

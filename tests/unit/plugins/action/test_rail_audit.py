@@ -70,9 +70,11 @@ def test_the_result_is_written_and_not_returned(plan, tmp_path):
 
 def test_counters_are_compared_with_the_last_audit(plan, tmp_path):
     args = {"plan_dir": plan, "verify_dir": str(tmp_path / "verify")}
-    health = {"boot": "b", "rails": {}}
-    _result, handed = run(rail_audit, dict(args), {"checks": [], "facts": {"health": health}})
+    health = {"boot": "b", "rails": {"rail1": {"speed": 400000, "counters": {"symbol_error": 3}}}}
+    result, handed = run(rail_audit, dict(args), {"checks": [], "facts": {"health": health}})
     assert handed["args"]["since"] is None
+    told = json.loads(Path(result["path"]).read_text())["facts"]["health"]
+    assert told == {"boot": "b", "rails": {"rail1": {"speed": 400000}}}
     _result, handed = run(rail_audit, dict(args), {"checks": []})
     assert handed["args"]["since"] == health
 

@@ -79,11 +79,6 @@ def test_a_part_that_fails_leaves_the_others_their_answers(monkeypatch):
     assert result["errors"][1].startswith("two: KeyError: 'gone' (test_run.py:")
 
 
-def test_cables_are_compared_where_the_plan_names_leaves():
-    checks, _facts = groups.look_at_cables(request_of(settings={"cabling": {"leaves": []}}))
-    assert [check["status"] for check in checks] == ["skipped"]
-
-
 def test_the_planned_tos_is_asked_where_a_role_sets_one():
     assert groups.tos_of(request_of(checks=["paths"])) == 0
     declared = {"roce_qos": {"priority": 3, "dscp": 26}}

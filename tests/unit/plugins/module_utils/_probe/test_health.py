@@ -8,6 +8,7 @@ import copy
 
 import pytest
 
+from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._probe.checks import counter_checks
 from ansible_collections.railops.rdma.plugins.module_utils._probe.health import look
@@ -39,7 +40,7 @@ def changed(now=NOW, **counters):
 def judged(now, since=NOW, *, boot="b1", last="b1", limits=None, speed=0):
     before = {"boot": last, "rails": {"rail1": since}} if since else None
     checks = judge({"rail1": now}, boot, before, limits or {}, speed)
-    assert [check.id for check in checks] == [*GROWTH, "pcie_link", "port_speed"]
+    assert [check.id for check in checks] == [*GROWTH, "pcie_link", *(["port_speed"] if speed else [])]
     return {check.id: check for check in checks}
 
 
@@ -120,7 +121,6 @@ def test_the_pcie_link_is_what_card_and_slot_offer(link, status):
 
 
 def test_a_planned_speed():
-    assert judged(NOW)["port_speed"].status == "skipped"
     assert judged(NOW, speed=400000)["port_speed"].status == "ok"
     slow = judged({**NOW, "speed": 200000}, speed=400000)["port_speed"]
     assert (slow.status, slow.planned, slow.observed) == ("deviation", "400 Gb/s", "200 Gb/s")
@@ -141,6 +141,11 @@ def test_counters_of_traffic_say_nothing_of_health():
     assert [kind_of(name) for name in ("rx_packets", "port_xmit_wait", "rx_dropped", "rx_corrected_bits_phy")] == [
         None
     ] * 4
+
+
+def test_a_limit_with_a_wrong_name_is_refused():
+    with pytest.raises(RdmaError, match="no limits for errors"):
+        look([], {"limits": {"errors": 0}})
 
 
 def lay(root, files):
