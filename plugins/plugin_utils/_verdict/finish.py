@@ -11,6 +11,7 @@ import time
 import typing as t
 
 from .._arguments import colour
+from .._report.equal import places
 from .._report.rewrite import report
 from . import files, merge, text
 from .metrics import metrics
@@ -19,6 +20,9 @@ if t.TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ansible.utils.display import Display
+
+# In the message of a failed task.
+_PLACES = 3
 
 
 def begin(args: Mapping[str, t.Any], verdict: dict[str, t.Any]) -> dict[str, t.Any]:
@@ -78,9 +82,13 @@ def _written(args: Mapping[str, t.Any], verdict: dict[str, t.Any], texts: dict[s
 
 
 def _worst(verdict: Mapping[str, t.Any], limit: int = 10) -> str:
-    """Name the first errors and deviations in one line."""
+    """Name the first errors, the places that explain the deviations, and the first of these, in one line."""
     found = [f"{host}: {entry['error']}" for host, entry in verdict["hosts"].items() if entry["status"] == "error"]
-    found += [f"{host}: {check['rail'] or 'host'} {check['id']}" for host, check in merge.deviations(verdict)]
+    where = places(verdict)
+    found += where[:_PLACES] + [f"and {len(where) - _PLACES} more places"] * (len(where) > _PLACES)
+    for host, check in merge.deviations(verdict):
+        thing = check["rail"] or ("" if host in merge.PARTS else "host")
+        found.append(f"{host}: {' '.join(filter(None, (thing, check['id'])))}")
     parts = {name: merge.part_of(verdict, name) for name in merge.PARTS}
     found += [f"{name}: {part['error']}" for name, part in parts.items() if part.get("error")]
     rest = f" and {len(found) - limit} more" if len(found) > limit else ""
