@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import typing as t
 
-from ...module_utils import _intervals as intervals
 from ...module_utils._errors import Problem
-from ...module_utils._fabric.model import MAX_POOL, address_text, range_text
+from ...module_utils._fabric.model import MAX_POOL, address_text, octets_text, range_text
 from ...module_utils._fabric.names import (
     KEPT,
     LABEL_FABRIC,
@@ -66,17 +65,27 @@ def _node_line(name: str) -> str:
 
 
 def _pools_per_node(block: Block, stem: str, template: str, nodes: Sequence[Node]) -> Iterator[str]:
-    """Write the pools of a rail whose nodes have a subnet each: tens of thousands in a big fleet, of one shape."""
-    shape = intervals.split(block.pod_offsets, MAX_POOL)
+    """Write the pools of a rail whose nodes have a subnet each: tens of thousands in a big fleet, of one shape.
+
+    The usual one is a range of IPv4 addresses that share their first three octets with the gateway: one line writes it.
+    """
+    parts = template.split("%s")
+    usual = block.family == 4 and block.subnet_size <= 256 and len(block.pod_offsets) == 1 and len(parts) == 6
+    low, high = block.pod_offsets[0]
+    switch, length = block.gateway_offset or 0, block.subnet_length
     for node in nodes:
-        slot, line = node.slot, _node_line(node.name)
-        if slot in block.cuts:
-            pools = block.pools(slot)
-        else:
+        name, slot = pool_name(stem, node.name), node.slot
+        if usual and low < high and slot not in block.cuts:
+            a, b, c, d, e, f = parts
             first = block.subnet_first(slot)
-            pools = tuple(tuple((first + low, first + high) for low, high in part) for part in shape)
-        for part, ranges in enumerate(pools):
-            yield _pool(template, pool_name(stem, node.name, part), block, slot, ranges, line)
+            net, last, ips = octets_text(first >> 8), first & 255, "    - "
+            yield (
+                f"{a}{name}{b}{net}{last + switch}{c}{ips}{net}{last + low}-{net}{last + high}\n{d}"
+                f'{ips}"{node.name}"\n{e}{net}{last}/{length}{f}'
+            )
+            continue
+        for part, ranges in enumerate(block.pools(slot)):
+            yield _pool(template, pool_name(stem, node.name, part), block, slot, ranges, _node_line(node.name))
 
 
 def render_pools(plan: Plan) -> str:
