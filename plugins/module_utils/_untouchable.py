@@ -2,42 +2,201 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which interfaces a host's default routes leave by: what must not be touched."""
+"""What carries a host's own network and must never lose it: the one place that decides it, for all who change a host.
+
+That is where default routes leave (every next hop, both families, every table that rules choose for the host's own
+packets), where Ansible's connection comes in and its answers leave, and all that these stand on or in.
+"""
 
 from __future__ import annotations
 
+import ipaddress
 import json
+import os
 import typing as t
+from dataclasses import dataclass, field
+
+from ._errors import RdmaError
 
 if t.TYPE_CHECKING:
-    from ._files import Run, Sysfs
+    from collections.abc import Iterable, Mapping
+
+    from ansible.module_utils.basic import AnsibleModule
+
+    from ._files import Sysfs
+
+# Reserved (RFC 1112 section 4) and unallocated global unicast: what covers them is a default route, or half of one.
+BEYOND = {4: "240.0.0.1", 6: "3fff:ffff::1"}
+# 0.0.0.0/1 with 128.0.0.0/1, and 2000::/3, stand for a default route; 240.0.0.0/8 is somebody's network.
+LONGEST_DEFAULT = 3
+GENERATIONS = 32
+Json = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
 
 
-def default_interfaces(sysfs: Sysfs, run: Run | None = None) -> list[str]:
-    """Return the interfaces of the main table's default routes, of both families, sorted.
+@dataclass(frozen=True)
+class Untouchable:
+    """The interfaces of the default routes and of Ansible's connection, with all that they stand on or in.
 
-    :param run: runs an argument vector; without it only the first next hop of an IPv4 multipath route is found.
+    :param peer: the other end of Ansible's connection; empty without one.
+    :param lower: what each interface stands on itself: parent, members, ports, a VF's physical function.
     """
-    found = set()
-    for line in (sysfs.text("/proc/net/route") or "").splitlines()[1:]:
-        row = line.split()
-        # Iface Destination Gateway Flags RefCnt Use Metric Mask, in hexadecimal.
-        if len(row) > 7 and row[1] == row[7] == "00000000":
-            found.add(row[0])
-    for line in (sysfs.text("/proc/net/ipv6_route") or "").splitlines():
-        row = line.split()
-        # The kernel's own reject routes stand on lo.
-        if len(row) > 9 and row[0] == "0" * 32 and row[1] == "00" and row[9] != "lo":
-            found.add(row[9])
-    return sorted(found | (_next_hops(run) if run else set()))
+
+    default: frozenset[str] = frozenset()
+    connection: frozenset[str] = frozenset()
+    peer: str = ""
+    lower: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+    def why(self, interface: str) -> str:
+        """Return what an interface carries, in words; empty when it may be touched."""
+        if interface in self.default:
+            return "the default route"
+        return "Ansible's own connection" if interface in self.connection else ""
+
+    def under(self, interfaces: Iterable[str]) -> frozenset[str]:
+        """Return these interfaces and all that they stand on."""
+        found: set[str] = set()
+        ahead = set(interfaces)
+        while ahead:
+            found |= ahead
+            ahead = {name for upper in ahead for name in self.lower.get(upper, ())} - found
+        return frozenset(found)
 
 
-def _next_hops(run: Run) -> set[str]:
-    """Return what /proc/net/route leaves out: it shows the first next hop of a route and no other."""
-    code, output, _errors = run(["ip", "-4", "-j", "route", "show", "default"])
+def read_untouchable(module: AnsibleModule, sysfs: Sysfs) -> Untouchable:
+    """Ask the kernel, by iproute2.
+
+    :raises RdmaError: when there is no `ip`, or it does not answer: then nothing may be touched.
+    """
+    tool = module.get_bin_path("ip")
+    if not tool:
+        raise RdmaError(
+            "This host has no program `ip`: what carries its own network cannot be told.", "Install iproute2."
+        )
+    ends = connection_ends(sysfs)
+    seen = []
+    for family in (4, 6):
+        lines = ["link show", "address show", "rule show", f"route show table all match {BEYOND[family]}"]
+        if ends and (":" in ends[1]) == (family == 6) and not ends[1].startswith("fe80:"):
+            lines.append(f"route get fibmatch {ends[1]}")
+        argv = [tool, f"-{family}", "-json", "-force", "-batch", "-"]
+        _code, output, errors = module.run_command(argv, data="\n".join(lines) + "\n")
+        answers = _lists(output)
+        if len(answers) < 4 and family == 6 and "not supported" in errors:
+            continue
+        if len(answers) < 4:
+            raise RdmaError(
+                f"`ip` does not say what carries this host's own network: {errors.strip() or output.strip()[:200]}",
+                "Install iproute2 (4.20 or later), and look at what `ip -j rule show` says.",
+            )
+        seen.append([*answers, []][:5])
+    return decide(seen, ends, {link["ifname"]: _physical(sysfs, link["ifname"]) for link in seen[0][0]})
+
+
+def decide(
+    seen: list[list[list[Json]]], ends: tuple[str, str] | None, physical: Mapping[str, Iterable[str]]
+) -> Untouchable:
+    """Return what must not be touched.
+
+    :param seen: for each family, as `ip -json` prints them: links, addresses, rules, the routes that cover an address
+        beyond, and the route to the other end of the connection (or nothing).
+    :param ends: the connection's address of this host, and its other end.
+    :param physical: the interfaces of an interface's physical function, where it is a virtual one.
+    """
+    links = seen[0][0]
+    lower = {link["ifname"]: set(physical.get(link["ifname"], ())) for link in links}
+    masters = {link["ifname"]: link["master"] for link in links if "master" in link}
+    for link in links:
+        if "link" in link:
+            lower[link["ifname"]].add(link["link"])
+        if link.get("master") in lower:
+            lower[link["master"]].add(link["ifname"])
+    held = [
+        (item["local"], link["ifname"])
+        for _links, addresses, *_more in seen
+        for link in addresses
+        for item in link.get("addr_info", ())
+        if "local" in item and link["ifname"] != "lo"
+    ]
+    used = {name for address, name in held if ends and address == ends[0]}
+    default: set[str] = set()
+    for _links, _addresses, rules, routes, way in seen:
+        used |= _hops(way)
+        while True:
+            own = {address for address, name in held if name in default or (ends and address == ends[0])}
+            tables = {str(rule["table"]) for rule in rules if "table" in rule and _for_us(rule, own)}
+            more = _hops(item for item in routes if item.get("table", "main") in tables and _leads_beyond(item))
+            if more <= default:
+                break
+            default |= more
+    found = Untouchable(lower={name: frozenset(names) for name, names in lower.items()})
+
+    def whole(names: set[str]) -> frozenset[str]:
+        below = set(found.under(names))
+        above = set(below)
+        while above:
+            above = {masters[name] for name in above if name in masters} - below
+            below |= above
+        return frozenset(below)
+
+    return Untouchable(whole(default), whole(used), ends[1] if ends else "", found.lower)
+
+
+def connection_ends(sysfs: Sysfs) -> tuple[str, str] | None:
+    """Return the two ends of the SSH connection that this process serves: this host's address and the other's.
+
+    become takes the variable out of the environment, so the ancestors are asked as well.
+    """
+    value, process = os.environ.get("SSH_CONNECTION", ""), os.getpid()
+    for _generation in range(GENERATIONS):
+        if value or process < 1:
+            break
+        pairs = (sysfs.data(f"/proc/{process}/environ") or b"").split(b"\0")
+        found = next((pair for pair in pairs if pair.startswith(b"SSH_CONNECTION=")), b"")
+        value = found.partition(b"=")[2].decode("ascii", "replace")
+        # The command's name stands in parentheses and may hold anything.
+        fields = (sysfs.text(f"/proc/{process}/stat") or "").rpartition(")")[2].split()
+        process = int(fields[1]) if len(fields) > 1 else 0
+    words = value.split()
+    return (words[2].partition("%")[0], words[0].partition("%")[0]) if len(words) == 4 else None
+
+
+def _physical(sysfs: Sysfs, interface: str) -> list[str]:
+    return sysfs.own_interfaces(f"/sys/class/net/{interface}/device/physfn/net")
+
+
+def _lists(text: str) -> list[list[Json]]:
+    """Return the JSON lists that follow each other in a text, up to what is none."""
+    found, decoder = [], json.JSONDecoder()
+    text = text.strip()
     try:
-        routes = [] if code else json.loads(output or "[]")
+        while text:
+            value, end = decoder.raw_decode(text)
+            found.append(value)
+            text = text[end:].lstrip()
     except ValueError:
-        return set()
+        pass
+    return found
+
+
+def _hops(routes: Iterable[Json]) -> set[str]:
     hops = [hop for route in routes for hop in (route, *route.get("nexthops", ()))]
-    return {hop["dev"] for hop in hops if "dev" in hop}
+    return {hop["dev"] for hop in hops if hop.get("dev", "lo") != "lo"}
+
+
+def _leads_beyond(route: Json) -> bool:
+    length = route["dst"].partition("/")[2]
+    short = route["dst"] == "default" or (length and int(length) <= LONGEST_DEFAULT)
+    return bool(short) and route.get("type", "unicast") == "unicast"
+
+
+def _for_us(rule: Json, own: set[str]) -> bool:
+    """Whether a rule chooses for packets of the host itself: not for forwarded ones, nor for one destination.
+
+    One for a source counts when the host's own network uses that source: a rail's table is the rail's.
+    """
+    if rule.get("iif", "lo") != "lo" or ("dst" in rule and "not" not in rule):
+        return False
+    if rule.get("src", "all") == "all" or "not" in rule:
+        return True
+    source = ipaddress.ip_network(f"{rule['src']}/{rule['srclen']}" if "srclen" in rule else rule["src"], strict=False)
+    return any(ipaddress.ip_address(address) in source for address in own)

@@ -19,7 +19,8 @@ description:
   - What is this collection's is told by routing protocol 143, tables 1001 to 1099, rule priorities 10001 to 10099, and
     metrics 101 to 199 of the main table on a rail's interface. A foreign entry inside these ranges is an error;
     everything else is left alone.
-  - The interface of the default route and of Ansible's own connection are refused unless listed in O(force).
+  - The interfaces of the default route and of Ansible's own connection, and what they stand on, are refused unless
+    listed in O(force).
   - InfiniBand interfaces get address and MTU only.
 author:
   - railops.rdma contributors (@railops)
@@ -35,6 +36,7 @@ attributes:
     support: full
 requirements:
   - pyroute2 >= 0.7.2 on the managed node
+  - iproute2 on the managed node
 options:
   state:
     description: Whether the rails are to be set up, or what is this collection's is to be taken away.

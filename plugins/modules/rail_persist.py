@@ -18,6 +18,7 @@ description:
   - Nothing is applied. No link flaps, and C(netplan apply) is not run; the files count from the next boot.
   - The files are checked by the tool that reads them (C(netplan generate) in a root of its own, C(nmcli)) before any is
     written. Each is replaced atomically.
+  - The interface of the default route and of Ansible's own connection are refused unless listed in O(force).
 author:
   - railops.rdma contributors (@railops)
 extends_documentation_fragment:
@@ -30,6 +31,8 @@ attributes:
     support: full
   idempotent:
     support: full
+requirements:
+  - iproute2 on the managed node
 options:
   state:
     description: Whether the files are to be there, or all of this module's files are to be removed.
@@ -41,6 +44,14 @@ options:
     type: str
     choices: [auto, netplan, networkmanager, networkd]
     default: auto
+  force:
+    description:
+      - Interfaces that may be written for although they carry the default route or Ansible's connection, by themselves
+        or below a VLAN, bond or bridge. With another O(root) nobody's network runs over them, and nothing is refused.
+    type: list
+    elements: str
+    default: []
+    version_added: 0.2.0
   on_problem:
     description:
       - What to do in check mode about something that is in the way. V(report) returns it in RV(checks) instead of

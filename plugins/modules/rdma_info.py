@@ -106,7 +106,9 @@ info:
       description: The RDMA subsystem's namespace mode, C(shared) or C(exclusive); null when ib_core is not loaded.
       type: str
     default_interfaces:
-      description: The interfaces that carry a default route.
+      description:
+        - The interfaces that carry a default route or Ansible's connection, and what these stand on, such as the parent
+          of a VLAN and the members of a bond.
       type: list
       elements: str
     devices:

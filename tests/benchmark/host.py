@@ -37,15 +37,30 @@ PORT = 2222
 # --- inside the module ------------------------------------------------------------------------------------------------
 
 
+class Module:
+    """As much of AnsibleModule as asks a program."""
+
+    def get_bin_path(self, name: str) -> str | None:
+        """Return where a program is."""
+        return shutil.which(name)
+
+    def run_command(self, argv: list[str], data: str) -> tuple[int, str, str]:
+        """Run a program; return its exit code and what it printed."""
+        done = subprocess.run(argv, input=data, capture_output=True, text=True, check=False, timeout=30)
+        return done.returncode, done.stdout, done.stderr
+
+
 def work(params: dict[str, t.Any], rounds: int = 1) -> list[float]:
     """Return the seconds of what the module does between its parameters and its result, without process and import."""
+    from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
     from ansible_collections.railops.rdma.plugins.module_utils._route.run import converge
     from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
+    from ansible_collections.railops.rdma.plugins.module_utils._untouchable import read_untouchable
 
     times = []
     for _round in range(rounds):
         began = time.perf_counter()
-        converge(parse_want(params), check_mode=False)
+        converge(parse_want(params), read_untouchable(t.cast("t.Any", Module()), Sysfs()), check_mode=False)
         times.append(time.perf_counter() - began)
     return times
 

@@ -22,8 +22,9 @@ def params():
 
 
 @pytest.fixture
-def run_module(request, capsys, params):
+def run_module(request, capsys, monkeypatch, params):
     """Return a function that runs the module with parameters and returns its result, of success or failure."""
+    monkeypatch.delenv("SSH_CONNECTION", raising=False)
     module = importlib.import_module(f"{MODULES}.{request.path.stem.partition('_')[2]}")
 
     def run(**more):

@@ -38,7 +38,7 @@ ROOMS: dict[str, set[str]] = {
     "rdma_info": {"_rdma", "_card"},
     "rdma_netns": {"_rdma", "_card"},
     "rdma_probe": {"_probe"},
-    "roce_qos": {"_qos", "_card", "_rdma"},
+    "roce_qos": {"_qos", "_rdma"},
     "verdict": set(),
     "verdict_merge": set(),
     "verify_result": set(),

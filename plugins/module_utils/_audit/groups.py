@@ -10,7 +10,6 @@ its row in GROUPS and in the module's options, its rows in docs/verify.md.
 
 from __future__ import annotations
 
-import os
 import typing as t
 from dataclasses import dataclass, field
 
@@ -30,7 +29,7 @@ from .._qos.plan import make_policy
 from .._rdma import cabling, host_run, info_run, mode_run
 from .._route import path_kernel, paths, ping
 from .._route import run as route_run
-from .._route.kernel import Kernel, connection_of
+from .._route.kernel import Kernel
 from .._route.want import parse_want
 from .wire import answers_on
 
@@ -120,7 +119,7 @@ def look_at_paths(request: Request) -> tuple[Checks, Facts]:
         return [skipped("route_path", problem, route_run.INSTALL).data()], {}
     want = parse_want(request.params)
     with Kernel() as kernel:
-        host = kernel.read(want, connection_of(os.environ))
+        host = kernel.read(want)
     neighbours = request.params.get("neighbours") or []
     targets, state = path_kernel.prove(want, host, neighbours, tos_of(request), answers_on)
     return [check.data() for check in paths.checks_of(want, targets, state)], {}

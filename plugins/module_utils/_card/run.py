@@ -13,6 +13,7 @@ from ansible.module_utils.basic import AnsibleModule
 from .._check import Check, deviation
 from .._errors import InputError, Problem, RdmaError
 from .._files import HostFiles, Sysfs
+from .._untouchable import read_untouchable
 from .firmware import LinkTypeHost
 from .host import boot_id, place_rails, read_cards
 from .mlxtool import MlxTool
@@ -56,7 +57,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         Selection(item["select"], tuple(item["pci"] or ()), item["link_type"], item["vfs"])
         for item in module.params["cards"]
     ]
-    cards = read_cards(sysfs, lambda argv: _iproute(module, argv))
+    cards = read_cards(sysfs, lambda argv: _iproute(module, argv), lambda: read_untouchable(module, sysfs))
     by_rails = any(item.select == RAILS for item in selections)
     if by_rails and module.params["rails"] is None:
         raise RdmaError("The rails are selected, and none are given.", "Set plan_dir (or rails).")

@@ -12,10 +12,12 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 
 from .._check import compared, deviation
-from .._errors import Problem, RdmaError
+from .._errors import InputError, Problem, RdmaError
+from .._files import Sysfs
 from .._route.options import slice_spec
-from .._route.plan import problem_check
+from .._route.plan import problem_check, untouchable_problem
 from .._route.want import Want, named, parse_want
+from .._untouchable import read_untouchable
 from .host import Host, Ran, State
 from .plan import NETPLAN, NETWORKMANAGER, File, files_of, manager_of
 
@@ -27,6 +29,7 @@ SPEC = {
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "manager": {"type": "str", "choices": ["auto", "netplan", "networkmanager", "networkd"], "default": "auto"},
     "root": {"type": "path", "default": "/"},
+    "force": {"type": "list", "elements": "str", "default": []},
     "on_problem": {"type": "str", "choices": ["fail", "report"], "default": "fail"},
 }
 
@@ -96,6 +99,21 @@ def _stale(paths: list[str]) -> t.Iterator[dict[str, t.Any]]:
         yield deviation("persist_stale", "", path, cause, FIX).data()
 
 
+def refuse_untouchable(module: AnsibleModule, want: Want, host: Host) -> None:
+    """Refuse rails on interfaces that carry this host's own network, unless forced: after a boot it would be gone."""
+    if not want.present or not host.live:
+        return
+    kept = read_untouchable(module, Sysfs())
+    places = [(rail, host.interface(rail.interface, rail.pci)) for rail in want.rails]
+    problems = [
+        untouchable_problem(f"rails[{number}]", rail, name, kept.why(name))
+        for number, (rail, name) in enumerate(places)
+        if kept.why(name) and not want.force & {rail.interface, rail.pci, name}
+    ]
+    if problems:
+        raise InputError(problems)
+
+
 def replace(module: AnsibleModule, temporary: str, path: str) -> None:
     """Put a finished file in its place with the mode that it has; AnsibleModule.atomic_move would give it another."""
     os.replace(temporary, path)
@@ -110,7 +128,9 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         lambda argv, text: Ran(*module.run_command(argv, data=text, environ_update={"LC_ALL": "C.UTF-8"})),
     )
     try:
-        return converge(parse_want(module.params), host, module.params["manager"], check_mode=module.check_mode)
+        want = parse_want(module.params)
+        refuse_untouchable(module, want, host)
+        return converge(want, host, module.params["manager"], check_mode=module.check_mode)
     except RdmaError as exc:
         if not (module.check_mode and module.params["on_problem"] == "report"):
             raise

@@ -12,13 +12,12 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
-from .._card.host import connection_interfaces
 from .._check import compared
 from .._errors import RdmaError
 from .._files import Sysfs
 from .._rdma.lldp import ARGV as LLDP
 from .._rdma.lldp import parse_lldp
-from .._untouchable import default_interfaces
+from .._untouchable import read_untouchable
 from . import device
 from .device import Nic, QosError
 from .files import SETTINGS, Files
@@ -82,8 +81,6 @@ class Run:
         self.params = params = module.params
         # A preview comes before drivers and names: what is not there yet is told, and no reason to stop.
         self.check_mode = module.check_mode
-        ip = module.get_bin_path("ip")
-        self.command = (lambda argv: module.run_command([ip, *argv[1:]])) if ip else None
         self.warnings: list[str] = []
         self.missing: list[str] = []
         self.present = params["state"] == "present" and params["network"] == "roce"
@@ -125,7 +122,6 @@ class Run:
 
     def read(self) -> None:
         """Read every interface and plan it."""
-        self._refuse_default_routes()
         missing = [name for name, nic in self.nics.items() if not nic.exists]
         if missing:
             self._refuse(
@@ -173,11 +169,13 @@ class Run:
                 interface=name,
             )
 
-    def _refuse_default_routes(self) -> None:
-        used = set(default_interfaces(self.sysfs, self.command))
-        used |= set(connection_interfaces(self.sysfs, self.command) if self.command else ())
-        taken = sorted(used & set(self.nics))
-        if taken and not self.params["force"]:
+    def refuse_untouchable(self, module: AnsibleModule) -> None:
+        """Refuse interfaces that carry the host's own network, unless forced."""
+        if not self.nics or self.params["force"]:
+            return
+        kept = read_untouchable(module, self.sysfs)
+        taken = [name for name in sorted(self.nics) if kept.why(name)]
+        if taken:
             raise RdmaError(
                 f"{', '.join(taken)} carries a default route or Ansible's connection: changing flow control could"
                 " cut this host off.",
@@ -318,6 +316,7 @@ def report(run: Run, files: list[t.Any]) -> dict[str, t.Any]:
 def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Read, plan, write unless in check mode, and report."""
     doing = Run(module, Sysfs(), Files(), Nic)
+    doing.refuse_untouchable(module)
     doing.read()
     changes = doing.files.wanted_changes(
         doing.settings(), inspect.getsource(device), sys.executable, persist=module.params["persist"]

@@ -14,7 +14,6 @@ import typing as t
 from .._card.duty import serving
 from .._card.pci import VENDOR_MELLANOX, PciFunction, PciTree, pci_key, read_pci
 from .._card.vpd import parse_vpd
-from .._untouchable import default_interfaces
 
 if t.TYPE_CHECKING:
     from .._files import Sysfs
@@ -49,7 +48,7 @@ def read_info(sysfs: Sysfs, *, gids: bool = True, part_numbers: bool = True) -> 
             device["serves"] = duties.get(device["card"])
     return {
         "netns_mode": {"Y": "shared", "N": "exclusive"}.get(sysfs.text(NETNS_MODE) or ""),
-        "default_interfaces": default_interfaces(sysfs),
+        "default_interfaces": [],
         "devices": devices,
         "nics_without_rdma": [
             {"pci": nic.address, "vendor": f"{nic.vendor:04x}", "driver": nic.driver, "netdevs": list(nic.netdevs)}

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from ansible.module_utils.basic import AnsibleModule
 
+from .._errors import RdmaError
 from .._files import Sysfs
+from .._untouchable import read_untouchable
 from .checks import check_rails
 from .files import file_checks
 from .info import merge_verbs, read_info
@@ -57,6 +59,11 @@ def run(module: AnsibleModule) -> dict[str, object]:
     merge_verbs(info, answers)
     if verbs.missing:
         missing.insert(0, verbs.missing)
+    try:
+        kept = read_untouchable(module, sysfs)
+        info["default_interfaces"] = sorted(kept.default | kept.connection)
+    except RdmaError as exc:
+        missing.append(str(exc))
     info["lldp"] = None
     if params["lldp"]:
         info["lldp"], problem = read_lldp(module)

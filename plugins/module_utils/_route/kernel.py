@@ -21,6 +21,7 @@ from .._errors import RdmaError
 from .._fabric.names import MANAGER
 from .._fabric.numbers import TABLES
 from .._files import Sysfs
+from .._untouchable import Untouchable
 from .model import (
     DEFAULT,
     KERNEL_PROTOCOLS,
@@ -137,11 +138,12 @@ class Kernel:
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
-    def read(self, want: Want, connection: tuple[str, str] | None = None) -> Host:
+    def read(self, want: Want, untouchable: Untouchable | None = None) -> Host:
         """Return what the wanted state has to do with.
 
-        :param connection: the two ends of Ansible's connection: this host's address, the controller's address.
+        :param untouchable: what carries the host's own network.
         """
+        kept = untouchable or Untouchable()
         devices = [rail.device for rail in want.rails if rail.vlan]
         names, links = self._links([*(rail.asked for rail in want.rails), *devices])
         coming = frozenset(devices) - names.keys()
@@ -149,20 +151,16 @@ class Kernel:
         want = named(want, names)
         planned = frozenset(item.address for rail in want.rails for item in rail.addresses)
         addresses = self._addresses(planned)
-        paths = [*BEYOND.values(), *([connection[1]] if connection else [])]
+        paths = [*BEYOND.values(), *([kept.peer] if kept.peer else [])]
         probes = [(item.subnet, item.gateway or _first(item.subnet)) for rail in want.rails for item in rail.addresses]
         probes += [(prefix, _first(prefix)) for prefix in want.prefixes]
         found = self._lookups([*paths, *(address for _prefix, address in probes)])
         ways = [route for route in found[: len(paths)] if route]
         matches = [(prefix, route) for (prefix, _address), route in zip(probes, found[len(paths) :]) if route]
-        ahead = [route.interfaces for route in found[: len(BEYOND)] if route and route.dst == DEFAULT]
-        default = frozenset().union(*ahead)
-        used = {name for route in found[len(BEYOND) : len(paths)] if route for name in route.interfaces}
-        used |= {item.interface for item in addresses if connection and item.address == connection[0]}
         rules = self._rules()
         tables = {rail.table for rail in want.rails} | {rule.table for rule in rules if rule.table in TABLES}
         rails = {link.name for link in links.values()}
-        routes, main_default = self._routes(rails, tables)
+        routes = self._routes(rails, tables)
         snapshot = Snapshot(
             links=links,
             addresses=frozenset(item for item in addresses if item.interface in rails or item.protocol == PROTOCOL),
@@ -177,8 +175,7 @@ class Kernel:
             names=names,
             addresses=frozenset(addresses),
             paths=tuple(paths),
-            default=self._with_parents(default | main_default),
-            connection=self._with_parents(used),
+            untouchable=kept,
             matches=tuple(matches),
             sysctls_all=self._sysctls_all(want),
             coming=coming,
@@ -192,7 +189,7 @@ class Kernel:
         tables = host.tables | {rule.table for rule in rules if rule.table in TABLES}
         # An interface may have gone meanwhile, and the rest must be put right nevertheless.
         rails = set(links)
-        routes, _default = self._routes(rails, tables)
+        routes = self._routes(rails, tables)
         routes |= _managed(route for route in self._lookups(host.paths) if route)
         found = (item for item in self._addresses(host.planned) if item.interface in rails or item.protocol == PROTOCOL)
         sysctls = {key: self._read_sysctl(key) or "" for key in old.sysctls}
@@ -226,16 +223,6 @@ class Kernel:
                 names[text], links[link.name] = link.name, link
                 self._index[link.name], self._name[link.index] = link.index, link.name
         return names, links
-
-    def _with_parents(self, names: t.Iterable[str]) -> frozenset[str]:
-        """Add what the interfaces stand on: a VLAN ends with its parent."""
-        found = set(names)
-        ahead = set(found)
-        while ahead:
-            _asked, links = self._links(sorted(ahead))
-            ahead = {link.parent for link in links.values() if link.parent} - found
-            found |= ahead
-        return frozenset(found)
 
     def _vlans(self) -> list[str]:
         """Return the VLANs' interfaces that this collection made."""
@@ -326,13 +313,12 @@ class Kernel:
             return []
         return [self._route(answers[0]) if answers else None for _error, answers, _why in self._ask(messages)]
 
-    def _routes(self, rails: set[str], tables: t.Iterable[int]) -> tuple[set[Route], set[str]]:
-        """Return the routes that matter, and which of the rails carry a default route of main.
+    def _routes(self, rails: set[str], tables: t.Iterable[int]) -> set[Route]:
+        """Return the routes that matter.
 
         The kernel filters by table and interface, and by protocol: what a killed run left is found by that.
         """
         found: set[Route] = set()
-        default: set[str] = set()
         for family in (4, 6):
             filters: list[tuple[int, str, int]] = [(0, "", PROTOCOL)]
             filters += [(MAIN_TABLE, name, 0) for name in sorted(rails)]
@@ -345,10 +331,8 @@ class Kernel:
                     route = self._route(answer)
                     if not _passes(route, table, name, protocol):
                         continue
-                    if table == MAIN_TABLE and route.dst == DEFAULT:
-                        default |= route.interfaces
                     found |= _managed([route])
-        return found, default
+        return found
 
     def _dump_routes(self, family: int, table: int, interface: str, protocol: int) -> list[Answer]:
         attributes = [(RTA_TABLE, u32(table))] if table else []
@@ -605,23 +589,3 @@ def _selectors(message: t.Any) -> str:
             continue
         parts.append(f"{name[4:].lower() if name.startswith('FRA_') else name} {value}")
     return " ".join(parts)
-
-
-def connection_of(environ: t.Mapping[str, str]) -> tuple[str, str] | None:
-    """Return the two ends of the SSH connection that this process serves: this host's address and the other's.
-
-    become drops the variable, so the parents' environments are asked as well.
-    """
-    value = environ.get("SSH_CONNECTION", "")
-    process = os.getppid()
-    while not value and process > 1:
-        try:
-            with open(f"/proc/{process}/environ", "rb") as stream:
-                pairs = stream.read().split(b"\0")
-            with open(f"/proc/{process}/stat", "rb") as stream:
-                process = int(stream.read().rpartition(b")")[2].split()[1])
-        except OSError:
-            break
-        value = next((pair[15:].decode() for pair in pairs if pair.startswith(b"SSH_CONNECTION=")), "")
-    parts = value.split()
-    return (parts[2].partition("%")[0], parts[0].partition("%")[0]) if len(parts) == 4 else None

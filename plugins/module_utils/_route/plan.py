@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from .._check import compared, deviation
 from .._errors import InputError, Problem
 from .._fabric.numbers import METRICS, PRIORITIES, TABLES
+from .._untouchable import Untouchable
 from .model import (
     DEFAULT,
     GUARD_PRIORITY,
@@ -55,8 +56,8 @@ class Host:
 
     `names` maps the interface that a rail asks for (a name, an alternative name or a PCI address) to the link's name;
     `tables` are those that were read; `planned` the addresses of the rails; `addresses` are all of the host;
-    `default` and `connection` are the interfaces of the default route and of Ansible's connection, and `paths` the
-    addresses whose routes must not get lost; `matches` says by which route the host reaches a planned network today;
+    `untouchable` is what carries the host's own network, and `paths` the addresses whose routes must not get lost;
+    `matches` says by which route the host reaches a planned network today;
     `sysctls_all` has, for a planned setting of an interface, the value of `all`; `coming` are the interfaces of VLANs
     that are not there yet.
     """
@@ -67,8 +68,7 @@ class Host:
     names: dict[str, str] = field(default_factory=dict)
     addresses: frozenset[Address] = frozenset()
     paths: tuple[str, ...] = ()
-    default: frozenset[str] = frozenset()
-    connection: frozenset[str] = frozenset()
+    untouchable: Untouchable = field(default_factory=Untouchable)
     matches: tuple[tuple[str, Route], ...] = ()
     sysctls_all: dict[str, str] = field(default_factory=dict)
     coming: frozenset[str] = frozenset()
@@ -336,6 +336,15 @@ def _blind(route: Route) -> tuple[t.Any, ...]:
 # --- what stands in the way -------------------------------------------------------------------------------------------
 
 
+def untouchable_problem(place: str, rail: WantRail, interface: str, carried: str) -> Problem:
+    """Return the refusal of a rail whose interface carries the host's own network."""
+    return Problem(
+        f"{place}.interface",
+        f"{rail.name}: {interface} carries {carried}.",
+        "Name the rail's own interface, or list this one in force if it really is a rail.",
+    )
+
+
 def _link_problems(want: Want, host: Host) -> t.Iterator[Problem]:
     seen: dict[str, str] = {}
     for number, rail in enumerate(want.rails):
@@ -355,13 +364,9 @@ def _link_problems(want: Want, host: Host) -> t.Iterator[Problem]:
                     "Look with `ip -br link`; declare the name or PCI address for this host in fabric_interfaces.",
                 )
             continue
-        for role, names in (("the default route", host.default), ("Ansible's own connection", host.connection)):
-            if link.name in names and not want.force & {asked, link.name}:
-                yield Problem(
-                    f"{place}.interface",
-                    f"{rail.name}: {link.name} carries {role}.",
-                    "Name the rail's own interface, or list this one in force if it really is a rail.",
-                )
+        carried = host.untouchable.why(link.name)
+        if carried and not want.force & {asked, link.name}:
+            yield untouchable_problem(place, rail, link.name, carried)
         if link.master and want.present and not want.force & {asked, link.name}:
             yield Problem(
                 f"{place}.interface",

@@ -6,14 +6,15 @@
 
 from __future__ import annotations
 
-import os
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 
 from .._errors import InputError, Problem, RdmaError
+from .._files import Sysfs
+from .._untouchable import Untouchable, read_untouchable
 from .guard import Command, Guard, arm, change, confirm, pending
-from .kernel import PYROUTE2_ERROR, PYROUTE2_NEEDED, Kernel, connection_of, pyroute2_problem
+from .kernel import PYROUTE2_ERROR, PYROUTE2_NEEDED, Kernel, pyroute2_problem
 from .options import slice_spec
 from .ping import Sweep, checks_of, names_of, targets_of
 from .plan import decide, problem_check
@@ -35,15 +36,18 @@ SPEC = {
 }
 
 
-def converge(want: Want, *, check_mode: bool, timeout: int = 0, command: Command | None = None) -> dict[str, t.Any]:
+def converge(
+    want: Want, untouchable: Untouchable, *, check_mode: bool, timeout: int = 0, command: Command | None = None
+) -> dict[str, t.Any]:
     """Bring the host network to the wanted state and describe what happened.
 
+    :param untouchable: what carries the host's own network.
     :param timeout: seconds until the guard takes the change back; 0 is without a guard.
     :param command: starts the guard's unit.
     """
     token = ""
     with Kernel() as kernel:
-        plan = decide(want, kernel.read(want, connection_of(os.environ)))
+        plan = decide(want, kernel.read(want, untouchable))
         waiting = None if check_mode else pending()
         if waiting and not timeout:
             raise still_waiting(waiting)
@@ -128,7 +132,9 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         if params["confirm"]:
             return keep(params, check_mode=module.check_mode)
         timeout = params["confirm_timeout"]
-        return converge(parse_want(params), check_mode=module.check_mode, timeout=timeout, command=module.run_command)
+        want = parse_want(params)
+        kept = read_untouchable(module, Sysfs())
+        return converge(want, kept, check_mode=module.check_mode, timeout=timeout, command=module.run_command)
     except RdmaError as exc:
         checks = exc.facts.get("checks")
         if checks is None and isinstance(exc, InputError):

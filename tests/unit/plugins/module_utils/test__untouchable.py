@@ -2,54 +2,115 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which interfaces carry the host's default routes, every next hop of them."""
+"""What carries a host's own network, by what a real kernel said of such hosts."""
 
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
+from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
-from ansible_collections.railops.rdma.plugins.module_utils._untouchable import default_interfaces
-
-ROUTES = """\
-Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT
-eno1\t00000000\t010200C0\t0003\t0\t0\t100\t00000000\t0\t0\t0
-eno1\t000200C0\t00000000\t0001\t0\t0\t100\t00FFFFFF\t0\t0\t0
-"""
-ROUTES6 = (
-    "00000000000000000000000000000000 00 00000000000000000000000000000000 00 fe800000000000000000000000000001 "
-    "00000064 00000001 00000000 00000003 eno2\n"
-    "00000000000000000000000000000000 00 00000000000000000000000000000000 00 00000000000000000000000000000000 "
-    "ffffffff 00000001 00000000 00200200 lo\n"
+from ansible_collections.railops.rdma.plugins.module_utils._untouchable import (
+    Untouchable,
+    connection_ends,
+    decide,
+    read_untouchable,
 )
+from ansible_collections.railops.rdma.tests.unit.untouchable_cases import CASES, plain, recorded
 
 
-@pytest.fixture
-def sysfs(tmp_path):
-    (tmp_path / "proc/net").mkdir(parents=True)
-    (tmp_path / "proc/net/route").write_text(ROUTES, encoding="utf-8")
-    (tmp_path / "proc/net/ipv6_route").write_text(ROUTES6, encoding="utf-8")
-    return Sysfs(str(tmp_path))
+class Module:
+    """As much of AnsibleModule as asks a program."""
+
+    def __init__(self, said, errors=""):
+        self.said, self.errors = said, errors
+
+    def get_bin_path(self, name):
+        return self.said and name
+
+    def run_command(self, argv, data):
+        assert argv[0] == "ip"
+        return int(bool(self.errors)), self.said[argv[1][1:]], self.errors
 
 
-def test_default_routes_of_both_families(sysfs):
-    assert default_interfaces(sysfs) == ["eno1", "eno2"]
+@pytest.fixture(autouse=True)
+def no_connection(monkeypatch):
+    monkeypatch.setenv("SSH_CONNECTION", "none")
 
 
-def test_the_other_next_hops_of_a_multipath_route_count_too(sysfs):
-    hops = [{"gateway": "192.0.2.1", "dev": "eno1"}, {"gateway": "198.51.100.1", "dev": "ens1np0"}]
-    asked = []
-
-    def run(argv):
-        asked.append(argv)
-        return 0, json.dumps([{"dst": "default", "nexthops": hops}, {"dst": "default", "dev": "eno3"}]), ""
-
-    assert default_interfaces(sysfs, run) == ["eno1", "eno2", "eno3", "ens1np0"]
-    assert asked == [["ip", "-4", "-j", "route", "show", "default"]]
+def write(root, path, text=""):
+    (root / path).parent.mkdir(parents=True, exist_ok=True)
+    (root / path).write_text(text, encoding="utf-8")
 
 
-@pytest.mark.parametrize("answer", [(1, "", "broken"), (0, "", ""), (0, "not json", "")])
-def test_an_ip_that_does_not_answer_leaves_what_the_kernel_shows(sysfs, answer):
-    assert default_interfaces(sysfs, lambda _argv: answer) == ["eno1", "eno2"]
+@pytest.mark.parametrize("name", CASES)
+def test_the_table(name, tmp_path, monkeypatch):
+    case = CASES[name]
+    monkeypatch.setenv("SSH_CONNECTION", case.ssh or "none")
+    found = read_untouchable(Module(recorded(name)), Sysfs(str(tmp_path)))
+    assert (found.default, found.connection) == (case.default, case.connection)
+    assert bool(found.why("ens1np0")) is case.guarded
+    assert found.why("ens2np0") == ""
+    assert found.peer == case.ssh.partition(" ")[0]
+
+
+def test_a_virtual_function_stands_on_its_physical_one(tmp_path):
+    write(tmp_path, "sys/class/net/ens1v0/device/physfn/net/ens1np0/address")
+    write(tmp_path, "sys/class/net/ens1v0/device/physfn/net/ens1np0_0/address")
+    write(tmp_path, "sys/class/net/ens1np0_0/phys_port_name", "pf0vf0\n")
+    found = read_untouchable(Module(plain("ens1v0", {"ens1np0": {}})), Sysfs(str(tmp_path)))
+    assert found.default == {"ens1v0", "ens1np0"}
+
+
+def test_an_ipoib_partition_stands_on_its_parent_which_a_rail_may_not_be(tmp_path):
+    found = read_untouchable(Module(plain("ib0.8001", {"ib0.8001": {"link": "ib0"}, "ib0": {}})), Sysfs(str(tmp_path)))
+    assert found.why("ib0") == "the default route"
+
+
+def test_interfaces_that_stand_on_each_other_come_to_an_end():
+    """Both ends of a veth in one namespace name each other."""
+    links = [{"ifname": "a", "link": "b"}, {"ifname": "b", "link": "a"}]
+    routes = [{"dst": "default", "dev": "a"}]
+    found = decide([[links, [], [{"src": "all", "table": "main"}], routes, []]], None, {})
+    assert found.default == {"a", "b"}
+
+
+def test_what_an_interface_stands_on_can_be_asked():
+    found = Untouchable(lower={"vlan7": frozenset({"bond0"}), "bond0": frozenset({"a", "b"})})
+    assert found.under(["vlan7", "c"]) == {"vlan7", "bond0", "a", "b", "c"}
+
+
+def test_without_ip_nothing_may_be_touched(tmp_path):
+    with pytest.raises(RdmaError, match="no program `ip`"):
+        read_untouchable(Module(None), Sysfs(str(tmp_path)))
+
+
+@pytest.mark.parametrize("said", ["", "busybox: unknown", "[]\n[]\n"])
+def test_an_ip_that_does_not_answer_is_no_permission(tmp_path, said):
+    with pytest.raises(RdmaError, match="does not say"):
+        read_untouchable(Module({"4": said, "6": said}, "unrecognized option"), Sysfs(str(tmp_path)))
+
+
+def test_a_kernel_without_ipv6_has_the_routes_of_ipv4(tmp_path):
+    said = {**plain("eno1"), "6": ""}
+    found = read_untouchable(Module(said, "RTNETLINK answers: Operation not supported"), Sysfs(str(tmp_path)))
+    assert found.default == {"eno1"}
+
+
+def test_the_connection_is_found_by_the_ancestors_environment(tmp_path, monkeypatch):
+    monkeypatch.delenv("SSH_CONNECTION")
+    pid = os.getpid()
+    write(tmp_path, f"proc/{pid}/environ", "PATH=/bin\0")
+    write(tmp_path, f"proc/{pid}/stat", f"{pid} (python) S 77 1 1\n")
+    write(tmp_path, "proc/77/stat", "77 (sudo (x) y) S 78 1 1\n")
+    write(tmp_path, "proc/78/environ", "A=b\0SSH_CONNECTION=fe80::9%eno1 50000 fe80::1%eno1 22\0")
+    assert connection_ends(Sysfs(str(tmp_path))) == ("fe80::1", "fe80::9")
+    write(tmp_path, "proc/78/environ", "SSH_CONNECTION=192.0.2.9\0")
+    assert connection_ends(Sysfs(str(tmp_path))) is None
+
+
+def test_what_was_recorded_is_what_ip_prints():
+    assert all(json.loads(line) is not None for line in recorded("multipath")["4"].splitlines())

@@ -20,6 +20,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._card import firmware
 from ansible_collections.railops.rdma.plugins.module_utils._card import run as card_run
 from ansible_collections.railops.rdma.tests.unit import machines
 from ansible_collections.railops.rdma.tests.unit.fixtures.mlx.cards import ETH, IB, SWITCH_VPD, Cards, card, row
+from ansible_collections.railops.rdma.tests.unit.untouchable_cases import install, plain
 
 RAILS = [f"0000:{bus + 4:02x}:00" for bus in (0x15, 0x26, 0x37, 0x48, 0x97, 0xA7, 0xB7, 0xC7)]
 STORAGE = "0000:5a:00"
@@ -39,10 +40,8 @@ class Machine:
         self.cards = Cards(root, {name: card(IB) for name in RAILS} | {STORAGE: card(ETH, ports=2, vfs=8)})
         self.cards.install("mstconfig", "mstfwreset")
         # The network of the machine that runs the tests is none of this host's.
-        self.answer("ip", [])
         self.answer("rdma", [])
-        self.write("proc/net/route", "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\n")
-        self.default_route("eno1")
+        install(root / "bin", plain("eno1"))
         monkeypatch.setenv("PATH", f"{root}/bin:{os.environ['PATH']}")
         self.boot()
 
@@ -51,15 +50,11 @@ class Machine:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
 
-    def answer(self, tool, answer, when=""):
+    def answer(self, tool, answer):
         file = self.root / "bin" / tool
-        text = f"#!/bin/sh\ncase \"$*\" in *'{when}'*) echo '{json.dumps(answer)}';; *) echo '[]';; esac\n"
+        text = f"#!/bin/sh\necho '{json.dumps(answer)}'\n"
         file.write_text(text, encoding="utf-8")
         file.chmod(0o755)
-
-    def default_route(self, interface):
-        head = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\n"
-        self.write("proc/net/route", f"{head}{interface}\t00000000\t010010AC\t0003\t0\t0\t100\t00000000\n")
 
     def boot(self, power=False):
         self.boots += 1
@@ -276,17 +271,10 @@ def test_defect_6_a_failed_reset_is_told(machine, run_module):
 
 @pytest.mark.parametrize("route", ["ens20f0np0", "ens20f1np1", "bond0", "vlan7", "5a00f0v0x5a"])
 def test_defect_6_the_card_of_the_default_route_is_never_touched(machine, run_module, route):
-    if route in ("bond0", "vlan7"):
-        net = machine.root / "sys/class/net"
-        (net / route).mkdir()
-        lower = "bond0" if route == "vlan7" else "ens20f1np1"
-        (net / route / f"lower_{lower}").symlink_to(f"../{lower}")
-        if route == "vlan7":
-            (net / "bond0").mkdir()
-            (net / "bond0/lower_ens20f1np1").symlink_to("../ens20f1np1")
-    elif not (machine.root / "sys/class/net" / route).exists():
+    stands = {"ens20f1np1": {"master": "bond0"}, "vlan7": {"link": "bond0"}, "bond0": {}}
+    if route not in stands and not (machine.root / "sys/class/net" / route).exists():
         route = next(p.name for p in (machine.root / "sys/class/net").iterdir() if "v0" in p.name)
-    machine.default_route(route)
+    install(machine.root / "bin", plain(route, stands))
     result = run_module(cards=[{"select": "rails", "link_type": "ib"}], rails=[*PLANNED, ON_STORAGE], reset=True)
     assert statuses(result)[STORAGE] == "failed"
     assert "carries the default route" in result["msg"]
@@ -301,13 +289,10 @@ def test_defect_6_the_card_of_the_connection_is_never_touched(machine, run_modul
     machine.write("proc/77/stat", "77 (sudo (x) y) S 1 1 1\n")
     machine.write(f"proc/{pid}/environ", "PATH=/bin\0")
     machine.write("proc/77/environ", "A=b\0SSH_CONNECTION=192.0.2.9 50000 192.0.2.10 22\0")
-    tool = machine.root / "bin/ip"
-    links = [{"ifname": "ens20f0np0", "addr_info": [{"local": "192.0.2.10"}]}]
-    tool.write_text(f"#!/bin/sh\necho '{json.dumps(links)}'\n")
-    tool.chmod(0o755)
+    install(machine.root / "bin", plain("eno1", ens20f0np0="192.0.2.10"))
     result = run_module(cards=[{"select": "rails", "link_type": "ib"}], rails=[*PLANNED, ON_STORAGE])
     assert statuses(result)[STORAGE] == "failed"
-    assert "Ansible's connection (ens20f0np0)" in next(
+    assert "Ansible's own connection (ens20f0np0)" in next(
         item["note"] for item in result["cards"] if item["card"] == STORAGE
     )
 
@@ -560,7 +545,8 @@ def test_a_card_that_carries_storage_by_tcp_is_never_touched(machine, run_module
     else:
         machine.write("sys/class/iscsi_connection/connection1:0/address", "192.0.2.7\n")
     over = next(path.name for path in (machine.root / "sys/class/net").iterdir() if RAIL1 in os.path.realpath(path))
-    machine.answer("ip", [{"dst": "192.0.2.7", "dev": over, "prefsrc": "192.0.2.1"}], when="route get")
+    way = json.dumps([{"dst": "192.0.2.7", "dev": over, "prefsrc": "192.0.2.1"}])
+    install(machine.root / "bin", plain("eno1", {over: {}}), way)
     result = run_module(cards=RAILS_ETH)
     assert f"192.0.2.7 over {over}" in result["msg"]
     assert statuses(result)[RAIL1] == "failed"

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 
 import pytest
 
@@ -13,6 +14,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._route import run as 
 from ansible_collections.railops.rdma.plugins.module_utils._route.kernel import KernelRefused
 from ansible_collections.railops.rdma.plugins.module_utils._route.model import Address, Link, Route, Rule, Snapshot
 from ansible_collections.railops.rdma.plugins.module_utils._route.plan import Host
+from ansible_collections.railops.rdma.tests.unit.untouchable_cases import install, plain
 
 RAIL = {
     "interface": "ens1np0",
@@ -36,8 +38,13 @@ class FakeKernel:
     def __exit__(self, *dummy):
         pass
 
-    def read(self, want, connection=None):
-        return Host(self.snapshot, names={"ens1np0": "ens1np0"}, addresses=self.snapshot.addresses)
+    def read(self, want, untouchable):
+        return Host(
+            self.snapshot,
+            names={"ens1np0": "ens1np0"},
+            addresses=self.snapshot.addresses,
+            untouchable=untouchable,
+        )
 
     def again(self, host):
         return self.snapshot
@@ -66,6 +73,8 @@ def kernel(monkeypatch, tmp_path):
     monkeypatch.setattr(work, "PYROUTE2_ERROR", None)
     monkeypatch.setattr(work, "pyroute2_problem", lambda: "")
     monkeypatch.setattr(guard, "STATE_FOLDER", str(tmp_path))
+    install(tmp_path, plain("eno1"))
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     return fake
 
 

@@ -11,6 +11,7 @@ import pytest
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._rdma import info_run as work
 from ansible_collections.railops.rdma.tests.unit import machines
+from ansible_collections.railops.rdma.tests.unit.untouchable_cases import install, plain
 
 RAIL = {"name": "rail1", "interface": "ens1np0", "mtu": 1500}
 
@@ -28,6 +29,7 @@ def tools(tmp_path, monkeypatch):
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
+    install(folder, plain("eno1"))
 
     def add(text):
         tool = folder / "lldpcli"

@@ -26,6 +26,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._qos.files import (
     link_of,
 )
 from ansible_collections.railops.rdma.tests.unit import machines
+from ansible_collections.railops.rdma.tests.unit.untouchable_cases import install, plain
 
 RAILS = [{"name": f"rail{number}", "interface": f"ens{number}np0"} for number in range(1, 9)]
 STORAGE = "ens20f0np0"
@@ -159,6 +160,7 @@ def dcb():
 def params(root, rdma_cm, dcb, monkeypatch, tmp_path):
     (tmp_path / "bin").mkdir()
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    install(tmp_path / "bin", plain("eno1"))
     monkeypatch.setattr(work, "Sysfs", lambda: Sysfs(str(root)))
     monkeypatch.setattr(work, "Files", lambda: Files(str(root)))
     monkeypatch.setattr(work, "Nic", lambda name, backend: Nic(name, backend, str(root), dcb))
@@ -386,8 +388,8 @@ def test_without_rails_nothing_is_silently_fine(run_module):
     assert "plan_dir" in run_module(rails=[])["fix"]
 
 
-def test_an_interface_with_a_default_route_is_refused(run_module, root, dcb):
-    put(root, "/proc/net/route", "Iface\tDestination\nens1np0\t00000000\t010200C0\t3\t0\t0\t0\t00000000\t0\t0\t0\n")
+def test_an_interface_with_a_default_route_is_refused(run_module, tmp_path, dcb):
+    install(tmp_path / "bin", plain("ens1np0"))
     result = run_module()
     assert result["failed"] is True
     assert dcb.writes == []
@@ -396,10 +398,7 @@ def test_an_interface_with_a_default_route_is_refused(run_module, root, dcb):
 
 def test_the_interface_of_the_connection_is_refused(run_module, root, dcb, tmp_path):
     put(root, f"/proc/{os.getpid()}/environ", "SSH_CONNECTION=192.0.2.9 50000 192.0.2.5 22\0")
-    links = [{"ifname": "ens1np0", "addr_info": [{"local": "192.0.2.5"}]}]
-    tool = tmp_path / "bin/ip"
-    tool.write_text(f"#!/bin/sh\necho '{json.dumps(links)}'\n", encoding="utf-8")
-    tool.chmod(0o755)
+    install(tmp_path / "bin", plain("eno1", ens1np0="192.0.2.5"))
     result = run_module()
     assert "ens1np0 carries a default route or Ansible's connection" in result["msg"]
     assert dcb.writes == []

@@ -28,6 +28,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._route.model import (
 )
 from ansible_collections.railops.rdma.plugins.module_utils._route.plan import Host, decide
 from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
+from ansible_collections.railops.rdma.plugins.module_utils._untouchable import Untouchable
 
 RAIL1 = {
     "interface": "ens1np0",
@@ -38,6 +39,9 @@ RAIL1 = {
     ],
 }
 PARAMS = {"rails": [RAIL1], "rdma_prefixes": ["192.0.2.0/24", "2001:db8::/32"]}
+
+DEFAULT_ROUTE = Untouchable(default=frozenset({"ens1np0"}))
+CONNECTION = Untouchable(connection=frozenset({"ens1np0"}))
 
 
 def host_of(*names, addresses=(), routes=(), rules=(), link=None, **more):
@@ -176,8 +180,20 @@ OTHER = Address("docker0", 4, "192.0.2.129", 25)
     ("host", "values", "says", "fix"),
     [
         pytest.param(host_of(), {}, "no interface 'ens1np0'", "fabric_interfaces", id="missing"),
-        pytest.param(host_of("ens1np0", default=frozenset({"ens1np0"})), {}, "default route", "force", id="default"),
-        pytest.param(host_of("ens1np0", connection=frozenset({"ens1np0"})), {}, "connection", "force", id="connection"),
+        pytest.param(
+            host_of("ens1np0", untouchable=DEFAULT_ROUTE),
+            {},
+            "default route",
+            "force",
+            id="default",
+        ),
+        pytest.param(
+            host_of("ens1np0", untouchable=CONNECTION),
+            {},
+            "connection",
+            "force",
+            id="connection",
+        ),
         pytest.param(host_of("ens1np0"), {"rails": [{**RAIL1, "mtu": 9979}]}, "9979", "at most 9978", id="mtu"),
         pytest.param(
             host_of("ens1np0", link={"min_mtu": 1500}),
@@ -278,7 +294,7 @@ def test_what_others_have_beside_ours_is_no_problem_and_stays(host):
 
 
 def test_force_lets_a_named_interface_pass():
-    host = host_of("ens1np0", default=frozenset({"ens1np0"}), addresses=[OTHER])
+    host = host_of("ens1np0", untouchable=DEFAULT_ROUTE, addresses=[OTHER])
     assert plan(host, force=["ens1np0", "docker0"]).changed
 
 
