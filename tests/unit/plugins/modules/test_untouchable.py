@@ -1,0 +1,103 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One table of hosts against every module that must leave a host's own network alone."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+
+import pytest
+from ansible.module_utils.testing import patch_module_args
+
+from ansible_collections.railops.rdma.plugins.module_utils._card import run as card_run
+from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
+from ansible_collections.railops.rdma.plugins.module_utils._qos import run as qos_run
+from ansible_collections.railops.rdma.plugins.module_utils._rdma import info_run
+from ansible_collections.railops.rdma.plugins.module_utils._route import run as route_run
+from ansible_collections.railops.rdma.plugins.module_utils._route.model import Link, Snapshot
+from ansible_collections.railops.rdma.plugins.module_utils._route.plan import Host
+from ansible_collections.railops.rdma.tests.unit import machines
+from ansible_collections.railops.rdma.tests.unit.fixtures.mlx.cards import ETH, Cards, card
+from ansible_collections.railops.rdma.tests.unit.untouchable_cases import CASES, install, recorded
+
+MODULES = "ansible_collections.railops.rdma.plugins.modules"
+ADDRESSES = [{"address": "172.17.0.2", "subnet": "172.17.0.0/27", "gateway": "172.17.0.1"}]
+
+
+class Kernel:
+    """A kernel with the two rails."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *dummy):
+        pass
+
+    def read(self, want, untouchable):
+        links = {name: Link(name, 1500, False, max_mtu=9978) for name in ("ens1np0", "ens2np0")}
+        snapshot = Snapshot(links, frozenset(), frozenset(), frozenset(), {})
+        return Host(snapshot, names={name: name for name in links}, untouchable=untouchable)
+
+
+class Nic:
+    """A NIC that has not come yet: whether it may be touched is asked first."""
+
+    exists = False
+
+    def __init__(self, *dummy):
+        pass
+
+
+@pytest.fixture(params=CASES)
+def case(request, monkeypatch, tmp_path):
+    root = machines.lay_out("one-switch-each", tmp_path)
+    cards = {
+        os.path.realpath(root / f"sys/class/net/ens{number}np0/device").rpartition("/")[2].rpartition(".")[0]: card(ETH)
+        for number in (1, 2)
+    }
+    Cards(root, cards).install("mstconfig", "mstfwreset")
+    (root / "bin/rdma").write_text("#!/bin/sh\necho '[]'\n", encoding="utf-8")
+    (root / "bin/rdma").chmod(0o755)
+    install(root / "bin", recorded(request.param))
+    monkeypatch.setenv("PATH", f"{root}/bin:{os.environ['PATH']}")
+    monkeypatch.setenv("SSH_CONNECTION", CASES[request.param].ssh or "none")
+    monkeypatch.setattr(card_run, "ROOT", str(root))
+    for work in (qos_run, info_run):
+        monkeypatch.setattr(work, "Sysfs", lambda: Sysfs(str(root)))
+    monkeypatch.setattr(qos_run, "Nic", Nic)
+    monkeypatch.setattr(route_run, "Kernel", Kernel)
+    monkeypatch.setattr(route_run, "library_problem", lambda: ("", None))
+    return CASES[request.param]
+
+
+@pytest.fixture
+def call(capsys):
+    def call_module(name, **params):
+        module = importlib.import_module(f"{MODULES}.{name}")
+        with patch_module_args({**params, "_ansible_check_mode": True}), pytest.raises(SystemExit):
+            module.main()
+        return json.loads(capsys.readouterr().out)
+
+    return call_module
+
+
+def test_every_module_leaves_the_same_interfaces_alone(case, call):
+    carried = case.default | case.connection
+    found = call("rdma_info", lldp=False, part_numbers=False)["info"]["default_interfaces"]
+    assert found == sorted(carried)
+    for interface in ("ens1np0", "ens2np0"):
+        plain = {"name": "rail1", "interface": interface}
+        whole = {"rails": [{**plain, "addresses": ADDRESSES}], "rdma_prefixes": ["172.17.0.0/16"]}
+        results = {
+            "policy_route": call("policy_route", **whole),
+            "rail_persist": call("rail_persist", manager="networkd", **whole),
+            "roce_qos": call("roce_qos", rails=[plain]),
+        }
+        refused = {name for name, result in results.items() if f"{interface} carries" in result.get("msg", "")}
+        assert refused == (set(results) if interface in carried else set())
+        cards = call("nic_link_type", cards=[{"select": "rails", "link_type": "ib"}], rails=[plain])["cards"]
+        assert ["carries" in item["note"] for item in cards] == [interface in carried]
