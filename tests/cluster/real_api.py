@@ -8,19 +8,22 @@
     real_api.py --bare COMMAND ...              etcd, kube-apiserver and the CRDs alone, as the benchmarks want it
     real_api.py --here --nodes 2 COMMAND ...    in the namespace in which it is called, with nodes node1 and node2
 
-The control plane is real (control_plane.py, of the programs that programs.py finds). Kubelets are played (kubelet.py,
-played.py), but Spiderpool's controller, its webhooks and its Jobs are the real programs, once its chart is installed.
-Needs root for the namespace; nothing of it is reachable from outside.
+The control plane is real (control_plane.py, of the programs that programs.py finds), and what ends of it is started
+again. Kubelets are played (kubelet.py, played.py), but Spiderpool's controller, its webhooks and its Jobs are the real
+programs, once its chart is installed. Needs root for the namespace; nothing of it is reachable from outside.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
+import typing as t
 from pathlib import Path
 
 import programs
@@ -39,6 +42,7 @@ def inside(command: list[str], *, bare: bool, nodes: int) -> int:
         try:
             with (
                 cluster,
+                kept(cluster),
                 Played(cluster.kubeconfig, Path(name) / "pods", cluster.address, bare=cluster.bare, nodes=nodes),
             ):
                 given = {
@@ -55,6 +59,24 @@ def inside(command: list[str], *, bare: bool, nodes: int) -> int:
             if logs := os.environ.get("RAILOPS_REAL_API_LOGS"):
                 for log in Path(name).glob("*.log"):
                     shutil.copy2(log, logs)
+
+
+@contextlib.contextmanager
+def kept(cluster: ControlPlane) -> t.Iterator[None]:
+    """Start again what ends, as a kubelet does with static pods."""
+    over = threading.Event()
+
+    def keep() -> None:
+        while not over.wait(1):
+            cluster.revive()
+
+    keeper = threading.Thread(target=keep)
+    keeper.start()
+    try:
+        yield
+    finally:
+        over.set()
+        keeper.join()
 
 
 def namespace() -> str:
