@@ -32,6 +32,20 @@ class ActionModule(SliceAction):
         }
         return {**super().options(have), "settings": settings}
 
+    def _values(self, named: dict[str, dict[str, str]], task_vars: dict[str, t.Any]) -> dict[str, dict[str, t.Any]]:
+        """Return the settings with those of named variables, of which only templates are templated."""
+        settings: dict[str, dict[str, t.Any]] = dict(self._task.args.get("settings") or {})
+        for module, options in named.items():
+            found = {}
+            for option, name in options.items():
+                value = task_vars.get(name)
+                if value is not None and self._templar.is_template(value):
+                    value = self._templar.template(value)
+                if value is not None:
+                    found[option] = value
+            settings[module] = {**found, **settings.get(module, {})}
+        return settings
+
     def _cabling(self, have: dict[str, t.Any]) -> dict[str, t.Any]:
         if not have.get("cables"):
             return {}
@@ -48,6 +62,9 @@ class ActionModule(SliceAction):
         """Run the module; with verify_dir write the host's result and return what became of it."""
         verify_dir = self._task.args.pop("verify_dir", None)
         left_out = self._task.args.pop("skipped", None) or {}
+        named = self._task.args.pop("variables", None)
+        if named:
+            self._task.args["settings"] = self._values(named, task_vars or {})
         host = (task_vars or {})["inventory_hostname"]
         if verify_dir and "since" not in self._task.args:
             self._task.args["since"] = read_json(last_path(verify_dir, host)) or None

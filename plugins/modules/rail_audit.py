@@ -52,9 +52,14 @@ options:
     description:
       - The options of the roles' modules, by the module's name; each is checked as that module checks it.
       - Besides C(duplicates) with C(duplicate_wait), the seconds that answers may take, and C(cabling) with
-        C(lldp_listen), the seconds to listen where lldpd has heard nothing, C(counters) with C(limits) and C(speed).
+        C(lldp_listen), the seconds to listen where lldpd has heard nothing, C(counters) with C(limits) and C(gbits).
     type: dict
     default: {}
+  variables:
+    description:
+      - As O(settings), with the names of variables in place of values. A variable that is not set is left out. The
+        controller reads them; it is much cheaper than as many templates.
+    type: dict
   neighbours:
     description:
       - Hosts to prove paths to, each with C(host), C(rails) as in O(rails), and C(zone) where it is another zone than

@@ -26,6 +26,8 @@ SPEC = {
         "default": [name for name in GROUPS if name not in ("driver", "pings")],
     },
     "settings": {"type": "dict", "default": {}},
+    # Read by the action plugin, on the controller.
+    "variables": {"type": "dict"},
     "neighbours": {"type": "list", "elements": "dict"},
     "since": {"type": "dict"},
     # Read by the action plugin, on the controller.
