@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -59,7 +60,7 @@ def route(vlan, *, check_mode=False, **more):
     words = ["--check"] if check_mode else []
     text = json.dumps(arguments)
     done = lab("exec", LAB, "--", "ansible", HOST, *words, "-m", "railops.rdma.policy_route", "-a", text, check=False)
-    return json.loads(done.stdout[done.stdout.index("{") :])
+    return json.loads(re.split(rf"^{HOST} \| \S+ => ", done.stdout, maxsplit=1, flags=re.MULTILINE)[1])
 
 
 def link(name):
