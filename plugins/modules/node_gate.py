@@ -162,7 +162,8 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
 THREADS = 8
 PATIENCE = 60.0
 """Seconds for which a node that others change meanwhile is read and written again."""
-STRATEGIC, MERGE = "strategic-merge-patch", "merge-patch"
+STRATEGIC = "strategic-merge-patch"
+MERGE = "merge-patch"
 
 
 def read_verdict(path: str, digest: str) -> tuple[dict[str, t.Any], float]:

@@ -31,13 +31,14 @@ NOW = {
 GROWTH = ("port_errors", "port_discards", "port_flaps", "port_order")
 
 
-def changed(now=NOW, **counters):
-    found = copy.deepcopy(now)
+def changed(now=None, **counters):
+    found = copy.deepcopy(now or NOW)
     found["counters"].update(counters)
     return found
 
 
-def judged(now, since=NOW, *, boot="b1", last="b1", limits=None, speed=0):
+def judged(now, since="the same", *, boot="b1", last="b1", limits=None, speed=0):
+    since = NOW if since == "the same" else since
     before = {"boot": last, "rails": {"rail1": since}} if since else None
     checks = judge({"rail1": now}, boot, before, limits or {}, speed)
     assert [check.id for check in checks] == [*GROWTH, "pcie_link", *(["port_speed"] if speed else [])]
