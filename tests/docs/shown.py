@@ -152,7 +152,10 @@ ROWS = (
         "tests/package/test_package.py::test_the_installed_collection_plans_the_guides_fabric",
     ),
     row(r"(sudo )?make (lab|lab-test)", needs="QEMU and an hour; docs/status.md has the last result"),
-    row(r"make bench|python3 tests/benchmark/(audit|webhook)\.py", needs="a quiet machine; see docs/performance.md"),
+    row(
+        r"make bench|python3 tests/benchmark/(audit|webhook)\.py( --memory)?",
+        needs="a quiet machine; see docs/performance.md",
+    ),
     row(r"molecule test -s netns", "molecule/netns"),
     row(r"molecule test -s guests", "molecule/guests"),
     row(
