@@ -355,4 +355,4 @@ def gid_lines(rails: list[Json]) -> t.Iterator[str]:
             given = ipaddress.ip_address(address)
             whole = given if given.version == 6 else ipaddress.IPv6Address(f"::ffff:{given}")
             path = f"/sys/class/infiniband/mlx5_{number}/ports/1/gids/{index}"
-            yield f"{path} {ipaddress.IPv6Address(int(whole)).exploded}\n"
+            yield f"{path} {ipaddress.IPv6Address(int(whole)).packed.hex(':', 2)}\n"

@@ -13,6 +13,7 @@ import signal
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._route import kernel
+from ansible_collections.railops.rdma.plugins.module_utils._route import run as route_run
 from ansible_collections.railops.rdma.plugins.modules import policy_route
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, call_module, inside, want_of
 
@@ -60,7 +61,7 @@ class Faults(kernel.Kernel):
 def run_with(host, want, at, kind):
     def child():
         Faults.at, Faults.kind, Faults.seen = at, kind, 0
-        policy_route.Kernel = Faults
+        route_run.Kernel = Faults
         result = call_module(policy_route, want)
         return {"failed": result.get("failed", False), "taken_back": result.get("taken_back"), "seen": Faults.seen}
 
@@ -159,7 +160,7 @@ def test_an_interrupted_run_takes_its_change_back():
                         os.kill(os.getpid(), signal.SIGTERM)
                     return super().transact(messages)
 
-            policy_route.Kernel = Slow
+            route_run.Kernel = Slow
             return call_module(policy_route, want)
 
         result = inside(host.name, child)

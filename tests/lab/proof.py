@@ -282,7 +282,7 @@ def _read_latency(lab: Lab, ends: tuple[tuple[Host, str], tuple[Host, str]], rai
 def _perftest(rail: int, port: int, own: str, words: Sequence[str]) -> list[str]:
     """Return the command of one end, with the GID of its own address."""
     address = ipaddress.ip_address(own)
-    gid = ipaddress.IPv6Address(f"::ffff:{own}" if address.version == 4 else own).exploded
+    gid = ipaddress.IPv6Address(f"::ffff:{own}" if address.version == 4 else own).packed.hex(":", 2)
     device = f"rxe{rail}"
     gids = f"/sys/class/infiniband/{device}/ports/1/gids"
     test = f"timeout 60 ib_read_lat -F -d {device} -i 1 -x $index -p {port} -n 50 -s 64 {shlex.join(words)}"

@@ -56,7 +56,8 @@ def gid_of(address: str) -> str:
     """Return the GID of an address as sysfs writes it; an IPv4 address is mapped (::ffff:a.b.c.d)."""
     parsed = ipaddress.ip_address(address)
     value = int(parsed) if parsed.version == 6 else 0xFFFF << 32 | int(parsed)
-    return ipaddress.IPv6Address(value).exploded
+    # Python 3.13 writes mapped addresses with dots, also exploded.
+    return value.to_bytes(16, "big").hex(":", 2)
 
 
 def ports(sysfs: Sysfs) -> list[Port]:
