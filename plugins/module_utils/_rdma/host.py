@@ -12,6 +12,7 @@ import typing as t
 
 from .._card.pci import read_pci
 from .._errors import RdmaError
+from .._untouchable import Untouchable
 from . import host_plan as planning
 from .host_plan import Have, Netdev, Plan, Want
 
@@ -26,14 +27,24 @@ class Host:
 
     :param verbs: an object with read() as _rdma_verbs.Verbs has it.
     :param altnames: an object with read() and change() as _altnames.AltNames has them.
+    :param untouchable: says what carries the host's own network; asked only when an interface gets another name.
     """
 
-    def __init__(self, sysfs: Sysfs, files: HostFiles, run: Run, verbs: t.Any, altnames: t.Any) -> None:
+    def __init__(
+        self,
+        sysfs: Sysfs,
+        files: HostFiles,
+        run: Run,
+        verbs: t.Any,
+        altnames: t.Any,
+        untouchable: t.Callable[[], Untouchable],
+    ) -> None:
         self._sysfs = sysfs
         self._files = files
         self._run = run
         self._verbs = verbs
         self._altnames = altnames
+        self._untouchable = untouchable
         self._kernel = os.uname().release
 
     def read(self, want: Want) -> Have:
@@ -46,6 +57,9 @@ class Host:
         }
         # The library behind them takes longer to import than all the rest takes to run.
         named = want.naming == "altname" or any("AlternativeName=" in text for text in link_files.values())
+        netdevs = self._netdevs(want, self._altnames.read() if named else {})
+        renamed = planning.renamed(want, netdevs)
+        kept = self._untouchable() if renamed else Untouchable()
         return Have(
             kernel=self._kernel,
             loaded=frozenset(self._sysfs.names("/sys/module")),
@@ -53,7 +67,8 @@ class Host:
             builtin=_module_names(self._files.read(f"{modules}/modules.builtin") or ""),
             modules_text=self._files.read(planning.MODULES_FILE),
             link_files=link_files,
-            netdevs=self._netdevs(want, self._altnames.read() if named else {}),
+            netdevs=netdevs,
+            carried={name: kept.why(name) for name in renamed if kept.why(name)},
         )
 
     def apply(self, plan: Plan) -> None:

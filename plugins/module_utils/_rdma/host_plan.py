@@ -75,7 +75,11 @@ class Want:
 
 @dataclass(frozen=True)
 class Have:
-    """What is there. `available` are the modules that the kernel has, `builtin` those without a file of their own."""
+    """What is there.
+
+    `available` are the modules that the kernel has, `builtin` those without a file of their own; `carried` is what
+    interfaces that get another name carry of the host's own network.
+    """
 
     kernel: str = ""
     loaded: frozenset[str] = frozenset()
@@ -84,6 +88,7 @@ class Have:
     modules_text: str | None = None
     link_files: dict[str, str] = field(default_factory=dict)
     netdevs: tuple[Netdev, ...] = ()
+    carried: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -214,7 +219,7 @@ def _plan_names(want: Want, have: Have) -> _Names:
         if pci is None:
             continue
         wanted_files[LINK_FILE.format(rail=rail.name)] = link_text(rail.name, pci, rail.interface, want.naming)
-        trouble = _name_taken(rail, pci, have)
+        trouble = _name_taken(rail, pci, have) or _carries(rail, pci, have)
         if trouble:
             troubles.append(trouble)
             checks.append(_misnamed(rail, trouble.problem, trouble.problem, trouble.fix))
@@ -297,6 +302,25 @@ def _name_taken(rail: Rail, pci: str, have: Have) -> Trouble | None:
         rail.name,
         f"the name {rail.interface} belongs to the interface at {holder.pci}, and the rail's card is at {pci}",
         "Give the rails names that no card gets by itself (fabric_rails[].interface), or name the right card.",
+    )
+
+
+def renamed(want: Want, netdevs: t.Iterable[Netdev]) -> list[str]:
+    """Return the interfaces that get another name when the host starts again."""
+    wanted = {rail.pci: rail.interface for rail in want.rails if rail.pci and want.present and want.naming == "name"}
+    return [device.name for device in netdevs if wanted.get(device.pci, device.name) != device.name]
+
+
+def _carries(rail: Rail, pci: str, have: Have) -> Trouble | None:
+    device = _device_at(pci, have)
+    carried = have.carried.get(device.name) if device else None
+    if device is None or not carried:
+        return None
+    return Trouble(
+        rail.name,
+        f"{device.name} carries {carried}, and would be {rail.interface} when the host starts, without its network",
+        f"Name the rail's own card; or, if {device.name} really is the rail, call it by its name of today "
+        "(fabric_interfaces), or give no names (rdma_host_naming: none).",
     )
 
 

@@ -13,6 +13,7 @@ from ansible.module_utils.basic import AnsibleModule
 from .._card.pci import normal_address
 from .._errors import InputError, Problem
 from .._files import HostFiles, Sysfs
+from .._untouchable import read_untouchable
 from .altnames import AltNames
 from .host import Host
 from .host_plan import Plan, Rail, Want, plan_host, wanted_modules
@@ -96,5 +97,13 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         pin=params["pin"],
         present=params["state"] == "present",
     )
-    host = Host(Sysfs(ROOT), HostFiles(ROOT, module.atomic_move), module.run_command, Verbs(), AltNames())
+    sysfs = Sysfs(ROOT)
+    host = Host(
+        sysfs,
+        HostFiles(ROOT, module.atomic_move),
+        module.run_command,
+        Verbs(),
+        AltNames(),
+        lambda: read_untouchable(module, sysfs),
+    )
     return converge(want, host, check_mode=module.check_mode)

@@ -10,6 +10,7 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._rdma import host_run as work
 from ansible_collections.railops.rdma.tests.unit import machines
+from ansible_collections.railops.rdma.tests.unit.untouchable_cases import install, plain
 
 PCI = "0000:19:00.0"
 RAIL = {"name": "rail1", "interface": "rail1", "pci": "19:00.0"}
@@ -53,7 +54,9 @@ def root(tmp_path, monkeypatch, altnames):
     tool.parent.mkdir()
     tool.write_text(MODPROBE.format(root=tmp_path))
     tool.chmod(0o755)
+    install(tool.parent, plain("eth0"))
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    monkeypatch.setenv("SSH_CONNECTION", "none")
     monkeypatch.setattr(work, "ROOT", str(tmp_path))
     return tmp_path
 
@@ -68,6 +71,19 @@ def test_the_first_run_changes_and_the_second_does_not(root, run_module):
         "rdma_modules": "ok",
         "rdma_name": "deviation",
     }
+
+
+def test_the_interface_of_the_default_route_keeps_its_name(root, run_module):
+    """Under another name it would have no network after the next start: nothing of it is written."""
+    install(root / "bin", plain("ens1np0"))
+    refused = run_module(rails=[RAIL])
+    assert refused["failed"]
+    assert "ens1np0 carries the default route" in refused["msg"]
+    assert not (root / LINK).exists()
+    foretold = run_module(rails=[RAIL], _ansible_check_mode=True)
+    assert "ens1np0 carries the default route" in foretold["checks"][-1]["cause"]
+    assert not run_module(rails=[RAIL], naming="none").get("failed")
+    assert not run_module(rails=[{**RAIL, "interface": "ens1np0"}]).get("failed")
 
 
 def test_check_mode_predicts_the_same_diff_and_writes_nothing(root, run_module):

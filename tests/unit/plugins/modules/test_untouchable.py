@@ -16,7 +16,7 @@ from ansible.module_utils.testing import patch_module_args
 from ansible_collections.railops.rdma.plugins.module_utils._card import run as card_run
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._qos import run as qos_run
-from ansible_collections.railops.rdma.plugins.module_utils._rdma import info_run
+from ansible_collections.railops.rdma.plugins.module_utils._rdma import host_run, info_run
 from ansible_collections.railops.rdma.plugins.module_utils._route import run as route_run
 from ansible_collections.railops.rdma.plugins.module_utils._route.model import Link, Snapshot
 from ansible_collections.railops.rdma.plugins.module_utils._route.plan import Host
@@ -65,13 +65,18 @@ def case(request, monkeypatch, tmp_path):
     install(root / "bin", recorded(request.param))
     monkeypatch.setenv("PATH", f"{root}/bin:{os.environ['PATH']}")
     monkeypatch.setenv("SSH_CONNECTION", CASES[request.param].ssh or "none")
-    monkeypatch.setattr(card_run, "ROOT", str(root))
+    for work in (card_run, host_run):
+        monkeypatch.setattr(work, "ROOT", str(root))
     for work in (qos_run, info_run):
         monkeypatch.setattr(work, "Sysfs", lambda: Sysfs(str(root)))
     monkeypatch.setattr(qos_run, "Nic", Nic)
     monkeypatch.setattr(route_run, "Kernel", Kernel)
     monkeypatch.setattr(route_run, "library_problem", lambda: ("", None))
     return CASES[request.param]
+
+
+def pci_of(interface):
+    return os.path.realpath(f"{host_run.ROOT}/sys/class/net/{interface}/device").rpartition("/")[2]
 
 
 @pytest.fixture
@@ -101,3 +106,8 @@ def test_every_module_leaves_the_same_interfaces_alone(case, call):
         assert refused == (set(results) if interface in carried else set())
         cards = call("nic_link_type", cards=[{"select": "rails", "link_type": "ib"}], rails=[plain])["cards"]
         assert ["carries" in item["note"] for item in cards] == [interface in carried]
+        # It would give the interface another name.
+        renamed = {"name": "rail1", "interface": "rail1", "pci": pci_of(interface)}
+        checks = call("rdma_host", rails=[renamed], modules=[])["checks"]
+        named = [f"{interface} carries" in check["cause"] for check in checks if check["id"] == "rdma_name"]
+        assert named == [interface in carried]
