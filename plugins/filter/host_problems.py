@@ -9,6 +9,7 @@ from __future__ import annotations
 import typing as t
 
 from ..module_utils._cluster.nodes import listed
+from ..module_utils._fabric.attachments import ATTACHMENTS
 
 DOCUMENTATION = r"""
 name: host_problems
@@ -48,14 +49,12 @@ _value:
   elements: str
 """
 
-SRIOV = ("sriov", "ib-sriov")
-
 
 def host_problems(facts: t.Mapping[str, t.Mapping[str, t.Any]], attachment: str, network: str) -> list[str]:
     """Return which hosts do not go with the fabric."""
     found = []
     guests = [host for host, row in facts.items() if row.get("virtualization_role") == "guest"]
-    if guests and attachment in SRIOV:
+    if guests and attachment in ATTACHMENTS and ATTACHMENTS[attachment].own_device:
         kinds = ", ".join(sorted({str(facts[host].get("virtualization_type")) for host in guests}))
         found.append(
             f"{len(guests)} of {len(facts)} hosts are virtual machines or containers ({kinds}): {listed(guests)}. "

@@ -56,14 +56,9 @@ options:
   progress_file:
     description: A file to which a line of progress is appended every ten seconds. Without it the lines are shown.
     type: path
-  kubeconfig:
-    description: Path of a kubeconfig. Without it, the usual one, or inside a pod its service account.
-    type: path
-  context:
-    description: Context of the kubeconfig.
-    type: str
 extends_documentation_fragment:
   - railops.rdma._attributes
+  - railops.rdma._cluster
 attributes:
   check_mode:
     support: full

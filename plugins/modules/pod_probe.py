@@ -72,14 +72,9 @@ options:
     description: A typical read latency above this many microseconds is a deviation. V(0) asks for nothing.
     type: float
     default: 0
-  kubeconfig:
-    description: Path of a kubeconfig. Without it, the usual one, or inside a pod its service account.
-    type: path
-  context:
-    description: Context of the kubeconfig.
-    type: str
 extends_documentation_fragment:
   - railops.rdma._attributes
+  - railops.rdma._cluster
 attributes:
   check_mode:
     support: partial

@@ -32,14 +32,9 @@ options:
     description: Labels of the Secret.
     type: dict
     default: {}
-  kubeconfig:
-    description: Path of a kubeconfig. Without it, the usual one, or inside a pod its service account.
-    type: path
-  context:
-    description: Context of the kubeconfig.
-    type: str
 extends_documentation_fragment:
   - railops.rdma._attributes
+  - railops.rdma._cluster
 attributes:
   check_mode:
     support: full
