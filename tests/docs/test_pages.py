@@ -163,21 +163,21 @@ def test_every_page_is_reached_from_the_readme():
     assert [name for name in pages if f"docs/{name}" not in text] == []
 
 
-def generated(name: str) -> None:
-    """Insist that what a script of tests/site makes of the code is what stands in docs/."""
+def older(name: str) -> str:
+    """Return what a script of tests/site says when docs/ is older than what it makes of the code; else nothing."""
     argv = [sys.executable, str(CHECKOUT / "tests/site" / name), "--check"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    return done.stderr or str(done.returncode or "")
 
 
 def test_the_page_of_errors_is_what_the_code_says():
     """Run python3 tests/site/errors_doc.py after a message was changed."""
-    generated("errors_doc.py")
+    assert older("errors_doc.py") == ""
 
 
 def test_the_list_of_checks_is_what_the_code_says():
     """Run python3 tests/site/checks_doc.py after IDS of _check.py was changed."""
-    generated("checks_doc.py")
+    assert older("checks_doc.py") == ""
 
 
 def sources() -> str:
