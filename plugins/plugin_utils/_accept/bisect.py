@@ -1,0 +1,263 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Narrows what does not pass to node and rail, by runs of fewer nodes and rails. Pure.
+
+A run passes or not, and nothing else is asked of it. The whole procedure is a straight line that asks for runs: where
+one was not made yet, `Need` leaves it, the runs are made, and it is gone through again with their results. So it is
+resumed by its results alone.
+
+First each rail by itself, then halves of the nodes, until a few suspects are left. A suspect is named only if it fails
+with a node that passed elsewhere, and with a second one where there is one; so a fault of a path is no fault of a node.
+What fails while both its halves pass is between them (the same rule as that of NVIDIA's cluster-readiness-engine, its
+ADRs 029, 055 and 056).
+"""
+
+from __future__ import annotations
+
+import typing as t
+from dataclasses import dataclass, field
+
+if t.TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+Names = tuple[str, ...]
+
+SMALL = 3
+"""A group of so many nodes is not halved any more: its halves would be single nodes, which have nobody to send to."""
+SHIFTS = 8
+"""Rounds in which suspects are paired with each other while nobody is known to be sound."""
+
+NODE, BETWEEN, TOGETHER, UNCLEAR = "node", "between", "together", "unclear"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: what is run, by which hosts at once, over which rails at once."""
+
+    kind: str
+    hosts: Names
+    rails: Names
+
+    @property
+    def key(self) -> str:
+        """Return its name in the file of results."""
+        return f"{self.kind} {','.join(self.rails)} {' '.join(self.hosts)}"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What the runs say.
+
+    :param what: NODE (each of `hosts` is at fault), BETWEEN (each is sound, and what lies between `hosts` and `others`
+        is not), TOGETHER (its parts pass and the whole does not), UNCLEAR (one or several of `hosts`: nobody was sound
+        to compare with).
+    :param rails: the rail; several where it fails only with all of them at once.
+    :param run: the run that tells it best.
+    """
+
+    what: str
+    hosts: Names
+    rails: Names
+    run: Run
+    others: Names = ()
+
+
+class Need(Exception):
+    """The runs that have to be made before it can go on."""
+
+    def __init__(self, runs: Sequence[Run]) -> None:
+        super().__init__(f"{len(runs)} runs")
+        self.runs = list(runs)
+
+
+@dataclass
+class Ask:
+    """Answers whether runs pass, and remembers who passed.
+
+    :param passes: run -> whether it passed; None: it was not made.
+    """
+
+    passes: Callable[[Run], bool | None]
+    passed: dict[Run, None] = field(default_factory=dict)
+
+    def __call__(self, runs: Iterable[Run]) -> list[bool]:
+        """Return whether each passed.
+
+        :raises Need: with those that were not made yet.
+        """
+        wanted = list(runs)
+        answers = [(run, self.passes(run)) for run in wanted]
+        if missing := [run for run, answer in answers if answer is None]:
+            raise Need(list(dict.fromkeys(missing)))
+        self.passed |= {run: None for run, answer in answers if answer}
+        return [bool(answer) for _run, answer in answers]
+
+    def sound(self, kind: str, rails: Names) -> dict[str, None]:
+        """Return the hosts that passed with these rails, or with these and others at once."""
+        runs = [run for run in self.passed if run.kind == kind and set(rails) <= set(run.rails)]
+        return dict.fromkeys(host for run in runs for host in run.hosts)
+
+
+@dataclass(frozen=True)
+class Bad:
+    """A group that failed with these rails."""
+
+    hosts: Names
+    rails: Names
+
+
+def _halves(hosts: Names) -> tuple[Names, Names]:
+    middle = len(hosts) // 2
+    return hosts[:middle], hosts[middle:]
+
+
+class Narrow:
+    """The narrowing of one kind of run.
+
+    :param leaves: the hosts in the order of the topology, each with its leaves: partners of a suspect are sought on the
+        same ones first.
+    """
+
+    def __init__(self, ask: Ask, kind: str, leaves: Mapping[str, t.Any]) -> None:
+        self._ask = ask
+        self._kind = kind
+        self._leaves = leaves
+        self._place = {host: place for place, host in enumerate(leaves)}
+
+    def _run(self, hosts: Names, rails: Names) -> Run:
+        # One order for all: what was run before is not run again.
+        return Run(self._kind, tuple(sorted(hosts, key=self._place.__getitem__)), rails)
+
+    def groups(self, failed: Iterable[Bad]) -> list[Finding]:
+        """Return what is behind groups that failed, hosts in the order of the topology."""
+        return self._halve(self._by_rail(list(failed)))
+
+    def _by_rail(self, failed: list[Bad]) -> list[Bad]:
+        single = [(bad, [Bad(bad.hosts, (rail,)) for rail in bad.rails]) for bad in failed]
+        tried = [one for _bad, parts in single for one in parts]
+        good = dict(zip(tried, self._ask(self._run(one.hosts, one.rails) for one in tried), strict=True))
+        found: list[Bad] = []
+        for bad, parts in single:
+            # What fails only with all rails at once is a matter of the whole node.
+            found += [one for one in parts if not good[one]] or [bad]
+        return found
+
+    def _halve(self, groups: list[Bad]) -> list[Finding]:
+        small: list[Bad] = []
+        between: list[tuple[Names, Names, Names]] = []
+        while groups:
+            small += [bad for bad in groups if len(bad.hosts) <= SMALL]
+            split = [(*_halves(bad.hosts), bad.rails) for bad in groups if len(bad.hosts) > SMALL]
+            good = iter(self._ask(self._run(half, rails) for *both, rails in split for half in both))
+            groups = []
+            for one, other, rails in split:
+                passed = next(good), next(good)
+                if all(passed):
+                    between.append((one, other, rails))
+                groups += [Bad(half, rails) for half, fine in zip((one, other), passed, strict=True) if not fine]
+        return [*self.pairs(small), *self._between(between)]
+
+    def pairs(self, failed: Iterable[Bad]) -> list[Finding]:
+        """Return what is behind small groups that failed: pairs, mostly.
+
+        Everything that passed before counts: who was in it is sound.
+        """
+        left = list(failed)
+        self._look_for_sound(left)
+        sound = {bad.rails: self._ask.sound(self._kind, bad.rails) for bad in left}
+        suspects = dict.fromkeys(
+            (host, bad.rails) for bad in left for host in bad.hosts if host not in sound[bad.rails]
+        )
+        accused, paths = self._confirm([one for one in suspects if sound[one[1]]])
+        findings = list(accused.values())
+        for bad in left:
+            if not sound[bad.rails]:
+                findings.append(Finding(UNCLEAR, bad.hosts, bad.rails, self._run(bad.hosts, bad.rails)))
+            elif not any((host, bad.rails) in accused for host in bad.hosts):
+                first, rest = bad.hosts[:1], bad.hosts[1:]
+                what = BETWEEN if len(bad.hosts) == 2 else TOGETHER
+                findings.append(Finding(what, first, bad.rails, self._run(bad.hosts, bad.rails), rest))
+        return list({finding.run: finding for finding in [*findings, *paths]}.values())
+
+    def _look_for_sound(self, failed: list[Bad]) -> None:
+        """Pair suspects with each other where nobody is known to be sound."""
+        for rails in dict.fromkeys(bad.rails for bad in failed):
+            hosts = tuple(dict.fromkeys(host for bad in failed if bad.rails == rails for host in bad.hosts))
+            for shift in range(1, min(SHIFTS, len(hosts) // 2) + 1):
+                if self._ask.sound(self._kind, rails):
+                    break
+                self._ask(self._run(pair, rails) for pair in ring(hosts, shift))
+
+    def _confirm(self, suspects: list[tuple[str, Names]]) -> tuple[dict[tuple[str, Names], Finding], list[Finding]]:
+        """Let each suspect run with up to two sound partners, of its own leaf first."""
+        paths: list[Finding] = []
+        failed: dict[tuple[str, Names], list[str]] = {one: [] for one in suspects}
+        for _turn in (0, 1):
+            # Of two suspects one may be sound by now.
+            sound = {rails: self._ask.sound(self._kind, rails) for _host, rails in failed}
+            tried = {one: self._partner(one, number, failed[one], sound[one[1]]) for number, one in enumerate(failed)}
+            pairs = {one: self._run((one[0], partner), one[1]) for one, partner in tried.items() if partner}
+            for one, good in zip(pairs, self._ask(pairs.values()), strict=True):
+                if not good:
+                    failed[one].append(str(tried[one]))
+                elif before := failed.pop(one):
+                    # It fails with one sound partner and passes with another.
+                    paths.append(self._apart(one, before[0]))
+        accused = {}
+        for one, partners in failed.items():
+            beside = [other for other in partners if self._leaves[other] == self._leaves[one[0]]]
+            if beside or len({self._leaves[other] for other in partners}) > 1:
+                accused[one] = Finding(NODE, one[:1], one[1], self._run((one[0], partners[0]), one[1]))
+            else:
+                # Nobody of its own leaf could be asked: it may be the way between two leaves.
+                paths.append(self._apart(one, partners[0]))
+        return accused, paths
+
+    def _apart(self, suspect: tuple[str, Names], partner: str) -> Finding:
+        host, rails = suspect
+        return Finding(BETWEEN, (host,), rails, self._run((host, partner), rails), (partner,))
+
+    def _partner(
+        self, suspect: tuple[str, Names], number: int, before: Sequence[str], sound: Mapping[str, None]
+    ) -> str | None:
+        """Return a partner: of the same leaf, else of a leaf that was not asked yet."""
+        host = suspect[0]
+        left = [other for other in sound if other not in before]
+        near = [other for other in left if self._leaves[other] == self._leaves[host]]
+        asked = {self._leaves[other] for other in before}
+        far = [other for other in left if self._leaves[other] not in asked]
+        choice = near or far
+        # Suspects take different partners, so that their runs can be made at once.
+        return choice[number % len(choice)] if choice else None
+
+    def _between(self, pairs: list[tuple[Names, Names, Names]]) -> list[Finding]:
+        """Narrow what fails though both sides pass: keep one side and halve the other, while one half tells it."""
+        found: list[Finding] = []
+        while pairs:
+            done = [(one, other, rails) for one, other, rails in pairs if len(one) == len(other) == 1]
+            found += [Finding(BETWEEN, one, rails, self._run(one + other, rails), other) for one, other, rails in done]
+            wide = [pair for pair in pairs if pair not in done]
+            split = []
+            for one, other, rails in wide:
+                kept, cut = (other, one) if len(one) >= len(other) else (one, other)
+                split.append((kept, _halves(cut), rails))
+            good = iter(self._ask(self._run(half + kept, rails) for kept, both, rails in split for half in both))
+            pairs = []
+            for kept, both, rails in split:
+                bad = [half for half in both if not next(good)]
+                whole = both[0] + both[1]
+                if len(bad) == 1:
+                    pairs.append((bad[0], kept, rails))
+                else:
+                    what = BETWEEN if bad else TOGETHER
+                    found.append(Finding(what, whole, rails, self._run(whole + kept, rails), kept))
+        return found
+
+
+def ring(hosts: Names, shift: int = 1) -> list[Names]:
+    """Return each host with the one that is `shift` after it, each pair once, in the hosts' order."""
+    count = len(hosts)
+    pairs = {tuple(sorted((place, (place + shift) % count))): None for place in range(count)} if count > 1 else {}
+    return [(hosts[one], hosts[other]) for one, other in pairs]

@@ -1,0 +1,217 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What nccl-tests and NetPIPE print, and the transport that was really used. Pure.
+
+nccl-tests: `src/common.cu` and `src/util.cu` (versions 2.0 to 2.17; the columns differ, so they are read by the names
+in the header row). The transport: NCCL's own lines with NCCL_DEBUG=INFO and the subsystems INIT and NET (source of
+2.29.7, and logs in its issues from 2.8 on). NetPIPE 3.7.2 (Debian) over UCX 1.13 with UCX_LOG_LEVEL=info.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+import typing as t
+from collections import Counter
+from dataclasses import dataclass, field
+
+from ...module_utils._probe.perftest import Failure
+
+# mpirun --tag-output and mpi-operator's examples mark each line with its rank.
+_TAG = re.compile(r"^\[\d+,\d+\](?:<std(?:out|err|diag)>)?:", re.MULTILINE)
+# NCCL writes to the same output, in the middle of a row; root is -1 where a row ends before its numbers.
+_SAID = re.compile(
+    r"(-1)?(?:\[\d{4}-\d\d-\d\d [\d:.]+\] )?[^\s:]*:\d+:\d+ (?:\[\d+\] )?(?:\S+ )?NCCL (?:INFO|WARN)[^\n]*\n?"
+)
+_CHANNEL = re.compile(r"\[(?:send|receive)\] via NET/(\w+)/\d+(?:\(\d+\))?(\S*)")
+_NETWORK = re.compile(r"Using network (\S+)")
+_RANK_0 = re.compile(r"^#\s+Rank\s+0 ", re.MULTILINE)
+_AVERAGE = re.compile(r"^# Avg bus bandwidth\s*:\s*([-+.\deE]+|nan)", re.MULTILINE)
+
+LOST = "the ranks lost each other while they ran, or could not reach each other over the rails"
+_PATH_FIX = "Run the playbook railops.rdma.verify: a rail that carries perftest carries NCCL."
+# What a line means, the most telling first.
+_FAILURES: tuple[tuple[str, str, str], ...] = (
+    (
+        r"NET/IB ?: No device found",
+        "NCCL found no RDMA device",
+        "Look at NCCL_IB_HCA, and at the pod's limits (workload/pod.yaml).",
+    ),
+    (r"Got completion .*(?:status=|error )12\b", LOST, _PATH_FIX),
+    (r"ibv_modify_qp failed|async fatal event", LOST, _PATH_FIX),
+    (
+        r"Failed to open libibverbs",
+        "the image has no libibverbs",
+        "Add libibverbs1 and ibverbs-providers to the image.",
+    ),
+    (r"Test timeout", "the test did not end in its time", _PATH_FIX),
+    (r"UD endpoint .* unhandled timeout|transport retry count exceeded", LOST, _PATH_FIX),
+    (
+        r"PML ucx cannot be selected",
+        "UCX has no usable device for the rail",
+        "Look at UCX_NET_DEVICES and at ucx_info -d.",
+    ),
+    (
+        r"Permission denied \(publickey|Host key verification|ORTE was unable to reliably start|ssh: connect to host",
+        "mpirun could not start its processes on all nodes",
+        "Look at sshd in the worker's log.",
+    ),
+    (
+        r"executable file not found|No such file or directory|command not found|not found on this",
+        "a program of the test is missing",
+        "Install it, or give an image that has it (accept_image).",
+    ),
+    (r"Test (?:NCCL|CUDA) failure.*|Test failure .*", "the test program failed", "Read its output in the run's log."),
+)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one run of a benchmark over several nodes showed.
+
+    :param by_size: bus bandwidth in GB/s (10**9 bytes per second) by message size in bytes, the median of out-of-place
+        and in-place.
+    :param gbytes: that of the largest size, what a run is judged by; None when there was none.
+    :param average: what the program itself says at its end, small sizes included.
+    :param wrong: wrong values; None when they were not checked.
+    :param nets: how often each network of NCCL or transport of UCX was named, such as {"IB": 4}; empty: none was told.
+    :param gpu_memory: whether the network reads and writes GPU memory itself; None when nothing was told.
+    :param ended: whether the output is whole.
+    :param problem: what the output says went wrong.
+    """
+
+    by_size: dict[int, float] = field(default_factory=dict)
+    average: float | None = None
+    wrong: int | None = None
+    nets: dict[str, int] = field(default_factory=dict)
+    gpu_memory: bool | None = None
+    ended: bool = False
+    problem: Failure | None = None
+
+    @property
+    def gbytes(self) -> float | None:
+        """Return the bandwidth of the largest size in GB/s."""
+        return self.by_size[max(self.by_size)] if self.by_size else None
+
+
+def _failure(text: str) -> Failure | None:
+    for pattern, cause, fix in _FAILURES:
+        if found := re.search(pattern, text):
+            start = text.rfind("\n", 0, found.start()) + 1
+            return Failure(text[start:].partition("\n")[0].strip()[:300], cause, fix)
+    return None
+
+
+def _rows(text: str) -> tuple[dict[int, float], int | None]:
+    """Return bus bandwidth by size, and the wrong values of all rows."""
+    columns: list[str] = []
+    rows: list[list[str]] = []
+    for line in text.splitlines():
+        cells = line.split()
+        if line.startswith("#"):
+            if {"size", "busbw"} <= set(cells):
+                columns = line.lstrip("#").split()
+        elif columns and len(cells) > 2 and cells[0].isdigit() and not _number(cells[2]):
+            rows.append(cells)
+        elif rows and all(_number(cell) or cell == "N/A" for cell in cells):
+            # The other part of a row that was split by what somebody else printed.
+            rows[-1] += cells
+    found: dict[int, float] = {}
+    wrong: list[float] = []
+    for row in rows:
+        named = [(name, float(cell)) for name, cell in zip(columns, row, strict=False) if _number(cell)]
+        if buses := [value for name, value in named if name == "busbw"]:
+            found[int(row[0])] = statistics.median(buses)
+        # The column `error` of old versions has a difference that rounding makes; their footer judges it.
+        wrong += [value if name == "#wrong" else 0 for name, value in named if name in ("#wrong", "error")]
+    return found, int(sum(wrong)) if wrong else None
+
+
+def _number(text: str) -> bool:
+    try:
+        return text.lower() not in ("nan", "inf") and float(text) is not None
+    except ValueError:
+        return False
+
+
+def nccl(text: str) -> Measured:
+    """Return what nccl-tests and NCCL printed, standard output and NCCL's lines together or one after the other."""
+    text = _TAG.sub("", text)
+    channels = _CHANNEL.findall(text)
+    nets = Counter(net for net, _more in channels) or Counter(_NETWORK.findall(text))
+    table = _SAID.sub(lambda found: f"{found[1] or ''}\n" if not found[1] else "-1 ", text)
+    by_size, wrong = _rows(table)
+    average = _AVERAGE.search(table)
+    bounds = re.search(r"^# Out of bounds values\s*:\s*(\d+) (OK|FAILED)", table, re.MULTILINE)
+    if bounds and bounds[2] == "FAILED":
+        wrong = max(wrong or 0, int(bounds[1]), 1)
+    problem = _failure(text)
+    if len(_RANK_0.findall(table)) > 1:
+        fix = "Build nccl-tests with MPI=1: each process measured itself alone."
+        problem = Failure("", "the tests were not built with MPI", fix)
+    return Measured(
+        by_size,
+        float(average[1]) if average else None,
+        wrong,
+        dict(nets),
+        any("GDRDMA" in more for _net, more in channels) if channels else None,
+        average is not None,
+        problem,
+    )
+
+
+_NETPIPE = re.compile(r"^\s*\d+:\s+(\d+) bytes\s+\d+ times -->\s+([\d.]+) Mbps in\s+([\d.]+) usec", re.MULTILINE)
+# `ep_cfg[1]: tag(rc_verbs/rxe1:1)`: the transports that UCX chose for messages to others, by kind of message.
+_UCX = re.compile(r"(?:ep_cfg\[\d+\]:|cfg#\d+).*?\btag\(([^)]*)\)")
+
+
+def netpipe(text: str) -> Measured:
+    """Return what NPopenmpi and UCX printed. The bandwidth is that of one direction at a time."""
+    text = _TAG.sub("", text)
+    rows = {int(size): float(mbps) / 8000 for size, mbps, _usec in _NETPIPE.findall(text)}
+    chosen = [part.split("/")[0] for group in _UCX.findall(text) for part in group.split()]
+    nets = Counter("IB" if name.startswith(("rc", "ud", "dc")) else name for name in chosen)
+    for inside in ("self", "sysv", "posix", "cma"):
+        nets.pop(inside, None)
+    wrong = 1 if "Integrity check failed" in text else 0 if "Integrity check passed" in text else None
+    problem = _failure(text)
+    return Measured(rows, None, wrong, dict(nets), None, bool(rows) and problem is None, problem)
+
+
+READERS: dict[str, t.Callable[[str], Measured]] = {"all_reduce": nccl, "alltoall": nccl, "netpipe": netpipe}
+
+
+def judge(found: Measured, code: int | None, least: float = 0.0, *, gpu_memory: bool = False) -> Failure | None:
+    """Say why a run does not pass; None when it does.
+
+    :param code: the exit code; None when its time was up.
+    :param least: GB/s that the largest size must reach; 0 asks for nothing.
+    :param gpu_memory: whether the network must read GPU memory itself.
+    """
+    others = {name: count for name, count in found.nets.items() if not name.startswith("IB")}
+    if others:
+        fix = "Look for NCCL_NET, NCCL_IB_HCA or UCX_TLS in the job, and for RDMA devices in its pods."
+        shown = ", ".join(f"{name} {count} times" for name, count in sorted(others.items()))
+        return Failure("", f"it did not go by RDMA alone: {shown} (fell back to sockets)", fix)
+    if found.problem:
+        return found.problem
+    if code is None or not found.ended:
+        why = "the test did not end in its time" if code is None else "its output is cut off"
+        return Failure("", f"{why}{f' (exit code {code})' if code else ''}", _PATH_FIX)
+    if found.wrong:
+        fix = "Do not use these nodes: look at GPU errors (dmesg, Xid), at gpudirect and at ACS."
+        return Failure("", f"{found.wrong} values were wrong", fix)
+    if not found.nets:
+        fix = "Let NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=INIT,NET, or UCX_LOG_LEVEL=info, reach the output."
+        return Failure("", "nothing says which transport was used", fix)
+    if gpu_memory and found.gpu_memory is False:
+        fix = "Look at gpudirect_path and gpudirect_acs in the verdict, and at NCCL_NET_GDR_LEVEL."
+        return Failure("", "it went through host memory, though GPU memory can be reached (no GDRDMA)", fix)
+    if code:
+        return Failure("", f"the test ended with exit code {code}", _PATH_FIX)
+    if found.gbytes is None or found.gbytes < least:
+        fix = "It is narrowed to node and rail where other runs tell it."
+        return Failure("", f"{found.gbytes or 0:g} GB/s is below the limit of {least:g} GB/s", fix)
+    return None

@@ -1,0 +1,276 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The stages of acceptance, from small to large: which runs each makes, what passes, and what comes next. Pure.
+
+Everything follows from the fleet and the results so far, so that a run that was cut off goes on where it was.
+"""
+
+from __future__ import annotations
+
+import typing as t
+from dataclasses import dataclass, field, replace
+
+from ...module_utils._probe.perftest import Failure, judge
+from .bisect import Ask, Bad, Finding, Names, Narrow, Need, Run, ring
+
+if t.TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+LATENCY, BANDWIDTH, GPU_BANDWIDTH = "read_lat", "write_bw", "write_bw_gpu"
+PERFTEST = (LATENCY, BANDWIDTH, GPU_BANDWIDTH)
+
+STAGES = {
+    "hosts": "the last verdict has nothing against the hosts",
+    "latency": "each host with its neighbours, rail by rail: read latency",
+    "bandwidth": "each host with its neighbours, rail by rail: write bandwidth",
+    "gpu": "the same from GPU memory to GPU memory",
+    "node": "each host with its neighbours, all rails at once",
+    "leaf": "all hosts of a leaf, all rails at once",
+    "zone": "all hosts of a zone, all rails at once",
+    "fabric": "all hosts, all rails at once",
+    "collective": "collective operations over all hosts and rails",
+}
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """Who takes part.
+
+    :param places: the hosts in the order of the topology, each with its zone and the leaves of its rails.
+    :param rails: the rails' names in order.
+    :param trouble: what the last verdict has against hosts, by name.
+    :param gpus: the hosts whose GPU memory the network can reach.
+    """
+
+    places: Mapping[str, tuple[str, Names]]
+    rails: Names
+    trouble: Mapping[str, str] = field(default_factory=dict)
+    gpus: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What passes, and what is run.
+
+    :param stages: names of STAGES.
+    :param collectives: what the stage `collective` runs: keys of results.READERS.
+    :param max_latency_us: microseconds; 0 asks for nothing, as with the following.
+    :param min_gbits: Gb/s of one rail with nothing else at work.
+    :param min_gbits_loaded: Gb/s of each rail with all rails, or more than two hosts, at work.
+    :param min_gbytes: GB/s of bus bandwidth of a collective.
+    :param share: the part of what the best quarter of pairs reach that each pair must reach.
+    """
+
+    stages: Sequence[str] = tuple(STAGES)
+    collectives: Sequence[str] = ()
+    max_latency_us: float = 0.0
+    min_gbits: float = 0.0
+    min_gbits_loaded: float = 0.0
+    min_gbytes: float = 0.0
+    share: float = 0.0
+
+
+Outcome = dict[str, t.Any]
+"""What came of a run: `value` in microseconds, Gb/s or GB/s, or None with `cause` and `fix`."""
+
+
+class Judge:
+    """Says whether runs pass."""
+
+    def __init__(self, settings: Settings, results: Mapping[str, Outcome]) -> None:
+        self._settings = settings
+        self._results = results
+        self._floors: dict[tuple[str, int], float] = {}
+
+    def learn(self, runs: Sequence[Run]) -> None:
+        """Take what pairs reach as the measure for pairs, once all of them have run."""
+        values = sorted(float((self._results.get(run.key) or {}).get("value") or 0) for run in runs)
+        if runs and runs[0].kind != LATENCY and all(run.key in self._results for run in runs):
+            best = values[len(values) * 3 // 4]
+            self._floors[runs[0].kind, len(runs[0].rails)] = self._settings.share * best
+
+    def why(self, run: Run) -> Failure | None:
+        """Return why a run that was made does not pass."""
+        outcome, settings = self._results[run.key], self._settings
+        if outcome.get("cause") or outcome.get("value") is None:
+            return Failure("", outcome.get("cause") or "it gave no result", outcome.get("fix") or "")
+        value = float(outcome["value"])
+        if run.kind == LATENCY:
+            return judge(LATENCY, {"latency_us": value}, {"max_latency_us": settings.max_latency_us})
+        alone = len(run.hosts) == 2
+        limit = settings.min_gbits if alone and len(run.rails) == 1 else settings.min_gbits_loaded
+        if run.kind not in PERFTEST:
+            if value >= settings.min_gbytes:
+                return None
+            said = f"the bus bandwidth of {value:g} GB/s is below the limit of {settings.min_gbytes:g} GB/s"
+            return Failure(
+                "", said, "Look at what the stages before it measured, and at NCCL's lines in the run's log."
+            )
+        floor = self._floors.get((run.kind, len(run.rails)), 0.0) if alone else 0.0
+        if limit <= value < floor:
+            said = f"{value:g} Gb/s is less than {settings.share:.0%} of what other pairs reach"
+            return Failure("", said, "Compare the port's speed, PCIe width, counters and firmware with another host's.")
+        return judge(BANDWIDTH, {"gbits": value}, {"min_gbits": limit})
+
+    def passes(self, run: Run) -> bool | None:
+        """Return whether a run passes; None when it was not made."""
+        return self.why(run) is None if run.key in self._results else None
+
+
+@dataclass
+class Report:
+    """How far it came.
+
+    :param done: stage -> its runs, in order; none where it is skipped.
+    :param skipped: stage -> why it made no runs.
+    :param failed: the stage that did not pass; None when all did.
+    :param findings: what is behind it.
+    :param asked: the stage that waits for runs, and `runs` these.
+    """
+
+    done: dict[str, list[Run]] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
+    failed: str | None = None
+    findings: list[Finding] = field(default_factory=list)
+    asked: str | None = None
+    runs: list[Run] = field(default_factory=list)
+
+
+def walk(fleet: Fleet, settings: Settings, results: Mapping[str, Outcome]) -> tuple[Report, Judge]:
+    """Go through the stages as far as results are there."""
+    report, judged = Report(), Judge(settings, results)
+    ask = Ask(judged.passes)
+    for stage in STAGES:
+        if stage not in settings.stages:
+            report.skipped[stage] = "it was not asked for (accept_stages)"
+            continue
+        runs, reason = _runs(stage, fleet, settings)
+        report.done[stage] = runs
+        if reason:
+            report.skipped[stage] = reason
+        elif stage == "hosts":
+            if fleet.trouble:
+                report.failed = stage
+                return report, judged
+        else:
+            try:
+                report.findings = _stage(runs, fleet, ask, judged)
+            except Need as need:
+                report.asked, report.runs = stage, need.runs
+                return report, judged
+            if report.findings:
+                report.failed = stage
+                return report, judged
+    return report, judged
+
+
+def _stage(runs: list[Run], fleet: Fleet, ask: Ask, judged: Judge) -> list[Finding]:
+    for shape in dict.fromkeys((run.kind, len(run.rails)) for run in runs):
+        same = [run for run in runs if (run.kind, len(run.rails)) == shape]
+        if all(len(run.hosts) == 2 for run in same):
+            judged.learn(same)
+    bad = [run for run, good in zip(runs, ask(runs), strict=True) if not good]
+    found: list[Finding] = []
+    for kind in dict.fromkeys(run.kind for run in bad):
+        groups = [Bad(run.hosts, run.rails) for run in bad if run.kind == kind]
+        found += Narrow(ask, kind, fleet.places).groups(groups)
+    return found
+
+
+def _runs(stage: str, fleet: Fleet, settings: Settings) -> tuple[list[Run], str]:
+    """Return the runs of a stage, or why it has none."""
+    hosts, rails = tuple(fleet.places), fleet.rails
+    if stage == "hosts":
+        return [], ""
+    if len(hosts) < 2:
+        return [], "it takes two hosts"
+    if stage in ("latency", "bandwidth", "gpu"):
+        kind = {"latency": LATENCY, "bandwidth": BANDWIDTH, "gpu": GPU_BANDWIDTH}[stage]
+        if stage == "gpu":
+            hosts = tuple(host for host in hosts if host in fleet.gpus)
+            if len(hosts) < 2:
+                return [], "the verdict knows no two hosts whose GPU memory the network can reach (gpudirect_path)"
+        return [Run(kind, pair, (rail,)) for pair in ring(hosts) for rail in rails], ""
+    if stage == "node":
+        return [Run(BANDWIDTH, pair, rails) for pair in ring(hosts)], ""
+    if stage == "collective":
+        reason = "" if settings.collectives else "none is set (accept_collectives)"
+        return [Run(kind, hosts, rails) for kind in settings.collectives], reason
+    groups: dict[t.Any, list[str]] = {}
+    for host, (zone, leaves) in fleet.places.items():
+        groups.setdefault({"leaf": (zone, leaves), "zone": zone, "fabric": None}[stage], []).append(host)
+    made = [Run(BANDWIDTH, tuple(members), rails) for members in groups.values() if len(members) > 1]
+    return made, "" if made else f"no {stage} has two hosts"
+
+
+# --- steps -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a group of hosts does in one step: units of rails one after the other, the rails of a unit at once."""
+
+    hosts: Names
+    units: tuple[Names, ...]
+
+
+@dataclass(frozen=True)
+class Step:
+    """What is run at once: groups that share no host."""
+
+    stage: str
+    kind: str
+    entries: tuple[Entry, ...]
+
+
+def step_of(stage: str, runs: Iterable[Run]) -> Step:
+    """Return the first of these runs with all others that can be made beside it, or after it by the same hosts."""
+    wanted = list(runs)
+    kind = wanted[0].kind
+    entries: dict[Names, list[Names]] = {}
+    busy: set[str] = set()
+    for run in wanted:
+        if run.kind != kind:
+            continue
+        have = entries.get(run.hosts)
+        if have is not None:
+            if not set(run.rails) & {rail for unit in have for rail in unit}:
+                have.append(run.rails)
+        elif not busy & set(run.hosts):
+            entries[run.hosts] = [run.rails]
+            busy |= set(run.hosts)
+    return Step(stage, kind, tuple(Entry(hosts, tuple(units)) for hosts, units in entries.items()))
+
+
+def runs_of(step: Step) -> list[Run]:
+    """Return the runs that a step makes."""
+    return [Run(step.kind, entry.hosts, unit) for entry in step.entries for unit in entry.units]
+
+
+def seconds_of(step: Step, unit_seconds: Mapping[str, float], overhead: float) -> float:
+    """Return how long a step takes.
+
+    :param unit_seconds: kind -> seconds of one unit.
+    :param overhead: seconds that any step takes beside its units.
+    """
+    return overhead + max(len(entry.units) for entry in step.entries) * unit_seconds[step.kind]
+
+
+def forecast(
+    fleet: Fleet, settings: Settings, results: Mapping[str, Outcome], unit_seconds: Mapping[str, float], overhead: float
+) -> dict[str, tuple[int, float]]:
+    """Return what is still to be done if all passes: stage -> steps and seconds."""
+    left: dict[str, tuple[int, float]] = {}
+    played = dict(results)
+    # What other pairs reach is not known yet.
+    settings = replace(settings, share=0.0)
+    while True:
+        report, _judged = walk(fleet, settings, played)
+        if report.asked is None:
+            return left
+        step = step_of(report.asked, report.runs)
+        count, seconds = left.get(step.stage, (0, 0.0))
+        left[step.stage] = count + 1, seconds + seconds_of(step, unit_seconds, overhead)
+        played |= {run.key: {"value": 0.0 if step.kind == LATENCY else 1e9} for run in runs_of(step)}

@@ -1,0 +1,100 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What nccl-tests and NetPIPE print, in the formats of several versions; fixtures/nccl/README.md says from where."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.plugin_utils._accept.results import judge, nccl, netpipe
+
+FOLDER = Path(__file__).resolve().parents[3] / "fixtures/nccl"
+
+
+def read(name):
+    text = (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
+    return netpipe(text) if name.startswith("netpipe") else nccl(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "gbytes", "average", "nets", "gpu", "sizes"),
+    [
+        ("good-2.17", 48.055, 47.9366, {"IB": 4}, True, 3),
+        ("slow-2.13", 11.255, 11.2333, {"IB": 4}, True, 3),
+        ("good-2.0-error-column", 11.475, 11.425, {"IB": 2}, True, 2),
+        ("per-iteration-2.18", 48.055, 48.055, {"IB": 4}, True, 1),
+        ("alltoall-tagged", 48.055, 47.9, {"IB": 4}, False, 3),
+    ],
+)
+def test_whole_outputs(name, gbytes, average, nets, gpu, sizes):
+    found = read(name)
+    assert found.gbytes == pytest.approx(gbytes)
+    assert (found.average, found.nets, found.gpu_memory, len(found.by_size)) == (average, nets, gpu, sizes)
+    assert (found.wrong, found.ended, found.problem) == (0, True, None)
+    assert judge(found, 0, 10) is None
+
+
+def test_below_the_limit():
+    assert judge(read("slow-2.13"), 0, 40).cause == "11.255 GB/s is below the limit of 40 GB/s"
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "words"),
+    [
+        ("fell-back", 0, "fell back to sockets"),
+        ("wrong", 0, "17 values were wrong"),
+        ("lost", 3, "the ranks lost each other"),
+        ("hung-split", None, "did not end in its time"),
+        ("hung-split", 1, "cut off (exit code 1)"),
+        ("no-mpi", 0, "not built with MPI"),
+        ("good-2.17", 1, "exit code 1"),
+        ("netpipe-tcp", 0, "tcp 1 times (fell back to sockets)"),
+        ("netpipe-cut", 134, "lost each other"),
+    ],
+)
+def test_what_does_not_pass(name, code, words):
+    failure = judge(read(name), code)
+    assert words in failure.cause
+    assert failure.fix
+
+
+def test_a_row_that_others_split_is_read():
+    assert read("hung-split").by_size == {268435456: pytest.approx(47.795)}
+
+
+def test_silence_about_the_transport_does_not_pass():
+    text = "\n".join(line for line in (FOLDER / "good-2.17.txt").read_text().splitlines() if "NCCL INFO" not in line)
+    assert "nothing says which transport" in judge(nccl(text), 0).cause
+
+
+def test_host_memory_where_gpu_memory_can_be_reached():
+    assert judge(read("good-2.17"), 0, gpu_memory=True) is None
+    assert "no GDRDMA" in judge(read("alltoall-tagged"), 0, gpu_memory=True).cause
+
+
+@pytest.mark.parametrize("name", ["good-2.17", "hung-split", "netpipe-ucx"])
+def test_no_cut_makes_it_pass_or_fall(name):
+    text = (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
+    read_one = netpipe if name.startswith("netpipe") else nccl
+    for place in range(0, len(text) - 120, 37):
+        if name.startswith("netpipe"):
+            assert read_one(text[:place]) is not None
+        else:
+            assert judge(read_one(text[:place]), 0) is not None
+
+
+def test_netpipe():
+    found = read("netpipe-ucx")
+    assert found.by_size[4096] == pytest.approx(12.81 / 8000)
+    assert found.gbytes == pytest.approx(101.40 / 8000)
+    assert found.nets == {"IB": 1}
+    assert judge(found, 0, 0.01) is None
+
+
+def test_a_program_that_is_not_there():
+    text = "mpirun was unable to find the specified executable file\nbash: line 1: NPopenmpi: command not found\n"
+    assert judge(netpipe(text), 127).cause == "a program of the test is missing"
