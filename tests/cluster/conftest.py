@@ -86,14 +86,17 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Take a switch for who runs the tests on the double as well."""
+    """Take switches for who runs the tests in two halves: on the double, and on a real cluster."""
     parser.addoption("--real-only", action="store_true", help="leave out what cannot run on a real cluster")
+    parser.addoption("--double-only", action="store_true", help="leave out what --real-only keeps")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what would only be skipped, if asked."""
-    if config.getoption("--real-only"):
-        gone = [item for item in items if {"double", "scripted", "probe"} & set(getattr(item, "fixturenames", ()))]
+    """Leave out what would only be skipped, or what the other half runs, if asked."""
+    asked = {name: config.getoption(f"--{name}-only") for name in ("real", "double")}
+    if any(asked.values()):
+        double = {"double", "scripted", "probe"}
+        gone = [item for item in items if bool(double & set(getattr(item, "fixturenames", ()))) == asked["real"]]
         config.hook.pytest_deselected(items=gone)
         items[:] = [item for item in items if item not in gone]
 

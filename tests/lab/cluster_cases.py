@@ -12,6 +12,7 @@ import re
 import signal
 import sys
 import time
+import typing as t
 from pathlib import Path
 
 import cluster
@@ -34,6 +35,11 @@ KILLED = {
     "kubelet": r"node[12]",
     "kube-apiserver": r"\bAPI\b",
 }
+# What is looked at in a pod whose rails share devices.
+PODS = {
+    *("pod_running", "pod_network", "pod_nic", "pod_rule", "pod_table", "pod_main_table", "pod_rdma", "pod_gid"),
+    "pod_read_lat",
+}
 # A pod of somebody else that holds an address of the first rail.
 TENANT = {
     "apiVersion": "v1",
@@ -50,25 +56,41 @@ TENANT = {
 }
 
 
-def verdict(fleet: Fleet) -> dict[str, object]:
+def verdict(fleet: Fleet) -> dict[str, t.Any]:
     """Return the last verdict."""
-    found: dict[str, object] = json.loads((fleet.folder / "verify/fabric/verdict.json").read_text(encoding="utf-8"))
+    found: dict[str, t.Any] = json.loads((fleet.folder / "verify/fabric/verdict.json").read_text(encoding="utf-8"))
     return found
 
 
-def green_with_pods(fleet: Fleet) -> dict[str, float]:
-    """Insist that the last verdict passed every check of pods; return the read latencies by node and rail."""
-    rows = verdict(fleet)["cluster"]["checks"]  # type: ignore[index]
-    pods = [row for row in rows if row["id"].startswith("pod")]
-    left_out = {row["id"]: row["cause"] for row in pods if row["status"] != "ok"}
-    if not pods or left_out:
-        raise CaseError(f"of {len(pods)} checks of pods these are not ok: {left_out or 'there is none'}")
-    found = {
-        f"{row['node']} {row['rail']}": float(row["observed"].split()[0]) for row in pods if row["id"] == "pod_read_lat"
+def checks(fleet: Fleet) -> list[dict[str, t.Any]]:
+    """Return what the last verdict holds of hosts and cluster that is not ok, each with its host."""
+    found = verdict(fleet)
+    hosts = [{**row, "host": name} for name, entry in found["hosts"].items() for row in entry["checks"]]
+    return hosts + [{**row, "host": None} for row in found["cluster"]["checks"]]
+
+
+def green_with_pods(fleet: Fleet, output: str) -> dict[str, float]:
+    """Insist that a green run looked into pods and left out none of their checks; return the read latencies.
+
+    :param output: what the run printed with -v.
+    :return: microseconds by node and rail.
+    """
+    left_out = [row for row in checks(fleet) if row["id"].startswith("pod")]
+    if left_out:
+        raise CaseError(f"these checks of pods are not ok: {left_out}")
+    task = re.search(r"TASK \[[^\n]*Look into the pods of the test application\][^\n]*\n[^{]*(\{.*\})", output)
+    if not task:
+        raise CaseError("the run did not look into pods")
+    rows = json.loads(task[1])["checks"]
+    missing = PODS - {row["id"] for row in rows}
+    if missing:
+        raise CaseError(f"these checks of pods were not made: {sorted(missing)}")
+    latencies = {
+        f"{row['node']} {row['rail']}": float(row["observed"].split()[0]) for row in rows if row["id"] == "pod_read_lat"
     }
-    if len(found) != fleet.case.nodes * fleet.rails:
-        raise CaseError(f"read latency between pods was measured for {sorted(found)} only")
-    return found
+    if len(latencies) != fleet.case.nodes * fleet.rails:
+        raise CaseError(f"read latency between pods was measured for {sorted(latencies)} only")
+    return latencies
 
 
 def begin(fleet: Fleet, example: str, **changes: object) -> None:
@@ -92,12 +114,12 @@ def shared(fleet: Fleet) -> str:
     fleet.play("site", "--check", "--diff")
     fleet.play("site")
     fleet.play("test_application")
-    unchanged(fleet.play("site"))
-    first = green_with_pods(fleet)
+    again = fleet.play("site", "-v")
+    unchanged(again)
+    first = green_with_pods(fleet, again)
     fleet.reboot()
     fleet.lab("wait", fleet.name)
-    fleet.play("verify")
-    green_with_pods(fleet)
+    green_with_pods(fleet, fleet.play("verify", "-v"))
     cut(fleet)
     refused(fleet)
     fleet.play("teardown", "-e", "teardown_spiderpool=true")
@@ -114,10 +136,13 @@ def cut(fleet: Fleet) -> None:
     """Pull a rail's cable: verify is red and names it for the pods too; plugged, it is green again."""
     fleet.lab("cable", fleet.name, "node2", "ens2np0", "pull")
     fleet.play("verify", fails=True)
-    rows = verdict(fleet)["cluster"]["checks"]  # type: ignore[index]
-    wrong = {(row["rail"], row["id"]) for row in rows if row["status"] == "deviation" and row["cause"] and row["fix"]}
+    wrong = {
+        (row["rail"], row["id"])
+        for row in checks(fleet)
+        if row["status"] == "deviation" and row["cause"] and row["fix"]
+    }
     if ("rail2", "pod_read_lat") not in wrong or {rail for rail, _check in wrong} != {"rail2"}:
-        raise CaseError(f"with rail2 of node2 cut, the checks of pods name {sorted(wrong, key=str)}")
+        raise CaseError(f"with rail2 of node2 cut, these are named: {sorted(wrong, key=str)}")
     fleet.lab("cable", fleet.name, "node2", "ens2np0", "plug")
     fleet.play("verify")
 
@@ -209,8 +234,7 @@ def audit(fleet: Fleet) -> str:
     fleet.kubectl("patch", "spiderippool", edited, "--type=merge", "--patch", patch)
     fleet.kubectl("delete", "spidermultusconfig", gone, "--namespace", "spiderpool")
     named(fleet, BROKEN[0][:3])
-    rows = verdict(fleet)["cluster"]["checks"]  # type: ignore[index]
-    told = [row["planned"] for row in rows if row["status"] == "deviation"]
+    told = [row["planned"] for row in checks(fleet) if row["status"] == "deviation"]
     if [name for name in (edited, gone) if not any(line.endswith(name) for line in told)]:
         raise CaseError(f"the audit does not name {edited} and {gone}, only {told}")
     fleet.play("site")
