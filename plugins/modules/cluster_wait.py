@@ -146,7 +146,7 @@ from ..module_utils._module import run_module
 from ..module_utils._pods import client as pods_client
 from ..module_utils._pods.client import PodCluster
 from ..module_utils._pods.wait import KINDS, Look, Part
-from ..module_utils._pods.wait_run import Command, Outcome, Waiting
+from ..module_utils._pods.wait_run import Command, Outcome, Waiting, api_lost
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
     "parts": {
@@ -195,7 +195,7 @@ def beside(waiting: Waiting, argv: list[str], stdin: str) -> tuple[Outcome, dict
     finally:
         command.end()
     if command.rc and outcome.problem is None:
-        outcome.problem = waiting.problem(outcome.looks)
+        outcome.problem = api_lost(command.stderr) or waiting.problem(outcome.looks)
     told = str(outcome.problem or "")
     return outcome, {"rc": command.rc, "stdout": command.stdout, "stderr": command.stderr, "problem": told}
 

@@ -90,13 +90,13 @@ def test_killed_while_pools_are_written(
         playbook.run([from_("rail_objects", "remove")])
 
 
-def test_the_controller_killed_while_the_release_changes(
-    playbook: Playbook, seen: Seen, live: Live, plans: t.Callable[[str], Path]
+@pytest.mark.parametrize(("program", "interval"), list(zip(NAMED, (61, 62), strict=True)))
+def test_killed_while_the_release_changes(
+    playbook: Playbook, seen: Seen, live: Live, plans: t.Callable[[str], Path], program: str, interval: int
 ) -> None:
-    program = "spiderpool-controller"
     use(playbook, plans("exclusive"), "exclusive")
     # Another value, so that there is something to do. What was cut off is somebody else's for the timeout.
-    plugin = {"deviceConfig": {"periodicUpdateInterval": 61}}
+    plugin = {"deviceConfig": {"periodicUpdateInterval": interval}}
     values = {"spiderpool_values": {"rdma": {"rdmaSharedDevicePlugin": plugin}}, "spiderpool_timeout": 20}
     play = [{**SPIDERPOOL, "vars": values}]
     code, told = cut_off(playbook, play, program, lambda: "pending-upgrade" in releases(seen))

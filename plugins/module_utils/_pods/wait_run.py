@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import time
 import typing as t
@@ -29,6 +30,22 @@ POLL_SECONDS = 1.0
 # Pods and nodes are many: they are looked at this often, and as often a line says how far it is.
 DETAIL_SECONDS = 10.0
 LOG_LINES = 20
+# What Go's HTTP client, and so helm, says of a server that is not there or goes away (net, net/http, x/net/http2).
+LOST = re.compile(
+    r"connection refused|connection reset|client connection lost|server sent GOAWAY|TLS handshake timeout|"
+    r"i/o timeout|\bEOF\b|cluster unreachable"
+)
+
+
+def api_lost(stderr: str) -> RdmaError | None:
+    """Return what a command that failed says of an API that went away; None when it says something else."""
+    lines = [line.strip() for line in stderr.splitlines() if LOST.search(line)]
+    if not lines:
+        return None
+    return RdmaError(
+        f"The API of the cluster went away meanwhile: {lines[-1][-300:].rstrip('.')}.",
+        "See why its server ended or cannot be reached, and run again.",
+    )
 
 
 @dataclass

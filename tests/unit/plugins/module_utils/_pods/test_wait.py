@@ -16,7 +16,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._pods.wait import (
     look,
     newest_revision,
 )
-from ansible_collections.railops.rdma.plugins.module_utils._pods.wait_run import Command, Waiting
+from ansible_collections.railops.rdma.plugins.module_utils._pods.wait_run import Command, Waiting, api_lost
 
 AGENT = Part("DaemonSet", "agent", "spiderpool")
 CONTROLLER = Part("Deployment", "controller", "spiderpool")
@@ -261,3 +261,22 @@ def test_a_command_reads_and_is_ended():
     assert not lasting.over()
     lasting.end()
     assert lasting.rc == -15
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'Error: UPGRADE FAILED: Get "https://api:6443/version": dial tcp 10.0.0.1:6443: connect: connection refused',
+        'Error: Kubernetes cluster unreachable: Get "https://10.0.0.1:6443/version": EOF',
+        "Error: UPGRADE FAILED: failed to create resource: http2: client connection lost",
+        "Error: UPGRADE FAILED: unexpected EOF",
+    ],
+)
+def test_a_command_that_lost_the_api_says_so(line):
+    problem = api_lost(f"WARNING: something else\n{line}\n")
+    assert str(problem).startswith(f"The API of the cluster went away meanwhile: {line}.")
+
+
+def test_a_command_that_failed_for_another_reason_does_not():
+    said = 'Error: UPGRADE FAILED: cannot patch "spiderpool-agent" with kind DaemonSet: is invalid: HEOFX\n'
+    assert api_lost(said) is None
