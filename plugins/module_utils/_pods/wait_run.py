@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import threading
 import time
 import typing as t
 from dataclasses import dataclass, field
@@ -183,34 +184,27 @@ class Command:
         self._process = subprocess.Popen(  # pylint: disable=ansible-bad-function
             list(argv), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
-        self._given: str | None = stdin
         self.stdout = self.stderr = ""
-        self._exchange(0.1)
+        # Not by timeouts of communicate(): when one runs out, Python 3.11 to 3.13 never give what was not given yet.
+        self._exchange = threading.Thread(target=self._communicate, args=(stdin,), daemon=True)
+        self._exchange.start()
+
+    def _communicate(self, stdin: str) -> None:
+        self.stdout, self.stderr = self._process.communicate(stdin)
 
     @property
     def rc(self) -> int | None:
         """How it ended; None while it runs."""
         return self._process.returncode
 
-    def _exchange(self, seconds: float | None) -> None:
-        # What was given once is on its way: a second call goes on where the first one stopped.
-        given, self._given = self._given, None
-        try:
-            self.stdout, self.stderr = self._process.communicate(given, timeout=seconds)
-        except subprocess.TimeoutExpired:
-            return
-
-    def over(self) -> bool:
-        """Say whether it has ended."""
-        if self.rc is None:
-            self._exchange(0.1)
-        return self.rc is not None
+    def over(self, seconds: float = 0.1) -> bool:
+        """Say whether it has ended, and wait so long for it."""
+        self._exchange.join(seconds)
+        return not self._exchange.is_alive()
 
     def end(self) -> None:
         """End it as a person at the terminal would, and hard if that does not help."""
-        if not self.over():
-            self._process.terminate()
-            self._exchange(20)
-        if not self.over():
-            self._process.kill()
-            self._exchange(None)
+        for stop, seconds in ((self._process.terminate, 20.0), (self._process.kill, 20.0)):
+            if not self.over():
+                stop()
+                self.over(seconds)

@@ -253,7 +253,7 @@ def test_how_far_everything_is_is_one_line():
 
 
 def test_a_command_reads_and_is_ended():
-    command = Command(["sh", "-c", "wc -c; echo bad >&2; exit 3"], "x" * 300_000)
+    command = Command(["sh", "-c", "sleep 0.5; wc -c; echo bad >&2; exit 3"], "x" * 300_000)
     while not command.over():
         pass
     assert (command.rc, command.stdout.strip(), command.stderr) == (3, "300000", "bad\n")
