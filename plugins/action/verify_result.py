@@ -11,11 +11,12 @@ import typing as t
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
-from ..module_utils._check import IDS, skipped
+from ..module_utils._check import skipped
 from ..modules.verify_result import ARGUMENT_SPEC
 from ..plugin_utils._arguments import arguments
 from ..plugin_utils._slice import read_slice
 from ..plugin_utils._verdict.files import read_plan, read_result, result_path, write_json
+from ..plugin_utils._verdict.ids import IDS
 from ..plugin_utils._verdict.merge import flatten, host_result, status_of
 
 

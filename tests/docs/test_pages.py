@@ -20,8 +20,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import known
 from blocks import CHECKOUT, Block, documents
 
-from ansible_collections.railops.rdma.plugins.module_utils._check import IDS
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run as plan
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.ids import IDS
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.metrics import HELP
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import EXAMPLES
 
@@ -176,7 +176,7 @@ def test_the_page_of_errors_is_what_the_code_says():
 
 
 def test_the_list_of_checks_is_what_the_code_says():
-    """Run python3 tests/site/checks_doc.py after IDS of _check.py was changed."""
+    """Run python3 tests/site/checks_doc.py after IDS of _verdict/ids.py was changed."""
     assert older("checks_doc.py") == ""
 
 

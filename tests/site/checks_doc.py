@@ -16,7 +16,7 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 DOCUMENT = CHECKOUT / "docs/verify.md"
-SOURCE = CHECKOUT / "plugins/module_utils/_check.py"
+SOURCE = CHECKOUT / "plugins/plugin_utils/_verdict/ids.py"
 HEADING = "\n## All checks\n"
 HEAD = """
 What each check compares; a deviation says what is so instead. The list is made from the code by

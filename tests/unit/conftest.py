@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Runs the module that a test file is named after, as a host would."""
+"""Runs the module that a test file is named after, as a host would; no test makes a check that nobody can look up."""
 
 from __future__ import annotations
 
@@ -12,7 +12,22 @@ import json
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
+from ansible_collections.railops.rdma.plugins.module_utils._check import Check
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.ids import IDS
+
 MODULES = "ansible_collections.railops.rdma.plugins.modules"
+
+
+@pytest.fixture(autouse=True)
+def known_ids(monkeypatch):
+    """Refuse a check whose id is not in IDS: hosts do not carry the list."""
+    make = Check.__init__
+
+    def known(self, name, *args, **more):
+        assert name in IDS, f"The check {name!r} is not in IDS of _verdict/ids.py."
+        make(self, name, *args, **more)
+
+    monkeypatch.setattr(Check, "__init__", known)
 
 
 @pytest.fixture

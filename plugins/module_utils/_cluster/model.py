@@ -10,7 +10,8 @@ import typing as t
 from collections import Counter
 from dataclasses import dataclass
 
-from .._fabric.names import MANAGER, SPIDERPOOL, SRIOV
+from .._fabric.names import SPIDERPOOL, SRIOV
+from .._fabric.numbers import MANAGER
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterator

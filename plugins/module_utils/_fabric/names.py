@@ -14,6 +14,8 @@ from __future__ import annotations
 import hashlib
 import typing as t
 
+from .numbers import MANAGER
+
 if t.TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -22,7 +24,6 @@ if t.TYPE_CHECKING:
 SPIDERPOOL = "spiderpool.spidernet.io/v2beta1"
 SRIOV = "sriovnetwork.openshift.io/v1"
 """API groups and versions of the objects that the plan makes."""
-MANAGER = "railops.rdma"
 LABEL_MANAGER = "app.kubernetes.io/managed-by"
 LABEL_FABRIC = "railops.io/fabric"
 ZONE_LABEL = "fabric.railops.io/zone"

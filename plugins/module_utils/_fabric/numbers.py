@@ -6,6 +6,9 @@
 
 from __future__ import annotations
 
+MANAGER = "railops.rdma"
+"""Field manager and label in the cluster, alias of the interfaces that we make on a host."""
+
 MAX_RAILS = 99
 
 TABLES = range(1001, 1001 + MAX_RAILS)

@@ -18,12 +18,12 @@ from ...module_utils._fabric.names import (
     KEPT,
     LABEL_FABRIC,
     LABEL_MANAGER,
-    MANAGER,
     SPIDERPOOL,
     metadata,
     pool_name,
     pool_stem,
 )
+from ...module_utils._fabric.numbers import MANAGER
 from .text import HEADING, scalar
 
 if t.TYPE_CHECKING:

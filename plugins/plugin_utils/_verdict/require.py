@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import typing as t
 
-from ...module_utils._check import IDS, OK, SKIPPED, deviation
+from ...module_utils._check import OK, SKIPPED, deviation
+from .ids import IDS
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
