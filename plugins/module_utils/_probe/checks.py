@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing as t
 
 from .._check import compared, deviation, ok, skipped, warning
-from .health_plan import SOUND
+from .counters import SOUND
 from .perftest import TOOLS
 
 if t.TYPE_CHECKING:
@@ -52,7 +52,7 @@ def counter_checks(
 ) -> list[dict[str, t.Any]]:
     """Return one check for each rail: how far its port's error counters grew while its tests ran.
 
-    :param limit: the growth of one counter that still passes; negative: every growth does. Those of `health_plan.SOUND`
+    :param limit: the growth of one counter that still passes; negative: every growth does. Those of `counters.SOUND`
         grow on sound fabrics as well, and warn.
     """
     checks = []

@@ -12,7 +12,8 @@ import typing as t
 from .._errors import RdmaError
 from .._files import Sysfs
 from . import nic
-from .health_plan import LIMITS, judge, kind_of
+from .counters import kind_of
+from .health_plan import LIMITS, judge
 from .sysfs import ports
 
 if t.TYPE_CHECKING:

@@ -11,8 +11,9 @@ import pytest
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._probe.checks import counter_checks
+from ansible_collections.railops.rdma.plugins.module_utils._probe.counters import kind_of
 from ansible_collections.railops.rdma.plugins.module_utils._probe.health import look
-from ansible_collections.railops.rdma.plugins.module_utils._probe.health_plan import judge, kind_of
+from ansible_collections.railops.rdma.plugins.module_utils._probe.health_plan import judge
 
 NOW = {
     "interface": "ens1np0",
