@@ -18,12 +18,16 @@ from ._errors import RdmaError
 if t.TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from ansible.module_utils.basic import AnsibleModule
+
 # Runs an argument vector; returns exit code, standard output and standard error.
 Run = t.Callable[[t.List[str]], t.Tuple[int, str, str]]  # noqa: UP006 - evaluated on Python 3.9
 
 # What a representor calls its port: of a virtual function, a subfunction, or another host's function
 # (__devlink_port_phys_port_name_get in the kernel's net/devlink/port.c). The function's own port is p0.
 REPRESENTOR = re.compile(r"(c\d+)?pf\d+((vf|sf)\d+)?")
+# The ends of folders that systemd or a network manager reads, and that one file of ours may be the only one in.
+MADE = (".wants", ".network.d")
 
 
 class Sysfs:
@@ -120,19 +124,27 @@ class Sysfs:
         return not represented and not self.exists(f"{interface}/parent")
 
 
-MODE = 0o644
+@dataclass(frozen=True)
+class Change:
+    """One file or link to write; None removes it."""
+
+    path: str
+    content: str | None
+    link: bool = False
 
 
 class HostFiles:
-    """Owned text files. Paths are the host's, with their leading slash.
+    """The collection's own files and links. Paths are the host's, with their leading slash.
+
+    Each is replaced whole and is on the disk before it has its name: a host that is cut off has the old or the new one.
 
     :param root: the folder that stands for the host's root.
-    :param move: puts a finished file in its place; AnsibleModule.atomic_move keeps SELinux contexts.
+    :param module: gives what is written the SELinux context of its place; None where there is none.
     """
 
-    def __init__(self, root: str = "/", move: t.Callable[[str, str], None] = os.replace) -> None:
+    def __init__(self, root: str = "/", module: AnsibleModule | None = None) -> None:
         self.root = root
-        self._move = move
+        self._module = module
 
     def path(self, path: str) -> str:
         """Return where that path of the host lies on this machine."""
@@ -148,6 +160,13 @@ class HostFiles:
         except OSError as exc:
             raise RdmaError(f"{path} cannot be read: {exc.strerror}.", "Run the task with become: true.") from exc
 
+    def link(self, path: str) -> str | None:
+        """Return where a link leads, or None."""
+        try:
+            return os.readlink(self.path(path))
+        except OSError:
+            return None
+
     def names(self, path: str) -> list[str]:
         """Return the sorted names in a folder; none when there is no such folder."""
         try:
@@ -162,99 +181,54 @@ class HostFiles:
         except OSError:
             return None
 
-    def put(self, path: str, text: str | None) -> None:
-        """Make a file hold exactly that text; None removes it."""
-        target = self.path(path)
-        try:
-            if text is None:
-                if os.path.lexists(target):
-                    os.unlink(target)
-                return
-            os.makedirs(os.path.dirname(target), mode=0o755, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(prefix=".railops-", dir=os.path.dirname(target))
-            try:
-                with os.fdopen(handle, "w", encoding="utf-8") as file:
-                    file.write(text)
-                    file.flush()
-                    os.fsync(file.fileno())
-                os.chmod(temporary, MODE)
-                self._move(temporary, target)
-            except BaseException:
-                if os.path.lexists(temporary):
-                    os.unlink(temporary)
-                raise
-        except OSError as exc:
-            raise RdmaError(
-                f"{path} cannot be written: {exc.strerror}.",
-                "Run the task with become: true, on a file system that is not read-only.",
-            ) from exc
-
-
-@dataclass(frozen=True)
-class Change:
-    """One file or link to write; None removes it."""
-
-    path: str
-    content: str | None
-    link: bool = False
-
-
-class OwnedFiles:
-    """The owned files under one root."""
-
-    def __init__(self, root: str = "/") -> None:
-        self._root = root
-
-    def path(self, path: str) -> str:
-        """Return where that path of the host lies on this machine."""
-        return os.path.join(self._root, path.lstrip("/"))
-
-    def text(self, path: str) -> str | None:
-        """Return a file's text, or None."""
-        try:
-            with open(self.path(path), encoding="utf-8") as file:
-                return file.read()
-        except OSError:
-            return None
-
-    def link(self, path: str) -> str | None:
-        """Return where a link leads, or None."""
-        try:
-            return os.readlink(self.path(path))
-        except OSError:
-            return None
-
     def changes(self, files: Mapping[str, str | None], links: Mapping[str, str | None]) -> list[Change]:
         """Return what has to be written for these contents and targets; None wants the path away."""
-        found = [Change(path, content) for path, content in files.items() if self.text(path) != content]
+        found = [Change(path, content) for path, content in files.items() if self.read(path) != content]
         return found + [Change(path, target, link=True) for path, target in links.items() if self.link(path) != target]
 
     def apply(self, changes: Iterable[Change]) -> None:
         """Write them."""
         for change in changes:
-            try:
-                self._write(change)
-            except OSError as exc:
-                raise RdmaError(
-                    f"{change.path} cannot be written: {exc.strerror}.",
-                    "Run the task with become: true, on a file system that is not read-only and has room.",
-                ) from exc
+            self.put(change.path, change.content, link=change.link)
 
-    def _write(self, change: Change) -> None:
-        place = self.path(change.path)
-        if change.content is None:
-            os.unlink(place)
-            if change.link and not os.listdir(os.path.dirname(place)):
-                os.rmdir(os.path.dirname(place))
-            return
-        os.makedirs(os.path.dirname(place), mode=0o755, exist_ok=True)
-        fresh = f"{place}.new"
-        if os.path.lexists(fresh):
-            os.unlink(fresh)
-        if change.link:
-            os.symlink(change.content, fresh)
-        else:
-            with open(fresh, "w", encoding="utf-8") as file:
-                file.write(change.content)
-            os.chmod(fresh, 0o644)
-        os.replace(fresh, place)
+    def put(self, path: str, content: str | None, mode: int = 0o644, *, link: bool = False) -> None:
+        """Make a file hold exactly that text, with that mode from its first moment, or a link lead there; None removes.
+
+        A folder that was made for what is removed, and is empty now, goes along.
+        """
+        target = self.path(path)
+        folder = os.path.dirname(target)
+        try:
+            if content is not None:
+                self._replace(target, content, mode, link=link)
+            elif os.path.lexists(target):
+                os.unlink(target)
+                if folder.endswith(MADE) and not os.listdir(folder):
+                    os.rmdir(folder)
+        except OSError as exc:
+            raise RdmaError(
+                f"{path} cannot be written: {exc.strerror}.",
+                "Run the task with become: true, on a file system that is not read-only and has room.",
+            ) from exc
+
+    def _replace(self, target: str, content: str, mode: int, *, link: bool) -> None:
+        os.makedirs(os.path.dirname(target), mode=0o755, exist_ok=True)
+        # The name ends in something that neither systemd nor a network manager reads.
+        handle, temporary = tempfile.mkstemp(prefix=".railops-", suffix=".tmp", dir=os.path.dirname(target))
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write("" if link else content)
+                file.flush()
+                os.fsync(file.fileno())
+            if link:
+                os.unlink(temporary)
+                os.symlink(content, temporary)
+            else:
+                os.chmod(temporary, mode)
+            os.replace(temporary, target)
+        except BaseException:
+            if os.path.lexists(temporary):
+                os.unlink(temporary)
+            raise
+        if self._module:
+            self._module.set_default_selinux_context(target, False)

@@ -18,6 +18,7 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
 from ansible_collections.railops.rdma.plugins.module_utils._persist import host as persist_host
+from ansible_collections.railops.rdma.plugins.module_utils._persist import netplan, networkd, networkmanager
 from ansible_collections.railops.rdma.plugins.module_utils._persist import plan as persist
 from ansible_collections.railops.rdma.plugins.module_utils._persist import run as persist_run
 from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
@@ -106,7 +107,7 @@ def test_defect_06_the_default_route_of_the_host_stays_its_own(host, policy):
 
 
 def test_defect_07_there_is_one_way_to_name_a_table_and_one_block_of_routes():
-    text = persisted(persist.NETPLAN)["/etc/netplan/90-railops-ens1np0.yaml"].text
+    text = persisted("netplan")["/etc/netplan/90-railops-ens1np0.yaml"].text
     assert text.count("routes:") == 1
     assert text.count("routing-policy:") == 1
 
@@ -120,11 +121,11 @@ def test_defect_08_and_09_no_dhcp_and_nothing_empty_is_written(manager):
 
 def test_defect_10_an_mtu_alone_gives_a_valid_file():
     want = parse_want({"rails": [{"interface": "ens1np0", "mtu": 4200}]})
-    files = persist.files_of(want, {"rail1": "ens1np0"}, persist.NETPLAN)
+    files = persist.files_of(want, {"rail1": "ens1np0"}, "netplan")
     text = next(file.text for file in files if file.path.endswith(".yaml"))
     assert "mtu: 4200" in text
     assert "addresses" not in text
-    persist_host.Host("/", command=command).check_netplan(files)
+    persist.MANAGERS["netplan"].check(persist_host.Host("/", command=command), files, files)
 
 
 def test_defect_11_every_rule_has_its_priority_whatever_was_there_before(host):
@@ -141,20 +142,20 @@ def test_defect_12_a_fault_takes_everything_back_and_files_are_checked_first(hos
     assert host.module(policy_route, want_of(0, RAILS))["failed"]
     assert host.dump() == before
     source = inspect.getsource(persist_run.converge)
-    assert source.index("check_netplan") < source.index("host.write")
+    assert source.index("one.check(") < source.index("host.write")
 
 
 def test_defect_13_networkd_is_told_to_keep_other_programs_rules():
-    for manager in (persist.NETPLAN, persist.NETWORKD):
+    for manager in ("netplan", "networkd"):
         text = persisted(manager)["/etc/systemd/networkd.conf.d/90-railops.conf"].text
         assert "ManageForeignRoutingPolicyRules=no" in text
         assert "ManageForeignRoutes=no" in text
-    for module in (persist_host, persist, persist_run):
+    for module in (persist_host, persist, persist_run, netplan, networkd, networkmanager):
         assert '"apply"' not in inspect.getsource(module)
 
 
 def test_defect_14_the_renderer_stays_the_hosts_own():
-    assert all("renderer" not in file.text for file in persisted(persist.NETPLAN).values())
+    assert all("renderer" not in file.text for file in persisted("netplan").values())
 
 
 def test_defect_15_files_of_others_keep_their_mode_and_text(tmp_path):
@@ -171,7 +172,7 @@ def test_defect_15_files_of_others_keep_their_mode_and_text(tmp_path):
 
 
 def test_defect_16_infiniband_has_its_own_type_and_no_policy_routes():
-    files = persisted(persist.NETWORKMANAGER, network="infiniband")
+    files = persisted("networkmanager", network="infiniband")
     text = files["/etc/NetworkManager/system-connections/railops-ens1np0.nmconnection"].text
     assert "type=infiniband" in text
     assert "transport-mode=connected" in text  # 4200 bytes do not fit into a datagram of IPoIB
@@ -180,7 +181,7 @@ def test_defect_16_infiniband_has_its_own_type_and_no_policy_routes():
 
 
 def test_defect_17_other_profiles_stay_and_ours_wins_at_boot():
-    files = persisted(persist.NETWORKMANAGER)
+    files = persisted("networkmanager")
     text = files["/etc/NetworkManager/system-connections/railops-ens1np0.nmconnection"].text
     assert "id=railops-ens1np0" in text
     assert "autoconnect-priority=100" in text
@@ -191,7 +192,7 @@ def test_defect_18_no_dispatcher_script_is_written():
     for manager in persist.MANAGERS:
         files = persisted(manager, policy="default_route")
         assert not [path for path in files if "dispatcher" in path or path.endswith(".sh")]
-    text = persisted(persist.NETWORKMANAGER)["/etc/NetworkManager/system-connections/railops-ens1np0.nmconnection"].text
+    text = persisted("networkmanager")["/etc/NetworkManager/system-connections/railops-ens1np0.nmconnection"].text
     assert "routing-rule1=priority 10001 from 172.17.0.2/32 table 1001" in text
 
 

@@ -96,7 +96,7 @@ def same_after_boot(tmp_path, manager, script, policy):
         files = Files(str(tmp_path))
         for file in persist.files_of(parsed, {rail.name: rail.interface for rail in parsed.rails}, manager):
             files.write(file)
-        if manager == persist.NETPLAN:
+        if manager == "netplan":
             subprocess.run(in_managers(["netplan", "generate", "--root-dir", "/mnt"], tmp_path), check=True)
         wanted = comparable(live)
         # The booted host has the same addresses, and NetworkManager looks for duplicates.
@@ -122,17 +122,17 @@ def same_after_boot(tmp_path, manager, script, policy):
 
 @pytest.mark.parametrize("policy", ["prefixes", "default_route"])
 def test_networkd_brings_the_same_host_back(tmp_path, policy):
-    same_after_boot(tmp_path, persist.NETWORKD, BOOT_NETWORKD, policy)
+    same_after_boot(tmp_path, "networkd", BOOT_NETWORKD, policy)
 
 
 @pytest.mark.parametrize("policy", ["prefixes", "default_route"])
 def test_netplan_brings_the_same_host_back(tmp_path, policy):
-    same_after_boot(tmp_path, persist.NETPLAN, BOOT_NETWORKD, policy)
+    same_after_boot(tmp_path, "netplan", BOOT_NETWORKD, policy)
 
 
 @pytest.mark.parametrize("policy", ["prefixes", "default_route"])
 def test_networkmanager_brings_the_same_host_back(tmp_path, policy):
-    same_after_boot(tmp_path, persist.NETWORKMANAGER, BOOT_NETWORKMANAGER, policy)
+    same_after_boot(tmp_path, "networkmanager", BOOT_NETWORKMANAGER, policy)
 
 
 def test_a_restart_of_networkd_keeps_everybodys_rules_and_routes(tmp_path):
@@ -150,7 +150,7 @@ def test_a_restart_of_networkd_keeps_everybodys_rules_and_routes(tmp_path):
         assert not host.module(policy_route, want).get("failed")
         parsed = parse_want(want)
         files = Files(str(tmp_path))
-        for file in persist.files_of(parsed, {rail.name: rail.interface for rail in parsed.rails}, persist.NETWORKD):
+        for file in persist.files_of(parsed, {rail.name: rail.interface for rail in parsed.rails}, "networkd"):
             files.write(file)
         before = comparable(host)
         for _restart in range(2):

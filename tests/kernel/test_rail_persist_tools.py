@@ -38,7 +38,7 @@ def command(argv, text):
 
 files = [persist.File(*file) for file in json.load(open("/mnt/files.json"))]
 try:
-    getattr(on_host.Host("/", command=command), sys.argv[1])(files)
+    persist.MANAGERS[sys.argv[1]].check(on_host.Host("/", command=command), files, files)
 except RdmaError as exc:
     sys.exit(str(exc))
 """
@@ -64,7 +64,7 @@ def checked(method, given, folder):
 @policies
 def test_netplan_itself_reads_the_files_and_makes_the_same_of_them(tmp_path, policy):
     host = Host(str(tmp_path))
-    for file in files(persist.NETPLAN, policy):
+    for file in files("netplan", policy):
         host.write(file)
     done = run(["netplan", "generate", "--root-dir", "/mnt"], tmp_path)
     assert done.returncode == 0, done.stderr
@@ -79,7 +79,7 @@ def test_netplan_itself_reads_the_files_and_makes_the_same_of_them(tmp_path, pol
 
 def test_netplan_itself_makes_the_vlan(tmp_path):
     host = Host(str(tmp_path))
-    for file in files(persist.NETPLAN, "prefixes", rails=TAGGED):
+    for file in files("netplan", "prefixes", rails=TAGGED):
         host.write(file)
     done = run(["netplan", "generate", "--root-dir", "/mnt"], tmp_path)
     assert done.returncode == 0, done.stderr
@@ -93,7 +93,7 @@ def test_netplan_itself_makes_the_vlan(tmp_path):
 
 
 def test_networkmanager_itself_reads_the_vlan(tmp_path):
-    profiles = [file for file in files(persist.NETWORKMANAGER, "prefixes", rails=TAGGED) if "connections" in file.path]
+    profiles = [file for file in files("networkmanager", "prefixes", rails=TAGGED) if "connections" in file.path]
     assert [file.path.rpartition("/")[2] for file in profiles] == [
         "railops-ens1np0.101.nmconnection",
         "railops-ens1np0.nmconnection",
@@ -105,24 +105,24 @@ def test_networkmanager_itself_reads_the_vlan(tmp_path):
         shown.append(done.stdout)
     assert ("id=101" in shown[0], "parent=ens1np0" in shown[0], "192.0.2.2/27" in shown[0]) == (True, True, True)
     assert ("192.0.2.2" in shown[1], shown[1].count("method=disabled")) == (False, 2)
-    assert checked("check_keyfiles", profiles, tmp_path).returncode == 0
+    assert checked("networkmanager", profiles, tmp_path).returncode == 0
 
 
 def test_netplan_accepts_the_files_before_they_are_written(tmp_path):
-    done = checked("check_netplan", files(persist.NETPLAN, "prefixes"), tmp_path)
+    done = checked("netplan", files("netplan", "prefixes"), tmp_path)
     assert done.returncode == 0, done.stderr
 
 
 def test_netplan_s_refusal_is_an_error_before_anything_is_written(tmp_path):
     bad = persist.File("/etc/netplan/90-railops-x.yaml", "network:\n  version: 2\n  ethernets: 7\n", 0o600)
-    done = checked("check_netplan", [bad], tmp_path)
+    done = checked("netplan", [bad], tmp_path)
     assert "nothing was written" in done.stderr
     assert done.returncode == 1
 
 
 @policies
 def test_networkmanager_itself_reads_the_profiles(tmp_path, policy):
-    profiles = [file for file in files(persist.NETWORKMANAGER, policy) if file.path.endswith(".nmconnection")]
+    profiles = [file for file in files("networkmanager", policy) if file.path.endswith(".nmconnection")]
     for file in profiles:
         argv = ["nmcli", "--offline", "connection", "modify", "connection.autoconnect", "yes"]
         done = run(argv, tmp_path, file.text)
@@ -130,13 +130,13 @@ def test_networkmanager_itself_reads_the_profiles(tmp_path, policy):
         if "ens1np0.n" in file.path:
             assert "routing-rule1=priority 10001 from 192.0.2.2 table 1001" in done.stdout.replace("/32", "")
             assert "table=1001" in done.stdout
-    assert checked("check_keyfiles", profiles, tmp_path).returncode == 0
+    assert checked("networkmanager", profiles, tmp_path).returncode == 0
 
 
 def test_networkmanager_s_refusal_is_an_error_before_anything_is_written(tmp_path):
     path = f"{persist.KEYFILE_FOLDER}/railops-x.nmconnection"
     done = checked(
-        "check_keyfiles",
+        "networkmanager",
         [persist.File(path, "[connection]\nid=x\ntype=ethernet\n[ipv4]\nmethod=banana\n", 0o600)],
         tmp_path,
     )

@@ -67,7 +67,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         raise InputError(problems)
     wishes = choose(selections, cards, rails)
     tool = MlxTool(module.get_bin_path, module.run_command)
-    host = LinkTypeHost(HostFiles(ROOT, module.atomic_move), tool, boot_id(sysfs))
+    host = LinkTypeHost(HostFiles(ROOT, module), tool, boot_id(sysfs))
     before = host.plan(cards, wishes)
     reset = module.params["reset"]
     if module.check_mode:

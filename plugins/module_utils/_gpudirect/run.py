@@ -17,7 +17,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from .._card.pci import PciTree, read_pci
 from .._errors import RdmaError
-from .._files import OwnedFiles, Sysfs
+from .._files import HostFiles, Sysfs
 from . import acs as gpudirect_acs
 from .acs import Bridges
 from .plan import Host, Plan, checks_of, make_plan, operator_values, p2p_bridges
@@ -78,10 +78,10 @@ def read_host(module: AnsibleModule, sysfs: Sysfs, tree: PciTree, bridges: Bridg
     )
 
 
-def recorded_bits(files: OwnedFiles) -> dict[str, int]:
+def recorded_bits(files: HostFiles) -> dict[str, int]:
     """Return the bridges that an earlier run relaxed, with the bits that they had before."""
     try:
-        return {str(key): int(value) for key, value in json.loads(files.text(SETTINGS) or "")["original"].items()}
+        return {str(key): int(value) for key, value in json.loads(files.read(SETTINGS) or "")["original"].items()}
     except (ValueError, KeyError, TypeError, AttributeError):
         return {}
 
@@ -157,7 +157,7 @@ def apply(module: AnsibleModule, plan: Plan, bridges: Bridges) -> None:
 
 def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Read, plan, write unless in check mode, and report."""
-    params, sysfs, files, bridges = module.params, Sysfs(), OwnedFiles(), Bridges()
+    params, sysfs, files, bridges = module.params, Sysfs(), HostFiles(module=module), Bridges()
     tree = read_pci(sysfs)
     recorded = recorded_bits(files)
     host = read_host(module, sysfs, tree, bridges, recorded)

@@ -6,28 +6,26 @@
 
 from __future__ import annotations
 
-import os
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
 from .._check import compared, deviation
-from .._errors import InputError, Problem, RdmaError
+from .._errors import InputError, RdmaError
 from .._files import Sysfs
 from .._route.options import slice_spec
-from .._route.plan import problem_check, untouchable_problem
-from .._route.want import Want, named, parse_want
+from .._route.want import Want, named, parse_want, untouchable_problem
 from .._untouchable import read_untouchable
-from .host import Host, Ran, State
-from .plan import NETPLAN, NETWORKMANAGER, File, files_of, manager_of
+from .host import Host, State
+from .model import File, Ran
+from .plan import MANAGERS, files_of, manager_of
 
-PROFILE = ".nmconnection"
 FIX = "Run the role railops.rdma.rail_network on this host."
 
 SPEC = {
     **slice_spec(),
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-    "manager": {"type": "str", "choices": ["auto", "netplan", "networkmanager", "networkd"], "default": "auto"},
+    "manager": {"type": "str", "choices": ["auto", *MANAGERS], "default": "auto"},
     "root": {"type": "path", "default": "/"},
     "force": {"type": "list", "elements": "str", "default": []},
     "on_problem": {"type": "str", "choices": ["fail", "report"], "default": "fail"},
@@ -38,32 +36,26 @@ def converge(want: Want, host: Host, manager: str, *, check_mode: bool) -> dict[
     """Bring the files to the wanted state and describe what happened."""
     files: tuple[File, ...] = ()
     if want.present:
-        found = host.found()
-        manager = manager_of(found) if manager == "auto" else manager
+        manager = manager_of(host) if manager == "auto" else manager
         names = {rail.name: host.interface(rail.interface, rail.pci) for rail in want.rails}
-        if manager == NETPLAN and want.policy == "default_route" and found.netplan_networkmanager:
-            raise RdmaError(
-                "netplan with the renderer NetworkManager cannot express the guard rule of the policy default_route.",
-                "Use fabric_policy: prefixes (the default), which needs no guard.",
-            )
+        MANAGERS[manager].refuse(want, host)
         own = {rail.interface: names[rail.name] for rail in want.rails if rail.interface}
         files = files_of(named(want, own), names, manager)
     wanted = {file.path: file for file in files}
     have = host.state(wanted)
     write = [file for file in files if have.get(file.path) != State(file.text, file.mode)]
     remove = [path for path in have if path not in wanted]
-    if write:
-        host.check_netplan(files)
-        host.check_keyfiles(write)
+    for one in MANAGERS.values() if write else ():
+        one.check(host, files, write)
     if not check_mode:
         for file in write:
             host.write(file)
         for path in remove:
-            host.remove(path)
-        host.load_keyfiles(file.path for file in write if file.path.endswith(PROFILE))
-        # With another manager the rails are still wanted, and NetworkManager would take their addresses along.
-        if any(path.endswith(PROFILE) for path in remove) and (not files or manager == NETWORKMANAGER):
-            host.forget_keyfiles()
+            host.put(path, None)
+        for name, one in MANAGERS.items():
+            # With another manager the rails are still wanted, and this one would take their addresses along.
+            gone = remove if not files or manager == name else []
+            one.loaded(host, one.among(file.path for file in write), one.among(gone))
     result: dict[str, t.Any] = {
         "changed": bool(write or remove),
         "before": {path: f"{state.mode:04o}" for path, state in have.items()},
@@ -114,17 +106,11 @@ def refuse_untouchable(module: AnsibleModule, want: Want, host: Host) -> None:
         raise InputError(problems)
 
 
-def replace(module: AnsibleModule, temporary: str, path: str) -> None:
-    """Put a finished file in its place with the mode that it has; AnsibleModule.atomic_move would give it another."""
-    os.replace(temporary, path)
-    module.set_default_selinux_context(path, False)
-
-
 def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Bring the files to what the parameters want; what is in the way may be reported instead, for verifying."""
     host = Host(
         module.params["root"],
-        lambda temporary, path: replace(module, temporary, path),
+        module,
         lambda argv, text: Ran(*module.run_command(argv, data=text, environ_update={"LC_ALL": "C.UTF-8"})),
     )
     try:
@@ -134,5 +120,5 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     except RdmaError as exc:
         if not (module.check_mode and module.params["on_problem"] == "report"):
             raise
-        check = problem_check(Problem("rail_persist", exc.problem, exc.fix), "persist_preflight")
+        check = deviation("persist_preflight", "rail_persist", exc.problem, exc.problem, exc.fix).data()
         return {"changed": False, "before": {}, "after": {}, "checks": [check], "diff": []}

@@ -7,10 +7,9 @@
 from __future__ import annotations
 
 import json
-import os
 import typing as t
 
-from .._files import Change, OwnedFiles
+from .._files import Change, HostFiles
 
 if t.TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,13 +72,13 @@ def wanted_files(interfaces: Mapping[str, t.Any], program: str, python: str, *, 
     return {PROGRAM: program, SETTINGS: settings, UNIT: unit}
 
 
-class Files(OwnedFiles):
+class Files(HostFiles):
     """The owned files on the host."""
 
     def settings(self) -> dict[str, t.Any]:
         """Return the settings by interface that are recorded; none when there is no readable file."""
         try:
-            found = json.loads(self.text(SETTINGS) or "")["interfaces"]
+            found = json.loads(self.read(SETTINGS) or "")["interfaces"]
         except (ValueError, KeyError, TypeError):
             return {}
         return dict(found)
@@ -103,13 +102,10 @@ class Files(OwnedFiles):
         return self.changes({path: wanted.get(path) for path in (PROGRAM, SETTINGS, UNIT)}, links)
 
     def _our_links(self) -> list[str]:
-        found: list[str] = []
-        try:
-            folders = sorted(os.listdir(self.path(UNITS)))
-        except OSError:
-            return found
-        for folder in folders:
-            if folder.startswith("sys-subsystem-net-devices-") and folder.endswith(".device.wants"):
-                names = sorted(os.listdir(self.path(f"{UNITS}/{folder}")))
-                found += [f"{UNITS}/{folder}/{name}" for name in names if name.startswith("railops-roce-qos@")]
-        return found
+        return [
+            f"{UNITS}/{folder}/{name}"
+            for folder in self.names(UNITS)
+            if folder.startswith("sys-subsystem-net-devices-") and folder.endswith(".device.wants")
+            for name in self.names(f"{UNITS}/{folder}")
+            if name.startswith("railops-roce-qos@")
+        ]

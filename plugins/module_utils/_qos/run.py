@@ -315,7 +315,7 @@ def report(run: Run, files: list[t.Any]) -> dict[str, t.Any]:
 
 def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Read, plan, write unless in check mode, and report."""
-    doing = Run(module, Sysfs(), Files(), Nic)
+    doing = Run(module, Sysfs(), Files(module=module), Nic)
     doing.refuse_untouchable(module)
     doing.read()
     changes = doing.files.wanted_changes(

@@ -100,7 +100,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     sysfs = Sysfs(ROOT)
     host = Host(
         sysfs,
-        HostFiles(ROOT, module.atomic_move),
+        HostFiles(ROOT, module),
         module.run_command,
         Verbs(),
         AltNames(),

@@ -128,10 +128,10 @@ class NetnsHost:
 
     def _namespaces(self) -> int:
         """Return how many network namespaces there are besides the initial one, as far as /proc shows them."""
-        home = self._link("/proc/1/ns/net")
+        home = self._files.link("/proc/1/ns/net")
         found = set()
         for name in self._files.names("/proc"):
-            if name.isdigit() and (target := self._link(f"/proc/{name}/ns/net")):
+            if name.isdigit() and (target := self._files.link(f"/proc/{name}/ns/net")):
                 found.add(target)
         # ip netns and container runtimes keep namespaces without a process by mounting them.
         for line in (self._files.read("/proc/1/mountinfo") or "").splitlines():
@@ -139,9 +139,3 @@ class NetnsHost:
             if len(words) > 3 and words[3].startswith("net:["):
                 found.add(words[3])
         return len(found - {home})
-
-    def _link(self, path: str) -> str | None:
-        try:
-            return os.readlink(self._files.path(path))
-        except OSError:
-            return None

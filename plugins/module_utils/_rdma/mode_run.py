@@ -74,7 +74,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Bring the host to the mode that the parameters want."""
     params = module.params
     want = Want(mode=params["mode"], present=params["state"] == "present", live=params["live"])
-    files = HostFiles(ROOT, module.atomic_move)
+    files = HostFiles(ROOT, module)
     host = NetnsHost(files, Initramfs(files, module.get_bin_path, module.run_command))
     try:
         return converge(want, host, check_mode=module.check_mode)

@@ -24,8 +24,7 @@ from dataclasses import dataclass, replace
 
 from .._errors import RdmaError
 from .kernel import Kernel, KernelRefused
-from .model import Link, Op, Snapshot, as_data, from_data, steps, toward
-from .plan import Host
+from .model import Host, Link, Op, Snapshot, as_data, from_data, steps, toward
 
 STATE_FOLDER = "/run/railops-rdma"
 # The kernel drops dependent entries by itself, so that some things need a second look; more would be a fight.

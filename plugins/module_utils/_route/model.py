@@ -13,6 +13,11 @@ from __future__ import annotations
 import typing as t
 from dataclasses import dataclass, field
 
+from .._untouchable import Untouchable
+
+if t.TYPE_CHECKING:
+    from .want import WantRail
+
 # The routing protocol of this collection, named in rt_protos.d by rail_persist: 143 is free in iproute2's list.
 PROTOCOL = 143
 GUARD_PRIORITY = 2000
@@ -26,6 +31,8 @@ ROUTER_PROTOCOLS = frozenset({9, 16})
 # The metric that the kernel gives to an IPv6 route without one (IP6_RT_PRIO_USER).
 IPV6_METRIC = 1024
 DEFAULT = "default"
+# sysctls of which the kernel takes the larger of `all` and the interface (ip-sysctl).
+STRICTER_WINS = frozenset({"rp_filter", "arp_ignore", "arp_announce"})
 
 
 @dataclass(frozen=True)
@@ -163,6 +170,45 @@ class Snapshot:
     routes: frozenset[Route]
     rules: frozenset[Rule]
     sysctls: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Host:
+    """What was read of a host.
+
+    `names` maps the interface that a rail asks for (a name, an alternative name or a PCI address) to the link's name;
+    `tables` are those that were read; `planned` the addresses of the rails; `addresses` are all of the host;
+    `untouchable` is what carries the host's own network, and `paths` the addresses whose routes must not get lost;
+    `matches` says by which route the host reaches a planned network today;
+    `sysctls_all` has, for a planned setting of an interface, the value of `all`; `coming` are the interfaces of VLANs
+    that are not there yet.
+    """
+
+    snapshot: Snapshot
+    tables: frozenset[int] = frozenset()
+    planned: frozenset[str] = frozenset()
+    names: dict[str, str] = field(default_factory=dict)
+    addresses: frozenset[Address] = frozenset()
+    paths: tuple[str, ...] = ()
+    untouchable: Untouchable = field(default_factory=Untouchable)
+    matches: tuple[tuple[str, Route], ...] = ()
+    sysctls_all: dict[str, str] = field(default_factory=dict)
+    coming: frozenset[str] = frozenset()
+
+
+def port_of(rail: WantRail, host: Host) -> Link | None:
+    """Return the port of a rail, or None."""
+    return host.snapshot.links.get(host.names.get(rail.asked, ""))
+
+
+def link_of(rail: WantRail, host: Host) -> Link | None:
+    """Return what a rail's addresses are on, or None: its port, or the interface of its VLAN."""
+    return host.snapshot.links.get(host.names.get(rail.device, ""))
+
+
+def links_of(rail: WantRail, host: Host) -> list[Link]:
+    """Return the links of a rail that there are: its port, and the interface of its VLAN."""
+    return [link for link in (port_of(rail, host), link_of(rail, host) if rail.vlan else None) if link]
 
 
 def toward(now: Snapshot, source: Snapshot, target: Snapshot) -> Snapshot:

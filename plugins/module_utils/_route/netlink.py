@@ -20,6 +20,31 @@ SOL_NETLINK, NETLINK_CAP_ACK, NETLINK_EXT_ACK, NETLINK_GET_STRICT_CHK = 270, 10,
 NLM_F_REQUEST, NLM_F_ACK, NLM_F_DUMP = 0x1, 0x4, 0x300
 NLM_F_CAPPED, NLM_F_ACK_TLVS = 0x100, 0x200
 NLMSG_ERROR, NLMSG_DONE = 2, 3
+NLM_F_REPLACE, NLM_F_EXCL, NLM_F_CREATE = 0x100, 0x200, 0x400
+# Fixed parts of the messages: struct ifinfomsg, ifaddrmsg, rtmsg, fib_rule_hdr.
+LINK_HEAD, ADDRESS_HEAD, ROUTE_HEAD, RULE_HEAD = (struct.Struct(text) for text in ("=BxHiII", "=BBBBI", "=8BI", "=8BI"))
+# include/uapi/linux/if_link.h, if_addr.h, rtnetlink.h, fib_rules.h: the attributes that are sent.
+IFLA_IFNAME, IFLA_MTU, IFLA_LINK, IFLA_LINKINFO, IFLA_IFALIAS, IFLA_ALT_IFNAME = 3, 4, 5, 18, 20, 53
+IFLA_INFO_KIND, IFLA_INFO_DATA, IFLA_VLAN_ID = 1, 2, 1
+IFA_ADDRESS, IFA_LOCAL, IFA_PROTO = 1, 2, 11
+RTA_DST, RTA_OIF, RTA_GATEWAY, RTA_PRIORITY, RTA_PREFSRC, RTA_TABLE = 1, 4, 5, 6, 7, 15
+FRA_DST, FRA_SRC, FRA_PRIORITY, FRA_TABLE, FRA_PROTOCOL = 1, 2, 6, 15, 21
+# include/uapi/linux/rtnetlink.h
+RTM_NEWLINK, RTM_DELLINK, RTM_GETLINK, RTM_SETLINK = 16, 17, 18, 19
+RTM_NEWADDR, RTM_DELADDR, RTM_GETADDR = 20, 21, 22
+RTM_NEWROUTE, RTM_DELROUTE, RTM_GETROUTE = 24, 25, 26
+RTM_NEWRULE, RTM_DELRULE, RTM_GETRULE = 32, 33, 34
+RTM_F_CLONED, RTM_F_FIB_MATCH = 0x200, 0x2000
+RTN_UNICAST = 1
+RTNH_F_ONLINK = 0x4
+ROUTE_TYPES = {2: "local", 6: "blackhole", 7: "unreachable", 8: "prohibit", 9: "throw"}
+IFF_UP, IFF_LOWER_UP = 0x1, 0x10000
+IFA_F_NODAD, IFA_F_DADFAILED, IFA_F_TENTATIVE = 0x02, 0x08, 0x40
+FR_ACT_TO_TBL, FIB_RULE_INVERT = 1, 0x2
+ARPHRD_INFINIBAND = 32
+FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
+NUMBERS = {value: key for key, value in FAMILIES.items()}
+IFNAMSIZ = 16
 
 
 class Answer(t.NamedTuple):
@@ -125,3 +150,15 @@ def request(kind: int, flags: int, head: bytes, *attributes: tuple[int, bytes]) 
 
 def headed(kind: int, flags: int, body: bytes) -> bytes:
     return struct.pack("=IHHII", 16 + len(body), kind, NLM_F_REQUEST | flags, 0, 0) + body
+
+
+def attributes(body: bytes, offset: int) -> dict[int, bytes]:
+    """Return the attributes of a message from `offset` on, by number."""
+    found = {}
+    while offset + 4 <= len(body):
+        length, kind = struct.unpack_from("=HH", body, offset)
+        if length < 4:
+            break
+        found[kind & 0x3FFF] = body[offset + 4 : offset + length]
+        offset += (length + 3) & ~3
+    return found

@@ -17,7 +17,8 @@ from collections import defaultdict
 from dataclasses import replace
 
 from .._files import Sysfs
-from .netlink import NLM_F_ACK, NLM_F_DUMP, Socket, packed, request, u32
+from .model import link_of
+from .netlink import NLM_F_ACK, NLM_F_DUMP, Socket, attributes, packed, request, u32
 from .paths import (
     FIRST_SOURCE_PORT,
     LAST_SOURCE_PORT,
@@ -31,13 +32,11 @@ from .paths import (
     flows_of,
     targets_of,
 )
-from .plan import link_of
 from .rules import (
     ERRORS,
     TO_TABLE,
     Flow,
     PolicyRule,
-    attributes,
     inside,
     number,
     rule_of,
@@ -47,7 +46,7 @@ from .rules import (
 )
 
 if t.TYPE_CHECKING:
-    from .plan import Host
+    from .model import Host
     from .want import Want
 
 # include/uapi/linux/rtnetlink.h, neighbour.h, nexthop.h, if_link.h

@@ -17,6 +17,8 @@ import struct
 import typing as t
 from dataclasses import dataclass, replace
 
+from .netlink import attributes
+
 # include/uapi/linux/fib_rules.h, struct fib_rule_hdr: family, dst_len, src_len, tos, table, 2 reserved, action, flags.
 HEAD = struct.Struct("=8BI")
 INVERT, UNRESOLVED = 0x2, 0x4
@@ -61,18 +63,6 @@ def maker(protocol: int) -> str:
 def table_name(table: int) -> str:
     """Return a table as iproute2 names it."""
     return TABLES.get(table, str(table))
-
-
-def attributes(body: bytes, offset: int) -> dict[int, bytes]:
-    """Return the attributes of a message from `offset` on, by number."""
-    found = {}
-    while offset + 4 <= len(body):
-        length, kind = struct.unpack_from("=HH", body, offset)
-        if length < 4:
-            break
-        found[kind & 0x3FFF] = body[offset + 4 : offset + length]
-        offset += (length + 3) & ~3
-    return found
 
 
 def number(value: bytes | None, default: int = 0) -> int:

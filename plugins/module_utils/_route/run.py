@@ -13,11 +13,13 @@ from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 from .._errors import InputError, Problem, RdmaError
 from .._files import Sysfs
 from .._untouchable import Untouchable, read_untouchable
+from .checks import problem_check
+from .decode import PYROUTE2_ERROR, PYROUTE2_NEEDED, pyroute2_problem
 from .guard import Command, Guard, arm, change, confirm, pending
-from .kernel import PYROUTE2_ERROR, PYROUTE2_NEEDED, Kernel, pyroute2_problem
+from .kernel import Kernel
 from .options import slice_spec
 from .ping import Sweep, checks_of, names_of, targets_of
-from .plan import decide, problem_check
+from .plan import decide
 from .want import Want, parse_want
 
 INSTALL = "Install python3-pyroute2 on the host; the role railops.rdma.rail_network does it."

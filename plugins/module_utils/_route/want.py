@@ -14,6 +14,10 @@ from dataclasses import dataclass, replace
 from .._errors import InputError, Problem
 from .._fabric.numbers import IFNAME_MAX, PRIORITIES, TABLES, vlan_interface
 
+# IP over InfiniBand, datagram mode: the largest InfiniBand MTU (4096) less the encapsulation header (RFC 4391).
+IPOIB_DATAGRAM_MTU = 4092
+# Connected mode's limit in the kernel (IPOIB_CM_MTU).
+IPOIB_CONNECTED_MTU = 65520
 # RFC 8200 section 5: no link that carries IPv6 may have less.
 IPV6_MIN_MTU = 1280
 SYSCTL = re.compile(r"^net/(ipv4|ipv6|core)/[A-Za-z0-9_@:.\-/]+$")
@@ -257,3 +261,12 @@ def _check_guard(want: Want, problems: list[Problem]) -> None:
                     "Use the policy prefixes (the default), or one supernet per family.",
                 )
             )
+
+
+def untouchable_problem(place: str, rail: WantRail, interface: str, carried: str) -> Problem:
+    """Return the refusal of a rail whose interface carries the host's own network."""
+    return Problem(
+        f"{place}.interface",
+        f"{rail.name}: {interface} carries {carried}.",
+        "Name the rail's own interface, or list this one in force if it really is a rail.",
+    )

@@ -6,29 +6,46 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
-from ansible_collections.railops.rdma.plugins.module_utils._files import OwnedFiles, Sysfs
+from ansible_collections.railops.rdma.plugins.module_utils._files import HostFiles, Sysfs
 
 FILE, LINK = "/etc/railops-rdma/one.json", "/etc/systemd/system/some.wants/one.service"
 
 
 def test_written_once_and_taken_back(tmp_path):
-    files = OwnedFiles(str(tmp_path))
+    files = HostFiles(str(tmp_path))
     wanted = ({FILE: "text\n"}, {LINK: FILE})
     files.apply(files.changes(*wanted))
-    assert (files.text(FILE), files.link(LINK)) == ("text\n", FILE)
+    assert (files.read(FILE), files.link(LINK)) == ("text\n", FILE)
     assert files.changes(*wanted) == []
     files.apply(files.changes({FILE: None}, {LINK: None}))
-    assert (files.text(FILE), files.link(LINK)) == (None, None)
+    assert (files.read(FILE), files.link(LINK)) == (None, None)
     # The folder of the links was made for them.
     assert not (tmp_path / "etc/systemd/system/some.wants").exists()
 
 
+def test_a_file_has_its_mode_and_its_context_and_leaves_nothing_beside_it(tmp_path):
+    labelled = []
+
+    class Module:
+        def set_default_selinux_context(self, path, changed):
+            labelled.append((path, os.stat(path).st_mode & 0o777))
+
+    files = HostFiles(str(tmp_path), Module())
+    files.put(FILE, "old\n", 0o600)
+    files.put(FILE, "new\n")
+    place = tmp_path / FILE.lstrip("/")
+    assert labelled == [(str(place), 0o600), (str(place), 0o644)]
+    assert [item.name for item in place.parent.iterdir()] == [place.name]
+
+
 def test_what_cannot_be_written_is_named_with_a_remedy(tmp_path):
     (tmp_path / "etc").write_text("no folder", encoding="utf-8")
-    files = OwnedFiles(str(tmp_path))
+    files = HostFiles(str(tmp_path))
     with pytest.raises(RdmaError, match=FILE) as caught:
         files.apply(files.changes({FILE: "text\n"}, {}))
     assert "become" in caught.value.fix

@@ -14,7 +14,7 @@ import sys
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._card.pci import read_pci
-from ansible_collections.railops.rdma.plugins.module_utils._files import OwnedFiles, Sysfs
+from ansible_collections.railops.rdma.plugins.module_utils._files import HostFiles, Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._gpudirect import acs
 from ansible_collections.railops.rdma.plugins.module_utils._gpudirect import run as work
 from ansible_collections.railops.rdma.plugins.module_utils._gpudirect.acs import Bridges, acs_offset
@@ -77,7 +77,7 @@ def machine(tmp_path):
 def params(machine, monkeypatch, tmp_path):
     (tmp_path / "bin").mkdir()
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    for kind in (Sysfs, OwnedFiles, Bridges):
+    for kind in (Sysfs, HostFiles, Bridges):
         monkeypatch.setattr(work, kind.__name__, functools.partial(kind, str(machine.root)))
     return {}
 

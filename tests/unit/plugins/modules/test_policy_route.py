@@ -12,8 +12,14 @@ import pytest
 from ansible_collections.railops.rdma.plugins.module_utils._route import guard
 from ansible_collections.railops.rdma.plugins.module_utils._route import run as work
 from ansible_collections.railops.rdma.plugins.module_utils._route.kernel import KernelRefused
-from ansible_collections.railops.rdma.plugins.module_utils._route.model import Address, Link, Route, Rule, Snapshot
-from ansible_collections.railops.rdma.plugins.module_utils._route.plan import Host
+from ansible_collections.railops.rdma.plugins.module_utils._route.model import (
+    Address,
+    Host,
+    Link,
+    Route,
+    Rule,
+    Snapshot,
+)
 from ansible_collections.railops.rdma.tests.unit.untouchable_cases import install, plain
 
 RAIL = {

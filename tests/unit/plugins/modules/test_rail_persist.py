@@ -10,7 +10,9 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._persist import run as work
-from ansible_collections.railops.rdma.plugins.module_utils._persist.host import Host, Ran
+from ansible_collections.railops.rdma.plugins.module_utils._persist.host import Host
+from ansible_collections.railops.rdma.plugins.module_utils._persist.model import Ran
+from ansible_collections.railops.rdma.plugins.module_utils._persist.networkmanager import NetworkManager
 from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
 
 RAIL = {
@@ -131,7 +133,7 @@ def test_an_old_nmcli_that_cannot_check_offline_is_no_reason_to_stop(root):
 
 def test_a_running_networkmanager_hears_of_profiles_that_come_and_go(root, monkeypatch):
     called = []
-    monkeypatch.setattr(Host, "_running_nmcli", lambda self: "nmcli")
+    monkeypatch.setattr(NetworkManager, "_running", lambda self, host: "nmcli")
     host = Host(str(root), command=lambda argv, text: called.append(argv[1:]) or Ran(0, "", ""))
 
     def run(manager, **more):

@@ -10,7 +10,9 @@ import pytest
 import yaml
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
+from ansible_collections.railops.rdma.plugins.module_utils._persist import networkd
 from ansible_collections.railops.rdma.plugins.module_utils._persist import plan as persist
+from ansible_collections.railops.rdma.plugins.module_utils._persist.host import Host
 from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
 
 RAIL1 = {
@@ -34,33 +36,42 @@ def files(manager, **more):
     return {file.path: file for file in persist.files_of(want, {r.name: r.interface for r in want.rails}, manager)}
 
 
-@pytest.mark.parametrize(
-    ("found", "manager"),
-    [
-        pytest.param(persist.Found(netplan_tool=True, netplan_files=True, networkd=True), "netplan", id="ubuntu"),
-        pytest.param(
-            persist.Found(netplan_tool=True, netplan_files=True, networkmanager=True), "netplan", id="ubuntu-desktop"
-        ),
-        pytest.param(persist.Found(networkmanager=True), "networkmanager", id="rhel"),
-        pytest.param(persist.Found(networkd=True, ifupdown_interfaces=("eth0",)), "networkd", id="both"),
-        pytest.param(persist.Found(netplan_tool=True, networkd=True), "networkd", id="netplan-unused"),
-        pytest.param(persist.Found(netplan_tool=True), "netplan", id="netplan-fresh"),
-    ],
-)
-def test_who_manages_the_host(found, manager):
-    assert persist.manager_of(found) == manager
+TOOL, PLANS, RUNS = "usr/sbin/netplan", "etc/netplan/50-cloud-init.yaml", "run/systemd/netif/links/1"
+STARTS = "etc/systemd/system/multi-user.target.wants/NetworkManager.service"
+IFUPDOWN = "etc/network/interfaces"
+
+
+def host(root, *paths):
+    """Lay out what tells who manages a host."""
+    for path in paths:
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text("iface eth0 inet dhcp\n" if path == IFUPDOWN else "")
+        (root / path).chmod(0o755)
+    return Host(str(root))
 
 
 @pytest.mark.parametrize(
-    ("found", "says"),
+    ("paths", "manager"),
     [
-        pytest.param(persist.Found(ifupdown_interfaces=("eth0",)), "ifupdown", id="ifupdown"),
-        pytest.param(persist.Found(), "Nothing on this host", id="nothing"),
+        pytest.param((TOOL, PLANS, RUNS), "netplan", id="ubuntu"),
+        pytest.param((TOOL, PLANS, "run/NetworkManager/x"), "netplan", id="ubuntu-desktop"),
+        pytest.param(("run/NetworkManager/x",), "networkmanager", id="rhel"),
+        pytest.param((STARTS,), "networkmanager", id="an-image-of-rhel"),
+        pytest.param((RUNS, IFUPDOWN), "networkd", id="both"),
+        pytest.param((TOOL, RUNS), "networkd", id="netplan-unused"),
+        pytest.param((TOOL,), "netplan", id="netplan-fresh"),
     ],
 )
-def test_who_cannot_be_written_for_is_refused_with_the_fix(found, says):
+def test_who_manages_the_host(tmp_path, paths, manager):
+    assert persist.manager_of(host(tmp_path, *paths)) == manager
+
+
+@pytest.mark.parametrize(
+    ("paths", "says"), [pytest.param((IFUPDOWN, TOOL), "ifupdown", id="ifupdown"), pytest.param((), "Nothing", id="no")]
+)
+def test_who_cannot_be_written_for_is_refused_with_the_fix(tmp_path, paths, says):
     with pytest.raises(RdmaError, match=says) as caught:
-        persist.manager_of(found)
+        persist.manager_of(host(tmp_path, *paths))
     assert caught.value.fix
 
 
@@ -137,7 +148,7 @@ def test_besides_there_are_sysctls_without_dad_and_the_protocols_name(manager):
     assert "net/ipv4/conf/ens2np0.7/arp_ignore = 1" in lines
     assert not any("ens2np0.7/accept_dad" in line for line in lines)
     assert "143\trailops\n" in found["/etc/iproute2/rt_protos.d/railops.conf"].text
-    assert (persist.NETWORKD_FILE in found) is (manager != "networkmanager")
+    assert (networkd.KEEP_FOREIGN.path in found) is (manager != "networkmanager")
     assert all(persist.owned(path) for path in found)
 
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
 from ansible_collections.railops.rdma.plugins.module_utils._route.model import (
     Address,
+    Host,
     Link,
     Op,
     Route,
@@ -26,7 +27,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._route.model import (
     steps,
     toward,
 )
-from ansible_collections.railops.rdma.plugins.module_utils._route.plan import Host, decide
+from ansible_collections.railops.rdma.plugins.module_utils._route.plan import decide
 from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
 from ansible_collections.railops.rdma.plugins.module_utils._untouchable import Untouchable
 

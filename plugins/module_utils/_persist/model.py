@@ -1,0 +1,101 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a network manager has to know and do, so that the rails come back at the next boot: each in its own file."""
+
+from __future__ import annotations
+
+import re
+import typing as t
+from dataclasses import dataclass
+
+from .._route.model import DEFAULT, Route, Rule
+
+if t.TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from .._route.want import Want, WantRail
+    from .host import Host
+
+HEADER = "# Managed by Ansible: railops.rdma.rail_persist. The whole file is replaced; change the plan instead.\n"
+PRIVATE = 0o600
+PUBLIC = 0o644
+
+
+@dataclass(frozen=True)
+class File:
+    """A file as it shall be; `rail` names the rail that it belongs to, or is empty."""
+
+    path: str
+    text: str
+    mode: int
+    rail: str = ""
+
+
+class Ran(t.NamedTuple):
+    """What came of a command."""
+
+    status: int
+    out: str
+    err: str
+
+    def said(self, root: str = "") -> str:
+        """Return what it said in one line, without the name of a root of its own."""
+        text = " ".join(f"{self.err} {self.out}".split())
+        return text.replace(root, "") if root else text
+
+
+class Manager:
+    """A network manager. To add one: a file with its class, and its row in MANAGERS of plan.py."""
+
+    owned: tuple[tuple[str, re.Pattern[str]], ...] = ()
+    """Folders and names of the files that any version of this collection has written for it."""
+    beside: tuple[File, ...] = ()
+    """Files that it needs beside those of the rails."""
+    detects_duplicates = True
+    """Whether it would wait for the end of IPv6's duplicate address detection, so that the kernel must not do any."""
+
+    def among(self, paths: Iterable[str]) -> list[str]:
+        """Return those of the paths that are of its own files."""
+        return [
+            path
+            for path in paths
+            if any(path.startswith(f"{folder}/") and name.match(path[len(folder) + 1 :]) for folder, name in self.owned)
+        ]
+
+    def manages(self, host: Host) -> bool:
+        """Whether it manages that host's network."""
+        raise NotImplementedError
+
+    def could_manage(self, host: Host) -> bool:
+        """Whether it would, on a host where none does yet."""
+        return False
+
+    def refuse(self, want: Want, host: Host) -> None:
+        """Raise RdmaError for what it has no words for."""
+
+    def files(
+        self, rail: WantRail, port: str, interface: str, routes: list[Route], rules: list[Rule], *, infiniband: bool
+    ) -> Iterable[File]:
+        """Return the files of one rail.
+
+        :param port: the interface's name, and `interface` that of its VLAN, or the same.
+        """
+        raise NotImplementedError
+
+    def check(self, host: Host, files: Sequence[File], write: Sequence[File]) -> None:
+        """Let its own tool read the files before any is written; raise RdmaError when it refuses.
+
+        :param files: all that are wanted; `write` are those that differ.
+        """
+
+    def loaded(self, host: Host, written: Sequence[str], removed: Sequence[str]) -> None:
+        """Say to it, where it runs, that files came and went."""
+
+
+def anywhere(route: Route) -> str:
+    """Return the destination as netplan and networkd of every age understand it."""
+    if route.dst != DEFAULT:
+        return route.dst
+    return "0.0.0.0/0" if route.family == 4 else "::/0"

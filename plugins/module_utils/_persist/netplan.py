@@ -1,0 +1,127 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""netplan: one file a rail, and what it has no word for beside what it generates. Format: netplan(5)."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import tempfile
+import typing as t
+
+from .._errors import RdmaError
+from .._files import HostFiles
+from .._route.model import MAIN_TABLE, SCOPE_LINK, Route, Rule
+from . import networkd
+from .model import HEADER, PRIVATE, PUBLIC, File, Manager, anywhere
+
+if t.TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from .._route.want import Want, WantRail
+    from .host import Host
+
+FOLDER = "/etc/netplan"
+OWN = re.compile(r"^90-railops-.+\.yaml$")
+# netplan generate reads these of its root; the rest of a host has no say in it.
+SOURCES = ("/usr/lib/netplan", "/lib/netplan", "/etc/netplan", "/run/netplan")
+RENDERER = re.compile(r"^\s*renderer\s*:\s*[\"']?NetworkManager", re.MULTILINE)
+
+
+class Netplan(Manager):
+    """netplan, which renders for systemd-networkd or NetworkManager."""
+
+    owned = ((FOLDER, OWN), (networkd.FOLDER, re.compile(r"^10-netplan-.+\.network\.d/90-railops\.conf$")))
+    beside = (networkd.KEEP_FOREIGN,)
+
+    def manages(self, host: Host) -> bool:
+        """Whether it is there and has files: then the others only read what it generates."""
+        return bool(host.tool("netplan") and self._sources(host))
+
+    def could_manage(self, host: Host) -> bool:
+        """Whether it is there."""
+        return bool(host.tool("netplan"))
+
+    def refuse(self, want: Want, host: Host) -> None:
+        """Refuse a guard where NetworkManager renders: it has no file beside which it could stand."""
+        if want.policy == "default_route" and any(RENDERER.search(text) for text in self._sources(host)):
+            raise RdmaError(
+                "netplan with the renderer NetworkManager cannot express the guard rule of the policy default_route.",
+                "Use fabric_policy: prefixes (the default), which needs no guard.",
+            )
+
+    def _sources(self, host: Host) -> list[str]:
+        names = ((folder, name) for folder in SOURCES for name in host.names(folder) if name.endswith(".yaml"))
+        return [host.read(f"{folder}/{name}") or "" for folder, name in names]
+
+    def files(
+        self, rail: WantRail, port: str, interface: str, routes: list[Route], rules: list[Rule], *, infiniband: bool
+    ) -> Iterable[File]:
+        """Yield the rail's files."""
+        # A rail without a cable must not delay the boot, and has its configuration nevertheless.
+        plain = ["      dhcp4: false\n      dhcp6: false\n      accept-ra: false\n"]
+        plain += ["      optional: true\n      ignore-carrier: true\n"]
+        plain += [f"      mtu: {rail.mtu}\n"] if rail.mtu is not None else []
+        # No renderer here: the host's own files say which.
+        lines = [f"{HEADER}network:\n  version: 2\n  ethernets:\n    {json.dumps(port)}:\n", *plain]
+        if rail.vlan:
+            # Without this, NetworkManager below netplan gives the port an address of its own (169.254/16).
+            lines.append("      link-local: []\n")
+            lines.append(
+                f"  vlans:\n    {json.dumps(interface)}:\n      id: {rail.vlan}\n      link: {json.dumps(port)}\n"
+            )
+            lines += plain
+        if rail.addresses:
+            lines.append("      addresses:\n")
+            lines += [f"        - {json.dumps(f'{item.address}/{item.length}')}\n" for item in rail.addresses]
+        if routes:
+            lines.append("      routes:\n")
+            for route in routes:
+                pairs = [("to", json.dumps(anywhere(route)))]
+                pairs += [("via", json.dumps(route.gateway))] if route.gateway else []
+                pairs += [("from", json.dumps(route.source))] if route.source else []
+                pairs += [("scope", "link")] if route.scope == SCOPE_LINK or not route.gateway else []
+                pairs += [("table", str(route.table))] if route.table != MAIN_TABLE else []
+                pairs += [("metric", str(route.metric))] if route.metric and route.table == MAIN_TABLE else []
+                lines.append("        - " + "          ".join(f"{key}: {value}\n" for key, value in pairs))
+        straight = [rule for rule in rules if not rule.invert]
+        if straight:
+            lines.append("      routing-policy:\n")
+            for rule in straight:
+                lines.append(f"        - from: {json.dumps(rule.source)}\n")
+                lines.append(f"          table: {rule.table}\n          priority: {rule.priority}\n")
+        yield File(f"{FOLDER}/90-railops-{port}.yaml", "".join(lines), PRIVATE, rail.name)
+        inverted = [rule for rule in rules if rule.invert]
+        if inverted:
+            # netplan has no word for `not`; networkd, which it renders for, reads this beside what netplan generates.
+            text = HEADER + "".join(networkd.rule_section(rule) for rule in inverted)
+            path = f"{networkd.FOLDER}/10-netplan-{interface}.network.d/90-railops.conf"
+            yield File(path, text, PUBLIC, rail.name)
+
+    def check(self, host: Host, files: Sequence[File], write: Sequence[File]) -> None:
+        """Let `netplan generate` read the host's files with the new ones in place, in a root of its own."""
+        tool = host.tool("netplan")
+        if not tool or not host.live:
+            return
+        with tempfile.TemporaryDirectory(prefix="railops-netplan-") as root:
+            for folder in SOURCES:
+                if os.path.isdir(host.path(folder)):
+                    shutil.copytree(host.path(folder), f"{root}{folder}", dirs_exist_ok=True)
+            os.makedirs(f"{root}{FOLDER}", exist_ok=True)
+            for name in os.listdir(f"{root}{FOLDER}"):
+                if OWN.match(name):
+                    os.unlink(f"{root}{FOLDER}/{name}")
+            new = HostFiles(root)
+            for file in files:
+                if file.path.startswith(FOLDER):
+                    new.put(file.path, file.text, file.mode)
+            done = host.command([tool, "generate", "--root-dir", root], "")
+            if done.status:
+                raise RdmaError(
+                    f"netplan refuses the files, and nothing was written: {done.said(root)}",
+                    "Mend the host's other files in /etc/netplan if the message is about them.",
+                )

@@ -1,0 +1,106 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The checks of the live host network: what was planned of it, and what is there. Pure."""
+
+from __future__ import annotations
+
+import typing as t
+from dataclasses import replace
+
+from .._check import compared, deviation
+from .model import STRICTER_WINS, Host, Link, Snapshot, link_of, port_of
+from .wanted import guards
+
+if t.TYPE_CHECKING:
+    from .._errors import Problem
+    from .want import Want, WantRail
+
+FIX = "Run the role railops.rdma.rail_network on this host."
+
+
+def _check(
+    name: str, rail: str | None, planned: t.Any, observed: t.Any, *, cause: str = "", fix: str = FIX
+) -> dict[str, t.Any]:
+    return compared(name, planned, observed, cause, fix, good=not cause, rail=rail).data()
+
+
+def problem_check(problem: Problem, name: str = "network_preflight") -> dict[str, t.Any]:
+    """Return a problem as a check that deviates."""
+    return deviation(name, problem.place, problem.problem, problem.problem, problem.fix).data()
+
+
+def checks_of(want: Want, host: Host, wanted: Snapshot, stale: Snapshot) -> t.Iterator[dict[str, t.Any]]:
+    """Return what is as planned and what is not, of every rail and of the host.
+
+    :param wanted: what the plan has, and `stale` what has to go.
+    """
+    now = host.snapshot
+    for rail in want.rails:
+        port, link = port_of(rail, host), link_of(rail, host)
+        if port is None or not want.present:
+            continue
+        yield from _link_checks(rail, link or replace(port, name=rail.device, up=False, mtu=0))
+        for part, items in _parts(wanted, rail, link.name if link else rail.device).items():
+            have = getattr(now, part)
+            missing = sorted(str(item) for item in items if item not in have)
+            cause = f"missing: {'; '.join(missing)}" if missing else ""
+            yield _check(
+                f"network_{part}",
+                rail.name,
+                sorted(map(str, items)),
+                sorted(str(item) for item in items if item in have),
+                cause=cause,
+            )
+    yield from _sysctl_checks(want, host)
+    extra = sorted(map(str, stale.links.values()))
+    extra += [str(item) for part in ("addresses", "routes", "rules") for item in _extra(now, stale, wanted, part)]
+    yield _check("network_stale", None, [], extra, cause="left over from an earlier plan" if extra else "")
+    for rule in guards(want) if want.present else ():
+        there = rule in now.rules
+        yield _check("network_guard", None, str(rule), str(rule) if there else "", cause="" if there else "missing")
+
+
+def _extra(now: Snapshot, stale: Snapshot, wanted: Snapshot, part: str) -> list[t.Any]:
+    found: t.Iterable[t.Any] = (getattr(stale, part) - getattr(wanted, part)) & getattr(now, part)
+    return sorted(found)
+
+
+def _parts(wanted: Snapshot, rail: WantRail, name: str) -> dict[str, list[t.Any]]:
+    return {
+        "addresses": [item for item in wanted.addresses if item.interface == name],
+        "routes": [item for item in wanted.routes if item.interface == name],
+        "rules": [item for item in wanted.rules if item.priority == rail.priority],
+    }
+
+
+def _link_checks(rail: WantRail, link: Link) -> t.Iterator[dict[str, t.Any]]:
+    state = "no carrier" if link.up and not link.carrier else "up" if link.up else "down"
+    cause = "" if state == "up" else f"{link.name}: {state}"
+    fix = "Look at cable, transceiver and switch port." if state == "no carrier" else FIX
+    yield _check("network_link", rail.name, "up", state, cause=cause, fix=fix)
+    if rail.mtu is not None:
+        cause = "" if link.mtu == rail.mtu else f"{link.name} has an MTU of {link.mtu}"
+        yield _check("network_mtu", rail.name, rail.mtu, link.mtu, cause=cause)
+
+
+def _sysctl_checks(want: Want, host: Host) -> t.Iterator[dict[str, t.Any]]:
+    if not want.sysctls or not want.present:
+        return
+    now = host.snapshot.sysctls
+    wrong = {key: now.get(key, "") for key, value in want.sysctls if now.get(key) != value}
+    causes = [f"{key} is {value}" for key, value in wrong.items()]
+    for key, value in want.sysctls:
+        name = key.rpartition("/")[2]
+        wider = host.sysctls_all.get(key, "")
+        # The kernel takes the larger of the two, so `all` can undo what the interface says.
+        if name in STRICTER_WINS and wider.isdigit() and value.isdigit() and int(wider) > int(value):
+            causes.append(f"{name} of `all` is {wider}, and the kernel takes the larger of the two")
+    yield _check(
+        "network_sysctls",
+        None,
+        dict(want.sysctls),
+        {key: now.get(key, "") for key, _value in want.sysctls},
+        cause="; ".join(dict.fromkeys(causes)),
+    )

@@ -1,0 +1,173 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What of a host stands in the way of the plan: links, MTUs, addresses and routes of others. Pure."""
+
+from __future__ import annotations
+
+import ipaddress
+import typing as t
+
+from .._errors import Problem
+from .._fabric.numbers import PRIORITIES, TABLES
+from .model import DEFAULT, GUARD_PRIORITY, KERNEL_PROTOCOLS, MAIN_TABLE, Host, Link, link_of, port_of
+from .own import Mine, in_metrics, network_of
+from .want import IPOIB_CONNECTED_MTU, IPOIB_DATAGRAM_MTU, Want, WantRail, untouchable_problem
+from .wanted import covers
+
+
+def problems_of(want: Want, host: Host, mine: Mine) -> list[Problem]:
+    """Return everything of a host that stands in the way of the plan."""
+    return [*_link_problems(want, host), *_address_problems(want, host, mine), *_foreign_problems(want, host, mine)]
+
+
+def _link_problems(want: Want, host: Host) -> t.Iterator[Problem]:
+    seen: dict[str, str] = {}
+    for number, rail in enumerate(want.rails):
+        asked, place = rail.asked, f"rails[{number}]"
+        link = port_of(rail, host)
+        if link and seen.setdefault(link.name, rail.name) != rail.name:
+            yield Problem(
+                f"{place}.interface",
+                f"{rail.name}: {asked!r} is {link.name}, which is {seen[link.name]} already.",
+                "Give each rail an interface of its own.",
+            )
+        if link is None:
+            if want.present:
+                yield Problem(
+                    f"{place}.interface",
+                    f"{rail.name}: this host has no interface {asked!r}.",
+                    "Look with `ip -br link`; declare the name or PCI address for this host in fabric_interfaces.",
+                )
+            continue
+        carried = host.untouchable.why(link.name)
+        if carried and not want.force & {asked, link.name}:
+            yield untouchable_problem(place, rail, link.name, carried)
+        if link.master and want.present and not want.force & {asked, link.name}:
+            yield Problem(
+                f"{place}.interface",
+                f"{rail.name}: {link.name} is a port of {link.master}, where an address of its own has no effect.",
+                f"Take it out of {link.master}, name the rail's own interface, or list this one in force if it is"
+                " meant so.",
+            )
+        if want.present:
+            yield from _mtu_problems(want, rail, link, place)
+        own = link_of(rail, host)
+        if want.present and rail.vlan and own and (own.vlan, own.parent) != (rail.vlan, link.name):
+            is_now = f"VLAN {own.vlan} of {own.parent}" if own.vlan else "no VLAN's interface"
+            yield Problem(
+                f"{place}.vlan",
+                f"{rail.name}: {own.name} is {is_now}, and the plan has VLAN {rail.vlan} of {link.name}.",
+                f"Take it away on the host: `ip link delete {own.name}`.",
+            )
+    for key, _value in want.sysctls if want.present else ():
+        if key not in host.snapshot.sysctls:
+            yield Problem(
+                f"sysctls[{key}]", f"/proc/sys/{key} does not exist on this host.", "Mend the interface or the name."
+            )
+
+
+def _mtu_problems(want: Want, rail: WantRail, link: Link, place: str) -> t.Iterator[Problem]:
+    infiniband = link.kind == "infiniband"
+    if infiniband != (want.network == "infiniband"):
+        have, need = ("InfiniBand", "Ethernet") if infiniband else ("Ethernet", "InfiniBand")
+        yield Problem(
+            f"{place}.interface",
+            f"{rail.name}: {link.name} is an {have} link, and the fabric is {want.network}.",
+            f"Set the port's link type to {need} with the role nic_mode, or correct fabric_network.",
+        )
+        return
+    if rail.mtu is None:
+        return
+    limit = link.max_mtu
+    if infiniband:
+        cap = IPOIB_CONNECTED_MTU if link.mode == "connected" else IPOIB_DATAGRAM_MTU
+        limit = min(limit or cap, cap)
+    if limit and rail.mtu > limit:
+        yield Problem(
+            f"{place}.mtu",
+            f"{rail.name}: {link.name} cannot carry an MTU of {rail.mtu}.",
+            f"Its driver{' in ' + link.mode + ' mode' if link.mode else ''} allows at most {limit}: declare that or"
+            " less as fabric_mtu.",
+        )
+    if rail.mtu < link.min_mtu:
+        yield Problem(
+            f"{place}.mtu",
+            f"{rail.name}: {link.name} cannot carry an MTU of {rail.mtu}.",
+            f"Its driver asks for at least {link.min_mtu}.",
+        )
+
+
+def _address_problems(want: Want, host: Host, mine: Mine) -> t.Iterator[Problem]:
+    """Find planned addresses and prefixes that the host has elsewhere already."""
+    if not want.present:
+        return
+    planned = {(item.family, item.address) for rail in want.rails for item in rail.addresses}
+    nets = [ipaddress.ip_network(prefix) for prefix in sorted(mine.prefixes)]
+    for item in sorted(host.addresses):
+        rails = item.interface in mine.interfaces
+        owned = item in mine.addresses
+        if (item.family, item.address) in planned and not rails and not owned:
+            yield Problem(
+                "rails",
+                f"the planned address {item.address} is held by {item.interface}.",
+                f"Take it away there (`ip address del {item}`), or plan another.",
+            )
+        elif not rails and not owned and item.interface not in want.force:
+            have = ipaddress.ip_network(network_of(item))
+            clash = [str(net) for net in nets if net.version == have.version and net.overlaps(have)]
+            if clash:
+                yield Problem(
+                    "rdma_prefixes",
+                    f"{', '.join(clash)} overlaps {have}, which {item.interface} has on this host.",
+                    "Move that network (Docker: `bip` and `default-address-pools` in daemon.json) or plan another"
+                    f" supernet; list {item.interface} in force if it is meant so.",
+                )
+    yield from _match_problems(want, host, mine)
+
+
+def _match_problems(want: Want, host: Host, mine: Mine) -> t.Iterator[Problem]:
+    for prefix, route in host.matches:
+        if route.table != MAIN_TABLE or route.dst == DEFAULT or route in mine.routes:
+            continue
+        if route.interface in mine.interfaces | want.force or route.protocol in KERNEL_PROTOCOLS:
+            continue
+        if covers(prefix, route.dst):
+            yield Problem(
+                "rdma_prefixes",
+                f"{prefix} is routed elsewhere on this host: {route}.",
+                "Take that route away, or plan another supernet.",
+            )
+
+
+def _foreign_problems(want: Want, host: Host, mine: Mine) -> t.Iterator[Problem]:
+    """Find what others have put where only this collection's entries may be."""
+    if not want.present:
+        # What is ours can be taken away beside it.
+        return
+    for rule in sorted(host.snapshot.rules - mine.rules):
+        if rule.priority in PRIORITIES or rule.table in TABLES:
+            six = " -6" if rule.family == 6 else ""
+            yield Problem(
+                "rules",
+                f"the rule `{rule}` is not ours but uses a priority or a table of ours"
+                f" ({PRIORITIES[0]}-{PRIORITIES[-1]}, {TABLES[0]}-{TABLES[-1]}).",
+                f"Move it; to remove it: `ip{six} rule del priority {rule.priority}`.",
+            )
+        elif rule.priority == GUARD_PRIORITY and rule.invert and want.policy == "default_route":
+            yield Problem(
+                "rules",
+                f"the rule `{rule}` stands where the guard belongs.",
+                "Remove it (setRdmaRule.sh's unit: `systemctl disable --now rdma-routing.service`).",
+            )
+    for route in sorted(host.snapshot.routes - mine.routes):
+        in_table = route.table in TABLES
+        if in_table or (in_metrics(route) and route.interface in mine.interfaces):
+            six = " -6" if route.family == 6 else ""
+            what = f"table {route.table}" if in_table else f"metric {route.metric} on {route.interface}"
+            yield Problem(
+                "routes",
+                f"the route `{route}` is not ours but uses {what}, which is.",
+                f"Move it; to remove it: `ip{six} route del {route}`.",
+            )

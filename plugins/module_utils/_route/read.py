@@ -1,0 +1,279 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Reads the host network over rtnetlink and /proc/sys: what the wanted state has to do with, and no more."""
+
+from __future__ import annotations
+
+import socket
+import typing as t
+
+from .._fabric.numbers import MANAGER, TABLES
+from .._files import Sysfs
+from .._untouchable import Untouchable
+from .decode import Decoder
+from .model import (
+    KERNEL_PROTOCOLS,
+    MAIN_TABLE,
+    PROTOCOL,
+    STRICTER_WINS,
+    Address,
+    Host,
+    Link,
+    Route,
+    Rule,
+    Snapshot,
+)
+from .netlink import (
+    ADDRESS_HEAD,
+    FAMILIES,
+    IFLA_ALT_IFNAME,
+    IFLA_IFNAME,
+    IFLA_INFO_KIND,
+    IFLA_LINKINFO,
+    IFNAMSIZ,
+    LINK_HEAD,
+    NLM_F_ACK,
+    NLM_F_DUMP,
+    NUMBERS,
+    ROUTE_HEAD,
+    RTA_DST,
+    RTA_OIF,
+    RTA_TABLE,
+    RTM_F_FIB_MATCH,
+    RTM_GETADDR,
+    RTM_GETLINK,
+    RTM_GETROUTE,
+    RTM_GETRULE,
+    RULE_HEAD,
+    Answer,
+    Socket,
+    attribute,
+    packed,
+    request,
+    u32,
+)
+from .want import Want, named
+
+if t.TYPE_CHECKING:
+    from types import TracebackType
+
+# Reserved (RFC 1112 section 4) and discard-only (RFC 6666): whoever reaches them does so by the default route.
+BEYOND = {4: "240.0.0.1", 6: "100::1"}
+R = t.TypeVar("R", bound="Reader")
+
+
+class Reader(Decoder):
+    """Reads a host's network."""
+
+    def __init__(self, proc: str = "/proc/sys", sysfs: Sysfs | None = None) -> None:
+        super().__init__(sysfs or Sysfs())
+        self._proc = proc
+        self._socket: Socket | None = None
+
+    def __enter__(self: R) -> R:
+        self._open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._socket:
+            self._socket.close()
+
+    def read(self, want: Want, untouchable: Untouchable | None = None) -> Host:
+        """Return what the wanted state has to do with.
+
+        :param untouchable: what carries the host's own network.
+        """
+        kept = untouchable or Untouchable()
+        devices = [rail.device for rail in want.rails if rail.vlan]
+        names, links = self._links([*(rail.asked for rail in want.rails), *devices])
+        coming = frozenset(devices) - names.keys()
+        links.update(self._links(self._vlans())[1])
+        want = named(want, names)
+        planned = frozenset(item.address for rail in want.rails for item in rail.addresses)
+        addresses = self._addresses(planned)
+        paths = [*BEYOND.values(), *([kept.peer] if kept.peer else [])]
+        probes = [(item.subnet, item.gateway or _first(item.subnet)) for rail in want.rails for item in rail.addresses]
+        probes += [(prefix, _first(prefix)) for prefix in want.prefixes]
+        found = self._lookups([*paths, *(address for _prefix, address in probes)])
+        ways = [route for route in found[: len(paths)] if route]
+        matches = [(prefix, route) for (prefix, _address), route in zip(probes, found[len(paths) :]) if route]
+        rules = self._rules()
+        tables = {rail.table for rail in want.rails} | {rule.table for rule in rules if rule.table in TABLES}
+        rails = {link.name for link in links.values()}
+        routes = self._routes(rails, tables)
+        snapshot = Snapshot(
+            links=links,
+            addresses=frozenset(item for item in addresses if item.interface in rails or item.protocol == PROTOCOL),
+            routes=frozenset(routes | _managed(ways)),
+            rules=frozenset(rules),
+            sysctls=self._sysctls(want, coming),
+        )
+        return Host(
+            snapshot=snapshot,
+            tables=frozenset(tables),
+            planned=planned,
+            names=names,
+            addresses=frozenset(addresses),
+            paths=tuple(paths),
+            untouchable=kept,
+            matches=tuple(matches),
+            sysctls_all=self._sysctls_all(want),
+            coming=coming,
+        )
+
+    def again(self, host: Host) -> Snapshot:
+        """Return what was read once more, after or during a change."""
+        old = host.snapshot
+        _names, links = self._links(sorted(host.coming.union(old.links)))
+        rules = self._rules()
+        tables = host.tables | {rule.table for rule in rules if rule.table in TABLES}
+        # An interface may have gone meanwhile, and the rest must be put right nevertheless.
+        rails = set(links)
+        routes = self._routes(rails, tables)
+        routes |= _managed(route for route in self._lookups(host.paths) if route)
+        found = (item for item in self._addresses(host.planned) if item.interface in rails or item.protocol == PROTOCOL)
+        sysctls = {key: self._read_sysctl(key) or "" for key in old.sysctls}
+        return Snapshot(links, frozenset(found), frozenset(routes), frozenset(rules), sysctls)
+
+    def _ask(self, messages: list[bytes]) -> list[tuple[int, list[Answer], str]]:
+        return self._open().ask(messages)
+
+    def _dump(self, message: bytes) -> list[Answer]:
+        return self._open().dump(message)
+
+    def _open(self) -> Socket:
+        if self._socket is None:
+            self._socket = Socket()
+        return self._socket
+
+    def _links(self, asked: list[str]) -> tuple[dict[str, str], dict[str, Link]]:
+        wanted = [(text, name) for text in asked for name in self._resolve(text)]
+        messages = []
+        for _text, name in wanted:
+            by = IFLA_IFNAME if len(name) < IFNAMSIZ else IFLA_ALT_IFNAME
+            head = LINK_HEAD.pack(0, 0, 0, 0, 0)
+            messages.append(request(RTM_GETLINK, NLM_F_ACK, head, (by, name.encode() + b"\0")))
+        names: dict[str, str] = {}
+        links: dict[str, Link] = {}
+        if not messages:
+            return names, links
+        for (text, _name), (_error, answers, _why) in zip(wanted, self._ask(messages)):
+            for answer in answers:
+                link = self._link(answer)
+                names[text], links[link.name] = link.name, link
+                self._index[link.name], self._name[link.index] = link.index, link.name
+        return names, links
+
+    def _vlans(self) -> list[str]:
+        """Return the VLANs' interfaces that this collection made."""
+        kind = (IFLA_LINKINFO, attribute(IFLA_INFO_KIND, b"vlan"))
+        answers = self._dump(request(RTM_GETLINK, NLM_F_DUMP, LINK_HEAD.pack(0, 0, 0, 0, 0), kind))
+        # A kernel that knows no VLANs yet does not filter, and decoding is what takes the time.
+        ours = [answer for answer in answers if MANAGER.encode() in answer.body]
+        return [link.name for answer in ours for link in [self._link(answer)] if link.ours]
+
+    def _resolve(self, text: str) -> list[str]:
+        """Return the interface of a PCI address, or the name itself."""
+        if ":" not in text:
+            return [text]
+        return self._sysfs.pci_interfaces(text)[:1] or ([text] if len(text) < 128 else [])
+
+    def _addresses(self, planned: t.Collection[str]) -> set[Address]:
+        answers = self._dump(request(RTM_GETADDR, NLM_F_DUMP, ADDRESS_HEAD.pack(0, 0, 0, 0, 0)))
+        found = (self._address(answer, planned) for answer in answers if answer.body[0] in NUMBERS)
+        # What the kernel makes with the link and takes with it.
+        return {item for item in found if not item.address.startswith("fe80:") or item.address in planned}
+
+    def _lookups(self, addresses: t.Sequence[str]) -> list[Route | None]:
+        """Ask by which route of the tables the host reaches each address."""
+        messages = []
+        for address in addresses:
+            six = ":" in address
+            family, length = FAMILIES[6 if six else 4], 128 if six else 32
+            head = ROUTE_HEAD.pack(family, length, 0, 0, 0, 0, 0, 0, RTM_F_FIB_MATCH)
+            messages.append(request(RTM_GETROUTE, NLM_F_ACK, head, (RTA_DST, packed(address))))
+        if not messages:
+            return []
+        return [self._route(answers[0]) if answers else None for _error, answers, _why in self._ask(messages)]
+
+    def _routes(self, rails: set[str], tables: t.Iterable[int]) -> set[Route]:
+        """Return the routes that matter.
+
+        The kernel filters by table and interface, and by protocol: what a killed run left is found by that.
+        """
+        found: set[Route] = set()
+        for family in (4, 6):
+            filters: list[tuple[int, str, int]] = [(0, "", PROTOCOL)]
+            filters += [(MAIN_TABLE, name, 0) for name in sorted(rails)]
+            filters += [(table, "", 0) for table in sorted(tables)]
+            for table, name, protocol in filters:
+                for answer in self._dump_routes(family, table, name, protocol):
+                    # struct rtmsg: the second byte is the length of the destination, the sixth the protocol.
+                    if answer.body[5] in KERNEL_PROTOCOLS and answer.body[1]:
+                        continue
+                    route = self._route(answer)
+                    if not _passes(route, table, name, protocol):
+                        continue
+                    found |= _managed([route])
+        return found
+
+    def _dump_routes(self, family: int, table: int, interface: str, protocol: int) -> list[Answer]:
+        attributes = [(RTA_TABLE, u32(table))] if table else []
+        attributes += [(RTA_OIF, u32(self._index_of(interface)))] if interface else []
+        head = ROUTE_HEAD.pack(FAMILIES[family], 0, 0, 0, 0, protocol, 0, 0, 0)
+        return self._dump(request(RTM_GETROUTE, NLM_F_DUMP, head, *attributes))
+
+    def _index_of(self, interface: str) -> int:
+        return self._index.get(interface) or socket.if_nametoindex(interface)
+
+    def _rules(self) -> set[Rule]:
+        answers = self._dump(request(RTM_GETRULE, NLM_F_DUMP, bytes(RULE_HEAD.size)))
+        # Multicast routing has rules in families of its own.
+        return {self._rule(answer) for answer in answers if answer.body[0] in NUMBERS}
+
+    def _sysctls(self, want: Want, coming: t.Collection[str]) -> dict[str, str]:
+        """Return the values of the planned settings; one of an interface that is still to be made is empty."""
+        found = {}
+        for key, _value in want.sysctls:
+            value = "" if key.split("/")[-2] in coming else self._read_sysctl(key)
+            if value is not None:
+                found[key] = value
+        return found
+
+    def _sysctls_all(self, want: Want) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for key, _value in want.sysctls:
+            base, _slash, name = key.rpartition("/")
+            if name in STRICTER_WINS:
+                wider = f"{base.rpartition('/')[0]}/all/{name}"
+                if wider not in found:
+                    found[wider] = self._read_sysctl(wider) or ""
+                found[key] = found[wider]
+        return found
+
+    def _read_sysctl(self, key: str) -> str | None:
+        try:
+            with open(f"{self._proc}/{key}", encoding="ascii") as stream:
+                return " ".join(stream.read().split())
+        except OSError:
+            return None
+
+
+def _managed(routes: t.Iterable[Route]) -> set[Route]:
+    """Return the routes that somebody made: the kernel's own come and go with their addresses."""
+    return {route for route in routes if route.protocol not in KERNEL_PROTOCOLS}
+
+
+def _passes(route: Route, table: int, interface: str, protocol: int) -> bool:
+    """Filter as the kernel was asked to: one without strict checking did not."""
+    if route.other == "cache" or (table and route.table != table) or (protocol and route.protocol != protocol):
+        return False
+    return not interface or interface in route.interfaces
+
+
+def _first(prefix: str) -> str:
+    return prefix.partition("/")[0]

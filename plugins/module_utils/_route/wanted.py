@@ -1,0 +1,122 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What is wanted of a host's network: links, addresses, routes and rules of its rails. Pure.
+
+What is set and why: docs/host-network.md.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import typing as t
+from dataclasses import replace
+
+from .._fabric.numbers import METRICS
+from .model import (
+    DEFAULT,
+    GUARD_PRIORITY,
+    IPV6_METRIC,
+    MAIN_TABLE,
+    PROTOCOL,
+    SCOPE_GLOBAL,
+    SCOPE_LINK,
+    Address,
+    Host,
+    Link,
+    Route,
+    Rule,
+    Snapshot,
+    link_of,
+    links_of,
+    port_of,
+)
+
+if t.TYPE_CHECKING:
+    from .want import Want, WantAddress, WantRail
+
+
+def wanted(want: Want, host: Host) -> Snapshot:
+    """Return everything that is wanted of the host."""
+    links: dict[str, Link] = {}
+    addresses: set[Address] = set()
+    routes: set[Route] = set()
+    rules: set[Rule] = set()
+    for rail in want.rails:
+        port = port_of(rail, host)
+        if port is None:  # problems.py has reported it
+            continue
+        mtu = rail.mtu or port.mtu
+        links[port.name] = have = replace(port, up=True, mtu=mtu)
+        if rail.vlan:
+            have = link_of(rail, host) or Link(rail.device, 0, False, parent=port.name, vlan=rail.vlan, ours=True)
+            links[have.name] = have = replace(have, up=True, mtu=mtu)
+        for item in rail.addresses:
+            addresses.add(Address(have.name, item.family, item.address, item.length, protocol=PROTOCOL))
+            if want.network != "infiniband":
+                routes |= set(rail_routes(want, rail, item, have.name))
+                rules.add(rail_rule(rail, item))
+    if want.network != "infiniband":
+        rules |= set(guards(want))
+    return Snapshot(links, frozenset(addresses), frozenset(routes), frozenset(rules), dict(want.sysctls))
+
+
+def rail_rule(rail: WantRail, item: WantAddress) -> Rule:
+    """Return the rule that sends what comes from a rail's address by that rail's table."""
+    length = 32 if item.family == 4 else 128
+    return Rule(item.family, rail.priority, rail.table, source=f"{item.address}/{length}", protocol=PROTOCOL)
+
+
+def guards(want: Want) -> t.Iterator[Rule]:
+    """Return the guard rules of the style default_route: what is not RDMA is routed by main, whatever its source."""
+    if want.policy != "default_route":
+        return
+    for family in (4, 6):
+        if any(item.family == family for rail in want.rails for item in rail.addresses):
+            for prefix in want.prefixes_of(family):
+                yield Rule(family, GUARD_PRIORITY, MAIN_TABLE, dest=prefix, invert=True, protocol=PROTOCOL)
+
+
+def rail_routes(want: Want, rail: WantRail, item: WantAddress, interface: str) -> t.Iterator[Route]:
+    """Return the routes of one address of a rail: its table's, and main's with the rail's own metric."""
+    plain = IPV6_METRIC if item.family == 6 else 0
+
+    def route(table: int, dst: str, metric: int, gateway: str) -> Route:
+        scope = SCOPE_LINK if item.family == 4 and not gateway else SCOPE_GLOBAL
+        return Route(
+            item.family,
+            table,
+            dst,
+            metric,
+            interface=interface,
+            gateway=gateway,
+            source=item.address,
+            scope=scope,
+            protocol=PROTOCOL,
+        )
+
+    yield route(rail.table, item.subnet, plain, "")
+    if not item.gateway:
+        return
+    beyond = [prefix for prefix in want.prefixes_of(item.family) if not covers(item.subnet, prefix)]
+    if want.policy == "default_route":
+        yield route(rail.table, DEFAULT, plain, item.gateway)
+    else:
+        for prefix in beyond:
+            yield route(rail.table, prefix, plain, item.gateway)
+    # UCX decides reachability by main alone; the first rail has the lowest metric, so main's choice is the first rail.
+    for prefix in beyond:
+        yield route(MAIN_TABLE, prefix, METRICS[0] - 1 + rail.index, item.gateway)
+
+
+def covers(outer: str, inner: str) -> bool:
+    """Whether a prefix has all of another."""
+    one, other = ipaddress.ip_network(outer), ipaddress.ip_network(inner)
+    return one.version == other.version and other.subnet_of(one)  # type: ignore[arg-type]
+
+
+def nothing(want: Want, host: Host) -> Snapshot:
+    """Return what stays of the rails when they are taken away: the links as they are."""
+    links = {link.name: link for rail in want.rails for link in links_of(rail, host) if not link.ours}
+    return Snapshot(links, frozenset(), frozenset(), frozenset(), {})
