@@ -40,7 +40,7 @@ SCRIPT = r"""
 say() { echo "railops: $*"; }
 command -v ib_read_lat >/dev/null || { say "the image has no ib_read_lat"; exit 3; }
 iterations=$1 port=$2 peer=$3 tries=20
-own= hex=
+own= gid=
 while read -r _ _ family address _; do
   [ "$family" = inet ] || [ "$family" = inet6 ] || continue
   own=${address%%/*}
@@ -51,25 +51,22 @@ END
 case $own in
   *:*)
     while read -r digits _ _ scope _ name; do
-      [ "$name" = net1 ] && [ "$scope" = 00 ] && hex=$digits
+      [ "$name" = net1 ] && [ "$scope" = 00 ] && gid=$(echo "$digits" | sed 's/..../&:/g; s/:$//')
     done </proc/net/if_inet6 ;;
   ?*)
     IFS=.; set -- $own; unset IFS
-    hex=00000000000000000000ffff$(printf '%02x%02x%02x%02x' "$1" "$2" "$3" "$4") ;;
+    gid=0000:0000:0000:0000:0000:ffff:$(printf '%02x%02x:%02x%02x' "$1" "$2" "$3" "$4") ;;
 esac
 device= index=
 for path in /sys/class/net/net1/device/infiniband/*; do
   [ -e "$path" ] && [ "$(cat "$path/ports/1/link_layer")" = InfiniBand ] && device=${path##*/}
 done
-if [ -z "$device" ] && [ -n "$hex" ]; then
-  for path in /sys/class/infiniband/*/ports/1/gids/*; do
-    [ -e "$path" ] || continue
-    IFS=:; set -- $(cat "$path" 2>/dev/null); IFS=; gid="$*"; unset IFS
-    types=${path%/gids/*}/gid_attrs/types/${path##*/}
-    if [ "$gid" = "$hex" ] && [ "$(cat "$types" 2>/dev/null)" = "RoCE v2" ]; then
-      device=${path#/sys/class/infiniband/} device=${device%%/*} index=${path##*/}
-      break
-    fi
+if [ -z "$device" ] && [ -n "$gid" ]; then
+  # One process for all: a device has up to 1024 entries.
+  for path in $(grep -lsx "$gid" /sys/class/infiniband/*/ports/1/gids/*); do
+    [ "$(cat "${path%/gids/*}/gid_attrs/types/${path##*/}" 2>/dev/null)" = "RoCE v2" ] || continue
+    device=${path#/sys/class/infiniband/} device=${device%%/*} index=${path##*/}
+    break
   done
 fi
 [ -n "$device" ] || { say "no RDMA device has the address ${own:-of net1}"; exit 4; }
@@ -257,7 +254,7 @@ def job(model: Model, run: str, pair: Pair, node: str, network: Network, limits:
             "backoffLimit": 0,
             "completions": 1,
             "parallelism": 1,
-            "activeDeadlineSeconds": 2 * limits.timeout + MARGIN,
+            "activeDeadlineSeconds": 3 * limits.timeout + MARGIN,
             "ttlSecondsAfterFinished": KEPT,
             "template": {"metadata": {"labels": labels, "annotations": notes}, "spec": spec},
         },

@@ -203,7 +203,8 @@ class _Wave:
                 self._start(pair, done, address)
             else:
                 done[pair] = self._not_started(pair, "server")
-        self._wait(lambda: all(pair in done or self._ended(pair, "client") for pair in todo))
+        for far_enough in (self._begun, self._ended):
+            self._wait(lambda: all(pair in done or far_enough(pair) for pair in todo))  # noqa: B023 - called at once
         for pair in todo:
             if pair not in done:
                 done[pair] = self._result(pair)
@@ -251,8 +252,12 @@ class _Wave:
         network = jobs.network_of(self._nodes[pair.server], pair.rail)
         return jobs.server_address(looks.attachments(pod), network, pod)
 
-    def _ended(self, pair: jobs.Pair, end: str) -> bool:
-        pod = self._pod(pair, end)
+    def _begun(self, pair: jobs.Pair) -> bool:
+        pod = self._pod(pair, "client")
+        return pod is not None and (ready(pod) or jobs.finished(pod))
+
+    def _ended(self, pair: jobs.Pair) -> bool:
+        pod = self._pod(pair, "client")
         return pod is not None and jobs.finished(pod)
 
     def _not_started(self, pair: jobs.Pair, end: str) -> jobs.Outcome:

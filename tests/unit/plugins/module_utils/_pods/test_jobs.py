@@ -94,7 +94,7 @@ def test_the_client_job():
     made = jobs.job(model, "run1", PAIR, "node1", network("rail1"), LIMITS, "172.17.0.35")
     assert made["metadata"]["namespace"] == "ml"
     assert made["metadata"]["labels"]["railops.io/fabric"] == "fabric"
-    assert made["spec"]["activeDeadlineSeconds"] == 2 * 30 + jobs.MARGIN
+    assert made["spec"]["activeDeadlineSeconds"] == 3 * 30 + jobs.MARGIN
     pod = made["spec"]["template"]
     notes = pod["metadata"]["annotations"]
     assert notes["k8s.v1.cni.cncf.io/networks"] == "spiderpool/fabric-rail1"
@@ -167,7 +167,7 @@ class Machine:
         self.folder = folder
         self.bin = folder / "bin"
         self.bin.mkdir()
-        for name in ("cat", "sleep"):
+        for name in ("cat", "grep", "sed", "sleep"):
             self.program(name, f'exec /bin/{name} "$@"')
 
     def program(self, name, text):
