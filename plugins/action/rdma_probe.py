@@ -15,21 +15,14 @@ from ..module_utils._check import skipped
 from ..module_utils._errors import RdmaError
 from ..module_utils._probe.schedule import schedule, seconds
 from ..modules.rdma_probe import ARGUMENT_SPEC
+from ..plugin_utils._accept.ends import address_of, tests_of
 from ..plugin_utils._arguments import arguments, forks
 from ..plugin_utils._slice import read_slice
 
 SPARE_SECONDS = 120
 
 if t.TYPE_CHECKING:
-    from ..module_utils._probe.schedule import Pair, Schedule
-
-Slice = dict[str, t.Any]
-
-
-def address_of(rail: Slice) -> str | None:
-    """Return the address that a rail's tests use: the first, which is IPv4 where there is one."""
-    addresses = sorted(rail["addresses"], key=lambda entry: entry["family"])
-    return addresses[0]["address"].partition("/")[0] if addresses else None
+    from ..module_utils._probe.schedule import Schedule
 
 
 class ActionModule(ActionBase):
@@ -79,31 +72,10 @@ class ActionModule(ActionBase):
                 return "the schedule is none"
             return "no other host takes part"
         args["network"] = own["network"]
-        args["tests"] = self._tests(args, pairs, rails)
+        args["tests"] = tests_of(args["plan_dir"], rails, pairs, args["end"])
         if not args["lifetime"]:
             args["lifetime"] = self._lifetime(made, args["timeout"], task_vars)
         return None
 
     def _lifetime(self, made: Schedule, timeout: int, task_vars: dict[str, t.Any]) -> int:
         return SPARE_SECONDS + seconds(made, timeout, forks(task_vars))
-
-    def _tests(self, args: dict[str, t.Any], pairs: list[Pair], rails: dict[str, Slice]) -> list[dict[str, t.Any]]:
-        peers: dict[str, dict[str, Slice]] = {}
-        tests = []
-        for pair in pairs:
-            peer = pair.server if args["end"] == "client" else pair.client
-            if peer not in peers:
-                peers[peer] = {rail["name"]: rail for rail in read_slice(args["plan_dir"], peer)["rails"]}
-            rail = rails[pair.rail]
-            tests.append(
-                {
-                    "test": pair.test,
-                    "rail": pair.rail,
-                    "interface": rail["interface"],
-                    "address": address_of(rail),
-                    "port": pair.port,
-                    "peer": peer,
-                    "peer_address": address_of(peers[peer][pair.rail]) or "",
-                }
-            )
-        return tests

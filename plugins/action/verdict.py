@@ -15,6 +15,7 @@ from ansible.utils.display import Display
 
 from ..module_utils._check import skipped
 from ..modules.verdict import ARGUMENT_SPEC
+from ..plugin_utils._accept.collect import without
 from ..plugin_utils._arguments import arguments
 from ..plugin_utils._slice import read_slice
 from ..plugin_utils._verdict import files, merge
@@ -48,13 +49,16 @@ class ActionModule(ActionBase):
             lost = "The run ended before this host was verified."
         else:
             lost = "No result came from this host: it is unreachable, or it was lost on the way."
+        kept = self._kept(args) if args["keep"] else {}
         verdict = merge.merge(
             plan.get("digest"),
             compare_fleet(lambda: files.read_results(args["verify_dir"], expected)),
             expected,
             rails=self._rails,
-            cluster=self._part("cluster_api", args["cluster"], args["cluster_error"], args["cluster_reason"]),
-            plan=self._part("plan_inventory", args["plan"], args["plan_error"], args["plan_reason"]),
+            cluster=kept.get("cluster")
+            or self._part("cluster_api", args["cluster"], args["cluster_error"], args["cluster_reason"]),
+            plan=kept.get("plan")
+            or self._part("plan_inventory", args["plan"], args["plan_error"], args["plan_reason"]),
             nodes=args["nodes"],
             require=args["require"] if args["phase"] == "finish" else (),
             lost=lost,
@@ -88,6 +92,12 @@ class ActionModule(ActionBase):
                 result={"fix": fix, "unplanned": len(left_out)},
             )
         return expected
+
+    def _kept(self, args: dict[str, t.Any]) -> dict[str, t.Any]:
+        """Return the parts of the last verdict, with what acceptance has found in place of what it had found before."""
+        old = files.read_json(os.path.join(args["verify_dir"], "verdict.json"))
+        parts = {name: without(merge.part_of(old, name)) for name in merge.PARTS}
+        return {**parts, "cluster": merge.added(parts["cluster"], merge.flatten(args["cluster"]))}
 
     def _part(self, name: str, results: t.Any, error: str, reason: str) -> dict[str, t.Any] | None:
         """Return the part of the plan or the cluster; None when nothing is known of it.

@@ -69,6 +69,21 @@ options:
         description: The rail's address on the other end. A client needs it.
         type: str
         default: ""
+      slot:
+        description: Tests of one slot run at the same time. Without, tests run one after the other.
+        type: int
+        version_added: 0.2.0
+      gpu:
+        description: The number of the GPU whose memory is used. Needs a perftest that is built with CUDA.
+        type: int
+        version_added: 0.2.0
+      argv:
+        description:
+          - A command that a client runs in place of perftest, such as C(mpirun). Its C(output) and exit C(code) are
+            returned.
+        type: list
+        elements: str
+        version_added: 0.2.0
   plan_dir:
     description: The plan folder of the fabric on the controller. Its slices give O(tests) and O(network).
     type: path
@@ -121,6 +136,11 @@ options:
     description: Messages of 64 KiB of one bandwidth test.
     type: int
     default: 5000
+  seconds:
+    description: Seconds that a bandwidth test sends, in place of O(bandwidth_iterations) when it is not V(0).
+    type: int
+    default: 0
+    version_added: 0.2.0
   traffic_class:
     description: The traffic class (DSCP times 4) of the tests' packets. Not set when it is absent.
     type: int
@@ -253,6 +273,9 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
             "port": {"type": "int", "required": True},
             "peer": {"type": "str", "default": ""},
             "peer_address": {"type": "str", "default": ""},
+            "slot": {"type": "int"},
+            "gpu": {"type": "int"},
+            "argv": {"type": "list", "elements": "str"},
         },
     },
     "plan_dir": {"type": "path"},
@@ -271,6 +294,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "timeout": {"type": "int", "default": 20},
     "latency_iterations": {"type": "int", "default": 1000},
     "bandwidth_iterations": {"type": "int", "default": 5000},
+    "seconds": {"type": "int", "default": 0},
     "traffic_class": {"type": "int"},
     "max_latency_us": {"type": "float", "default": 0},
     "min_gbits": {"type": "float", "default": 0},

@@ -80,6 +80,13 @@ options:
     description: Why the plan was not compared with the inventory.
     type: str
     default: ""
+  keep:
+    description:
+      - Whether to take the parts of plan and cluster over from the verdict that is there, and to add what O(cluster)
+        has. For what looks at hosts again, as M(railops.rdma.acceptance) does.
+    type: bool
+    default: false
+    version_added: 0.2.0
   plan_error:
     description: Why the plan could not be compared with the inventory.
     type: str
@@ -154,6 +161,7 @@ ARGUMENT_SPEC = {
     "plan": {"type": "raw"},
     "plan_reason": {"type": "str", "default": ""},
     "plan_error": {"type": "str", "default": ""},
+    "keep": {"type": "bool", "default": False},
     "fail": {"type": "bool", "default": True},
     "show": {"type": "bool", "default": True},
 }

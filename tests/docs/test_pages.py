@@ -33,6 +33,8 @@ ROLE_INCLUDES = ("ansible.builtin.include_role", "ansible.builtin.import_role")
 PREFIXES = "|".join(sorted([*known.roles(), "audit", "discover", "merge", "site", "teardown"]))
 VARIABLE = re.compile(rf"(?:{PREFIXES})_[a-z0-9_]+")
 FILES = re.compile(r"(?:tests|docs|roles|playbooks|inventory|plugins|molecule|meta|changelogs)/[\w./-]+")
+# Begins like the variables of a role.
+SYSCTLS = {"accept_ra"}
 # Stand for a set of files.
 PLACEHOLDERS = ("<", "*", "_slice.py")
 
@@ -110,7 +112,7 @@ def test_every_variable_that_a_page_names_exists():
     for page in PAGES:
         for line, span in page.spans:
             found = re.fullmatch(rf"({VARIABLE.pattern})(?::\s+(.+)|=(\S+))?", span.replace("-e ", "", 1))
-            if not found or found.group(1) in IDS or found.group(1) in known.modules():
+            if not found or found.group(1) in SYSCTLS or found.group(1) in IDS or found.group(1) in known.modules():
                 continue
             name, text = found.group(1), found.group(2) or found.group(3)
             if name not in known.variables():

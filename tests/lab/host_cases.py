@@ -6,11 +6,14 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import re
 import shutil
 import sys
 
 from fleet import BROKEN, CHECKOUT, DUAL_STACK, CaseError, Fleet, named, unchanged
+from shell import environments
 
 NETWORK_ONLY = {**DUAL_STACK, "site_host_roles": ["rail_network"]}
 
@@ -112,6 +115,68 @@ def site_exclusive(fleet: Fleet) -> str:
 def site_shared(fleet: Fleet) -> str:
     """The whole path, shared fabric."""
     return _site(fleet, "shared", fabric_rail_prefix={"ipv4": 24, "ipv6": 64})
+
+
+# Soft-RoCE delivers a header that UCX's check takes for somebody else's: without the DGID variable it waits and aborts.
+NETPIPE = [
+    *("mpirun.openmpi", "--allow-run-as-root", "--host", "{hosts}", "-np", "2", "--mca", "pml", "ucx"),
+    *("--mca", "oob_tcp_if_include", "mgmt0", "--mca", "plm_rsh_args", "-o StrictHostKeyChecking=no"),
+    *("-x", "UCX_TLS=rc,self", "-x", "UCX_NET_DEVICES={devices}", "-x", "UCX_UD_ETH_DGID_CHECK=n"),
+    *("-x", "UCX_LOG_LEVEL=info", "NPopenmpi", "-p", "0", "-l", "4096", "-u", "65536", "-n", "5"),
+    *("-o", "/tmp/netpipe-{rails}"),
+]
+ACCEPT = {
+    "accept_seconds": 6,
+    "accept_timeout": 90,
+    # Processors that share two cores are not even.
+    "accept_share": 0.3,
+    "accept_collectives": {"netpipe": NETPIPE},
+    "accept_collective_timeout": 600,
+}
+
+
+def accept(fleet: Fleet) -> str:
+    """From pairs to the whole lab; then a rail that is slowed down, and one that loses everything."""
+    fleet.up()
+    devices = {f"rail{number}": f"rxe{number}" for number in range(1, fleet.rails + 1)}
+    fleet.declare("exclusive", **DUAL_STACK, **ACCEPT, accept_devices=devices)
+    fleet.converge()
+    key = base64.b64encode((environments.cache() / "labs" / fleet.name / "key").read_bytes()).decode()
+    for number in range(1, fleet.case.nodes + 1):
+        put = f"umask 077; echo {key} | base64 -d >/root/.ssh/id_ed25519"
+        fleet.on(f"node{number}", "sh", "-c", put)
+    fleet.play("verify")
+    said = fleet.play("accept")
+    steps = re.findall(r"accept: (\w+): step \d+", said)
+    if list(dict.fromkeys(steps)) != ["latency", "bandwidth", "node", "leaf", "fabric", "collective"]:
+        raise CaseError(f"acceptance went through other stages: {steps}")
+    # The interface sends a fiftieth of what it could: nothing is broken, and nothing else knows.
+    slow = "tc qdisc replace dev ens2np0 root tbf rate 4mbit burst 32kb latency 2s"
+    fleet.on("node2", "sh", "-c", slow)
+    narrowed = [_accused(fleet, "node2", "rail2", "accept_bandwidth")]
+    # By halves alone, when all hosts send at once.
+    least = {"accept_stages": ["fabric"], "accept_min_gbits_loaded": 0.006}
+    narrowed.append(_accused(fleet, "node2", "rail2", "accept_fabric", "-e", json.dumps(least)))
+    fleet.on("node2", "tc", "qdisc", "del", "dev", "ens2np0", "root")
+    fleet.lab("cable", fleet.name, "node3", "ens3np0", "pull")
+    narrowed.append(_accused(fleet, "node3", "rail3", "accept_latency"))
+    fleet.lab("cable", fleet.name, "node3", "ens3np0", "plug")
+    return f"pairs, all rails at once, whole lab, NetPIPE over every rail in {len(steps)} steps; {'; '.join(narrowed)}"
+
+
+def _accused(fleet: Fleet, host: str, rail: str, check: str, *words: str) -> str:
+    """Insist that acceptance fails and names exactly this; return what it said."""
+    fleet.play("accept", *words, fails=True)
+    verdict = json.loads((fleet.folder / "verify/fabric/verdict.json").read_text(encoding="utf-8"))
+    bad = {
+        (name, one["rail"], one["id"]): one["cause"]
+        for name, entry in verdict["hosts"].items()
+        for one in entry["checks"]
+        if one["status"] == "deviation"
+    }
+    if set(bad) != {(host, rail, check)}:
+        raise CaseError(f"acceptance names {sorted(bad)}, not {(host, rail, check)}")
+    return f"{host} {rail} named by {check} ({bad[host, rail, check]})"
 
 
 def host_modules(fleet: Fleet) -> str:

@@ -49,6 +49,8 @@ INSTALLED = (
     *("rdma-core", "ibverbs-utils", "ibverbs-providers", "perftest", "rdmacm-utils"),
     *("python3-pyverbs", "python3-pyroute2"),
 )
+# What acceptance runs in place of NCCL; a node of a cluster goes without.
+MPI = ("netpipe-openmpi",)
 # In the local repository only: what a role has to install by itself.
 OFFERED = ("infiniband-diags", "mstflint", "python3-netaddr", "fping")
 
@@ -114,8 +116,7 @@ class Image:
 def key(*, node: bool = False) -> str:
     """Return the hash of everything that the image is made from."""
     text = repr((RECIPE, SUITE, INSTALLED, OFFERED, sorted(FILES.items()), EXECUTABLE, DISABLED, DISK_SIZE))
-    if node:
-        text += repr(node_image.inputs())
+    text += repr(node_image.inputs() if node else MPI)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
@@ -185,7 +186,7 @@ def bootstrap(root: Path, log: Path, *, node: bool) -> None:
     write(root, "etc/apt/apt.conf.d/90lab", FILES["etc/apt/apt.conf.d/90lab"] + 'APT::Keep-Downloaded-Packages "1";\n')
     lay_archives(root)
     in_root(root, ["apt-get", "-q", "update"], log)
-    wanted = [name for name in INSTALLED if not (node and name == KERNEL)]
+    wanted = [name for name in INSTALLED if name != KERNEL] if node else [*INSTALLED, *MPI]
     in_root(root, ["apt-get", "-q", "-y", "install", *wanted], log)
     if node:
         node_image.install(root, log)

@@ -17,6 +17,7 @@ PLUGINS = Path(__file__).resolve().parents[2] / "plugins"
 CLUSTER = {"_cluster", "_fabric"}
 # The rooms that a module may bring along, beside what lies in the corridor.
 ROOMS: dict[str, set[str]] = {
+    "acceptance": set(),
     "cluster_nodes": {*CLUSTER, "_pods", "_probe"},
     "cluster_objects": CLUSTER,
     "cluster_wait": {*CLUSTER, "_pods", "_probe"},

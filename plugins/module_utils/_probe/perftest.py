@@ -60,6 +60,8 @@ class Features:
 
     source_ip: str | None
     ipv6: str | None
+    cuda: str | None = None
+    dmabuf: str | None = None
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,8 @@ class Failure:
 def features(help_text: str) -> Features:
     """Read from `--help` which name the options have that changed between versions."""
     source = next((name for name in ("--bind_source_ip", "--source_ip") if name in help_text), None)
-    return Features(source, "--ipv6-addr" if "--ipv6-addr" in help_text else None)
+    found = [name if name in help_text else None for name in ("--ipv6-addr", "--use_cuda", "--use_cuda_dmabuf")]
+    return Features(source, *found)
 
 
 def argv(
@@ -87,18 +90,25 @@ def argv(
     server: str | None = None,
     iterations: int | None = None,
     traffic_class: int | None = None,
+    seconds: int = 0,
+    gpu: int | None = None,
 ) -> list[str]:
     """Return the command line of one end. `server` is the peer's rail address; None makes this end the server.
 
-    Both ends need the same iterations and port. The source address binds the TCP control connection to the rail, so
-    that a server listens there only and a client proves the rail's policy route as well.
+    Both ends need the same iterations, or `seconds` in place of them, and port. `gpu` is the number of the GPU whose
+    memory is used, with a perftest that has that (--use_cuda). The source address binds the TCP control connection to
+    the rail, so that a server listens there only and a client proves the rail's policy route as well.
     """
     tool = TOOLS[test]
     line = [tool.program, "-F", "-d", end.device, "-i", str(end.port), "-p", str(tcp_port)]
     if end.gid_index is not None:
         line += ["-x", str(end.gid_index)]
-    if iterations is not None:
+    if seconds:
+        line += ["-D", str(seconds)]
+    elif iterations is not None:
         line += ["-n", str(iterations)]
+    if gpu is not None:
+        line += [f"{have.cuda or '--use_cuda'}={gpu}", *([have.dmabuf] if have.dmabuf else [])]
     if test == "write_bw":
         line += ["--report_gbits"]
     if traffic_class is not None:
@@ -198,6 +208,11 @@ _FAILURES: tuple[tuple[str, str, str], ...] = (
         r"Couldn't listen to port|Failed to bind socket|Address already in use",
         "the TCP port is taken",
         "Choose other ports with the option port (verify_port).",
+    ),
+    (
+        r"unrecognized option '--use_cuda|Couldn't allocate GPU memory|cuInit.*failed|no CUDA-capable device",
+        "this perftest cannot use GPU memory",
+        "Install a perftest that is built with CUDA, and the GPU's driver.",
     ),
     (
         r"IB device .* not found|Unable to find the Infiniband/RoCE device|did not detect devices",

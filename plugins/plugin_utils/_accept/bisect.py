@@ -172,10 +172,13 @@ class Narrow:
         )
         accused, paths = self._confirm([one for one in suspects if sound[one[1]]])
         findings = list(accused.values())
+        for rails, known in sound.items():
+            if not known:
+                mine = [bad for bad in left if bad.rails == rails]
+                hosts = dict.fromkeys(host for bad in mine for host in bad.hosts)
+                findings.append(Finding(UNCLEAR, tuple(hosts), rails, self._run(mine[0].hosts, rails)))
         for bad in left:
-            if not sound[bad.rails]:
-                findings.append(Finding(UNCLEAR, bad.hosts, bad.rails, self._run(bad.hosts, bad.rails)))
-            elif not any((host, bad.rails) in accused for host in bad.hosts):
+            if sound[bad.rails] and not any((host, bad.rails) in accused for host in bad.hosts):
                 first, rest = bad.hosts[:1], bad.hosts[1:]
                 what = BETWEEN if len(bad.hosts) == 2 else TOGETHER
                 findings.append(Finding(what, first, bad.rails, self._run(bad.hosts, bad.rails), rest))

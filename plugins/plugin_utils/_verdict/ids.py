@@ -10,6 +10,15 @@ docs/verify.md lists them (python3 tests/site/checks_doc.py).
 from __future__ import annotations
 
 IDS = {
+    "accept_bandwidth": "acceptance: write bandwidth to the neighbours, rail by rail",
+    "accept_collective": "acceptance: collective operations over all hosts and rails",
+    "accept_fabric": "acceptance: all hosts at once, by all rails",
+    "accept_gpu": "acceptance: write bandwidth between GPUs of neighbours, rail by rail",
+    "accept_hosts": "acceptance: the last verdict has nothing against the host",
+    "accept_latency": "acceptance: read latency to the neighbours, rail by rail",
+    "accept_leaf": "acceptance: all hosts of a leaf at once, by all rails",
+    "accept_node": "acceptance: all rails of the host at once",
+    "accept_zone": "acceptance: all hosts of a zone at once, by all rails",
     "address_duplicate": "nobody else on the rail has the address",
     "cable_leaf": "the rail's cable ends in the planned leaf",
     "cable_port": "the rail's cable ends in the planned port of its leaf",

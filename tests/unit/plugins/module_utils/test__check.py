@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._check import Check, compared, ok, skipped, warning
+from ansible_collections.railops.rdma.plugins.plugin_utils._accept.stages import STAGES
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.ids import IDS
 
 PLUGINS = Path(__file__).resolve().parents[4] / "plugins"
@@ -110,4 +111,5 @@ def test_every_id_is_made_somewhere():
     found |= {f"network_{part}" for part in ("addresses", "routes", "rules")}
     found |= {f"ping_{kind}{size}" for kind in ("gateway", "neighbour") for size in ("", "_mtu")}
     found |= {f"traffic_{kind}{end}" for kind in ("read_lat", "write_bw") for end in ("", "_server")}
+    found |= {f"accept_{stage}" for stage in STAGES}
     assert sorted(set(IDS) - found) == []

@@ -1,0 +1,199 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The steps of acceptance: decided on the controller, done by the hosts that are in one."""
+
+from __future__ import annotations
+
+import os
+import typing as t
+
+from ansible.errors import AnsibleActionFail
+from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+
+from ..module_utils._errors import RdmaError
+from ..modules.acceptance import ARGUMENT_SPEC
+from ..plugin_utils._accept import state
+from ..plugin_utils._accept.bisect import NODE
+from ..plugin_utils._accept.collect import PAIRED, PREFIX, fabric_checks, host_checks, others, told
+from ..plugin_utils._accept.ends import ring_of
+from ..plugin_utils._accept.stages import PERFTEST, Entry, Step, walk
+from ..plugin_utils._arguments import arguments, forks
+from ..plugin_utils._slice import read_slice
+from ..plugin_utils._verdict import files, merge
+
+SPARE_SECONDS = 120
+# Findings in the terminal; the verdict has all.
+SHOWN = 20
+display = Display()
+
+
+class ActionModule(ActionBase):
+    """The action behind the module acceptance."""
+
+    _supports_check_mode = True
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        """Do one phase."""
+        super().run(tmp, task_vars)
+        self._vars = task_vars or {}
+        self._args = arguments(self, ARGUMENT_SPEC)
+        self._settings = state.settings_of(self._args)
+        phase = self._args["phase"]
+        if phase in ("serve", "send", "end"):
+            return self._host(phase)
+        made: dict[str, t.Any] = {"begin": self._begin, "next": self._next, "finish": self._finish}[phase]()
+        return {"changed": False, **made}
+
+    # --- on the controller -------------------------------------------------------------------------------------------
+
+    def _begin(self) -> dict[str, t.Any]:
+        args = self._args
+        plan = files.read_plan(args["plan_dir"])
+        verdict = files.read_json(os.path.join(args["verify_dir"], "verdict.json"))
+        if not verdict or verdict.get("plan_digest") != plan.get("digest"):
+            fix = "Run the playbook railops.rdma.verify first."
+            problem = "is of another plan" if verdict else "is not there"
+            msg = f"The verdict of the hosts {problem} ({args['verify_dir']}). {fix}"
+            raise AnsibleActionFail(msg, result={"fix": fix})
+        fleet = state.fleet_of(args, plan, verdict)
+        have = state.State.read(args["verify_dir"])
+        again = args["resume"] and have.resumes(plan["digest"], fleet, self._settings)
+        if again:
+            display.display(f"accept: goes on where it was left, with {len(have.results)} runs made")
+        else:
+            have = state.State(plan["digest"], fleet)
+        have.step = None
+        for line in have.outlook(self._settings, self._seconds(), forks(self._vars)):
+            display.display(f"accept: {line}")
+        return self._decide(have)
+
+    def _next(self) -> dict[str, t.Any]:
+        have = state.State.read(self._args["verify_dir"])
+        have.collect(self._args["verify_dir"], self._seconds())
+        return self._decide(have)
+
+    def _decide(self, have: state.State) -> dict[str, t.Any]:
+        report, judged = walk(have.fleet, self._settings, have.results)
+        step = have.begin_step(report, self._settings)
+        if self._task.check_mode:
+            return {"more": False, "failed_stage": report.failed or ""}
+        have.write(self._args["verify_dir"])
+        if step is None:
+            accused = [finding for finding in report.findings if finding.what == NODE]
+            for finding in [*accused, *others(report.findings)][:SHOWN]:
+                where, cause, _fix = told(finding, judged)
+                display.display(f"accept: {report.failed}: {where}: {cause}")
+            return {"more": False, "failed_stage": report.failed or ""}
+        count = sum(len(entry.hosts) for entry in step.entries)
+        units = sum(len(entry.units) for entry in step.entries)
+        left = have.left(self._settings, self._seconds())
+        found = " (narrowing down)" if have.narrowing(report) else ""
+        display.display(
+            f"accept: {step.stage}{found}: step {have.number}, {units} runs of {step.kind} by {count} hosts;"
+            f" about {left:.0f} s to go if all pass"
+        )
+        if (largest := max(len(entry.hosts) for entry in step.entries)) > forks(self._vars):
+            display.warning(
+                f"Ansible works on {forks(self._vars)} hosts at once, and {largest} should send at the same time: "
+                f"run with --forks {largest}."
+            )
+        return {"more": True, "stage": step.stage, "kind": step.kind}
+
+    def _seconds(self) -> dict[str, float]:
+        return state.unit_seconds(self._args["seconds"], self._args["timeout"])
+
+    def _finish(self) -> dict[str, t.Any]:
+        """Add the checks to the hosts' results; the verdict merges these."""
+        have = state.State.read(self._args["verify_dir"])
+        report, judged = walk(have.fleet, self._settings, have.results)
+        digest = have.digest
+        for host, checks in host_checks(have.fleet, report, judged, have.results).items():
+            path = files.result_path(self._args["verify_dir"], host)
+            old = files.read_result(path)
+            kept = [check for check in old.get("checks", []) if not check["id"].startswith(PREFIX)]
+            node = old.get("node") or read_slice(self._args["plan_dir"], host)["node"]
+            made = merge.host_result(host, node, digest, [*kept, *checks], old.get("error"), old.get("facts"))
+            files.write_json(path, made)
+        return {"checks": fabric_checks(report, judged), "failed_stage": report.failed or ""}
+
+    # --- on a host ---------------------------------------------------------------------------------------------------
+
+    def _host(self, phase: str) -> dict[str, t.Any]:
+        host = self._vars["inventory_hostname"]
+        have = state.State.read(self._args["verify_dir"])
+        entry = next((one for one in have.step.entries if host in one.hosts), None) if have.step else None
+        if have.step is None or entry is None:
+            return {"changed": False, "skipped": True, "skip_reason": "this host is not in the step"}
+        perftest = have.step.kind in PERFTEST
+        probe: dict[str, t.Any] = {"end": {"serve": "server", "send": "client", "end": "none"}[phase]}
+        if phase != "end":
+            try:
+                probe |= self._tests(have, have.step, entry, host, probe["end"])
+            except (AnsibleActionFail, RdmaError) as exc:
+                failed = {"failed": True, "msg": str(exc)}
+                state.note(self._args["verify_dir"], host, have.number, phase, failed)
+                return failed
+        if not perftest and (phase != "send" or not probe["tests"]):
+            return {"changed": False, "skipped": True, "skip_reason": "it is started by other hosts"}
+        probe["token"] = f"accept-{os.path.basename(os.path.normpath(self._args['plan_dir']))}"
+        untyped: t.Any = self
+        result: dict[str, t.Any] = untyped._execute_module(
+            module_name="railops.rdma.rdma_probe", module_args=probe, task_vars=self._vars
+        )
+        if phase != "end":
+            state.note(self._args["verify_dir"], host, have.number, phase, result)
+        return {**result, "changed": False}
+
+    def _tests(self, have: state.State, step: Step, entry: Entry, host: str, end: str) -> dict[str, t.Any]:
+        args = self._args
+        tests = ring_of(args["plan_dir"], host, entry, end, args["first_port"])
+        if step.kind in PERFTEST:
+            for test in tests:
+                test["test"] = step.kind.removesuffix("_gpu")
+                test |= {"gpu": have.fleet.rails.index(test["rail"])} if step.kind.endswith("_gpu") else {}
+            timeout = args["timeout"] + args["seconds"]
+        else:
+            tests = self._commands(step.kind, entry, host, tests)
+            timeout = args["collective_timeout"]
+        waves = -(-len(entry.hosts) // forks(self._vars))
+        return {
+            "tests": tests,
+            "network": read_slice(args["plan_dir"], host)["network"],
+            "timeout": timeout,
+            "seconds": args["seconds"],
+            "lifetime": SPARE_SECONDS + waves * len(entry.units) * timeout,
+        }
+
+    def _commands(self, kind: str, entry: Entry, host: str, tests: list[dict[str, t.Any]]) -> list[dict[str, t.Any]]:
+        """Return what a host starts: with the next host by each rail, or as the first of all with all rails."""
+        words = self._args["collectives"][kind]
+        made = []
+        for test in tests:
+            if kind == PAIRED:
+                made.append({**test, "argv": self._filled(words, (host, test["peer"]), (test["rail"],))})
+        if kind != PAIRED and host == entry.hosts[0]:
+            for slot, unit in enumerate(entry.units):
+                test = next(test for test in tests if test["rail"] == unit[0])
+                made.append({**test, "slot": slot, "argv": self._filled(words, entry.hosts, unit)})
+        return made
+
+    def _filled(self, words: list[str], hosts: tuple[str, ...], rails: tuple[str, ...]) -> list[str]:
+        devices = [self._args["devices"].get(rail, "") for rail in rails]
+        if not all(devices) and any("{devices" in word for word in words):
+            fix = "Name them in accept_devices."
+            raise AnsibleActionFail(f"The RDMA devices of {', '.join(rails)} are not known. {fix}", result={"fix": fix})
+        values = {
+            "hosts": ",".join(hosts),
+            "count": str(len(hosts)),
+            "devices": ",".join(f"{device}:1" for device in devices),
+            "rails": ",".join(rails),
+        }
+        return [self._word(str(word), values) for word in words]
+
+    def _word(self, word: str, values: dict[str, str]) -> str:
+        for name, value in values.items():
+            word = word.replace(f"{{{name}}}", value)
+        return word

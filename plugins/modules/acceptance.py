@@ -1,0 +1,188 @@
+#!/usr/bin/python
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: acceptance
+short_description: Run one phase of a fabric's acceptance, from pairs of hosts to the whole fleet
+version_added: 0.2.0
+description:
+  - Tests from small to large, stops at the stage that fails, and narrows what fails to node and rail by runs of fewer
+    nodes and rails. The role P(railops.rdma.accept#role) calls it, phase by phase.
+  - What was measured lies in C(accept.json) in O(verify_dir), so that a run that was cut off goes on.
+options:
+  phase:
+    description:
+      - V(begin) reads the verdict and decides on the first step. V(next) reads what the hosts returned and decides on
+        the next one. V(finish) adds the checks to the hosts' results. These three run on the controller alone.
+      - V(serve), V(send) and V(end) are a host's part of a step; hosts that are not in it do nothing.
+    type: str
+    choices: [begin, next, finish, serve, send, end]
+    required: true
+  plan_dir:
+    description: The plan folder of the fabric on the controller.
+    type: path
+    required: true
+  verify_dir:
+    description: The folder of the verification's files on the controller.
+    type: path
+    required: true
+  hosts:
+    description: Inventory names of the hosts that take part. For O(phase=begin).
+    type: list
+    elements: str
+    default: []
+  stages:
+    description: What is run; the order is always this one.
+    type: list
+    elements: str
+    choices: [hosts, latency, bandwidth, gpu, node, leaf, zone, fabric, collective]
+    default: [hosts, latency, bandwidth, gpu, node, leaf, zone, fabric, collective]
+  resume:
+    description: Whether to go on where a run with the same plan, hosts and stages was cut off.
+    type: bool
+    default: true
+  gpu:
+    description:
+      - Whether perftest also writes from GPU memory, between hosts whose check C(gpudirect_path) is ok. Needs a
+        perftest that is built with CUDA. The GPU has the number of the rail, from 0.
+    type: bool
+    default: false
+  seconds:
+    description: Seconds that each bandwidth test sends.
+    type: int
+    default: 10
+  timeout:
+    description: Seconds that a test may take beside these.
+    type: int
+    default: 20
+  first_port:
+    description: The first TCP port of the tests' servers.
+    type: int
+    default: 18515
+  max_latency_us:
+    description: A typical read latency above this many microseconds fails. V(0) asks for nothing, here and below.
+    type: float
+    default: 0
+  min_gbits:
+    description: Gb/s that each rail of a pair must reach with nothing else at work.
+    type: float
+    default: 0
+  min_gbits_loaded:
+    description: Gb/s that each rail must reach with all rails, or more than two hosts, at work.
+    type: float
+    default: 0
+  share:
+    description: The part of what the best quarter of pairs reach that each pair must reach.
+    type: float
+    default: 0.8
+  min_gbytes:
+    description: GB/s of bus bandwidth that a collective must reach.
+    type: float
+    default: 0
+  collectives:
+    description:
+      - The commands of the last stage by what they run, V(all_reduce) and V(alltoall) of nccl-tests or V(netpipe).
+      - C({hosts}), C({count}), C({devices}) and C({rails}) in a word are replaced by the inventory names, their number,
+        the RDMA devices (C(mlx5_0:1,...)) and the rails.
+      - nccl-tests run on the first host for all. NetPIPE runs on each host with the next one, rail by rail.
+    type: dict
+    default: {}
+  collective_timeout:
+    description: Seconds that one of them may take.
+    type: int
+    default: 300
+  devices:
+    description: The RDMA device of each rail by the rail's name, for C({devices}).
+    type: dict
+    default: {}
+extends_documentation_fragment:
+  - railops.rdma._attributes
+attributes:
+  check_mode:
+    support: partial
+    details: Hosts send nothing; only V(begin) says something then.
+  diff_mode:
+    support: none
+  idempotent:
+    support: full
+    details: A test leaves nothing behind.
+requirements:
+  - perftest on the managed node
+seealso:
+  - module: railops.rdma.rdma_probe
+author:
+  - railops.rdma contributors (@railops)
+"""
+
+EXAMPLES = r"""
+---
+- name: Decide on the first step
+  railops.rdma.acceptance:
+    phase: begin
+    plan_dir: plan/fabric
+    verify_dir: verify/fabric
+    hosts: "{{ groups['gpu_nodes'] }}"
+    min_gbits: 380
+  run_once: true
+"""
+
+RETURN = r"""
+more:
+  description: Whether there is a step to be made.
+  returned: when O(phase=begin) or O(phase=next)
+  type: bool
+  sample: true
+failed_stage:
+  description: The stage that did not pass, empty when all did.
+  returned: when nothing is left to be run
+  type: str
+  sample: bandwidth
+checks:
+  description: What is no single host's fault.
+  returned: when O(phase=finish)
+  type: list
+  elements: dict
+  sample: []
+"""
+
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
+
+_STAGES = ["hosts", "latency", "bandwidth", "gpu", "node", "leaf", "zone", "fabric", "collective"]
+ARGUMENT_SPEC: dict[str, t.Any] = {
+    "phase": {"type": "str", "choices": ["begin", "next", "finish", "serve", "send", "end"], "required": True},
+    "plan_dir": {"type": "path", "required": True},
+    "verify_dir": {"type": "path", "required": True},
+    "hosts": {"type": "list", "elements": "str", "default": []},
+    "stages": {"type": "list", "elements": "str", "choices": _STAGES, "default": _STAGES},
+    "resume": {"type": "bool", "default": True},
+    "gpu": {"type": "bool", "default": False},
+    "seconds": {"type": "int", "default": 10},
+    "timeout": {"type": "int", "default": 20},
+    "first_port": {"type": "int", "default": 18515},
+    "max_latency_us": {"type": "float", "default": 0.0},
+    "min_gbits": {"type": "float", "default": 0.0},
+    "min_gbits_loaded": {"type": "float", "default": 0.0},
+    "share": {"type": "float", "default": 0.8},
+    "min_gbytes": {"type": "float", "default": 0.0},
+    "collectives": {"type": "dict", "default": {}},
+    "collective_timeout": {"type": "int", "default": 300},
+    "devices": {"type": "dict", "default": {}},
+}
+
+
+def main() -> None:
+    """Refuse to run on a host: the action plugin of the same name does the work on the controller."""
+    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
+    module.fail_json(
+        msg="railops.rdma.acceptance runs on the controller only. Call it by its full name from a playbook."
+    )
+
+
+if __name__ == "__main__":
+    main()

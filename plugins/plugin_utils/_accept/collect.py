@@ -1,0 +1,186 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""From what hosts returned to the outcome of a run, and from outcomes to checks. Pure."""
+
+from __future__ import annotations
+
+import typing as t
+from dataclasses import replace
+
+from ...module_utils._check import DEVIATION, OK, SKIPPED, compared, deviation, skipped
+from ...module_utils._probe.perftest import TOOLS
+from .bisect import BETWEEN, NODE, TOGETHER
+from .results import READERS, judge
+from .stages import LATENCY, PERFTEST, STAGES
+
+if t.TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from .bisect import Finding, Names, Run
+    from .stages import Entry, Fleet, Judge, Outcome, Report
+
+Json = dict[str, t.Any]
+
+PREFIX = "accept_"
+"""What the ids of acceptance begin with."""
+
+PAIRED = "netpipe"
+"""The collective that knows two processes only: each host runs it with the next one, rail by rail."""
+_LOST_FIX = "Look at the host: ansible could not run the test there."
+_SHOWN = 4
+
+
+def outcome(kind: str, entry: Entry, unit: Names, found: Mapping[str, Mapping[str, t.Any]]) -> Outcome:
+    """Return what came of one run.
+
+    :param found: host -> what it wrote: `sent` (the clients' results), `served` (servers that did not start), `error`.
+    """
+    senders = entry.hosts if kind in PERFTEST or kind == PAIRED else entry.hosts[:1]
+    values: list[tuple[float, str]] = []
+    for host in senders:
+        wrote = found.get(host)
+        if wrote is None or wrote.get("error"):
+            cause = f"no result came from {host}" + (f": {wrote['error']}" if wrote else "")
+            return {"value": None, "cause": cause, "fix": _LOST_FIX}
+        for test in wrote.get("sent") or ():
+            if test["rail"] not in unit:
+                continue
+            where = f"{host} to {test['peer']}, {test['rail']}" if len(senders) > 1 else ""
+            value, cause, fix = _measured(kind, test, found)
+            if value is None:
+                return {"value": None, "cause": f"{where}: {cause}" if where else cause, "fix": fix}
+            values.append((value, where))
+    if not values:
+        return {"value": None, "cause": f"no test was run by {', '.join(senders[:_SHOWN])}", "fix": _LOST_FIX}
+    value, where = max(values) if kind == LATENCY else min(values)
+    return {"value": value, "worst": where}
+
+
+def _measured(
+    kind: str, test: Mapping[str, t.Any], found: Mapping[str, Mapping[str, t.Any]]
+) -> tuple[float | None, str, str]:
+    """Return the value of one test, or why it has none and what to do."""
+    if kind not in PERFTEST:
+        measured = READERS[kind](test.get("output") or "")
+        failure = judge(measured, test.get("code"))
+        return (None, failure.cause, failure.fix) if failure else (measured.gbytes, "", "")
+    if test["status"] == "ok":
+        return float(test[TOOLS[test["test"]].metric]), "", ""
+    # A server that did not start knows why; its client knows only that nobody answers.
+    served = (found.get(test["peer"]) or {}).get("served") or ()
+    told = next((one for one in served if one["port"] == test["port"] and one["rail"] == test["rail"]), test)
+    return None, str(told["cause"]), str(told["fix"])
+
+
+# --- checks ----------------------------------------------------------------------------------------------------------
+
+_SAID = {
+    BETWEEN: ("each side passes without the other: it is what lies between them", "leaves' uplinks, routes and cables"),
+    TOGETHER: ("it fails only with all of them at once", "uplinks' load, ECMP, PFC and ECN of the leaves"),
+}
+_NOBODY = ("one or several of them: nobody passed to compare with", "what all of them share, then each host")
+
+
+def _shown(run: Run, value: t.Any) -> str:
+    unit = "us" if run.kind == LATENCY else "Gb/s" if run.kind in PERFTEST else "GB/s"
+    return "no result" if value is None else f"{float(value):g} {unit}"
+
+
+def names(hosts: Names) -> str:
+    """Return hosts for people: the first of them, and how many more."""
+    return ", ".join(hosts[:_SHOWN]) + (f" and {len(hosts) - _SHOWN} more" if len(hosts) > _SHOWN else "")
+
+
+def told(finding: Finding, judged: Judge) -> tuple[str, str, str]:
+    """Return what a finding is about, its cause and its fix."""
+    failure = judged.why(finding.run)
+    cause, fix = (failure.cause, failure.fix) if failure else ("", "")
+    rails = ", ".join(finding.rails)
+    where = names(finding.hosts) + (f" with {names(finding.others)}" if finding.others else "")
+    if finding.what != NODE:
+        said, look = _SAID.get(finding.what, _NOBODY)
+        cause, fix = f"{said} ({cause})", f"Look at {look}."
+    return f"{where}, {rails}", cause, fix
+
+
+def others(findings: Iterable[Finding]) -> list[Finding]:
+    """Return what is no single host's fault, each once, with all rails of which it is said."""
+    rails: dict[t.Any, dict[str, None]] = {}
+    first: dict[t.Any, Finding] = {}
+    for one in findings:
+        if one.what != NODE:
+            key = (one.what, one.hosts, one.others)
+            first.setdefault(key, one)
+            rails.setdefault(key, {}).update(dict.fromkeys(one.rails))
+    return [replace(one, rails=tuple(rails[key])) for key, one in first.items()]
+
+
+def host_checks(fleet: Fleet, report: Report, judged: Judge, results: Mapping[str, Outcome]) -> dict[str, list[Json]]:
+    """Return the checks of each host."""
+    made: dict[str, list[Json]] = {host: [] for host in fleet.places}
+    for stage, planned in STAGES.items():
+        name = f"accept_{stage}"
+        if stage == "hosts" and stage in report.done and stage not in report.skipped:
+            fix = "Run the playbook railops.rdma.verify and mend what it names."
+            for host, checks in made.items():
+                against = fleet.trouble.get(host, "")
+                checks.append(compared(name, planned, against or "nothing", against, fix, good=not against).data())
+        elif stage in report.skipped or stage not in report.done:
+            reason = report.skipped.get(stage) or f"not reached: the stage {report.failed} did not pass"
+            for checks in made.values():
+                checks.append(skipped(name, reason).data())
+        else:
+            for host, check in _stage_checks(name, planned, report, judged, results):
+                made[host].append(check)
+    return made
+
+
+def _stage_checks(
+    name: str, planned: str, report: Report, judged: Judge, results: Mapping[str, Outcome]
+) -> Iterator[tuple[str, Json]]:
+    stage = name.partition("_")[2]
+    findings = report.findings if report.failed == stage else []
+    by_host: dict[str, list[Run]] = {}
+    for run in report.done[stage]:
+        for host in run.hosts:
+            by_host.setdefault(host, []).append(run)
+    accused = {host: [one for one in findings if one.what == NODE and one.hosts == (host,)] for host in by_host}
+    for host, runs in by_host.items():
+        for finding in accused[host]:
+            _where, cause, fix = told(finding, judged)
+            rail = finding.rails[0] if len(finding.rails) == 1 else None
+            shown = f"{_shown(finding.run, results[finding.run.key].get('value'))} with {names(finding.run.hosts)}"
+            yield host, deviation(name, planned, shown, cause, fix, rail=rail).data()
+        if accused[host]:
+            continue
+        if all(judged.passes(run) for run in runs):
+            values = [(results[run.key]["value"], run) for run in runs]
+            value, run = (max if runs[0].kind == LATENCY else min)(values, key=lambda pair: float(pair[0]))
+            shown = f"{_shown(run, value)} at worst, in {len(runs)} runs"
+            yield host, compared(name, planned, shown, "", "", good=True).data()
+        else:
+            yield host, skipped(name, "runs with this host failed by others' fault, and the stage was left").data()
+
+
+def without(part: Mapping[str, t.Any]) -> Json:
+    """Return a part of a verdict without what an acceptance added to it."""
+    gone = [check for check in part["checks"] if check["id"].startswith(PREFIX)]
+    if not gone:
+        return dict(part)
+    # Only deviations were added.
+    left = part["counts"][DEVIATION] - len(gone)
+    status = part["status"] if left or part["status"] != DEVIATION else "pass" if part["counts"][OK] else SKIPPED
+    counts = {**part["counts"], DEVIATION: left}
+    return {**part, "status": status, "counts": counts, "checks": [one for one in part["checks"] if one not in gone]}
+
+
+def fabric_checks(report: Report, judged: Judge) -> list[Json]:
+    """Return the checks of what is no single host's fault."""
+    found = []
+    for finding in others(report.findings):
+        where, cause, fix = told(finding, judged)
+        planned = STAGES[str(report.failed)]
+        found.append(deviation(f"accept_{report.failed}", planned, where, cause, fix, object=where).data())
+    return found

@@ -1,0 +1,66 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What one host has to do for tests between hosts, as rdma_probe takes it: worked out from the plan's slices."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ...module_utils._probe.schedule import schedule
+from .._slice import read_slice
+
+if t.TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ...module_utils._probe.schedule import Pair
+    from .stages import Entry
+
+Slice = dict[str, t.Any]
+Test = dict[str, t.Any]
+
+
+def address_of(rail: Slice) -> str | None:
+    """Return the address that a rail's tests use: the first, which is IPv4 where there is one."""
+    addresses = sorted(rail["addresses"], key=lambda entry: entry["family"])
+    return addresses[0]["address"].partition("/")[0] if addresses else None
+
+
+def tests_of(plan_dir: str, rails: dict[str, Slice], pairs: Iterable[Pair], end: str) -> list[Test]:
+    """Return a host's end of these pairs.
+
+    :param rails: the host's rails by name.
+    :param end: `client` or `server`.
+    """
+    peers: dict[str, dict[str, Slice]] = {}
+    tests = []
+    for pair in pairs:
+        peer = pair.server if end == "client" else pair.client
+        if peer not in peers:
+            peers[peer] = {rail["name"]: rail for rail in read_slice(plan_dir, peer)["rails"]}
+        rail = rails[pair.rail]
+        tests.append(
+            {
+                "test": pair.test,
+                "rail": pair.rail,
+                "interface": rail["interface"],
+                "address": address_of(rail),
+                "port": pair.port,
+                "peer": peer,
+                "peer_address": address_of(peers[peer][pair.rail]) or "",
+            }
+        )
+    return tests
+
+
+def ring_of(plan_dir: str, host: str, entry: Entry, end: str, first_port: int) -> list[Test]:
+    """Return a host's end of a group's tests: each host sends to the next one, and the last to the first.
+
+    Tests of one unit have one slot. `test` is write_bw; callers put another.
+    """
+    slots = {rail: number for number, unit in enumerate(entry.units) for rail in unit}
+    own = {rail["name"]: rail for rail in read_slice(plan_dir, host)["rails"]}
+    made = schedule(entry.hosts, list(slots), ["write_bw"], mode="ring", first_port=first_port)
+    pairs = made.as_client(host) if end == "client" else made.as_server(host)
+    return [{**test, "slot": slots[test["rail"]]} for test in tests_of(plan_dir, own, pairs, end)]

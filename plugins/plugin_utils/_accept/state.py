@@ -1,0 +1,242 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The file of an acceptance: who takes part, what was measured, and the step that is being made.
+
+`accept.json` beside the verdict, replaced as a whole after every step; `accept/<host>.json` is what each host returned
+of the step. Times are seconds.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import typing as t
+from dataclasses import dataclass, field
+
+from ansible.errors import AnsibleActionFail
+
+from ...module_utils._check import DEVIATION, OK
+from .._slice import read_slice
+from .._verdict import files
+from .._verdict.explain import place_of
+from .._verdict.merge import natural, number_of
+from .collect import PREFIX, outcome
+from .results import READERS
+from .stages import LATENCY, PERFTEST, STAGES, Entry, Fleet, Settings, Step, forecast, runs_of, seconds_of, step_of
+
+if t.TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .stages import Outcome, Report
+
+SCHEMA = 1
+FILE, FOLDER = "accept.json", "accept"
+# Until a step was made: three tasks on every host.
+FIRST_OVERHEAD = 15.0
+LATENCY_SECONDS = 2.0
+CONNECT_SECONDS = 3.0
+
+Json = dict[str, t.Any]
+
+
+def settings_of(args: Mapping[str, t.Any]) -> Settings:
+    """Return what the module's options ask for.
+
+    :raises AnsibleActionFail: for names and numbers that cannot be.
+    """
+    wrong = [f"the collective {name!r} ({', '.join(READERS)})" for name in args["collectives"] if name not in READERS]
+    wrong += [f"{name} {args[name]} (0 to 1)" for name in ("share",) if not 0 <= args[name] <= 1]
+    wrong += [f"{name} {args[name]} (1 or more)" for name in ("seconds", "timeout") if args[name] < 1]
+    if wrong:
+        fix = "Mend these variables of accept."
+        raise AnsibleActionFail(f"Not known or out of bounds: {'; '.join(wrong)}. {fix}", result={"fix": fix})
+    keys = ("max_latency_us", "min_gbits", "min_gbits_loaded", "min_gbytes", "share")
+    stages = [name for name in STAGES if name in args["stages"]]
+    return Settings(stages, list(args["collectives"]), **{key: args[key] for key in keys})
+
+
+def unit_seconds(seconds: int, timeout: int) -> dict[str, float]:
+    """Return how long one unit of each kind takes."""
+    known = {kind: LATENCY_SECONDS if kind == LATENCY else seconds + CONNECT_SECONDS for kind in PERFTEST}
+    return {**dict.fromkeys(READERS, float(timeout)), **known}
+
+
+def fleet_of(args: Mapping[str, t.Any], plan: Json, verdict: Json) -> Fleet:
+    """Return who takes part, in the order of the topology, and what the last verdict has against them.
+
+    :raises AnsibleActionFail: when no host of the play is in the plan.
+    """
+    places: dict[str, tuple[str, tuple[str, ...]]] = {}
+    rails: tuple[str, ...] = ()
+    for host in args["hosts"]:
+        try:
+            piece = read_slice(args["plan_dir"], host)
+        except AnsibleActionFail as exc:
+            entry = verdict.get("hosts", {}).get(host)
+            if entry is None:
+                # Retired, or never planned: verification passes it over as well.
+                continue
+            raise AnsibleActionFail(f"{host}: {exc}") from exc
+        place = place_of(piece, plan)
+        rails = tuple(rail["name"] for rail in piece["rails"] if rail["addresses"])
+        places[host] = (place.zone, tuple(place.leaves.get(rail, "") for rail in rails))
+    if not places or not rails:
+        fix = "Look at the inventory group (fabric_group), at --limit, and at the plan."
+        raise AnsibleActionFail(
+            f"No host of this play has rails with addresses in the plan. {fix}", result={"fix": fix}
+        )
+    order = sorted(places, key=lambda host: (natural(places[host][0]), *map(natural, places[host][1]), natural(host)))
+    seen = verdict.get("hosts", {})
+    trouble = {host: found for host in order if (found := _against(seen.get(host)))}
+    gpus = {
+        result["host"]
+        for result in files.read_results(args["verify_dir"], order if args["gpu"] else ())
+        if any(check["id"] == "gpudirect_path" and check["status"] == OK for check in result["checks"])
+    }
+    return Fleet({host: places[host] for host in order}, rails, trouble, frozenset(gpus))
+
+
+def _against(entry: Mapping[str, t.Any] | None) -> str:
+    """Return what a verdict has against a host, beside what an acceptance had."""
+    if entry is None:
+        return "it is not in the verdict"
+    if entry["status"] not in ("pass", DEVIATION):
+        return str(entry.get("error") or entry["status"])
+    bad = [check for check in entry["checks"] if check["status"] == DEVIATION and not check["id"].startswith(PREFIX)]
+    return ", ".join(dict.fromkeys(" ".join(filter(None, (check["rail"], check["id"]))) for check in bad))
+
+
+def note(verify_dir: str, host: str, number: int, phase: str, result: Mapping[str, t.Any]) -> None:
+    """Write what a host returned of a step.
+
+    :param phase: `serve` or `send`.
+    """
+    path = _host_path(verify_dir, host)
+    have = files.read_json(path)
+    if have.get("step") != number:
+        have = {"step": number}
+    error = str(result.get("msg") or "the module failed") if result.get("failed") else ""
+    if result.get("unreachable"):
+        error = "it is unreachable"
+    tests = result.get("tests") or []
+    if phase == "serve":
+        have["served"] = [test for test in tests if test["status"] != "ok"]
+    else:
+        have["sent"] = tests
+    files.write_json(path, {**have, "error": error or have.get("error", "")})
+
+
+def _host_path(verify_dir: str, host: str) -> str:
+    return os.path.join(verify_dir, FOLDER, os.path.basename(files.result_path(verify_dir, host)))
+
+
+@dataclass
+class State:
+    """One acceptance.
+
+    :param digest: of the plan.
+    :param step: what is being made; None before the first and after the last.
+    :param overhead: seconds that a step takes beside its units, as the last one showed.
+    """
+
+    digest: str
+    fleet: Fleet
+    results: dict[str, Outcome] = field(default_factory=dict)
+    number: int = 0
+    step: Step | None = None
+    begun: float = 0.0
+    overhead: float = FIRST_OVERHEAD
+    finished: bool = False
+    asked: Json = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, verify_dir: str) -> State:
+        """Return the acceptance beside a verdict; an empty one where there is none that can be read."""
+        have = files.read_json(os.path.join(verify_dir, FILE))
+        if have.get("schema") != SCHEMA:
+            return cls("", Fleet({}, ()))
+        fleet, step = have["fleet"], have["step"]
+        places = {host: (zone, tuple(leaves)) for host, (zone, leaves) in fleet["places"].items()}
+        made = cls(
+            have["digest"],
+            Fleet(places, tuple(fleet["rails"]), fleet["trouble"], frozenset(fleet["gpus"])),
+            **{key: have[key] for key in ("results", "number", "begun", "overhead", "finished", "asked")},
+        )
+        if step:
+            entries = [Entry(tuple(hosts), tuple(tuple(unit) for unit in units)) for hosts, units in step["entries"]]
+            made.step = Step(step["stage"], step["kind"], tuple(entries))
+        return made
+
+    def write(self, verify_dir: str) -> None:
+        """Replace the file."""
+        fleet, step = self.fleet, self.step
+        made: Json = {
+            "schema": SCHEMA,
+            "digest": self.digest,
+            "fleet": {
+                "places": dict(fleet.places),
+                "rails": fleet.rails,
+                "trouble": dict(fleet.trouble),
+                "gpus": sorted(fleet.gpus),
+            },
+            "results": self.results,
+            "step": None,
+        }
+        made |= {key: getattr(self, key) for key in ("number", "begun", "overhead", "finished", "asked")}
+        if step:
+            made["step"] = {
+                "stage": step.stage,
+                "kind": step.kind,
+                "entries": [(entry.hosts, entry.units) for entry in step.entries],
+            }
+        files.write_json(os.path.join(verify_dir, FILE), made)
+
+    def resumes(self, digest: str, fleet: Fleet, settings: Settings) -> bool:
+        """Say whether this one goes on: of the same plan and hosts, and left before its end."""
+        same = (self.digest, self.fleet) == (digest, fleet)
+        return same and not self.finished and bool(self.results) and self.asked == _asked(settings)
+
+    def begin_step(self, report: Report, settings: Settings) -> Step | None:
+        """Take the next step; None when there is none."""
+        self.asked, self.finished = _asked(settings), report.asked is None
+        self.step = step_of(report.asked, report.runs) if report.asked else None
+        self.number += bool(self.step)
+        self.begun = round(time.time(), 3)
+        return self.step
+
+    def collect(self, verify_dir: str, seconds: Mapping[str, float]) -> None:
+        """Take what the hosts returned of the step."""
+        if self.step is None:
+            return
+        for entry in self.step.entries:
+            wrote = {host: files.read_json(_host_path(verify_dir, host)) for host in entry.hosts}
+            found = {host: made for host, made in wrote.items() if made.get("step") == self.number}
+            for run, unit in zip(runs_of(Step("", self.step.kind, (entry,))), entry.units, strict=True):
+                self.results[run.key] = outcome(self.step.kind, entry, unit, found)
+        took = time.time() - self.begun
+        self.overhead = max(1.0, took - seconds_of(self.step, seconds, 0.0))
+
+    def narrowing(self, report: Report) -> bool:
+        """Say whether a step narrows down what failed, and is not one of its stage's own runs."""
+        return any(run not in report.done.get(str(report.asked), ()) for run in report.runs)
+
+    def left(self, settings: Settings, seconds: Mapping[str, float]) -> float:
+        """Return the seconds to go if all passes."""
+        rows = forecast(self.fleet, settings, self.results, seconds, self.overhead)
+        return sum(row[1] for row in rows.values())
+
+    def outlook(self, settings: Settings, seconds: Mapping[str, float], forks: int) -> list[str]:
+        """Return a line for each stage: what it will take if all passes."""
+        waves = -(-len(self.fleet.places) // max(1, forks))
+        rows = forecast(self.fleet, settings, self.results, seconds, self.overhead * waves)
+        lines = [
+            f"{stage}: {STAGES[stage]}: {number_of(count, 'step')}, about {took:.0f} s"
+            for stage, (count, took) in rows.items()
+        ]
+        return [f"{len(self.fleet.places)} hosts, {len(self.fleet.rails)} rails", *lines]
+
+
+def _asked(settings: Settings) -> Json:
+    return {"stages": list(settings.stages), "collectives": list(settings.collectives)}

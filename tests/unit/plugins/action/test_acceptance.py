@@ -1,0 +1,228 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The phases of acceptance on a planned fleet whose hosts are played: steps, files, the verdict, a run cut off."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+
+import pytest
+from ansible.errors import AnsibleActionFail
+from ansible.playbook.task import Task
+
+from ansible_collections.railops.rdma.plugins.action import acceptance, verdict
+from ansible_collections.railops.rdma.plugins.module_utils._check import ok
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run as plan
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import files, merge
+from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts
+
+COUNT = 5
+NAMES = [f"node{number}" for number in range(1, COUNT + 1)]
+NETPIPE = (
+    "[1.0] [x] ucp_worker.c:1 UCX INFO ep_cfg[1]: tag(rc_verbs/rxe1:1)\n"
+    "  0:    4096 bytes      5 times -->    80.0 Mbps in  40.0 usec\n"
+)
+
+
+class Played:
+    """A fleet in a folder; `slow` has (host, rail) that send at a tenth, `broken` those whose tests fail."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.slow, self.broken, self.silent = set(), set(), set()
+        self.asked = []
+        plan({**exclusive(), "plan_dir": str(folder)}, hosts(COUNT), check_mode=False)
+        self.plan = json.loads((folder / "fabric/plan.json").read_text())
+        self.verified(lambda host: [ok("network_link", "up", "up", rail="rail1").data()])
+
+    def verified(self, checks):
+        for host in NAMES:
+            made = merge.host_result(host, host, self.plan["digest"], checks(host))
+            files.write_json(files.result_path(str(self.folder / "verify"), host), made)
+        self.act(verdict, hosts=NAMES, fail=False, show=False)
+
+    def act(self, module, host="localhost", *, check=False, **args):
+        task = Task()
+        task.args = {"plan_dir": str(self.folder / "fabric"), "verify_dir": str(self.folder / "verify"), **args}
+        task.action, task.check_mode, task.diff, task.async_val = "railops.rdma.x", check, False, 0
+        connection = SimpleNamespace(_shell=SimpleNamespace(tmpdir=None))
+        context = SimpleNamespace(check_mode=check, diff=False)
+        action = module.ActionModule(task, connection, context, loader=None, templar=None, shared_loader_obj=None)
+        action._execute_module = lambda module_name, module_args, task_vars: self.probe(host, module_args)
+        return action.run(task_vars={"inventory_hostname": host, "ansible_forks": 50})
+
+    def probe(self, host, args):
+        """Do what rdma_probe would."""
+        self.asked.append((host, args))
+        if host in self.silent:
+            return {"failed": True, "msg": "no python"}
+        made = []
+        for test in args.get("tests", []):
+            assert {"rail", "interface", "address", "port", "peer", "peer_address"} <= set(test)
+            bad = {(host, test["rail"]), (test["peer"], test["rail"])}
+            if args["end"] == "server":
+                made.append({**test, "status": "ok"})
+            elif test.get("argv"):
+                made.append({**test, "status": "ok", "code": 0, "output": NETPIPE})
+            elif bad & self.broken:
+                made.append({**test, "status": "deviation", "cause": "the peer's NIC does not answer", "fix": "look"})
+            elif test["test"] == "read_lat":
+                made.append({**test, "status": "ok", "latency_us": 3.0})
+            else:
+                made.append({**test, "status": "ok", "gbits": 10.0 if bad & self.slow else 100.0})
+        return {"changed": False, "tests": made, "checks": []}
+
+    def steps(self, most=100, **args):
+        """Run acceptance until it ends; return how many steps it took."""
+        more = self.act(acceptance, phase="begin", hosts=NAMES, **args)["more"]
+        count = 0
+        while more and count < most:
+            for phase in ("serve", "send", "end"):
+                for host in NAMES:
+                    self.act(acceptance, host, phase=phase, **args)
+            more = self.act(acceptance, phase="next", **args)["more"]
+            count += 1
+        return count
+
+    def finish(self, **args):
+        found = self.act(acceptance, phase="finish", **args)
+        self.act(verdict, hosts=NAMES, keep=True, cluster=found, fail=False, show=False)
+        return json.loads((self.folder / "verify/verdict.json").read_text())
+
+
+@pytest.fixture
+def played(tmp_path):
+    return Played(tmp_path)
+
+
+def bad(found):
+    return {
+        (host, check["rail"], check["id"])
+        for host, entry in found["hosts"].items()
+        for check in entry["checks"]
+        if check["status"] == "deviation"
+    }
+
+
+def test_a_sound_fleet_passes(played):
+    played.steps()
+    found = played.finish()
+    assert found["status"] == "pass"
+    told = json.loads((played.folder / "verify/hosts/node1.json").read_text())["checks"]
+    rows = {check["id"]: check for check in told}
+    assert rows["accept_bandwidth"]["observed"] == "100 Gb/s at worst, in 16 runs"
+    assert rows["accept_collective"]["cause"] == "none is set (accept_collectives)"
+    assert rows["network_link"]["status"] == "ok"
+
+
+def test_a_slow_rail_and_a_broken_one_are_named(played):
+    played.slow = {("node4", "rail2")}
+    played.steps()
+    found = played.finish()
+    assert bad(found) == {("node4", "rail2", "accept_bandwidth")}
+    check = next(check for check in found["hosts"]["node4"]["checks"] if check["status"] == "deviation")
+    assert check["observed"].startswith("10 Gb/s with ")
+    assert found["hosts"]["node4"]["rails"]["rail2"] == "deviation"
+    assert found["explained"][0]["scope"] == {"node": "node4", "rail": "rail2"}
+    reasons = {row["reason"] for row in found["skipped"]}
+    assert "not reached: the stage bandwidth did not pass" in reasons
+    played.slow, played.broken = set(), {("node2", "rail1")}
+    played.steps()
+    # What the run before had found is gone.
+    assert bad(played.finish()) == {("node2", "rail1", "accept_latency")}
+
+
+def test_a_run_that_was_cut_off_goes_on(played):
+    assert played.steps(most=2) == 2
+    done = len(played.asked)
+    left = played.steps()
+    again = Played(played.folder / "again") if (played.folder / "again").mkdir() is None else None
+    assert left + 2 == again.steps()
+    assert len(played.asked) > done
+    # A whole one is begun anew.
+    assert played.steps() == left + 2
+
+
+def test_others_stages_begin_anew(played):
+    played.steps(most=2)
+    assert played.steps(stages=["latency"]) == 3
+
+
+def test_a_host_that_cannot_run_it_is_named(played):
+    played.silent = {"node3"}
+    played.steps()
+    found = played.finish()
+    assert {host for host, _rail, _name in bad(found)} == {"node3"}
+    cause = next(one["cause"] for one in found["hosts"]["node3"]["checks"] if one["status"] == "deviation")
+    assert cause == "no result came from node3: no python"
+
+
+def test_what_the_verdict_has_against_a_host_stops_it(played):
+    played.verified(
+        lambda host: [{"id": "network_link", "rail": "rail1", "status": "deviation" if host == "node2" else "ok"}]
+    )
+    assert played.steps() == 0
+    found = played.finish()
+    assert ("node2", None, "accept_hosts") in bad(found)
+    # It is no verdict on itself.
+    played.verified(lambda host: [ok("network_link", "up", "up", rail="rail1").data()])
+    assert played.steps() > 0
+
+
+def test_nobody_sound_is_no_hosts_fault(played):
+    played.broken = {(host, "rail3") for host in NAMES}
+    played.steps()
+    found = played.finish()
+    assert bad(found) == set()
+    assert found["status"] == "deviation"
+    rows = [check for check in found["cluster"]["checks"] if check["id"] == "accept_latency"]
+    assert all("nobody passed to compare with" in check["cause"] for check in rows)
+    assert rows
+    played.broken = set()
+    played.steps()
+    assert played.finish()["status"] == "pass"
+
+
+def test_netpipe_by_every_rail_at_once(played):
+    args = {
+        "stages": ["collective"],
+        "collectives": {"netpipe": ["mpirun", "--host", "{hosts}", "-x", "UCX_NET_DEVICES={devices}", "NPopenmpi"]},
+        "devices": {f"rail{number}": f"rxe{number}" for number in range(1, 9)},
+    }
+    assert played.steps(**args) == 1
+    sent = [args["tests"] for host, args in played.asked if args["end"] == "client" and host == "node1"]
+    assert {test["slot"] for test in sent[0]} == {0}
+    assert sent[0][0]["argv"] == ["mpirun", "--host", "node1,node2", "-x", "UCX_NET_DEVICES=rxe1:1", "NPopenmpi"]
+    assert played.finish(**args)["status"] == "pass"
+    args["min_gbytes"] = 1
+    played.steps(**args)
+    assert played.finish(**args)["status"] == "deviation"
+
+
+def test_unknown_devices_are_said(played):
+    args = {"stages": ["collective"], "collectives": {"all_reduce": ["mpirun", "{devices}"]}}
+    played.steps(most=1, **args)
+    found = played.finish(**args)
+    said = [check["cause"] for check in found["cluster"]["checks"]]
+    said += [check["cause"] for entry in found["hosts"].values() for check in entry["checks"]]
+    assert any("accept_devices" in cause for cause in said) or played.asked == []
+
+
+def test_check_mode_sends_nothing(played, capsys):
+    assert played.act(acceptance, phase="begin", hosts=NAMES, check=True)["more"] is False
+    assert not (played.folder / "verify/accept.json").exists()
+
+
+def test_it_wants_a_verdict_of_this_plan(played):
+    (played.folder / "verify/verdict.json").unlink()
+    with pytest.raises(AnsibleActionFail, match=r"is not there .*railops\.rdma\.verify"):
+        played.act(acceptance, phase="begin", hosts=NAMES)
+
+
+@pytest.mark.parametrize("args", [{"collectives": {"linpack": ["x"]}}, {"share": 2}, {"seconds": 0}])
+def test_what_cannot_be_is_refused(played, args):
+    with pytest.raises(AnsibleActionFail, match="Not known or out of bounds"):
+        played.act(acceptance, phase="begin", hosts=NAMES, **args)
