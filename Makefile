@@ -25,8 +25,9 @@ bench: ## Print the benchmarks, each beside its baseline
 lab: ## The demo with QEMU guests, real pods and RoCE traffic on every rail (root; half an hour or more)
 	@python3 tests/demo/lab_demo.py
 
-lab-test: ## The full matrix of guests; writes its result into docs/status.md (root; some hours)
+lab-test: ## The full matrix of guests, into docs/status.md, and the tests of a stranger's machine (root; some hours; resumes)
 	@$(IN_ENV) $(PYTHON) tests/lab/matrix.py
+	@python3 tests/tools/check.py bare-tests
 
 env: ## Make the development environment and print its folder
 	@$(ENV) bin

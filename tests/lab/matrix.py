@@ -4,7 +4,7 @@
 
 """The full matrix on guests: each case a lab of its own, bounded in time; the result goes into docs/status.md.
 
-matrix.py                 run all cases and write the result
+matrix.py                 run all cases and write the result; those that passed on the same files are not run again
 matrix.py CASE ...        run these, and keep the results that docs/status.md has of the others
 matrix.py --list          name them
 """
@@ -12,6 +12,8 @@ matrix.py --list          name them
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
 import os
 import signal
 import subprocess
@@ -29,6 +31,7 @@ import host_cases
 from fleet import CHECKOUT, LAB, Case, CaseError, Fleet
 
 STATUS = CHECKOUT / "docs/status.md"
+PASSED = CHECKOUT / "tests/output/matrix/passed.json"
 # What lab.py ends with when packages or parts cannot be had.
 NOT_HERE = 77
 BEGIN, END = "<!-- lab-test begin -->", "<!-- lab-test end -->"
@@ -50,6 +53,9 @@ CASES = (
         5400,
         cluster_cases.shared,
         cluster=True,
+    ),
+    Case(
+        "cluster-life", "reboot, a cut rail and a pool in use, with real pods", 5400, cluster_cases.life, cluster=True
     ),
     Case("webhooks", "what is planned is what Spiderpool stores", 3600, cluster_cases.webhooks, cluster=True),
     Case("cluster-kills", "each part killed while site runs", 5400, cluster_cases.kills, cluster=True),
@@ -136,6 +142,22 @@ def write_status(results: list[Result]) -> None:
     STATUS.write_text(f"{head}{BEGIN}\n" + "\n".join(lines) + f"\n{END}{tail}", encoding="utf-8")
 
 
+def files() -> str:
+    """Return the digest of all that git tracks or would track, but for the page that is written here."""
+    listed = ["git", "-C", str(CHECKOUT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(listed, stdout=subprocess.PIPE, text=True, check=True).stdout.split("\0")
+    found = hashlib.sha256()
+    for path in (CHECKOUT / name for name in sorted(set(names)) if name):
+        if path.is_file() and path != STATUS:
+            found.update(f"{path.relative_to(CHECKOUT)}\0".encode() + path.read_bytes())
+    return found.hexdigest()
+
+
+def passed() -> dict[str, str]:
+    """Return the cases that passed, each with the digest of the files it passed on and its number of rails."""
+    return json.loads(PASSED.read_text(encoding="utf-8")) if PASSED.exists() else {}
+
+
 def inside(name: str, rails: int) -> None:
     """Run one case and tell how it ended on stdout."""
     case = next(case for case in CASES if case.name == name)
@@ -171,13 +193,19 @@ def main() -> None:
     wanted = {case.cluster for case in chosen}
     why_not = {node: build_image(*(["--cluster"] if node else [])) for node in wanted}
     results = []
+    now = f"{files()} {args.rails} rails"
     for case in chosen:
+        if not args.cases and passed().get(case.name) == now:
+            print(f"{case.name}: passed on the same files; `matrix.py {case.name}` runs it again")
+            continue
         print(f"{case.name}: {case.shows} ...", flush=True)
         if reason := why_not[case.cluster]:
             results.append(Result(case, "skipped", 0.0, reason, today()))
         else:
             results.append(attempt(case, args.rails))
         print(f"  {results[-1].status.upper()} in {results[-1].seconds:.0f} s: {results[-1].detail}")
+        if results[-1].status == "passed":
+            PASSED.write_text(json.dumps({**passed(), case.name: now}), encoding="utf-8")
         if not args.no_write:
             write_status(results)
     if any(result.status == "failed" for result in results):
