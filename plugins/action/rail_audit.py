@@ -9,12 +9,18 @@ from __future__ import annotations
 import typing as t
 
 from ansible.errors import AnsibleActionFail
+from ansible.module_utils.parsing.convert_bool import boolean
 
 from ..module_utils._check import skipped
 from ..plugin_utils._slice import leaves_of, proving_neighbours, read_slice
 from ..plugin_utils._slice_action import SliceAction
 from ..plugin_utils._verdict.files import last_path, read_json, read_plan, result_path, without_counters, write_json
 from ..plugin_utils._verdict.merge import flatten, host_result, status_of
+from ..plugin_utils._verdict.scope import scope
+
+# The options that the controller alone reads, with their defaults; and the module's own name among the settings.
+SCOPE = {"roles": None, "devices": True, "traffic": "rdma", "persist": True}
+OWN = "rail_audit"
 
 
 class ActionModule(SliceAction):
@@ -32,18 +38,18 @@ class ActionModule(SliceAction):
         }
         return {**super().options(have), "settings": settings}
 
+    def _value(self, name: str, task_vars: dict[str, t.Any]) -> t.Any:
+        """Return a variable of the host; only what is a template is templated."""
+        value = task_vars.get(name)
+        return self._templar.template(value) if value is not None and self._templar.is_template(value) else value
+
     def _values(self, named: dict[str, dict[str, str]], task_vars: dict[str, t.Any]) -> dict[str, dict[str, t.Any]]:
-        """Return the settings with those of named variables, of which only templates are templated."""
+        """Return the settings with those of named variables."""
         settings: dict[str, dict[str, t.Any]] = dict(self._task.args.get("settings") or {})
         for module, options in named.items():
-            found = {}
-            for option, name in options.items():
-                value = task_vars.get(name)
-                if value is not None and self._templar.is_template(value):
-                    value = self._templar.template(value)
-                if value is not None:
-                    found[option] = value
-            settings[module] = {**found, **settings.get(module, {})}
+            found = {option: self._value(name, task_vars) for option, name in options.items()}
+            given = {option: value for option, value in found.items() if value is not None}
+            settings[module] = {**given, **settings.get(module, {})}
         return settings
 
     def _cabling(self, have: dict[str, t.Any]) -> dict[str, t.Any]:
@@ -60,12 +66,21 @@ class ActionModule(SliceAction):
 
     def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         """Run the module; with verify_dir write the host's result and return what became of it."""
-        verify_dir = self._task.args.pop("verify_dir", None)
-        left_out = self._task.args.pop("skipped", None) or {}
-        named = self._task.args.pop("variables", None)
-        if named:
-            self._task.args["settings"] = self._values(named, task_vars or {})
-        host = (task_vars or {})["inventory_hostname"]
+        task_vars, args = task_vars or {}, self._task.args
+        host = task_vars["inventory_hostname"]
+        if named := args.pop("variables", None):
+            args["settings"] = self._values(named, task_vars)
+            self._task.args = args = {**args["settings"].pop(OWN, {}), **args}
+        verify_dir = args.pop("verify_dir", None)
+        left_out: dict[str, str] = {}
+        said = {key: args.pop(key, value) for key, value in SCOPE.items()}
+        if said["roles"] is not None:
+            # Here, as a condition of the task would cost more than all that this does.
+            group = self._value("fabric_group", task_vars) or "gpu_nodes"
+            if host not in task_vars["groups"][group]:
+                return {"changed": False, "skipped": True, "skip_reason": f"{host} is not in the group {group}"}
+            flags = {key: boolean(said[key]) for key in ("devices", "persist")}
+            args["checks"], left_out = scope(said["roles"], traffic=said["traffic"], **flags)
         if verify_dir and "since" not in self._task.args:
             self._task.args["since"] = read_json(last_path(verify_dir, host)) or None
         plan_dir = str(self._task.args.get("plan_dir") or "")

@@ -57,8 +57,8 @@ options:
     default: {}
   variables:
     description:
-      - As O(settings), with the names of variables in place of values. A variable that is not set is left out. The
-        controller reads them; it is much cheaper than as many templates.
+      - As O(settings), with the names of variables in place of values; C(rail_audit) stands for options of this
+        module. A variable that is not set is left out. The controller reads them; it is much cheaper than templates.
     type: dict
   neighbours:
     description:
@@ -77,10 +77,26 @@ options:
         M(railops.rdma.verify_result) writes it, and is not returned, so that the controller's memory does not grow with
         the fleet.
     type: path
-  skipped:
-    description: With O(verify_dir), what was not looked at on this host, the name of the check to the reason.
-    type: dict
-    default: {}
+  roles:
+    description:
+      - The roles whose state is compared. With it O(checks) is not read - the groups are those of these roles, RDMA
+        devices, counters and pings - and with O(verify_dir) what is left out is told as skipped, with the reason.
+    type: list
+    elements: str
+  devices:
+    description: With O(roles), whether to look at RDMA devices and counters.
+    type: bool
+    default: true
+  traffic:
+    description:
+      - With O(roles), V(none) leaves out every group that sends a packet. The module itself sends no RDMA traffic.
+    type: str
+    choices: [rdma, ping, none]
+    default: rdma
+  persist:
+    description: With O(roles), whether to compare the files for the next boot.
+    type: bool
+    default: true
 seealso:
   - module: railops.rdma.verdict
 """

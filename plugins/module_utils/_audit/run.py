@@ -26,13 +26,15 @@ SPEC = {
         "default": [name for name in GROUPS if name not in ("driver", "pings")],
     },
     "settings": {"type": "dict", "default": {}},
-    # Read by the action plugin, on the controller.
-    "variables": {"type": "dict"},
     "neighbours": {"type": "list", "elements": "dict"},
     "since": {"type": "dict"},
     # Read by the action plugin, on the controller.
+    "variables": {"type": "dict"},
     "verify_dir": {"type": "path"},
-    "skipped": {"type": "dict", "default": {}},
+    "roles": {"type": "list", "elements": "str"},
+    "devices": {"type": "bool", "default": True},
+    "traffic": {"type": "str", "choices": ["rdma", "ping", "none"], "default": "rdma"},
+    "persist": {"type": "bool", "default": True},
 }
 
 

@@ -16,6 +16,8 @@ from ansible.playbook.task import Task
 from ansible_collections.railops.rdma.plugins.action import gpudirect, rdma_driver, rdma_info, rdma_netns, roce_qos
 from ansible_collections.railops.rdma.plugins.plugin_utils import _slice_action
 
+HOST = {"inventory_hostname": "node1", "groups": {"gpu_nodes": ["node1"], "others": []}}
+
 
 @pytest.fixture
 def plan(monkeypatch):
@@ -25,14 +27,14 @@ def plan(monkeypatch):
     return "plan/fabric"
 
 
-def run(module, args, answer=None, *, check_mode=False):
+def run(module, args, answer=None, *, check_mode=False, variables=None, templar=None):
     """Run an action plugin; return its result and what it handed to the module."""
     task = Task()
     task.args, task.check_mode, task.diff, task.async_val = args, check_mode, False, 0
     task.action = f"railops.rdma.{module.__name__.rpartition('.')[2]}"
     connection = SimpleNamespace(_shell=SimpleNamespace(tmpdir="/tmp/remote", join_path=lambda *parts: "/".join(parts)))
     context = SimpleNamespace(check_mode=check_mode, diff=False)
-    action = module.ActionModule(task, connection, context, loader=None, templar=None, shared_loader_obj=None)
+    action = module.ActionModule(task, connection, context, loader=None, templar=templar, shared_loader_obj=None)
     handed = {}
 
     def execute(module_name, module_args, task_vars):
@@ -43,7 +45,7 @@ def run(module, args, answer=None, *, check_mode=False):
     action._transfer_file = lambda source, remote: handed.update(sent=(source, remote))
     action._fixup_perms2 = lambda paths: None
     action._remove_tmp_path = lambda path: None
-    return action.run(task_vars={"inventory_hostname": "node1"}), handed
+    return action.run(task_vars={**HOST, **(variables or {})}), handed
 
 
 def test_rdma_info_gets_the_rails_of_its_host(plan):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -17,9 +18,12 @@ from ansible.errors import AnsibleActionFail
 from ansible_collections.railops.rdma.plugins.action import rail_audit
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import canonical, sha256
 from ansible_collections.railops.rdma.plugins.plugin_utils._slice import proving_neighbours
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.ids import IDS
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.scope import scope
 from ansible_collections.railops.rdma.tests.unit.plugins.action.test_host_actions import run
 
 ROLES = Path(__file__).resolve().parents[4] / "roles"
+ROLES_SET = ("nic_mode", "rdma_host", "rail_network", "lossless_roce", "gpudirect")
 FROZEN = {"mode": "shared"}
 SEATS = {"node1": ("su1", 0), "node2": ("su1", 1), "node3": ("su1", 4), "node4": ("su2", 0), "node5": ("su2", 1)}
 
@@ -60,7 +64,7 @@ def test_the_module_gets_slice_mode_cables_and_neighbours(plan):
 
 def test_the_result_is_written_and_not_returned(plan, tmp_path):
     answer = {"checks": [{"id": "route_path", "rail": "rail1", "status": "ok"}], "facts": {"macs": {}}, "errors": []}
-    args = {"plan_dir": plan, "verify_dir": str(tmp_path / "verify"), "skipped": {"traffic_rdma": "not asked for"}}
+    args = {"plan_dir": plan, "verify_dir": str(tmp_path / "verify"), "roles": list(ROLES_SET), "traffic": "ping"}
     result, handed = run(rail_audit, args, answer)
     assert "verify_dir" not in handed["args"]
     assert result == {"changed": False, "path": str(tmp_path / "verify/hosts/node1.json"), "status": "pass"}
@@ -128,10 +132,55 @@ def tasks_of(role: str) -> list[dict]:
     ],
 )
 def test_the_audit_asks_with_the_options_that_the_role_sets(role, module):
-    known = yaml.safe_load((ROLES / "verify/vars/main.yml").read_text())
-    plain = known["__verify_settings"].get(module, {})
+    known = next(task["railops.rdma.rail_audit"] for task in tasks_of("verify") if "railops.rdma.rail_audit" in task)
+    plain = known["settings"].get(module, {})
     given = next(task[f"railops.rdma.{module}"] for task in tasks_of(role) if f"railops.rdma.{module}" in task)
     # Of the controller alone, and a wheel that is only sent to install it.
     kept = {key: value for key, value in given.items() if key not in ("plan_dir", "values_dest", "pyroute2_wheel")}
     names = {key: re.sub(r"^{{ (\w+)( \| default\(omit\))? }}$", r"\1", value) for key, value in kept.items()}
-    assert {**known["__verify_variables"][module], **plain} == names
+    assert {**known["variables"][module], **plain} == names
+
+
+def test_options_come_from_variables_by_name_and_only_templates_are_templated(plan):
+    templar = SimpleNamespace(is_template=lambda value: "{{" in str(value), template=lambda value: [value.strip("{ }")])
+    named = {"rail_audit": {"plan_dir": "where", "roles": "wanted"}, "rdma_host": {"pin": "pinned", "state": "unset"}}
+    known = {"where": plan, "wanted": "{{ nic_mode }}", "pinned": True}
+    result, handed = run(
+        rail_audit, {"variables": named, "traffic": "none"}, {"checks": []}, variables=known, templar=templar
+    )
+    assert result == {"checks": []}
+    assert handed["args"]["checks"] == ["link_type", "devices", "counters"]
+    assert handed["args"]["settings"]["rdma_host"] == {"pin": True}
+    assert not {"roles", "traffic", "devices", "persist", "variables", "plan_dir"} & set(handed["args"])
+
+
+def test_who_is_not_in_the_group_is_skipped(plan, tmp_path):
+    args = {"plan_dir": plan, "verify_dir": str(tmp_path / "verify"), "roles": ["nic_mode"]}
+    templar = SimpleNamespace(is_template=lambda value: False)
+    result, handed = run(rail_audit, args, variables={"fabric_group": "others"}, templar=templar)
+    assert (result["skipped"], handed) == (True, {})
+    assert not (tmp_path / "verify").exists()
+
+
+@pytest.mark.parametrize(
+    ("said", "groups", "left"),
+    [
+        ({}, ["link_type", "network", "paths", "persist", "duplicates", "cabling", "devices", "counters", "pings"], []),
+        (
+            {"persist": False, "devices": False},
+            ["link_type", "network", "paths", "duplicates", "cabling", "pings"],
+            ["rdma_devices"],
+        ),
+        (
+            {"traffic": "none"},
+            ["link_type", "network", "paths", "persist", "devices", "counters"],
+            ["address_duplicate", "ping_rails", "traffic_rdma"],
+        ),
+        ({"traffic": "ping"}, None, ["traffic_rdma"]),
+    ],
+)
+def test_what_is_not_looked_at_is_told(said, groups, left):
+    found, told = scope(["nic_mode", "rail_network"], **{"devices": True, "traffic": "rdma", "persist": True, **said})
+    assert groups is None or found == groups
+    assert set(told) == {"rdma_role", "roce_role", "gpudirect_role", *left}
+    assert set(told) <= set(IDS)
