@@ -15,6 +15,9 @@ from ._errors import RdmaError
 if t.TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+# Runs an argument vector; returns exit code, standard output and standard error.
+Run = t.Callable[[t.List[str]], t.Tuple[int, str, str]]  # noqa: UP006 - evaluated on Python 3.9
+
 
 def run_module(
     work: Callable[[AnsibleModule], dict[str, t.Any]],

@@ -12,6 +12,7 @@ import subprocess
 
 import pytest
 
+from ansible_collections.railops.rdma.plugins.module_utils._persist import networkmanager
 from ansible_collections.railops.rdma.plugins.module_utils._persist import plan as persist
 from ansible_collections.railops.rdma.plugins.module_utils._persist.host import Host
 from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
@@ -134,7 +135,7 @@ def test_networkmanager_itself_reads_the_profiles(tmp_path, policy):
 
 
 def test_networkmanager_s_refusal_is_an_error_before_anything_is_written(tmp_path):
-    path = f"{persist.KEYFILE_FOLDER}/railops-x.nmconnection"
+    path = f"{networkmanager.FOLDER}/railops-x.nmconnection"
     done = checked(
         "networkmanager",
         [persist.File(path, "[connection]\nid=x\ntype=ethernet\n[ipv4]\nmethod=banana\n", 0o600)],

@@ -14,7 +14,7 @@ from .._errors import RdmaError
 from . import mlxconfig as formats
 
 if t.TYPE_CHECKING:
-    from .._files import Run
+    from .._module import Run
 
 # mstconfig first: it needs no kernel module of its own and comes with the distributions.
 TOOLS = (("mstconfig", "mstfwreset"), ("mlxconfig", "mlxfwreset"))

@@ -12,7 +12,8 @@ from ansible.module_utils.basic import AnsibleModule
 
 from .._check import Check, deviation
 from .._errors import InputError, Problem, RdmaError
-from .._files import HostFiles, Sysfs
+from .._files import HostFiles
+from .._sysfs import Sysfs
 from .._untouchable import read_untouchable
 from .firmware import LinkTypeHost
 from .host import boot_id, place_rails, read_cards

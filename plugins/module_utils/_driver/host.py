@@ -24,7 +24,7 @@ from .plan import Host, Plan, Want, family_of, install_error, is_build_need, pyr
 if t.TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from .._files import Sysfs
+    from .._sysfs import Sysfs
 
     RunCommand = Callable[[Sequence[str]], tuple[int, str, str]]
 

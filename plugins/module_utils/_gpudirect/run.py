@@ -17,7 +17,8 @@ from ansible.module_utils.basic import AnsibleModule
 
 from .._card.pci import PciTree, read_pci
 from .._errors import RdmaError
-from .._files import HostFiles, Sysfs
+from .._files import HostFiles
+from .._sysfs import Sysfs
 from . import acs as gpudirect_acs
 from .acs import Bridges
 from .plan import Host, Plan, checks_of, make_plan, operator_values, p2p_bridges

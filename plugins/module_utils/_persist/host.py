@@ -13,7 +13,8 @@ import stat
 import typing as t
 
 from .._errors import RdmaError
-from .._files import HostFiles, Sysfs
+from .._files import HostFiles
+from .._sysfs import Sysfs
 from .model import File, Ran
 from .plan import OWNED, SINGLE, interfaces_of, owned
 

@@ -16,7 +16,7 @@ import time
 import typing as t
 
 from .._errors import RdmaError
-from .._files import Sysfs
+from .._sysfs import Sysfs
 from .cabling_plan import Cable, judge
 from .lldp import ARGV, ETHERTYPE, Neighbour, best, parse_frame, parse_lldp
 
@@ -24,7 +24,7 @@ if t.TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from .._check import Check
-    from .._files import Run
+    from .._module import Run
 
 NET = "/sys/class/net"
 ETHERNET = 1  # ARPHRD_ETHER

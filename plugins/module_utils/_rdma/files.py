@@ -18,7 +18,7 @@ from .host_plan import SHARED
 if t.TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from .._files import Sysfs
+    from .._sysfs import Sysfs
 
 CHECK = "rdma_device_files"
 FOLDER = "/dev/infiniband"

@@ -17,7 +17,9 @@ from . import host_plan as planning
 from .host_plan import Have, Netdev, Plan, Want
 
 if t.TYPE_CHECKING:
-    from .._files import HostFiles, Run, Sysfs
+    from .._files import HostFiles
+    from .._module import Run
+    from .._sysfs import Sysfs
 
 ARPHRD_INFINIBAND = "32"
 

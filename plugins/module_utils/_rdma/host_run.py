@@ -12,7 +12,8 @@ from ansible.module_utils.basic import AnsibleModule
 
 from .._card.pci import normal_address
 from .._errors import InputError, Problem
-from .._files import HostFiles, Sysfs
+from .._files import HostFiles
+from .._sysfs import Sysfs
 from .._untouchable import read_untouchable
 from .altnames import AltNames
 from .host import Host

@@ -16,7 +16,8 @@ from .._errors import RdmaError
 from .mode_plan import Image
 
 if t.TYPE_CHECKING:
-    from .._files import HostFiles, Run
+    from .._files import HostFiles
+    from .._module import Run
 
 # What Debian and Ubuntu, the RHEL family, and SUSE call them.
 IMAGE_NAMES = (r"initrd\.img-(?P<kernel>.+)", r"initramfs-(?P<kernel>.+)\.img", r"initrd-(?P<kernel>.+)")

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from .._check import compared
 from .._errors import RdmaError
-from .._files import Sysfs
+from .._sysfs import Sysfs
 from .options import slice_spec
 from .want import Want, parse_want
 

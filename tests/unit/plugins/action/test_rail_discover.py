@@ -12,8 +12,8 @@ from ansible.playbook.task import Task
 from ansible.template import Templar
 
 from ansible_collections.railops.rdma.plugins.action import rail_discover
-from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._rdma.info import read_info
+from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
 from ansible_collections.railops.rdma.tests.unit import machines
 
 

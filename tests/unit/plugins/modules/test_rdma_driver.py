@@ -14,7 +14,7 @@ import pytest
 from ansible_collections.railops.rdma.plugins.module_utils._driver import host as driver_host
 from ansible_collections.railops.rdma.plugins.module_utils._driver import run as work
 from ansible_collections.railops.rdma.plugins.module_utils._driver.plan import INBOX, family_of, install_error
-from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
+from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
 
 # A package manager that keeps state in a folder: `installed`, `available`, a log, and how it fails.
 TOOL = r"""#!{python}
