@@ -5,7 +5,7 @@
 """Reads and writes the RoCE quality-of-service settings of one interface. Standard library only.
 
 The module roce_qos uses this file, and installs it on the host as it is: a systemd unit runs it when the interface
-appears, so that what was set lasts. It therefore imports nothing of the collection.
+appears, so that what was set lasts. It therefore imports nothing of the collection, and is longer than the others.
 
 Kernel interfaces: include/uapi/linux/dcbnl.h; Documentation/ABI/testing/configfs-rdma_cm; the files of
 drivers/infiniband/hw/mlx5/cong.c in debugfs. The vendor's: `mlnx_qos` and the sysfs folders `qos/`, `ecn/`, `tc/`.
@@ -227,6 +227,133 @@ def parse_mlnx_qos(text: str) -> Values:
     return found
 
 
+class Kernel:
+    """Flow control and the DSCP map by DCB over netlink, as the kernel's drivers offer it."""
+
+    def __init__(self, interface: str, driver: str, dcb: Dcb) -> None:
+        self._interface = interface
+        self._driver = driver
+        self._dcb = dcb
+        self._delay = 0
+        self._paused = 0
+
+    def read(self) -> Values:
+        """Return what the driver says; raise QosError when it has none of it."""
+        try:
+            said = self._dcb.get(self._interface)
+        except OSError as exc:
+            raise QosError(f"DCB netlink: {exc.strerror}") from exc
+        if said["pfc"] is None:
+            raise QosError("DCB netlink: its driver has no IEEE flow control")
+        self._delay, self._paused = said["delay"], said["pfc"]
+        return {
+            # mlx5 trusts the DSCP while its map has an entry (mlx5e_dcbnl_ieee_setapp, _delapp).
+            "trust": "dscp" if said["dscp"] else "pcp",
+            "pfc": bits(said["pfc"]),
+            "pfc_cap": said["pfc_cap"],
+            "dscp_map": [list(entry) for entry in sorted(said["dscp"])],
+            "dcbx": None if said["dcbx"] is None else ("host" if said["dcbx"] & DCBX_HOST else "firmware"),
+            "ets": None if said["ets"] is None else ets_values(said["ets"]),
+            # mlx5 keeps its cable's length where the standard has the PFC delay (mlx5e_dcbnl_ieee_getpfc).
+            "cable_length": said["delay"] if self._driver == "mlx5_core" else None,
+        }
+
+    def set_dcbx(self, value: str) -> None:
+        """Let the host or the firmware negotiate."""
+        self._dcb.set_dcbx(self._interface, DCBX_HOST | DCBX_IEEE if value == "host" else 0)
+
+    def set_dscp(self, value: t.Sequence[int]) -> None:
+        """Add an entry to the DSCP map: DSCP, priority."""
+        self._dcb.set_app(self._interface, *value)
+
+    def set_no_dscp(self, value: t.Sequence[int]) -> None:
+        """Take an entry out of it."""
+        self._dcb.del_app(self._interface, *value)
+
+    def set_pfc(self, value: t.Sequence[int]) -> None:
+        """Pause these priorities and no others."""
+        self._dcb.set_pfc(self._interface, mask(value), self._delay)
+
+    def set_ets(self, value: t.Sequence[int]) -> None:
+        """Set class of each priority, share and algorithm of each class."""
+        self._dcb.set_ets(self._interface, value)
+
+    def set_cable_length(self, value: int) -> None:
+        """Set the cable's length in metres."""
+        self._dcb.set_pfc(self._interface, self._paused, value)
+        self._delay = value
+
+
+class Vendor:
+    """The same by the vendor's `mlnx_qos`."""
+
+    def __init__(self, interface: str, driver: str, dcb: Dcb) -> None:
+        self._interface = interface
+        self._dcb = dcb
+
+    def read(self) -> Values:
+        """Return what the tool says; raise QosError when it is not there, or does not know the interface."""
+        if not shutil.which("mlnx_qos"):
+            raise QosError("mlnx_qos is not installed")
+        said: Values = {"pfc": None}
+        with contextlib.suppress(QosError):
+            said = parse_mlnx_qos(self._tool())
+        if said["pfc"] is None:
+            raise QosError("mlnx_qos does not answer for it")
+        said["dscp_map"] = [list(entry) for entry in sorted(said["dscp_map"].items())]
+        said["ets"] = None
+        with contextlib.suppress(OSError):
+            # The tool prints classes for people; the kernel tells the same as data.
+            classes = self._dcb.get(self._interface)["ets"]
+            said["ets"] = None if classes is None else ets_values(classes)
+        return {**said, "pfc_cap": None}
+
+    def _tool(self, *options: str) -> str:
+        argv = ["mlnx_qos", "-i", self._interface, *options]
+        done = subprocess.run(  # pylint: disable=ansible-bad-function
+            argv, capture_output=True, text=True, check=False, timeout=60
+        )
+        if done.returncode:
+            # It writes its errors to either stream.
+            raise QosError(f"{' '.join(argv)}: {(done.stderr + done.stdout).strip() or done.returncode}")
+        return done.stdout
+
+    def set_dcbx(self, value: str) -> None:
+        """Let the host or the firmware negotiate."""
+        self._tool("-d", "os" if value == "host" else "fw")
+
+    def set_trust(self, value: str) -> None:
+        """Trust the DSCP or the PCP; never together with --dscp2prio, which the tool refuses."""
+        self._tool(f"--trust={value}")
+
+    def set_dscp(self, value: t.Sequence[int]) -> None:
+        """Add an entry to the DSCP map: DSCP, priority."""
+        self._tool("--dscp2prio=set,{},{}".format(*value))
+
+    def set_no_dscp(self, value: t.Sequence[int]) -> None:
+        """Take an entry out of it."""
+        self._tool("--dscp2prio=del,{},{}".format(*value))
+
+    def set_pfc(self, value: t.Sequence[int]) -> None:
+        """Pause these priorities and no others."""
+        self._tool("--pfc=" + ",".join(str(int(priority in value)) for priority in range(8)))
+
+    def set_ets(self, value: t.Sequence[int]) -> None:
+        """Set class of each priority, share and algorithm of each class."""
+        words = {0: "strict", 2: "ets"}
+        rows = [",".join(str(number) for number in value[place : place + 8]) for place in (0, 8)]
+        algorithms = ",".join(words.get(number, "vendor") for number in value[16:24])
+        self._tool("-p", rows[0], "-s", algorithms, "-t", rows[1])
+
+    def set_cable_length(self, value: int) -> None:
+        """Set the cable's length in metres."""
+        self._tool(f"--cable_len={value}")
+
+
+# What reads and writes flow control and the DSCP map, in the order in which they are tried.
+BACKENDS: dict[str, type[Kernel | Vendor]] = {"kernel": Kernel, "vendor": Vendor}
+
+
 class Nic:
     """One interface. What its driver does not offer reads as None, and its writing is never asked for."""
 
@@ -235,9 +362,7 @@ class Nic:
         self._wanted_backend = backend
         self._root = root
         self._dcb = dcb or Dcb()
-        self._backend = ""
-        self._delay = 0
-        self._paused = 0
+        self._backend: Kernel | Vendor | None = None
 
     # Files
 
@@ -315,66 +440,18 @@ class Nic:
         return values
 
     def _read_dcb(self) -> Values:
-        problem = None
+        problems = []
         # Drivers of OFED with this folder keep trust and map there, not in the kernel's table: their tool knows.
         ofed = self._wanted_backend == "auto" and bool(shutil.which("mlnx_qos")) and self._names(f"{self._net}/qos")
-        if self._wanted_backend in ("auto", "kernel") and not ofed:
-            try:
-                return self._read_kernel()
-            except OSError as exc:
-                problem = f"DCB netlink: {exc.strerror}"
-        if self._wanted_backend in ("auto", "vendor"):
-            if shutil.which("mlnx_qos"):
-                with contextlib.suppress(QosError):
-                    return self._read_vendor()
-                problem = (
-                    f"{problem}; mlnx_qos does not answer for it" if problem else "mlnx_qos does not answer for it"
-                )
-            else:
-                problem = f"{problem}; mlnx_qos is not installed" if problem else "mlnx_qos is not installed"
+        for name, kind in BACKENDS.items():
+            if self._wanted_backend in ("auto", name) and not (ofed and name == "kernel"):
+                self._backend = kind(self.interface, self.driver, self._dcb)
+                try:
+                    return {**self._backend.read(), "backend": name, "problem": None}
+                except QosError as exc:
+                    problems.append(str(exc))
         empty: Values = dict.fromkeys(("trust", "pfc", "pfc_cap", "dscp_map", "dcbx", "ets", "cable_length"))
-        return {**empty, "backend": None, "problem": problem}
-
-    def _read_kernel(self) -> Values:
-        said = self._dcb.get(self.interface)
-        if said["pfc"] is None:
-            raise OSError(errno.EOPNOTSUPP, "its driver has no IEEE flow control")
-        self._backend, self._delay, self._paused = "kernel", said["delay"], said["pfc"]
-        return {
-            "backend": "kernel",
-            "problem": None,
-            # mlx5 trusts the DSCP while its map has an entry (mlx5e_dcbnl_ieee_setapp, _delapp).
-            "trust": "dscp" if said["dscp"] else "pcp",
-            "pfc": bits(said["pfc"]),
-            "pfc_cap": said["pfc_cap"],
-            "dscp_map": [list(entry) for entry in sorted(said["dscp"])],
-            "dcbx": None if said["dcbx"] is None else ("host" if said["dcbx"] & DCBX_HOST else "firmware"),
-            "ets": None if said["ets"] is None else ets_values(said["ets"]),
-            # mlx5 keeps its cable's length where the standard has the PFC delay (mlx5e_dcbnl_ieee_getpfc).
-            "cable_length": said["delay"] if self.driver == "mlx5_core" else None,
-        }
-
-    def _read_vendor(self) -> Values:
-        said = parse_mlnx_qos(self._tool("mlnx_qos", "-i", self.interface))
-        if said["pfc"] is None:
-            raise QosError("no PFC configuration in the answer of mlnx_qos")
-        self._backend = "vendor"
-        said["dscp_map"] = [list(entry) for entry in sorted(said["dscp_map"].items())]
-        said["ets"] = None
-        with contextlib.suppress(OSError):
-            # The tool prints classes for people; the kernel tells the same as data.
-            classes = self._dcb.get(self.interface)["ets"]
-            said["ets"] = None if classes is None else ets_values(classes)
-        return {**said, "backend": "vendor", "problem": None, "pfc_cap": None}
-
-    def _tool(self, *argv: str) -> str:
-        done = subprocess.run(  # pylint: disable=ansible-bad-function
-            argv, capture_output=True, text=True, check=False, timeout=60
-        )
-        if done.returncode:
-            # These tools write their errors to either stream.
-            raise QosError(f"{' '.join(argv)}: {(done.stderr + done.stdout).strip() or done.returncode}")
-        return done.stdout
+        return {**empty, "backend": None, "problem": "; ".join(problems)}
 
     def _read_congestion(self) -> Values:
         ecn = f"{self._net}/ecn"
@@ -444,56 +521,9 @@ class Nic:
         """Make one change. read() must have been called: it chooses the back end."""
         kind, value = operation
         try:
-            getattr(self, f"_set_{kind}")(value)
+            (getattr(self._backend, f"set_{kind}", None) or getattr(self, f"_set_{kind}"))(value)
         except (OSError, subprocess.TimeoutExpired) as exc:
             raise QosError(f"{self.interface}: setting {kind} to {value} failed: {exc}") from exc
-
-    def _set_dcbx(self, value: str) -> None:
-        if self._backend == "vendor":
-            self._tool("mlnx_qos", "-i", self.interface, "-d", "os" if value == "host" else "fw")
-        else:
-            self._dcb.set_dcbx(self.interface, DCBX_HOST | DCBX_IEEE if value == "host" else 0)
-
-    def _set_trust(self, value: str) -> None:
-        # Never together with --dscp2prio: the tool refuses that.
-        self._tool("mlnx_qos", "-i", self.interface, f"--trust={value}")
-
-    def _set_dscp(self, value: t.Sequence[int]) -> None:
-        dscp, priority = value
-        if self._backend == "vendor":
-            self._tool("mlnx_qos", "-i", self.interface, f"--dscp2prio=set,{dscp},{priority}")
-        else:
-            self._dcb.set_app(self.interface, dscp, priority)
-
-    def _set_no_dscp(self, value: t.Sequence[int]) -> None:
-        dscp, priority = value
-        if self._backend == "vendor":
-            self._tool("mlnx_qos", "-i", self.interface, f"--dscp2prio=del,{dscp},{priority}")
-        else:
-            self._dcb.del_app(self.interface, dscp, priority)
-
-    def _set_pfc(self, value: t.Sequence[int]) -> None:
-        if self._backend == "vendor":
-            row = ",".join(str(int(priority in value)) for priority in range(8))
-            self._tool("mlnx_qos", "-i", self.interface, f"--pfc={row}")
-        else:
-            self._dcb.set_pfc(self.interface, mask(value), self._delay)
-
-    def _set_ets(self, value: t.Sequence[int]) -> None:
-        if self._backend == "vendor":
-            words = {0: "strict", 2: "ets"}
-            rows = [",".join(str(number) for number in value[place : place + 8]) for place in (0, 8)]
-            algorithms = ",".join(words.get(number, "vendor") for number in value[16:24])
-            self._tool("mlnx_qos", "-i", self.interface, "-p", rows[0], "-s", algorithms, "-t", rows[1])
-        else:
-            self._dcb.set_ets(self.interface, value)
-
-    def _set_cable_length(self, value: int) -> None:
-        if self._backend == "vendor":
-            self._tool("mlnx_qos", "-i", self.interface, f"--cable_len={value}")
-            return
-        self._dcb.set_pfc(self.interface, self._paused, value)
-        self._delay = value
 
     def _set_ecn_np(self, value: t.Sequence[int]) -> None:
         self._switch(f"{self._net}/ecn/roce_np/enable", value)
