@@ -16,7 +16,7 @@ import random
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._audit.wire import answers_on
-from ansible_collections.railops.rdma.plugins.module_utils._route import path_kernel, paths
+from ansible_collections.railops.rdma.plugins.module_utils._route import path_checks, path_kernel
 from ansible_collections.railops.rdma.plugins.module_utils._route.kernel import Kernel
 from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
 from ansible_collections.railops.rdma.plugins.modules import policy_route
@@ -50,7 +50,7 @@ def audit(number: int) -> list[dict]:
     with Kernel() as kernel:
         host = kernel.read(want)
     targets, state = path_kernel.prove(want, host, neighbours_of(number), TOS, answers_on)
-    return [check.data() for check in paths.checks_of(want, targets, state)]
+    return [check.data() for check in path_checks.checks_of(want, targets, state)]
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,7 @@ from .._qos.files import Files
 from .._qos.leaf import is_declared, recorded_params
 from .._qos.plan import make_policy
 from .._rdma import cabling, host_run, info_run, mode_run
-from .._route import path_kernel, paths, ping
+from .._route import path_checks, path_kernel, ping
 from .._route import run as route_run
 from .._route.kernel import Kernel
 from .._route.want import parse_want
@@ -122,7 +122,7 @@ def look_at_paths(request: Request) -> tuple[Checks, Facts]:
         host = kernel.read(want)
     neighbours = request.params.get("neighbours") or []
     targets, state = path_kernel.prove(want, host, neighbours, tos_of(request), answers_on)
-    return [check.data() for check in paths.checks_of(want, targets, state)], {}
+    return [check.data() for check in path_checks.checks_of(want, targets, state)], {}
 
 
 def tos_of(request: Request) -> int:

@@ -19,7 +19,8 @@ import zipfile
 
 from .._card.pci import VENDOR_MELLANOX
 from .._errors import RdmaError
-from .plan import Host, Plan, Want, family_of, install_error, is_build_need, pyroute2_fix, wanted_packages
+from .failures import install_error
+from .plan import Host, Plan, Want, family_of, is_build_need, pyroute2_fix, wanted_packages
 
 if t.TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

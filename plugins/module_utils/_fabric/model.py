@@ -4,6 +4,8 @@
 
 """What a fabric and its plan are: frozen values, plain integers inside, text only at the edges.
 
+Longer than other files: its values hold each other, and nobody carries only some of them.
+
 An address is an int, a prefix an int and a length. Text is made by `address_text` and `str(Prefix)` when a file is
 written. Nothing here reads a file or checks input: `_plan.input` does the checking, `_plan.blocks` the arithmetic.
 """

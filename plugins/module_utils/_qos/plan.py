@@ -4,6 +4,8 @@
 
 """The rules of lossless RoCE on a host: DSCP, traffic class, priorities, and what mlx5 makes of them.
 
+Longer than other files, so that one more setting is one place: its option, its rules, its writes and its check.
+
 No files, no sockets. Numbers: RFC 2474 (DSCP: the upper six bits of the byte), RFC 3168 (ECN: the lower two),
 IEEE 802.1Qbb (eight priorities), drivers/net/ethernet/mellanox/mlx5/core/en_dcbnl.c.
 """
@@ -26,6 +28,22 @@ ROCE_V2_PORT = 4791
 STRICT, ETS = 0, 2  # include/uapi/linux/dcbnl.h
 OPTIONAL = ("ets", "cable_length")
 """What is only managed when the inventory asks for it: fields of Policy and State."""
+
+
+OPTIONS: dict[str, dict[str, t.Any]] = {
+    "priority": {"type": "int"},
+    "dscp": {"type": "int"},
+    "traffic_class": {"type": "int"},
+    "pfc_priorities": {"type": "list", "elements": "int"},
+    "cnp_priority": {"type": "int", "default": 6},
+    "cnp_dscp": {"type": "int"},
+    "dscp_map": {"type": "dict"},
+    "ecn": {"type": "bool", "default": True},
+    "host_dcbx": {"type": "bool", "default": True},
+    "ets_bandwidth": {"type": "int"},
+    "cable_length": {"type": "int"},
+}
+"""The module's options that make a policy."""
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from .device import Nic, QosError
 from .files import SETTINGS, Files
 from .leaf import foreign, is_declared, leaf_checks, recorded_params, undeclared_check
 from .plan import (
+    OPTIONS,
     NicPlan,
     Policy,
     checks_of,
@@ -48,20 +49,10 @@ SPEC = {
     },
     "network": {"type": "str", "choices": ["roce", "infiniband"], "default": "roce"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-    "priority": {"type": "int"},
-    "dscp": {"type": "int"},
-    "traffic_class": {"type": "int"},
-    "pfc_priorities": {"type": "list", "elements": "int"},
-    "cnp_priority": {"type": "int", "default": 6},
-    "cnp_dscp": {"type": "int"},
-    "dscp_map": {"type": "dict"},
-    "ecn": {"type": "bool", "default": True},
-    "host_dcbx": {"type": "bool", "default": True},
+    **OPTIONS,
     "backend": {"type": "str", "choices": ["auto", "kernel", "vendor"], "default": "auto"},
     "unsupported": {"type": "str", "choices": ["fail", "report"], "default": "fail"},
     "persist": {"type": "bool", "default": True},
-    "ets_bandwidth": {"type": "int"},
-    "cable_length": {"type": "int"},
     "replace": {"type": "bool", "default": False},
     "force": {"type": "bool", "default": False},
 }

@@ -13,7 +13,6 @@ import typing as t
 
 from .._check import compared
 from .checks import find_port
-from .host_plan import SHARED
 
 if t.TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -50,7 +49,7 @@ def file_checks(
     names: Mapping[str, str],
 ) -> list[dict[str, t.Any]]:
     """Return a check for each rail with a device, where pods share the node's devices."""
-    if rdma_mode != SHARED:
+    if rdma_mode != "shared":
         return []
     checks = []
     for rail in rails:

@@ -14,7 +14,8 @@ from .._card.pci import read_pci
 from .._errors import RdmaError
 from .._untouchable import Untouchable
 from . import host_plan as planning
-from .host_plan import Have, Netdev, Plan, Want
+from .host_model import Have, Netdev, Want
+from .host_plan import Plan
 
 if t.TYPE_CHECKING:
     from .._files import HostFiles

@@ -14,6 +14,7 @@ import typing as t
 from dataclasses import dataclass, field
 
 from .._check import Check, compared, deviation, ok
+from .host_model import Have, Netdev, Rail, Want
 
 MODULES_FILE = "/etc/modules-load.d/railops-rdma.conf"
 LINK_FOLDER = "/etc/systemd/network"
@@ -36,59 +37,6 @@ SHARED_DEVICE_MODULE = "ib_umad"
 IPOIB_HEADER = 4
 IPOIB_LARGEST_DATAGRAM = 4096 - IPOIB_HEADER
 IPOIB_LARGEST_CONNECTED = 65520
-
-
-@dataclass(frozen=True)
-class Rail:
-    """One rail of the host, as the plan has it."""
-
-    name: str
-    interface: str
-    pci: str | None = None
-    mtu: int | None = None
-
-
-@dataclass(frozen=True)
-class Netdev:
-    """One network device with hardware behind it."""
-
-    name: str
-    pci: str
-    altnames: tuple[str, ...] = ()
-    infiniband: bool = False
-    ipoib_mode: str | None = None
-    port_mtu: int | None = None  # of the InfiniBand port, when a library told it
-
-
-@dataclass(frozen=True)
-class Want:
-    """What the host shall be. `naming` is none, altname or name; `pin` gives rails without an address one, too."""
-
-    network: str = "roce"
-    rdma_mode: str = ""
-    rails: tuple[Rail, ...] = ()
-    modules: tuple[str, ...] | None = None
-    naming: str = "name"
-    pin: bool = False
-    present: bool = True
-
-
-@dataclass(frozen=True)
-class Have:
-    """What is there.
-
-    `available` are the modules that the kernel has, `builtin` those without a file of their own; `carried` is what
-    interfaces that get another name carry of the host's own network.
-    """
-
-    kernel: str = ""
-    loaded: frozenset[str] = frozenset()
-    available: frozenset[str] = frozenset()
-    builtin: frozenset[str] = frozenset()
-    modules_text: str | None = None
-    link_files: dict[str, str] = field(default_factory=dict)
-    netdevs: tuple[Netdev, ...] = ()
-    carried: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

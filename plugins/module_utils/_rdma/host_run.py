@@ -17,7 +17,8 @@ from .._sysfs import Sysfs
 from .._untouchable import read_untouchable
 from .altnames import AltNames
 from .host import Host
-from .host_plan import Plan, Rail, Want, plan_host, wanted_modules
+from .host_model import Rail, Want
+from .host_plan import Plan, plan_host, wanted_modules
 from .verbs import Verbs
 
 ROOT = "/"

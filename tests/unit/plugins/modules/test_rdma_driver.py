@@ -13,7 +13,8 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._driver import host as driver_host
 from ansible_collections.railops.rdma.plugins.module_utils._driver import run as work
-from ansible_collections.railops.rdma.plugins.module_utils._driver.plan import INBOX, family_of, install_error
+from ansible_collections.railops.rdma.plugins.module_utils._driver.failures import install_error
+from ansible_collections.railops.rdma.plugins.module_utils._driver.plan import INBOX, family_of
 from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
 
 # A package manager that keeps state in a folder: `installed`, `available`, a log, and how it fails.

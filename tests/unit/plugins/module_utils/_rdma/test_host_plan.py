@@ -6,13 +6,10 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.railops.rdma.plugins.module_utils._rdma.host_model import Have, Netdev, Rail, Want
 from ansible_collections.railops.rdma.plugins.module_utils._rdma.host_plan import (
     LINK_FOLDER,
     MODULES_FILE,
-    Have,
-    Netdev,
-    Rail,
-    Want,
     ipoib_mtu_limit,
     link_text,
     modules_text,

@@ -11,13 +11,13 @@ import errno
 
 import pytest
 
+from ansible_collections.railops.rdma.plugins.module_utils._route.path_checks import checks_of
 from ansible_collections.railops.rdma.plugins.module_utils._route.paths import (
     Answer,
     Asked,
     Hop,
     PathState,
     RailLink,
-    checks_of,
     flows_of,
     targets_of,
 )

@@ -1,0 +1,62 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What rdma_host wants of a host, and what it reads there. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Rail:
+    """One rail of the host, as the plan has it."""
+
+    name: str
+    interface: str
+    pci: str | None = None
+    mtu: int | None = None
+
+
+@dataclass(frozen=True)
+class Netdev:
+    """One network device with hardware behind it."""
+
+    name: str
+    pci: str
+    altnames: tuple[str, ...] = ()
+    infiniband: bool = False
+    ipoib_mode: str | None = None
+    port_mtu: int | None = None  # of the InfiniBand port, when a library told it
+
+
+@dataclass(frozen=True)
+class Want:
+    """What the host shall be. `naming` is none, altname or name; `pin` gives rails without an address one, too."""
+
+    network: str = "roce"
+    rdma_mode: str = ""
+    rails: tuple[Rail, ...] = ()
+    modules: tuple[str, ...] | None = None
+    naming: str = "name"
+    pin: bool = False
+    present: bool = True
+
+
+@dataclass(frozen=True)
+class Have:
+    """What is there.
+
+    `available` are the modules that the kernel has, `builtin` those without a file of their own; `carried` is what
+    interfaces that get another name carry of the host's own network.
+    """
+
+    kernel: str = ""
+    loaded: frozenset[str] = frozenset()
+    available: frozenset[str] = frozenset()
+    builtin: frozenset[str] = frozenset()
+    modules_text: str | None = None
+    link_files: dict[str, str] = field(default_factory=dict)
+    netdevs: tuple[Netdev, ...] = ()
+    carried: dict[str, str] = field(default_factory=dict)
