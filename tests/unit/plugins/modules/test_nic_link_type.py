@@ -359,23 +359,24 @@ def test_no_virtual_functions_switches_sriov_off(machine, run_module):
     assert machine.cards.calls("set") == [f"mstconfig -d {STORAGE}.0 -y set SRIOV_EN=0"]
 
 
-def test_a_card_without_sriov_is_a_clear_failure(machine, run_module):
-    machine.cards.change(RAIL1, parameters=card(ETH, vfs=None)["parameters"])
-    result = run_module(cards=[{"select": "pci", "pci": ["19:00.0"], "vfs": 8}])
-    assert "no SR-IOV configuration" in result["msg"]
-
-
-def test_a_read_only_parameter_is_a_clear_failure_before_writing(machine, run_module):
-    machine.cards.change(RAIL1, parameters=card(IB)["parameters"] | {"LINK_TYPE_P1": row(IB, ro=True)})
-    result = run_module(cards=[{"select": "pci", "pci": ["19:00.0"], "link_type": "eth"}])
-    assert "read-only" in result["msg"]
-    assert not machine.cards.calls("set")
-
-
-def test_a_write_is_read_back(machine, run_module):
-    machine.cards.change(RAIL1, forgets=True)
-    result = run_module(cards=RAILS_ETH)
-    assert "the card does not have it" in result["msg"]
+@pytest.mark.parametrize(
+    ("change", "wish", "says", "sets"),
+    [
+        pytest.param({"parameters": card(ETH, vfs=None)["parameters"]}, {"vfs": 8}, "no SR-IOV", 0, id="no-sriov"),
+        pytest.param(
+            {"parameters": card(IB)["parameters"] | {"LINK_TYPE_P1": row(IB, ro=True)}},
+            {"link_type": "eth"},
+            "read-only",
+            0,
+            id="read-only",
+        ),
+        pytest.param({"forgets": True}, {"link_type": "eth"}, "the card does not have it", 1, id="read-back"),
+    ],
+)
+def test_what_a_card_does_not_do_is_a_clear_failure(machine, run_module, change, wish, says, sets):
+    machine.cards.change(RAIL1, **change)
+    assert says in run_module(cards=[{"select": "pci", "pci": ["19:00.0"], **wish}])["msg"]
+    assert len(machine.cards.calls("set")) == sets
 
 
 def test_without_ip_nothing_is_touched(machine, run_module, monkeypatch):

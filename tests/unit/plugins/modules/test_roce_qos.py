@@ -289,11 +289,17 @@ def test_guides_defect_the_traffic_class_had_no_ecn_bits(run_module):
     assert "162" in result["msg"]
 
 
-def test_soft_roce_gets_its_traffic_class(run_module, root, dcb, monkeypatch):
+@pytest.fixture
+def no_dcb(dcb, monkeypatch):
+    """Give the interfaces a driver without flow control."""
+
     def refuse(interface):
         raise OSError(errno.EOPNOTSUPP, "Operation not supported")
 
     monkeypatch.setattr(dcb, "get", refuse)
+
+
+def test_soft_roce_gets_its_traffic_class(run_module, root, no_dcb):
     put(root, "/sys/class/net/veth0/mtu", "4200\n")
     put(root, "/sys/class/infiniband/rxe0/parent", "veth0\n")
     put(root, "/sys/kernel/config/rdma_cm/rxe0/ports/1/default_roce_tos", "0\n")
@@ -331,11 +337,7 @@ def mlnx_qos(tmp_path, run_module):
     return tmp_path / "qos.json"
 
 
-def test_the_vendors_tool_where_the_kernel_offers_nothing(run_module, dcb, mlnx_qos, monkeypatch):
-    def refuse(interface):
-        raise OSError(errno.EOPNOTSUPP, "Operation not supported")
-
-    monkeypatch.setattr(dcb, "get", refuse)
+def test_the_vendors_tool_where_the_kernel_offers_nothing(run_module, no_dcb, mlnx_qos):
     predicted = run_module(_ansible_check_mode=True)
     first = run_module(rails=RAILS[:1])
     assert first["interfaces"]["ens1np0"]["backend"] == "vendor"
@@ -354,11 +356,7 @@ def test_the_vendors_tool_for_drivers_that_keep_trust_in_their_own_files(run_mod
     assert dcb.writes == []
 
 
-def test_an_interface_with_no_flow_control_at_all(run_module, dcb, monkeypatch):
-    def refuse(interface):
-        raise OSError(errno.EOPNOTSUPP, "Operation not supported")
-
-    monkeypatch.setattr(dcb, "get", refuse)
+def test_an_interface_with_no_flow_control_at_all(run_module, no_dcb):
     result = run_module()
     assert result["failed"] is True
     assert "rdma_driver" in result["fix"]
