@@ -115,7 +115,7 @@ print(json.dumps(found))
 def payloads() -> dict[str, dict[str, int]]:
     """The files of the collection that a host gets with each module, by their paths below plugins/, and their bytes."""
     argv = [sys.executable, "-c", PACK, *ROOMS]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stderr
     found: dict[str, dict[str, int]] = json.loads(done.stdout)
     return found
