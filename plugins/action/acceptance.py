@@ -72,6 +72,8 @@ class ActionModule(ActionBase):
 
     def _next(self) -> dict[str, t.Any]:
         have = state.State.read(self._args["verify_dir"])
+        if have.step and self._in_pods(have.step):
+            self._take(have, have.step)
         have.collect(self._args["verify_dir"], self._seconds())
         return self._decide(have)
 
@@ -100,7 +102,36 @@ class ActionModule(ActionBase):
                 f"Ansible works on {forks(self._vars)} hosts at once, and {largest} should send at the same time: "
                 f"run with --forks {largest}."
             )
-        return {"more": True, "stage": step.stage, "kind": step.kind}
+        groups = self._groups(step) if self._in_pods(step) else []
+        return {"more": True, "stage": step.stage, "kind": step.kind, "groups": groups}
+
+    def _in_pods(self, step: Step) -> bool:
+        return bool(self._args["image"]) and step.kind not in PERFTEST
+
+    def _groups(self, step: Step) -> list[dict[str, t.Any]]:
+        """Return what runs in pods: a Job for each unit of each group."""
+        words, folder = self._args["collectives"][step.kind], self._args["plan_dir"]
+        return [
+            {
+                "nodes": [read_slice(folder, host)["node"] for host in entry.hosts],
+                "words": self._filled(words, None, unit),
+            }
+            for entry in step.entries
+            for unit in entry.units
+        ]
+
+    def _take(self, have: state.State, step: Step) -> None:
+        """Write what pods returned as if the first host of each group had."""
+        came = iter(self._args["collective"])
+        for entry in step.entries:
+            made = [(unit, next(came, {"failed": True, "msg": "its Job was not run"})) for unit in entry.units]
+            tests = [
+                {"rail": unit[0], "peer": "", "code": job.get("code"), "output": job.get("output", "")}
+                for unit, job in made
+            ]
+            bad: dict[str, t.Any] = next((job for _unit, job in made if "output" not in job), {})
+            told = {"failed": bool(bad), "msg": bad.get("msg", ""), "tests": tests}
+            state.note(self._args["verify_dir"], entry.hosts[0], have.number, "send", told)
 
     def _seconds(self) -> dict[str, float]:
         return state.unit_seconds(self._args["seconds"], self._args["timeout"])
@@ -128,6 +159,8 @@ class ActionModule(ActionBase):
         if have.step is None or entry is None:
             return {"changed": False, "skipped": True, "skip_reason": "this host is not in the step"}
         perftest = have.step.kind in PERFTEST
+        if self._in_pods(have.step):
+            return {"changed": False, "skipped": True, "skip_reason": "it runs in pods"}
         probe: dict[str, t.Any] = {"end": {"serve": "server", "send": "client", "end": "none"}[phase]}
         if phase != "end":
             try:
@@ -180,14 +213,14 @@ class ActionModule(ActionBase):
                 made.append({**test, "slot": slot, "argv": self._filled(words, entry.hosts, unit)})
         return made
 
-    def _filled(self, words: list[str], hosts: tuple[str, ...], rails: tuple[str, ...]) -> list[str]:
+    def _filled(self, words: list[str], hosts: tuple[str, ...] | None, rails: tuple[str, ...]) -> list[str]:
+        """Fill in a command; without hosts those of the pods are filled in later."""
         devices = [self._args["devices"].get(rail, "") for rail in rails]
         if not all(devices) and any("{devices" in word for word in words):
             fix = "Name them in accept_devices."
             raise AnsibleActionFail(f"The RDMA devices of {', '.join(rails)} are not known. {fix}", result={"fix": fix})
-        values = {
-            "hosts": ",".join(hosts),
-            "count": str(len(hosts)),
+        values = {"hosts": ",".join(hosts), "count": str(len(hosts))} if hosts else {}
+        values |= {
             "devices": ",".join(f"{device}:1" for device in devices),
             "rails": ",".join(rails),
         }

@@ -91,6 +91,17 @@ options:
       - nccl-tests run on the first host for all. NetPIPE runs on each host with the next one, rail by rail.
     type: dict
     default: {}
+  image:
+    description:
+      - With the image of pods, collectives run in pods by M(railops.rdma.collective_job) and not on the hosts. NetPIPE
+        runs on hosts only.
+    type: str
+    default: ""
+  collective:
+    description: What came of them. For O(phase=next).
+    type: list
+    elements: dict
+    default: []
   collective_timeout:
     description: Seconds that one of them may take.
     type: int
@@ -136,6 +147,12 @@ more:
   returned: when O(phase=begin) or O(phase=next)
   type: bool
   sample: true
+groups:
+  description: What the next step runs in pods, each with its C(nodes) and C(words).
+  returned: when O(phase=begin) or O(phase=next), and there is a step
+  type: list
+  elements: dict
+  sample: []
 failed_stage:
   description: The stage that did not pass, empty when all did.
   returned: when nothing is left to be run
@@ -171,6 +188,8 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "share": {"type": "float", "default": 0.8},
     "min_gbytes": {"type": "float", "default": 0.0},
     "collectives": {"type": "dict", "default": {}},
+    "image": {"type": "str", "default": ""},
+    "collective": {"type": "list", "elements": "dict", "default": []},
     "collective_timeout": {"type": "int", "default": 300},
     "devices": {"type": "dict", "default": {}},
 }

@@ -18,6 +18,7 @@ CLUSTER = {"_cluster", "_fabric"}
 # The rooms that a module may bring along, beside what lies in the corridor.
 ROOMS: dict[str, set[str]] = {
     "acceptance": set(),
+    "collective_job": {*CLUSTER, "_pods", "_probe"},
     "cluster_nodes": {*CLUSTER, "_pods", "_probe"},
     "cluster_objects": CLUSTER,
     "cluster_wait": {*CLUSTER, "_pods", "_probe"},

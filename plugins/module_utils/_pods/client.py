@@ -86,12 +86,15 @@ class PodCluster(Cluster):
         with contextlib.suppress(base.Gone):
             self.delete(resource, Ref(resource.group, body["kind"], meta["namespace"], meta["name"]))
 
-    def log(self, pod: Json, container: str = "", *, tail: int = 0, previous: bool = False) -> str:
+    def log(
+        self, pod: Json, container: str = "", *, tail: int = 0, previous: bool = False, limit: int = LOG_BYTES
+    ) -> str:
         """Return the log of a pod's container; nothing when it is gone or never began.
 
         :param container: needed where the pod has several.
         :param tail: only that many lines of its end.
         :param previous: of the container's last start.
+        :param limit: bytes of its beginning.
         """
         path = f"{_path(pod)}/log"
         wanted = {"container": container, "tailLines": tail, "previous": "true" if previous else ""}
@@ -99,7 +102,7 @@ class PodCluster(Cluster):
 
         def send() -> bytes:
             try:
-                return t.cast("bytes", self._get(path, limitBytes=LOG_BYTES, **query).data)
+                return t.cast("bytes", self._get(path, limitBytes=limit, **query).data)
             except ApiException as exc:
                 # 400: its container is still waiting to start, or had no start before.
                 if exc.status in (400, 404):

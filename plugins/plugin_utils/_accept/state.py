@@ -22,7 +22,7 @@ from .._slice import read_slice
 from .._verdict import files
 from .._verdict.explain import place_of
 from .._verdict.merge import natural, number_of
-from .collect import PREFIX, outcome
+from .collect import PAIRED, PREFIX, outcome
 from .results import READERS
 from .stages import LATENCY, PERFTEST, STAGES, Entry, Fleet, Settings, Step, forecast, runs_of, seconds_of, step_of
 
@@ -47,6 +47,7 @@ def settings_of(args: Mapping[str, t.Any]) -> Settings:
     :raises AnsibleActionFail: for names and numbers that cannot be.
     """
     wrong = [f"the collective {name!r} ({', '.join(READERS)})" for name in args["collectives"] if name not in READERS]
+    wrong += ["netpipe in pods (accept_image)"] * bool(args["image"] and PAIRED in args["collectives"])
     wrong += [f"{name} {args[name]} (0 to 1)" for name in ("share",) if not 0 <= args[name] <= 1]
     wrong += [f"{name} {args[name]} (1 or more)" for name in ("seconds", "timeout") if args[name] < 1]
     if wrong:

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -20,6 +21,7 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import files
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts
 
 COUNT = 5
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures/nccl"
 NAMES = [f"node{number}" for number in range(1, COUNT + 1)]
 NETPIPE = (
     "[1.0] [x] ucp_worker.c:1 UCX INFO ep_cfg[1]: tag(rc_verbs/rxe1:1)\n"
@@ -98,7 +100,7 @@ def played(tmp_path):
     return Played(tmp_path)
 
 
-def bad(found):
+def bad_of(found):
     return {
         (host, check["rail"], check["id"])
         for host, entry in found["hosts"].items()
@@ -122,7 +124,7 @@ def test_a_slow_rail_and_a_broken_one_are_named(played):
     played.slow = {("node4", "rail2")}
     played.steps()
     found = played.finish()
-    assert bad(found) == {("node4", "rail2", "accept_bandwidth")}
+    assert bad_of(found) == {("node4", "rail2", "accept_bandwidth")}
     check = next(check for check in found["hosts"]["node4"]["checks"] if check["status"] == "deviation")
     assert check["observed"].startswith("10 Gb/s with ")
     assert found["hosts"]["node4"]["rails"]["rail2"] == "deviation"
@@ -132,7 +134,7 @@ def test_a_slow_rail_and_a_broken_one_are_named(played):
     played.slow, played.broken = set(), {("node2", "rail1")}
     played.steps()
     # What the run before had found is gone.
-    assert bad(played.finish()) == {("node2", "rail1", "accept_latency")}
+    assert bad_of(played.finish()) == {("node2", "rail1", "accept_latency")}
 
 
 def test_a_run_that_was_cut_off_goes_on(played):
@@ -155,7 +157,7 @@ def test_a_host_that_cannot_run_it_is_named(played):
     played.silent = {"node3"}
     played.steps()
     found = played.finish()
-    assert {host for host, _rail, _name in bad(found)} == {"node3"}
+    assert {host for host, _rail, _name in bad_of(found)} == {"node3"}
     cause = next(one["cause"] for one in found["hosts"]["node3"]["checks"] if one["status"] == "deviation")
     assert cause == "no result came from node3: no python"
 
@@ -166,7 +168,7 @@ def test_what_the_verdict_has_against_a_host_stops_it(played):
     )
     assert played.steps() == 0
     found = played.finish()
-    assert ("node2", None, "accept_hosts") in bad(found)
+    assert ("node2", None, "accept_hosts") in bad_of(found)
     # It is no verdict on itself.
     played.verified(lambda host: [ok("network_link", "up", "up", rail="rail1").data()])
     assert played.steps() > 0
@@ -176,7 +178,7 @@ def test_nobody_sound_is_no_hosts_fault(played):
     played.broken = {(host, "rail3") for host in NAMES}
     played.steps()
     found = played.finish()
-    assert bad(found) == set()
+    assert bad_of(found) == set()
     assert found["status"] == "deviation"
     rows = [check for check in found["cluster"]["checks"] if check["id"] == "accept_latency"]
     assert all("nobody passed to compare with" in check["cause"] for check in rows)
@@ -202,6 +204,47 @@ def test_netpipe_by_every_rail_at_once(played):
     assert played.finish(**args)["status"] == "deviation"
 
 
+def test_in_pods(played):
+    args = {
+        "stages": ["collective"],
+        "collectives": {
+            "all_reduce": ["mpirun", "--host", "{hosts}", "-x", "NCCL_IB_HCA=={devices}", "all_reduce_perf"]
+        },
+        "devices": {f"rail{number}": f"mlx5_{number}" for number in range(1, 9)},
+        "image": "registry.example/nccl",
+        "min_gbytes": 40,
+    }
+    step = played.act(acceptance, phase="begin", hosts=NAMES, **args)
+    assert [group["nodes"] for group in step["groups"]] == [NAMES]
+    assert step["groups"][0]["words"][2] == "{hosts}"
+    assert step["groups"][0]["words"][4].startswith("NCCL_IB_HCA==mlx5_1:1,mlx5_2:1")
+    assert all(played.act(acceptance, host, phase="send", **args)["skipped"] for host in NAMES)
+    came = {"code": 0, "output": (FIXTURES / "slow-2.13.txt").read_text()}
+    # The whole is slow: each rail by itself is next.
+    step = played.act(acceptance, phase="next", collective=[came], **args)
+    assert len(step["groups"]) == 8
+    good = {"code": 0, "output": (FIXTURES / "good-2.17.txt").read_text()}
+    while step["more"]:
+        bad = [
+            any("mlx5_3:1" in word for word in group["words"]) and "node2" in group["nodes"] for group in step["groups"]
+        ]
+        results = [came if slow else good for slow in bad]
+        step = played.act(acceptance, phase="next", collective=results, **args)
+    assert bad_of(played.finish(**args)) == {("node2", "rail3", "accept_collective")}
+    assert played.asked == []
+
+
+def test_a_job_that_does_not_start_is_said(played):
+    args = {"stages": ["collective"], "collectives": {"alltoall": ["x"]}, "image": "registry.example/nccl"}
+    step = played.act(acceptance, phase="begin", hosts=NAMES, **args)
+    while step["more"]:
+        jobs = [{"failed": True, "msg": "no quota"} for _group in step["groups"]]
+        step = played.act(acceptance, phase="next", collective=jobs, **args)
+    said = [check["cause"] for check in played.finish(**args)["cluster"]["checks"]]
+    assert said
+    assert all("no quota" in cause for cause in said)
+
+
 def test_unknown_devices_are_said(played):
     args = {"stages": ["collective"], "collectives": {"all_reduce": ["mpirun", "{devices}"]}}
     played.steps(most=1, **args)
@@ -222,7 +265,15 @@ def test_it_wants_a_verdict_of_this_plan(played):
         played.act(acceptance, phase="begin", hosts=NAMES)
 
 
-@pytest.mark.parametrize("args", [{"collectives": {"linpack": ["x"]}}, {"share": 2}, {"seconds": 0}])
+@pytest.mark.parametrize(
+    "args",
+    [
+        {"collectives": {"linpack": ["x"]}},
+        {"collectives": {"netpipe": ["x"]}, "image": "x"},
+        {"share": 2},
+        {"seconds": 0},
+    ],
+)
 def test_what_cannot_be_is_refused(played, args):
     with pytest.raises(AnsibleActionFail, match="Not known or out of bounds"):
         played.act(acceptance, phase="begin", hosts=NAMES, **args)

@@ -1,0 +1,243 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""An MPI program over pods with rails: as an Indexed Job that needs nothing installed, or as an MPIJob v2beta1. Pure.
+
+Index 0 of the Job starts the program, the others run sshd. One key, made for the run, is host key and user key of all
+of them; its Secret and the headless Service that gives the pods names belong to the Job and go with it. Kubernetes ends
+and removes all of it by itself, whatever becomes of the controller.
+"""
+
+from __future__ import annotations
+
+import base64
+import typing as t
+from dataclasses import dataclass, field
+
+from .._fabric.names import labels as labels_of
+from .checks import Json
+
+if t.TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+PROBE_LABEL = "railops.io/probe"
+RUN_LABEL = "railops.io/probe-run"
+PROBE = "collective"
+CONTAINER = "main"
+SSH_PORT = 2222
+# Seconds for pods to start, and seconds that Kubernetes keeps what nobody removed.
+START_SECONDS = 300
+KEPT = 300
+KEY, PUBLIC = "id", "id.pub"
+KEY_FOLDER = "/railops/key"
+MPIJOB = "kubeflow.org/v2beta1"
+
+# Open MPI 4 (ORTE) and 5 (PRRTE). Names keep their domains: the Service's name is one.
+SCRIPT = r"""
+set -eu
+say() { echo "railops: $*" >&2; }
+port=$1 names=$2; shift 2
+for program in sshd ssh "$1"; do
+  command -v "$program" >/dev/null || { say "the image has no $program"; exit 3; }
+done
+umask 077
+here=${TMPDIR:-/tmp}/railops; mkdir -p "$here" /run/sshd
+cp /railops/key/id /railops/key/id.pub "$here/"
+if [ "${JOB_COMPLETION_INDEX:-0}" != 0 ]; then
+  cat >"$here/sshd" <<END
+Port $port
+HostKey $here/id
+PidFile none
+UsePAM no
+StrictModes no
+PasswordAuthentication no
+PermitRootLogin prohibit-password
+AuthorizedKeysFile $here/id.pub
+END
+  exec "$(command -v sshd)" -D -e -f "$here/sshd"
+fi
+echo "railops $(cat "$here/id.pub")" >"$here/known"
+args="-p $port -i $here/id -o BatchMode=yes -o ConnectTimeout=5 -o StrictHostKeyChecking=yes -o HostKeyAlias=railops"
+args="$args -o UserKnownHostsFile=$here/known"
+for name in $(echo "${names#*,}" | tr , ' '); do
+  tries=60
+  until ssh $args "$name" true 2>"$here/said"; do
+    tries=$((tries - 1))
+    [ "$tries" -gt 0 ] || { say "ssh: connect to host $name failed: $(tail -n 1 "$here/said")"; exit 4; }
+    sleep 2
+  done
+done
+export OMPI_MCA_plm_rsh_args="$args" PRTE_MCA_plm_ssh_args="$args"
+export OMPI_MCA_orte_keep_fqdn_hostnames=1 PRTE_MCA_prte_keep_fqdn_hostnames=1
+export OMPI_MCA_plm_rsh_no_tree_spawn=1 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+exec "$@"
+"""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One run of a program over pods, one on each of the nodes.
+
+    :param name: of the Job; so short that `NAME-INDEX` is a DNS label.
+    :param template: a PodTemplate's `template`, with the rails' annotations and limits: workload/pod.yaml of the plan.
+    :param words: the program; `{hosts}` and `{count}` in a word are replaced.
+    :param env: the environment of all pods, such as workload/nccl-pods.env.
+    :param limits: more limits of the container, such as {"nvidia.com/gpu": "8"}.
+    :param seconds: that the program may take.
+    """
+
+    name: str
+    namespace: str
+    fabric: str
+    run: str
+    nodes: Sequence[str]
+    image: str
+    template: Json
+    words: Sequence[str]
+    env: Mapping[str, str] = field(default_factory=dict)
+    limits: Mapping[str, str] = field(default_factory=dict)
+    seconds: int = 300
+
+    @property
+    def hosts(self) -> list[str]:
+        """Return the names by which the pods of the Job find each other."""
+        return [f"{self.name}-{index}.{self.name}" for index in range(len(self.nodes))]
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Return the labels of everything that belongs to the run."""
+        return {**labels_of(self.fabric), PROBE_LABEL: PROBE, RUN_LABEL: self.run}
+
+    def command(self, hosts: Sequence[str]) -> list[str]:
+        """Return the program with its hosts filled in."""
+        values = {"{hosts}": ",".join(hosts), "{count}": str(len(self.nodes))}
+        made = []
+        for given in self.words:
+            word = given
+            for name, value in values.items():
+                word = word.replace(name, value)
+            made.append(word)
+        return made
+
+
+def _pod(wanted: Wanted, command: Sequence[str], *, key: bool) -> Json:
+    """Return a pod's template: the plan's annotations and limits, one pod a node."""
+    given = wanted.template
+    first: Json = dict((given.get("spec") or {}).get("containers", [{}])[0])
+    limits = {**((first.get("resources") or {}).get("limits") or {}), **wanted.limits}
+    container: Json = {
+        "name": CONTAINER,
+        "image": wanted.image,
+        "command": list(command),
+        "env": [{"name": name, "value": value} for name, value in wanted.env.items()],
+        "securityContext": first.get("securityContext") or {"capabilities": {"add": ["IPC_LOCK"]}},
+        "volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}],
+        **({"resources": {"limits": limits}} if limits else {}),
+    }
+    volumes: list[Json] = [{"name": "shm", "emptyDir": {"medium": "Memory"}}]
+    if key:
+        secret = {"secretName": wanted.name, "defaultMode": 0o400}
+        volumes.append({"name": "key", "secret": secret})
+        container["volumeMounts"].append({"name": "key", "mountPath": KEY_FOLDER, "readOnly": True})
+    here = [
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]} for node in sorted(wanted.nodes)
+    ]
+    apart = {"labelSelector": {"matchLabels": wanted.labels}, "topologyKey": "kubernetes.io/hostname"}
+    spec: Json = {
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": 1,
+        "automountServiceAccountToken": False,
+        "affinity": {
+            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": here}},
+            "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]},
+        },
+        "containers": [container],
+        "volumes": volumes,
+    }
+    notes = (given.get("metadata") or {}).get("annotations") or {}
+    return {"metadata": {"labels": wanted.labels, "annotations": dict(notes)}, "spec": spec}
+
+
+def indexed_job(wanted: Wanted) -> Json:
+    """Return the Job."""
+    count = len(wanted.nodes)
+    words = [
+        *("sh", "-c", SCRIPT, "railops", str(SSH_PORT), ",".join(wanted.hosts)),
+        *wanted.command(wanted.hosts),
+    ]
+    template = _pod(wanted, words, key=True)
+    template["spec"]["subdomain"] = wanted.name
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": wanted.name, "namespace": wanted.namespace, "labels": wanted.labels},
+        "spec": {
+            "completionMode": "Indexed",
+            "completions": count,
+            "parallelism": count,
+            "backoffLimit": 0,
+            "activeDeadlineSeconds": START_SECONDS + wanted.seconds,
+            "ttlSecondsAfterFinished": KEPT,
+            "template": template,
+        },
+    }
+
+
+def belongings(wanted: Wanted, uid: str, private: bytes, public: bytes) -> list[Json]:
+    """Return what goes with a Job: the Secret with the run's key, and the Service that gives its pods names.
+
+    :param uid: of the Job, which owns both.
+    """
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": wanted.name, "uid": uid, "controller": False}
+    meta = {
+        "name": wanted.name,
+        "namespace": wanted.namespace,
+        "labels": wanted.labels,
+        "ownerReferences": [owner],
+    }
+    data = {KEY: base64.b64encode(private).decode(), PUBLIC: base64.b64encode(public).decode()}
+    return [
+        {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "type": "Opaque", "data": data},
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": meta,
+            # Pods are looked for before they are ready: sshd is what makes them so.
+            "spec": {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": wanted.labels},
+        },
+    ]
+
+
+def mpi_job(wanted: Wanted) -> Json:
+    """Return the same run as an MPIJob: mpi-operator makes keys, names and the list of hosts."""
+    hosts = [f"{wanted.name}-worker-{index}.{wanted.name}" for index in range(len(wanted.nodes))]
+    worker = _pod(wanted, ["/usr/sbin/sshd", "-De"], key=False)
+    launcher: Json = {
+        "metadata": {"labels": labels_of(wanted.fabric)},
+        "spec": {
+            "restartPolicy": "Never",
+            "automountServiceAccountToken": False,
+            "containers": [{"name": CONTAINER, "image": wanted.image, "command": wanted.command(hosts)}],
+        },
+    }
+    return {
+        "apiVersion": MPIJOB,
+        "kind": "MPIJob",
+        "metadata": {"name": wanted.name, "namespace": wanted.namespace, "labels": wanted.labels},
+        "spec": {
+            "slotsPerWorker": 1,
+            "launcherCreationPolicy": "WaitForWorkersReady",
+            "mpiImplementation": "OpenMPI",
+            "runPolicy": {
+                "cleanPodPolicy": "Running",
+                "backoffLimit": 0,
+                "activeDeadlineSeconds": START_SECONDS + wanted.seconds,
+                "ttlSecondsAfterFinished": KEPT,
+            },
+            "mpiReplicaSpecs": {
+                "Launcher": {"replicas": 1, "restartPolicy": "Never", "template": launcher},
+                "Worker": {"replicas": len(wanted.nodes), "restartPolicy": "Never", "template": worker},
+            },
+        },
+    }

@@ -1,0 +1,108 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Runs an MPI program over pods and returns what it printed; what it made is gone afterwards, whatever happened."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+import typing as t
+
+from .._errors import RdmaError
+from . import collective
+from .jobs import exit_code, finished
+from .state import trouble
+
+if t.TYPE_CHECKING:
+    from .checks import Json
+    from .client import PodCluster
+
+POLL_SECONDS = 2.0
+# NCCL tells a line for each channel of each rank.
+LOG_BYTES = 32 * 2**20
+
+
+def make_key() -> tuple[bytes, bytes]:
+    """Return a private and a public ed25519 key, made in a folder that only this user can read.
+
+    :raises RdmaError: when there is no ssh-keygen here.
+    """
+    program = shutil.which("ssh-keygen")
+    if program is None:
+        raise RdmaError("There is no ssh-keygen here.", "Install openssh-client where the module runs.")
+    with tempfile.TemporaryDirectory(prefix="railops-rdma-") as folder:
+        path = os.path.join(folder, "id")
+        # Nothing of it reaches the output or the log of the module.
+        subprocess.run(  # pylint: disable=ansible-bad-function
+            [program, "-q", "-t", "ed25519", "-N", "", "-C", "railops", "-f", path], check=True, timeout=60
+        )
+        with open(path, "rb") as private, open(f"{path}.pub", "rb") as public:
+            return private.read(), public.read()
+
+
+class Collective:
+    """One run."""
+
+    def __init__(self, cluster: PodCluster, wanted: collective.Wanted) -> None:
+        self._cluster = cluster
+        self._wanted = wanted
+        self._selector = ",".join(f"{name}={value}" for name, value in wanted.labels.items())
+
+    def run(self) -> dict[str, t.Any]:
+        """Return `code` (None: it did not end in its time) and `output` of the program.
+
+        :raises RdmaError: when it cannot be made, or its pods do not start.
+        """
+        body = collective.indexed_job(self._wanted)
+        try:
+            self._cluster.create(body)
+            for belonging in collective.belongings(self._wanted, self._uid(), *make_key()):
+                self._cluster.create(belonging)
+            return self._result()
+        finally:
+            # The error that counts is the one on its way up; Kubernetes removes the Job when its time is over.
+            with contextlib.suppress(RdmaError):
+                self._cluster.remove(body)
+
+    def _uid(self) -> str:
+        made = self._cluster.listed("batch/v1", "Job", namespace=self._wanted.namespace, selector=self._selector)
+        return str(made[0]["metadata"]["uid"]) if made else ""
+
+    def _pods(self) -> list[Json]:
+        return self._cluster.listed("v1", "Pod", namespace=self._wanted.namespace, selector=self._selector)
+
+    def _result(self) -> dict[str, t.Any]:
+        until = time.monotonic() + collective.START_SECONDS
+        begun = False
+        while True:
+            pods = self._pods()
+            first = next((pod for pod in pods if _index(pod) == "0"), None)
+            if first is not None and finished(first):
+                return {"code": exit_code(first), "output": self._cluster.log(first, limit=LOG_BYTES)}
+            running = [pod for pod in pods if (pod.get("status") or {}).get("phase") == "Running"]
+            if not begun and len(running) == len(self._wanted.nodes):
+                begun, until = True, time.monotonic() + self._wanted.seconds
+            if time.monotonic() >= until:
+                if begun and first is not None:
+                    return {"code": None, "output": self._cluster.log(first, limit=LOG_BYTES)}
+                raise self._not_started(pods)
+            time.sleep(POLL_SECONDS)
+
+    def _not_started(self, pods: list[Json]) -> RdmaError:
+        late = next((pod for pod in pods if (pod.get("status") or {}).get("phase") != "Running"), None)
+        where = f"{len(pods)} of {len(self._wanted.nodes)} pods of the Job {self._wanted.name} are there"
+        if late is None:
+            fix = "Look at quotas, Pod Security and webhooks of the namespace, and at kubectl describe job."
+            return RdmaError(f"{where} after {collective.START_SECONDS} s.", fix)
+        found = trouble(late, self._cluster.events(late))
+        return RdmaError(f"{where}, and {late['metadata']['name']} does not run: {found.text}.", found.fix)
+
+
+def _index(pod: Json) -> str:
+    return str((pod["metadata"].get("annotations") or {}).get("batch.kubernetes.io/job-completion-index", ""))

@@ -1,0 +1,190 @@
+#!/usr/bin/python
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: collective_job
+short_description: Run an MPI program over pods with the rails, and return what it printed
+version_added: 0.2.0
+author: railops.rdma contributors (@railops)
+description:
+  - Makes an Indexed Job with one pod on each of O(nodes), lets its first pod run O(words), returns the log, and deletes
+    the Job. Nothing has to be installed in the cluster.
+  - The pods find each other by a headless Service and by sshd, with a key that is made for the run. Secret and Service
+    belong to the Job and go with it. The Job is bounded by C(activeDeadlineSeconds).
+  - Pods have what the plan's C(workload/pod.yaml) says, and the environment of its C(workload/nccl-pods.env).
+  - The image needs sh, sshd, ssh, MPI and the program, and the cluster DNS.
+options:
+  plan_dir:
+    description: The plan's folder, the one with C(plan.json).
+    type: path
+    required: true
+  fabric:
+    description: Name of the fabric, for labels and the Job's name.
+    type: str
+    default: fabric
+  nodes:
+    description: The nodes' names in Kubernetes.
+    type: list
+    elements: str
+    required: true
+  words:
+    description:
+      - The program and its arguments, as C([mpirun, --host, "{hosts}", all_reduce_perf]). C({hosts}) and C({count}) are
+        replaced by the pods' names and their number.
+    type: list
+    elements: str
+    required: true
+  image:
+    description: The image of the pods.
+    type: str
+    required: true
+  namespace:
+    description: The namespace of the Job.
+    type: str
+    default: default
+  limits:
+    description: Further limits of each pod, such as C(nvidia.com/gpu).
+    type: dict
+    default: {}
+  seconds:
+    description: Seconds that the program may take once its pods run.
+    type: int
+    default: 300
+extends_documentation_fragment:
+  - railops.rdma._attributes
+  - railops.rdma._cluster
+attributes:
+  check_mode:
+    support: full
+    details: Makes nothing, and returns RV(objects).
+  diff_mode:
+    support: none
+  idempotent:
+    support: full
+    details: Leaves nothing behind.
+requirements:
+  - kubernetes >= 31
+  - PyYAML
+  - ssh-keygen
+"""
+
+EXAMPLES = r"""
+---
+- name: Run NCCL's all_reduce over two nodes
+  railops.rdma.collective_job:
+    plan_dir: plan/fabric
+    nodes: [node1, node2]
+    image: registry.example/nccl-tests
+    limits:
+      nvidia.com/gpu: "8"
+    words: [mpirun, --host, "{hosts}", -x, NCCL_DEBUG=INFO, all_reduce_perf, -b, 1G, -e, 8G, -f, "2", -g, "8"]
+
+- name: See the same run as an MPIJob, for mpi-operator
+  railops.rdma.collective_job:
+    plan_dir: plan/fabric
+    nodes: [node1, node2]
+    image: registry.example/nccl-tests
+    words: [mpirun, --host, "{hosts}", all_reduce_perf]
+  check_mode: true
+  register: rendered
+"""
+
+RETURN = r"""
+code:
+  description: The program's exit code, null when its time was up.
+  returned: when it ran
+  type: int
+  sample: 0
+output:
+  description: What the first pod printed.
+  returned: when it ran
+  type: str
+  sample: "# Avg bus bandwidth    : 47.9"
+objects:
+  description: The Job, and the same run as an MPIJob v2beta1, which this module does not start.
+  returned: always
+  type: list
+  elements: dict
+  sample: []
+"""
+
+import os
+import typing as t
+import uuid
+
+from ..module_utils._cluster import client, source
+from ..module_utils._cluster.client import Access
+from ..module_utils._errors import RdmaError
+from ..module_utils._module import run_module
+from ..module_utils._pods import client as pods_client
+from ..module_utils._pods.client import PodCluster
+from ..module_utils._pods.collective import Wanted, indexed_job, mpi_job
+from ..module_utils._pods.collective_run import Collective
+
+ARGUMENT_SPEC: dict[str, t.Any] = {
+    "plan_dir": {"type": "path", "required": True},
+    "fabric": {"type": "str", "default": "fabric"},
+    "nodes": {"type": "list", "elements": "str", "required": True},
+    "words": {"type": "list", "elements": "str", "required": True},
+    "image": {"type": "str", "required": True},
+    "namespace": {"type": "str", "default": "default"},
+    "limits": {"type": "dict", "default": {}},
+    "seconds": {"type": "int", "default": 300},
+    "kubeconfig": {"type": "path"},
+    "context": {"type": "str"},
+}
+
+
+def wanted_of(params: dict[str, t.Any]) -> Wanted:
+    """Return the run that the parameters and the plan ask for.
+
+    :raises RdmaError: when they do not fit together.
+    """
+    folder = os.path.join(params["plan_dir"], "workload")
+    if len(set(params["nodes"])) < 2 or not params["words"] or params["seconds"] < 1:
+        raise RdmaError("It takes two nodes, a program and a second.", "Look at nodes, words and seconds.")
+    try:
+        templates = list(source.documents(os.path.join(folder, "pod.yaml")))
+        with open(os.path.join(folder, "nccl-pods.env"), encoding="utf-8") as stream:
+            pairs = [line.rstrip("\n").split("=", 1) for line in stream if "=" in line and not line.startswith("#")]
+    except OSError as exc:
+        raise RdmaError(f"The plan in {params['plan_dir']!r} cannot be read: {exc}.", "Run railops.rdma.plan.") from exc
+    if len(templates) != 1:
+        fix = "Give the rails stable names (rdma_host), so that one template fits all nodes."
+        raise RdmaError(f"The plan has {len(templates)} templates for pods: nodes name their rails differently.", fix)
+    run = uuid.uuid4().hex[:8]
+    name = f"{params['fabric'][:30].rstrip('-')}-collective-{run}"
+    return Wanted(
+        *(name, params["namespace"], params["fabric"], run, sorted(set(params["nodes"])), params["image"]),
+        *(templates[0]["template"], params["words"]),
+        env=dict(pairs),
+        limits={key: str(value) for key, value in params["limits"].items()},
+        seconds=params["seconds"],
+    )
+
+
+def run(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
+    """Run it."""
+    wanted = wanted_of(params)
+    made: dict[str, t.Any] = {"changed": False, "objects": [indexed_job(wanted), mpi_job(wanted)]}
+    if check_mode:
+        return made
+    cluster = PodCluster(Access(kubeconfig=params["kubeconfig"], context=params["context"]))
+    try:
+        return {**made, **Collective(cluster, wanted).run()}
+    finally:
+        cluster.close()
+
+
+def main() -> None:
+    """Read the parameters, run, and report."""
+    needs = [("kubernetes >= 31", client.KUBERNETES_ERROR or pods_client.STREAM_ERROR), ("PyYAML", source.YAML_ERROR)]
+    run_module(lambda module: run(module.params, check_mode=module.check_mode), ARGUMENT_SPEC, needs)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The objects of an MPI program over pods, held to a real API: dry runs refuse unknown fields, and what owns what."""
+
+from __future__ import annotations
+
+import os
+import typing as t
+from pathlib import Path
+
+import pytest
+import yaml
+from kubernetes import client, dynamic
+from kubernetes import config as kube_config
+
+from ansible_collections.railops.rdma.plugins.module_utils._pods.collective import (
+    Wanted,
+    belongings,
+    indexed_job,
+    mpi_job,
+)
+from ansible_collections.railops.rdma.plugins.module_utils._pods.collective_run import make_key
+
+REAL = os.environ.get("RAILOPS_TEST_KUBECONFIG")
+pytestmark = pytest.mark.skipif(not REAL, reason="needs a real API: make test CHECK=api")
+CRD = Path(__file__).resolve().parents[3] / "shared/crds-workload/kubeflow.org_mpijobs.yaml"
+TEMPLATE = {
+    "metadata": {"annotations": {"k8s.v1.cni.cncf.io/networks": "spiderpool/fabric-rail1"}},
+    "spec": {
+        "containers": [
+            {
+                "name": "main",
+                "image": "registry.example/your-image",
+                "securityContext": {"capabilities": {"add": ["IPC_LOCK"]}},
+                "resources": {"limits": {"spidernet.io/rail1": "1"}},
+            }
+        ]
+    },
+}
+
+
+def wanted() -> Wanted:
+    words = ["mpirun", "--host", "{hosts}", "-np", "{count}", "all_reduce_perf"]
+    env = {"NCCL_IB_HCA": "=mlx5_0:1"}
+    return Wanted(
+        *(
+            "fabric-collective",
+            "default",
+            "fabric",
+            "run1",
+            ["node1", "node2"],
+            "registry.example/nccl",
+            TEMPLATE,
+            words,
+        ),
+        env=env,
+        limits={"nvidia.com/gpu": "8"},
+    )
+
+
+@pytest.fixture(scope="module")
+def api() -> t.Iterator[t.Any]:
+    made = kube_config.new_client_from_config(REAL)
+    with made:
+        yield dynamic.DynamicClient(made)
+
+
+def applied(api: t.Any, body: dict[str, t.Any], **more: t.Any) -> dict[str, t.Any]:
+    """Send an object as the collection does: the server refuses fields that its schema does not have."""
+    resource = api.resources.get(api_version=body["apiVersion"], kind=body["kind"])
+    done = api.create(resource, body=body, namespace="default", query_params=[("fieldValidation", "Strict")], **more)
+    return t.cast("dict[str, t.Any]", done.to_dict())
+
+
+def test_the_job_is_taken(api):
+    made = applied(api, indexed_job(wanted()), dry_run="All")
+    assert made["spec"]["completionMode"] == "Indexed"
+    assert made["spec"]["template"]["spec"]["subdomain"] == "fabric-collective"
+
+
+def test_what_belongs_to_it_is_taken_and_owned(api):
+    job = {**indexed_job(wanted())}
+    # Nobody shall start its pods.
+    job["spec"] = {**job["spec"], "suspend": True}
+    uid = applied(api, job)["metadata"]["uid"]
+    resource = api.resources.get(api_version="batch/v1", kind="Job")
+    try:
+        for body in belongings(wanted(), uid, *make_key()):
+            assert applied(api, body)["metadata"]["ownerReferences"][0]["uid"] == uid
+    finally:
+        api.delete(
+            resource, name=job["metadata"]["name"], namespace="default", body={"propagationPolicy": "Background"}
+        )
+        for kind in ("Secret", "Service"):
+            api.delete(
+                api.resources.get(api_version="v1", kind=kind), name=job["metadata"]["name"], namespace="default"
+            )
+
+
+@pytest.mark.skipif(not CRD.exists(), reason="the CRD of MPIJob is not at hand")
+def test_an_mpijob_is_taken(api):
+    crd = yaml.safe_load(CRD.read_text(encoding="utf-8"))
+    kinds = client.ApiextensionsV1Api(api.client)
+    names = [row.metadata.name for row in kinds.list_custom_resource_definition().items]
+    if crd["metadata"]["name"] not in names:
+        kinds.create_custom_resource_definition(crd)
+    for _try in range(50):
+        try:
+            made = applied(dynamic.DynamicClient(api.client), mpi_job(wanted()), dry_run="All")
+            break
+        except (dynamic.exceptions.ResourceNotFoundError, dynamic.exceptions.NotFoundError):
+            continue
+    assert made["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] == 2
+    wrong = mpi_job(wanted())
+    wrong["spec"]["slots"] = 1
+    with pytest.raises(dynamic.exceptions.BadRequestError, match="unknown field"):
+        applied(dynamic.DynamicClient(api.client), wrong, dry_run="All")

@@ -1,0 +1,125 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""MPI programs over pods: the objects, and a run on an API that is played; a real one takes them in tests/cluster."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
+from ansible_collections.railops.rdma.plugins.module_utils._pods import collective, collective_run
+from ansible_collections.railops.rdma.plugins.modules import collective_job
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run as plan
+from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts
+
+
+@pytest.fixture
+def wanted(tmp_path):
+    plan({**exclusive(), "plan_dir": str(tmp_path)}, hosts(3), check_mode=False)
+    params = {"plan_dir": str(tmp_path / "fabric"), "fabric": "fabric", "nodes": ["node1", "node2"], "image": "x/nccl"}
+    params |= {"words": ["mpirun", "--host", "{hosts}", "-np", "{count}"], "namespace": "jobs", "limits": {"g": 8}}
+    return collective_job.wanted_of({**params, "seconds": 60})
+
+
+class Played:
+    """An API whose pods do what `phases` say, one state a look."""
+
+    def __init__(self, phases):
+        self.phases = phases
+        self.made, self.gone = [], []
+
+    def create(self, body):
+        self.made.append(body)
+
+    def remove(self, body):
+        self.gone.append((body["kind"], body["metadata"]["name"]))
+
+    def listed(self, _version, kind, **_where):
+        if kind == "Job":
+            return [{"metadata": {"uid": "u-1"}}]
+        phase = self.phases.pop(0) if len(self.phases) > 1 else self.phases[0]
+        index = "batch.kubernetes.io/job-completion-index"
+        state = {"terminated": {"exitCode": 0}} if phase == "Succeeded" else {}
+        status = {"phase": phase, "containerStatuses": [{"state": state}]}
+        return [
+            {"metadata": {"name": f"p-{number}", "annotations": {index: str(number)}}, "status": status}
+            for number in (1, 0)
+        ]
+
+    def log(self, pod, **_more):
+        return f"said by {pod['metadata']['name']}"
+
+    def events(self, _pod):
+        return []
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch):
+    monkeypatch.setattr(collective_run, "POLL_SECONDS", 0.0)
+
+
+def test_the_plan_gives_the_pods_what_they_need(wanted):
+    pod = collective.indexed_job(wanted)["spec"]["template"]
+    assert "k8s.v1.cni.cncf.io/networks" in pod["metadata"]["annotations"] or pod["metadata"]["annotations"]
+    container = pod["spec"]["containers"][0]
+    assert container["resources"]["limits"]["g"] == "8"
+    assert {row["name"] for row in container["env"]} >= {"NCCL_SOCKET_IFNAME"}
+    assert container["command"][-5:-2] == ["mpirun", "--host", ",".join(wanted.hosts)]
+    assert container["command"][-1] == "2"
+    assert len(f"{wanted.name}-10000") <= 63
+    terms = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert [term["matchFields"][0]["values"] for term in terms["nodeSelectorTerms"]] == [["node1"], ["node2"]]
+    worker = collective.mpi_job(wanted)["spec"]["mpiReplicaSpecs"]["Worker"]["template"]
+    assert worker["metadata"]["annotations"] == pod["metadata"]["annotations"]
+
+
+def test_a_run_returns_what_the_first_pod_said_and_leaves_nothing(wanted):
+    api = Played(["Pending", "Running", "Succeeded"])
+    found = collective_run.Collective(api, wanted).run()
+    assert found == {"code": 0, "output": "said by p-0"}
+    assert [body["kind"] for body in api.made] == ["Job", "Secret", "Service"]
+    assert {body["metadata"]["ownerReferences"][0]["uid"] for body in api.made[1:]} == {"u-1"}
+    assert api.gone == [("Job", wanted.name)]
+    assert "PRIVATE KEY" not in json.dumps(found)
+
+
+def test_a_program_that_hangs_is_left_in_its_time(wanted, monkeypatch):
+    api = Played(["Running"])
+    clock = iter(range(0, 10000, 10))
+    monkeypatch.setattr(collective_run.time, "monotonic", lambda: next(clock))
+    assert collective_run.Collective(api, wanted).run()["code"] is None
+    assert api.gone
+
+
+def test_pods_that_do_not_start_are_said(wanted, monkeypatch):
+    api = Played(["Pending"])
+    clock = iter(range(0, 100000, 50))
+    monkeypatch.setattr(collective_run.time, "monotonic", lambda: next(clock))
+    with pytest.raises(RdmaError, match=r"2 of 2 pods .* are there, and p-1 does not run"):
+        collective_run.Collective(api, wanted).run()
+    assert api.gone
+
+
+@pytest.mark.parametrize("wrong", [{"nodes": ["node1"]}, {"words": []}, {"seconds": 0}, {"plan_dir": "/nowhere"}])
+def test_what_cannot_be_is_refused(tmp_path, wrong):
+    params = {"plan_dir": str(tmp_path), "fabric": "f", "nodes": ["a", "b"], "image": "x", "words": ["x"]}
+    with pytest.raises(RdmaError):
+        collective_job.wanted_of({**params, "namespace": "n", "limits": {}, "seconds": 1, **wrong})
+
+
+def test_check_mode_makes_nothing(wanted, tmp_path):
+    params = {"plan_dir": str(tmp_path / "fabric"), "fabric": "fabric", "nodes": ["node1", "node2"], "image": "x"}
+    params |= {
+        "words": ["x"],
+        "namespace": "jobs",
+        "limits": {},
+        "seconds": 60,
+        "kubeconfig": "/nowhere",
+        "context": None,
+    }
+    kinds = [body["kind"] for body in collective_job.run(params, check_mode=True)["objects"]]
+    assert kinds == ["Job", "MPIJob"]
