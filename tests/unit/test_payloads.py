@@ -49,7 +49,8 @@ ROOMS: dict[str, set[str]] = {
 # Bytes of the collection's own files that a host gets with each module: at fe11470, before there were rooms (None: it
 # was not there), and as recorded last; with the reason where that is more than 5 % larger.
 BYTES: dict[str, tuple[int | None, int, str]] = {
-    "acceptance": (None, 6_645, ""),
+    "acceptance": (None, 7_290, ""),
+    "collective_job": (None, 161_819, ""),
     "cluster_nodes": (
         86_048,
         138_892,
