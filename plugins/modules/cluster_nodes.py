@@ -19,9 +19,8 @@ description:
     to.
 options:
   plan_dir:
-    description: The plan's folder, the one with C(plan.json).
+    description: The plan's folder, the one with C(plan.json). Needed unless O(drain) is given.
     type: path
-    required: true
   namespace:
     description: Namespace of the SR-IOV operator.
     type: str
@@ -45,8 +44,15 @@ options:
       - V(begin) cordons O(nodes) and notes on them how they were, in an annotation. Emptying them is the work of
         another module.
       - V(end) makes O(nodes) that carry the note as they were, and takes it off.
+      - Nothing else is done with them then. Nodes that the cluster does not have are left out.
     type: str
     choices: [begin, end]
+  purpose:
+    description: What O(drain) is for; each has a note of its own, C(railops.io/PURPOSE-drain), and ends no other's.
+    type: str
+    choices: [sriov, reboot, upgrade]
+    default: sriov
+    version_added: 0.2.0
   wait_seconds:
     description:
       - Seconds for which nothing may move while nodes are not as planned. V(0) compares without waiting.
@@ -102,7 +108,9 @@ unlabelled:
   elements: str
   sample: [node2]
 unfinished:
-  description: Nodes with the note of O(drain=begin), from this run or one that ended in the middle.
+  description:
+    - Nodes with the note of O(drain=begin), from this run or one that ended in the middle. With O(drain), those of
+      O(nodes) with the note of O(purpose).
   returned: always
   type: list
   elements: str
@@ -131,7 +139,9 @@ from dataclasses import replace
 
 from ..module_utils._cluster import client, source
 from ..module_utils._cluster.client import Access, Cluster
+from ..module_utils._cluster.model import Ref
 from ..module_utils._cluster.nodes import (
+    PURPOSES,
     Node,
     Want,
     awaited,
@@ -149,12 +159,13 @@ from ..module_utils._module import run_module
 from ..module_utils._pods.wait import Patience
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
-    "plan_dir": {"type": "path", "required": True},
+    "plan_dir": {"type": "path"},
     "namespace": {"type": "str", "default": "spiderpool"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "nodes": {"type": "list", "elements": "str", "default": []},
     "label": {"type": "bool", "default": True},
     "drain": {"type": "str", "choices": ["begin", "end"]},
+    "purpose": {"type": "str", "choices": list(PURPOSES), "default": "sriov"},
     "wait_seconds": {"type": "int", "default": 0},
     "progress_file": {"type": "path"},
     "kubeconfig": {"type": "path"},
@@ -218,6 +229,11 @@ class Nodes:
             for node in page
         }
 
+    def some(self, names: t.Iterable[str], purpose: str) -> dict[str, Node]:
+        """Return what matters of these nodes for emptying them; those that the cluster does not have are left out."""
+        found = {name: self._cluster.get(self._resource, Ref("", "Node", "", name)) for name in names}
+        return {name: Node.of(node, "", purpose) for name, node in found.items() if node}
+
     def states(self) -> dict[str, dict[str, t.Any]]:
         """Return the SR-IOV node states' status by node."""
         resource = self._cluster.resource(SRIOV, "SriovNetworkNodeState")
@@ -232,7 +248,11 @@ class Nodes:
 
 
 def run(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
-    """Label, wait and compare."""
+    """Label, wait and compare; or begin or end the emptying of nodes."""
+    if params["drain"]:
+        return run_drain(params, check_mode=check_mode)
+    if not params["plan_dir"]:
+        raise RdmaError("plan_dir is missing.", "Give the plan's folder, or drain with nodes.")
     want = read_want(params["plan_dir"])
     absent = params["state"] == "absent"
     cluster = Cluster(Access(kubeconfig=params["kubeconfig"], context=params["context"]))
@@ -247,10 +267,7 @@ def run(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
             for name, change in topology_changes(want, live, absent=absent).items()
             if params["label"] and (not chosen or name in chosen)
         }
-        drains = drain_changes({name: live[name] for name in sorted(chosen & set(live))}, params["drain"])
         if not check_mode:
-            for name, patch in drains.items():
-                nodes.patch(name, patch)
             for name in sorted({*changes, *places}):
                 own = {want.label: changes[name]} if name in changes else {}
                 nodes.patch(name, {"metadata": {"labels": {**own, **places.get(name, {})}}})
@@ -259,17 +276,42 @@ def run(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
             found = waited(want, nodes, chosen or set(want.nodes), params, found, live)
     finally:
         cluster.close()
-    noted = {name for name, node in live.items() if node.note}
-    begun = set(drains) if params["drain"] == "begin" else set()
-    ended = set(drains) if params["drain"] == "end" else set()
     return {
-        "changed": bool(changes or places or drains),
+        "changed": bool(changes or places),
         "labelled": changes,
         "topology": places,
         "unlabelled": sorted(name for name, value in whole.items() if value is not None and name not in changes),
-        "unfinished": sorted(noted - ended | begun),
+        "unfinished": sorted(name for name, node in live.items() if node.note),
         "checks": found,
-        "diff": differences(want.label, live, changes, places, drains),
+        "diff": differences(want.label, live, changes, places),
+    }
+
+
+def run_drain(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
+    """Cordon nodes with a note, or make those with the note as they were. Only these are read of the cluster."""
+    cluster = Cluster(Access(kubeconfig=params["kubeconfig"], context=params["context"]))
+    try:
+        nodes = Nodes(cluster, params["namespace"])
+        live = nodes.some(sorted(set(params["nodes"])), params["purpose"])
+        changes = drain_changes(live, params["drain"], params["purpose"])
+        if not check_mode:
+            for name, patch in changes.items():
+                nodes.patch(name, patch)
+    finally:
+        cluster.close()
+    noted = {name for name, node in live.items() if node.note}
+    cordons = {name: bool(patch["spec"]["unschedulable"]) for name, patch in changes.items() if "spec" in patch}
+    return {
+        "changed": bool(changes),
+        "labelled": {},
+        "topology": {},
+        "unlabelled": [],
+        "unfinished": sorted(noted | set(changes) if params["drain"] == "begin" else noted - set(changes)),
+        "checks": [],
+        "diff": {
+            "before": "".join(f"{name} cordoned={live[name].cordoned}\n" for name in cordons),
+            "after": "".join(f"{name} cordoned={value}\n" for name, value in cordons.items()),
+        },
     }
 
 
@@ -306,17 +348,13 @@ def differences(
     live: dict[str, Node],
     changes: dict[str, str | None],
     places: dict[str, dict[str, str | None]],
-    drains: dict[str, dict[str, t.Any]],
 ) -> dict[str, str]:
     """Return what changes for a person to read."""
-    cordons = {name: bool(patch["spec"]["unschedulable"]) for name, patch in drains.items() if "spec" in patch}
     before = [f"{name} {label}={live[name].label or ''}\n" for name in changes]
     after = [f"{name} {label}={value or ''}\n" for name, value in changes.items()]
     for name, change in places.items():
         before += [f"{name} {key}={live[name].topology.get(key, '')}\n" for key in change]
         after += [f"{name} {key}={value or ''}\n" for key, value in change.items()]
-    before += [f"{name} cordoned={live[name].cordoned}\n" for name in cordons]
-    after += [f"{name} cordoned={value}\n" for name, value in cordons.items()]
     return {"before": "".join(before), "after": "".join(after)}
 
 

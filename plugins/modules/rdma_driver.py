@@ -61,8 +61,23 @@ options:
   doca_version:
     description:
       - The version of the profile's package. Without it, the one that the repository package brings. A profile that is
-        installed already keeps its version.
+        installed already keeps its version unless O(upgrade).
     type: str
+  versions:
+    description:
+      - The version that a package must have, by its name, as the package manager writes it. Such a package is installed
+        where it is missing. One that has another version is told of by the check C(driver_versions), and replaced by
+        O(upgrade) alone.
+    type: dict
+    default: {}
+    version_added: 0.2.0
+  upgrade:
+    description:
+      - Replace packages that have another version than O(versions) or O(doca_version), by a newer or an older one.
+      - The host must be free of work; P(railops.rdma.upgrade#role) sees to that.
+    type: bool
+    default: false
+    version_added: 0.2.0
   pyroute2_wheel:
     description:
       - A wheel of pyroute2 on the controller, for hosts whose distribution has none or one older than 0.7.2.
@@ -112,6 +127,11 @@ packages:
   elements: str
   sample:
     - rdma-core
+replaced:
+  description: The versions that packages had which the task replaced.
+  returned: success
+  type: dict
+  sample: {}
 driver:
   description: What drives the NICs, C(inbox), C(ofed) or C(container), with its version when it tells one.
   returned: success

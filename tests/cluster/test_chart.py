@@ -49,6 +49,7 @@ def shape(row: Json) -> Json:
     }
 
 
+@pytest.mark.point("1.1")
 @pytest.mark.parametrize(
     "values",
     [

@@ -154,7 +154,7 @@ class Site:
     @property
     def node(self):
         node = self.double.objects("Node")[NODE]
-        mark = "railops.io/cordoned-for" in (node["metadata"].get("annotations") or {})
+        mark = "railops.io/reboot-drain" in (node["metadata"].get("annotations") or {})
         return bool(node["spec"].get("unschedulable")), mark
 
 
@@ -206,6 +206,7 @@ def test_a_node_that_somebody_else_cordoned_stays_so(site):
     done = site.play(WAITS, DONE)
     assert done.returncode == 0, done.stdout
     assert (site.node, site.reboots) == ((True, False), 1)
+    assert POD not in site.double.objects("Pod"), "it is emptied all the same"
 
 
 def test_a_host_that_is_no_node_yet_is_rebooted_without_a_drain(site):

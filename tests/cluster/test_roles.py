@@ -201,6 +201,7 @@ def test_tigera_and_docker_get_their_settings(
     assert given["spiderpoolController"]["podResourceInject"] == {"enabled": True, "namespacesInclude": ["ml"]}
 
 
+@pytest.mark.point("1.13")
 @pytest.mark.only_double("the API must fail in scripted ways")
 def test_bad_situations_are_told_before_the_first_write(playbook: Playbook, double: ApiDouble, tmp_path: Path) -> None:
     before = double.writes()

@@ -9,14 +9,12 @@ The tests of this file share one fleet and one cluster and run in their order.
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 import typing as t
 from pathlib import Path
@@ -39,7 +37,6 @@ NODES = ["node1", "node2", "node3"]
 CALICO = {"selector": {}, "template": {"spec": {"containers": [{"name": "calico-node", "image": "x"}]}}}
 SPIDERPOOL = "spiderpool.spidernet.io/v2beta1"
 LABELS = {"app.kubernetes.io/managed-by": "railops.rdma", "railops.io/fabric": "fabric"}
-CLONE_NEWNET = 0x40000000
 OWN_KINDS = ("SpiderIPPool", "SpiderMultusConfig", "SpiderReservedIP")
 
 
@@ -73,23 +70,6 @@ class Cluster(ApiDouble):
             for row in self.objects("Secret").values()
             if (row["metadata"].get("labels") or {}).get("owner") == "helm"
         )
-
-
-def inside(namespace: str, make: t.Callable[[], Cluster]) -> Cluster:
-    """Make the double with its socket in a network namespace: a socket stays where it was opened."""
-    made: list[Cluster] = []
-
-    def enter() -> None:
-        libc = ctypes.CDLL(None, use_errno=True)
-        with open(f"/run/netns/{namespace}", encoding="utf-8") as there:
-            # Only this thread moves, and it ends here.
-            assert libc.setns(there.fileno(), CLONE_NEWNET) == 0, os.strerror(ctypes.get_errno())
-        made.append(make())
-
-    thread = threading.Thread(target=enter)
-    thread.start()
-    thread.join()
-    return made[0]
 
 
 class Site:
@@ -130,14 +110,8 @@ class Site:
 
 @pytest.fixture(scope="module")
 def site(fleet):
-    double = inside(_fabric(fleet), Cluster)
-    with double:
+    with fleet.inside(Cluster) as double:
         yield Site(fleet, double)
-
-
-def _fabric(fleet: Fleet) -> str:
-    """Return the namespace in which the controller stands."""
-    return fleet.lab("exec", fleet.name, "--", "ip", "netns", "identify").strip()
 
 
 @pytest.fixture(scope="module")

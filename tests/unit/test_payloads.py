@@ -35,6 +35,7 @@ ROOMS: dict[str, set[str]] = {
     "rail_discover": set(),
     "rail_persist": {"_fabric", "_persist", "_route"},
     "rail_ping": {"_fabric", "_route"},
+    "rail_upgrade": set(),
     "rdma_driver": {"_driver", "_card"},
     "rdma_host": {"_rdma", "_card"},
     "rdma_info": {"_rdma", "_card"},

@@ -18,8 +18,9 @@ if t.TYPE_CHECKING:
 Json = dict[str, t.Any]
 
 SYNCED = "Succeeded"
-# On a node that is being emptied for new functions: how it was before, so that a run that was cut off can be ended.
-NOTE = "railops.io/sriov-drain"
+# What a node is emptied for. A note of each kind on the node says how it was before, so that a run that was cut off can
+# be ended, and so that one kind does not end another's.
+PURPOSES = ("sriov", "reboot", "upgrade")
 CORDONED = "cordoned"
 SCHEDULABLE = "schedulable"
 _MOST_NAMES = 5
@@ -52,14 +53,14 @@ class Node:
     topology: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, live: Json, label: str) -> Node:
-        """Return what matters of a node object."""
+    def of(cls, live: Json, label: str, purpose: str = "sriov") -> Node:
+        """Return what matters of a node object, with its note of one of PURPOSES."""
         meta = live["metadata"]
         return cls(
             (meta.get("labels") or {}).get(label),
             (live.get("status") or {}).get("allocatable") or {},
             bool((live.get("spec") or {}).get("unschedulable")),
-            (meta.get("annotations") or {}).get(NOTE, ""),
+            (meta.get("annotations") or {}).get(note_of(purpose), ""),
             not lost_nodes([live]),
             {
                 name: value
@@ -134,15 +135,21 @@ def topology_changes(want: Want, nodes: dict[str, Node], *, absent: bool = False
     return found
 
 
-def drain_changes(chosen: dict[str, Node], drain: str | None) -> dict[str, Json]:
+def note_of(purpose: str) -> str:
+    """Return the annotation of nodes that are emptied for one of PURPOSES."""
+    return f"railops.io/{purpose}-drain"
+
+
+def drain_changes(chosen: dict[str, Node], drain: str, purpose: str = "sriov") -> dict[str, Json]:
     """Return the patch by node that begins or ends its emptying; cordon and note go together, so that none is lost."""
     patches: dict[str, Json] = {}
+    note = note_of(purpose)
     for name, node in chosen.items():
         if drain == "begin" and not node.note:
             before = CORDONED if node.cordoned else SCHEDULABLE
-            patches[name] = {"metadata": {"annotations": {NOTE: before}}, "spec": {"unschedulable": True}}
+            patches[name] = {"metadata": {"annotations": {note: before}}, "spec": {"unschedulable": True}}
         elif drain == "end" and node.note:
-            patches[name] = {"metadata": {"annotations": {NOTE: None}}}
+            patches[name] = {"metadata": {"annotations": {note: None}}}
             # Whoever cordoned it before us has a reason to.
             if node.note == SCHEDULABLE:
                 patches[name]["spec"] = {"unschedulable": None}

@@ -33,6 +33,11 @@ FAILURES = (
         "Make the mirror reachable from this host, or point its sources to one that is.",
     ),
     (
+        r"Packages need to be removed but remove is disabled",
+        "The packages would remove those of another driver; MLNX_OFED or DOCA-OFED may be installed by hand.",
+        "Set rdma_driver_source to doca, or uninstall that driver first (ofed_uninstall.sh), then run again.",
+    ),
+    (
         r"Unable to locate package|has no installation candidate|No match for argument|Unable to find a match"
         r"|No package .* available",
         "A package is in none of the host's repositories.",

@@ -45,18 +45,19 @@ class Packages:
         self._run = run
         self._find = find
 
-    def installed(self, names: Iterable[str]) -> frozenset[str]:
-        """Return which of the names are installed."""
+    def installed(self, names: Iterable[str]) -> dict[str, str]:
+        """Return the versions of those of the names that are installed."""
         listed = list(names)
         if not listed:
-            return frozenset()
+            return {}
         if self._debian:
-            argv = [self._tool("dpkg-query"), "-W", "-f", "${Package} ${db:Status-Status}\n", *listed]
+            argv = [self._tool("dpkg-query"), "-W", "-f", "${Package} ${db:Status-Status} ${Version}\n", *listed]
             rows = (line.split() for line in self._run(argv)[1].splitlines())
-            return frozenset(row[0] for row in rows if len(row) == 2 and row[1] == "installed")
-        argv = [self._tool("rpm"), "-q", "--qf", "%{NAME}\n", *listed]
+            return {row[0]: row[2] for row in rows if len(row) == 3 and row[1] == "installed"}
+        argv = [self._tool("rpm"), "-q", "--qf", "%{NAME} %{VERSION}-%{RELEASE}\n", *listed]
         # `package X is not installed` comes on standard output, too.
-        return frozenset(self._run(argv)[1].splitlines()) & frozenset(listed)
+        rows = (line.split() for line in self._run(argv)[1].splitlines())
+        return {row[0]: row[1] for row in rows if len(row) == 2 and row[0] in listed}
 
     def install_repository(self, path: str) -> None:
         """Install a repository package from a file."""
@@ -65,15 +66,22 @@ class Packages:
         else:
             self._do([self._tool("rpm"), "-U", "--replacepkgs", path])
 
-    def install(self, names: Sequence[str], pinned: dict[str, str], *, refresh: bool) -> None:
-        """Install packages, the pinned ones in their version."""
+    def install(
+        self, names: Sequence[str], pinned: dict[str, str], *, refresh: bool, older: bool = False, keep: bool = False
+    ) -> None:
+        """Install packages, the pinned ones in their version; with `older` also where a newer one is installed.
+
+        With `keep` nothing may be removed for them; dnf never does unless it is told to.
+        """
         if self._debian:
             apt = [self._tool("apt-get"), "-y", "-o", "DPkg::Lock::Timeout=300", "-o", "Acquire::Retries=3"]
             if refresh:
                 self._do([*apt, "update"])
             rows = [f"{name}={pinned[name]}" if name in pinned else name for name in names]
-            keep = [f"-oDpkg::Options::={flag}" for flag in KEEP_EDITED]
-            self._do([*apt, *keep, "install", "--no-install-recommends", *rows])
+            edited = [f"-oDpkg::Options::={flag}" for flag in KEEP_EDITED]
+            back = ["--allow-downgrades"] if older else []
+            back += ["--no-remove"] if keep else []
+            self._do([*apt, *edited, "install", "--no-install-recommends", *back, *rows])
             return
         tool = self._find("dnf") or self._tool("yum")
         rows = [f"{name}-{pinned[name]}" if name in pinned else name for name in names]
@@ -221,6 +229,6 @@ def apply(
         packages.install_repository(path)
     rest = [name for name in plan.packages if name not in first]
     if rest:
-        packages.install(rest, plan.pinned, refresh=refresh)
+        packages.install(rest, plan.pinned, refresh=refresh, older=bool(plan.replaced), keep=want.source != "doca")
     if plan.wheel:
         install_wheel(want.wheel or "", folder or site_folder())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import typing as t
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .._check import compared
 from .._errors import InputError, Problem, RdmaError
@@ -66,7 +66,7 @@ class Host:
     family: str  # debian, rhel, or another ID that is not known
     distribution: str
     kernel: str
-    installed: frozenset[str] = frozenset()  # of the packages asked for
+    installed: t.Mapping[str, str] = field(default_factory=dict)  # versions of the packages asked for
     modules: frozenset[str] = frozenset()  # kernel modules on disk or compiled in
     loaded: frozenset[str] = frozenset()
     has_mellanox: bool = False
@@ -94,6 +94,14 @@ class Want:
     version: str | None = None
     wheel: str | None = None
     carried: bool = False  # the controller has a wheel at hand, and sends it when it is asked for
+    versions: t.Mapping[str, str] = field(default_factory=dict)  # of packages, as the package manager writes them
+    upgrade: bool = False  # whether what is installed in another version is replaced
+
+    @property
+    def pinned(self) -> dict[str, str]:
+        """The version of each package that has to have one."""
+        profile = {self.profile: self.version} if self.source == "doca" and self.version else {}
+        return {**self.versions, **profile}
 
 
 @dataclass(frozen=True)
@@ -105,6 +113,7 @@ class Plan:
     pinned: dict[str, str]
     wheel: bool
     notes: tuple[str, ...] = ()
+    replaced: t.Mapping[str, str] = field(default_factory=dict)  # the versions that packages have before
 
     @property
     def changed(self) -> bool:
@@ -126,6 +135,12 @@ def want_problems(want: Want) -> Iterator[Problem]:
     """Yield what is wrong with the wish before any host is asked."""
     if want.source != "doca":
         return
+    if want.upgrade and not want.version:
+        yield Problem(
+            "doca_version",
+            "An upgrade of DOCA-OFED needs the version that it leads to.",
+            f"Give the version of the package {want.profile}, as the package manager writes it.",
+        )
     if not want.repository:
         yield Problem(
             "doca_repository",
@@ -160,7 +175,7 @@ def wanted_packages(want: Want, host: Host) -> tuple[str, ...]:
         base = want.packages if want.packages is not None else (want.profile, *BESIDE_DOCA)
     else:
         base = want.packages if want.packages is not None else INBOX[host.family]
-    names = dict.fromkeys([*base, *want.extra_packages, *_kernel_packages(want, host)])
+    names = dict.fromkeys([*base, *want.extra_packages, *want.versions, *_kernel_packages(want, host)])
     return tuple(name for name in names if name != PYROUTE2 or not _wheel_instead(want, host))
 
 
@@ -206,7 +221,8 @@ def make_plan(want: Want, host: Host) -> Plan:
     """Return what has to be installed. `host.installed` must cover wanted_packages()."""
     wanted = wanted_packages(want, host)
     missing = tuple(name for name in wanted if name not in host.installed)
-    pinned = {want.profile: want.version} if want.source == "doca" and want.version else {}
+    other = {name: host.installed[name] for name in wanted if name in differing(want, host)}
+    replaced = other if want.upgrade else {}
     outdated = version_tuple(host.pyroute2) < PYROUTE2_FLOOR
     # The distribution's package may be too old, or built for another Python than the module's.
     wheel = outdated and (
@@ -217,13 +233,28 @@ def make_plan(want: Want, host: Host) -> Plan:
     notes = []
     if host.container:
         notes.append(f"A containerised OFED driver serves this host ({host.container}): its kernel half is left alone.")
+    packages = (*missing, *replaced)
     return Plan(
-        repository=want.source == "doca" and want.profile in missing,
-        packages=missing,
-        pinned=pinned,
+        repository=want.source == "doca" and want.profile in packages,
+        packages=packages,
+        pinned={name: version for name, version in want.pinned.items() if name in packages},
         wheel=wheel,
         notes=tuple(notes),
+        replaced=replaced,
     )
+
+
+def differing(want: Want, host: Host) -> dict[str, str]:
+    """Return the wanted versions of packages that are installed in another one."""
+    have = host.installed
+    # An RPM may be named without its release.
+    return {
+        name: version
+        for name, version in want.pinned.items()
+        if name in have
+        and have[name] != version
+        and not (host.family == "rhel" and have[name].startswith(f"{version}-"))
+    }
 
 
 def version_tuple(text: str | None) -> tuple[int, ...]:
@@ -234,7 +265,9 @@ def version_tuple(text: str | None) -> tuple[int, ...]:
 def reboot_reasons(want: Want, host: Host, plan: Plan) -> list[str]:
     """Return why a reboot is due; the host is as it is after the installation, or before it in check mode."""
     found = []
-    if want.source == "doca" and plan.packages and want.profile in plan.packages:
+    for name, version in plan.replaced.items():
+        found.append(f"{name} was {version}: what runs is still the old one until the next boot")
+    if want.source == "doca" and want.profile in plan.packages and want.profile not in plan.replaced:
         found.append(f"{want.profile} is new: its kernel modules replace the running ones at boot")
     elif (
         not host.container
@@ -248,18 +281,31 @@ def reboot_reasons(want: Want, host: Host, plan: Plan) -> list[str]:
 
 def checks_of(want: Want, host: Host, plan: Plan) -> list[dict[str, t.Any]]:
     """Return the checks of the host, from the plan that would change it."""
-    return [_package_check(plan), _module_check(host), _source_check(want, host), _pyroute2_check(host, plan)]
+    found = [_package_check(plan), _module_check(host), _source_check(want, host), _pyroute2_check(host, plan)]
+    return [*found, _version_check(want, host)] if want.pinned else found
 
 
 def _check(name: str, bad: bool, planned: t.Any, observed: t.Any, cause: str, fix: str) -> dict[str, t.Any]:
     return compared(name, planned, observed, cause, fix, good=not bad).data()
 
 
+def _version_check(want: Want, host: Host) -> dict[str, t.Any]:
+    other = differing(want, host)
+    return _check(
+        "driver_versions",
+        bool(other),
+        want.pinned,
+        {name: host.installed.get(name) for name in want.pinned},
+        f"Another version is installed of {', '.join(other)}.",
+        "Run the playbook railops.rdma.upgrade, which changes one node at a time.",
+    )
+
+
 def _package_check(plan: Plan) -> dict[str, t.Any]:
-    listed = ", ".join(plan.packages)
+    listed = ", ".join(name for name in plan.packages if name not in plan.replaced)
     return _check(
         "driver_packages",
-        bool(plan.packages),
+        bool(listed),
         "all packages installed",
         f"missing: {listed}" if listed else "all packages installed",
         "Packages are not installed.",

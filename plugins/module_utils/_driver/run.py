@@ -22,6 +22,7 @@ from .plan import (
     Want,
     checks_of,
     container_late,
+    differing,
     make_plan,
     pyroute2_fix,
     reboot_reasons,
@@ -42,6 +43,8 @@ SPEC = {
     "pyroute2_carried": {"type": "bool", "default": False},
     "container_timeout": {"type": "int", "default": 1800},
     "refresh": {"type": "bool", "default": True},
+    "versions": {"type": "dict", "default": {}},
+    "upgrade": {"type": "bool", "default": False},
 }
 
 
@@ -57,6 +60,8 @@ def make_want(params: dict[str, t.Any]) -> Want:
         version=params["doca_version"],
         wheel=params["pyroute2_wheel"],
         carried=params["pyroute2_carried"],
+        versions={str(name): str(version) for name, version in params["versions"].items()},
+        upgrade=params["upgrade"],
     )
 
 
@@ -123,12 +128,20 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
                 "Look at its log on the host.",
                 missing=left,
             )
+        if want.upgrade and (other := differing(want, after)):
+            raise RdmaError(
+                "The package manager reported success, but "
+                + "; ".join(f"{name} is {after.installed[name]}, not {version}" for name, version in other.items()),
+                "Look at its log on the host, and whether the repository has that version.",
+                other=other,
+            )
     if version_tuple(after.pyroute2) < PYROUTE2_FLOOR and not module.check_mode:
         raise wheel_needed(after.pyroute2, wanted=want.carried)
     reasons = reboot_reasons(want, after, plan)
     return {
         "changed": plan.changed,
         "packages": list(plan.packages),
+        "replaced": dict(plan.replaced),
         "driver": {
             "source": "container" if after.container else ("ofed" if after.ofed_version else "inbox"),
             "version": after.ofed_version,
@@ -139,6 +152,11 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         "reboot_required": bool(reasons),
         "reboot_reasons": reasons,
         "checks": checks_of(want, before, plan),
-        "before": {"installed": sorted(before.installed)},
-        "after": {"installed": sorted({*before.installed, *plan.packages})},
+        "before": {"installed": shown(want, before.installed)},
+        "after": {"installed": shown(want, {**dict.fromkeys(plan.packages, ""), **before.installed, **plan.pinned})},
     }
+
+
+def shown(want: Want, installed: t.Mapping[str, str]) -> list[str]:
+    """Return packages for a person, with the version where one is asked for."""
+    return sorted(f"{name} {version}" if name in want.pinned else name for name, version in installed.items())

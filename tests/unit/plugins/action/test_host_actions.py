@@ -93,6 +93,7 @@ def test_the_wheel_is_sent_to_the_host(tmp_path):
     assert "sent" not in handed
 
 
+@pytest.mark.point("1.11")
 def test_a_host_that_needs_a_wheel_gets_the_carried_one(monkeypatch):
     """No download, no setting: the second run has what the first one asked for."""
     answers = iter([{"failed": True, "wheel_wanted": True}, {"changed": True}])

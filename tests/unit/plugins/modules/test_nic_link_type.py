@@ -437,6 +437,7 @@ def test_a_host_without_such_cards_needs_no_tool(tmp_path, monkeypatch, run_modu
 # What the rails of the plan decide, and what is never touched (the points of the review on real cards)
 
 
+@pytest.mark.point("1.4")
 def test_nic_mode_picks_cards_by_the_plans_rails_and_not_by_their_gpus(machine, run_module):
     """A card next to a GPU that carries no rail stays as it is, and is named."""
     result = run_module(cards=RAILS_ETH, rails=PLANNED[:7])
@@ -447,6 +448,7 @@ def test_nic_mode_picks_cards_by_the_plans_rails_and_not_by_their_gpus(machine, 
     assert any(note.startswith(f"{RAILS[7]} (mlx5_") and "no rail" in note for note in result["notes"])
 
 
+@pytest.mark.point("1.4")
 def test_where_no_nic_shares_a_switch_with_a_gpu_the_rails_are_set_all_the_same(machine, run_module):
     for gpu in (machine.root / "sys/bus/pci/devices").iterdir():
         if (gpu / "class").read_text().startswith("0x0302"):
@@ -469,6 +471,7 @@ def test_a_rail_whose_card_cannot_be_told_stops_the_run_before_anything(machine,
     assert [item["rail"] for item in looked["checks"] if item["id"] == "card_place"] == ["rail8"]
 
 
+@pytest.mark.point("1.4")
 def test_the_other_port_of_a_rails_card_keeps_its_link_type(machine, run_module):
     run_module(cards=[{"select": "rails", "link_type": "ib"}], rails=[ON_STORAGE])
     assert machine.cards.calls("set") == [f"mstconfig -d {STORAGE}.0 -y set LINK_TYPE_P1=1"]
@@ -491,6 +494,7 @@ def recorded_vpd(machine, address):
     place.write_bytes(SWITCH_VPD)
 
 
+@pytest.mark.point("1.4")
 def test_a_card_that_serves_nvswitches_is_never_touched(machine, run_module):
     recorded_vpd(machine, f"{STORAGE}.1")
     result = run_module(cards=RAILS_ETH)
@@ -582,6 +586,7 @@ def test_a_bluefield_that_does_not_tell_its_mode_is_left_alone(machine, run_modu
     assert statuses(run_module(cards=RAILS_ETH))[RAIL1] == "pending"
 
 
+@pytest.mark.point("1.3")
 def test_num_of_vfs_is_exactly_what_the_sriov_operator_will_want(machine, run_module):
     """The operator writes and reboots for every other number, also for a greater one."""
     wanted = [{"select": "rails", "vfs": 8}]

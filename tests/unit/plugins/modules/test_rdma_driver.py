@@ -26,21 +26,23 @@ args = sys.argv[1:]
 def rows(file):
     path = os.path.join(home, file)
     return open(path).read().split() if os.path.exists(path) else []
+def version(name):
+    return ([row.split("=")[1] for row in rows("versions") if row.split("=")[0] == name] or ["1.0-1"])[-1]
 def add(file, *names):
     with open(os.path.join(home, file), "a") as out:
         out.write("".join(n + "\n" for n in names))
 if name == "dpkg-query":
     for wanted in args[3:]:
         if wanted in rows("installed"):
-            print(wanted, "installed")
+            print(wanted, "installed", version(wanted))
         elif wanted in rows("removed"):
-            print(wanted, "config-files")
+            print(wanted, "config-files", "1.0")
         else:
             sys.stderr.write("dpkg-query: no packages found matching %s\n" % wanted)
     sys.exit(0)
 if name == "rpm" and args[0] == "-q":
     for wanted in args[3:]:
-        print(wanted if wanted in rows("installed") else "package %s is not installed" % wanted)
+        print(wanted + " " + version(wanted) if wanted in rows("installed") else "package %s is not installed" % wanted)
     sys.exit(0)
 add("log", " ".join([name, *args]).replace(" ", "_"))
 failure = os.path.join(home, "failure")
@@ -59,6 +61,8 @@ elif "install" in args:
             sys.stderr.write("E: Unable to locate package %s\n" % base)
             sys.exit(100)
         add("installed", base)
+        if "=" in wanted and not os.path.exists(os.path.join(home, "stuck")):
+            add("versions", wanted)
 """
 
 
@@ -221,6 +225,7 @@ def test_doca_ofed_from_its_pinned_package(run_module, home, tmp_path):
     assert run_module(**params)["changed"] is False
 
 
+@pytest.mark.point("1.10")
 @pytest.mark.parametrize("there", [True, False])
 def test_doca_without_kernel_headers_gets_them_first_or_touches_nothing(run_module, home, host, tmp_path, there):
     kernel = os.uname().release
@@ -391,3 +396,71 @@ def test_the_error_shows_the_lines_that_matter():
     error = install_error(["apt-get"], 100, "Reading package lists...\nE: Unable to locate package x\n")
     assert "E: Unable to locate package x" in str(error)
     assert "Reading" not in str(error)
+
+
+WITH = {"versions": {"demo-driver": "2.0-1"}, "packages": ["rdma-core"]}
+
+
+@pytest.fixture
+def old(home):
+    """demo-driver 1.0-1 is installed."""
+    with (home / "available").open("a") as file:
+        file.write("demo-driver\n")
+    (home / "installed").write_text("rdma-core\ndemo-driver\n")
+
+
+def test_a_named_version_is_installed_where_the_package_is_missing(run_module, home):
+    with (home / "available").open("a") as file:
+        file.write("demo-driver\n")
+    assert run_module(**WITH)["packages"] == ["rdma-core", "demo-driver"]
+    assert "demo-driver=2.0-1" in log(home)[-1]
+    again = run_module(**WITH)
+    assert (again["changed"], again["reboot_required"]) == (False, False)
+
+
+def test_another_version_is_told_of_and_left_without_upgrade(run_module, home, old):
+    result = run_module(**WITH)
+    assert (result["changed"], log(home)) == (False, [])
+    found = next(check for check in result["checks"] if check["id"] == "driver_versions")
+    assert (found["status"], found["observed"]) == ("deviation", {"demo-driver": "1.0-1"})
+    assert "railops.rdma.upgrade" in found["fix"]
+
+
+def test_upgrade_replaces_another_version_and_asks_for_one_reboot(run_module, home, old):
+    foretold = run_module(upgrade=True, **WITH, _ansible_check_mode=True, _ansible_diff=True)
+    assert log(home) == []
+    done = run_module(upgrade=True, **WITH, _ansible_diff=True)
+    assert foretold["diff"] == done["diff"]
+    assert (done["replaced"], done["packages"]) == ({"demo-driver": "1.0-1"}, ["demo-driver"])
+    assert done["reboot_reasons"] == ["demo-driver was 1.0-1: what runs is still the old one until the next boot"]
+    assert "--allow-downgrades" in log(home)[-1], "the way back is a version too"
+    again = run_module(upgrade=True, **WITH)
+    assert (again["changed"], again["reboot_required"]) == (False, False)
+
+
+def test_an_upgrade_that_brought_another_version_fails(run_module, home, old):
+    (home / "stuck").write_text("")
+    failed = run_module(upgrade=True, **WITH)
+    assert "demo-driver is 1.0-1, not 2.0-1" in failed["msg"]
+
+
+def test_an_upgrade_of_doca_needs_its_version(run_module, home):
+    wants = {"source": "doca", "doca_repository": "/x.deb", "doca_checksum": f"sha256:{'0' * 64}"}
+    assert "doca_version" in run_module(upgrade=True, **wants)["msg"]
+
+
+def test_an_rpm_may_be_named_without_its_release(run_module, host, home, old):
+    host("/etc/os-release", 'ID=rocky\nID_LIKE="rhel centos fedora"\nVERSION_ID="9.4"\n')
+    host.tools("rpm", "dnf")
+    assert run_module(upgrade=True, versions={"demo-driver": "1.0"}, packages=[])["changed"] is False
+
+
+@pytest.mark.point("1.17")
+def test_the_distributions_packages_remove_nothing_of_a_driver_that_was_installed_by_hand(run_module, home):
+    run_module()
+    assert "_--no-remove_" in log(home)[-1]
+    (home / "installed").write_text("")
+    (home / "failure").write_text("E: Packages need to be removed but remove is disabled.\n")
+    failed = run_module()
+    assert "installed by hand" in failed["msg"]
+    assert "rdma_driver_source to doca" in failed["msg"]

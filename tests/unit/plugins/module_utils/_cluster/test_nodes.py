@@ -5,18 +5,19 @@
 from __future__ import annotations
 
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.nodes import (
-    NOTE,
     Node,
     Want,
     awaited,
     checks,
     drain_changes,
     label_changes,
+    note_of,
     progress,
     steps,
     want_of,
 )
 
+NOTE = note_of("sriov")
 LABEL = "fabric.railops.io/fabric"
 PLUGIN = {
     "rdma": {
@@ -88,12 +89,17 @@ def test_a_node_is_cordoned_with_a_note_and_made_as_it_was():
     assert ended["begun"] == {"metadata": {"annotations": {NOTE: None}}, "spec": {"unschedulable": None}}
     assert ended["closed"] == {"metadata": {"annotations": {NOTE: None}}}, "whoever cordoned it before has a reason to"
     assert "open" not in ended
-    assert drain_changes(nodes, None) == {}
+    other = drain_changes({"open": Node()}, "begin", "reboot")["open"]["metadata"]["annotations"]
+    assert other == {"railops.io/reboot-drain": "schedulable"}, "one kind does not end another's"
 
 
 def test_what_matters_of_a_node_is_read():
     live = {
-        "metadata": {"name": "a", "labels": {LABEL: "declared"}, "annotations": {NOTE: "schedulable"}},
+        "metadata": {
+            "name": "a",
+            "labels": {LABEL: "declared"},
+            "annotations": {"railops.io/sriov-drain": "schedulable"},
+        },
         "spec": {"unschedulable": True},
         "status": {"allocatable": {"x/a": "8"}},
     }

@@ -89,6 +89,7 @@ def test_pairs_of_a_client_are_one_check_with_the_bad_ones_named():
     assert (second["status"], second["observed"]) == ("ok", "2.1 us with a pod on node2")
 
 
+@pytest.mark.point("1.5")
 def test_the_client_job():
     model = jobs.model_of(daemon_set(tolerations=[{"operator": "Exists"}], imagePullSecrets=[{"name": "s"}]), "fabric")
     made = jobs.job(model, "run1", PAIR, "node1", network("rail1"), LIMITS, "172.17.0.35")

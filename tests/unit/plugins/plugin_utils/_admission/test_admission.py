@@ -6,9 +6,12 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import time
+from pathlib import Path
 
 import pytest
+import yaml
 
 from ansible_collections.railops.rdma.plugins.module_utils._intervals import merge, subtract
 from ansible_collections.railops.rdma.plugins.plugin_utils._admission.admission import Admission, AdmissionError, check
@@ -434,3 +437,13 @@ def test_a_large_fleet_is_checked_in_linear_time():
 
     small, large = seconds(2_000), seconds(20_000)
     assert large < 30 * small
+
+
+@pytest.mark.point("1.15")
+def test_newer_cards_are_given_to_the_operator_as_the_chart_writes_them():
+    text = (Path(__file__).parents[5] / "roles/spiderpool/defaults/main.yml").read_text(encoding="utf-8")
+    given = yaml.safe_load(text)["spiderpool_extra_nics"]
+    # The template prints each item as a line of the ConfigMap: a mapping would become Go's own text.
+    rows = [re.fullmatch(r'Nvidia_mlx5_ConnectX-\d+: "15b3 (\w{4}) 101e"', row) for row in given]
+    assert all(rows)
+    assert {row[1] for row in rows} >= {"1023", "1025"}

@@ -1,0 +1,109 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Keeps who is in the middle of an upgrade, on the controller, and lets pure code decide."""
+
+from __future__ import annotations
+
+import os
+import typing as t
+
+from ansible.errors import AnsibleActionFail
+from ansible.plugins.action import ActionBase
+
+from ..module_utils._errors import RdmaError
+from ..modules.rail_upgrade import ARGUMENT_SPEC
+from ..plugin_utils._arguments import arguments
+from ..plugin_utils._slice import read_slice
+from ..plugin_utils._verdict import files, upgrade
+from ..plugin_utils._verdict.merge import status_of
+
+
+def record_path(folder: str, host: str) -> str:
+    """Return the file of a host that is in the middle."""
+    return os.path.join(folder, "begun", os.path.basename(files.result_path(folder, host)))
+
+
+def begun(folder: str) -> list[str]:
+    """Return the hosts that are in the middle."""
+    place = os.path.join(folder, "begun")
+    names = sorted(os.listdir(place)) if os.path.isdir(place) else []
+    records = [files.read_json(os.path.join(place, name)) for name in names if name.endswith(".json")]
+    return [record["host"] for record in records if record.get("host")]
+
+
+def due_of(result: t.Mapping[str, t.Any]) -> tuple[str, ...]:
+    """Return what rdma_driver would do to a host, in words."""
+    replaced = result.get("replaced") or {}
+    wanted: dict[str, str] = next(
+        (row["planned"] for row in result.get("checks") or () if row["id"] == "driver_versions"), {}
+    )
+    new = [name for name in result.get("packages") or () if name not in replaced]
+    due = [f"{name} {version} -> {wanted.get(name, 'another')}" for name, version in replaced.items()]
+    due += [f"install {', '.join(new)}"] if new else []
+    return tuple(due or (["install a wheel of pyroute2"] if result.get("changed") else []))
+
+
+class ActionModule(ActionBase):
+    """The action behind the module rail_upgrade."""
+
+    _requires_connection = False
+    _supports_check_mode = True
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        """Order the turns, or begin, judge or end one host's."""
+        super().run(tmp, task_vars)
+        args = arguments(self, ARGUMENT_SPEC)
+        host = (task_vars or {})["inventory_hostname"]
+        try:
+            made: dict[str, t.Any] = getattr(self, f"_{args['phase']}")(args, host)
+        except RdmaError as exc:
+            raise AnsibleActionFail(str(exc), result={"fix": exc.fix}) from None
+        return {"changed": False, **made}
+
+    def _order(self, args: dict[str, t.Any], _host: str) -> dict[str, t.Any]:
+        folder, left = args["folder"], begun(args["folder"])
+        upgrade.refuse_others(left, args["stands"], os.path.join(folder, "begun"))
+        nodes = files.read_plan(args["plan_dir"])["nodes"]
+        stands = {}
+        for host, result in args["stands"].items():
+            seat = nodes[read_slice(args["plan_dir"], host)["node"]]
+            seen = files.read_result(files.result_path(folder, host))
+            status = status_of(seen) if seen else "error"
+            stands[host] = upgrade.Stand(str(seat["zone"]), seat["slot"], due_of(result), status, host in left)
+        order = upgrade.turns(stands, by_zone=args["by_zone"])
+        return {"turns": order, "lines": upgrade.lines(stands, order)}
+
+    def _begin(self, args: dict[str, t.Any], host: str) -> dict[str, t.Any]:
+        upgrade.refuse_others(begun(args["folder"]), args["turn"], os.path.join(args["folder"], "begun"))
+        path, seen = record_path(args["folder"], host), self._taken(args["folder"], host)
+        record = files.read_json(path)
+        if record:
+            return {"boot": record["boot"], "resumed": True}
+        if not seen or seen.get("error"):
+            raise RdmaError(
+                f"{host} cannot be looked at before its upgrade: {seen.get('error') or 'no result'}."
+                " It was not touched.",
+                "Mend that first (playbook audit), or leave the host out (--limit).",
+            )
+        files.write_json(path, {"schema": upgrade.SCHEMA, "host": host, "boot": args["boot"], "before": seen})
+        return {"boot": args["boot"], "resumed": False}
+
+    def _judge(self, args: dict[str, t.Any], host: str) -> dict[str, t.Any]:
+        record = files.read_json(record_path(args["folder"], host))
+        seen = self._taken(args["folder"], host) or {"checks": [], "error": "no result"}
+        rows = upgrade.worse(record.get("before") or {"checks": []}, seen)
+        return {"worse": rows, "sentence": upgrade.sentence(host, rows) if rows else ""}
+
+    def _end(self, args: dict[str, t.Any], host: str) -> dict[str, t.Any]:
+        if os.path.exists(path := record_path(args["folder"], host)):
+            os.unlink(path)
+        return {}
+
+    @staticmethod
+    def _taken(folder: str, host: str) -> dict[str, t.Any]:
+        """Return what the last look found, once: an old one must not pass for a new one."""
+        seen = files.read_result(files.result_path(folder, host))
+        files.forget(folder, [host])
+        return seen

@@ -1,0 +1,131 @@
+#!/usr/bin/python
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: rail_upgrade
+short_description: Decide whose turn an upgrade is, and whether a node is worse than before
+version_added: 0.2.0
+description:
+  - The memory of the playbook C(railops.rdma.upgrade). Runs on the controller only; no host is contacted.
+  - A host that was begun and is not ended has a file C(begun/HOST.json) in O(folder), with what it was before. The next
+    run goes on with it, and touches nobody else before.
+options:
+  phase:
+    description:
+      - V(order) returns whose turn it is, from O(stands) and what was found on each host.
+      - V(begin) keeps what was found on this host, unless an earlier run did.
+      - V(judge) compares what was found on this host since then with what it was before.
+      - V(end) forgets this host.
+    type: str
+    choices: [order, begin, judge, end]
+    required: true
+  folder:
+    description: The folder on the controller with what the hosts' last look found (C(hosts/)) and who was begun.
+    type: path
+    required: true
+  plan_dir:
+    description: The plan folder of the fabric on the controller. Needed by O(phase=order).
+    type: path
+  stands:
+    description: What M(railops.rdma.rdma_driver) would do, by host, as it returns it in check mode.
+    type: dict
+    default: {}
+  by_zone:
+    description: Whether one host of each zone goes at once, instead of one host of the fleet.
+    type: bool
+    default: false
+  turn:
+    description: The hosts of this turn. Nobody else may be in the middle at O(phase=begin).
+    type: list
+    elements: str
+    default: []
+  boot:
+    description: What tells this boot of the host from others. Kept by O(phase=begin).
+    type: str
+    default: ""
+extends_documentation_fragment:
+  - railops.rdma._attributes
+attributes:
+  check_mode:
+    support: full
+    details: Returns whose turn it is and keeps nothing.
+  diff_mode:
+    support: none
+  idempotent:
+    support: full
+seealso:
+  - module: railops.rdma.rdma_driver
+author:
+  - railops.rdma contributors (@railops)
+"""
+
+EXAMPLES = r"""
+---
+- name: Ask whether the node is worse than before
+  railops.rdma.rail_upgrade:
+    phase: judge
+    folder: verify/fabric/upgrade
+  register: judged
+"""
+
+RETURN = r"""
+turns:
+  description: The hosts of each turn, in order.
+  returned: O(phase=order)
+  type: list
+  elements: list
+  sample: [[node1], [node2]]
+lines:
+  description: What a run does, for a person.
+  returned: O(phase=order)
+  type: list
+  elements: str
+  sample: ["turn 1: node1: rdma-core 44.0-2 -> 50.0-2; drain, reboot, verify, uncordon"]
+boot:
+  description: The boot in which the host was begun.
+  returned: O(phase=begin)
+  type: str
+  sample: 6d0d1c0e-1f0e-4bd6-9a3e-1b6f5e0a7c11
+resumed:
+  description: Whether an earlier run had begun the host.
+  returned: O(phase=begin)
+  type: bool
+  sample: false
+worse:
+  description: What is worse than before.
+  returned: O(phase=judge)
+  type: list
+  elements: dict
+  sample: []
+sentence:
+  description: The same for a person; empty when nothing is.
+  returned: O(phase=judge)
+  type: str
+  sample: ""
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+ARGUMENT_SPEC = {
+    "phase": {"type": "str", "choices": ["order", "begin", "judge", "end"], "required": True},
+    "folder": {"type": "path", "required": True},
+    "plan_dir": {"type": "path"},
+    "stands": {"type": "dict", "default": {}},
+    "by_zone": {"type": "bool", "default": False},
+    "turn": {"type": "list", "elements": "str", "default": []},
+    "boot": {"type": "str", "default": ""},
+}
+
+
+def main() -> None:
+    """Refuse to run on a host: the action plugin of the same name does the work on the controller."""
+    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
+    module.fail_json(msg="railops.rdma.rail_upgrade runs on the controller only. Call it by its full name.")
+
+
+if __name__ == "__main__":
+    main()

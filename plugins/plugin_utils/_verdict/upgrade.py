@@ -1,0 +1,152 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Upgrades over a fleet: whose turn it is, and whether a node is worse than before. Pure.
+
+A node that was begun and is not ended has a record with what it was before; the next run goes on with it. Which nodes
+are done is not noted anywhere: they have the wanted versions.
+"""
+
+from __future__ import annotations
+
+import typing as t
+from dataclasses import dataclass
+
+from ...module_utils._check import DEVIATION, OK, SKIPPED
+from ...module_utils._errors import RdmaError
+from ...module_utils._probe.health_plan import LIMITS
+from .merge import natural
+
+if t.TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+Check = t.Mapping[str, t.Any]
+SCHEMA = 1
+_MOST = 3
+
+
+@dataclass(frozen=True)
+class Stand:
+    """Where one host stands before the run.
+
+    :param zone: its zone, and `slot` its place there.
+    :param due: what would be done to it, one sentence each; empty when it has the wanted versions.
+    :param status: what looking at it gave: pass, deviation or error.
+    :param begun: whether an earlier run has left it in the middle.
+    """
+
+    zone: str
+    slot: int
+    due: tuple[str, ...] = ()
+    status: str = "pass"
+    begun: bool = False
+
+
+def turns(stands: Mapping[str, Stand], *, by_zone: bool) -> list[list[str]]:
+    """Return the hosts of each turn: those left in the middle first and alone, then the others.
+
+    :param by_zone: one host of each zone at a time, those of one slot; behind one host alone, the canary.
+    """
+    ordered = sorted(stands, key=lambda host: (natural(stands[host].zone), stands[host].slot, natural(host)))
+    begun = [[host] for host in ordered if stands[host].begun]
+    due = [host for host in ordered if stands[host].due and not stands[host].begun]
+    if not by_zone:
+        return begun + [[host] for host in due]
+    slots: dict[int, list[str]] = {}
+    for host in due[1:]:
+        slots.setdefault(stands[host].slot, []).append(host)
+    return begun + [[host] for host in due[:1]] + [slots[slot] for slot in sorted(slots)]
+
+
+def refuse_others(begun: Iterable[str], hosts: Collection[str], folder: str) -> None:
+    """Refuse to touch anybody while a host is left in the middle that has no turn now.
+
+    :param begun: the hosts with a record, and `folder` where records are.
+    :raises RdmaError: when there is one.
+    """
+    if left := sorted(set(begun) - set(hosts), key=natural):
+        raise RdmaError(
+            f"The upgrade of {', '.join(left)} was begun and is not ended, so no other node is touched.",
+            f"Mend what that run said and run the playbook upgrade again with {left[0]} among its hosts; remove the"
+            f" host's file in {folder} when it is no longer part of the fabric.",
+        )
+
+
+def lines(stands: Mapping[str, Stand], order: Sequence[Sequence[str]]) -> list[str]:
+    """Return what a run does, for a person: a line a host that has a turn, and who is left alone and why."""
+    found = []
+    for number, turn in enumerate(order, start=1):
+        for host in turn:
+            what = "; ".join(stands[host].due) or "nothing new to install"
+            again = "goes on where an earlier run stopped; " if stands[host].begun else ""
+            found.append(f"turn {number}: {host}: {again}{what}; drain, reboot, verify, uncordon")
+    taken = {host for turn in order for host in turn}
+    rest = [host for host in stands if host not in taken]
+    sound = [host for host in rest if stands[host].status == "pass"]
+    if sound:
+        found.append(f"left alone: {len(sound)} hosts have the wanted versions and are sound")
+    for host in sorted(set(rest) - set(sound), key=natural):
+        found.append(f"left alone: {host} has the wanted versions and deviates from the plan: run the playbook audit")
+    return found
+
+
+def _key(check: Check) -> tuple[t.Any, ...]:
+    return (check["id"], check.get("rail"), check.get("family"), check.get("object"))
+
+
+def _by_key(checks: Iterable[Check]) -> dict[tuple[t.Any, ...], Check]:
+    """Return the worst check of each thing that was looked at."""
+    found: dict[tuple[t.Any, ...], Check] = {}
+    for check in checks:
+        have = found.get(_key(check))
+        if have is None or _badness(check["status"]) > _badness(have["status"]):
+            found[_key(check)] = check
+    return found
+
+
+def _badness(status: str) -> int:
+    return {SKIPPED: 0, DEVIATION: 3}.get(status, 1 if status == OK else 2)
+
+
+def worse(before: Mapping[str, t.Any], after: Mapping[str, t.Any]) -> list[dict[str, t.Any]]:
+    """Return what is worse on a host than before: new deviations, and what was sound and cannot be seen any more.
+
+    What grew since the last look (counters of ports) is not compared: a boot starts it anew.
+
+    :param before: the host's result as merge.host_result makes it, and `after`.
+    """
+    if after.get("error"):
+        return [_row("error", None, after["error"], "See why the host could not be looked at.")]
+    was, found = _by_key(before["checks"]), []
+    now = _by_key(after["checks"])
+    for key, check in now.items():
+        if check["status"] == DEVIATION and was.get(key, {}).get("status") != DEVIATION:
+            found.append(_row(check["id"], check.get("rail"), check.get("cause") or "", check.get("fix") or ""))
+    for key, check in was.items():
+        unseen = now.get(key, {}).get("status", SKIPPED) == SKIPPED
+        if check["status"] == OK and check["id"] not in LIMITS and unseen:
+            why = now[key].get("cause") or "" if key in now else "Nobody looked at it."
+            found.append(_row(check["id"], check.get("rail"), f"It was sound and cannot be seen any more: {why}", ""))
+    return sorted(found, key=lambda row: (natural(row["rail"] or ""), row["id"]))
+
+
+def _row(name: str, rail: str | None, cause: str, fix: str) -> dict[str, t.Any]:
+    return {"id": name, "rail": rail, "cause": cause, "fix": fix}
+
+
+def sentence(host: str, rows: Sequence[Mapping[str, t.Any]]) -> str:
+    """Return what is said when a host is worse than before.
+
+    :param rows: what `worse` returned, not empty.
+    """
+    shown = "; ".join(
+        f"{' '.join(filter(None, (row['rail'], row['id'])))}: {row['cause'].rstrip('.')}" for row in rows[:_MOST]
+    )
+    more = f"; and {len(rows) - _MOST} more" if len(rows) > _MOST else ""
+    fix = next((row["fix"] for row in rows if row["fix"]), "")
+    return (
+        f"{host} is worse than before its upgrade, stays cordoned, and no further node is touched: {shown}{more}."
+        f" {fix}{' ' if fix else ''}Mend it or name the old versions again, then run the playbook upgrade:"
+        f" it goes on with {host}."
+    )

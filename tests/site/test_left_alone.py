@@ -1,0 +1,93 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a preview says of a host that has more than rails: a recorded machine's /sys and tools, under real playbooks.
+
+The machine has a rail's card beside each of seven GPUs, an eighth card that carries storage, a card that serves
+NVSwitches, and flow control of its own on another priority. No card has been seen by this test.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))
+import state as lab_state
+
+from ansible_collections.railops.rdma.tests.unit import machines
+from ansible_collections.railops.rdma.tests.unit.fixtures.mlx.cards import ETH, IB, SWITCH_VPD, Cards, card
+from ansible_collections.railops.rdma.tests.unit.plugins.modules.test_roce_qos import MLNX_QOS
+
+CARDS = [f"0000:{bus + 4:02x}:00" for bus in (0x15, 0x26, 0x37, 0x48, 0x97, 0xA7, 0xB7, 0xC7)]
+SWITCHES = "0000:5a:00"
+RAILS = [{"name": f"rail{n}", "interface": f"ens{n}np0", "pci": f"{CARDS[n - 1]}.0"} for n in range(1, 8)]
+QUEUE_PAIR = {"ifindex": 8, "ifname": "mlx5_7", "port": 1, "lqpn": 5, "type": "RC", "comm": "[nvme_rdma]"}
+OTHER = {
+    "trust": "dscp",
+    "pfc": "0,0,0,1,0,0,0,0",
+    "dcbx": "OS",
+    "map": {str(d): 3 if d == 26 else d >> 3 for d in range(64)},
+}
+
+
+def program(path, text):
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o755)
+
+
+@pytest.fixture(scope="module")
+def machine(fleet, tmp_path_factory):
+    """Make node1 the recorded machine: its /sys, and tools that keep state."""
+    root = tmp_path_factory.mktemp("machine")
+    machines.lay_out("one-switch-each", root)
+    for function in ("0", "1"):
+        place = Path(os.path.realpath(root / "sys/bus/pci/devices" / f"{SWITCHES}.{function}")) / "vpd"
+        place.unlink(missing_ok=True)
+        place.write_bytes(SWITCH_VPD)
+    cards = Cards(root, {name: card(IB) for name in CARDS} | {SWITCHES: card(ETH, ports=2, vfs=8)})
+    cards.install("mstconfig", "mstfwreset")
+    program(root / "bin/rdma", f"#!/bin/sh\necho '{json.dumps([QUEUE_PAIR])}'\n")
+    program(root / "bin/mlnx_qos", MLNX_QOS.format(python=sys.executable, state=str(root / "qos.json")))
+    (root / "qos.json").write_text(json.dumps({"ens1np0": OTHER}))
+    fleet.lab("exec", fleet.name, "--host", "node1", "--", "mount", "--bind", str(root / "sys"), "/sys")
+    wrapper = lab_state.folder(fleet.name) / "node1/python"
+    wrapper.write_text(wrapper.read_text().replace("exec ", f"PATH={root}/bin:$PATH exec ", 1))
+    return root
+
+
+def preview(fleet, playbook="site", **more):
+    values = {"fabric_rails": RAILS, "site_host_roles": ["nic_mode", "rdma_host", "lossless_roce"], **more}
+    return fleet.play(playbook, "--check", "--diff", "--limit", "node1,localhost", "-e", json.dumps(values))
+
+
+def test_a_preview_names_what_is_left_alone(fleet, machine):
+    """Storage cards, NVSwitches' cards and another priority, in `site --check --diff`."""
+    kept = {name: (machine / name).read_bytes() for name in ("mlx.json",)}
+    run = preview(fleet)
+    assert run.code == 0, run.output
+    said = " ".join(run.output.split())
+    assert f"leave alone (nic_mode): card {SWITCHES}" in said
+    assert "serves the NVSwitches (VPD SMDL=SW_MNG)" in said
+    assert f"leave alone (nic_mode): card {CARDS[7]}" in said
+    assert "carries storage (nvme_rdma on mlx5_7)" in said
+    assert "Left alone: ens1np0 has flow control on priority 3 (DSCP 26)" in said
+    assert f"write (nic_mode): nic_link_type {CARDS[0]}: LINK_TYPE_P1=" in said
+    for name in (SWITCHES, CARDS[7]):
+        assert f"nic_link_type {name}" not in said
+    assert {name: (machine / name).read_bytes() for name in kept} == kept
+
+
+@pytest.mark.point("1.16")
+def test_alternative_names_are_refused_before_anything_where_pods_use_the_rails(fleet, machine):
+    run = preview(fleet, rdma_host_naming="altname", fabric_kubeconfig="/nonexistent")
+    assert run.code == 2
+    assert "rdma_host_naming is altname, and device plugin and SR-IOV operator know no alternative names" in " ".join(
+        run.output.split()
+    )
+    assert not [task for task in run.tasks if "nic_link_type" in task["task"] or "link type" in task["task"]]

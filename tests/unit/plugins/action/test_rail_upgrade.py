@@ -1,0 +1,107 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The memory of an upgrade: files on the controller, of hosts that are in the middle."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from ansible.errors import AnsibleActionFail
+from ansible.playbook.task import Task
+
+from ansible_collections.railops.rdma.plugins.action import rail_upgrade
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run as plan
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import files
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.merge import host_result
+from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts
+
+DUE = {
+    "packages": ["demo"],
+    "replaced": {"demo": "1.0"},
+    "checks": [{"id": "driver_versions", "planned": {"demo": "2.0"}}],
+}
+DONE = {"packages": [], "replaced": {}, "checks": []}
+
+
+@pytest.fixture
+def site(tmp_path):
+    plan({**exclusive(), "plan_dir": str(tmp_path)}, hosts(3), check_mode=False)
+    return Site(tmp_path)
+
+
+class Site:
+    """A plan of three hosts, and the folder of the upgrade."""
+
+    def __init__(self, root):
+        self.root = root
+        self.folder = str(root / "upgrade")
+
+    def run(self, phase, host="node1", **more):
+        task = Task()
+        task.args = {"phase": phase, "folder": self.folder, "plan_dir": str(self.root / "fabric"), **more}
+        task.action, task.check_mode, task.diff, task.async_val = "railops.rdma.rail_upgrade", False, False, 0
+        connection = SimpleNamespace(_shell=SimpleNamespace(tmpdir=None))
+        context = SimpleNamespace(check_mode=False, diff=False)
+        action = rail_upgrade.ActionModule(task, connection, context, loader=None, templar=None, shared_loader_obj=None)
+        return action.run(task_vars={"inventory_hostname": host})
+
+    def seen(self, host, link="ok", error=None):
+        """Write what a look at a host found."""
+        check = {"id": "network_link", "rail": "rail1", "status": link, "cause": "", "fix": ""}
+        files.write_json(files.result_path(self.folder, host), host_result(host, host, "x", [check], error))
+
+    def order(self, **stands):
+        for host in stands:
+            self.seen(host)
+        return self.run("order", stands=stands)
+
+
+def test_who_has_the_versions_has_no_turn_and_the_others_are_told(site):
+    made = site.order(node1=DONE, node2=DUE, node3=DUE)
+    assert made["turns"] == [["node2"], ["node3"]]
+    assert made["lines"] == [
+        "turn 1: node2: demo 1.0 -> 2.0; drain, reboot, verify, uncordon",
+        "turn 2: node3: demo 1.0 -> 2.0; drain, reboot, verify, uncordon",
+        "left alone: 1 hosts have the wanted versions and are sound",
+    ]
+
+
+def test_a_node_that_was_begun_comes_first_and_is_compared_with_what_it_was_then(site):
+    site.seen("node2")
+    assert site.run("begin", "node2", turn=["node2"], boot="a") == {"changed": False, "boot": "a", "resumed": False}
+    # The run is cut off; the node got worse. The next one still knows how it was.
+    assert site.order(node1=DUE, node2=DONE)["turns"] == [["node2"], ["node1"]]
+    site.seen("node2", "deviation")
+    assert site.run("begin", "node2", turn=["node2"], boot="b") == {"changed": False, "boot": "a", "resumed": True}
+    site.seen("node2", "deviation")
+    assert "node2 is worse" in site.run("judge", "node2")["sentence"]
+    site.seen("node2")
+    assert site.run("judge", "node2")["worse"] == []
+    site.run("end", "node2")
+    assert site.order(node1=DUE, node2=DONE)["turns"] == [["node1"]]
+
+
+def test_nobody_else_begins_while_a_node_is_in_the_middle(site):
+    site.seen("node2")
+    site.run("begin", "node2", turn=["node2"])
+    site.seen("node3")
+    with pytest.raises(AnsibleActionFail, match="upgrade of node2 was begun"):
+        site.run("begin", "node3", turn=["node3"])
+    with pytest.raises(AnsibleActionFail, match="upgrade of node2 was begun"):
+        site.order(node1=DUE, node3=DUE)
+
+
+def test_an_old_look_does_not_pass_for_a_new_one(site):
+    site.seen("node1")
+    site.run("begin", turn=["node1"])
+    assert site.run("judge")["worse"][0]["cause"] == "no result"
+
+
+def test_a_node_that_cannot_be_looked_at_is_not_begun(site):
+    site.seen("node1", error="rail_audit: no python")
+    with pytest.raises(AnsibleActionFail, match=r"node1 cannot be looked at .*no python.* not touched"):
+        site.run("begin", turn=["node1"])
+    assert site.order(node1=DUE)["turns"] == [["node1"]]

@@ -1,0 +1,135 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whose turn an upgrade is, and when a node is worse than before."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.railops.rdma.plugins.module_utils._check import IDS
+from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
+from ansible_collections.railops.rdma.plugins.module_utils._probe.health_plan import LIMITS
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.upgrade import (
+    Stand,
+    lines,
+    refuse_others,
+    sentence,
+    turns,
+    worse,
+)
+
+STANDS = st.dictionaries(
+    st.integers(1, 30).map("node{}".format),
+    st.builds(
+        Stand,
+        zone=st.sampled_from(["su1", "su2", "su10"]),
+        slot=st.integers(0, 5),
+        due=st.sampled_from([(), ("driver 1 -> 2",)]),
+        status=st.sampled_from(["pass", "deviation"]),
+        begun=st.booleans(),
+    ),
+)
+CHECKS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "id": st.sampled_from(["network_link", "rdma_port_state", "port_errors"]),
+            "rail": st.sampled_from(["rail1", "rail2", None]),
+            "status": st.sampled_from(["ok", "deviation", "warning", "skipped"]),
+            "cause": st.just("why"),
+            "fix": st.just("do"),
+        }
+    ),
+    max_size=6,
+)
+
+
+def check(name, status, rail=None, cause="the port is down.", fix="Plug it in."):
+    return {"id": name, "rail": rail, "status": status, "cause": cause, "fix": fix}
+
+
+@given(STANDS, st.booleans())
+def test_everybody_who_is_due_has_one_turn_and_nobody_else(stands, by_zone):
+    order = turns(stands, by_zone=by_zone)
+    taken = [host for turn in order for host in turn]
+    assert sorted(taken) == sorted(host for host, stand in stands.items() if stand.due or stand.begun)
+    assert all(order)
+    begun = [host for host in taken if stands[host].begun]
+    assert taken[: len(begun)] == begun, "who was begun comes first"
+    assert all(len(turn) == 1 for turn in order[: len(begun) + 1]), "and alone, as the first of the others"
+
+
+@given(STANDS)
+def test_one_node_at_a_time_or_one_slot_of_each_zone(stands):
+    assert all(len(turn) == 1 for turn in turns(stands, by_zone=False))
+    for turn in turns(stands, by_zone=True):
+        assert len({stands[host].slot for host in turn}) == 1
+
+
+def test_the_order_is_that_of_the_plan():
+    stands = {f"node{n}": Stand("su1" if n < 10 else "su2", n % 10, ("x",)) for n in (2, 1, 11, 12)}
+    assert turns(stands, by_zone=False) == [["node1"], ["node2"], ["node11"], ["node12"]]
+    assert turns(stands, by_zone=True) == [["node1"], ["node11"], ["node2", "node12"]]
+
+
+@given(STANDS)
+def test_a_line_names_each_host_that_has_a_turn_or_deviates(stands):
+    shown = lines(stands, turns(stands, by_zone=False))
+    for host, stand in stands.items():
+        if stand.due or stand.begun or stand.status != "pass":
+            assert any(f" {host}: " in line or f" {host} " in line for line in shown)
+
+
+def test_nobody_is_touched_while_a_host_without_a_turn_is_in_the_middle():
+    refuse_others(["node2"], ["node1", "node2"], "begun")
+    with pytest.raises(RdmaError, match=r"upgrade of node2 was begun .* --limit|upgrade of node2 was begun"):
+        refuse_others(["node2"], ["node1"], "begun")
+
+
+@given(CHECKS, CHECKS)
+def test_nothing_is_worse_than_itself_and_a_new_deviation_always_is(before, after):
+    one, other = {"checks": before}, {"checks": after}
+    assert worse(one, one) == []
+    found = {(row["id"], row["rail"]) for row in worse(one, other)}
+    bad = {(row["id"], row["rail"]) for row in before if row["status"] == "deviation"}
+    now_bad = {(row["id"], row["rail"]) for row in after if row["status"] == "deviation"}
+    assert now_bad - bad <= found
+    assert not found & bad
+
+
+def test_what_deviated_before_is_not_worse_and_a_warning_is_not():
+    before = {"checks": [check("network_link", "deviation", "rail1"), check("rdma_modules", "ok")]}
+    after = {"checks": [check("network_link", "deviation", "rail1"), check("rdma_modules", "warning")]}
+    assert worse(before, after) == []
+
+
+def test_what_was_sound_and_cannot_be_seen_is_worse_but_for_counters():
+    before = {"checks": [check("rdma_port_state", "ok", "rail1"), *(check(name, "ok", "rail1") for name in LIMITS)]}
+    assert set(LIMITS) <= set(IDS)
+    rows = worse(before, {"checks": [check("rdma_port_state", "skipped", "rail1", "no device")]})
+    assert [(row["id"], row["cause"]) for row in rows] == [
+        ("rdma_port_state", "It was sound and cannot be seen any more: no device")
+    ]
+    assert [row["id"] for row in worse(before, {"checks": []})] == ["rdma_port_state"]
+
+
+def test_a_host_that_cannot_be_looked_at_is_worse():
+    assert (
+        worse({"checks": []}, {"checks": [], "error": "rail_audit: no answer"})[0]["cause"] == "rail_audit: no answer"
+    )
+
+
+def test_one_sentence_says_what_where_and_what_to_do():
+    after = {"checks": [check("network_link", "deviation", f"rail{n}") for n in (10, 9, 8, 7)]}
+    said = sentence("node2", worse({"checks": []}, after))
+    assert said.startswith(
+        "node2 is worse than before its upgrade, stays cordoned, and no further node is touched: rail7"
+    )
+    assert "rail10" not in said
+    assert "and 1 more" in said
+    assert said.endswith(
+        "Plug it in. Mend it or name the old versions again, then run the playbook upgrade: it goes on with node2."
+    )
