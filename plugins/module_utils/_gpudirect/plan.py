@@ -14,7 +14,7 @@ import re
 import typing as t
 from dataclasses import dataclass, field
 
-from .._check import Check, compared, deviation, ok, skipped
+from .._check import Check, compared, deviation, ok, skipped, warning
 from .acs import P2P_BITS
 
 if t.TYPE_CHECKING:
@@ -22,6 +22,7 @@ if t.TYPE_CHECKING:
 
     from .._card.pci import PciTree
 
+ACS_CAUSE = "These bridges send traffic between GPU and NIC up to the processor."
 DMABUF_KERNEL = (5, 12)
 VENDOR_NVIDIA = 0x10DE
 VENDOR_AMD = 0x1002
@@ -153,7 +154,11 @@ def checks_of(
     params: Mapping[str, t.Any], tree: PciTree, host: Host, plan: Plan, tool: tuple[int, str] | None
 ) -> list[dict[str, t.Any]]:
     """Return the checks of a host. `tool` is the exit code and output of `rdma_topo check`, where it applies."""
-    checks = (_path_check(tree, host, plan), _gdrcopy_check(params, tree, host), _acs_check(params, plan, tool))
+    checks = (
+        _path_check(tree, host, plan),
+        _gdrcopy_check(params, tree, host),
+        _acs_check(params, tree, host, plan, tool),
+    )
     return [check.data() for check in checks]
 
 
@@ -186,7 +191,9 @@ def _gdrcopy_check(params: Mapping[str, t.Any], tree: PciTree, host: Host) -> Ch
     return compared(name, True, bool(host.gdrcopy), "gdrdrv is not loaded.", fix)
 
 
-def _acs_check(params: Mapping[str, t.Any], plan: Plan, tool: tuple[int, str] | None) -> Check:
+def _acs_check(
+    params: Mapping[str, t.Any], tree: PciTree, host: Host, plan: Plan, tool: tuple[int, str] | None
+) -> Check:
     name = "gpudirect_acs"
     if tool is not None:
         code, text = tool
@@ -195,12 +202,16 @@ def _acs_check(params: Mapping[str, t.Any], plan: Plan, tool: tuple[int, str] | 
         fix = "Set gpudirect_acs to relax, reboot, and run rdma_topo check."
         return compared(name, planned, (failed or text.strip()) if code else planned, "rdma_topo check fails.", fix)
     if params["acs"] != "relax":
-        return skipped(name, "gpudirect_acs is keep.", planned="as it is")
+        reason = _keep_reason(tree, host)
+        up = [address for address in p2p_bridges(tree) if host.acs.get(address, 0) & P2P_BITS]
+        if reason or not up:
+            return skipped(name, reason or "gpudirect_acs is keep, and no bridge is in the way.", planned="as it is")
+        fix = "Set gpudirect_acs to relax where nothing is passed through to virtual machines (docs/gpudirect.md)."
+        return warning(name, "as it is (gpudirect_acs is keep)", up, ACS_CAUSE, fix)
     if not plan.bridges:
         return skipped(name, " ".join(plan.notes) or "No bridge has it.", planned="peer-to-peer")
     blocked = sorted(set(plan.acs) & set(plan.bridges))
-    cause = "These bridges send traffic between GPU and NIC up to the processor."
-    return compared(name, "peer-to-peer", blocked or "peer-to-peer", cause, "Run the role gpudirect.")
+    return compared(name, "peer-to-peer", blocked or "peer-to-peer", ACS_CAUSE, "Run the role gpudirect.")
 
 
 def operator_values(params: Mapping[str, t.Any]) -> dict[str, t.Any]:

@@ -94,6 +94,15 @@ def test_nothing_is_changed_unless_asked(run_module, machine):
     assert set(machine.bits().values()) == {BLOCKED}
 
 
+def test_what_is_kept_is_told_and_fails_nothing(run_module, machine):
+    check = one(run_module(), "gpudirect_acs")
+    assert (check["status"], check["observed"]) == (
+        "warning",
+        sorted(set(p2p_bridges(machine.tree)) & set(machine.bits())),
+    )
+    assert "gpudirect_acs to relax" in check["fix"]
+
+
 def test_the_first_run_changes_and_the_second_does_not(run_module, machine):
     assert run_module(acs="relax")["changed"] is True
     again = run_module(acs="relax")
