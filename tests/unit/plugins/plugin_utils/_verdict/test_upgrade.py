@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.railops.rdma.plugins.module_utils._check import IDS
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._probe.health_plan import LIMITS
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.ids import IDS
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.upgrade import (
     Stand,
     lines,
