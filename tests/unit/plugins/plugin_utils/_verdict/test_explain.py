@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.railops.rdma.plugins.module_utils._check import deviation, ok, skipped
@@ -109,6 +109,7 @@ def in_scope(scope, host, rail, stand):
     return all(kind == "fabric" or kinds[kind] == name for kind, name in scope.items())
 
 
+@settings(deadline=None)
 @given(st.sets(CELL, max_size=60), st.sets(CELL, max_size=20), st.integers(1, 3))
 def test_every_deviation_is_explained_once_and_nothing_sound_is_named(bad, without, zones):
     bad -= without
@@ -130,6 +131,7 @@ def test_every_deviation_is_explained_once_and_nothing_sound_is_named(bad, witho
             )
 
 
+@settings(deadline=None)
 @given(st.sets(CELL, max_size=60))
 def test_equal_deviations_are_one_line_and_none_is_lost(bad):
     made, stand = verdict(bad)

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
@@ -51,6 +51,7 @@ def check(name, status, rail=None, cause="the port is down.", fix="Plug it in.")
     return {"id": name, "rail": rail, "status": status, "cause": cause, "fix": fix}
 
 
+@settings(deadline=None)
 @given(STANDS, st.booleans())
 def test_everybody_who_is_due_has_one_turn_and_nobody_else(stands, by_zone):
     order = turns(stands, by_zone=by_zone)
@@ -62,6 +63,7 @@ def test_everybody_who_is_due_has_one_turn_and_nobody_else(stands, by_zone):
     assert all(len(turn) == 1 for turn in order[: len(begun) + 1]), "and alone, as the first of the others"
 
 
+@settings(deadline=None)
 @given(STANDS)
 def test_one_node_at_a_time_or_one_slot_of_each_zone(stands):
     assert all(len(turn) == 1 for turn in turns(stands, by_zone=False))
@@ -75,6 +77,7 @@ def test_the_order_is_that_of_the_plan():
     assert turns(stands, by_zone=True) == [["node1"], ["node11"], ["node2", "node12"]]
 
 
+@settings(deadline=None)
 @given(STANDS)
 def test_a_line_names_each_host_that_has_a_turn_or_deviates(stands):
     shown = lines(stands, turns(stands, by_zone=False))
@@ -89,6 +92,7 @@ def test_nobody_is_touched_while_a_host_without_a_turn_is_in_the_middle():
         refuse_others(["node2"], ["node1"], "begun")
 
 
+@settings(deadline=None)
 @given(CHECKS, CHECKS)
 def test_nothing_is_worse_than_itself_and_a_new_deviation_always_is(before, after):
     one, other = {"checks": before}, {"checks": after}
