@@ -43,6 +43,21 @@ options:
     description: Whether to ask with packets of the rail's MTU besides, which must not be fragmented.
     type: bool
     default: false
+  across:
+    description:
+      - How many other rails of the neighbours each rail asks besides; which ones is drawn with O(seed), other ones on
+        each host. Only a pair whose ends answer on their own rail is judged.
+    type: int
+    default: 0
+  rails_meet:
+    description:
+      - Whether rails reach each other, which O(across) compares with. By default they are to where they have gateways;
+        a pair that does not is a warning then. Nothing is asked on InfiniBand without it.
+    type: bool
+  seed:
+    description: What the draw of O(across) begins with.
+    type: int
+    default: 0
   count:
     description: How many requests to send to an address at most; the first answer is enough.
     type: int

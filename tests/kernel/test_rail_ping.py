@@ -60,6 +60,41 @@ def test_a_switch_with_a_smaller_mtu_shows_in_the_full_size_only(fabric):
     assert wrong == {("rail3", "ping_gateway_mtu")}
 
 
+def across(fabric, **more):
+    """Return status and cause of every pair's check by rail and family; all pairs are asked."""
+    params = {**slice_of(0), "neighbour_hosts": [slice_of(1)], "across": RAILS, "timeout": 0.5, "count": 20, **more}
+    checks = fabric.hosts[0].module(rail_ping, params, diff=False)["checks"]
+    return {(check["rail"], check["family"]): check for check in checks if check["id"] == "ping_across"}
+
+
+def test_a_routed_fabric_with_one_missing_pair_names_it_and_isolated_rails_their_leak(fabric):
+    found = across(fabric, rails_meet=True)
+    assert {check["status"] for check in found.values()} == {"ok"}, found
+    assert len(found) == RAILS * 2
+    # The spine drops what goes from rail 1 to rail 3.
+    block(fabric, "-4", slice_of(1)["rails"][2], "leaf1")
+    found = across(fabric, rails_meet=True)
+    wrong = {key: check["cause"] for key, check in found.items() if check["status"] != "ok"}
+    assert wrong == {("rail1", 4): "rail1 does not reach rail3 of a neighbour, whose own rails answer"}
+    assert across(fabric)["rail1", 4]["status"] == "warning"
+    # The same fabric with isolated rails, but for a leak from rail 1 to rail 2.
+    for number in range(1, RAILS + 1):
+        for family in ("-4", "-6"):
+            for other in range(1, RAILS + 1):
+                if number != other and (number, other, family) != (1, 2, "-4"):
+                    block(fabric, family, slice_of(1)["rails"][other - 1], f"leaf{number}")
+    found = across(fabric, rails_meet=False)
+    wrong = {key: check["cause"] for key, check in found.items() if check["status"] != "ok"}
+    assert wrong == {("rail1", 4): "rail1 reaches rail2, and isolated rails must not meet"}
+
+
+def block(fabric, family, rail, leaf):
+    """Let the spine drop what comes from a leaf and goes to a rail of the neighbour."""
+    there = next(item["address"] for item in rail["addresses"] if (":" in item["address"]) == (family == "-6"))
+    rule = ("iif", leaf, "to", there, "priority", "100", "blackhole")
+    run("ip", "-n", fabric.core, family, "rule", "add", *rule, check=False)
+
+
 def test_a_missing_interface_is_a_deviation(fabric):
     params = slice_of(0)
     params["rails"][0]["interface"] = "ens99np0"

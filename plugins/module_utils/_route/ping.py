@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from .._check import compared
 from .._errors import RdmaError
 from .._sysfs import Sysfs
+from .across import CHECK, Pair, judge, sample
 from .options import slice_spec
 from .want import Want, parse_want
 
@@ -35,6 +36,7 @@ ECHO = {4: (8, 0), 6: (128, 129)}
 HEADERS = {4: 28, 6: 48}
 INTERVAL = 0.2
 PLAIN_SIZE = 16
+SILENT = 3
 TOKEN = struct.Struct(">HHI")
 
 SPEC = {
@@ -43,6 +45,9 @@ SPEC = {
     "neighbours": {"type": "int", "default": 1},
     "neighbour_hosts": {"type": "list", "elements": "dict"},
     "full_size": {"type": "bool", "default": False},
+    "across": {"type": "int", "default": 0},
+    "rails_meet": {"type": "bool"},
+    "seed": {"type": "int", "default": 0},
     "count": {"type": "int", "default": 10},
     "timeout": {"type": "float", "default": 1.0},
 }
@@ -109,6 +114,19 @@ def _neighbours(rail: str, family: int, hosts: t.Iterable[t.Mapping[str, t.Any]]
             for item in other.get("addresses") or []:
                 if other.get("name") == rail and (":" in item["address"]) == (family == 6):
                     yield item["address"]
+
+
+def pairs_of(want: Want, hosts: t.Iterable[t.Mapping[str, t.Any]]) -> list[Pair]:
+    """Return every pair of one of this host's rails and another rail of a neighbour, by family."""
+    return [
+        Pair(rail.name, other.get("name") or "", item.family, there["address"])
+        for rail in want.rails
+        for item in rail.addresses
+        for host in hosts
+        for other in host.get("rails") or []
+        for there in other.get("addresses") or []
+        if other.get("name") != rail.name and (":" in there["address"]) == (item.family == 6)
+    ]
 
 
 def names_of(want: Want, sysfs: Sysfs | None = None) -> dict[str, str]:
@@ -283,6 +301,32 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Ask, and describe what answered."""
     params, want = module.params, parse_want(module.params)
     neighbours, sizes = params["neighbour_hosts"] or [], params["full_size"]
-    targets = targets_of(want, names_of(want), neighbours, gateways=params["gateways"], full_size=sizes)
-    outcomes = Sweep(targets, params["count"], params["timeout"]).run()
-    return {"changed": False, "checks": checks_of(targets, outcomes)}
+    names = names_of(want)
+    targets = targets_of(want, names, neighbours, gateways=params["gateways"], full_size=sizes)
+    pairs, meet = _across(want, params, neighbours)
+    sources = {(rail.name, item.family): item.address for rail in want.rails for item in rail.addresses}
+    crossing = [Target(CHECK, p.rail, names[p.rail], sources[p.rail, p.family], p.address) for p in pairs]
+    # What must not answer is not waited for as long as what should.
+    first = targets + (crossing if meet else [])
+    outcomes = Sweep(first, params["count"], params["timeout"]).run()
+    if crossing and not meet:
+        outcomes += Sweep(crossing, min(params["count"], SILENT), params["timeout"]).run()
+    checks = checks_of(targets, outcomes[: len(targets)])
+    said = dict(zip(pairs, (outcome.received > 0 for outcome in outcomes[len(targets) :])))
+    alive = {
+        (target.rail, target.family)
+        for target, outcome in zip(targets, outcomes)
+        if target.check == "ping_neighbour" and outcome.received
+    }
+    checks += [check.data() for check in judge(said, alive, bool(meet), params["rails_meet"] is not None)]
+    return {"changed": False, "checks": checks}
+
+
+def _across(want: Want, params: dict[str, t.Any], neighbours: t.Any) -> tuple[list[Pair], bool | None]:
+    """Return the pairs of rails to ask, and whether they meet; no pair where nobody knows that."""
+    meet = params["rails_meet"]
+    if meet is None and params["network"] != "infiniband":
+        meet = any(item.gateway for rail in want.rails for item in rail.addresses)
+    pairs = [] if meet is None else pairs_of(want, neighbours)
+    host = " ".join(item.address for rail in want.rails for item in rail.addresses)
+    return sample(pairs, params["across"], params["seed"], host), meet

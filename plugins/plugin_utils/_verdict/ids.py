@@ -60,6 +60,7 @@ IDS = {
     "persist_file": "the file that brings the rail back at the next boot is as planned",
     "persist_preflight": "nothing is in the way of the files for the next boot",
     "persist_stale": "no file of an earlier plan or another network manager is left",
+    "ping_across": "rails reach each other where they are to, and isolated ones do not",
     "ping_gateway": "the rail's gateway answers",
     "ping_gateway_mtu": "the rail's gateway answers a packet of full size",
     "ping_neighbour": "the same rail of another host answers",

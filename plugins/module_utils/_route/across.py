@@ -1,0 +1,92 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whether rails meet that are to meet, and no others: which pairs of rails are asked, and what the answers say. Pure.
+
+In a routed fabric every rail reaches every other one; isolated rails reach only themselves. A pair is judged where both
+its ends answer on their own rail: a dead rail is told by `ping_neighbour`, and says nothing of the others.
+"""
+
+from __future__ import annotations
+
+import random
+import typing as t
+from dataclasses import dataclass, field
+
+from .._check import Check, deviation, ok, skipped, warning
+
+CHECK = "ping_across"
+ROUTED = "Look at the routes between the leaves of these rails; if they are isolated, set fabric_rails_meet: false."
+LEAK = "Look for a port, a VLAN or a route that joins these rails; if they are to meet, set fabric_rails_meet: true."
+
+
+@dataclass(frozen=True)
+class Pair:
+    """From this host's rail to another rail of a neighbour, in one family."""
+
+    rail: str
+    other: str
+    family: int
+    address: str
+
+
+@dataclass
+class Rail:
+    """What was found of one rail: names of other rails."""
+
+    answered: list[str] = field(default_factory=list)
+    silent: list[str] = field(default_factory=list)
+
+
+def sample(pairs: t.Sequence[Pair], most: int, seed: int, host: str) -> list[Pair]:
+    """Return the pairs to ask: of each rail those to `most` other rails, in all families.
+
+    Hosts draw differently, so that a fleet asks every pair; the same seed asks the same ones again.
+
+    :param host: what tells hosts apart.
+    """
+    drawn = random.Random(f"{seed} {host}")
+    found: list[Pair] = []
+    for rail in dict.fromkeys(pair.rail for pair in pairs):
+        others = sorted({pair.other for pair in pairs if pair.rail == rail})
+        chosen = set(drawn.sample(others, min(most, len(others))))
+        found += [pair for pair in pairs if pair.rail == rail and pair.other in chosen]
+    return found
+
+
+def judge(
+    answers: t.Mapping[Pair, bool], alive: t.Collection[tuple[str, int]], meet: bool, declared: bool
+) -> list[Check]:
+    """Return one check a rail and family.
+
+    :param answers: whether each pair that was asked answered.
+    :param alive: rails and families whose own pair, from rail to the same rail, answered.
+    :param meet: whether rails reach each other, as planned.
+    :param declared: whether somebody said so; a silence that is at odds with a guess is a warning.
+    """
+    ends: dict[tuple[str, int], Rail] = {}
+    for pair, answered in answers.items():
+        rail = ends.setdefault((pair.rail, pair.family), Rail())
+        # An answer is one, whoever else is silent.
+        if answered:
+            rail.answered.append(pair.other)
+        elif {(pair.rail, pair.family), (pair.other, pair.family)} <= set(alive):
+            rail.silent.append(pair.other)
+    return [_check(name, family, rail, meet, declared) for (name, family), rail in ends.items()]
+
+
+def _check(name: str, family: int, rail: Rail, meet: bool, declared: bool) -> Check:
+    where: dict[str, t.Any] = {"rail": name, "family": family}
+    asked = sorted(rail.answered + rail.silent)
+    if not asked:
+        return skipped(CHECK, "no neighbour answers on the rails' own pairs, so silence says nothing", **where)
+    planned = {"meets": asked if meet else []}
+    observed = {"meets": sorted(rail.answered)}
+    if meet and rail.silent:
+        cause = f"{name} does not reach {', '.join(sorted(rail.silent))} of a neighbour, whose own rails answer"
+        return (deviation if declared else warning)(CHECK, planned, observed, cause, ROUTED, **where)
+    if not meet and rail.answered:
+        cause = f"{name} reaches {', '.join(sorted(rail.answered))}, and isolated rails must not meet"
+        return deviation(CHECK, planned, observed, cause, LEAK, **where)
+    return ok(CHECK, planned, observed, **where)

@@ -1,0 +1,60 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils._route.across import Pair, judge, sample
+
+RAILS = [f"rail{number}" for number in range(1, 9)]
+PAIRS = [
+    Pair(rail, other, family, f"{other}-{family}")
+    for rail in RAILS
+    for other in RAILS
+    if rail != other
+    for family in (4, 6)
+]
+AB, AC = Pair("a", "b", 4, "b"), Pair("a", "c", 4, "c")
+ALL = {("a", 4), ("b", 4), ("c", 4)}
+
+
+def test_a_draw_is_bounded_and_the_same_with_the_same_seed():
+    found = sample(PAIRS, 2, 0, "host1")
+    assert len(found) == 8 * 2 * 2
+    assert found == sample(PAIRS, 2, 0, "host1")
+    assert all(
+        {pair.family for pair in found if (pair.rail, pair.other) == two} == {4, 6}
+        for two in {(pair.rail, pair.other) for pair in found}
+    )
+    assert sample(PAIRS, 0, 0, "host1") == []
+    assert sample(PAIRS, 99, 0, "host1") == PAIRS
+
+
+def test_a_fleet_asks_every_pair_and_another_seed_asks_others():
+    asked = {(pair.rail, pair.other) for host in range(64) for pair in sample(PAIRS, 2, 0, f"host{host}")}
+    assert len(asked) == 8 * 7
+    assert sample(PAIRS, 2, 0, "host1") != sample(PAIRS, 2, 1, "host1")
+
+
+@pytest.mark.parametrize(
+    ("answers", "alive", "meet", "declared", "status", "words"),
+    [
+        ({AB: True, AC: True}, ALL, True, True, "ok", ""),
+        ({AB: True, AC: False}, ALL, True, True, "deviation", "a does not reach c of a neighbour"),
+        ({AB: True, AC: False}, ALL, True, False, "warning", "a does not reach c of a neighbour"),
+        ({AB: True, AC: False}, {("a", 4), ("b", 4)}, True, True, "ok", ""),
+        ({AB: False, AC: False}, {("b", 4), ("c", 4)}, True, True, "skipped", "silence says nothing"),
+        ({AB: False, AC: False}, ALL, False, True, "ok", ""),
+        ({AB: True, AC: False}, ALL, False, False, "deviation", "a reaches b, and isolated"),
+        # Whoever answers is reached, also where nothing else does.
+        ({AB: True}, set(), False, True, "deviation", "a reaches b, and isolated"),
+        ({AB: False}, set(), False, True, "skipped", "silence says nothing"),
+    ],
+)
+def test_what_answers_say(answers, alive, meet, declared, status, words):
+    (check,) = judge(answers, alive, meet, declared)
+    assert (check.status, check.rail, check.family) == (status, "a", 4)
+    assert words in check.cause
+    assert bool(check.fix) == (status in ("deviation", "warning"))
