@@ -122,7 +122,13 @@ class ActionModule(ActionBase):
 
     def _take(self, have: state.State, step: Step) -> None:
         """Write what pods returned as if the first host of each group had."""
-        came = iter(self._args["collective"])
+        jobs: list[dict[str, t.Any]] = self._args["collective"]
+        if not any("output" in job for job in jobs):
+            # Nothing was measured, so nothing can be narrowed: the next run begins with this step.
+            why = str(jobs[0].get("msg", "")) if jobs else "none was started"
+            fix = "Mend that and run the playbook again: it goes on with this step."
+            raise AnsibleActionFail(f"No pods ran the program: {why} {fix}", result={"fix": fix})
+        came = iter(jobs)
         for entry in step.entries:
             made = [(unit, next(came, {"failed": True, "msg": "its Job was not run"})) for unit in entry.units]
             tests = [
