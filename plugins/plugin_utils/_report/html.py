@@ -10,17 +10,27 @@ In the script, texts are only ever set as text. Where a verdict goes, the page h
 from __future__ import annotations
 
 import typing as t
+from pathlib import Path
 
 from ...module_utils._fabric.model import address_text, range_text
 from ...module_utils._fabric.names import DECLARED
 from .facts import CODE_TITLES, Report, count, rail_table, span_of, subtitle, table_data
-from .page import SCRIPT, STYLE
 from .verdict import NO_VERDICT, e, embedded, section, shorten, slot, table
 
 if t.TYPE_CHECKING:
     from .facts import SupernetFacts, ZoneFacts
 
 DRAWN_ZONES = 12
+
+
+def _beside(name: str) -> str:
+    """Return a file of this folder without its licence, which ends with the first empty line."""
+    return Path(__file__).with_name(name).read_text(encoding="utf-8").partition("\n\n")[2]
+
+
+STYLE = _beside("page.css")
+SCRIPT = _beside("page.js")
+"""Style and script of the page: no font, no library and no address outside of the file itself."""
 
 
 def hue(rail: int, rails: int) -> int:
@@ -279,12 +289,13 @@ def render_html(report: Report) -> str:
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>Fabric {e(plan.fabric.name)}</title>\n<style>{STYLE}</style>{slot('style')}\n</head>\n<body>\n<main>\n"
+        f"<title>Fabric {e(plan.fabric.name)}</title>\n<style>\n{STYLE}</style>{slot('style')}\n</head>\n"
+        "<body>\n<main>\n"
         f'<header><div><h1>{e(plan.fabric.name)}</h1><div class="sub">{e(subtitle(plan))}</div></div>'
         f"{slot('chip')}</header>\n"
         f"{_tiles(report)}\n{''.join(sections)}"
         "<footer>Made by railops.rdma from the plan beside this file. It asks no network for anything.</footer>\n"
         f'</main>\n<script type="application/json" id="data">{embedded(table_data(report))}</script>\n'
         f"{slot('data', NO_VERDICT)}\n"
-        f"<script>{SCRIPT}</script>\n</body>\n</html>\n"
+        f"<script>\n{SCRIPT}</script>\n</body>\n</html>\n"
     )

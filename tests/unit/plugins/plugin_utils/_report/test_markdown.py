@@ -8,10 +8,12 @@ import html
 import html.parser
 import json
 import re
+from pathlib import Path
 
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
+from ansible_collections.railops.rdma.plugins.plugin_utils._report import markdown
 from ansible_collections.railops.rdma.plugins.plugin_utils._report.markdown import render_report, with_verdict
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import SAMPLES, names, plan_of, raw_of
 from ansible_collections.railops.rdma.tests.unit.reports import EVIL, evil_plan, verdict_of
@@ -45,6 +47,14 @@ class Reader(html.parser.HTMLParser):
 
     def handle_data(self, data):
         self.words.append(data)
+
+
+def test_style_and_script_are_in_the_page_as_they_are_beside_its_code():
+    page = render_report(plan_of(*SAMPLES["exclusive"]))["report.html"]
+    for name, tag in (("page.css", "style"), ("page.js", "script")):
+        licence, _empty, text = (Path(markdown.__file__).with_name(name)).read_text(encoding="utf-8").partition("\n\n")
+        assert "GPL-3.0-or-later" in licence
+        assert f"<{tag}>\n{text}</{tag}>" in page
 
 
 @pytest.mark.parametrize("sample", ALL)

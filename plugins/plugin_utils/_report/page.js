@@ -1,143 +1,13 @@
-# Copyright (c) 2026 railops.rdma contributors
-# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
+// Copyright (c) 2026 railops.rdma contributors
+// GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+// SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The style and the script of report.html: no font, no library and no address outside of the file itself."""
-
-from __future__ import annotations
-
-STYLE = """
-:root {
-  color-scheme: light dark;
-  --bg: #f4f6f8; --card: #ffffff; --ink: #161b22; --muted: #5a6573; --line: #dfe4ea; --soft: #eef1f5;
-  --accent: #2459c7; --ok: #16794a; --bad: #bf2c2c; --warn: #8a5a00; --warn-bg: #fff6e0;
-  --rail-s: 58%; --rail-l: 44%; --rail-bg: 94%;
-  --mono: ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace;
-}
-@media (prefers-color-scheme: dark) {
-  :root {
-    --bg: #0e1217; --card: #161b22; --ink: #e6eaf0; --muted: #9aa5b4; --line: #2b333e; --soft: #1e252e;
-    --accent: #86a9ff; --ok: #4fc48c; --bad: #ff8078; --warn: #e6b450; --warn-bg: #2b2413;
-    --rail-s: 52%; --rail-l: 66%; --rail-bg: 17%;
-  }
-}
-* { box-sizing: border-box; }
-body {
-  margin: 0; background: var(--bg); color: var(--ink);
-  font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "DejaVu Sans", sans-serif;
-}
-main { max-width: 1280px; margin: 0 auto; padding: 28px 24px 64px; }
-header { display: flex; flex-wrap: wrap; align-items: flex-end; gap: 8px 24px; margin-bottom: 20px; }
-header > div { flex: 1 1 24rem; }
-h1 { font-size: 1.75rem; line-height: 1.2; margin: 0; letter-spacing: -.015em; overflow-wrap: anywhere; }
-h2 { font-size: 1.05rem; margin: 0 0 2px; }
-p { margin: 0 0 10px; }
-.sub, .note, figcaption { color: var(--muted); }
-.note { font-size: .88rem; margin: 0 0 12px; max-width: 112ch; }
-section { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 18px 20px;
-  margin: 0 0 16px; }
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(148px, 1fr)); gap: 12px; margin: 0 0 16px;
-  padding: 0; list-style: none; }
-.tiles li { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 12px 16px; }
-.tiles b { display: block; font-size: 1.6rem; line-height: 1.2; font-weight: 600; font-variant-numeric: tabular-nums;
-  letter-spacing: -.01em; }
-.tiles span { color: var(--muted); font-size: .85rem; }
-.chip { display: inline-block; border-radius: 999px; padding: 3px 12px; font-weight: 600; font-size: .9rem;
-  border: 1px solid currentcolor; white-space: nowrap; }
-.ok, .pass { color: var(--ok); }
-.warning { color: var(--warn); }
-.bad, .deviation, .error, .unreachable { color: var(--bad); }
-.unknown, .incomplete { color: var(--muted); }
-.warnings { background: var(--warn-bg); border-color: var(--warn); }
-.warnings h2 { color: var(--warn); }
-.warnings ul { margin: 4px 0 0; padding-left: 20px; }
-table { border-collapse: collapse; width: 100%; font-size: .9rem; }
-.wide { overflow-x: auto; }
-th { text-align: left; color: var(--muted); font-weight: 600; font-size: .8rem; }
-th, td { padding: 6px 14px 6px 0; border-bottom: 1px solid var(--line); vertical-align: top; }
-tbody tr:last-child td { border-bottom: 0; }
-td.num, th.num { text-align: right; font-variant-numeric: tabular-nums; }
-code, .mono { font-family: var(--mono); font-size: .86em; white-space: nowrap; }
-.dot { display: inline-block; width: 10px; height: 10px; border-radius: 3px; margin-right: 8px;
-  background: hsl(var(--h) var(--rail-s) var(--rail-l)); }
-.bar { display: flex; height: 12px; min-width: 120px; border-radius: 6px; overflow: hidden; background: var(--soft); }
-.bar i { display: block; }
-.bar .used { background: var(--accent); }
-.bar .gone { background: var(--muted); opacity: .55; }
-figure { margin: 12px 0 0; overflow-x: auto; }
-figure + figure { margin-top: 22px; }
-figcaption { font-size: .88rem; margin: 0 0 6px; }
-figcaption b { color: var(--ink); }
-svg { display: block; max-width: 100%; height: auto; }
-svg.bars { width: 100%; height: 18px; }
-svg text { fill: var(--ink); font-size: 13px; font-family: inherit; }
-svg .small { font-size: 11px; fill: var(--muted); font-family: var(--mono); }
-svg .leaf { fill: hsl(var(--h) var(--rail-s) var(--rail-bg)); stroke: hsl(var(--h) var(--rail-s) var(--rail-l)); }
-svg .one { fill: var(--soft); stroke: var(--muted); }
-svg .link { stroke: hsl(var(--h) var(--rail-s) var(--rail-l)); stroke-width: 2.5; fill: none; }
-svg .port { fill: hsl(var(--h) var(--rail-s) var(--rail-l)); }
-svg .node { fill: var(--card); stroke: var(--muted); }
-svg .tag { fill: var(--card); }
-.state { display: none; }
-svg .space { fill: var(--soft); }
-svg .part { fill: hsl(var(--h) var(--rail-s) var(--rail-l)); }
-.find { display: flex; flex-wrap: wrap; gap: 8px 14px; align-items: center; margin: 8px 0 12px; }
-.find input[type=search] { flex: 1 1 20rem; max-width: 34rem; font: inherit; color: inherit; background: var(--bg);
-  border: 1px solid var(--line); border-radius: 8px; padding: 8px 12px; }
-.find input:focus-visible, .row:focus-visible { outline: 2px solid var(--accent); outline-offset: -1px; }
-.answer { border-left: 3px solid var(--accent); padding: 2px 0 2px 12px; margin: 0 0 12px; }
-.answer:empty, .detail:empty { display: none; }
-.grid { border: 1px solid var(--line); border-radius: 8px; overflow: auto; max-height: 62vh; position: relative; }
-.head, .row { display: grid; grid-template-columns: var(--columns); min-width: var(--least); }
-.head { position: sticky; top: 0; z-index: 1; background: var(--soft); font-weight: 600; font-size: .8rem; }
-.head > span, .row > span { padding: 0 10px; line-height: 31px; overflow: hidden; text-overflow: ellipsis;
-  white-space: nowrap; border-bottom: 1px solid var(--line); }
-.row { width: 100%; height: 32px; border: 0; padding: 0; margin: 0; background: none; color: inherit; font: inherit;
-  font-size: .88rem; text-align: left; cursor: pointer; }
-.row:hover, .row[aria-pressed=true] { background: var(--soft); }
-.row .mono { font-size: .82em; line-height: 31px; padding: 0 6px; }
-.body { position: relative; }
-.body.virtual .row { position: absolute; left: 0; }
-.detail { border: 1px solid var(--accent); border-radius: 8px; padding: 12px 16px 6px; margin: 0 0 12px; }
-.detail h3 { margin: 0 0 4px; font-size: 1rem; }
-.paper { display: none; }
-.empty { padding: 14px; color: var(--muted); }
-footer { color: var(--muted); font-size: .85rem; }
-noscript p { color: var(--warn); }
-@media print {
-  :root { --bg: #fff; --card: #fff; --ink: #000; --muted: #444; --line: #bbb; --soft: #f0f0f0; --accent: #2459c7;
-    --ok: #16794a; --bad: #bf2c2c; --warn: #8a5a00; --warn-bg: #fff; --rail-s: 58%; --rail-l: 44%; --rail-bg: 94%; }
-  @page { size: A4 landscape; margin: 12mm; }
-  * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
-  html { font-size: 9.6px; }
-  body { font-size: 11px; }
-  main { max-width: none; padding: 0; }
-  section, .tiles li { border-radius: 0; padding: 8px 10px; margin-bottom: 8px; }
-  .tiles { gap: 8px; }
-  .tiles b { font-size: 1.3rem; }
-  section.keep, figure, tr, .row, .tiles li { break-inside: avoid; }
-  h2 { break-after: avoid; }
-  .find, .detail, .answer, .screen { display: none; }
-  .grid { max-height: none; overflow: visible; border: 0; }
-  .head { position: static; }
-  .head, .row { min-width: 0; }
-  .head > span, .row > span, .row .mono { padding: 0 4px; line-height: 20px; font-size: 9px; }
-  .row { height: 21px; }
-  .wide, figure { overflow: visible; }
-  svg { max-width: 100%; }
-  .toolong .grid { display: none; }
-  .toolong .paper { display: block; }
-}
-
-"""
-
-SCRIPT = """
 (() => {
   "use strict";
   const json = (id) => JSON.parse(document.getElementById(id).textContent);
   const data = json("data"), verdict = json("verdict");
   const ROW = 32, STATIC = 300;
-  const SIGN = { o: ["\\u2713", "ok"], b: ["\\u2717", "bad"], u: ["\\u00b7", "unknown"] };
+  const SIGN = { o: ["\u2713", "ok"], b: ["\u2717", "bad"], u: ["\u00b7", "unknown"] };
   const WIDTH = { 4: 32n, 6: 128n };
 
   const text4 = (value) => {
@@ -392,4 +262,3 @@ SCRIPT = """
   globalThis.railops = { data, nodes, index, hostOf, gatewayOf, podsOf, subnetOf, text, span, owner };
   fromHash();
 })();
-"""
