@@ -137,106 +137,14 @@ stderr:
   sample: ""
 """
 
-import typing as t
-
-from ..module_utils._cluster import client
-from ..module_utils._cluster.client import Access
-from ..module_utils._errors import RdmaError
 from ..module_utils._module import run_module
-from ..module_utils._pods import client as pods_client
-from ..module_utils._pods.client import PodCluster
-from ..module_utils._pods.wait import KINDS, Look, Part
-from ..module_utils._pods.wait_run import Command, Outcome, Waiting, api_lost
-
-ARGUMENT_SPEC: dict[str, t.Any] = {
-    "parts": {
-        "type": "list",
-        "elements": "dict",
-        "required": True,
-        "options": {
-            "kind": {"type": "str", "required": True, "choices": list(KINDS)},
-            "name": {"type": "str", "required": True},
-            "namespace": {"type": "str", "default": ""},
-        },
-    },
-    "timeout": {"type": "int", "default": 300},
-    "argv": {"type": "list", "elements": "str", "default": []},
-    # Values of a release hold keys.
-    "stdin": {"type": "str", "default": "", "no_log": True},
-    "progress_file": {"type": "path"},
-    "kubeconfig": {"type": "path"},
-    "context": {"type": "str"},
-}
-
-
-def reported(each: Look) -> dict[str, t.Any]:
-    """Return how far a part is, for the result."""
-    part = each.part
-    return {
-        "kind": part.kind,
-        "name": part.name,
-        "namespace": part.namespace,
-        "ready": each.done,
-        "text": each.text,
-    }
-
-
-def beside(waiting: Waiting, argv: list[str], stdin: str) -> tuple[Outcome, dict[str, t.Any]]:
-    """Run a command and look meanwhile.
-
-    :raises RdmaError: when it cannot be started.
-    """
-    try:
-        command = Command(argv, stdin)
-    except OSError as exc:
-        raise RdmaError(f"{argv[0]} cannot be started: {exc.strerror}.", "Install it, or name its path.") from exc
-    try:
-        outcome = waiting.until_ready(command.over)
-    finally:
-        command.end()
-    if command.rc and outcome.problem is None:
-        outcome.problem = api_lost(command.stderr) or waiting.problem(outcome.looks)
-    told = str(outcome.problem or "")
-    return outcome, {"rc": command.rc, "stdout": command.stdout, "stderr": command.stderr, "problem": told}
-
-
-def run(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
-    """Wait.
-
-    :raises RdmaError: when nothing moves any more.
-    """
-    parts = [Part(row["kind"], row["name"], row["namespace"]) for row in params["parts"]]
-    result: dict[str, t.Any] = {"changed": bool(params["argv"]), "parts": [], "down": [], "seconds": 0.0}
-    if check_mode:
-        return result
-
-    def tell(line: str) -> None:
-        if params["progress_file"]:
-            with open(params["progress_file"], "a", encoding="utf-8") as stream:
-                stream.write(f"{line}\n")
-
-    cluster = PodCluster(Access(kubeconfig=params["kubeconfig"], context=params["context"]))
-    try:
-        waiting = Waiting(cluster, parts, params["timeout"], tell)
-        if params["argv"]:
-            outcome, more = beside(waiting, params["argv"], params["stdin"])
-            result.update(more)
-        else:
-            outcome = waiting.until_ready()
-            if outcome.problem is not None:
-                raise outcome.problem
-    finally:
-        cluster.close()
-    result["parts"] = [reported(each) for each in outcome.looks]
-    result["down"] = sorted(outcome.down)
-    result["seconds"] = round(outcome.seconds, 1)
-    return result
+from ..module_utils._pods.client import NEEDS
+from ..module_utils._pods.wait_run import SPEC, run
 
 
 def main() -> None:
     """Read the parameters, run, and report."""
-    needs = [("kubernetes >= 31", client.KUBERNETES_ERROR or pods_client.STREAM_ERROR)]
-    run_module(lambda module: run(module.params, check_mode=module.check_mode), ARGUMENT_SPEC, needs)
+    run_module(run, SPEC, NEEDS)
 
 
 if __name__ == "__main__":

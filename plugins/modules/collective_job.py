@@ -116,8 +116,8 @@ import os
 import typing as t
 import uuid
 
-from ..module_utils._cluster import client, source
-from ..module_utils._cluster.client import Access
+from ..module_utils._cluster import source
+from ..module_utils._cluster.access import ACCESS, Access
 from ..module_utils._errors import RdmaError
 from ..module_utils._module import run_module
 from ..module_utils._pods import client as pods_client
@@ -134,8 +134,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "namespace": {"type": "str", "default": "default"},
     "limits": {"type": "dict", "default": {}},
     "seconds": {"type": "int", "default": 300},
-    "kubeconfig": {"type": "path"},
-    "context": {"type": "str"},
+    **ACCESS,
 }
 
 
@@ -173,16 +172,13 @@ def run(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
     made: dict[str, t.Any] = {"changed": False, "objects": [indexed_job(wanted), mpi_job(wanted)]}
     if check_mode:
         return made
-    cluster = PodCluster(Access(kubeconfig=params["kubeconfig"], context=params["context"]))
-    try:
+    with PodCluster(Access.of(params)) as cluster:
         return {**made, **Collective(cluster, wanted).run()}
-    finally:
-        cluster.close()
 
 
 def main() -> None:
     """Read the parameters, run, and report."""
-    needs = [("kubernetes >= 31", client.KUBERNETES_ERROR or pods_client.STREAM_ERROR), ("PyYAML", source.YAML_ERROR)]
+    needs = [*pods_client.NEEDS, ("PyYAML", source.YAML_ERROR)]
     run_module(lambda module: run(module.params, check_mode=module.check_mode), ARGUMENT_SPEC, needs)
 
 

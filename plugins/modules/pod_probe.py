@@ -118,100 +118,13 @@ checks:
       fix: ""
 """
 
-import json
-import os
-import typing as t
-import uuid
-
-from ..module_utils._cluster import client, source
-from ..module_utils._cluster.client import Access
-from ..module_utils._errors import RdmaError
 from ..module_utils._module import run_module
-from ..module_utils._pods import client as pods_client
-from ..module_utils._pods.checks import Node, node_of
-from ..module_utils._pods.client import PodCluster
-from ..module_utils._pods.jobs import Limits
-from ..module_utils._pods.run import Options, Pods
-
-ARGUMENT_SPEC: dict[str, t.Any] = {
-    "plan_dir": {"type": "path", "required": True},
-    "fabric": {"type": "str", "default": "fabric"},
-    "depth": {"type": "str", "choices": ["status", "look", "latency"], "default": "latency"},
-    "image": {"type": "str", "default": ""},
-    "schedule": {"type": "str", "choices": ["auto", "ring", "full", "sample"], "default": "ring"},
-    "peers": {"type": "int", "default": 3},
-    "seed": {"type": "int", "default": 0},
-    "nodes": {"type": "int", "default": 8},
-    "parallel": {"type": "int", "default": 8},
-    "timeout": {"type": "int", "default": 60},
-    "iterations": {"type": "int", "default": 1000},
-    "max_latency_us": {"type": "float", "default": 0.0},
-    "kubeconfig": {"type": "path"},
-    "context": {"type": "str"},
-}
-
-
-def read_nodes(folder: str) -> dict[str, Node]:
-    """Return what pods get on each node of a plan.
-
-    :raises RdmaError: when there is no whole plan.
-    """
-    cluster = os.path.join(folder, "cluster")
-    source.check_plan(cluster)
-    configs = list(source.documents(os.path.join(cluster, "multusconfigs.yaml")))
-    nodes: dict[str, Node] = {}
-    try:
-        with open(os.path.join(folder, "plan.json"), encoding="utf-8") as stream:
-            active = {name for name, row in json.load(stream)["nodes"].items() if not row.get("retired")}
-        for name in sorted(os.listdir(os.path.join(folder, "hosts"))):
-            with open(os.path.join(folder, "hosts", name), encoding="utf-8") as stream:
-                made = node_of(json.load(stream), configs)
-            if made.name in active:
-                nodes[made.name] = made
-    except (OSError, ValueError, KeyError) as exc:
-        fix = "Run the playbook railops.rdma.plan."
-        raise RdmaError(f"The plan in {folder!r} cannot be read: {exc}.", fix) from exc
-    return nodes
-
-
-def options_of(params: dict[str, t.Any]) -> Options:
-    """Return what the parameters ask for.
-
-    :raises RdmaError: for numbers that cannot be.
-    """
-    for name, least in (("timeout", 1), ("iterations", 1), ("parallel", 1), ("nodes", 0), ("peers", 1)):
-        if params[name] < least:
-            raise RdmaError(f"{name} is {params[name]}; it must be {least} or more.", f"Set {name}.")
-    limits = Limits(params["timeout"], params["iterations"], params["max_latency_us"])
-    return Options(
-        params["fabric"],
-        params["depth"],
-        params["image"],
-        params["schedule"],
-        params["peers"],
-        params["seed"],
-        params["nodes"],
-        params["parallel"],
-        limits,
-    )
-
-
-def run(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
-    """Look and measure."""
-    options = options_of(params)
-    nodes = read_nodes(params["plan_dir"])
-    cluster = PodCluster(Access(kubeconfig=params["kubeconfig"], context=params["context"]))
-    try:
-        checks = Pods(cluster, nodes, options, uuid.uuid4().hex[:12]).checks(check_mode=check_mode)
-    finally:
-        cluster.close()
-    return {"changed": False, "checks": checks}
+from ..module_utils._pods.probe_run import NEEDS, SPEC, run
 
 
 def main() -> None:
     """Read the parameters, run, and report."""
-    needs = [("kubernetes >= 31", client.KUBERNETES_ERROR or pods_client.STREAM_ERROR), ("PyYAML", source.YAML_ERROR)]
-    run_module(lambda module: run(module.params, check_mode=module.check_mode), ARGUMENT_SPEC, needs)
+    run_module(run, SPEC, NEEDS)
 
 
 if __name__ == "__main__":

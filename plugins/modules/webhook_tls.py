@@ -72,61 +72,13 @@ values_for_helm:
   sample: {"tlsCa": "...", "tlsCert": "...", "tlsKey": "..."}
 """
 
-import typing as t
-
-from ..module_utils._cluster import client, tls
-from ..module_utils._cluster.client import Access, Cluster, FieldConflict
-from ..module_utils._cluster.model import Ref
-from ..module_utils._errors import RdmaError
+from ..module_utils._cluster.tls_run import NEEDS, SPEC, run
 from ..module_utils._module import run_module
-
-ARGUMENT_SPEC: dict[str, t.Any] = {
-    "name": {"type": "str", "required": True},
-    "namespace": {"type": "str", "required": True},
-    "service": {"type": "str", "required": True},
-    "labels": {"type": "dict", "default": {}},
-    "kubeconfig": {"type": "path"},
-    "context": {"type": "str"},
-}
-
-
-def run(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
-    """Look at the Secret, and make and store a certificate where there is no good one."""
-    cluster = Cluster(Access(kubeconfig=params["kubeconfig"], context=params["context"]))
-    try:
-        resource = cluster.resource("v1", "Secret")
-        ref = Ref("", "Secret", params["namespace"], params["name"])
-        live = cluster.get(resource, ref) or {}
-        texts = tls.decoded(live.get("data") or {})
-        reason = tls.fault(texts, params["service"], params["namespace"])
-        if reason:
-            texts = tls.make(params["service"], params["namespace"])
-        data = tls.encoded({key: texts[key] for key in tls.KEYS})
-        if reason and not check_mode:
-            body = {
-                "apiVersion": "v1",
-                "kind": "Secret",
-                "type": "kubernetes.io/tls",
-                "metadata": {"name": ref.name, "namespace": ref.namespace, "labels": params["labels"]},
-                "data": data,
-            }
-            try:
-                cluster.apply(resource, ref, body)
-            except FieldConflict as exc:
-                owners = ", ".join(sorted({owner for _field, owner in exc.clashes}))
-                raise RdmaError(
-                    f"{ref} belongs to {owners} and is no good: {reason}.", "Delete it, or mend it at its owner."
-                ) from exc
-    finally:
-        cluster.close()
-    values = {"tlsCa": data["ca.crt"], "tlsCert": data["tls.crt"], "tlsKey": data["tls.key"]}
-    return {"changed": bool(reason), "reason": reason, "values_for_helm": values}
 
 
 def main() -> None:
     """Read the parameters, run, and report."""
-    needs = [("kubernetes >= 31", client.KUBERNETES_ERROR), ("cryptography", tls.CRYPTOGRAPHY_ERROR)]
-    run_module(lambda module: run(module.params, check_mode=module.check_mode), ARGUMENT_SPEC, needs)
+    run_module(run, SPEC, NEEDS)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ CLUSTER = {"_cluster", "_fabric"}
 ROOMS: dict[str, set[str]] = {
     "acceptance": set(),
     "collective_job": {*CLUSTER, "_pods", "_probe"},
-    "cluster_nodes": {*CLUSTER, "_pods", "_probe"},
+    "cluster_nodes": CLUSTER,
     "cluster_objects": CLUSTER,
     "cluster_wait": {*CLUSTER, "_pods", "_probe"},
     "gpudirect": {"_gpudirect", "_card"},

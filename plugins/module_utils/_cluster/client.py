@@ -11,19 +11,18 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import random
 import time
 import typing as t
-from dataclasses import dataclass
 
 from .._errors import RdmaError
 from . import library
+from .access import Access, load
+from .answers import FieldConflict, Gone, Stale, after, answered, conflict_fields, refused, status_of, worth_another
 from .model import FIELD_MANAGER, Ref
 from .pace import Pace
 
-KUBERNETES_ERROR = library.KUBERNETES_ERROR
-if not KUBERNETES_ERROR:
+if not library.KUBERNETES_ERROR:
     import urllib3.exceptions
 
     ApiException = library.ApiException
@@ -33,6 +32,7 @@ if t.TYPE_CHECKING:
 
     Json = dict[str, t.Any]
 
+C = t.TypeVar("C", bound="Cluster")
 PAGE = 500
 APPLY = "application/apply-patch+yaml"
 UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
@@ -41,77 +41,6 @@ _LONGEST_PAUSE = 5.0
 _CONNECT_SECONDS = 8.0
 # A list's pages are kept for some minutes only: how often a list is begun again.
 _MOST_LISTS = 3
-
-
-@dataclass(frozen=True)
-class Access:
-    """Who we are and where the API is. Nothing set: the usual kubeconfig, else the pod's own identity."""
-
-    kubeconfig: str | None = None
-    context: str | None = None
-    host: str | None = None
-    api_key: str | None = None
-    ca_cert: str | None = None
-    client_cert: str | None = None
-    client_key: str | None = None
-    validate_certs: bool | None = None
-    proxy: str | None = None
-
-
-class FieldConflict(Exception):
-    """The server says that others own fields: [(field, owner)]."""
-
-    def __init__(self, ref: Ref, clashes: list[tuple[str, str]]) -> None:
-        super().__init__(str(ref))
-        self.ref = ref
-        self.clashes = clashes
-
-
-class Gone(RdmaError):
-    """The object is not there, or no longer the one that was listed."""
-
-    def __init__(self, what: str) -> None:
-        super().__init__(f"{what}: it, its kind or its namespace is gone.", "Run again.", code=404)
-
-
-class Stale(RdmaError):
-    """Somebody has changed the object since it was read."""
-
-    def __init__(self, what: str) -> None:
-        super().__init__(f"{what}: somebody else changes it all the time.", "Run again.", code=409)
-
-
-def load(access: Access) -> t.Any:
-    """Return the configuration of the client.
-
-    :raises RdmaError: when there is no kubeconfig, or it cannot be used.
-    """
-    made = library.Configuration()
-    fix = "Set kubeconfig (and context), or host and api_key, or run inside of a pod with a service account."
-    try:
-        if access.host:
-            made.host = access.host
-        elif access.kubeconfig or access.context or not os.environ.get("KUBERNETES_SERVICE_HOST"):
-            path = os.path.expanduser(access.kubeconfig) if access.kubeconfig else None
-            library.load_kube_config(path, access.context, made, persist_config=False)
-        else:
-            library.load_incluster_config(made)
-    except (library.ConfigException, OSError, ValueError, TypeError) as exc:
-        raise RdmaError(f"There is no way to the cluster: {str(exc).rstrip('.')}.", fix) from exc
-    if access.api_key:
-        # A kubeconfig would put its own token back before every request.
-        made.refresh_api_key_hook = None
-        # The first since release 36 of the client, the second before.
-        for name in ("BearerToken", "authorization"):
-            made.api_key[name] = f"Bearer {access.api_key}"
-    for option, attribute in (("ca_cert", "ssl_ca_cert"), ("client_cert", "cert_file"), ("client_key", "key_file")):
-        if getattr(access, option):
-            setattr(made, attribute, os.path.expanduser(getattr(access, option)))
-    if access.validate_certs is not None:
-        made.verify_ssl = access.validate_certs
-    if access.proxy:
-        made.proxy = access.proxy
-    return made
 
 
 class Cluster:
@@ -139,7 +68,10 @@ class Cluster:
         self._patches = library.Patches(client)
         self._met = False
 
-    def close(self) -> None:
+    def __enter__(self: C) -> C:
+        return self
+
+    def __exit__(self, *dummy: object) -> None:
         """Let go of the connections."""
         self._client.client.rest_client.pool_manager.clear()
 
@@ -401,80 +333,6 @@ class Cluster:
         )
 
 
-def answered(call: Callable[[], t.Any]) -> t.Any:
-    """Do the call and raise what it means to raise."""
-    try:
-        return call()
-    except AttributeError as exc:
-        # Where TLS fails, the client stumbles over the body of an answer that never came.
-        if isinstance(exc.__context__, ApiException):
-            raise exc.__context__ from None
-        raise
-
-
 def read(answer: t.Any) -> bytes:
     """Return the body of an answer; only when it is read is the connection free for the next request."""
     return t.cast("bytes", answer.data)
-
-
-def status_of(exc: t.Any) -> Json:
-    """Return the Status object of an error, or what comes nearest."""
-    try:
-        status = json.loads(exc.body)
-    except (TypeError, ValueError):
-        status = None
-    return status if isinstance(status, dict) else {"message": str(exc.reason), "details": {}}
-
-
-def conflict_fields(status: Json) -> list[tuple[str, str]]:
-    """Return [(field, owner)] of a conflict between field managers."""
-    causes = (status.get("details") or {}).get("causes") or ()
-    return [
-        (str(cause.get("field", "")).lstrip("."), str(cause.get("message", "")).replace("conflict with ", "", 1))
-        for cause in causes
-        if cause.get("reason") == "FieldManagerConflict"
-    ]
-
-
-def worth_another(code: int, status: Json) -> bool:
-    """Say whether the same request may succeed a moment later."""
-    if code == 500:
-        # The server's way to say that the schema does not know a field.
-        return "failed to create typed patch object" not in str(status.get("message"))
-    # 0: the connection broke under TLS.
-    return code in (0, 408, 409, 429, 502, 503, 504)
-
-
-def after(exc: t.Any, pause: float) -> float:
-    """Return how long to wait: what the server asks for, else the pause with some chance in it."""
-    try:
-        asked = float((exc.headers or {}).get("Retry-After") or 0)
-    except (TypeError, ValueError):
-        asked = 0.0
-    return max(asked, pause * random.uniform(0.7, 1.0))
-
-
-def refused(what: str, code: int, status: Json) -> RdmaError:
-    """Return what a refusal means and what to do about it."""
-    said = str(status.get("message") or f"HTTP {code}").strip().rstrip(".")
-    said = said if len(said) < 700 else f"{said[:700]}..."
-    causes = [cause.get("reason") for cause in (status.get("details") or {}).get("causes") or ()]
-    fix = "Mend what the API names and run again."
-    if code == 401:
-        said, fix = (
-            f"the API does not know this identity ({said})",
-            "Renew the token or the kubeconfig; it may have expired.",
-        )
-    elif "NamespaceTerminating" in causes:
-        fix = "Wait until the namespace is gone (look at its finalizers if it hangs), then run again."
-    elif code == 403:
-        fix = "Give this identity that permission (docs/cluster.md lists all that are needed), then run again."
-    elif "failed calling webhook" in said:
-        fix = "The admission webhook is down: see that the Deployment spiderpool-controller is ready, then run again."
-    elif "field not declared in schema" in said:
-        fix = "The CRDs are older than the plan: apply the chart's (role railops.rdma.spiderpool), then run again."
-    elif code == 404:
-        fix = "Make the namespace first (role railops.rdma.spiderpool), then run again."
-    elif code in (0, 429) or code >= 500:
-        fix = "The API is overloaded or failing: run again when it is well, the run goes on where this one ended."
-    return RdmaError(f"{what}: {said}.", fix, code=code)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Say how far the writing is, and how long it will take."""
+"""Say how far it is, how long it will take, and when nothing moves any more."""
 
 from __future__ import annotations
 
@@ -12,12 +12,23 @@ import typing as t
 from .model import Plan
 
 if t.TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable, Mapping
 
 _PROGRESS_SECONDS = 10.0
 # Objects per second below which the webhook is taken for what is slow, and pools from which on their number matters.
 _WEBHOOK_RATE = 50
 _MANY_POOLS = 250
+
+
+def teller(path: str | None) -> Callable[[str], None]:
+    """Return what takes a line of progress: it is appended to a file, for who follows it, or dropped."""
+
+    def tell(line: str) -> None:
+        if path:
+            with open(path, "a", encoding="utf-8") as stream:
+                stream.write(f"{line}\n")
+
+    return tell
 
 
 class Progress:
@@ -50,6 +61,29 @@ class Progress:
             return rest / rate
         each = spent / (self._pools * self._done + self._done * self._done / 2)
         return each * ((self._pools + self._done) * rest + rest * rest / 2)
+
+
+class Patience:
+    """How long nothing may move.
+
+    :param seconds: that may pass without a step forward.
+    """
+
+    def __init__(self, seconds: float, now: float) -> None:
+        self._seconds = seconds
+        self._until = now + seconds
+        self._best: dict[Hashable, int] = {}
+
+    def see(self, steps: Mapping[Hashable, int], now: float) -> bool:
+        """Take in how far everything is; say whether there is time left.
+
+        Only what was never reached before is a step forward: a container that starts again and again is none.
+        """
+        for key, value in steps.items():
+            if value > self._best.get(key, 0):
+                self._best[key] = value
+                self._until = now + self._seconds
+        return now < self._until
 
 
 def span(seconds: float) -> str:

@@ -11,15 +11,16 @@ import threading
 import time
 import typing as t
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 
 from .._errors import RdmaError
 from .._fabric.names import LABEL_FABRIC, LABEL_MANAGER, SPIDERPOOL, SRIOV
-from .client import Cluster, FieldConflict, Gone
+from .answers import FieldConflict, Gone
+from .client import Cluster
 from .compare import keep_pool
-from .model import FIELD_MANAGER, POOL, POOLS, PRUNED_KINDS, Conflict, Kept, Plan, Ref, Step
+from .model import FIELD_MANAGER, POOLS, PRUNED_KINDS, Conflict, Plan, Ref, Step
 from .pages import SideBySide
 from .plan import Planner
+from .preflight import Options, Outcome, Preflight
 from .progress import Progress
 
 if t.TYPE_CHECKING:
@@ -29,31 +30,6 @@ if t.TYPE_CHECKING:
 
 # Kinds of these groups are read as whole lists; of others each object is asked for by name.
 LISTED_GROUPS = tuple(version.partition("/")[0] for version in (SPIDERPOOL, SRIOV))
-
-
-@dataclass(frozen=True)
-class Options:
-    """How a run is done."""
-
-    fabric: str = ""
-    prune: bool = False
-    absent: bool = False
-    force: bool = False
-    check_mode: bool = False
-    threads: int = 8
-    wait_seconds: float = 120.0
-
-
-@dataclass
-class Outcome:
-    """What came out of it beside the plan."""
-
-    conflicts: list[Conflict] = field(default_factory=list)
-    kept: list[Kept] = field(default_factory=list)
-    refused: list[tuple[Ref, RdmaError]] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-    done: int = 0
-    stopped: RdmaError | None = None
 
 
 class Run:
@@ -77,11 +53,9 @@ class Run:
         self._tell = tell
         self._pools = pools
         self._missing: set[tuple[str, str]] = set()
-        self._versions = {(api.rpartition("/")[0], kind): api for api, kind in PRUNED_KINDS}
-        self._versions.update({(ref.group, ref.kind): body["apiVersion"] for ref, body in wanted.items()})
-        self._absent_namespaces: set[str] = set()
         self._lock = threading.Lock()
         self.outcome = Outcome()
+        self._server = Preflight(cluster, wanted, options, self.outcome.warnings)
 
     # Looking
 
@@ -162,94 +136,9 @@ class Run:
             missing_kinds=missing,
         )
 
-    # Before the first write
-
     def preflight(self, plan: Plan) -> None:
         """Refuse what cannot work, before the first write."""
-        steps = list(plan.all_steps())
-        if not steps:
-            return
-        self._check_permissions(steps)
-        self._check_namespaces(steps)
-        if not self._options.check_mode:
-            self._try_samples(plan)
-
-    def _check_permissions(self, steps: list[Step]) -> None:
-        verbs = {
-            "create": ("create", "patch"),
-            "apply": ("patch",),
-            "replace": ("create", "patch", "delete"),
-            "delete": ("delete",),
-        }
-        asked = sorted(
-            {(step.ref.group, step.ref.kind, step.ref.namespace, verb) for step in steps for verb in verbs[step.action]}
-        )
-        denied = []
-        for group, kind, namespace, verb in asked:
-            resource = self._resource_of(group, kind)
-            if resource is not None and not self._cluster.may(resource, verb, namespace):
-                where = f" in namespace {namespace}" if namespace else ""
-                denied.append(f"{verb} {resource.name}.{group}{where}" if group else f"{verb} {resource.name}{where}")
-        if denied:
-            raise RdmaError(
-                f"This identity may not: {'; '.join(denied)}.",
-                "Nothing was changed. Give it these permissions (docs/cluster.md lists all) and run again.",
-                denied=denied,
-            )
-
-    def _resource_of(self, group: str, kind: str) -> t.Any:
-        api_version = self._versions.get((group, kind))
-        return None if api_version is None else self._cluster.resource(api_version, kind)
-
-    def _check_namespaces(self, steps: list[Step]) -> None:
-        coming = {ref.name for ref in self._wanted if ref.kind == "Namespace"}
-        problems = []
-        made = [step for step in steps if step.action != "delete"]
-        wanted = {step.ref.namespace for step in made if step.ref.namespace}
-        # A namespace itself is only ever replaced because it is being deleted.
-        wanted |= {step.ref.name for step in made if step.ref.kind == "Namespace" and step.action == "replace"}
-        for name in sorted(wanted):
-            phase = self._cluster.namespace_phase(name)
-            if phase == "Terminating":
-                problems.append(f"namespace {name} is being deleted")
-            elif phase == "Missing":
-                self._absent_namespaces.add(name)
-                if name not in coming and not self._options.check_mode:
-                    problems.append(f"namespace {name} does not exist")
-        if self._absent_namespaces and self._options.check_mode:
-            names = ", ".join(sorted(self._absent_namespaces))
-            self.outcome.warnings.append(f"Objects in {names} could not be tried: the namespace comes with the chart.")
-        if problems:
-            raise RdmaError(
-                f"Objects cannot be made: {'; '.join(problems)}.",
-                "Nothing was changed. Wait until a namespace that is being deleted is gone (see its finalizers if it "
-                "hangs); make a missing one with the role railops.rdma.spiderpool; then run again.",
-            )
-
-    def _can_try(self, plan: Plan, step: Step) -> bool:
-        """Say whether a dry run of this step tells the truth before the others are done."""
-        return (
-            step.action in ("create", "apply")
-            and not (plan.early and step.ref.kind == POOL)
-            and step.ref.namespace not in self._absent_namespaces
-            and self._resource_of(step.ref.group, step.ref.kind) is not None
-        )
-
-    def _try_samples(self, plan: Plan) -> None:
-        """Let the server try one object of each shape: an older CRD, a dead webhook and a bad rule show here."""
-        seen = set()
-        for step in plan.all_steps():
-            spec = (step.body or {}).get("spec")
-            shape = (step.ref.kind, step.action, *sorted(spec if isinstance(spec, dict) else ()))
-            if shape in seen or not self._can_try(plan, step):
-                continue
-            seen.add(shape)
-            try:
-                self._apply(step, dry_run=True)
-            except FieldConflict:
-                continue
-            except RdmaError as exc:
-                raise RdmaError(exc.problem, f"Nothing was changed. {exc.fix}", **exc.facts) from exc
+        self._server.check(plan)
 
     # Writing
 
@@ -259,7 +148,7 @@ class Run:
         progress = Progress(self._tell, plan, total)
         for name, steps in plan.phases():
             if self._options.check_mode:
-                steps = [step for step in steps if step.action == "delete" or self._can_try(plan, step)]
+                steps = [step for step in steps if step.action == "delete" or self._server.can_try(plan, step)]
             self._all(steps, functools.partial(progress.step, name))
             if self.outcome.stopped:
                 raise RdmaError(
@@ -321,18 +210,11 @@ class Run:
             if not self._delete(step, dry_run=check):
                 return
             self._wait_gone([step.ref])
-        self._apply(step, dry_run=check)
-
-    def _apply(self, step: Step, *, dry_run: bool) -> None:
-        body = step.body or {}
-        resource = self._cluster.resource(body["apiVersion"], body["kind"])
-        if resource is None:
-            raise RdmaError(f"{step.ref}: the API does not serve this kind yet.", "Run again.", code=404)
-        self._cluster.apply(resource, step.ref, body, force=step.force, dry_run=dry_run)
+        self._server.apply(step, dry_run=check)
 
     def _delete(self, step: Step, *, dry_run: bool) -> bool:
         """Delete what was looked at; look again when it changed meanwhile: a pod may just have got an address."""
-        resource = self._resource_of(step.ref.group, step.ref.kind)
+        resource = self._server.resource_of(step.ref.group, step.ref.kind)
         uid, version = step.uid, step.version
         for _try in range(10):
             try:
@@ -377,7 +259,7 @@ class Run:
                 pause = min(2.0, pause * 2)
 
     def _still_there(self, ref: Ref) -> bool:
-        live = self._cluster.get(self._resource_of(ref.group, ref.kind), ref)
+        live = self._cluster.get(self._server.resource_of(ref.group, ref.kind), ref)
         return live is not None and bool(live["metadata"].get("deletionTimestamp"))
 
     def _wait_established(self, steps: list[Step]) -> None:

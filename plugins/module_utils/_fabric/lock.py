@@ -149,14 +149,27 @@ def verify_part(folder: str, part: str) -> str:
     :returns: the plan's digest.
     :raises RdmaError: no plan, an unfinished one, or a file that is missing, changed or too much.
     """
+    return _verified(folder, part)[0]
+
+
+def read_slices(folder: str) -> list[dict[str, t.Any]]:
+    """Return the hosts' parts of a plan, sorted by the names of their files.
+
+    :raises RdmaError: as `verify_part` does.
+    """
+    return [json.loads(text) for _path, text in sorted(_verified(folder, "hosts")[1].items())]
+
+
+def _verified(folder: str, part: str) -> tuple[str, dict[str, str]]:
+    """Return the plan's digest and the files of a part, which are what plan.json was written with."""
     lock = read_lock(folder)
     files = lock.get("files")
     wanted = files if isinstance(files, dict) else {}
     try:
-        have = part_digests(read_part(folder, part))
+        texts = read_part(folder, part)
     except OSError as exc:
         problem = f"The {part} files in {folder!r} cannot be read: {exc.strerror or exc}."
         raise RdmaError(problem, "Mend that and run again.") from None
-    if have != {key: value for key, value in wanted.items() if key == part}:
+    if part_digests(texts) != {key: value for key, value in wanted.items() if key == part}:
         raise RdmaError(f"The {part} files in {folder!r} are not those that plan.json was written with.", AGAIN)
-    return str(lock["digest"])
+    return str(lock["digest"]), texts

@@ -11,8 +11,8 @@ import json
 import traceback
 import typing as t
 
-from .._cluster import client as base
-from .._cluster.client import Access, Cluster
+from .._cluster import access, answers, library
+from .._cluster.client import Cluster
 from .._cluster.model import FIELD_MANAGER, Ref
 from .._errors import RdmaError
 
@@ -23,6 +23,9 @@ try:
     from websocket import WebSocketException
 except ImportError:
     STREAM_ERROR = traceback.format_exc()
+
+NEEDS = [("kubernetes >= 31", library.KUBERNETES_ERROR or STREAM_ERROR)]
+"""The library behind it, for `run_module`."""
 
 if t.TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,9 +49,9 @@ class CommandFailed(Exception):
 class PodCluster(Cluster):
     """A cluster whose pods are looked into."""
 
-    def __init__(self, access: Access, **options: t.Any) -> None:
-        super().__init__(access, **options)
-        self._access = access
+    def __init__(self, given: access.Access, **options: t.Any) -> None:
+        super().__init__(given, **options)
+        self._access = given
 
     def listed(self, api_version: str, kind: str, *, namespace: str = "", selector: str = "") -> list[Json]:
         """Return the objects of a kind; none when the API does not serve it."""
@@ -74,7 +77,7 @@ class PodCluster(Cluster):
                 )
             except ApiException as exc:
                 # The answer to an earlier try was lost: it is there.
-                if exc.status != 409 or base.status_of(exc).get("reason") != "AlreadyExists":
+                if exc.status != 409 or answers.status_of(exc).get("reason") != "AlreadyExists":
                     raise
 
         self._tried(send, str(Ref(resource.group, body["kind"], meta["namespace"], meta["name"])))
@@ -83,7 +86,7 @@ class PodCluster(Cluster):
         """Delete an object and what belongs to it, if it is there."""
         resource = self.resource(body["apiVersion"], body["kind"])
         meta = body["metadata"]
-        with contextlib.suppress(base.Gone):
+        with contextlib.suppress(answers.Gone):
             self.delete(resource, Ref(resource.group, body["kind"], meta["namespace"], meta["name"]))
 
     def log(
@@ -120,7 +123,7 @@ class PodCluster(Cluster):
             done = self._tried(
                 lambda: json.loads(self._get(path, fieldSelector=f"involvedObject.name={meta['name']}").data), "events"
             )
-        except (RdmaError, base.Gone):
+        except (RdmaError, answers.Gone):
             return []
         return list(done.get("items") or ())
 
@@ -142,7 +145,7 @@ class PodCluster(Cluster):
 
         :raises CommandFailed: when it cannot be run or ends with an error.
         """
-        made = base.load(self._access)
+        made = access.load(self._access)
         headers: dict[str, str] = {}
         query = [*(("command", word) for word in argv), ("stdout", "true"), ("stderr", "true")]
         self._client.client.update_params_for_auth(headers, query, _AUTH)

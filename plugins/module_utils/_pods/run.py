@@ -15,7 +15,7 @@ import typing as t
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from .._cluster.client import Gone
+from .._cluster.answers import Gone
 from .._errors import RdmaError
 from .._fabric.names import labels as labels_of
 from . import checks as looks
@@ -43,7 +43,7 @@ class Options:
     fabric: str
     depth: str = "latency"
     image: str = ""
-    mode: str = "ring"
+    schedule: str = "ring"
     peers: int = 3
     seed: int = 0
     nodes: int = 8
@@ -132,7 +132,7 @@ class Pods:
             told = f"{len(chosen)} of {len(alive)} nodes were drawn (verify_pod_nodes)"
             found += [looks.left_out(jobs.CHECK, name, told) for name in alive if name not in chosen]
         options = self._options
-        todo = jobs.pairs(self._nodes, chosen, options.mode, options.peers, options.seed) if len(chosen) > 1 else []
+        todo = jobs.pairs(self._nodes, chosen, options.schedule, options.peers, options.seed) if len(chosen) > 1 else []
         why = fix = ""
         if check_mode:
             why = "check mode starts no Jobs"

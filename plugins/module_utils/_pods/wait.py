@@ -238,29 +238,6 @@ def _coordinator(part: Part, obj: Json) -> Look:
     return Look(part, False, text, {(part, "phase"): int(bool(phase))}, own=own)
 
 
-class Patience:
-    """How long nothing may move.
-
-    :param seconds: that may pass without a step forward.
-    """
-
-    def __init__(self, seconds: float, now: float) -> None:
-        self._seconds = seconds
-        self._until = now + seconds
-        self._best: dict[Hashable, int] = {}
-
-    def see(self, steps: Mapping[Hashable, int], now: float) -> bool:
-        """Take in how far everything is; say whether there is time left.
-
-        Only what was never reached before is a step forward: a container that starts again and again is none.
-        """
-        for key, value in steps.items():
-            if value > self._best.get(key, 0):
-                self._best[key] = value
-                self._until = now + self._seconds
-        return now < self._until
-
-
 def headline(looks: Sequence[Look]) -> str:
     """Return how far everything is, in one line."""
     late = [each for each in looks if not each.done]

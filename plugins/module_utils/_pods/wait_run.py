@@ -2,7 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Looks at parts of a cluster until they are ready or nothing moves any more. `wait` says what it sees."""
+"""Looks at parts of a cluster until they are ready or nothing moves any more: the door of cluster_wait.
+
+`wait` says what it sees.
+"""
 
 from __future__ import annotations
 
@@ -11,22 +14,43 @@ import subprocess
 import threading
 import time
 import typing as t
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
+from .._cluster.access import ACCESS, Access
 from .._cluster.model import Ref
 from .._cluster.nodes import lost_nodes
+from .._cluster.progress import Patience, teller
 from .._errors import RdmaError
 from .checks import wanted_node
+from .client import PodCluster
 from .state import last_lines, trouble
-from .wait import KINDS, Look, Part, Patience, headline, look, newest_revision, selector, sentence
+from .wait import KINDS, Look, Part, headline, look, newest_revision, selector, sentence
 
 if t.TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from .client import PodCluster
+    from ansible.module_utils.basic import AnsibleModule
 
     Json = dict[str, t.Any]
 
+SPEC: dict[str, t.Any] = {
+    "parts": {
+        "type": "list",
+        "elements": "dict",
+        "required": True,
+        "options": {
+            "kind": {"type": "str", "required": True, "choices": list(KINDS)},
+            "name": {"type": "str", "required": True},
+            "namespace": {"type": "str", "default": ""},
+        },
+    },
+    "timeout": {"type": "int", "default": 300},
+    "argv": {"type": "list", "elements": "str", "default": []},
+    # Values of a release hold keys.
+    "stdin": {"type": "str", "default": "", "no_log": True},
+    "progress_file": {"type": "path"},
+    **ACCESS,
+}
 POLL_SECONDS = 1.0
 # Pods and nodes are many: they are looked at this often, and as often a line says how far it is.
 DETAIL_SECONDS = 10.0
@@ -208,3 +232,52 @@ class Command:
             if not self.over():
                 stop()
                 self.over(seconds)
+
+
+def reported(each: Look) -> dict[str, t.Any]:
+    """Return how far a part is, for the result."""
+    return {**asdict(each.part), "ready": each.done, "text": each.text}
+
+
+def beside(waiting: Waiting, argv: list[str], stdin: str) -> tuple[Outcome, dict[str, t.Any]]:
+    """Run a command and look meanwhile.
+
+    :raises RdmaError: when it cannot be started.
+    """
+    try:
+        command = Command(argv, stdin)
+    except OSError as exc:
+        raise RdmaError(f"{argv[0]} cannot be started: {exc.strerror}.", "Install it, or name its path.") from exc
+    try:
+        outcome = waiting.until_ready(command.over)
+    finally:
+        command.end()
+    if command.rc and outcome.problem is None:
+        outcome.problem = api_lost(command.stderr) or waiting.problem(outcome.looks)
+    told = str(outcome.problem or "")
+    return outcome, {"rc": command.rc, "stdout": command.stdout, "stderr": command.stderr, "problem": told}
+
+
+def run(module: AnsibleModule) -> dict[str, t.Any]:
+    """Wait.
+
+    :raises RdmaError: when nothing moves any more.
+    """
+    params = module.params
+    parts = [Part(row["kind"], row["name"], row["namespace"]) for row in params["parts"]]
+    result: dict[str, t.Any] = {"changed": bool(params["argv"]), "parts": [], "down": [], "seconds": 0.0}
+    if module.check_mode:
+        return result
+    with PodCluster(Access.of(params)) as cluster:
+        waiting = Waiting(cluster, parts, params["timeout"], teller(params["progress_file"]))
+        if params["argv"]:
+            outcome, more = beside(waiting, params["argv"], params["stdin"])
+            result.update(more)
+        else:
+            outcome = waiting.until_ready()
+            if outcome.problem is not None:
+                raise outcome.problem
+    result["parts"] = [reported(each) for each in outcome.looks]
+    result["down"] = sorted(outcome.down)
+    result["seconds"] = round(outcome.seconds, 1)
+    return result

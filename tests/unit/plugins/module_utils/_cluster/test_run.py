@@ -11,8 +11,9 @@ import pytest
 from ansible_collections.railops.rdma.plugins.module_utils._cluster import run as cluster_run
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.model import Plan, Ref, Step
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.pages import SideBySide
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.preflight import Options
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.progress import Progress, span
-from ansible_collections.railops.rdma.plugins.module_utils._cluster.run import Options, Run
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.run import Run
 
 
 class Recorder:

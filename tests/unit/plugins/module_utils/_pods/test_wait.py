@@ -9,9 +9,9 @@ import types
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.nodes import lost_nodes
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.progress import Patience
 from ansible_collections.railops.rdma.plugins.module_utils._pods.wait import (
     Part,
-    Patience,
     headline,
     look,
     newest_revision,

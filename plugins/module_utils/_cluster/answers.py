@@ -1,0 +1,120 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the API's refusals mean: whether to try again, and what to do about them. Asks nobody."""
+
+from __future__ import annotations
+
+import json
+import random
+import typing as t
+
+from .._errors import RdmaError
+from . import library
+from .model import Ref
+
+if not library.KUBERNETES_ERROR:
+    ApiException = library.ApiException
+
+if t.TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Json = dict[str, t.Any]
+
+
+class FieldConflict(Exception):
+    """The server says that others own fields: [(field, owner)]."""
+
+    def __init__(self, ref: Ref, clashes: list[tuple[str, str]]) -> None:
+        super().__init__(str(ref))
+        self.ref = ref
+        self.clashes = clashes
+
+
+class Gone(RdmaError):
+    """The object is not there, or no longer the one that was listed."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what}: it, its kind or its namespace is gone.", "Run again.", code=404)
+
+
+class Stale(RdmaError):
+    """Somebody has changed the object since it was read."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what}: somebody else changes it all the time.", "Run again.", code=409)
+
+
+def answered(call: Callable[[], t.Any]) -> t.Any:
+    """Do the call and raise what it means to raise."""
+    try:
+        return call()
+    except AttributeError as exc:
+        # Where TLS fails, the client stumbles over the body of an answer that never came.
+        if isinstance(exc.__context__, ApiException):
+            raise exc.__context__ from None
+        raise
+
+
+def status_of(exc: t.Any) -> Json:
+    """Return the Status object of an error, or what comes nearest."""
+    try:
+        status = json.loads(exc.body)
+    except (TypeError, ValueError):
+        status = None
+    return status if isinstance(status, dict) else {"message": str(exc.reason), "details": {}}
+
+
+def conflict_fields(status: Json) -> list[tuple[str, str]]:
+    """Return [(field, owner)] of a conflict between field managers."""
+    causes = (status.get("details") or {}).get("causes") or ()
+    return [
+        (str(cause.get("field", "")).lstrip("."), str(cause.get("message", "")).replace("conflict with ", "", 1))
+        for cause in causes
+        if cause.get("reason") == "FieldManagerConflict"
+    ]
+
+
+def worth_another(code: int, status: Json) -> bool:
+    """Say whether the same request may succeed a moment later."""
+    if code == 500:
+        # The server's way to say that the schema does not know a field.
+        return "failed to create typed patch object" not in str(status.get("message"))
+    # 0: the connection broke under TLS.
+    return code in (0, 408, 409, 429, 502, 503, 504)
+
+
+def after(exc: t.Any, pause: float) -> float:
+    """Return how long to wait: what the server asks for, else the pause with some chance in it."""
+    try:
+        asked = float((exc.headers or {}).get("Retry-After") or 0)
+    except (TypeError, ValueError):
+        asked = 0.0
+    return max(asked, pause * random.uniform(0.7, 1.0))
+
+
+def refused(what: str, code: int, status: Json) -> RdmaError:
+    """Return what a refusal means and what to do about it."""
+    said = str(status.get("message") or f"HTTP {code}").strip().rstrip(".")
+    said = said if len(said) < 700 else f"{said[:700]}..."
+    causes = [cause.get("reason") for cause in (status.get("details") or {}).get("causes") or ()]
+    fix = "Mend what the API names and run again."
+    if code == 401:
+        said, fix = (
+            f"the API does not know this identity ({said})",
+            "Renew the token or the kubeconfig; it may have expired.",
+        )
+    elif "NamespaceTerminating" in causes:
+        fix = "Wait until the namespace is gone (look at its finalizers if it hangs), then run again."
+    elif code == 403:
+        fix = "Give this identity that permission (docs/cluster.md lists all that are needed), then run again."
+    elif "failed calling webhook" in said:
+        fix = "The admission webhook is down: see that the Deployment spiderpool-controller is ready, then run again."
+    elif "field not declared in schema" in said:
+        fix = "The CRDs are older than the plan: apply the chart's (role railops.rdma.spiderpool), then run again."
+    elif code == 404:
+        fix = "Make the namespace first (role railops.rdma.spiderpool), then run again."
+    elif code in (0, 429) or code >= 500:
+        fix = "The API is overloaded or failing: run again when it is well, the run goes on where this one ended."
+    return RdmaError(f"{what}: {said}.", fix, code=code)

@@ -1,0 +1,192 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Tell a cluster's nodes what the verdict says of them, and keep jobs off broken ones: the door of node_gate."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import time
+import typing as t
+from concurrent.futures import ThreadPoolExecutor
+
+from .._errors import RdmaError
+from .._fabric.lock import read_lock
+from . import gate
+from .access import ACCESS, Access
+from .answers import Gone, Stale
+from .client import Cluster
+from .model import Ref
+
+if t.TYPE_CHECKING:
+    from ansible.module_utils.basic import AnsibleModule
+
+SPEC: dict[str, t.Any] = {
+    "plan_dir": {"type": "path", "required": True},
+    "verdict": {"type": "path"},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "taint": {"type": "bool", "default": False},
+    "bad": {"type": "int", "default": 2},
+    "good": {"type": "int", "default": 3},
+    "max_out": {"type": "str", "default": "10%"},
+    "keep": {"type": "int", "default": 1},
+    "max_age": {"type": "int", "default": 7200},
+    "ignore": {"type": "list", "elements": "str", "default": []},
+    **ACCESS,
+}
+THREADS = 8
+PATIENCE = 60.0
+"""Seconds for which a node that others change meanwhile is read and written again."""
+STRATEGIC = "strategic-merge-patch"
+MERGE = "merge-patch"
+
+
+def read_verdict(path: str, digest: str) -> tuple[dict[str, t.Any], float]:
+    """Return the verdict and when it was made; no hosts and 0 where there is none of this plan.
+
+    :raises RdmaError: the file is no verdict.
+    """
+    try:
+        with open(path, encoding="utf-8") as stream:
+            data = json.load(stream)
+        if data.get("plan_digest") == digest and data.get("time"):
+            return data, float(data["time"])
+        hosts: dict[str, t.Any] = {}
+        return {"hosts": hosts}, 0.0
+    except FileNotFoundError:
+        return {"hosts": {}}, 0.0
+    except (OSError, ValueError, AttributeError, TypeError) as exc:
+        raise RdmaError(f"The verdict {path!r} cannot be read: {exc}.", "Run the playbook railops.rdma.audit.") from exc
+
+
+class Nodes:
+    """The nodes of a cluster."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._resource = cluster.resource("v1", "Node")
+
+    def read(self) -> dict[str, gate.Live]:
+        """Return what matters of each node."""
+        pages = self._cluster.pages(self._resource)
+        return {node["metadata"]["name"]: gate.Live.of(node) for page in pages for node in page}
+
+    def bring(self, name: str, live: gate.Live, target: gate.Target | None, now: float) -> None:
+        """Bring a node to what was decided; who else changes it meanwhile is not overwritten.
+
+        :raises RdmaError: it changes faster than it can be read.
+        """
+        until = time.monotonic() + PATIENCE
+        while True:
+            try:
+                patch = gate.status_patch(live, target, now)
+                if patch is not None:
+                    made = self._cluster.patch_read(self._resource, name, patch, content=STRATEGIC, part="status")
+                    live = gate.Live.of(made)
+                patch = gate.taint_patch(live, target is not None and target.memory.out)
+                if patch is not None:
+                    self._cluster.patch_read(self._resource, name, patch, content=MERGE)
+            except Stale:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(random.uniform(0, 0.3))
+                found = self._cluster.get(self._resource, Ref("", "Node", "", name))
+                if found is None:
+                    return
+                live = gate.Live.of(found)
+            except Gone:
+                return
+            else:
+                return
+
+
+def policy_of(params: dict[str, t.Any], total: int) -> gate.Policy:
+    """Return what is asked for.
+
+    :raises RdmaError: a number is out of its range.
+    """
+    for name, least in (("bad", 1), ("good", 1), ("keep", 0), ("max_age", 1)):
+        if params[name] < least:
+            raise RdmaError(f"{name} is {params[name]}.", f"Give a number from {least} on.")
+    try:
+        most = gate.most_of(params["max_out"], total)
+    except ValueError:
+        raise RdmaError(
+            f"max_out is {params['max_out']!r}.", "Give a number of nodes, or a percentage such as 10%."
+        ) from None
+    given = {name: params[name] for name in ("bad", "good", "keep", "max_age", "taint")}
+    return gate.Policy(most=most, **given)
+
+
+def run(module: AnsibleModule) -> dict[str, t.Any]:
+    """Read, decide, write."""
+    params = module.params
+    now = time.time()
+    fabric = os.path.basename(os.path.normpath(params["plan_dir"]))
+    targets: dict[str, gate.Target] = {}
+    absent = params["state"] == "absent"
+    lock = {} if absent else read_lock(params["plan_dir"])
+    planned = {name: row["zone"] for name, row in lock.get("nodes", {}).items() if not row.get("retired")}
+    with Cluster(Access.of(params), threads=THREADS) as cluster:
+        nodes = Nodes(cluster)
+        live = nodes.read()
+        held_by = {name: memory.fabric for name, one in live.items() for memory in [one.memory] if memory}
+        ours = {name: one for name, one in live.items() if name in planned and held_by.get(name, fabric) == fabric}
+        policy = policy_of(params, len(ours))
+        if not absent:
+            verdict, when = read_verdict(params["verdict"], lock["digest"])
+            found = gate.judgements(verdict, params["ignore"])
+            targets = gate.decide(fabric, ours, planned, found, when, now, policy)
+        # Who has left the fabric carries no word of it any longer.
+        left = {name for name, owner in held_by.items() if owner == fabric and name not in targets}
+        wanted: dict[str, gate.Target | None] = {**targets, **dict.fromkeys(left)}
+        changes = {name: target for name, target in wanted.items() if differs(live[name], target, now)}
+        if not module.check_mode:
+            with ThreadPoolExecutor(THREADS) as pool:
+                jobs = [pool.submit(nodes.bring, name, live[name], target, now) for name, target in changes.items()]
+                for job in jobs:
+                    job.result()
+    by_status: dict[str, list[str]] = {status: [] for status in (gate.TRUE, gate.FALSE, gate.UNKNOWN)}
+    for name, target in sorted(targets.items()):
+        by_status[target.status].append(name)
+    out = sorted(name for name, target in targets.items() if target.memory.out)
+    broken = sorted(name for name, target in targets.items() if target.memory.broken)
+    return {
+        "changed": bool(changes),
+        "nodes": by_status,
+        "out": out,
+        "held": [name for name in broken if name not in out] if params["taint"] else [],
+        "foreign": sorted(name for name, owner in held_by.items() if name in planned and owner != fabric),
+        "missing": sorted(set(planned) - set(live)),
+        "diff": {
+            "before": "".join(before(name, live[name]) for name in sorted(changes)),
+            "after": "".join(after(name, target) for name, target in sorted(changes.items())),
+        },
+    }
+
+
+def differs(live: gate.Live, target: gate.Target | None, now: float) -> bool:
+    """Say whether a node is not what was decided."""
+    out = target is not None and target.memory.out
+    return gate.status_patch(live, target, now) is not None or gate.taint_patch(live, out) is not None
+
+
+def before(name: str, live: gate.Live) -> str:
+    """Return what a node is, for a person."""
+    tainted = any(taint.get("key") == gate.TAINT["key"] for taint in live.taints)
+    return _line(name, live.condition.get("status"), live.condition.get("message"), tainted, live.note)
+
+
+def after(name: str, target: gate.Target | None) -> str:
+    """Return what a node is to be, for a person."""
+    if target is None:
+        return _line(name, None, None, False, "")
+    return _line(name, target.status, target.message, target.memory.out, target.memory.text())
+
+
+def _line(name: str, status: str | None, message: str | None, tainted: bool, note: str) -> str:
+    said = f"{gate.CONDITION}={status} ({message})" if status else "without condition"
+    return f"{name}: {said}, {'out' if tainted else 'in'}, {note or 'no note'}\n"

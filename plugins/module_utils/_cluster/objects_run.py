@@ -1,0 +1,152 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Bring many objects of a cluster to what a plan or a list says: the door of cluster_objects."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import typing as t
+
+from .._errors import RdmaError
+from . import access, source
+from .access import WHOLE_ACCESS, Access
+from .client import Cluster
+from .model import POOL, Plan, Ref
+from .pages import SideBySide, early_pools
+from .preflight import Options, Outcome
+from .progress import teller
+from .run import Run
+from .text import describe, summary
+
+if t.TYPE_CHECKING:
+    from ansible.module_utils.basic import AnsibleModule
+
+SPEC: dict[str, t.Any] = {
+    "definitions": {"type": "list", "elements": "dict", "default": []},
+    "src": {"type": "list", "elements": "path", "default": []},
+    "kinds": {"type": "list", "elements": "str", "default": []},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "prune": {"type": "bool", "default": False},
+    "fabric": {"type": "str", "default": ""},
+    "force": {"type": "bool", "default": False},
+    "threads": {"type": "int", "default": 8},
+    "retry_seconds": {"type": "int", "default": 120},
+    "request_seconds": {"type": "int", "default": 60},
+    "wait_seconds": {"type": "int", "default": 120},
+    "progress_file": {"type": "path"},
+    **WHOLE_ACCESS,
+}
+NEEDS = [*access.NEEDS, ("PyYAML", source.YAML_ERROR)]
+MOST_CHANGES = 1000
+_TURN_SECONDS = 0.0005
+
+
+def run(module: AnsibleModule) -> dict[str, t.Any]:
+    """Plan, check and do; return the result."""
+    params = module.params
+    numbers = {name: params[name] for name in ("threads", "retry_seconds", "request_seconds")}
+    with Cluster(Access.of(params), **numbers) as cluster, contextlib.ExitStack() as stack:
+        pools = None
+        if source.take_long(params["src"]) and POOL in (params["kinds"] or [POOL]):
+            # A thread that reads an answer asks for its turn after each of many small pieces.
+            sys.setswitchinterval(_TURN_SECONDS)
+            pools = stack.enter_context(early_pools(cluster))
+        return done(cluster, params, pools, check_mode=module.check_mode)
+
+
+def done(
+    cluster: Cluster, params: dict[str, t.Any], pools: SideBySide[list[dict[str, t.Any]]] | None, *, check_mode: bool
+) -> dict[str, t.Any]:
+    """Do it with a client that is there, and pools that are being listed already."""
+    wanted = source.read(params["definitions"], params["src"], params["kinds"])
+    fabric = params["fabric"] or source.fabric_of(wanted.values())
+    if params["prune"] and not fabric:
+        raise RdmaError(
+            "prune needs to know the fabric: the objects carry no label railops.io/fabric, or several.",
+            "Set fabric. Nothing was changed.",
+        )
+    options = Options(
+        fabric=fabric,
+        prune=params["prune"],
+        absent=params["state"] == "absent",
+        force=params["force"],
+        check_mode=check_mode,
+        threads=params["threads"],
+        wait_seconds=params["wait_seconds"],
+    )
+    doing = Run(cluster, wanted, options, teller(params["progress_file"]), pools)
+    plan = doing.plan()
+    doing.preflight(plan)
+    try:
+        doing.execute(plan)
+    except RdmaError as exc:
+        exc.facts.update(facts_of(plan, doing.outcome))
+        raise
+    return ended(plan, doing.outcome)
+
+
+def ended(plan: Plan, outcome: Outcome) -> dict[str, t.Any]:
+    """Return the result, or fail with it when something was refused or belongs to others."""
+    facts = facts_of(plan, outcome)
+    if outcome.refused:
+        lines = "\n".join(f"  - {exc.problem}" for _ref, exc in outcome.refused[:20])
+        more = len(outcome.refused) - 20
+        lines += f"\n  - and {more:,} more" if more > 0 else ""
+        raise RdmaError(
+            f"{len(outcome.refused):,} object(s) were refused; {outcome.done:,} were done:\n{lines}\n",
+            outcome.refused[0][1].fix,
+            **facts,
+        )
+    if facts["conflicts"]:
+        lines = "\n".join(
+            f"  - {row['kind']} {row['name']} {row['field']}: {row['reason']} ({row['owner']})"
+            for row in facts["conflicts"][:20]
+        )
+        raise RdmaError(
+            f"{len(facts['conflicts']):,} conflict(s) with others, left alone; the rest ({outcome.done:,}) was done:\n"
+            f"{lines}\n",
+            "Let the other owner give the field or object up (or delete it), or run with force: true to take it over.",
+            **facts,
+        )
+    kept = [f"{row['kind']} {row['name']} is kept, would {row['action']}: {row['reason']}" for row in facts["kept"]]
+    return {
+        **facts,
+        "changed": plan.changed,
+        "diff": {"prepared": describe(plan) if plan.changed or facts["kept"] or facts["conflicts"] else ""},
+        "msg": summary(plan),
+        "warnings": [*outcome.warnings, *kept],
+    }
+
+
+def named(ref: Ref) -> dict[str, str]:
+    """Return an object's kind and name as the result has them."""
+    return {"kind": ref.kind, "namespace": ref.namespace, "name": ref.name}
+
+
+def facts_of(plan: Plan, outcome: Outcome) -> dict[str, t.Any]:
+    """Return what became of what, for the result and for a failure."""
+    steps = list(plan.all_steps())
+    kept = [*plan.kept, *outcome.kept]
+    conflicts = [*plan.conflicts, *outcome.conflicts]
+    return {
+        "summary": {**plan.counts(), "kept": len(kept), "conflicts": len(conflicts)},
+        "changes": [
+            {
+                "action": step.action,
+                **named(step.ref),
+                "fields": [row.field for row in step.differences[:20]],
+                "mended": list(step.mended[:20]),
+            }
+            for step in steps[:MOST_CHANGES]
+        ],
+        "changes_omitted": max(0, len(steps) - MOST_CHANGES),
+        "kept": [{"action": row.action, **named(row.ref), "reason": row.reason} for row in kept],
+        "conflicts": [
+            {**named(row.ref), "field": row.field, "owner": row.owner, "reason": row.reason}
+            for row in conflicts[:MOST_CHANGES]
+        ],
+        "expected_seconds": plan.expected_seconds(),
+    }

@@ -1,0 +1,155 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Refuse what cannot work, before the first write: permissions, namespaces, and one object of each shape as a trial."""
+
+from __future__ import annotations
+
+import typing as t
+from dataclasses import dataclass, field
+
+from .._errors import RdmaError
+from .answers import FieldConflict
+from .client import Cluster
+from .model import POOL, PRUNED_KINDS, Conflict, Kept, Plan, Ref, Step
+
+if t.TYPE_CHECKING:
+    Json = dict[str, t.Any]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a run is done."""
+
+    fabric: str = ""
+    prune: bool = False
+    absent: bool = False
+    force: bool = False
+    check_mode: bool = False
+    threads: int = 8
+    wait_seconds: float = 120.0
+
+
+@dataclass
+class Outcome:
+    """What came out of it beside the plan."""
+
+    conflicts: list[Conflict] = field(default_factory=list)
+    kept: list[Kept] = field(default_factory=list)
+    refused: list[tuple[Ref, RdmaError]] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    done: int = 0
+    stopped: RdmaError | None = None
+
+
+class Preflight:
+    """What is known of the server before the first write.
+
+    :param warnings: takes what could not be tried.
+    """
+
+    def __init__(self, cluster: Cluster, wanted: dict[Ref, Json], options: Options, warnings: list[str]) -> None:
+        self._cluster = cluster
+        self._wanted = wanted
+        self._options = options
+        self._warnings = warnings
+        self._versions = {(api.rpartition("/")[0], kind): api for api, kind in PRUNED_KINDS}
+        self._versions.update({(ref.group, ref.kind): body["apiVersion"] for ref, body in wanted.items()})
+        self._absent_namespaces: set[str] = set()
+
+    def check(self, plan: Plan) -> None:
+        """Refuse what cannot work, before the first write."""
+        steps = list(plan.all_steps())
+        if not steps:
+            return
+        self._check_permissions(steps)
+        self._check_namespaces(steps)
+        if not self._options.check_mode:
+            self._try_samples(plan)
+
+    def _check_permissions(self, steps: list[Step]) -> None:
+        verbs = {
+            "create": ("create", "patch"),
+            "apply": ("patch",),
+            "replace": ("create", "patch", "delete"),
+            "delete": ("delete",),
+        }
+        asked = sorted(
+            {(step.ref.group, step.ref.kind, step.ref.namespace, verb) for step in steps for verb in verbs[step.action]}
+        )
+        denied = []
+        for group, kind, namespace, verb in asked:
+            resource = self.resource_of(group, kind)
+            if resource is not None and not self._cluster.may(resource, verb, namespace):
+                where = f" in namespace {namespace}" if namespace else ""
+                denied.append(f"{verb} {resource.name}.{group}{where}" if group else f"{verb} {resource.name}{where}")
+        if denied:
+            raise RdmaError(
+                f"This identity may not: {'; '.join(denied)}.",
+                "Nothing was changed. Give it these permissions (docs/cluster.md lists all) and run again.",
+                denied=denied,
+            )
+
+    def resource_of(self, group: str, kind: str) -> t.Any:
+        """Return the resource of a kind in the version that is wanted; None when the API does not serve it."""
+        api_version = self._versions.get((group, kind))
+        return None if api_version is None else self._cluster.resource(api_version, kind)
+
+    def _check_namespaces(self, steps: list[Step]) -> None:
+        coming = {ref.name for ref in self._wanted if ref.kind == "Namespace"}
+        problems = []
+        made = [step for step in steps if step.action != "delete"]
+        wanted = {step.ref.namespace for step in made if step.ref.namespace}
+        # A namespace itself is only ever replaced because it is being deleted.
+        wanted |= {step.ref.name for step in made if step.ref.kind == "Namespace" and step.action == "replace"}
+        for name in sorted(wanted):
+            phase = self._cluster.namespace_phase(name)
+            if phase == "Terminating":
+                problems.append(f"namespace {name} is being deleted")
+            elif phase == "Missing":
+                self._absent_namespaces.add(name)
+                if name not in coming and not self._options.check_mode:
+                    problems.append(f"namespace {name} does not exist")
+        if self._absent_namespaces and self._options.check_mode:
+            names = ", ".join(sorted(self._absent_namespaces))
+            self._warnings.append(f"Objects in {names} could not be tried: the namespace comes with the chart.")
+        if problems:
+            raise RdmaError(
+                f"Objects cannot be made: {'; '.join(problems)}.",
+                "Nothing was changed. Wait until a namespace that is being deleted is gone (see its finalizers if it "
+                "hangs); make a missing one with the role railops.rdma.spiderpool; then run again.",
+            )
+
+    def can_try(self, plan: Plan, step: Step) -> bool:
+        """Say whether a dry run of this step tells the truth before the others are done."""
+        return (
+            step.action in ("create", "apply")
+            and not (plan.early and step.ref.kind == POOL)
+            and step.ref.namespace not in self._absent_namespaces
+            and self.resource_of(step.ref.group, step.ref.kind) is not None
+        )
+
+    def _try_samples(self, plan: Plan) -> None:
+        """Let the server try one object of each shape: an older CRD, a dead webhook and a bad rule show here."""
+        seen = set()
+        for step in plan.all_steps():
+            spec = (step.body or {}).get("spec")
+            shape = (step.ref.kind, step.action, *sorted(spec if isinstance(spec, dict) else ()))
+            if shape in seen or not self.can_try(plan, step):
+                continue
+            seen.add(shape)
+            try:
+                self.apply(step, dry_run=True)
+            except FieldConflict:
+                continue
+            except RdmaError as exc:
+                raise RdmaError(exc.problem, f"Nothing was changed. {exc.fix}", **exc.facts) from exc
+
+    def apply(self, step: Step, *, dry_run: bool) -> None:
+        """Let the server make an object what the step says, or only try it."""
+        body = step.body or {}
+        resource = self._cluster.resource(body["apiVersion"], body["kind"])
+        if resource is None:
+            raise RdmaError(f"{step.ref}: the API does not serve this kind yet.", "Run again.", code=404)
+        self._cluster.apply(resource, step.ref, body, force=step.force, dry_run=dry_run)

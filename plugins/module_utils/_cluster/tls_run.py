@@ -1,0 +1,59 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Keep the certificate of an admission webhook in a Secret of the cluster: the door of webhook_tls."""
+
+from __future__ import annotations
+
+import typing as t
+
+from .._errors import RdmaError
+from . import access, tls
+from .access import ACCESS, Access
+from .answers import FieldConflict
+from .client import Cluster
+from .model import Ref
+
+if t.TYPE_CHECKING:
+    from ansible.module_utils.basic import AnsibleModule
+
+SPEC: dict[str, t.Any] = {
+    "name": {"type": "str", "required": True},
+    "namespace": {"type": "str", "required": True},
+    "service": {"type": "str", "required": True},
+    "labels": {"type": "dict", "default": {}},
+    **ACCESS,
+}
+NEEDS = [*access.NEEDS, ("cryptography", tls.CRYPTOGRAPHY_ERROR)]
+
+
+def run(module: AnsibleModule) -> dict[str, t.Any]:
+    """Look at the Secret, and make and store a certificate where there is no good one."""
+    params = module.params
+    with Cluster(Access.of(params)) as cluster:
+        resource = cluster.resource("v1", "Secret")
+        ref = Ref("", "Secret", params["namespace"], params["name"])
+        live = cluster.get(resource, ref) or {}
+        texts = tls.decoded(live.get("data") or {})
+        reason = tls.fault(texts, params["service"], params["namespace"])
+        if reason:
+            texts = tls.make(params["service"], params["namespace"])
+        data = tls.encoded({key: texts[key] for key in tls.KEYS})
+        if reason and not module.check_mode:
+            body = {
+                "apiVersion": "v1",
+                "kind": "Secret",
+                "type": "kubernetes.io/tls",
+                "metadata": {"name": ref.name, "namespace": ref.namespace, "labels": params["labels"]},
+                "data": data,
+            }
+            try:
+                cluster.apply(resource, ref, body)
+            except FieldConflict as exc:
+                owners = ", ".join(sorted({owner for _field, owner in exc.clashes}))
+                raise RdmaError(
+                    f"{ref} belongs to {owners} and is no good: {reason}.", "Delete it, or mend it at its owner."
+                ) from exc
+    values = {"tlsCa": data["ca.crt"], "tlsCert": data["tls.crt"], "tlsKey": data["tls.key"]}
+    return {"changed": bool(reason), "reason": reason, "values_for_helm": values}

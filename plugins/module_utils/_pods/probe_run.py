@@ -1,0 +1,77 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Compare the test application's pods with the plan, and measure the latency between them: the door of pod_probe."""
+
+from __future__ import annotations
+
+import os
+import typing as t
+import uuid
+
+from .._cluster import source
+from .._cluster.access import ACCESS, Access
+from .._errors import RdmaError
+from .._fabric.lock import read_lock, read_slices
+from . import client
+from .checks import Node, node_of
+from .client import PodCluster
+from .jobs import Limits
+from .run import Options, Pods
+
+if t.TYPE_CHECKING:
+    from ansible.module_utils.basic import AnsibleModule
+
+SPEC: dict[str, t.Any] = {
+    "plan_dir": {"type": "path", "required": True},
+    "fabric": {"type": "str", "default": "fabric"},
+    "depth": {"type": "str", "choices": ["status", "look", "latency"], "default": "latency"},
+    "image": {"type": "str", "default": ""},
+    "schedule": {"type": "str", "choices": ["auto", "ring", "full", "sample"], "default": "ring"},
+    "peers": {"type": "int", "default": 3},
+    "seed": {"type": "int", "default": 0},
+    "nodes": {"type": "int", "default": 8},
+    "parallel": {"type": "int", "default": 8},
+    "timeout": {"type": "int", "default": 60},
+    "iterations": {"type": "int", "default": 1000},
+    "max_latency_us": {"type": "float", "default": 0.0},
+    **ACCESS,
+}
+NEEDS = [*client.NEEDS, ("PyYAML", source.YAML_ERROR)]
+
+
+def read_nodes(folder: str) -> dict[str, Node]:
+    """Return what pods get on each node of a plan.
+
+    :raises RdmaError: when there is no whole plan.
+    """
+    seats = read_lock(folder)["nodes"]
+    cluster = os.path.join(folder, "cluster")
+    source.check_plan(cluster)
+    configs = list(source.documents(os.path.join(cluster, "multusconfigs.yaml")))
+    nodes = [node_of(row, configs) for row in read_slices(folder)]
+    return {node.name: node for node in nodes if node.name in seats and not seats[node.name].get("retired")}
+
+
+def options_of(params: dict[str, t.Any]) -> Options:
+    """Return what the parameters ask for.
+
+    :raises RdmaError: for numbers that cannot be.
+    """
+    for name, least in (("timeout", 1), ("iterations", 1), ("parallel", 1), ("nodes", 0), ("peers", 1)):
+        if params[name] < least:
+            raise RdmaError(f"{name} is {params[name]}; it must be {least} or more.", f"Set {name}.")
+    limits = Limits(params["timeout"], params["iterations"], params["max_latency_us"])
+    names = ("fabric", "depth", "image", "schedule", "peers", "seed", "nodes", "parallel")
+    return Options(**{name: params[name] for name in names}, limits=limits)
+
+
+def run(module: AnsibleModule) -> dict[str, t.Any]:
+    """Look and measure."""
+    params = module.params
+    options = options_of(params)
+    nodes = read_nodes(params["plan_dir"])
+    with PodCluster(Access.of(params)) as cluster:
+        checks = Pods(cluster, nodes, options, uuid.uuid4().hex[:12]).checks(check_mode=module.check_mode)
+    return {"changed": False, "checks": checks}
