@@ -15,12 +15,12 @@ from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
 from ..module_utils._check import compared
-from ..modules.plan_objects_info import ARGUMENT_SPEC
 from ..plugin_utils._admission.admission import check
 from ..plugin_utils._admission.strict import strict
 from ..plugin_utils._arguments import arguments
 from ..plugin_utils._verdict.files import read_plan
 
+ARGUMENT_SPEC = {"plan_dir": {"type": "path", "required": True}}
 # values.yaml holds Helm values; every other file holds objects.
 VALUES = "values.yaml"
 Loader: t.Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -14,7 +14,8 @@ from dataclasses import asdict
 import yaml
 from ansible.plugins.action import ActionBase
 
-from ..plugin_utils._discover import cables, discover, inventory, report
+from ..plugin_utils._discover.plan import discover
+from ..plugin_utils._discover.text import cables, inventory, report
 
 HEADER = """\
 # Proposed by the playbook railops.rdma.discover from what is wired. Read report.md first.

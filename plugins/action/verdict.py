@@ -14,7 +14,6 @@ from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 from ..module_utils._check import skipped
-from ..modules.verdict import ARGUMENT_SPEC
 from ..plugin_utils._accept.collect import without
 from ..plugin_utils._arguments import arguments
 from ..plugin_utils._slice import read_slice
@@ -24,6 +23,25 @@ from ..plugin_utils._verdict.finish import begin, finish
 from ..plugin_utils._verdict.outliers import compare_fleet
 from ..plugin_utils._verdict.require import groups, unknown
 
+ARGUMENT_SPEC = {
+    "plan_dir": {"type": "path", "required": True},
+    "verify_dir": {"type": "path", "required": True},
+    "hosts": {"type": "list", "elements": "str", "required": True},
+    "phase": {"type": "str", "choices": ["begin", "finish"], "default": "finish"},
+    "planned": {"type": "bool", "default": False},
+    "present": {"type": "list", "elements": "str"},
+    "cluster": {"type": "raw"},
+    "nodes": {"type": "raw"},
+    "cluster_reason": {"type": "str", "default": ""},
+    "cluster_error": {"type": "str", "default": ""},
+    "require": {"type": "list", "elements": "str", "default": []},
+    "plan": {"type": "raw"},
+    "plan_reason": {"type": "str", "default": ""},
+    "plan_error": {"type": "str", "default": ""},
+    "keep": {"type": "bool", "default": False},
+    "fail": {"type": "bool", "default": True},
+    "show": {"type": "bool", "default": True},
+}
 display = Display()
 
 

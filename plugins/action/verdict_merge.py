@@ -16,7 +16,6 @@ from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 from ..module_utils._errors import InputError
-from ..modules.verdict_merge import ARGUMENT_SPEC
 from ..plugin_utils._arguments import arguments
 from ..plugin_utils._report.equal import shortened
 from ..plugin_utils._slice import HOSTS_FOLDER, read_slice
@@ -26,6 +25,13 @@ from ..plugin_utils._verdict.finish import finish
 from ..plugin_utils._verdict.merge import natural
 from ..plugin_utils._verdict.slices import Joined
 
+ARGUMENT_SPEC = {
+    "plan_dir": {"type": "path", "required": True},
+    "verify_dir": {"type": "path", "required": True},
+    "verdicts": {"type": "list", "elements": "str", "required": True},
+    "fail": {"type": "bool", "default": True},
+    "show": {"type": "bool", "default": True},
+}
 display = Display()
 
 

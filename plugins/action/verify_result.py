@@ -12,12 +12,20 @@ from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
 from ..module_utils._check import skipped
-from ..modules.verify_result import ARGUMENT_SPEC
 from ..plugin_utils._arguments import arguments
 from ..plugin_utils._slice import read_slice
 from ..plugin_utils._verdict.files import read_plan, read_result, result_path, write_json
 from ..plugin_utils._verdict.ids import IDS
 from ..plugin_utils._verdict.merge import flatten, host_result, status_of
+
+ARGUMENT_SPEC = {
+    "plan_dir": {"type": "path", "required": True},
+    "verify_dir": {"type": "path", "required": True},
+    "results": {"type": "raw", "default": []},
+    "skipped": {"type": "dict", "default": {}},
+    "error": {"type": "str", "default": ""},
+    "add": {"type": "bool", "default": False},
+}
 
 
 class ActionModule(ActionBase):

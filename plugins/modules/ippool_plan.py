@@ -356,6 +356,19 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+checks:
+  description: In check mode one entry, whether the plan that is there is the one that the inventory gives.
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - id: plan_inventory
+      rail: null
+      status: ok
+      planned: the plan that the inventory gives
+      observed: the same plan
+      cause: ""
+      fix: ""
 plan_dir:
   description: The folder to read the plan from; in check mode the preview, when there is one.
   returned: success

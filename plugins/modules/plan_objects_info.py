@@ -64,18 +64,4 @@ checks:
       fix: ""
 """
 
-from ansible.module_utils.basic import AnsibleModule
-
-ARGUMENT_SPEC = {"plan_dir": {"type": "path", "required": True}}
-
-
-def main() -> None:
-    """Refuse to run on a host: the action plugin of the same name does the work on the controller."""
-    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
-    module.fail_json(
-        msg="railops.rdma.plan_objects_info runs on the controller only. Call it by its full name from a playbook."
-    )
-
-
-if __name__ == "__main__":
-    main()
+# The work is done by the action plugin of this name, on the controller.

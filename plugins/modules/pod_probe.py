@@ -30,10 +30,11 @@ options:
     default: fabric
   depth:
     description:
+      - V(none) asks nobody and says so, as a check that is V(skipped).
       - V(status) reads what the API says of the pods. V(look) runs commands inside of them too, and needs C(pods/exec).
       - V(latency) also starts the Jobs.
     type: str
-    choices: [status, look, latency]
+    choices: [none, status, look, latency]
     default: latency
   image:
     description: Image of the Jobs, with perftest, iproute2 and a shell. The test application's own by default.

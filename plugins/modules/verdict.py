@@ -144,34 +144,4 @@ files:
   sample: [verify/fabric/verdict.json, verify/fabric/verdict.md]
 """
 
-from ansible.module_utils.basic import AnsibleModule
-
-ARGUMENT_SPEC = {
-    "plan_dir": {"type": "path", "required": True},
-    "verify_dir": {"type": "path", "required": True},
-    "hosts": {"type": "list", "elements": "str", "required": True},
-    "phase": {"type": "str", "choices": ["begin", "finish"], "default": "finish"},
-    "planned": {"type": "bool", "default": False},
-    "present": {"type": "list", "elements": "str"},
-    "cluster": {"type": "raw"},
-    "nodes": {"type": "raw"},
-    "cluster_reason": {"type": "str", "default": ""},
-    "cluster_error": {"type": "str", "default": ""},
-    "require": {"type": "list", "elements": "str", "default": []},
-    "plan": {"type": "raw"},
-    "plan_reason": {"type": "str", "default": ""},
-    "plan_error": {"type": "str", "default": ""},
-    "keep": {"type": "bool", "default": False},
-    "fail": {"type": "bool", "default": True},
-    "show": {"type": "bool", "default": True},
-}
-
-
-def main() -> None:
-    """Refuse to run on a host: the action plugin of the same name does the work on the controller."""
-    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
-    module.fail_json(msg="railops.rdma.verdict runs on the controller only. Call it by its full name from a playbook.")
-
-
-if __name__ == "__main__":
-    main()
+# The work is done by the action plugin of this name, on the controller.

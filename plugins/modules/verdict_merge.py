@@ -88,22 +88,4 @@ files:
   sample: [verify/fabric/verdict.json, verify/fabric/verdict.md]
 """
 
-from ansible.module_utils.basic import AnsibleModule
-
-ARGUMENT_SPEC = {
-    "plan_dir": {"type": "path", "required": True},
-    "verify_dir": {"type": "path", "required": True},
-    "verdicts": {"type": "list", "elements": "str", "required": True},
-    "fail": {"type": "bool", "default": True},
-    "show": {"type": "bool", "default": True},
-}
-
-
-def main() -> None:
-    """Refuse to run on a host: the action plugin of the same name does the work on the controller."""
-    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
-    module.fail_json(msg="railops.rdma.verdict_merge runs on the controller only. Call it by its full name.")
-
-
-if __name__ == "__main__":
-    main()
+# The work is done by the action plugin of this name, on the controller.

@@ -84,25 +84,4 @@ checks:
   sample: []
 """
 
-from ansible.module_utils.basic import AnsibleModule
-
-ARGUMENT_SPEC = {
-    "plan_dir": {"type": "path", "required": True},
-    "verify_dir": {"type": "path", "required": True},
-    "results": {"type": "raw", "default": []},
-    "skipped": {"type": "dict", "default": {}},
-    "error": {"type": "str", "default": ""},
-    "add": {"type": "bool", "default": False},
-}
-
-
-def main() -> None:
-    """Refuse to run on a host: the action plugin of the same name does the work on the controller."""
-    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
-    module.fail_json(
-        msg="railops.rdma.verify_result runs on the controller only. Call it by its full name from a playbook."
-    )
-
-
-if __name__ == "__main__":
-    main()
+# The work is done by the action plugin of this name, on the controller.

@@ -265,7 +265,8 @@ def test_an_error_while_jobs_run_takes_them_away_too(probe: Probe) -> None:
     result = probe.result()
     assert result["failed"]
     assert "no longer allowed" in result["msg"]
-    assert len(probe.pods.made) == 16
+    # The servers' Jobs, and on a slow machine the clients' too.
+    assert len(probe.pods.made) in (16, 32)
     assert probe.jobs() == {}
 
 

@@ -146,7 +146,8 @@ def test_every_file_that_a_page_names_exists():
     for page in PAGES:
         for line, span in page.spans:
             for name in FILES.findall(span):
-                if not any(word in span for word in PLACEHOLDERS) and not (CHECKOUT / name).exists():
+                made = name.startswith("tests/output/")  # by a run of the tests
+                if not made and not any(word in span for word in PLACEHOLDERS) and not (CHECKOUT / name).exists():
                     problems.append(f"{page.path}:{line}: {name}")
     assert problems == []
 

@@ -10,6 +10,7 @@ import os
 import typing as t
 import uuid
 
+from .._check import skipped
 from .._cluster import source
 from .._cluster.access import ACCESS, Access
 from .._errors import RdmaError
@@ -26,7 +27,7 @@ if t.TYPE_CHECKING:
 SPEC: dict[str, t.Any] = {
     "plan_dir": {"type": "path", "required": True},
     "fabric": {"type": "str", "default": "fabric"},
-    "depth": {"type": "str", "choices": ["status", "look", "latency"], "default": "latency"},
+    "depth": {"type": "str", "choices": ["none", "status", "look", "latency"], "default": "latency"},
     "image": {"type": "str", "default": ""},
     "schedule": {"type": "str", "choices": ["auto", "ring", "full", "sample"], "default": "ring"},
     "peers": {"type": "int", "default": 3},
@@ -70,6 +71,8 @@ def options_of(params: dict[str, t.Any]) -> Options:
 def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Look and measure."""
     params = module.params
+    if params["depth"] == "none":
+        return {"changed": False, "checks": [skipped("pod_application", "verify_pods is none").data()]}
     options = options_of(params)
     nodes = read_nodes(params["plan_dir"])
     with PodCluster(Access.of(params)) as cluster:

@@ -18,7 +18,7 @@ import typing as t
 
 from ...module_utils._errors import Problem
 from .multus import attachment, check_annotations, check_chain, check_cni, check_coordinator
-from .mutate import DNS_NAME, LABEL_VALUE, AdmissionError, Json, Key, key_of, mutate
+from .mutate import AdmissionError, Json, Key, key_of, mutate
 from .pools import (
     Partition,
     allocations,
@@ -33,7 +33,8 @@ from .pools import (
     effective_ranges,
 )
 from .ranges import parse_cidr, parse_range, ranges_text
-from .schema import KINDS, copied, schema_problems
+from .schema import KINDS, copied
+from .shape import check_labels, check_name, check_schema, check_shape
 from .sriov import check_policy, check_policy_pair, share_nodes
 
 if t.TYPE_CHECKING:
@@ -125,12 +126,12 @@ class Admission:
         kind = KINDS.get(str(obj.get("kind")))
         if kind is None:
             return t.cast("Json", copied(obj))
-        _check_shape(obj)
-        _check_name(obj)
+        check_shape(obj)
+        check_name(obj)
         if self._schema:
-            _check_schema(obj)
+            check_schema(obj)
         new = mutate(obj)
-        _check_labels(new)
+        check_labels(new)
         checker = getattr(self, f"_check_{new['kind'].lower()}")
         checker(new, old)
         return new
@@ -291,56 +292,6 @@ class Admission:
                 "spec.ipVersion",
                 f"Forbidden: IPv{family} is disabled",
                 f"Install Spiderpool with ipam.enableIPv{family}=true.",
-            )
-
-
-def _check_shape(obj: Json) -> None:
-    """Refuse what no client could send: metadata or spec that are no mappings, labels that are no text."""
-    metadata = obj.get("metadata")
-    wanted = [("metadata", metadata), ("spec", obj.get("spec"))]
-    if isinstance(metadata, dict):
-        wanted += [(f"metadata.{key}", metadata[key]) for key in ("labels", "annotations") if metadata.get(key)]
-    for place, value in wanted:
-        texts = place in ("metadata", "spec") or (
-            isinstance(value, dict) and all(isinstance(item, str) for item in value.values())
-        )
-        if not isinstance(value, dict) or not texts:
-            raise AdmissionError(obj, place, "Invalid type: expected a mapping", "Write keys and values.", code=400)
-
-
-def _check_name(obj: Json) -> None:
-    metadata = obj["metadata"]
-    name = metadata.get("name")
-    if not isinstance(name, str) or len(name) > 253 or not DNS_NAME.fullmatch(name):
-        raise AdmissionError(
-            obj,
-            "metadata.name",
-            f'Invalid value: "{name}": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric '
-            "characters, '-' or '.', and must start and end with an alphanumeric character",
-            "Use lower-case letters, digits and hyphens.",
-        )
-
-
-def _check_schema(obj: Json) -> None:
-    kind = KINDS[obj["kind"]]
-    problems = schema_problems(obj.get("spec"), kind.spec, "spec")
-    if obj.get("apiVersion") != kind.api_version:
-        problems.insert(0, ("apiVersion", f'Invalid value: "{obj.get("apiVersion")}": must be {kind.api_version}'))
-    if problems:
-        place, problem = problems[0]
-        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-        raise AdmissionError(obj, place, f"{problem}{more}", "Move or rename the field as the schema has it.")
-
-
-def _check_labels(obj: Json) -> None:
-    for key, value in (obj["metadata"].get("labels") or {}).items():
-        if not isinstance(value, str) or len(value) > 63 or not LABEL_VALUE.fullmatch(value):
-            raise AdmissionError(
-                obj,
-                "metadata.labels",
-                f'Invalid value: "{value}": the label {key} must be at most 63 letters, digits, "-", "_" or ".", '
-                "and start and end with a letter or digit",
-                "Shorten the value; the injection annotation becomes a label too.",
             )
 
 

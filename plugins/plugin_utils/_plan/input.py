@@ -16,11 +16,11 @@ from dataclasses import dataclass
 
 from ...module_utils import _intervals as intervals
 from ...module_utils._fabric.attachments import names_of
-from ...module_utils._fabric.model import Fabric, Lossless, Prefix, Rail, Zone
-from ...module_utils._fabric.numbers import MAX_RAILS
+from ...module_utils._fabric.model import Fabric, Lossless, Prefix
 from ...module_utils._fabric.options import DEFAULTS, INJECT_KEYS, NODE_PREFIX, OPTIONS, RAIL_PREFIX
 from . import space
-from .check import INTERFACE, LABEL, PCI, RESOURCE, SUBDOMAIN, Checker, is_switch_name, shown
+from .check import LABEL, SUBDOMAIN, Checker, shown
+from .input_rails import read_group, read_optional, read_rails, read_zones
 
 if t.TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,17 +28,11 @@ if t.TYPE_CHECKING:
     from .space import Foreign
 
 PLACE = "fabric_"
-MAX_SLOTS = 100_000
 BOOLEANS = tuple(name for name, option in OPTIONS.items() if isinstance(option.default, bool))
 MTU = {"roce": (1280, 9978, 4200), "infiniband": (1280, 65520, 2044)}
 """Lowest, highest, default. RoCE 4200 carries a path MTU of 4096; IPoIB 2044 works on every subnet manager."""
 
 LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
-BOND = re.compile(r"(bond|team)[0-9]*")
-BOND_DEVICE = re.compile(r"mlx[45]_bond")
-"""How bonds are usually called, and how mlx4 and mlx5 call the RDMA device of one (RoCE LAG)."""
-DEVICE = re.compile(r"[A-Za-z0-9_.-]{1,63}")
-"""Name of an RDMA device (IB_DEVICE_NAME_MAX 64 with its zero), without what shells and NCCL's lists trip over."""
 
 
 @dataclass(frozen=True)
@@ -105,13 +99,13 @@ def _read(check: Checker, given: dict[str, t.Any]) -> Fabric:
     attachment = _attachment(check, given, network)
     if mode == "flat" and network == "roce":
         check.add("fabric_mode", "'flat' is for InfiniBand, and fabric_network is 'roce'.", "Give shared or exclusive.")
-    rails = _rails(check, given, name)
+    rails = read_rails(check, given, name)
     _check_pkey(check, given["pkey"])
-    zones = _zones(check, given)
+    zones = read_zones(check, given)
     low, high, usual = MTU[network]
     fabric = Fabric(
         name=name,
-        group=_group(check, "fabric_group", given["group"]),
+        group=read_group(check, "fabric_group", given["group"]),
         mode=mode,
         network=network,
         attachment=attachment,
@@ -124,7 +118,7 @@ def _read(check: Checker, given: dict[str, t.Any]) -> Fabric:
         host_addresses=check.choice(
             "fabric_host_addresses", given["host_addresses"], OPTIONS["host_addresses"].choices
         ),
-        node_pods=_optional(check, "fabric_node_pods", given["node_pods"], 1, 1_000_000),
+        node_pods=read_optional(check, "fabric_node_pods", given["node_pods"], 1, 1_000_000),
         reserved=_reserved(check, given["reserved"]),
         foreign=_foreign(check, given["foreign_networks"]),
         policy=_choice(check, given, "policy"),
@@ -180,17 +174,6 @@ def _check_network(check: Checker, fabric: Fabric) -> None:
         )
     if fabric.inject:
         check.add("fabric_inject", "Injection needs pools, and LID only has none.", "Take it out, or give supernets.")
-
-
-def _group(check: Checker, place: str, value: object) -> str:
-    if isinstance(value, str) and value.strip():
-        return value
-    check.add(place, f"{shown(value)} is not the name of an inventory group.", "Give a group's name.")
-    return "gpu_nodes"
-
-
-def _optional(check: Checker, place: str, value: object, low: int, high: int) -> int | None:
-    return None if value is None else check.integer(place, value, low, high, default=low)
 
 
 def _lengths(check: Checker, place: str, value: object, usual: dict[int, int]) -> dict[int, int]:
@@ -279,127 +262,3 @@ def _foreign(check: Checker, value: object) -> tuple[Prefix, ...]:
     ]
     # Places of later problems are indexes: a foreign network that is wrong stops the run before they are used.
     return tuple(prefix for prefix in found if prefix)
-
-
-def _networks(check: Checker, place: str, value: object) -> tuple[Prefix, ...]:
-    """Read at most one network per family, IPv4 first."""
-    found: dict[int, Prefix] = {}
-    for index, item in enumerate(check.listing(place, value, "networks in CIDR form")):
-        prefix = check.prefix(f"{place}[{index}]", item)
-        if prefix is None:
-            continue
-        if prefix.family in found:
-            check.add(
-                f"{place}[{index}]",
-                f"{prefix} is a second IPv{prefix.family} network beside {found[prefix.family]}.",
-                "Give at most one per family; more room means a shorter prefix.",
-            )
-        found.setdefault(prefix.family, prefix)
-    return tuple(found[family] for family in sorted(found))
-
-
-def _rails(check: Checker, given: dict[str, t.Any], fabric: str) -> tuple[Rail, ...]:
-    items = check.listing("fabric_rails", given["rails"], "rails such as {interface: ens1np0}")
-    if not items:
-        check.add("fabric_rails", "There is no rail.", "Give a list such as [{name: rail1, interface: ens1np0}].")
-    if len(items) > MAX_RAILS:
-        check.add("fabric_rails", f"There are {len(items)} rails.", f"Give at most {MAX_RAILS}: a table each.")
-        items = items[:MAX_RAILS]
-    digits = len(str(len(items)))
-    vlan = check.integer("fabric_vlan", given["vlan"], 0, 4094)
-    rails = tuple(
-        _rail(check, index, item, f"rail{index + 1:0{digits}d}", fabric, vlan) for index, item in enumerate(items)
-    )
-    check.unique(lambda i: f"fabric_rails[{i}].name", [rail.name for rail in rails], "Rail name")
-    check.unique(lambda i: f"fabric_rails[{i}].interface", [rail.interface for rail in rails], "Interface")
-    if any(rail.vlan for rail in rails):
-        check.unique(lambda i: f"fabric_rails[{i}].vlan", [rail.parent for rail in rails], "VLAN's interface")
-    check.unique(lambda i: f"fabric_rails[{i}].resource", [rail.resource for rail in rails], "Resource")
-    check.unique(lambda i: f"fabric_rails[{i}].pci", [rail.pci for rail in rails], "PCI address")
-    check.unique(lambda i: f"fabric_rails[{i}].device", [rail.device or None for rail in rails], "RDMA device")
-    return rails
-
-
-def _rail(check: Checker, index: int, item: object, usual: str, fabric: str, usual_vlan: int) -> Rail:
-    place = f"fabric_rails[{index}]"
-    given = check.mapping(place, item, OPTIONS["rails"].keys, "{name: rail1, interface: ens1np0}")
-    name = check.text(f"{place}.name", given.get("name", usual), LABEL, "a DNS-1123 label", default=usual)
-    interface = ""
-    if "interface" in given:
-        what = "an interface name (1 to 15 of letters, digits, dot, dash, underscore)"
-        interface = check.text(f"{place}.interface", given["interface"], INTERFACE, what)
-    elif isinstance(item, dict):
-        check.add(f"{place}.interface", "It is required.", "Give the name of the rail's interface, such as ens1np0.")
-    resource = given.get("resource", re.sub(r"[^A-Za-z0-9_]", "_", f"{fabric}_{name}")[:63])
-    what = "a resource name: 1 to 63 letters, digits and underscores, without the prefix"
-    pci = given.get("pci")
-    if pci is not None:
-        pci = pci.lower() if isinstance(pci, str) else pci
-        pci = check.text(f"{place}.pci", pci, PCI, "a PCI address such as 0000:1a:00.0")
-    vlan = check.integer(f"{place}.vlan", given["vlan"], 0, 4094) if "vlan" in given else usual_vlan
-    check.vlan_interface(f"{place}.interface", interface, vlan)
-    if BOND.fullmatch(interface) or BOND_DEVICE.match(str(given.get("device", ""))):
-        problem = f"{given.get('device', interface)!r} is a bond; the plan does not know rails on bonds or two ports."
-        check.add(f"{place}.interface", problem, "Make each port a rail of its own, with its own leaf and subnets.")
-    device = given.get("device")
-    if device is not None:
-        device = check.text(f"{place}.device", device, DEVICE, "the name of an RDMA device such as mlx5_0")
-    return Rail(
-        index=index + 1,
-        name=name,
-        interface=interface,
-        subnets=_networks(check, f"{place}.subnets", given.get("subnets")),
-        gpu=_optional(check, f"{place}.gpu", given.get("gpu"), 0, 255),
-        resource=check.text(f"{place}.resource", resource, RESOURCE, what),
-        pci=pci,
-        vlan=vlan,
-        device=device or "",
-    )
-
-
-def _zones(check: Checker, given: dict[str, t.Any]) -> tuple[Zone, ...]:
-    supernets = _networks(check, "fabric_supernets", given["supernets"])
-    items = check.listing("fabric_zones", given["zones"], "zones such as {name: su1, group: su1}")
-    slots = _optional(check, "fabric_max_nodes", given["max_nodes"], 1, MAX_SLOTS)
-    if not items:
-        if slots is None:
-            fix = "Give the number of nodes that the fabric will ever have: subnets cannot be changed later."
-            check.add("fabric_max_nodes", "It is required.", fix)
-        leaves = _leaves(check, "fabric_leaves", given["leaves"])
-        return (Zone("", _group(Checker(), "", given["group"]), supernets, slots or 1, leaves),)
-    if given["leaves"]:
-        check.add("fabric_leaves", "It is set beside fabric_zones.", "Give each zone its own leaves.")
-    zones = tuple(_zone(check, index, item, supernets, slots) for index, item in enumerate(items))
-    check.unique(lambda i: f"fabric_zones[{i}].name", [zone.name for zone in zones], "Zone name")
-    check.unique(lambda i: f"fabric_zones[{i}].group", [zone.group for zone in zones], "Group")
-    families = [tuple(prefix.family for prefix in zone.supernets) for zone in zones]
-    for index, own in enumerate(families):
-        if own != families[0]:
-            check.add(
-                f"fabric_zones[{index}].supernets",
-                f"The families differ from those of zone {zones[0].name!r}.",
-                "Give every zone a supernet of the same families.",
-            )
-    return zones
-
-
-def _zone(check: Checker, index: int, item: object, supernets: tuple[Prefix, ...], slots: int | None) -> Zone:
-    place = f"fabric_zones[{index}]"
-    given = check.mapping(place, item, OPTIONS["zones"].keys, "{name: su1, group: su1, supernets: [172.20.0.0/16]}")
-    name = check.text(f"{place}.name", given.get("name"), LABEL, "a DNS-1123 label", default=f"zone{index}")
-    own = slots
-    if "max_nodes" in given:
-        own = check.integer(f"{place}.max_nodes", given["max_nodes"], 1, MAX_SLOTS, default=1)
-    if own is None:
-        check.add(f"{place}.max_nodes", "It is required, here or as fabric_max_nodes.", "Give the slots of the zone.")
-    nets = _networks(check, f"{place}.supernets", given["supernets"]) if "supernets" in given else supernets
-    group = _group(check, f"{place}.group", given.get("group", name))
-    return Zone(name, group, nets, own or 1, _leaves(check, f"{place}.leaves", given.get("leaves")))
-
-
-def _leaves(check: Checker, place: str, value: object) -> tuple[str, ...]:
-    leaves = check.listing(place, value, "leaf names")
-    for number, leaf in enumerate(leaves):
-        if not is_switch_name(leaf):
-            check.add(f"{place}[{number}]", f"{shown(leaf)} is not a name.", "Give 1 to 100 printable letters.")
-    return tuple(str(leaf) for leaf in leaves)

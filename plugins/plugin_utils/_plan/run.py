@@ -11,6 +11,7 @@ import os
 import typing as t
 from dataclasses import replace
 
+from ...module_utils._check import Check, compared
 from ...module_utils._errors import InputError, Problem, RdmaError
 from ...module_utils._fabric.lock import part_digests
 from ...module_utils._fabric.options import DEFAULTS
@@ -52,7 +53,7 @@ def run(
     :param nodes: see `nodes.read_nodes`.
     :param check_mode: write nothing, except a whole plan into `preview_dir` when that is given and the plan changes.
     :param diff: return the readable diff as well; it takes longer.
-    :returns: changed, plan_dir, digest, summary, plan_warnings, and diff when asked for.
+    :returns: changed, checks, plan_dir, digest, summary, plan_warnings, and diff when asked for.
     :raises InputError: everything wrong with the input. RdmaError: the folder cannot be used, or the plan is locked.
     """
     fabric, options = _read(raw)
@@ -84,6 +85,7 @@ def run(
         plan_dir = preview.folder
     result = {
         "changed": bool(change),
+        "checks": [same_plan(bool(change)).data()] if check_mode else [],
         "plan_dir": plan_dir,
         "digest": digest,
         "summary": summary,
@@ -92,6 +94,18 @@ def run(
     if diff:
         result["diff"] = diff_of(View.of_lock(lock, old), View.of_plan(plan), change, have)
     return result
+
+
+def same_plan(change: bool) -> Check:
+    """Return whether the inventory still gives the plan that is there."""
+    return compared(
+        "plan_inventory",
+        "the plan that the inventory gives",
+        "another plan" if change else "the same plan",
+        "the inventory was changed after the plan was made, or files of the plan were edited",
+        "Run the playbook railops.rdma.plan, review the difference and commit it.",
+        good=not change,
+    )
 
 
 def render(plan: Plan) -> dict[str, str]:

@@ -134,6 +134,7 @@ def test_stale_files_go_and_strangers_stay(tmp_path):
 
 def test_check_mode_writes_nothing_and_predicts_the_run(tmp_path):
     predicted = run(raw(tmp_path / "new"), hosts(2), check_mode=True, diff=True)
+    assert [(row["id"], row["status"]) for row in predicted["checks"]] == [("plan_inventory", "deviation")]
 
     assert not (tmp_path / "new").exists()
     done = run(raw(tmp_path / "new"), hosts(2), check_mode=False, diff=True)
@@ -150,6 +151,7 @@ def test_a_preview_is_a_whole_plan_beside_the_real_one(tmp_path):
     assert read_slice(result["plan_dir"], "node3")["slot"] == 2
     assert tree(tmp_path / "fabric") == before
     same = run(raw(tmp_path), hosts(2), check_mode=True, preview_dir=str(tmp_path / "preview"))
+    assert [(row["id"], row["status"]) for row in same["checks"]] == [("plan_inventory", "ok")]
     assert same["plan_dir"] == str(tmp_path / "fabric")
 
 

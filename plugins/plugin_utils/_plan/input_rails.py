@@ -1,0 +1,164 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What is declared of rails and zones, read and checked item by item."""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+from ...module_utils._fabric.model import Prefix, Rail, Zone
+from ...module_utils._fabric.numbers import MAX_RAILS
+from ...module_utils._fabric.options import OPTIONS
+from .check import INTERFACE, LABEL, PCI, RESOURCE, Checker, is_switch_name, shown
+
+MAX_SLOTS = 100_000
+BOND = re.compile(r"(bond|team)[0-9]*")
+BOND_DEVICE = re.compile(r"mlx[45]_bond")
+"""How bonds are usually called, and how mlx4 and mlx5 call the RDMA device of one (RoCE LAG)."""
+DEVICE = re.compile(r"[A-Za-z0-9_.-]{1,63}")
+"""Name of an RDMA device (IB_DEVICE_NAME_MAX 64 with its zero), without what shells and NCCL's lists trip over."""
+
+
+def read_group(check: Checker, place: str, value: object) -> str:
+    """Return the name of an inventory group."""
+    if isinstance(value, str) and value.strip():
+        return value
+    check.add(place, f"{shown(value)} is not the name of an inventory group.", "Give a group's name.")
+    return "gpu_nodes"
+
+
+def read_optional(check: Checker, place: str, value: object, low: int, high: int) -> int | None:
+    """Return a whole number from `low` to `high`, None where none is given.
+
+    :param place: where it stands, for a problem that goes to `check`.
+    """
+    return None if value is None else check.integer(place, value, low, high, default=low)
+
+
+def _networks(check: Checker, place: str, value: object) -> tuple[Prefix, ...]:
+    """Read at most one network per family, IPv4 first."""
+    found: dict[int, Prefix] = {}
+    for index, item in enumerate(check.listing(place, value, "networks in CIDR form")):
+        prefix = check.prefix(f"{place}[{index}]", item)
+        if prefix is None:
+            continue
+        if prefix.family in found:
+            check.add(
+                f"{place}[{index}]",
+                f"{prefix} is a second IPv{prefix.family} network beside {found[prefix.family]}.",
+                "Give at most one per family; more room means a shorter prefix.",
+            )
+        found.setdefault(prefix.family, prefix)
+    return tuple(found[family] for family in sorted(found))
+
+
+def read_rails(check: Checker, given: dict[str, t.Any], fabric: str) -> tuple[Rail, ...]:
+    """Return the rails in order; what is wrong goes to `check`."""
+    items = check.listing("fabric_rails", given["rails"], "rails such as {interface: ens1np0}")
+    if not items:
+        check.add("fabric_rails", "There is no rail.", "Give a list such as [{name: rail1, interface: ens1np0}].")
+    if len(items) > MAX_RAILS:
+        check.add("fabric_rails", f"There are {len(items)} rails.", f"Give at most {MAX_RAILS}: a table each.")
+        items = items[:MAX_RAILS]
+    digits = len(str(len(items)))
+    vlan = check.integer("fabric_vlan", given["vlan"], 0, 4094)
+    rails = tuple(
+        _rail(check, index, item, f"rail{index + 1:0{digits}d}", fabric, vlan) for index, item in enumerate(items)
+    )
+    check.unique(lambda i: f"fabric_rails[{i}].name", [rail.name for rail in rails], "Rail name")
+    check.unique(lambda i: f"fabric_rails[{i}].interface", [rail.interface for rail in rails], "Interface")
+    if any(rail.vlan for rail in rails):
+        check.unique(lambda i: f"fabric_rails[{i}].vlan", [rail.parent for rail in rails], "VLAN's interface")
+    check.unique(lambda i: f"fabric_rails[{i}].resource", [rail.resource for rail in rails], "Resource")
+    check.unique(lambda i: f"fabric_rails[{i}].pci", [rail.pci for rail in rails], "PCI address")
+    check.unique(lambda i: f"fabric_rails[{i}].device", [rail.device or None for rail in rails], "RDMA device")
+    return rails
+
+
+def _rail(check: Checker, index: int, item: object, usual: str, fabric: str, usual_vlan: int) -> Rail:
+    place = f"fabric_rails[{index}]"
+    given = check.mapping(place, item, OPTIONS["rails"].keys, "{name: rail1, interface: ens1np0}")
+    name = check.text(f"{place}.name", given.get("name", usual), LABEL, "a DNS-1123 label", default=usual)
+    interface = ""
+    if "interface" in given:
+        what = "an interface name (1 to 15 of letters, digits, dot, dash, underscore)"
+        interface = check.text(f"{place}.interface", given["interface"], INTERFACE, what)
+    elif isinstance(item, dict):
+        check.add(f"{place}.interface", "It is required.", "Give the name of the rail's interface, such as ens1np0.")
+    resource = given.get("resource", re.sub(r"[^A-Za-z0-9_]", "_", f"{fabric}_{name}")[:63])
+    what = "a resource name: 1 to 63 letters, digits and underscores, without the prefix"
+    pci = given.get("pci")
+    if pci is not None:
+        pci = pci.lower() if isinstance(pci, str) else pci
+        pci = check.text(f"{place}.pci", pci, PCI, "a PCI address such as 0000:1a:00.0")
+    vlan = check.integer(f"{place}.vlan", given["vlan"], 0, 4094) if "vlan" in given else usual_vlan
+    check.vlan_interface(f"{place}.interface", interface, vlan)
+    if BOND.fullmatch(interface) or BOND_DEVICE.match(str(given.get("device", ""))):
+        problem = f"{given.get('device', interface)!r} is a bond; the plan does not know rails on bonds or two ports."
+        check.add(f"{place}.interface", problem, "Make each port a rail of its own, with its own leaf and subnets.")
+    device = given.get("device")
+    if device is not None:
+        device = check.text(f"{place}.device", device, DEVICE, "the name of an RDMA device such as mlx5_0")
+    return Rail(
+        index=index + 1,
+        name=name,
+        interface=interface,
+        subnets=_networks(check, f"{place}.subnets", given.get("subnets")),
+        gpu=read_optional(check, f"{place}.gpu", given.get("gpu"), 0, 255),
+        resource=check.text(f"{place}.resource", resource, RESOURCE, what),
+        pci=pci,
+        vlan=vlan,
+        device=device or "",
+    )
+
+
+def read_zones(check: Checker, given: dict[str, t.Any]) -> tuple[Zone, ...]:
+    """Return the zones in order, one without a name where none is declared; what is wrong goes to `check`."""
+    supernets = _networks(check, "fabric_supernets", given["supernets"])
+    items = check.listing("fabric_zones", given["zones"], "zones such as {name: su1, group: su1}")
+    slots = read_optional(check, "fabric_max_nodes", given["max_nodes"], 1, MAX_SLOTS)
+    if not items:
+        if slots is None:
+            fix = "Give the number of nodes that the fabric will ever have: subnets cannot be changed later."
+            check.add("fabric_max_nodes", "It is required.", fix)
+        leaves = _leaves(check, "fabric_leaves", given["leaves"])
+        return (Zone("", read_group(Checker(), "", given["group"]), supernets, slots or 1, leaves),)
+    if given["leaves"]:
+        check.add("fabric_leaves", "It is set beside fabric_zones.", "Give each zone its own leaves.")
+    zones = tuple(_zone(check, index, item, supernets, slots) for index, item in enumerate(items))
+    check.unique(lambda i: f"fabric_zones[{i}].name", [zone.name for zone in zones], "Zone name")
+    check.unique(lambda i: f"fabric_zones[{i}].group", [zone.group for zone in zones], "Group")
+    families = [tuple(prefix.family for prefix in zone.supernets) for zone in zones]
+    for index, own in enumerate(families):
+        if own != families[0]:
+            check.add(
+                f"fabric_zones[{index}].supernets",
+                f"The families differ from those of zone {zones[0].name!r}.",
+                "Give every zone a supernet of the same families.",
+            )
+    return zones
+
+
+def _zone(check: Checker, index: int, item: object, supernets: tuple[Prefix, ...], slots: int | None) -> Zone:
+    place = f"fabric_zones[{index}]"
+    given = check.mapping(place, item, OPTIONS["zones"].keys, "{name: su1, group: su1, supernets: [172.20.0.0/16]}")
+    name = check.text(f"{place}.name", given.get("name"), LABEL, "a DNS-1123 label", default=f"zone{index}")
+    own = slots
+    if "max_nodes" in given:
+        own = check.integer(f"{place}.max_nodes", given["max_nodes"], 1, MAX_SLOTS, default=1)
+    if own is None:
+        check.add(f"{place}.max_nodes", "It is required, here or as fabric_max_nodes.", "Give the slots of the zone.")
+    nets = _networks(check, f"{place}.supernets", given["supernets"]) if "supernets" in given else supernets
+    group = read_group(check, f"{place}.group", given.get("group", name))
+    return Zone(name, group, nets, own or 1, _leaves(check, f"{place}.leaves", given.get("leaves")))
+
+
+def _leaves(check: Checker, place: str, value: object) -> tuple[str, ...]:
+    leaves = check.listing(place, value, "leaf names")
+    for number, leaf in enumerate(leaves):
+        if not is_switch_name(leaf):
+            check.add(f"{place}[{number}]", f"{shown(leaf)} is not a name.", "Give 1 to 100 printable letters.")
+    return tuple(str(leaf) for leaf in leaves)
