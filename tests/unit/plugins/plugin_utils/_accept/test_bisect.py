@@ -151,7 +151,7 @@ def test_random_faults_are_found_and_nobody_else_is_accused(seed):
     draw = random.Random(seed)
     fleet = Played(draw.randint(3, 70), leaf=draw.choice([2, 4, 8, 32]))
     faults = draw.randint(0, 5)
-    fleet.faults = {(draw.choice(fleet.hosts), draw.choice(RAILS)) for _ in range(faults)}
+    fleet.faults = {(draw.choice(fleet.hosts), draw.choice(RAILS)) for _turn in range(faults)}
     fleet.weak = set(draw.sample(fleet.hosts, draw.choice([0, 0, 1])))
     leaves = sorted({leaf for (leaf,) in fleet.leaves.values()})
     if len(leaves) > 1 and draw.random() < 0.3:
