@@ -176,7 +176,8 @@ def wanted(name: str) -> bool:
 
 # What runs on a real cluster. The first installs and takes away what the others then find.
 ON_REAL = [
-    f"tests/cluster/test_{name}.py" for name in ("life", "spiderpool", "kills", "double", "gate", "objects", "roles")
+    f"tests/cluster/test_{name}.py"
+    for name in ("life", "spiderpool", "kills", "double", "gate", "collective", "objects", "roles")
 ]
 
 
@@ -219,15 +220,17 @@ def package() -> t.Iterator[Argv]:
 
 # The seconds are those of a run on two cores with a warm cache; what is `alone` uses both.
 STEPS = (
-    Step("sanity", "ansible-test sanity", sanity, 60, prepare=newest_environment),
-    Step("bare", "the README's first command on a pristine Debian", suite(BARE), 60, root=True, prepare=roots.pristine),
+    Step("sanity", "ansible-test sanity", sanity, 120, prepare=newest_environment),
+    Step(
+        "bare", "the README's first command on a pristine Debian", suite(BARE), 120, root=True, prepare=roots.pristine
+    ),
     Step("molecule", "the scenario on namespace hosts", molecule, 60, root=True),
-    Step("docs", "plugin documentation, changelog, every command of the docs", docs, 60),
+    Step("docs", "plugin documentation, changelog, every command of the docs", docs, 120),
     Step("lab", "the lab starts, lists and ends", suite("tests/lab"), 60, root=True),
-    Step("package", "build the tarball, install it, run it installed", package, 60),
+    Step("package", "build the tarball, install it, run it installed", package, 30),
     Step("unit-oldest", "the host modules' tests on Python 3.9", unit_oldest, 60, prepare=node),
     Step("ansible-lint", "roles and playbooks, profile production", ansible_lint, 60),
-    Step("mypy", "types of everything under plugins/, strict", mypy, 10),
+    Step("mypy", "types of everything under plugins/, strict", mypy, 30),
     Step("yamllint", "YAML style", yamllint, 3),
     Step("ruff", "style and common mistakes of the Python code", ruff, 1),
     Step("unit", "unit and property tests, oldest controller", unit, 60, alone=True),
