@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import subprocess
 import time
@@ -95,9 +94,9 @@ class Wiring:
 
     def close(self) -> None:
         for process in self.running:
-            process.terminate()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=10)
+            # `unshare --fork` blocks SIGTERM; when it is killed, its child and all below go with it.
+            process.kill()
+            process.wait()
         for name in ("host", *SWITCHES):
             run("ip", "netns", "del", self.space(name), check=False)
 
