@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+import time
 import typing as t
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 import yaml
 from kubernetes import client, dynamic
 from kubernetes import config as kube_config
+from kubernetes.dynamic.exceptions import NotFoundError
 
 from ansible_collections.railops.rdma.plugins.module_utils._pods.collective import (
     Wanted,
@@ -74,6 +76,14 @@ def applied(api: t.Any, body: dict[str, t.Any], **more: t.Any) -> dict[str, t.An
     return t.cast("dict[str, t.Any]", done.to_dict())
 
 
+def there(api: t.Any, kind: str, name: str) -> bool:
+    resource = api.resources.get(api_version="v1", kind=kind)
+    try:
+        return bool(api.get(resource, name=name, namespace="default"))
+    except NotFoundError:
+        return False
+
+
 def test_the_job_is_taken(api):
     made = applied(api, indexed_job(wanted()), dry_run="All")
     assert made["spec"]["completionMode"] == "Indexed"
@@ -93,10 +103,11 @@ def test_what_belongs_to_it_is_taken_and_owned(api):
         api.delete(
             resource, name=job["metadata"]["name"], namespace="default", body={"propagationPolicy": "Background"}
         )
-        for kind in ("Secret", "Service"):
-            api.delete(
-                api.resources.get(api_version="v1", kind=kind), name=job["metadata"]["name"], namespace="default"
-            )
+        # They go with it.
+        until = time.monotonic() + 60
+        while left := [kind for kind in ("Secret", "Service") if there(api, kind, job["metadata"]["name"])]:
+            assert time.monotonic() < until, left
+            time.sleep(0.5)
 
 
 @pytest.mark.skipif(not CRD.exists(), reason="the CRD of MPIJob is not at hand")
