@@ -63,8 +63,11 @@ LOST = re.compile(
 
 
 def api_lost(stderr: str) -> RdmaError | None:
-    """Return what a command that failed says of an API that went away; None when it says something else."""
-    lines = [line.strip() for line in stderr.splitlines() if LOST.search(line)]
+    """Return what a command that failed says of an API that went away; None when it says something else.
+
+    A webhook that does not answer is told by an API that does.
+    """
+    lines = [line.strip() for line in stderr.splitlines() if LOST.search(line) and "webhook" not in line]
     if not lines:
         return None
     return RdmaError(

@@ -278,6 +278,13 @@ def test_a_command_that_lost_the_api_says_so(line):
     assert str(problem).startswith(f"The API of the cluster went away meanwhile: {line}.")
 
 
-def test_a_command_that_failed_for_another_reason_does_not():
-    said = 'Error: UPGRADE FAILED: cannot patch "spiderpool-agent" with kind DaemonSet: is invalid: HEOFX\n'
+@pytest.mark.parametrize(
+    "said",
+    [
+        'Error: UPGRADE FAILED: cannot patch "spiderpool-agent" with kind DaemonSet: is invalid: HEOFX\n',
+        'Error: UPGRADE FAILED: Internal error occurred: failed calling webhook "x": failed to call webhook: '
+        'Post "https://spiderpool-controller:5722/mutate": dial tcp 10.96.0.9:5722: connect: connection refused\n',
+    ],
+)
+def test_a_command_that_failed_for_another_reason_does_not(said):
     assert api_lost(said) is None
