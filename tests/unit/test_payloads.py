@@ -72,7 +72,7 @@ BYTES: dict[str, tuple[int | None, int, str]] = {
     "rail_ping": (43_374, 47_217, "which rails meet"),
     "rail_upgrade": (None, 4_111, ""),
     "rdma_driver": (47_343, 63_429, "headers, DKMS and the driver container; upgrades to named versions; checks"),
-    "rdma_host": (70_936, 71_289, ""),
+    "rdma_host": (70_936, 105_697, "the namespace mode in the same call: one task a host less"),
     "rdma_info": (88_438, 80_688, ""),
     "rdma_netns": (43_729, 49_862, "checks; modules run by _module; files by fsync and SELinux context"),
     "rdma_probe": (49_269, 60_915, "kinds of counters, InfiniBand, acceptance, checks; modules run by _module"),

@@ -15,7 +15,7 @@ from .._errors import RdmaError
 from .._files import HostFiles
 from .initramfs import Initramfs
 from .mode_host import NetnsHost
-from .mode_plan import OWNED_FILE, Want, checks, plan_netns
+from .mode_plan import OWNED_FILE, Plan, State, Want, checks, plan_netns
 from .netlink import MissingPyroute2
 
 ROOT = "/"
@@ -29,20 +29,39 @@ SPEC = {
 }
 
 
-def converge(want: Want, host: NetnsHost, *, check_mode: bool) -> dict[str, t.Any]:
-    """Bring the host to the wanted mode and describe what happened."""
-    plan = plan_netns(want, host.read(want))
-    if not check_mode:
-        if plan.blocker is not None:
-            raise RdmaError(
-                plan.blocker.problem,
-                plan.blocker.fix,
-                support=plan.have.support.value,
-                current=plan.before.current,
-                persistent=plan.before.persistent,
-                conflicts=[asdict(item) for item in plan.conflicts],
-            )
-        plan = host.apply(plan)
+class NamespaceMode:
+    """What stands between a host and the wanted mode: planned when made, carried out on demand."""
+
+    def __init__(self, module: AnsibleModule, want: Want) -> None:
+        files = HostFiles(ROOT, module)
+        self._host = NetnsHost(files, Initramfs(files, module.get_bin_path, module.run_command))
+        self.plan = plan_netns(want, self._host.read(want))
+
+    def carry_out(self, *, check_mode: bool) -> dict[str, t.Any]:
+        """Bring the host to the mode and describe what happened."""
+        plan = self.plan
+        if not check_mode:
+            if plan.blocker is not None:
+                raise RdmaError(
+                    plan.blocker.problem,
+                    plan.blocker.fix,
+                    support=plan.have.support.value,
+                    current=plan.before.current,
+                    persistent=plan.before.persistent,
+                    conflicts=[asdict(item) for item in plan.conflicts],
+                )
+            try:
+                plan = self._host.apply(plan)
+            except MissingPyroute2 as exc:
+                raise RdmaError(
+                    missing_required_lib("pyroute2 >= 0.7.2", reason="for a live change of the RDMA namespace mode"),
+                    "Install python3-pyroute2 on the managed node, or use live: false and reboot.",
+                    exception=str(exc),
+                ) from exc
+        return _result(plan, plan.before if check_mode else plan.after)
+
+
+def _result(plan: Plan, seen: State) -> dict[str, t.Any]:
     return {
         "changed": plan.changed,
         "current": plan.after.current,
@@ -55,7 +74,7 @@ def converge(want: Want, host: NetnsHost, *, check_mode: bool) -> dict[str, t.An
         "conflicts": [asdict(item) for item in plan.conflicts],
         "reboot_required": bool(plan.reboot_reasons),
         "reboot_reasons": plan.reboot_reasons,
-        "checks": checks(plan, plan.before if check_mode else plan.after),
+        "checks": checks(plan, seen),
         "before": _shown(plan.before),
         "after": _shown(plan.after),
         "warnings": [
@@ -74,13 +93,4 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Bring the host to the mode that the parameters want."""
     params = module.params
     want = Want(mode=params["mode"], present=params["state"] == "present", live=params["live"])
-    files = HostFiles(ROOT, module)
-    host = NetnsHost(files, Initramfs(files, module.get_bin_path, module.run_command))
-    try:
-        return converge(want, host, check_mode=module.check_mode)
-    except MissingPyroute2 as exc:
-        raise RdmaError(
-            missing_required_lib("pyroute2 >= 0.7.2", reason="for a live change of the RDMA namespace mode"),
-            "Install python3-pyroute2 on the managed node, or use live: false and reboot.",
-            exception=str(exc),
-        ) from exc
+    return NamespaceMode(module, want).carry_out(check_mode=module.check_mode)
