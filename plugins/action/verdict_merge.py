@@ -39,7 +39,7 @@ def paths_of(names: t.Iterable[str]) -> t.Iterator[tuple[str, list[str]]]:
     """Yield each name with the verdicts that it stands for: a file, a folder that has one, or a pattern of either."""
     for name in names:
         found = sorted(glob.glob(os.path.expanduser(name)), key=natural)
-        yield name, [os.path.join(path, "verdict.json") if os.path.isdir(path) else path for path in found]
+        yield name, [os.path.join(path, files.VERDICT) if os.path.isdir(path) else path for path in found]
 
 
 class ActionModule(ActionBase):

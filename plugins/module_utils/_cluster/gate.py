@@ -17,14 +17,16 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
 
+from .._fabric.names import OUR_NODES
+
 if t.TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
 Json = dict[str, t.Any]
 
 CONDITION = "RailsReady"
-NOTE = "fabric.railops.io/gate"
-TAINT = {"key": "fabric.railops.io/rails", "value": "broken", "effect": "NoSchedule"}
+NOTE = f"{OUR_NODES}/gate"
+TAINT = {"key": f"{OUR_NODES}/rails", "value": "broken", "effect": "NoSchedule"}
 TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
 LONGEST = 1000
 """Characters of a condition's message: every list of nodes carries it."""

@@ -10,7 +10,7 @@ import typing as t
 from dataclasses import dataclass, field
 
 from .._check import compared
-from .._fabric.names import LEAF_LABEL, ZONE_LABEL
+from .._fabric.names import LEAF_LABEL, OURS, RESOURCE_PREFIX, ZONE_LABEL
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterable
@@ -86,7 +86,7 @@ def want_of(
     labels = {node: value for node, value in ((marks or {}).get("nodes") or {}).items() if node in set(nodes)}
     plugin = (values.get("rdma") or {}).get("rdmaSharedDevicePlugin") or {}
     entries = (plugin.get("deviceConfig") or {}).get("configList") or () if plugin.get("install") else ()
-    prefix = str((values.get("sriov") or {}).get("resourcePrefix") or "spidernet.io")
+    prefix = str((values.get("sriov") or {}).get("resourcePrefix") or RESOURCE_PREFIX)
     resources: dict[str, dict[str, int]] = {}
     sriov = set()
     for node in nodes:
@@ -137,7 +137,7 @@ def topology_changes(want: Want, nodes: dict[str, Node], *, absent: bool = False
 
 def note_of(purpose: str) -> str:
     """Return the annotation of nodes that are emptied for one of PURPOSES."""
-    return f"railops.io/{purpose}-drain"
+    return f"{OURS}/{purpose}-drain"
 
 
 def drain_changes(chosen: dict[str, Node], drain: str, purpose: str = "sriov") -> dict[str, Json]:

@@ -11,6 +11,7 @@ import sys
 import typing as t
 
 from .._errors import RdmaError
+from .._fabric.names import LABEL_FABRIC
 from . import access, source
 from .access import WHOLE_ACCESS, Access
 from .client import Cluster
@@ -65,7 +66,7 @@ def done(
     fabric = params["fabric"] or source.fabric_of(wanted.values())
     if params["prune"] and not fabric:
         raise RdmaError(
-            "prune needs to know the fabric: the objects carry no label railops.io/fabric, or several.",
+            f"prune needs to know the fabric: the objects carry no label {LABEL_FABRIC}, or several.",
             "Set fabric. Nothing was changed.",
         )
     options = Options(

@@ -14,12 +14,14 @@ import hashlib
 import json
 import typing as t
 
+from .._fabric.names import OURS
+
 if t.TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 Json = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
 
-ANNOTATION = "railops.io/config-checksum"
+ANNOTATION = f"{OURS}/config-checksum"
 COMPONENT = "app.kubernetes.io/component"
 # Where the chart's values take annotations of a component's pods.
 VALUES: Mapping[str, tuple[str, ...]] = {

@@ -24,14 +24,31 @@ if t.TYPE_CHECKING:
 SPIDERPOOL = "spiderpool.spidernet.io/v2beta1"
 SRIOV = "sriovnetwork.openshift.io/v1"
 """API groups and versions of the objects that the plan makes."""
+RESOURCE_PREFIX = "spidernet.io"
+"""What the names of resources begin with where fabric_resource_prefix says nothing else: the chart's default."""
+POD_NETWORKS = "k8s.v1.cni.cncf.io/networks"
+"""Annotation of a pod: the networks that Multus attaches beside the cluster's own."""
+POD_STATUS = "k8s.v1.cni.cncf.io/network-status"
+"""Annotation of a pod: what Multus attached, as JSON."""
+POD_DEFAULT = "v1.multus-cni.io/default-network"
+"""Annotation of a pod: the network in place of the cluster's own."""
+HOSTNAME = "kubernetes.io/hostname"
+"""Label of a node: its name."""
+
+OURS = "railops.io"
+"""What our labels and annotations of objects and pods begin with."""
+OUR_NODES = "fabric.railops.io"
+"""What our labels, annotations and taints of nodes begin with, but for the notes of a drain."""
 LABEL_MANAGER = "app.kubernetes.io/managed-by"
-LABEL_FABRIC = "railops.io/fabric"
-ZONE_LABEL = "fabric.railops.io/zone"
-"""Label of a node: its zone."""
-LEAF_LABEL = "fabric.railops.io/leaf-"
-"""What the label of a node begins with that names the leaf of a rail; the rail's name follows."""
-RESOURCE = "railops.io/rdma-resource"
+LABEL_FABRIC = f"{OURS}/fabric"
+PROBE_LABEL, RUN_LABEL = f"{OURS}/probe", f"{OURS}/probe-run"
+"""Labels of the Jobs and pods that test: which test it is, and which run of it."""
+RESOURCE = f"{OURS}/rdma-resource"
 """Annotation of a config whose kind has no field for the RDMA resource that its pods must ask for."""
+ZONE_LABEL = f"{OUR_NODES}/zone"
+"""Label of a node: its zone."""
+LEAF_LABEL = f"{OUR_NODES}/leaf-"
+"""What the label of a node begins with that names the leaf of a rail; the rail's name follows."""
 MAX_NAME = 63
 KEPT = 54
 DECLARED = "declared"
@@ -78,7 +95,7 @@ def inject_value(value: str, profile: str = DECLARED) -> str:
 
 def node_label(fabric: Fabric) -> str:
     """Return the label that nodes of the fabric carry; its value is the node's profile."""
-    return f"fabric.railops.io/{fabric.name}"
+    return f"{OUR_NODES}/{fabric.name}"
 
 
 def leaf_label(rail: Rail) -> str:

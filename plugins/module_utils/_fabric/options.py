@@ -14,6 +14,7 @@ import typing as t
 from dataclasses import dataclass
 
 from .attachments import ATTACHMENTS
+from .names import RESOURCE_PREFIX
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ OPTIONS = {
     "vlan": Option("int", 0),
     "pkey": Option("raw"),
     "namespace": Option(default="spiderpool"),
-    "resource_prefix": Option(default="spidernet.io"),
+    "resource_prefix": Option(default=RESOURCE_PREFIX),
     "inject": Option("dict", keys=("key", "value")),
     "lossless": Option("dict", keys=("priority", "dscp", "cnp")),
     "rails_meet": Option("bool"),

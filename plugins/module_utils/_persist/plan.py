@@ -15,7 +15,7 @@ import typing as t
 
 from .._errors import RdmaError
 from .._fabric.numbers import vlan_interface
-from .._route.model import PROTOCOL
+from .._route.model import PROTOCOL, PROTOCOL_NAME
 from .._route.wanted import guards, rail_routes, rail_rule
 from .model import HEADER, PUBLIC, File, Manager
 from .netplan import Netplan
@@ -33,7 +33,7 @@ MANAGERS: dict[str, Manager] = {
     "networkd": Networkd(),
 }
 SYSCTL_FILE = "/etc/sysctl.d/90-railops-rails.conf"
-PROTOCOL_FILE = File("/etc/iproute2/rt_protos.d/railops.conf", f"{HEADER}{PROTOCOL}\trailops\n", PUBLIC)
+PROTOCOL_FILE = File("/etc/iproute2/rt_protos.d/railops.conf", f"{HEADER}{PROTOCOL}\t{PROTOCOL_NAME}\n", PUBLIC)
 # Everything that any version of this module has written: what is not wanted of it goes.
 OWNED = tuple(row for manager in MANAGERS.values() for row in manager.owned)
 BESIDE = (PROTOCOL_FILE, *(file for manager in MANAGERS.values() for file in manager.beside))

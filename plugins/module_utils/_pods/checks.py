@@ -17,15 +17,13 @@ import typing as t
 from dataclasses import dataclass
 
 from .._check import compared, skipped
-from .._fabric.names import RESOURCE, short_name
+from .._fabric.names import POD_STATUS, RESOURCE, short_name
 from .state import name_of, ready, trouble
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 Json = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
-
-STATUS_ANNOTATION = "k8s.v1.cni.cncf.io/network-status"
 
 
 @dataclass(frozen=True)
@@ -104,7 +102,7 @@ def left_out(name: str, node: str | None, cause: str, fix: str = "", rail: str |
 
 def attachments(pod: Mapping[str, t.Any]) -> dict[str, Json]:
     """Return what Multus wrote of each network of a pod: name, interface, ips. Nothing when it cannot be read."""
-    text = (pod["metadata"].get("annotations") or {}).get(STATUS_ANNOTATION) or "[]"
+    text = (pod["metadata"].get("annotations") or {}).get(POD_STATUS) or "[]"
     try:
         return {entry["name"]: entry for entry in json.loads(text) if isinstance(entry, dict) and "name" in entry}
     except (ValueError, TypeError):

@@ -15,14 +15,13 @@ import base64
 import typing as t
 from dataclasses import dataclass, field
 
+from .._fabric.names import HOSTNAME, PROBE_LABEL, RUN_LABEL
 from .._fabric.names import labels as labels_of
 from .checks import Json
 
 if t.TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-PROBE_LABEL = "railops.io/probe"
-RUN_LABEL = "railops.io/probe-run"
 PROBE = "collective"
 CONTAINER = "main"
 SSH_PORT = 2222
@@ -143,7 +142,7 @@ def _pod(wanted: Wanted, command: Sequence[str], *, key: bool) -> Json:
     here = [
         {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]} for node in sorted(wanted.nodes)
     ]
-    apart = {"labelSelector": {"matchLabels": wanted.labels}, "topologyKey": "kubernetes.io/hostname"}
+    apart = {"labelSelector": {"matchLabels": wanted.labels}, "topologyKey": HOSTNAME}
     spec: Json = {
         "restartPolicy": "Never",
         "terminationGracePeriodSeconds": 1,

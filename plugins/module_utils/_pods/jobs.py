@@ -15,8 +15,9 @@ import random
 import typing as t
 from dataclasses import dataclass
 
+from .._fabric.names import OURS, POD_DEFAULT, POD_NETWORKS, PROBE_LABEL, RUN_LABEL
 from .._fabric.names import labels as labels_of
-from .._probe.perftest import Failure, explain, judge, parse
+from .._probe.perftest import FIRST_PORT, Failure, explain, judge, parse
 from .._probe.schedule import schedule
 from .checks import Json, Network, Node, check
 
@@ -25,9 +26,7 @@ if t.TYPE_CHECKING:
 
 TEST = "read_lat"
 CHECK = "pod_read_lat"
-PORT = 18515
-PROBE_LABEL = "railops.io/probe"
-RUN_LABEL = "railops.io/probe-run"
+PORT = FIRST_PORT
 PROBE = "read-latency"
 # Seconds that a Job may outlive its test, and seconds that Kubernetes keeps it when nobody removed it.
 MARGIN = 60
@@ -214,9 +213,9 @@ def job(model: Model, run: str, pair: Pair, node: str, network: Network, limits:
     name = job_name(model.fabric, run, pair, end)
     labels = {**model.labels, PROBE_LABEL: PROBE, RUN_LABEL: run}
     told = {
-        "railops.io/rail": pair.rail,
-        "railops.io/client": pair.client,
-        "railops.io/server": pair.server,
+        f"{OURS}/rail": pair.rail,
+        f"{OURS}/client": pair.client,
+        f"{OURS}/server": pair.server,
     }
     taken = model.template.get("spec") or {}
     first = (taken.get("containers") or [{}])[0]
@@ -241,11 +240,10 @@ def job(model: Model, run: str, pair: Pair, node: str, network: Network, limits:
         "containers": [container],
     }
     spec.update({key: taken[key] for key in ("tolerations", "imagePullSecrets") if taken.get(key)})
-    notes = {"k8s.v1.cni.cncf.io/networks": network.name, **told}
-    default = "v1.multus-cni.io/default-network"
+    notes = {POD_NETWORKS: network.name, **told}
     own = (model.template.get("metadata") or {}).get("annotations") or {}
-    if default in own:
-        notes[default] = own[default]
+    if POD_DEFAULT in own:
+        notes[POD_DEFAULT] = own[POD_DEFAULT]
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",

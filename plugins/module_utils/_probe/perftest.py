@@ -28,6 +28,9 @@ class Tool:
     unit: str
 
 
+FIRST_PORT = 18515
+"""TCP port of a server that is told none: the programs' own."""
+
 # A test's name in the module's options, and the program behind it.
 TOOLS: dict[str, Tool] = {
     "read_lat": Tool("ib_read_lat", "latency_us", "t_typical", "us"),

@@ -16,6 +16,7 @@ import typing as t
 from dataclasses import dataclass
 
 from .._errors import RdmaError
+from .perftest import FIRST_PORT
 
 if t.TYPE_CHECKING:
     from collections.abc import Sequence
@@ -103,7 +104,7 @@ def schedule(
     tests: Sequence[str],
     *,
     mode: str = "auto",
-    first_port: int = 18515,
+    first_port: int = FIRST_PORT,
     full_up_to: int = 4,
     ring_up_to: int = 64,
     peers: int = 3,

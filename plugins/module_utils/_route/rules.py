@@ -17,6 +17,8 @@ import struct
 import typing as t
 from dataclasses import dataclass, replace
 
+from .model import PROTOCOL as OUR_PROTOCOL
+from .model import PROTOCOL_NAME
 from .netlink import attributes
 
 # include/uapi/linux/fib_rules.h, struct fib_rule_hdr: family, dst_len, src_len, tos, table, 2 reserved, action, flags.
@@ -47,7 +49,7 @@ MAKERS = {
     11: "zebra",
     12: "bird",
     16: "dhcp",
-    143: "railops",
+    OUR_PROTOCOL: PROTOCOL_NAME,
     186: "bgp",
     187: "isis",
     188: "ospf",

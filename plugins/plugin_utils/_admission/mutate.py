@@ -23,7 +23,7 @@ from .schema import KINDS, copied, with_defaults
 Json = dict[str, t.Any]
 Key = tuple[str, str, str]
 
-FINALIZER = "spiderpool.spidernet.io"
+FINALIZER = SPIDERPOOL.partition("/")[0]
 LABEL_POOL_CIDR = "ipam.spidernet.io/ippool-cidr"
 LABEL_SUBNET_CIDR = "ipam.spidernet.io/subnet-cidr"
 INJECT_RDMA, INJECT_NETWORK = INJECT_KEYS

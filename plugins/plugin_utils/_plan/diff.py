@@ -10,6 +10,7 @@ import hashlib
 import json
 import typing as t
 
+from ...module_utils._fabric.lock import LOCK
 from ...module_utils._fabric.model import Prefix, range_text
 from ...module_utils._fabric.numbers import vlan_interface
 from ...module_utils._fabric.totals import pool_count, rdma_prefixes
@@ -262,4 +263,4 @@ def changes_text(summary: Mapping[str, t.Any], change: Change) -> str:
     parts = [f"{len(summary[key])} {key}" for key in ("added", "retired", "released", "moved") if summary[key]]
     files: Sequence[str] = sorted([*change.written, *change.removed])
     listed = ", ".join(files[:5]) + (f" and {len(files) - 5} more" if len(files) > 5 else "")
-    return f"nodes: {', '.join(parts) or 'the same'}; files: {listed or 'plan.json'}"
+    return f"nodes: {', '.join(parts) or 'the same'}; files: {listed or LOCK}"

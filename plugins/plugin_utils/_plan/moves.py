@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing as t
 
 from ...module_utils import _intervals as intervals
-from ...module_utils._fabric.lock import canonical
+from ...module_utils._fabric.lock import LOCK, canonical
 from ...module_utils._fabric.model import address_text, range_text
 from . import blocks as arithmetic
 from .lock import Seat, freeze, thaw
@@ -30,7 +30,7 @@ class Moves:
 
     def __init__(self, fabric: Fabric, lock: Lock, check: Checker, options: Options) -> None:
         self.new = fabric
-        self.old = thaw(lock.frozen, "plan.json")
+        self.old = thaw(lock.frozen, LOCK)
         self.seats = lock.seats
         self.check = check
         self.allowed = options.allow_renumber

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from ...module_utils._check import Check, compared
 from ...module_utils._errors import InputError, Problem, RdmaError
-from ...module_utils._fabric.lock import part_digests
+from ...module_utils._fabric.lock import LOCK, part_digests
 from ...module_utils._fabric.options import DEFAULTS
 from .._report.markdown import render_report
 from .blocks import build_plan
@@ -149,7 +149,7 @@ def read_foreign(paths: object) -> tuple[Foreign, ...]:
             check.add(place, f"{shown(path)} is not a path.", fix)
             continue
         if os.path.isdir(path):
-            path = os.path.join(path, "plan.json")
+            path = os.path.join(path, LOCK)
         try:
             found.append(foreign_of(place, path, read_text(path)))
         except OSError as exc:

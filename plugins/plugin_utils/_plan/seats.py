@@ -9,6 +9,7 @@ from __future__ import annotations
 import typing as t
 from dataclasses import dataclass, replace
 
+from ...module_utils._fabric.lock import LOCK
 from ...module_utils._fabric.model import Node, Retired
 from .check import Checker, natural_key
 from .moves import Moves
@@ -153,7 +154,7 @@ class _Allocation:
                     "Put it back, or set fabric_allow_renumber=true.",
                 )
             elif not moved:
-                self._sit(name, zone, seat.slot, "plan.json")
+                self._sit(name, zone, seat.slot, LOCK)
 
     def _same_place(self, zone: int, seat: Seat) -> bool:
         return self.moves is not None and self.moves.same_zone(seat) == zone
@@ -166,7 +167,7 @@ class _Allocation:
             where = f"slot {slot}" + (f" of zone {self.fabric.zones[zone].name!r}" if self.fabric.zoned else "")
             self.check.add(place, f"{name} and {other} both want {where}.", "Give each a slot of its own.")
         if slot >= limit:
-            place = "fabric_max_nodes" if place == "plan.json" else place
+            place = "fabric_max_nodes" if place == LOCK else place
             self.check.add_counted(
                 place,
                 place,

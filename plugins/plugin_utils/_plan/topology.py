@@ -15,7 +15,7 @@ import hashlib
 import re
 import typing as t
 
-from ...module_utils._fabric.names import ZONE_LABEL, labels, leaf_label, short_name
+from ...module_utils._fabric.names import HOSTNAME, ZONE_LABEL, labels, leaf_label, short_name
 from .text import block as yaml_block
 
 if t.TYPE_CHECKING:
@@ -25,7 +25,6 @@ if t.TYPE_CHECKING:
 
 Json = dict[str, t.Any]
 
-HOSTNAME = "kubernetes.io/hostname"
 KUEUE = "kueue.x-k8s.io/v1beta2"
 _VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 _NUMBERED = re.compile(r"(.*[^0-9])(0|[1-9][0-9]{0,8}|0[0-9]{1,8})")

@@ -16,7 +16,7 @@ import json
 import textwrap
 import typing as t
 
-from ...module_utils._fabric.names import DECLARED, RESOURCE, labels, node_label, profiles, short_name
+from ...module_utils._fabric.names import DECLARED, POD_NETWORKS, RESOURCE, labels, node_label, profiles, short_name
 from ...module_utils._fabric.totals import rdma_prefixes
 from .configs import multus_configs
 from .objects import node_labels
@@ -217,7 +217,7 @@ def _pods(plan: Plan) -> list[dict[str, t.Any]]:
             if name and (RESOURCE in notes or not fabric.inject):
                 limits[name] = "1"
         networks = ",".join(f"{config['metadata']['namespace']}/{config['metadata']['name']}" for config in own)
-        annotations = {"k8s.v1.cni.cncf.io/networks": networks}
+        annotations = {POD_NETWORKS: networks}
         if fabric.inject and fabric.families:
             # Spiderpool adds networks and resources; the value is that of the profile's configs.
             annotations = {fabric.inject[0]: own[0]["metadata"]["annotations"][fabric.inject[0]]}

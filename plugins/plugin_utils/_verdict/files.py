@@ -15,8 +15,10 @@ import typing as t
 
 from ansible.errors import AnsibleActionFail
 
+from ...module_utils._fabric.lock import LOCK
 from .._slice import parse_plan
 
+VERDICT = "verdict.json"
 HOSTS_FOLDER, LAST_FOLDER = "hosts", "last"
 
 
@@ -112,7 +114,7 @@ def read_plan(plan_dir: str) -> dict[str, t.Any]:
 
     :raises AnsibleActionFail: when there is none, or it cannot be read.
     """
-    path = os.path.join(plan_dir, "plan.json")
+    path = os.path.join(plan_dir, LOCK)
     try:
         plan = parse_plan(path)
     except (OSError, ValueError) as exc:

@@ -68,11 +68,11 @@ def _name(args: Mapping[str, t.Any]) -> str:
 
 def _written(args: Mapping[str, t.Any], verdict: dict[str, t.Any], texts: dict[str, str]) -> dict[str, t.Any]:
     texts |= {"verdict.md": text.markdown(verdict, _name(args)), "verdict.txt": text.picture(verdict, _name(args))}
-    paths = {name: os.path.join(args["verify_dir"], name) for name in (*texts, "verdict.json")}
+    paths = {name: os.path.join(args["verify_dir"], name) for name in (*texts, files.VERDICT)}
     for name, content in texts.items():
         files.write_text(paths[name], content)
     # Last, as plan.json is: whoever reads it finds the others.
-    files.write_json(paths["verdict.json"], verdict)
+    files.write_json(paths[files.VERDICT], verdict)
     return {
         "changed": False,
         "status": verdict["status"],

@@ -45,7 +45,7 @@ def entries(**changes):
 
 
 def pod(status=None, phase="Running", **more):
-    notes = {looks.STATUS_ANNOTATION: entries() if status is None else status}
+    notes = {looks.POD_STATUS: entries() if status is None else status}
     metadata = {"name": "p", "namespace": "ml", "annotations": notes}
     return {"metadata": metadata, "spec": {"nodeName": "node1"}, "status": {"phase": phase, **more}}
 
