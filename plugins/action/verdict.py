@@ -20,7 +20,7 @@ from ..plugin_utils._slice import read_slice
 from ..plugin_utils._verdict import files, merge
 from ..plugin_utils._verdict.explain import Place, place_of, with_places
 from ..plugin_utils._verdict.finish import begin, finish
-from ..plugin_utils._verdict.outliers import compare_fleet
+from ..plugin_utils._verdict.outliers import Ports, compare_fleet
 from ..plugin_utils._verdict.require import groups, unknown
 
 ARGUMENT_SPEC = {
@@ -68,9 +68,10 @@ class ActionModule(ActionBase):
         else:
             lost = "No result came from this host: it is unreachable, or it was lost on the way."
         kept = self._kept(args) if args["keep"] else {}
+        ports = Ports()
         verdict = merge.merge(
             plan.get("digest"),
-            compare_fleet(lambda: files.read_results(args["verify_dir"], expected)),
+            compare_fleet(lambda: files.read_results(args["verify_dir"], expected), ports),
             expected,
             rails=self._rails,
             cluster=kept.get("cluster")
@@ -81,6 +82,7 @@ class ActionModule(ActionBase):
             require=args["require"] if args["phase"] == "finish" else (),
             lost=lost,
         )
+        verdict["ports"] = ports.kinds
         if args["phase"] == "begin":
             verdict["status"] = "incomplete"
             return begin(args, verdict)

@@ -33,6 +33,7 @@ from table import enter_environment
 RAILS = 8
 CHECKS = 12  # of each rail
 BAD = 100  # every such host deviates
+SLICES = 10
 # What an audit may cost beside a playbook that only pings the same hosts.
 QUICK, PINGS, GROWTH = 2.2, 3.5, 1.2
 SHELL = """#!/bin/sh
@@ -84,6 +85,32 @@ def checks(bad: bool) -> list[dict[str, t.Any]]:
                 }
             )
     return made
+
+
+def facts(host: int) -> dict[str, t.Any]:
+    """Return what an audit says of a host's eight ports: all alike, but for one host in fifty with older firmware."""
+    firmware = "28.39.1002" if host % 50 == 0 else "28.40.1000"
+    pcie = {
+        f"{what}{kind}": number for what in ("", "card_", "slot_") for kind, number in (("width", 16), ("speed", 32))
+    }
+    port = {
+        **{"port": 1, "pcie": pcie, "pci_id": "15b3:1021:15b3:0041", "speed": 400_000, "rate": "400 Gb/sec (4X NDR)"},
+        **{"driver": "mlx5_core", "version": "24.10-0.7.0", "firmware": f"{firmware} (MT_0000000838)"},
+    }
+    own = {
+        f"rail{rail}": {
+            **{
+                "interface": f"ens{rail}np0",
+                "ifindex": rail + 3,
+                "device": f"mlx5_{rail}",
+                "pci": f"0000:{rail:02x}:00.0",
+            },
+            **port,
+        }
+        for rail in range(1, RAILS + 1)
+    }
+    macs = {rail: f"b8:3f:d2:{host >> 8:02x}:{host & 255:02x}:{rail[4:]:0>2}" for rail in own}
+    return {"health": {"boot": "3f0e1a52-6c1c-4a0c-9b57-0123456789ab", "rails": own}, "macs": macs}
 
 
 def run(argv: list[str], folder: Path, codes: t.Container[int] = (0,), **environ: str) -> tuple[float, float, float]:
@@ -176,7 +203,7 @@ def verdict(hosts: int, every: int) -> None:
         digest = json.loads((folder / "plan/fabric/plan.json").read_text(encoding="utf-8"))["digest"]
         begun = time.monotonic()
         for number, name in enumerate(names):
-            made = host_result(name, name, digest, checks(number % every == 0))
+            made = host_result(name, name, digest, checks(number % every == 0), facts=facts(number))
             write_json(result_path(str(folder / "verify/fabric"), name), made)
         wrote = time.monotonic() - begun
         (folder / "hosts.json").write_text(json.dumps(names), encoding="utf-8")
@@ -190,6 +217,26 @@ def verdict(hosts: int, every: int) -> None:
             f"  ({wrote / hosts * 1000:.1f} ms to write one host's result; {shown})",
             flush=True,
         )
+        if every == BAD:
+            cut(folder, SLICES)
+            words = ["railops.rdma.merge", "-e", "fabric_verify_dir=merged"]
+            wall, _cpu, memory = run(["ansible-playbook", "-i", "localhost,", *words], folder, (0, 2))
+            size = (folder / "merged/fabric/verdict.json").stat().st_size / 2**20
+            print(
+                f"  the same of {SLICES} slices: {wall:6.1f} s  {memory:5.0f} MiB  (verdict.json {size:.1f} MiB)",
+                flush=True,
+            )
+
+
+def cut(folder: Path, slices: int) -> None:
+    """Cut a verdict into those of slices, as several controllers would have written them."""
+    whole = json.loads((folder / "verify/fabric/verdict.json").read_text(encoding="utf-8"))
+    names = list(whole["hosts"])
+    for number in range(slices):
+        hosts = {name: whole["hosts"][name] for name in names[number::slices]}
+        place = folder / f"slices/{number}"
+        place.mkdir(parents=True)
+        (place / "verdict.json").write_text(json.dumps({**whole, "hosts": hosts}), encoding="utf-8")
 
 
 def main() -> None:

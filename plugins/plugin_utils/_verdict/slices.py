@@ -4,7 +4,8 @@
 
 """Makes one verdict of the verdicts of several runs, each of which had a part of the hosts. Pure.
 
-Hosts come from the run that had them; plan and cluster from the runs that looked at these.
+Hosts come from the run that had them; plan and cluster from the runs that looked at these; who is unlike the fleet is
+found anew over all hosts.
 """
 
 from __future__ import annotations
@@ -29,8 +30,10 @@ from .merge import (
     normal_check,
     overall,
     part_of,
+    rail_statuses,
     unseen_part,
 )
+from .outliers import ASPECTS, Fleet, Ports, with_holder
 
 if t.TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -74,6 +77,7 @@ class Joined:
         self._blind: set[str] = set()
         self._parts: dict[str, list[Mapping[str, t.Any]]] = {name: [] for name in PARTS}
         self._slices: list[dict[str, t.Any]] = []
+        self._ports = Ports()
 
     def refuse(self, name: str, problem: str, fix: str) -> None:
         """Remember a file that cannot be read."""
@@ -85,12 +89,15 @@ class Joined:
             self._problems.append(problem)
             return
         blind = not _looked(part_of(verdict, "cluster"))
+        ports = Ports(verdict.get("ports") or ())
         for host, entry in verdict["hosts"].items():
             silent = entry["status"] in (UNREACHABLE, NOT_VERIFIED)
             if silent and host in self._hosts:
                 continue
             counts = {kind: (entry.get("counts") or {}).get(kind, 0) for kind in KINDS}
             self._hosts[host] = {**entry, "counts": counts}
+            if entry.get("facts"):
+                self._hosts[host]["facts"] = self._ports.brief(ports.whole(entry["facts"]))
             (self._blind.add if blind else self._blind.discard)(host)
         for part in PARTS:
             self._parts[part].append(part_of(verdict, part))
@@ -108,6 +115,7 @@ class Joined:
         for host, node in expected.items():
             if host not in self._hosts:
                 self._hosts[host] = lost_entry(NOT_VERIFIED, node, "No slice had this host.")
+        self._compare()
         parts = {name: _part(rows) for name, rows in self._parts.items()}
         parts["cluster"] = self._to_hosts(parts["cluster"])
         statuses = [entry["status"] for entry in self._hosts.values()]
@@ -120,7 +128,21 @@ class Joined:
             "slices": self._slices,
             "hosts": {name: self._hosts[name] for name in sorted(self._hosts, key=natural)},
             **parts,
+            "ports": self._ports.kinds,
         }
+
+    def _compare(self) -> None:
+        """Name who is unlike the fleet of all slices: each slice knew its own part, where the odd one may be usual."""
+        fleet = Fleet()
+        more: dict[str, list[Check]] = {host: [] for host, entry in self._hosts.items() if entry.get("facts")}
+        for host in more:
+            fleet.add(host, self._ports.whole(self._hosts[host]["facts"]))
+        for host, check in fleet.outliers():
+            more[host].append(normal_check(check.data()))
+        for host, found in more.items():
+            entry = self._hosts[host]
+            own = [with_holder(check, fleet, host) for check in entry["checks"] if check["id"] not in ASPECTS]
+            self._hosts[host] = _replaced(entry, [*own, *found])
 
     def _to_hosts(self, part: Entry) -> Entry:
         """Take what the cluster said of nodes to their hosts, which other slices had.
@@ -143,6 +165,21 @@ class Joined:
         counts = {kind: part["counts"][kind] - gone[kind] for kind in KINDS}
         bad = part.get("error") or counts[DEVIATION]
         return {**part, "status": part["status"] if bad else "pass", "counts": counts, "checks": left}
+
+
+def _replaced(entry: Entry, checks: list[Check]) -> Entry:
+    """Return a host's entry with other checks in place of those that are not ok."""
+    counts = Counter(check["status"] for check in checks)
+    bad = rail_statuses(check for check in checks if check["status"] != SKIPPED)
+    # A rail that only the fleet found wanting is as its own checks have it, which the entry no longer holds: ok.
+    was = rail_statuses(check for check in entry["checks"] if check["id"] in ASPECTS)
+    return {
+        **entry,
+        "status": entry["status"] if entry.get("error") else DEVIATION if counts[DEVIATION] else "pass",
+        "rails": {**entry["rails"], **dict.fromkeys(was, OK), **bad},
+        "counts": {**entry["counts"], **{kind: counts[kind] for kind in KINDS if kind != OK}},
+        "checks": checks,
+    }
 
 
 def _looked(part: Mapping[str, t.Any]) -> bool:

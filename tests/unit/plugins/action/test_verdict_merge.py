@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 from pathlib import Path
 
@@ -16,7 +17,7 @@ import pytest
 from ansible_collections.railops.rdma.plugins.module_utils._check import deviation, ok, skipped
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run as plan
-from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import files, merge
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import files, merge, outliers
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.slices import Joined
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts
 
@@ -130,3 +131,67 @@ def test_a_verdict_of_schema_1_is_merged_and_one_of_tomorrow_refused():
     made.take("new", {**old, "schema": 3})
     with pytest.raises(InputError, match="schema 3"):
         made.verdict({}, [])
+
+
+def told(rng, name):
+    """Return what an audit of a host wrote, with ports of few kinds, and a duplicate address now and then."""
+    rails = ("rail1", "rail2")
+    macs = {rail: f"00:00:5e:00:53:{int(name[4:]):x}{rail[4:]}" for rail in rails}
+    seen = {
+        rail: {
+            **{"interface": f"ens{rail[4:]}", "pci_id": "15b3:1021", "driver": "mlx5_core", "version": "24.10"},
+            "firmware": rng.choice(["28.40", "28.40", "28.39"]),
+            "speed": rng.choice([400000, 400000, 200000]),
+        }
+        for rail in rails
+    }
+    checks = [ok("network_link", "up", "up", rail=rail).data() for rail in rails]
+    if rng.random() < 0.3:
+        other = f"00:00:5e:00:53:{rng.randint(1, 9):x}1"
+        checks.append(
+            deviation("address_duplicate", "nobody else", other, "Somebody has it.", "x", rail="rail1").data()
+        )
+    if rng.random() < 0.2:
+        checks.append(DOWN.data())
+    return merge.host_result(name, name, "d", checks, facts={"health": {"rails": seen}, "macs": macs})
+
+
+def verdict_of(results):
+    ports = outliers.Ports()
+    names = {result["host"]: result["host"] for result in results}
+    made = merge.merge("d", outliers.compare_fleet(lambda: iter(results), ports), names, rails=["rail1", "rail2"])
+    return json.loads(json.dumps({**made, "ports": ports.kinds}))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_slices_say_of_the_fleet_what_one_run_would_have_said(seed):
+    """Whatever the cut: who is unlike the others, and whose address a duplicate is, does not depend on it."""
+    rng = random.Random(seed)
+    results = [told(rng, f"node{number}") for number in range(1, rng.randint(3, 10))]
+    rng.shuffle(results)
+    cut = rng.randint(0, len(results))
+    made = Joined("d")
+    for number, rows in enumerate((results[:cut], results[cut:]), 1):
+        made.take(f"slice{number}", verdict_of(rows))
+    verdict = made.verdict({}, ["rail1", "rail2"])
+    whole = verdict_of(results)
+    for entry in (*verdict["hosts"].values(), *whole["hosts"].values()):
+        entry.pop("facts")
+    assert verdict["hosts"] == whole["hosts"]
+    assert verdict["status"] == whole["status"]
+
+
+def test_a_host_without_facts_keeps_what_its_slice_found():
+    odd = {**part("d", "a"), "ports": []}
+    slow = deviation("fleet_speed", "400 Gb/s", "200 Gb/s", "slow", "look", rail="rail1").data()
+    odd["hosts"]["a"] = merge.added(odd["hosts"]["a"], [merge.normal_check(slow)])
+    verdict = joined(odd, part("d", "b"))
+    assert [check["id"] for check in verdict["hosts"]["a"]["checks"]] == ["fleet_speed"]
+
+
+def test_the_facts_of_a_fleet_that_is_alike_are_told_once():
+    results = [told(random.Random(1), f"node{number}") for number in range(1, 9)]
+    verdict = verdict_of(results)
+    assert len(verdict["ports"]) <= 2
+    assert set(verdict["hosts"]["node1"]["facts"]) == {"ports", "macs"}
+    assert set(verdict["ports"][0]) == {"pci_id", "driver", "version", "firmware", "speed"}

