@@ -13,7 +13,7 @@ from ansible.module_utils.parsing.convert_bool import boolean
 
 from ..module_utils._check import skipped
 from ..plugin_utils._slice import leaves_of, proving_neighbours, read_slice
-from ..plugin_utils._slice_action import SliceAction
+from ..plugin_utils._slice_action import SliceAction, lossless_options, refuse_two_declarations, torn_options
 from ..plugin_utils._verdict.files import last_path, read_json, read_plan, result_path, without_counters, write_json
 from ..plugin_utils._verdict.merge import flatten, host_result, status_of
 from ..plugin_utils._verdict.scope import scope
@@ -31,8 +31,11 @@ class ActionModule(SliceAction):
 
     def options(self, have: dict[str, t.Any]) -> dict[str, t.Any]:
         """Return the options that the slice gives, the namespace mode among the settings."""
+        qos = self._settings.get("roce_qos", {})
+        refuse_two_declarations({row: [have["node"]] for row in torn_options(have, qos)})
         settings = {
             **self._settings,
+            "roce_qos": {**lossless_options(have), **qos},
             "rdma_netns": {"mode": have["rdma_mode"], **self._settings.get("rdma_netns", {})},
             "cabling": {**self._cabling(have), **self._settings.get("cabling", {})},
         }

@@ -4,11 +4,23 @@
 
 from __future__ import annotations
 
-from ..plugin_utils._slice_action import SliceAction
+import typing as t
+
+from ..plugin_utils._slice_action import SliceAction, lossless_options, refuse_two_declarations, torn_options
 
 
 class ActionModule(SliceAction):
-    """Give roce_qos the rails' interfaces and the kind of network."""
+    """Give roce_qos the rails' interfaces, the kind of network, and what the plan says of the switches."""
 
     SLICE_KEYS = ("network", "rails")
     RAIL_KEYS = ("name", "interface")
+
+    def options(self, have: dict[str, t.Any]) -> dict[str, t.Any]:
+        """Return the options that the slice gives.
+
+        :raises AnsibleActionFail: when the task says otherwise than the plan.
+        """
+        given = self._task.args
+        if given.get("state") != "absent":
+            refuse_two_declarations({row: [have["node"]] for row in torn_options(have, given)})
+        return {**super().options(have), **lossless_options(have)}

@@ -17,6 +17,7 @@ from ..module_utils._check import skipped
 from ..plugin_utils._accept.collect import without
 from ..plugin_utils._arguments import arguments
 from ..plugin_utils._slice import read_slice
+from ..plugin_utils._slice_action import refuse_two_declarations, torn_options
 from ..plugin_utils._verdict import files, merge
 from ..plugin_utils._verdict.explain import Place, place_of, with_places
 from ..plugin_utils._verdict.finish import begin, finish
@@ -55,6 +56,7 @@ class ActionModule(ActionBase):
         """Begin or finish a verification."""
         super().run(tmp, task_vars)
         args = arguments(self, ARGUMENT_SPEC)
+        self._vars = task_vars or {}
         plan = files.read_plan(args["plan_dir"])
         self._places: dict[str, Place] = {}
         self._rails: list[str] = []
@@ -92,12 +94,16 @@ class ActionModule(ActionBase):
         """Return the hosts of the plan among those asked for, each with its node, and remember where they stand."""
         expected: dict[str, str | None] = {}
         left_out: list[str] = []
+        torn: dict[tuple[str, t.Any, int], list[str]] = {}
         for host in args["hosts"]:
             try:
                 piece = read_slice(args["plan_dir"], host)
                 expected[host] = piece["node"]
                 self._places[host] = place_of(piece, plan)
                 self._rails = self._rails or [rail["name"] for rail in piece["rails"]]
+                if args["planned"] and piece.get("lossless"):
+                    for row in torn_options(piece, self._vars["hostvars"][host], "lossless_roce_"):
+                        torn.setdefault(row, []).append(host)
             except AnsibleActionFail as exc:
                 left_out.append(f"{host} ({exc})")
                 # A retired or unplanned host has no part in the verdict, unless it wrote a result that says why.
@@ -111,6 +117,7 @@ class ActionModule(ActionBase):
                 f" {'; '.join(left_out[:5])}{more} {fix}",
                 result={"fix": fix, "unplanned": len(left_out)},
             )
+        refuse_two_declarations(torn)
         return expected
 
     def _kept(self, args: dict[str, t.Any]) -> dict[str, t.Any]:

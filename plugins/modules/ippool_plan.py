@@ -231,8 +231,9 @@ options:
         type: str
   lossless:
     description:
-      - What the site's switches have for lossless RoCE. The workload's environment gets its traffic class from it;
-        without it none is written.
+      - What the site's switches have for lossless RoCE. The host files bear it for
+        M(railops.rdma.roce_qos), and the workload's environment gets its traffic class from it; without it none is
+        written.
     type: dict
     suboptions:
       priority:

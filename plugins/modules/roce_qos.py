@@ -66,7 +66,8 @@ options:
     default: present
   priority:
     description:
-      - The priority of RoCE traffic, as the switches have it. Together with O(dscp) it is what the site declares.
+      - The priority of RoCE traffic, as the switches have it. Together with O(dscp) it is what the site declares; by
+        O(plan_dir) the plan does, where it has fabric_lossless.
       - Without both nothing is set. What an earlier run set stays, is compared, and gives one warning.
     type: int
   dscp:

@@ -21,8 +21,8 @@ if t.TYPE_CHECKING:
     from .plan import Policy, State
 
 DECLARE = (
-    "Set lossless_roce_priority and lossless_roce_dscp to what the switches have (NVIDIA's usual pair is 3 and 26, "
-    "Spiderpool's 5 and 40)"
+    "Declare in fabric_lossless, priority and dscp, what the switches have (NVIDIA's usual pair is 3 and 26, "
+    "Spiderpool's 5 and 40), and plan again; or set lossless_roce_priority and lossless_roce_dscp"
 )
 ECT = 3  # the two ECN bits of a traffic class
 
@@ -146,6 +146,6 @@ def _leaf_check(policy: Policy, rail: str, name: str, neighbours: Mapping[str, t
         wanted,
         seen,
         f"The leaf at {name} has other values than the inventory declares.",
-        "Correct the switch, or lossless_roce_priority and lossless_roce_dscp: a lossless queue needs both sides.",
+        "Correct the switch, or fabric_lossless (lossless_roce_priority and _dscp): a lossless queue needs both sides.",
         rail=rail,
     )

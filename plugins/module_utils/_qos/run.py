@@ -146,7 +146,7 @@ class Run:
             self._refuse(
                 f"{'; '.join(other.values())}, and not by this collection; the inventory declares priority "
                 f"{self.policy.priority} and DSCP {self.policy.dscp}.",
-                "Declare what the switches have (lossless_roce_priority, lossless_roce_dscp), or set "
+                "Declare what the switches have (fabric_lossless, or lossless_roce_priority and _dscp), or set "
                 "lossless_roce_replace to true to take these interfaces over: their links go down for a moment.",
                 interfaces=other,
             )

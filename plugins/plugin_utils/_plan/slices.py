@@ -96,7 +96,8 @@ def _head(plan: Plan) -> str:
         f'  "fabric": "{fabric.name}",\n  "node": "%s",\n  "slot": %s,\n%s'
         f'  "network": "{fabric.network}",\n  "rdma_mode": "{fabric.attached.rdma_mode}",\n'
         f'  "policy": "{fabric.policy}",\n'
-        f'  "rdma_prefixes": {json.dumps(prefixes)},\n'
+        + (f'  "lossless": {json.dumps(fabric.lossless._asdict())},\n' if fabric.lossless else "")
+        + f'  "rdma_prefixes": {json.dumps(prefixes)},\n'
     )
 
 

@@ -55,6 +55,31 @@ def test_rdma_info_gets_the_rails_of_its_host(plan):
     assert handed["args"] == {"gids": False, "network": "roce", "rdma_mode": "exclusive", "rails": rails}
 
 
+@pytest.fixture
+def declared(plan):
+    """A plan that says what the switches have."""
+    _slice_action.read_slice(plan, "node1")["lossless"] = {"priority": 0, "dscp": 26, "cnp": 48}
+    return plan
+
+
+@pytest.mark.parametrize("given", [{}, {"priority": 0}, {"dscp": "26", "cnp_dscp": None}])
+def test_roce_qos_gets_what_the_plan_says_of_the_switches(declared, given):
+    _result, handed = run(roce_qos, {"plan_dir": declared, **given})
+    assert {key: int(handed["args"][key]) for key in ("priority", "dscp", "cnp_dscp")} == {
+        "priority": 0,
+        "dscp": 26,
+        "cnp_dscp": 48,
+    }
+
+
+def test_roce_qos_refuses_what_is_not_the_plans(declared):
+    told = r"dscp is 40 \(node1\), .*plan is 26; .*priority is 3 .*plan is 0\. Nothing was changed"
+    with pytest.raises(AnsibleActionFail, match=told):
+        run(roce_qos, {"plan_dir": declared, "priority": 3, "dscp": 40})
+    # Taking it back needs no declaration.
+    run(roce_qos, {"plan_dir": declared, "priority": 3, "state": "absent"})
+
+
 def test_roce_qos_gets_the_interfaces_of_its_host(plan):
     _result, handed = run(roce_qos, {"plan_dir": plan, "priority": 3})
     rails = [{"name": "rail1", "interface": "ens1np0"}]

@@ -18,7 +18,7 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run 
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts
 
 
-def begin(tmp_path, names, **more):
+def begin(tmp_path, names, hostvars=None, **more):
     task = Task()
     task.args = {
         "plan_dir": str(tmp_path / "fabric"),
@@ -31,7 +31,7 @@ def begin(tmp_path, names, **more):
     connection = SimpleNamespace(_shell=SimpleNamespace(tmpdir=None))
     context = SimpleNamespace(check_mode=False, diff=False)
     action = verdict.ActionModule(task, connection, context, loader=None, templar=None, shared_loader_obj=None)
-    return action.run(task_vars={})
+    return action.run(task_vars={"hostvars": hostvars or {}})
 
 
 @pytest.fixture
@@ -49,6 +49,24 @@ def test_a_host_without_a_slice_is_named_before_anything_is_changed(planned):
     with pytest.raises(AnsibleActionFail, match=r"1 of 2 hosts .*node9.*railops\.rdma\.plan"):
         begin(planned, ["node1", "node9"], planned=True)
     assert not (planned / "verify").exists()
+
+
+def test_variables_that_differ_from_the_plans_lossless_are_named_before_anything_is_changed(tmp_path):
+    plan(
+        {**exclusive(), "plan_dir": str(tmp_path), "lossless": {"priority": 3, "dscp": 26}}, hosts(3), check_mode=False
+    )
+    names = ["node1", "node2", "node3"]
+    said = {
+        "node1": {"lossless_roce_dscp": "26"},
+        "node2": {"lossless_roce_dscp": 40},
+        "node3": {"lossless_roce_dscp": 40},
+    }
+    with pytest.raises(
+        AnsibleActionFail, match=r"dscp is 40 \(node2, node3\), and fabric_lossless.dscp of the plan is 26"
+    ):
+        begin(tmp_path, names, planned=True, hostvars=said)
+    assert not (tmp_path / "verify").exists()
+    begin(tmp_path, names, planned=True, hostvars={name: {} for name in names})
 
 
 def test_verification_passes_over_a_host_without_a_slice(planned):
