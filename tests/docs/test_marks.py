@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ansible_collections.railops.rdma.plugins.module_utils._cluster import gate, release
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.nodes import PURPOSES, note_of
-from ansible_collections.railops.rdma.plugins.module_utils._fabric import lock, names, numbers
+from ansible_collections.railops.rdma.plugins.module_utils._fabric import lock, marks, numbers
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.options import INJECT_KEYS
 from ansible_collections.railops.rdma.plugins.module_utils._probe.perftest import FIRST_PORT
 from ansible_collections.railops.rdma.plugins.module_utils._route.model import PROTOCOL
@@ -25,7 +25,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 PLUGINS = CHECKOUT / "plugins"
 MARK = re.compile(r"[a-z0-9.-]*(?:railops|spidernet|cncf|openshift|multus-cni)\.io(?:/[A-Za-z0-9_-]+)?")
 # What is no text of its own but the name of a thing that is ours, or a number that is.
-WHOLE = {lock.LOCK, VERDICT, numbers.MANAGER, names.LABEL_MANAGER, names.HOSTNAME}
+WHOLE = {lock.LOCK, VERDICT, numbers.MANAGER, marks.LABEL_MANAGER, marks.HOSTNAME}
 OUR_NUMBERS = {PROTOCOL, numbers.TABLES[0], numbers.PRIORITIES[0], FIRST_PORT}
 DOCUMENTATION = {"DOCUMENTATION", "EXAMPLES", "RETURN"}
 # A module whose file alone goes to hosts says it again; the test below compares it.
@@ -34,16 +34,16 @@ ALONE = {f"modules/acceptance.py {FIRST_PORT}"}
 # Marks that only roles make, each in the role's vars/main.yml.
 OF_ROLES = {"railops.io/disabled-plugins"}
 IN_CODE = {
-    *(names.SPIDERPOOL, names.SRIOV, names.LABEL_FABRIC, names.PROBE_LABEL, names.RUN_LABEL, names.RESOURCE),
-    *(names.POD_NETWORKS, names.POD_STATUS, names.POD_DEFAULT, names.ZONE_LABEL, names.LEAF_LABEL, names.OURS),
-    *(names.OUR_NODES, names.RESOURCE_PREFIX, *INJECT_KEYS, gate.NOTE, gate.TAINT["key"], release.ANNOTATION),
+    *(marks.SPIDERPOOL, marks.SRIOV, marks.LABEL_FABRIC, marks.PROBE_LABEL, marks.RUN_LABEL, marks.RESOURCE),
+    *(marks.POD_NETWORKS, marks.POD_STATUS, marks.POD_DEFAULT, marks.ZONE_LABEL, marks.LEAF_LABEL, marks.OURS),
+    *(marks.OUR_NODES, marks.RESOURCE_PREFIX, *INJECT_KEYS, gate.NOTE, gate.TAINT["key"], release.ANNOTATION),
     *(note_of(purpose) for purpose in (*PURPOSES, "PURPOSE")),
     *(mutate.LABEL_POOL_CIDR, mutate.LABEL_SUBNET_CIDR, mutate.CR_NAME, mutate.CNI_VERSION),
 }
-GROUPS = {name.partition("/")[0] for name in (names.SPIDERPOOL, names.SRIOV)}
+GROUPS = {name.partition("/")[0] for name in (marks.SPIDERPOOL, marks.SRIOV)}
 # What documents show of a fabric's own names: a resource, a node's label, the webhook's name.
 SHOWN = re.compile(
-    rf"{re.escape(names.RESOURCE_PREFIX)}/\w+|{re.escape(names.OUR_NODES)}/fabric\b|{names.LEAF_LABEL}?.*|"
+    rf"{re.escape(marks.RESOURCE_PREFIX)}/\w+|{re.escape(marks.OUR_NODES)}/fabric\b|{marks.LEAF_LABEL}?.*|"
     rf"pods\.({'|'.join(map(re.escape, GROUPS))})"
 )
 

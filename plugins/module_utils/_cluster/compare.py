@@ -12,9 +12,9 @@ from __future__ import annotations
 import ipaddress
 import typing as t
 
-from .._fabric.names import LABEL_FABRIC, LABEL_MANAGER
+from .._fabric.marks import LABEL_FABRIC, LABEL_MANAGER, POOL
 from .._intervals import merge, subtract
-from .model import FIELD_MANAGER, POOL, Difference, Json, Kept, Ref
+from .model import FIELD_MANAGER, Difference, Json, Kept, Ref
 from .pools import allocated, users
 
 if t.TYPE_CHECKING:

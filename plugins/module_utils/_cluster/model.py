@@ -10,7 +10,8 @@ import typing as t
 from collections import Counter
 from dataclasses import dataclass
 
-from .._fabric.names import SPIDERPOOL, SRIOV
+from .._fabric.attachments import OBJECTS
+from .._fabric.marks import POLICY, POOL, SPIDERPOOL, SRIOV
 from .._fabric.numbers import MANAGER
 
 if t.TYPE_CHECKING:
@@ -19,8 +20,9 @@ if t.TYPE_CHECKING:
 Json = dict[str, t.Any]
 
 FIELD_MANAGER = MANAGER
-POOL = "SpiderIPPool"
 
+# What carries our labels and is looked for when strays are removed.
+PRUNED_KINDS = (*(row for files in OBJECTS.values() for row in files.values()), (SRIOV, POLICY))
 # The order in which kinds are made; they are removed the other way round. Pools before the configs that name them.
 RANKS = {
     "Namespace": 0,
@@ -32,22 +34,12 @@ RANKS = {
     "ClusterRole": 11,
     "RoleBinding": 12,
     "ClusterRoleBinding": 12,
-    "SpiderReservedIP": 20,
-    POOL: 21,
-    "SpiderCoordinator": 22,
-    "SpiderMultusConfig": 23,
-    "SriovNetworkPoolConfig": 30,
-    "SriovNetworkNodePolicy": 31,
+    "SpiderCoordinator": 13,
+    "SriovNetworkPoolConfig": 14,
+    **{kind: rank for rank, (_api, kind) in enumerate(PRUNED_KINDS, 20)},
 }
-LAST_RANK = 40
+LAST_RANK = 20 + len(PRUNED_KINDS)
 POOLS = (SPIDERPOOL, POOL)
-# What carries our labels and is looked for when strays are removed.
-PRUNED_KINDS = (
-    (SPIDERPOOL, "SpiderReservedIP"),
-    POOLS,
-    (SPIDERPOOL, "SpiderMultusConfig"),
-    (SRIOV, "SriovNetworkNodePolicy"),
-)
 # Measured on Spiderpool's webhook, eight threads: it lists all pools at every create, about 0.5 ms for each pool.
 _SECONDS_PER_POOL = 0.0005
 _SECONDS_PER_WRITE = 0.002

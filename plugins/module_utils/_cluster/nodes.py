@@ -10,7 +10,7 @@ import typing as t
 from dataclasses import dataclass, field
 
 from .._check import compared
-from .._fabric.names import LEAF_LABEL, OURS, RESOURCE_PREFIX, ZONE_LABEL
+from .._fabric.marks import LEAF_LABEL, OURS, RESOURCE_PREFIX, ZONE_LABEL
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterable

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from .._errors import RdmaError
 from .._fabric.lock import AGAIN, read_lock, read_slices
-from .._fabric.names import SRIOV
+from .._fabric.marks import SRIOV
 from . import access, source
 from .access import ACCESS, Access
 from .client import Cluster

@@ -11,11 +11,11 @@ import sys
 import typing as t
 
 from .._errors import RdmaError
-from .._fabric.names import LABEL_FABRIC
+from .._fabric.marks import LABEL_FABRIC, POOL
 from . import access, source
 from .access import WHOLE_ACCESS, Access
 from .client import Cluster
-from .model import POOL, Plan, Ref
+from .model import Plan, Ref
 from .pages import SideBySide, early_pools
 from .preflight import Options, Outcome
 from .progress import teller

@@ -18,7 +18,7 @@ import typing as t
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 
-from .._fabric.names import LABEL_FABRIC, LABEL_MANAGER
+from .._fabric.marks import LABEL_FABRIC, LABEL_MANAGER, POOL
 from .._intervals import subtract
 from .compare import (
     addresses,
@@ -27,17 +27,7 @@ from .compare import (
     object_differences,
     owners,
 )
-from .model import (
-    FIELD_MANAGER,
-    POOL,
-    Conflict,
-    Difference,
-    Json,
-    Kept,
-    Plan,
-    Ref,
-    Step,
-)
+from .model import FIELD_MANAGER, Conflict, Difference, Json, Kept, Plan, Ref, Step
 
 if t.TYPE_CHECKING:
     from .._intervals import Intervals

@@ -10,9 +10,10 @@ import typing as t
 from dataclasses import dataclass, field
 
 from .._errors import RdmaError
+from .._fabric.marks import POOL
 from .answers import FieldConflict
 from .client import Cluster
-from .model import POOL, PRUNED_KINDS, Conflict, Kept, Plan, Ref, Step
+from .model import PRUNED_KINDS, Conflict, Kept, Plan, Ref, Step
 
 if t.TYPE_CHECKING:
     Json = dict[str, t.Any]

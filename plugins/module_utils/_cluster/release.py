@@ -14,7 +14,7 @@ import hashlib
 import json
 import typing as t
 
-from .._fabric.names import OURS
+from .._fabric.marks import OURS
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -13,7 +13,7 @@ import typing as t
 
 from .._errors import InputError, Problem, RdmaError
 from .._fabric.lock import LOCK, verify_part
-from .._fabric.names import LABEL_FABRIC
+from .._fabric.marks import LABEL_FABRIC
 from .model import Ref
 
 YAML_ERROR: str | None = None
@@ -32,8 +32,8 @@ if t.TYPE_CHECKING:
 
 # Bytes of manifests from which on reading them takes a tenth of a second.
 _MUCH = 200_000
-# Values for Helm and labels for nodes lie beside the objects in a plan's folder; they are none.
-NOT_OBJECTS = ("values.yaml", "values.yml", "nodelabels.json")
+# Values for Helm, networks of pods and labels of nodes lie beside the objects in a plan's folder; they are none.
+NOT_OBJECTS = ("values.yaml", "values.yml", "networks.json", "nodelabels.json")
 
 
 def check_plan(folder: str) -> None:

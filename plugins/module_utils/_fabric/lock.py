@@ -16,6 +16,7 @@ import os
 import typing as t
 
 from .._errors import RdmaError
+from .attachments import OBJECTS
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -30,12 +31,8 @@ PARTS = ("cluster", "hosts", "switch", "workload")
 
 NAMES = {
     "cluster": (
-        "ippools.yaml",
-        "multusconfigs.yaml",
-        "nodelabels.json",
-        "reservedips.yaml",
-        "sriovpolicies.yaml",
-        "values.yaml",
+        *(name for files in OBJECTS.values() for name in files),
+        *("networks.json", "nodelabels.json", "sriovpolicies.yaml", "values.yaml"),
     ),
     "switch": ("prefixes.csv", "gateways.csv"),
     "workload": (

@@ -14,52 +14,12 @@ from __future__ import annotations
 import hashlib
 import typing as t
 
-from .numbers import MANAGER
+from .marks import DECLARED, KEPT, LEAF_LABEL, MAX_NAME, OUR_NODES, labels, profile_name, short_name
 
 if t.TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from .model import Fabric, Node, Plan, Rail
-
-SPIDERPOOL = "spiderpool.spidernet.io/v2beta1"
-SRIOV = "sriovnetwork.openshift.io/v1"
-"""API groups and versions of the objects that the plan makes."""
-RESOURCE_PREFIX = "spidernet.io"
-"""What the names of resources begin with where fabric_resource_prefix says nothing else: the chart's default."""
-POD_NETWORKS = "k8s.v1.cni.cncf.io/networks"
-"""Annotation of a pod: the networks that Multus attaches beside the cluster's own."""
-POD_STATUS = "k8s.v1.cni.cncf.io/network-status"
-"""Annotation of a pod: what Multus attached, as JSON."""
-POD_DEFAULT = "v1.multus-cni.io/default-network"
-"""Annotation of a pod: the network in place of the cluster's own."""
-HOSTNAME = "kubernetes.io/hostname"
-"""Label of a node: its name."""
-
-OURS = "railops.io"
-"""What our labels and annotations of objects and pods begin with."""
-OUR_NODES = "fabric.railops.io"
-"""What our labels, annotations and taints of nodes begin with, but for the notes of a drain."""
-LABEL_MANAGER = "app.kubernetes.io/managed-by"
-LABEL_FABRIC = f"{OURS}/fabric"
-PROBE_LABEL, RUN_LABEL = f"{OURS}/probe", f"{OURS}/probe-run"
-"""Labels of the Jobs and pods that test: which test it is, and which run of it."""
-RESOURCE = f"{OURS}/rdma-resource"
-"""Annotation of a config whose kind has no field for the RDMA resource that its pods must ask for."""
-ZONE_LABEL = f"{OUR_NODES}/zone"
-"""Label of a node: its zone."""
-LEAF_LABEL = f"{OUR_NODES}/leaf-"
-"""What the label of a node begins with that names the leaf of a rail; the rail's name follows."""
-MAX_NAME = 63
-KEPT = 54
-DECLARED = "declared"
-"""The profile of nodes whose interfaces have the names that fabric_rails gives."""
-
-
-def short_name(name: str) -> str:
-    """Return the name itself where the cluster takes it, else 54 characters of it and a digest of all of it."""
-    if len(name) <= MAX_NAME and "." not in name:
-        return name
-    return f"{name[:KEPT].replace('.', '-')}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
 def pool_stem(fabric: Fabric, rail: Rail, family: int) -> str:
@@ -106,11 +66,6 @@ def leaf_label(rail: Rail) -> str:
     return f"{LEAF_LABEL}{name}"
 
 
-def labels(fabric: str) -> dict[str, str]:
-    """Return the labels of every object of a fabric, by its name."""
-    return {LABEL_MANAGER: MANAGER, LABEL_FABRIC: fabric}
-
-
 def metadata(fabric: Fabric, name: str, *, namespaced: bool = True) -> dict[str, t.Any]:
     """Return the metadata of an object of the fabric."""
     place = {"namespace": fabric.namespace} if namespaced else {}
@@ -119,9 +74,8 @@ def metadata(fabric: Fabric, name: str, *, namespaced: bool = True) -> dict[str,
 
 def profile_of(fabric: Fabric, interfaces: tuple[str, ...]) -> str:
     """Return the name profile of a node: its interfaces decide, nothing else, so it never changes under anyone."""
-    if interfaces == tuple(rail.interface for rail in fabric.rails):
-        return DECLARED
-    return "p" + hashlib.sha256("\0".join(interfaces).encode()).hexdigest()[:6]
+    declared = interfaces == tuple(rail.interface for rail in fabric.rails)
+    return DECLARED if declared else profile_name(interfaces)
 
 
 def profiles(plan: Plan) -> Mapping[str, tuple[Node, ...]]:

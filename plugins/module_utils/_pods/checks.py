@@ -10,18 +10,20 @@ names its node: the verdict puts it to the host of that node.
 
 from __future__ import annotations
 
-import hashlib
 import ipaddress
 import json
 import typing as t
 from dataclasses import dataclass
 
 from .._check import compared, skipped
-from .._fabric.names import POD_STATUS, RESOURCE, short_name
+from .._fabric.marks import POD_STATUS
+from .._fabric.networks import networks_of
 from .state import name_of, ready, trouble
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    from .._fabric.networks import PodNetwork
 
 Json = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
 
@@ -49,43 +51,31 @@ class Node:
     networks: tuple[Network, ...]
 
 
-def _config_of(configs: Mapping[str, Json], fabric: str, rail: str, interfaces: Sequence[str]) -> Json | None:
-    """Return a rail's config on a node with these interfaces: that of its name profile, else the declared one."""
-    digest = hashlib.sha256("\0".join(interfaces).encode()).hexdigest()[:6]
-    own = configs.get(short_name(f"{fabric}-{rail}-p{digest}"))
-    return own or configs.get(short_name(f"{fabric}-{rail}"))
-
-
-def node_of(piece: Mapping[str, t.Any], configs: Iterable[Json]) -> Node:
+def node_of(piece: Mapping[str, t.Any], networks: dict[str, list[PodNetwork]]) -> Node:
     """Return what pods on the node of a slice get.
 
     :param piece: the host's slice of the plan.
-    :param configs: the plan's SpiderMultusConfigs.
+    :param networks: what pods get, by name profile.
     """
-    named = {config["metadata"]["name"]: config for config in configs}
-    interfaces = [rail["interface"] for rail in piece["rails"]]
-    networks = []
+    here = {row["rail"]: row for row in networks_of(networks, [rail["interface"] for rail in piece["rails"]])}
+    found = []
     for rail in piece["rails"]:
-        config = _config_of(named, piece["fabric"], rail["name"], interfaces)
-        if config is None:
+        row = here.get(rail["name"])
+        if row is None:
             continue
-        spec = config["spec"]
-        block = spec.get(spec["cniType"].replace("-", "")) or {}
-        notes = config["metadata"].get("annotations") or {}
-        pooled = not spec.get("disableIPAM")
-        tuned = spec.get("enableCoordinator") and (spec.get("coordinator") or {}).get("tunePodRoutes", True)
-        networks.append(
+        addresses = rail.get("addresses") or ()
+        found.append(
             Network(
                 rail["name"],
-                f"{config['metadata']['namespace']}/{config['metadata']['name']}",
-                spec["cniType"],
-                str(block.get("rdmaResourceName") or block.get("resourceName") or notes.get(RESOURCE) or ""),
-                tuple(address["subnet"] for address in rail.get("addresses") or ()) if pooled else (),
-                tuple(row["gateway"] for row in rail.get("addresses") or () if tuned and row.get("gateway")),
-                int(block.get("mtu") or 0),
+                row["name"],
+                row["attachment"],
+                row["resource"],
+                tuple(address["subnet"] for address in addresses if row["addresses"]),
+                tuple(address["gateway"] for address in addresses if row["routes"] and address.get("gateway")),
+                row["mtu"],
             )
         )
-    return Node(piece["node"], tuple(networks))
+    return Node(piece["node"], tuple(found))
 
 
 def check(

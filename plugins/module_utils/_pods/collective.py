@@ -15,8 +15,8 @@ import base64
 import typing as t
 from dataclasses import dataclass, field
 
-from .._fabric.names import HOSTNAME, PROBE_LABEL, RUN_LABEL
-from .._fabric.names import labels as labels_of
+from .._fabric.marks import HOSTNAME, PROBE_LABEL, RUN_LABEL
+from .._fabric.marks import labels as labels_of
 from .checks import Json
 
 if t.TYPE_CHECKING:

@@ -15,8 +15,8 @@ import random
 import typing as t
 from dataclasses import dataclass
 
-from .._fabric.names import OURS, POD_DEFAULT, POD_NETWORKS, PROBE_LABEL, RUN_LABEL
-from .._fabric.names import labels as labels_of
+from .._fabric.marks import OURS, POD_DEFAULT, POD_NETWORKS, PROBE_LABEL, RUN_LABEL
+from .._fabric.marks import labels as labels_of
 from .._probe.perftest import FIRST_PORT, Failure, explain, judge, parse
 from .._probe.schedule import schedule
 from .checks import Json, Network, Node, check

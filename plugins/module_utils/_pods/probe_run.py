@@ -15,6 +15,7 @@ from .._cluster import source
 from .._cluster.access import ACCESS, Access
 from .._errors import RdmaError
 from .._fabric.lock import read_lock, read_slices
+from .._fabric.networks import read_networks
 from . import client
 from .checks import Node, node_of
 from .client import PodCluster
@@ -48,10 +49,9 @@ def read_nodes(folder: str) -> dict[str, Node]:
     :raises RdmaError: when there is no whole plan.
     """
     seats = read_lock(folder)["nodes"]
-    cluster = os.path.join(folder, "cluster")
-    source.check_plan(cluster)
-    configs = list(source.documents(os.path.join(cluster, "multusconfigs.yaml")))
-    nodes = [node_of(row, configs) for row in read_slices(folder)]
+    source.check_plan(os.path.join(folder, "cluster"))
+    networks = read_networks(folder)
+    nodes = [node_of(row, networks) for row in read_slices(folder)]
     return {node.name: node for node in nodes if node.name in seats and not seats[node.name].get("retired")}
 
 

@@ -14,7 +14,7 @@ import typing as t
 from dataclasses import dataclass
 
 from .._cluster.nodes import listed
-from .._fabric.names import SPIDERPOOL
+from .._fabric.marks import SPIDERPOOL
 from .checks import wanted_node
 from .state import Trouble, begun, is_ready, name_of
 

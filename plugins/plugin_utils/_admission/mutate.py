@@ -15,7 +15,7 @@ import typing as t
 
 from ...module_utils import _intervals as intervals
 from ...module_utils._errors import Problem, RdmaError
-from ...module_utils._fabric.names import SPIDERPOOL
+from ...module_utils._fabric.marks import SPIDERPOOL
 from ...module_utils._fabric.options import INJECT_KEYS
 from .ranges import parse_address, parse_cidr, parse_range, ranges_text
 from .schema import KINDS, copied, with_defaults

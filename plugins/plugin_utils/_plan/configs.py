@@ -9,18 +9,10 @@ from __future__ import annotations
 import typing as t
 from collections.abc import Callable
 
+from ...module_utils._fabric.marks import CONFIG, DECLARED, RESOURCE, SPIDERPOOL
 from ...module_utils._fabric.model import Plan, Rail
-from ...module_utils._fabric.names import (
-    DECLARED,
-    RESOURCE,
-    SPIDERPOOL,
-    config_name,
-    full_resource,
-    inject_value,
-    interfaces_of,
-    metadata,
-    profiles,
-)
+from ...module_utils._fabric.names import config_name, full_resource, inject_value, interfaces_of, metadata, profiles
+from ...module_utils._fabric.networks import PodNetwork
 from ...module_utils._fabric.numbers import vlan_interface
 from .pools import pool_names
 
@@ -103,7 +95,7 @@ def _config(plan: Plan, rail: Rail, interface: str, profile: str) -> Json:
         meta.setdefault("annotations", {})[RESOURCE] = resource
     return {
         "apiVersion": SPIDERPOOL,
-        "kind": "SpiderMultusConfig",
+        "kind": CONFIG,
         "metadata": meta,
         "spec": {
             "chainCNIJsonData": [],
@@ -119,14 +111,38 @@ def _config(plan: Plan, rail: Rail, interface: str, profile: str) -> Json:
 
 def multus_configs(plan: Plan) -> list[Json]:
     """Return the SpiderMultusConfigs: one a rail, and one a rail and name profile where a parent is named."""
+    return [config for configs in _by_profile(plan).values() for config in configs]
+
+
+def _by_profile(plan: Plan) -> dict[str, list[Json]]:
     fabric = plan.fabric
     # A virtual function is found by its resource, so no name of an interface is in these.
     groups = {DECLARED: ()} if fabric.attached.own_device else profiles(plan)
-    return [
-        _config(plan, rail, interfaces_of(fabric, nodes)[rail.index - 1], profile)
+    return {
+        profile: [_config(plan, rail, interfaces_of(fabric, nodes)[rail.index - 1], profile) for rail in fabric.rails]
         for profile, nodes in groups.items()
-        for rail in fabric.rails
-    ]
+    }
+
+
+def pod_networks(plan: Plan) -> dict[str, list[PodNetwork]]:
+    """Return what pods get by these configs, by name profile."""
+    fabric = plan.fabric
+    return {
+        profile: [
+            PodNetwork(
+                rail=rail.name,
+                name=f"{config['metadata']['namespace']}/{config['metadata']['name']}",
+                attachment=fabric.attachment,
+                resource=full_resource(plan, rail, profile),
+                ask=RESOURCE in config["metadata"].get("annotations", ()),
+                addresses=not config["spec"]["disableIPAM"],
+                routes=config["spec"]["enableCoordinator"],
+                mtu=config["spec"][fabric.attached.block].get("mtu", 0),
+            )
+            for rail, config in zip(fabric.rails, configs, strict=True)
+        ]
+        for profile, configs in _by_profile(plan).items()
+    }
 
 
 def injection_order(plan: Plan) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ import typing as t
 
 from ...module_utils._fabric.lock import LOCK
 from ...module_utils._fabric.model import Prefix, range_text
+from ...module_utils._fabric.networks import NETWORKS
 from ...module_utils._fabric.numbers import vlan_interface
 from ...module_utils._fabric.totals import pool_count, rdma_prefixes
 from ...module_utils._intervals import size
@@ -33,8 +34,8 @@ CONTEXT = 100
 SMALL = 400
 """Lines of a file that is still shown whole in the diff."""
 
-TOLD = ("cluster/ippools.yaml", "switch/gateways.csv")
-"""Files that say only what the lines of nodes and rails say already."""
+TOLD = ("cluster/ippools.yaml", f"cluster/{NETWORKS}", "switch/gateways.csv")
+"""Files that say only what the lines of nodes and rails, or other files, say already."""
 
 
 class View:

@@ -13,18 +13,12 @@ import json
 import typing as t
 
 from ...module_utils._errors import InputError
+from ...module_utils._fabric.attachments import OBJECTS, SPIDER
+from ...module_utils._fabric.marks import DECLARED, POLICY, SRIOV
 from ...module_utils._fabric.model import MAX_POOL
-from ...module_utils._fabric.names import (
-    DECLARED,
-    SRIOV,
-    config_name,
-    full_resource,
-    interfaces_of,
-    metadata,
-    node_label,
-    profiles,
-)
-from .configs import injection_order, multus_configs
+from ...module_utils._fabric.names import config_name, full_resource, interfaces_of, metadata, node_label, profiles
+from ...module_utils._fabric.networks import NETWORKS
+from .configs import injection_order, multus_configs, pod_networks
 from .pools import name_problems, render_pools, reserved_ips
 from .text import HEADING, documents
 from .text import block as yaml_block
@@ -34,6 +28,7 @@ if t.TYPE_CHECKING:
 
     from ...module_utils._errors import Problem
     from ...module_utils._fabric.model import Node, Plan
+    from ...module_utils._fabric.networks import PodNetwork
 
 Json = dict[str, t.Any]
 
@@ -42,10 +37,15 @@ DEVICE_PLUGIN_INTERVAL = 300
 
 
 class Addressing(t.NamedTuple):
-    """Who gives pods their addresses: what stands in its way, and its files in the plan's folder `cluster/`."""
+    """Who gives pods their addresses."""
 
     problems: Callable[[Plan], list[Problem]]
+    """What stands in its way."""
+    warnings: Callable[[Plan], list[str]]
     files: Callable[[Plan], dict[str, str]]
+    """Its files in the plan's folder `cluster/`, those of `attachments.OBJECTS`."""
+    networks: Callable[[Plan], dict[str, list[PodNetwork]]]
+    """What pods name to get them, by name profile."""
 
 
 def _spiderpool(plan: Plan) -> dict[str, str]:
@@ -56,8 +56,31 @@ def _spiderpool(plan: Plan) -> dict[str, str]:
     }
 
 
-ADDRESSING = {"spiderpool": Addressing(name_problems, _spiderpool)}
-"""By the attachment's `ipam`: another one is a file of this room, a row here and the names of its files in `lock`."""
+def _spiderpool_warnings(plan: Plan) -> list[str]:
+    fabric = plan.fabric
+    found = []
+    order = injection_order(plan)
+    if fabric.inject and order != tuple(rail.name for rail in fabric.rails):
+        found.append(
+            f"An injected pod gets the rails in the order {', '.join(order)}: Spiderpool sorts them as text. "
+            "Software that pairs net1 with the first GPU needs names that sort by rail."
+        )
+    large = sum(1 for _family, first, last in fabric.reserved if last - first >= MAX_POOL)
+    if large:
+        found.append(
+            f"{large} reserved range{'s' if large > 1 else ''} of {MAX_POOL} addresses or more stay out of the "
+            "SpiderReservedIPs, which Spiderpool expands address by address; the plan's own pools keep clear of them."
+        )
+    return found
+
+
+ADDRESSING = {SPIDER: Addressing(name_problems, _spiderpool_warnings, _spiderpool, pod_networks)}
+"""By the attachment's `ipam`: another one is a file of this room, a row here, and one in `attachments`."""
+
+
+def networks_of(plan: Plan) -> dict[str, list[PodNetwork]]:
+    """Return what pods get, by name profile."""
+    return ADDRESSING[plan.fabric.attached.ipam].networks(plan)
 
 
 def sriov_policies(plan: Plan) -> list[Json]:
@@ -87,7 +110,7 @@ def sriov_policies(plan: Plan) -> list[Json]:
             made.append(
                 {
                     "apiVersion": SRIOV,
-                    "kind": "SriovNetworkNodePolicy",
+                    "kind": POLICY,
                     "metadata": metadata(fabric, config_name(fabric, rail, profile)),
                     "spec": dict(sorted(spec.items())),
                 }
@@ -176,19 +199,17 @@ def object_warnings(plan: Plan) -> tuple[str, ...]:
             f"Nodes name the rails' interfaces in {len(groups)} ways, so a pod has to say which nodes it fits "
             f"(node label {node_label(fabric)}): {fits}. Give the rails stable names to have one way."
         )
-    order = injection_order(plan)
-    if fabric.inject and order != tuple(rail.name for rail in fabric.rails):
-        found.append(
-            f"An injected pod gets the rails in the order {', '.join(order)}: Spiderpool sorts them as text. "
-            "Software that pairs net1 with the first GPU needs names that sort by rail."
-        )
-    large = sum(1 for _family, first, last in fabric.reserved if last - first >= MAX_POOL)
-    if large:
-        found.append(
-            f"{large} reserved range{'s' if large > 1 else ''} of {MAX_POOL} addresses or more stay out of the "
-            "SpiderReservedIPs, which Spiderpool expands address by address; the plan's own pools keep clear of them."
-        )
-    return tuple(found)
+    return (*found, *ADDRESSING[fabric.attached.ipam].warnings(plan))
+
+
+def _networks(plan: Plan) -> str:
+    """Return networks.json: a line for each rail and profile."""
+    kinds = [kind for _api, kind in OBJECTS[plan.fabric.attached.ipam].values()]
+    groups = [
+        f"  {json.dumps(profile)}: [\n" + ",\n".join(f"   {json.dumps(row)}" for row in rows) + "\n  ]"
+        for profile, rows in networks_of(plan).items()
+    ]
+    return f'{{\n "kinds": {json.dumps(kinds)},\n "networks": {{\n' + ",\n".join(groups) + "\n }\n}\n"
 
 
 def render_cluster(plan: Plan) -> dict[str, str]:
@@ -202,6 +223,7 @@ def render_cluster(plan: Plan) -> dict[str, str]:
         raise InputError(problems)
     files = {
         **give.files(plan),
+        NETWORKS: _networks(plan),
         "sriovpolicies.yaml": documents(sriov_policies(plan)),
         "values.yaml": HEADING + "---\n" + yaml_block(helm_values(plan)),
     }

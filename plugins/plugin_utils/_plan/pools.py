@@ -13,16 +13,9 @@ from __future__ import annotations
 import typing as t
 
 from ...module_utils._errors import Problem
+from ...module_utils._fabric.marks import KEPT, LABEL_FABRIC, LABEL_MANAGER, POOL, RESERVED, SPIDERPOOL
 from ...module_utils._fabric.model import MAX_POOL, address_text, octets_text, range_text
-from ...module_utils._fabric.names import (
-    KEPT,
-    LABEL_FABRIC,
-    LABEL_MANAGER,
-    SPIDERPOOL,
-    metadata,
-    pool_name,
-    pool_stem,
-)
+from ...module_utils._fabric.names import metadata, pool_name, pool_stem
 from ...module_utils._fabric.numbers import MANAGER
 from .text import HEADING, scalar
 
@@ -37,7 +30,7 @@ def _pool_template(fabric: Fabric, family: int, gateway: bool, nodes: bool) -> s
     quote = '"' if family == 6 else ""
     return "".join(
         (
-            f"---\napiVersion: {SPIDERPOOL}\nkind: SpiderIPPool\nmetadata:\n  name: %s\n  labels:\n",
+            f"---\napiVersion: {SPIDERPOOL}\nkind: {POOL}\nmetadata:\n  name: %s\n  labels:\n",
             f"    {LABEL_MANAGER}: {MANAGER}\n    {LABEL_FABRIC}: {scalar(fabric.name)}\n",
             "spec:\n  default: false\n  disable: false\n",
             f"  gateway: {quote}%s{quote}\n" if gateway else "",
@@ -144,7 +137,7 @@ def reserved_ips(fabric: Fabric) -> list[dict[str, t.Any]]:
             made.append(
                 {
                     "apiVersion": SPIDERPOOL,
-                    "kind": "SpiderReservedIP",
+                    "kind": RESERVED,
                     "metadata": metadata(fabric, name, namespaced=False),
                     "spec": {"ipVersion": family, "ips": ranges},
                 }

@@ -15,7 +15,8 @@ import hashlib
 import re
 import typing as t
 
-from ...module_utils._fabric.names import HOSTNAME, ZONE_LABEL, labels, leaf_label, short_name
+from ...module_utils._fabric.marks import HOSTNAME, ZONE_LABEL, labels, short_name
+from ...module_utils._fabric.names import leaf_label
 from .text import block as yaml_block
 
 if t.TYPE_CHECKING:

@@ -16,10 +16,10 @@ import json
 import textwrap
 import typing as t
 
-from ...module_utils._fabric.names import DECLARED, POD_NETWORKS, RESOURCE, labels, node_label, profiles, short_name
+from ...module_utils._fabric.marks import DECLARED, POD_NETWORKS, labels, short_name
+from ...module_utils._fabric.names import inject_value, node_label, profiles
 from ...module_utils._fabric.totals import rdma_prefixes
-from .configs import multus_configs
-from .objects import node_labels
+from .objects import networks_of, node_labels
 from .text import HEADING, documents
 from .topology import kueue_topology, slurm_conf, slurm_yaml, topology_labels
 
@@ -203,24 +203,14 @@ POD_HEAD = """\
 def _pods(plan: Plan) -> list[dict[str, t.Any]]:
     """Return a PodTemplate for each way in which nodes name the rails' interfaces."""
     fabric = plan.fabric
-    configs, count = multus_configs(plan), len(fabric.rails)
     marks = node_labels(plan)
-    names = [DECLARED] if fabric.attached.own_device else list(profiles(plan))
     made = []
-    for number, profile in enumerate(names):
-        own = configs[number * count : (number + 1) * count]
-        limits: dict[str, str] = {}
-        for config in own:
-            block = config["spec"].get(config["spec"]["cniType"].replace("-", ""), {})
-            notes = config["metadata"].get("annotations", {})
-            name = notes.get(RESOURCE) or block.get("rdmaResourceName") or block.get("resourceName")
-            if name and (RESOURCE in notes or not fabric.inject):
-                limits[name] = "1"
-        networks = ",".join(f"{config['metadata']['namespace']}/{config['metadata']['name']}" for config in own)
-        annotations = {POD_NETWORKS: networks}
+    for profile, networks in networks_of(plan).items():
+        limits = {network["resource"]: "1" for network in networks if network["ask"] or not fabric.inject}
+        annotations = {POD_NETWORKS: ",".join(network["name"] for network in networks)}
         if fabric.inject and fabric.families:
             # Spiderpool adds networks and resources; the value is that of the profile's configs.
-            annotations = {fabric.inject[0]: own[0]["metadata"]["annotations"][fabric.inject[0]]}
+            annotations = {fabric.inject[0]: inject_value(fabric.inject[1], profile)}
         container: dict[str, t.Any] = {
             "name": "main",
             "image": "registry.example/your-image",

@@ -12,8 +12,8 @@ from __future__ import annotations
 import typing as t
 from pathlib import Path
 
+from ...module_utils._fabric.marks import DECLARED
 from ...module_utils._fabric.model import address_text, range_text
-from ...module_utils._fabric.names import DECLARED
 from .facts import CODE_TITLES, Report, count, rail_table, span_of, subtitle, table_data
 from .verdict import NO_VERDICT, e, embedded, section, shorten, slot, table
 

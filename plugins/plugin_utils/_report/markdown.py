@@ -13,8 +13,8 @@ from __future__ import annotations
 import re
 import typing as t
 
+from ...module_utils._fabric.marks import DECLARED
 from ...module_utils._fabric.model import address_text
-from ...module_utils._fabric.names import DECLARED
 from .facts import CODE_TITLES, Report, collect, count, rail_table, subtitle, used_columns
 from .html import render_html
 from .verdict import SHOWN_FINDINGS, findings, standings, with_verdict

@@ -16,6 +16,7 @@ from ansible.errors import AnsibleFilterError
 
 from ...module_utils._cluster import source
 from ...module_utils._errors import RdmaError
+from ...module_utils._fabric.networks import read_networks
 from ...module_utils._pods.checks import node_of
 
 Rails = dict[str, dict[str, tuple[str, str]]]
@@ -29,14 +30,14 @@ def read_rails(plan_dir: str, nodes: set[str]) -> tuple[Rails, bool]:
     cluster = os.path.join(plan_dir, "cluster")
     rails: Rails = {}
     try:
-        configs = list(source.documents(os.path.join(cluster, "multusconfigs.yaml")))
+        pods = read_networks(plan_dir)
         values: dict[str, t.Any] = next(iter(source.documents(os.path.join(cluster, "values.yaml"))), {})
         for name in sorted(os.listdir(os.path.join(plan_dir, "hosts"))):
             with open(os.path.join(plan_dir, "hosts", name), encoding="utf-8") as stream:
                 piece = json.load(stream)
             if piece["node"] in nodes:
                 interfaces = {rail["name"]: rail["interface"] for rail in piece["rails"]}
-                networks = node_of(piece, configs).networks
+                networks = node_of(piece, pods).networks
                 rails[piece["node"]] = {row.resource: (row.rail, interfaces[row.rail]) for row in networks}
     except (OSError, ValueError, KeyError, RdmaError) as exc:
         raise AnsibleFilterError(

@@ -287,10 +287,9 @@ def test_a_pod_that_waits_for_its_only_node_is_that_node_s():
     assert looks.wanted_node({"spec": {"affinity": affinity}}) == "node3"
 
 
-def config(name, **more):
-    block = {"master": ["ens1"], "rdmaResourceName": "spidernet.io/x", "mtu": 9000}
-    spec = {"cniType": "macvlan", "enableCoordinator": True, "coordinator": {"tunePodRoutes": True}, "macvlan": block}
-    return {"metadata": {"name": name, "namespace": "spiderpool"}, "spec": {**spec, **more}}
+def row(name="fabric-rail1", **more):
+    given = {"resource": "spidernet.io/x", "ask": False, "addresses": True, "routes": True, "mtu": 9000}
+    return {"rail": "rail1", "name": f"spiderpool/{name}", "attachment": "macvlan", **given, **more}
 
 
 def piece(interface="ens1", gateway="172.17.1.1"):
@@ -305,35 +304,29 @@ def piece(interface="ens1", gateway="172.17.1.1"):
 @pytest.mark.parametrize(
     ("made", "slice_", "wanted"),
     [
-        pytest.param(config("fabric-rail1"), piece(), (True, ("172.17.1.0/27",)), id="plain"),
-        pytest.param(config("fabric-rail1"), piece(gateway=None), (False, ("172.17.1.0/27",)), id="no-gateway"),
-        pytest.param(
-            config("fabric-rail1", coordinator={"tunePodRoutes": False}),
-            piece(),
-            (False, ("172.17.1.0/27",)),
-            id="untuned",
-        ),
-        pytest.param(config("fabric-rail1", disableIPAM=True), piece(), (True, ()), id="lid-only"),
+        pytest.param(row(), piece(), (True, ("172.17.1.0/27",)), id="plain"),
+        pytest.param(row(), piece(gateway=None), (False, ("172.17.1.0/27",)), id="no-gateway"),
+        pytest.param(row(routes=False), piece(), (False, ("172.17.1.0/27",)), id="untuned"),
+        pytest.param(row(addresses=False), piece(), (True, ()), id="lid-only"),
     ],
 )
 def test_what_the_plan_gives_a_pod(made, slice_, wanted):
-    (found,) = looks.node_of(slice_, [made]).networks
+    (found,) = looks.node_of(slice_, {"declared": [made]}).networks
     assert (bool(found.gateways), found.subnets) == wanted
-    assert (found.name, found.resource, found.mtu) == ("spiderpool/fabric-rail1", "spidernet.io/x", 9000)
+    assert (found.name, found.kind) == ("spiderpool/fabric-rail1", "macvlan")
+    assert (found.resource, found.mtu) == ("spidernet.io/x", 9000)
 
 
-def test_what_a_config_has_no_field_for_is_read_off_its_annotation():
-    made = config("fabric-rail1", cniType="ipoib", ipoib={"master": "ibs1"})
-    made["metadata"]["annotations"] = {"railops.io/rdma-resource": "spidernet.io/fabric_rail1"}
-    assert looks.node_of(piece(), [made]).networks[0].resource == "spidernet.io/fabric_rail1"
+def test_a_rail_without_a_network_is_left_out():
+    assert looks.node_of(piece(), {"declared": [row(rail="rail2")]}).networks == ()
+    assert looks.node_of(piece(), {}).networks == ()
 
 
 class Fabric:
     rails = ()
 
 
-def test_a_node_with_other_names_has_the_config_of_its_profile():
-    own = f"fabric-rail1-{profile_of(Fabric(), ('eno9',))}"
-    configs = [config("fabric-rail1"), config(own)]
-    assert looks.node_of(piece("eno9"), configs).networks[0].name == f"spiderpool/{own}"
-    assert looks.node_of(piece("ens1"), configs).networks[0].name == "spiderpool/fabric-rail1"
+def test_a_node_with_other_names_has_the_network_of_its_profile():
+    networks = {"declared": [row()], profile_of(Fabric(), ("eno9",)): [row("own")]}
+    assert looks.node_of(piece("eno9"), networks).networks[0].name == "spiderpool/own"
+    assert looks.node_of(piece("ens1"), networks).networks[0].name == "spiderpool/fabric-rail1"

@@ -13,8 +13,9 @@ import pytest
 import yaml
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.marks import short_name
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.model import range_text
-from ansible_collections.railops.rdma.plugins.module_utils._fabric.names import inject_value, short_name
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.names import inject_value
 from ansible_collections.railops.rdma.plugins.plugin_utils._admission.admission import check
 from ansible_collections.railops.rdma.plugins.plugin_utils._admission.mutate import mutate
 from ansible_collections.railops.rdma.plugins.plugin_utils._admission.schema import KINDS
@@ -56,6 +57,27 @@ def rendered():
         return made[sample]
 
     return get
+
+
+@pytest.mark.parametrize("sample", ALL)
+def test_what_pods_get_is_what_the_configs_say(sample, rendered):
+    plan, files, objects = rendered(sample)
+    said = json.loads(files["networks.json"])
+    rows = [row for rows in said["networks"].values() for row in rows]
+    configs = of(objects, "SpiderMultusConfig")
+    assert [row["name"] for row in rows] == [
+        f"{plan.fabric.namespace}/{config['metadata']['name']}" for config in configs
+    ]
+    assert [row["rail"] for row in rows[: len(plan.fabric.rails)]] == [rail.name for rail in plan.fabric.rails]
+    for row, config in zip(rows, configs, strict=True):
+        spec = config["spec"]
+        block = spec[spec["cniType"].replace("-", "")]
+        asked = config["metadata"].get("annotations", {}).get("railops.io/rdma-resource")
+        assert row["resource"] == (asked or block.get("rdmaResourceName") or block.get("resourceName"))
+        assert row["ask"] == bool(asked)
+        assert (row["attachment"], row["mtu"]) == (spec["cniType"], block.get("mtu", 0))
+        assert (row["addresses"], row["routes"]) == (not spec["disableIPAM"], spec["enableCoordinator"])
+    assert {obj["kind"] for obj in objects} - {"SriovNetworkNodePolicy"} <= set(said["kinds"])
 
 
 def of(objects, kind):
