@@ -91,6 +91,8 @@ def test_a_rail_moves_into_a_vlan_to_another_and_back(port):
     made = link(f"{PORT}.101")
     assert (made["linkinfo"]["info_kind"], made["linkinfo"]["info_data"]["id"]) == ("vlan", 101)
     assert (made["link"], made["ifalias"], made["mtu"]) == (PORT, "railops.rdma", 1400)
+    # Only the message that makes the link says that.
+    assert made["group"] == "143"
     assert (addresses(PORT), addresses(f"{PORT}.101")) == ([], ["198.51.100.2"])
     assert guest(f"cat /proc/sys/net/ipv4/conf/{PORT}.101/arp_ignore") == "1"
     tables = guest("ip route show table 1001; ip route show 198.51.100.0/24")
@@ -142,3 +144,18 @@ def test_what_is_taken_away_takes_our_vlan_along(port):
     assert route(101, state="absent")["changed"] is True
     assert link(f"{PORT}.101") is None
     assert route(101, state="absent")["changed"] is False
+
+
+def test_what_a_killed_run_left_half_made_is_known_as_ours(port):
+    """A kill after the link is made and before it is up and has its alias: the next run goes on, or takes it away."""
+    half_made = f"ip link add link {PORT} name {PORT}.101 group 143 type vlan id 101"
+    guest(half_made)
+    assert route(101)["changed"] is True
+    assert (link(f"{PORT}.101")["ifalias"], addresses(f"{PORT}.101")) == ("railops.rdma", ["198.51.100.2"])
+    assert route(101)["changed"] is False
+    assert route(101, state="absent")["changed"] is True
+    assert link(f"{PORT}.101") is None
+    for more in ({}, {"state": "absent"}):
+        guest(half_made)
+        assert route(0, **more)["changed"] is True
+        assert link(f"{PORT}.101") is None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import subprocess
 
 import pytest
 
@@ -141,6 +142,39 @@ def test_a_kill_at_every_message_is_healed_by_the_next_run(scenario):
             assert not result.get("failed"), (at, result["msg"])
             assert host.dump() == wanted, at
             if answer is not None:
+                break
+            at += 1
+        assert at >= 6
+
+
+def vlans():
+    """Say whether this kernel has VLANs."""
+    argv = ["unshare", "--net", "ip", "link", "add", "link", "lo", "name", "v1", "type", "vlan", "id", "1"]
+    return os.geteuid() == 0 and subprocess.run(argv, capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.skipif(
+    not vlans(), reason="this kernel has no VLANs (8021q): tests/guests/test_vlan_rails.py asks one that has"
+)
+@pytest.mark.parametrize("then", ["present", "absent"])
+def test_a_kill_while_a_vlan_is_made_leaves_nothing_that_is_nobodys(then):
+    want = want_of(0, RAILS)
+    for rail in want["rails"]:
+        rail["vlan"] = 101
+    want["sysctls"] = {key.replace("np0/", "np0.101/"): value for key, value in want["sysctls"].items()}
+    with Fabric("kill-vlan", 1, RAILS) as fabric:
+        host = fabric.hosts[0]
+        before = host.dump()
+        at = 0
+        while True:
+            done = run_with(host, want, at, "kill") is not None
+            if then == "present":
+                assert not host.module(policy_route, want).get("failed"), at
+                assert not host.module(policy_route, want)["changed"], at
+            assert not host.module(policy_route, {**want, "state": "absent"}).get("failed"), at
+            names = [line.split()[0] for line in host.dump()["links"]]
+            assert names == [line.split()[0] for line in before["links"]], at
+            if done:
                 break
             at += 1
         assert at >= 6

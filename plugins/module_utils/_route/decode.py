@@ -18,7 +18,7 @@ import typing as t
 
 from .._fabric.numbers import MANAGER
 from .._sysfs import Sysfs
-from .model import DEFAULT, Address, Link, Route, Rule
+from .model import DEFAULT, PROTOCOL, Address, Link, Route, Rule
 from .netlink import (
     ARPHRD_INFINIBAND,
     FIB_RULE_INVERT,
@@ -98,6 +98,7 @@ class Decoder:
         info = message.get_attr("IFLA_LINKINFO")
         data = info.get_attr("IFLA_INFO_DATA") if info and info.get_attr("IFLA_INFO_KIND") == "vlan" else None
         vlan = data.get_attr("IFLA_VLAN_ID") if data else 0
+        marks = (message.get_attr("IFLA_IFALIAS"), message.get_attr("IFLA_GROUP"))
         return Link(
             name=name,
             mtu=message.get_attr("IFLA_MTU"),
@@ -111,7 +112,7 @@ class Decoder:
             master=self._name_of(master) if master else "",
             parent=self._name_of(parent) if parent and not elsewhere else "",
             vlan=vlan,
-            ours=bool(vlan) and message.get_attr("IFLA_IFALIAS") == MANAGER,
+            ours=bool(vlan) and (marks[0] == MANAGER or marks[1] == PROTOCOL),
         )
 
     def _address(self, answer: Answer, planned: t.Collection[str]) -> Address:

@@ -13,7 +13,7 @@ import typing as t
 
 from .._errors import RdmaError
 from .._fabric.numbers import MANAGER
-from .model import DEFAULT, Address, Link, Op, Phase, Route, Rule
+from .model import DEFAULT, PROTOCOL, Address, Link, Op, Phase, Route, Rule
 from .netlink import (
     ADDRESS_HEAD,
     FAMILIES,
@@ -29,6 +29,7 @@ from .netlink import (
     IFA_LOCAL,
     IFA_PROTO,
     IFF_UP,
+    IFLA_GROUP,
     IFLA_IFALIAS,
     IFLA_IFNAME,
     IFLA_INFO_DATA,
@@ -151,7 +152,9 @@ class Kernel(Reader):
             self._index.pop(link.name, None)
             data = attribute(IFLA_VLAN_ID, struct.pack("=H", link.vlan))
             info = attribute(IFLA_INFO_KIND, b"vlan") + attribute(IFLA_INFO_DATA, data)
-            parts = (name, (IFLA_LINK, u32(self._index_of(link.parent))), (IFLA_LINKINFO, info))
+            # With the link, so that one which a killed run left before its alias is known as ours.
+            mark = (IFLA_GROUP, u32(PROTOCOL))
+            parts = (name, (IFLA_LINK, u32(self._index_of(link.parent))), mark, (IFLA_LINKINFO, info))
             head = LINK_HEAD.pack(0, 0, link.index, 0, 0)
             return request(RTM_NEWLINK, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, head, *parts)
         head = LINK_HEAD.pack(0, 0, link.index or self._index_of(link.name), IFF_UP if link.up else 0, IFF_UP)

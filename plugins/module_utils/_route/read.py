@@ -29,6 +29,7 @@ from .netlink import (
     ADDRESS_HEAD,
     FAMILIES,
     IFLA_ALT_IFNAME,
+    IFLA_GROUP,
     IFLA_IFNAME,
     IFLA_INFO_KIND,
     IFLA_LINKINFO,
@@ -173,7 +174,8 @@ class Reader(Decoder):
         kind = (IFLA_LINKINFO, attribute(IFLA_INFO_KIND, b"vlan"))
         answers = self._dump(request(RTM_GETLINK, NLM_F_DUMP, LINK_HEAD.pack(0, 0, 0, 0, 0), kind))
         # A kernel that knows no VLANs yet does not filter, and decoding is what takes the time.
-        ours = [answer for answer in answers if MANAGER.encode() in answer.body]
+        marks = MANAGER.encode(), attribute(IFLA_GROUP, u32(PROTOCOL))
+        ours = [answer for answer in answers if any(mark in answer.body for mark in marks)]
         return [link.name for answer in ours for link in [self._link(answer)] if link.ours]
 
     def _resolve(self, text: str) -> list[str]:
