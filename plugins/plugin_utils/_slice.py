@@ -25,7 +25,8 @@ from ..module_utils._fabric.lock import LOCK, SCHEMA, SLICE_SCHEMA, canonical, s
 HOSTS_FOLDER = "hosts"
 
 
-def _fail(problem: str, fix: str) -> t.NoReturn:
+def fail(problem: str, fix: str) -> t.NoReturn:
+    """Fail the task with what is wrong and what to do."""
     # A controller plugin has no fail_json: the result carries the fix as a module's failure does.
     raise AnsibleActionFail(f"{problem} {fix}", result={"fix": fix})
 
@@ -56,14 +57,14 @@ def _read_json(path: str, what: str, fix: str) -> dict[str, t.Any]:
     try:
         data = _parse(path)
     except FileNotFoundError:
-        _fail(f"There is no {what}: {path!r} does not exist.", fix)
+        fail(f"There is no {what}: {path!r} does not exist.", fix)
     except (OSError, ValueError) as exc:
-        _fail(f"The {what} {path!r} cannot be read: {exc}.", fix)
+        fail(f"The {what} {path!r} cannot be read: {exc}.", fix)
     if not isinstance(data, dict):
-        _fail(f"The {what} {path!r} is not a JSON object.", fix)
+        fail(f"The {what} {path!r} is not a JSON object.", fix)
     schema = SCHEMA if os.path.basename(path) == LOCK else SLICE_SCHEMA
     if data.get("schema") != schema:
-        _fail(
+        fail(
             f"The {what} {path!r} has schema {data.get('schema')!r}; this collection reads schema {schema}.",
             "Run the playbook railops.rdma.plan of the installed version again.",
         )
@@ -82,22 +83,22 @@ def read_slice(plan_dir: str, host: str) -> dict[str, t.Any]:
     plan = _read_json(os.path.join(plan_dir, LOCK), "plan", again)
     if not plan.get("digest"):
         # The planner replaces plan.json by such a one while it replaces the other files.
-        _fail(f"The plan in {plan_dir!r} is half-written: a run was cut off.", again)
+        fail(f"The plan in {plan_dir!r} is half-written: a run was cut off.", again)
     path = os.path.join(plan_dir, HOSTS_FOLDER, f"{host}.json")
     have = _read_json(path, f"slice of host {host!r}", again)
     if have.get("frozen_digest") != sha256(canonical(plan.get("frozen"))):
-        _fail(f"The slice {path!r} is stale: its frozen_digest is not that of plan.json.", again)
+        fail(f"The slice {path!r} is stale: its frozen_digest is not that of plan.json.", again)
     node = have.get("node")
     entry = plan.get("nodes", {}).get(node)
     if entry is None:
-        _fail(f"The slice {path!r} is of node {node!r}, which plan.json does not have.", again)
+        fail(f"The slice {path!r} is of node {node!r}, which plan.json does not have.", again)
     if entry.get("retired"):
-        _fail(
+        fail(
             f"Node {node!r} of host {host!r} is retired in the plan.",
             "Take the host out of the play, or release the node on purpose (docs/growth.md) and plan again.",
         )
     if entry.get("slot") != have.get("slot"):
-        _fail(
+        fail(
             f"The slice {path!r} is stale: it has slot {have.get('slot')!r}, plan.json has {entry.get('slot')!r}.",
             again,
         )

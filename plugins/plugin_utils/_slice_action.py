@@ -11,11 +11,10 @@ from __future__ import annotations
 import os
 import typing as t
 
-from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
 from ._report.equal import shortened
-from ._slice import read_slice
+from ._slice import fail, read_slice
 
 LOSSLESS = {"priority": "priority", "dscp": "dscp", "cnp_dscp": "cnp"}
 """The options of roce_qos that the plan has, each with its key of fabric_lossless."""
@@ -40,12 +39,10 @@ def refuse_two_declarations(torn: t.Mapping[tuple[str, t.Any, int], t.Sequence[s
         f" {planned}"
         for (option, given, planned), hosts in sorted(torn.items(), key=str)
     )
-    fix = (
+    fail(
+        f"Two declarations of lossless RoCE differ: {told}. Nothing was changed.",
         "Take the variables out, or put what the switches have into fabric_lossless and plan again: pods mark their"
-        " packets by the plan, and hosts and switches have to know that mark."
-    )
-    raise AnsibleActionFail(
-        f"Two declarations of lossless RoCE differ: {told}. Nothing was changed. {fix}", result={"fix": fix}
+        " packets by the plan, and hosts and switches have to know that mark.",
     )
 
 

@@ -11,14 +11,17 @@ python3 tests/site/errors_doc.py --check   say whether it is as the code has it
 from __future__ import annotations
 
 import ast
+import re
 import sys
 import typing as t
 from pathlib import Path
 
+import yaml
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 DOCUMENT = CHECKOUT / "docs/errors.md"
 # Where each stands among (place, problem, fix); the last two are always problem and fix.
-CALLS = {"RdmaError": 0, "Problem": 1, "AdmissionError": 2, "_fail": 0, "add": 1}
+CALLS = {"RdmaError": 0, "Problem": 1, "AdmissionError": 2, "_fail": 0, "fail": 0, "add": 1}
 # Rooms, and beginnings of the names of modules and of other files beside the rooms.
 AREAS = (
     ("The plan", ("_fabric", "_plan", "ippool_plan", "_slice")),
@@ -89,6 +92,52 @@ def errors(path: Path) -> t.Iterator[tuple[str, str]]:
             yield words[0], words[1] or "..."
 
 
+# What roles, playbooks and their filters refuse with a sentence of their own.
+REFUSED = "Before the first change"
+NOTHING = "Nothing was changed."
+
+
+def parted(text: str) -> tuple[str, str] | None:
+    """Return (problem, fix) of a refusal: the fix is its last sentence. None when it has no words of its own."""
+    plain = " ".join(re.sub(r"\{\{.*?\}\}", "...", " ".join(text.split())).split())
+    sentences = re.split(r"(?<=[.]) (?=[A-Z.a-z])", plain.removesuffix(NOTHING).strip())
+    # A sentence begins with a capital, or with a command; what is computed ends none.
+    whole: list[str] = []
+    for sentence in sentences:
+        if whole and re.search(r"(?<![.])[.]{3}$", whole[-1]):
+            whole[-1] += f" {sentence}"
+        else:
+            whole.append(sentence)
+    if len(re.findall("[A-Za-z]{3,}", plain.removesuffix(NOTHING))) < 4:
+        return None
+    return (" ".join(whole[:-1]), whole[-1]) if len(whole) > 1 else (plain, "...")
+
+
+def asserted(value: t.Any) -> t.Iterator[str]:
+    """Return the messages of all assertions in a playbook or a file of tasks."""
+    if isinstance(value, list):
+        for item in value:
+            yield from asserted(item)
+    elif isinstance(value, dict):
+        if "fail_msg" in value:
+            yield str(value["fail_msg"])
+        for item in value.values():
+            yield from asserted(item)
+
+
+def refusals() -> t.Iterator[tuple[str, str]]:
+    """Return (problem, fix) of what playbooks, roles and the filters beside them refuse."""
+    texts: list[str] = []
+    for place in ("playbooks/*.yml", "roles/*/tasks/*.yml"):
+        for path in sorted(CHECKOUT.glob(place)):
+            texts += asserted(yaml.safe_load(path.read_text(encoding="utf-8")))
+    for path in sorted((CHECKOUT / "plugins/filter").glob("*_problems.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.JoinedStr):
+                texts.append(text_of(node) or "")
+    yield from (made for made in map(parted, texts) if made and made[1] != "...")
+
+
 def cell(text: str) -> str:
     """Return text for a cell of a Markdown table."""
     line = " ".join(text.split())
@@ -108,8 +157,9 @@ def document() -> str:
     rows: dict[str, set[tuple[str, str]]] = {}
     for path in sorted((CHECKOUT / "plugins").rglob("*.py")):
         rows.setdefault(area_of(path), set()).update(errors(path))
+    rows[REFUSED] = set(refusals())
     lines = [HEAD]
-    for title in [*(area for area, _starts in AREAS), "Elsewhere"]:
+    for title in [REFUSED, *(area for area, _starts in AREAS), "Elsewhere"]:
         found = sorted((cell(problem), cell(fix)) for problem, fix in rows.get(title, ()))
         if found:
             lines += [f"## {title}", "", "| it says | do |", "| --- | --- |"]

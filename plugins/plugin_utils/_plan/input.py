@@ -29,6 +29,8 @@ if t.TYPE_CHECKING:
 
 PLACE = "fabric_"
 BOOLEANS = tuple(name for name, option in OPTIONS.items() if isinstance(option.default, bool))
+# Of a port of a ConnectX card (NVIDIA DOCA documentation, SR-IOV; ConnectX-7 release notes); some firmware has fewer.
+MOST_VFS = 127
 MTU = {"roce": (1280, 9978, 4200), "infiniband": (1280, 65520, 2044)}
 """Lowest, highest, default. RoCE 4200 carries a path MTU of 4096; IPoIB 2044 works on every subnet manager."""
 
@@ -123,7 +125,7 @@ def _read(check: Checker, given: dict[str, t.Any]) -> Fabric:
         foreign=_foreign(check, given["foreign_networks"]),
         policy=_choice(check, given, "policy"),
         mtu=check.integer("fabric_mtu", usual if given["mtu"] is None else given["mtu"], low, high, default=usual),
-        vfs=check.integer("fabric_vfs", given["vfs"], 1, 128, default=8),
+        vfs=check.integer("fabric_vfs", given["vfs"], 1, MOST_VFS, default=8),
         hca_max=check.integer("fabric_hca_max", given["hca_max"], 1, 10_000, default=100),
         namespace=check.text("fabric_namespace", given["namespace"], LABEL, "a DNS-1123 label"),
         resource_prefix=check.text("fabric_resource_prefix", given["resource_prefix"], SUBDOMAIN, "a DNS-1123 name"),
