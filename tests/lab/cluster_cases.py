@@ -131,7 +131,7 @@ def typical(latencies: dict[str, float]) -> float:
 
 
 def life(fleet: Fleet) -> str:
-    """A reboot of all, a cut rail, a pool in use."""
+    """A reboot of all, a cut rail, the gate, a pool in use."""
     begin(fleet, "shared", fabric_mtu=4200, fabric_rail_prefix=24)
     fleet.play("site")
     fleet.play("test_application")
@@ -139,10 +139,11 @@ def life(fleet: Fleet) -> str:
     fleet.lab("wait", fleet.name)
     found = green_with_pods(fleet, fleet.play("verify", "-v"))
     cut(fleet)
+    gate(fleet)
     refused(fleet)
     return (
         f"after a reboot of all {len(found)} read latencies between pods (typical {typical(found):.0f} us); a cut rail "
-        "named; a pool in use kept"
+        "named; the gate keeps a pod off that node and lets it on again; a pool in use kept"
     )
 
 
@@ -159,6 +160,46 @@ def cut(fleet: Fleet) -> None:
         raise CaseError(f"with rail2 of node2 cut, these are named: {sorted(wrong, key=str)}")
     fleet.lab("cable", fleet.name, "node2", "ens2np0", "plug")
     fleet.play("verify")
+
+
+def gate(fleet: Fleet) -> None:
+    """With a rail cut, the gate keeps pods off that node, and lets them on again; somebody else's taint stays."""
+    asked = {"gate": True, "gate_taint": True, "gate_bad": 1, "gate_good": 1, "gate_max_out": 1}
+    words = ("-e", json.dumps({f"audit_{name}": value for name, value in asked.items()}))
+    fleet.play("audit", *words)
+    gated(fleet, {"node1": "True", "node2": "True"}, [])
+    fleet.kubectl("taint", "node", "node2", "example.com/theirs=1:PreferNoSchedule")
+    fleet.lab("cable", fleet.name, "node2", "ens2np0", "pull")
+    fleet.play("audit", *words, fails=True)
+    gated(fleet, {"node1": "True", "node2": "False"}, ["example.com/theirs", "fabric.railops.io/rails"])
+    spec = {**TENANT["spec"], "nodeSelector": {"kubernetes.io/hostname": "node2"}}
+    job = {**TENANT, "metadata": {"name": "job", "namespace": "default"}, "spec": spec}
+    (fleet.folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
+    fleet.kubectl("apply", "-f", str(fleet.folder / "job.json"))
+    fleet.kubectl("wait", "pod/job", "--for=condition=PodScheduled=false", "--timeout=60s")
+    said = fleet.kubectl("get", "pod", "job", "--output=json")
+    if "fabric.railops.io/rails" not in json.dumps(json.loads(said)["status"]):
+        raise CaseError(f"the pod is not kept off by the gate's taint: {json.loads(said)['status']}")
+    fleet.lab("cable", fleet.name, "node2", "ens2np0", "plug")
+    fleet.play("audit", *words)
+    gated(fleet, {"node1": "True", "node2": "True"}, ["example.com/theirs"])
+    fleet.kubectl("wait", "pod/job", "--for=condition=Ready", "--timeout=300s")
+    fleet.kubectl("delete", "pod", "job")
+    fleet.kubectl("taint", "node", "node2", "example.com/theirs-")
+
+
+def gated(fleet: Fleet, ready: dict[str, str], taints: list[str]) -> None:
+    """Insist on what the gate wrote of each node: its condition, and which taints node2 has."""
+    nodes = {item["metadata"]["name"]: item for item in json.loads(fleet.kubectl("get", "nodes", "-ojson"))["items"]}
+    seen = {
+        name: row["status"]
+        for name, node in nodes.items()
+        for row in node["status"]["conditions"]
+        if row["type"] == "RailsReady"
+    }
+    keys = sorted(taint["key"] for taint in nodes["node2"]["spec"].get("taints", []))
+    if (seen, keys) != (ready, taints):
+        raise CaseError(f"RailsReady is {seen} and node2 has the taints {keys}, due are {ready} and {taints}")
 
 
 def refused(fleet: Fleet) -> None:

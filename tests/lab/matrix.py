@@ -55,7 +55,11 @@ CASES = (
         cluster=True,
     ),
     Case(
-        "cluster-life", "reboot, a cut rail and a pool in use, with real pods", 5400, cluster_cases.life, cluster=True
+        "cluster-life",
+        "reboot, a cut rail, gate, a pool in use, with real pods",
+        5400,
+        cluster_cases.life,
+        cluster=True,
     ),
     Case("webhooks", "what is planned is what Spiderpool stores", 3600, cluster_cases.webhooks, cluster=True),
     Case("cluster-kills", "each part killed while site runs", 5400, cluster_cases.kills, cluster=True),
