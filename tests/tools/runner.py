@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Run checks: two at a time or one that uses both cores, with a word at least every ten seconds."""
+"""Run checks: a few at a time or one that uses both cores, with a word at least every ten seconds."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ TIMEOUT = 1500  # seconds; no command of a check may take longer
 GRACE = 30  # seconds for a command to end by itself when it is asked to
 QUIET = 8  # seconds without a word before one is said
 SHOWN = 15  # lines of a failed check's log: those that name errors, and the last ones
+LANES = 3  # checks at a time on two cores: one of them mostly waits
 COLD = 15  # minutes that environments, Debian systems and the guests' image take when none of them is there
 
 
@@ -187,8 +188,8 @@ class Runner:
         return ", ".join(parts)
 
     def all(self, steps: t.Sequence[Step]) -> t.Iterator[Result]:
-        """Run the checks: those that use one core two at a time, then the others; give each as it ends."""
-        for workers, part in ((2, [step for step in steps if not step.alone]), (1, [s for s in steps if s.alone])):
+        """Run the checks: those that use one core a few at a time, then the others; give each as it ends."""
+        for workers, part in ((LANES, [step for step in steps if not step.alone]), (1, [s for s in steps if s.alone])):
             with ThreadPoolExecutor(max_workers=workers) as pool:
                 left: set[Future[Result]] = {pool.submit(self.run, step) for step in part}
                 said = time.monotonic()
