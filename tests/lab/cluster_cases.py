@@ -137,18 +137,22 @@ def life(fleet: Fleet) -> str:
     fleet.play("test_application")
     fleet.reboot()
     fleet.lab("wait", fleet.name)
-    found = green_with_pods(fleet, fleet.play("verify", "-v"))
-    cut(fleet)
+    # A pod is started anew once its node's device plugin offers the rails again.
+    fleet.kubectl("rollout", "status", "daemonset/fabric-test", "--timeout=900s")
+    found = cut(fleet)
     gate(fleet)
     refused(fleet)
     return (
-        f"after a reboot of all {len(found)} read latencies between pods (typical {typical(found):.0f} us); a cut rail "
-        "named; the gate keeps a pod off that node and lets it on again; a pool in use kept"
+        f"after a reboot of all a cut rail is named, then {len(found)} read latencies between pods (typical "
+        f"{typical(found):.0f} us); the gate keeps a pod off that node and lets it on again; a pool in use kept"
     )
 
 
-def cut(fleet: Fleet) -> None:
-    """Pull a rail's cable: verify is red and names it for the pods too; plugged, it is green again."""
+def cut(fleet: Fleet) -> dict[str, float]:
+    """Pull a rail's cable: verify is red and names it for the pods too; plugged, it is green again.
+
+    :return: the read latencies then, microseconds by node and rail.
+    """
     fleet.lab("cable", fleet.name, "node2", "ens2np0", "pull")
     fleet.play("verify", fails=True)
     wrong = {
@@ -159,7 +163,7 @@ def cut(fleet: Fleet) -> None:
     if ("rail2", "pod_read_lat") not in wrong or {rail for rail, _check in wrong} != {"rail2"}:
         raise CaseError(f"with rail2 of node2 cut, these are named: {sorted(wrong, key=str)}")
     fleet.lab("cable", fleet.name, "node2", "ens2np0", "plug")
-    fleet.play("verify")
+    return green_with_pods(fleet, fleet.play("verify", "-v"))
 
 
 def gate(fleet: Fleet) -> None:

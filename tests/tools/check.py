@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import subprocess
 import sys
 import typing as t
@@ -174,7 +175,7 @@ def wanted(name: str) -> bool:
     return not sys.argv[1:] or name in sys.argv[1:]
 
 
-# What runs on a real cluster. The first installs and takes away what the others then find.
+# What runs on a real cluster. The first wants one without Spiderpool.
 ON_REAL = [
     f"tests/cluster/test_{name}.py"
     for name in ("life", "spiderpool", "kills", "double", "gate", "collective", "objects", "roles")
@@ -195,7 +196,12 @@ def cluster() -> t.Iterator[Argv]:
 
 
 def api() -> t.Iterator[Argv]:
-    yield [*real_api(), tool("python"), "-m", "pytest", "-q", "--real-only", *ON_REAL]
+    command = [tool("python"), "-m", "pytest", "-q", "--real-only"]
+    if beside := real_api():
+        # Two workers, each beside a cluster of its own; the files in this order.
+        worker = shlex.join([*beside, tool("python")])
+        command += ["--dist", "loadfile", "--no-loadscope-reorder", "--tx", f"2*popen//python={worker}"]
+    yield [*command, *ON_REAL]
 
 
 BARE = "tests/bare/test_bare.py"
