@@ -90,8 +90,9 @@ def _config(plan: Plan, rail: Rail, interface: str, profile: str) -> Json:
     if fabric.inject and fabric.families:
         key, value = fabric.inject
         meta["annotations"] = {key: inject_value(value, profile)}
-    if fabric.attachment == "ipoib":
-        # Its block has no field for the resource, and Spiderpool injects none: whoever makes pods reads it here.
+    block = BLOCKS[fabric.attached.block](plan, rail, interface, resource, ippools)
+    if resource not in block.values():
+        # The block has no field for the resource, and Spiderpool injects none: whoever makes pods reads it here.
         meta.setdefault("annotations", {})[RESOURCE] = resource
     return {
         "apiVersion": SPIDERPOOL,
@@ -104,7 +105,7 @@ def _config(plan: Plan, rail: Rail, interface: str, profile: str) -> Json:
             "disableIPAM": not fabric.families,
             # Without addresses the coordinator has nothing to tune, and refuses to start.
             "enableCoordinator": bool(fabric.families),
-            fabric.attached.block: BLOCKS[fabric.attached.block](plan, rail, interface, resource, ippools),
+            fabric.attached.block: block,
         },
     }
 

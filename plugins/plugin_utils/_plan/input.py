@@ -168,10 +168,10 @@ def _check_network(check: Checker, fabric: Fabric) -> None:
         return
     if fabric.network == "roce":
         check.add("fabric_supernets", "It is empty, and RoCE needs addresses.", "Give a network such as 172.17.0.0/16.")
-    elif fabric.attachment == "ipoib":
+    elif fabric.attached.needs_addresses:
         check.add(
             "fabric_supernets",
-            "It is empty, and attachment ipoib needs addresses.",
+            f"It is empty, and attachment {fabric.attachment} needs addresses.",
             "Give a network, or use attachment ib-sriov for LID only.",
         )
     if fabric.inject:
