@@ -13,7 +13,7 @@ import typing as t
 from concurrent.futures import ThreadPoolExecutor
 
 from .._errors import RdmaError
-from .._fabric.marks import LABEL_FABRIC, LABEL_MANAGER, SPIDERPOOL, SRIOV
+from .._fabric.marks import LABEL_FABRIC, LABEL_MANAGER
 from .answers import FieldConflict, Gone
 from .client import Cluster
 from .compare import keep_pool
@@ -29,7 +29,7 @@ if t.TYPE_CHECKING:
     Json = dict[str, t.Any]
 
 # Kinds of these groups are read as whole lists; of others each object is asked for by name.
-LISTED_GROUPS = tuple(version.partition("/")[0] for version in (SPIDERPOOL, SRIOV))
+LISTED_GROUPS = {version.partition("/")[0] for version, _kind in PRUNED_KINDS}
 
 
 class Run:
