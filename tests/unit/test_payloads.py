@@ -65,7 +65,11 @@ BYTES: dict[str, tuple[int | None, int, str]] = {
     "node_gate": (None, 80_764, ""),
     "plan_objects_info": (2_161, 0, ""),
     "pod_probe": (163_031, 157_892, ""),
-    "policy_route": (122_227, 148_129, "VLANs; the host's own network by every rule and table; checks"),
+    "policy_route": (
+        122_227,
+        156_426,
+        "VLANs; the host's own network by every rule and table; checks; which rails meet",
+    ),
     "rail_audit": (None, 600_927, ""),
     "rail_discover": (0, 0, ""),
     "rail_persist": (90_791, 98_417, "VLANs; the host's own network is kept"),

@@ -31,7 +31,7 @@ from .._route import path_checks, path_kernel, ping
 from .._route import run as route_run
 from .._route.kernel import Kernel
 from .._route.want import parse_want
-from .wire import answers_on
+from .wire import answers_at, answers_on
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
@@ -145,7 +145,7 @@ def look_at_pings(request: Request) -> tuple[Checks, Facts]:
     settings = {"rail_ping": {"neighbour_hosts": neighbours, **request.settings.get("rail_ping", {})}}
     asked = Request(request.module, {**request.params, "settings": settings})
     part: t.Any = Part(request.module, options_of("rail_ping", ping.SPEC, asked))
-    return list(ping.run(part)["checks"]), {}
+    return list(ping.run(part, answers_at)["checks"]), {}
 
 
 def of_rails(name: str, work: t.Callable[[t.Any, t.Any], tuple[list[Check], Facts]]) -> Look:

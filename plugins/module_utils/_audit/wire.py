@@ -2,7 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Ask the wire itself who has an address: for entries of the neighbour table that somebody set by hand."""
+"""Ask the wire itself who has an address: past the neighbour table, and where no route leads.
+
+For entries of that table that somebody set by hand, and for isolated rails that have no gateway.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +24,27 @@ SIOCGIFHWADDR = 0x8927  # linux/sockios.h
 
 def answers_on(interface: str, addresses: t.Sequence[str]) -> dict[str, str]:
     """Return the hardware address of each of these addresses that somebody at the interface answers for."""
-    sysfs = Sysfs()
-    mac = _own_mac(interface)
-    questions = [Question(address, interface, mac, address) for address in addresses]
-    locals_of = {name: found[0] for name, found in inet6(sysfs).items() if found[0]}
+    return answers_at({interface: addresses})[interface]
+
+
+def answers_at(asked: t.Mapping[str, t.Sequence[str]]) -> dict[str, dict[str, str]]:
+    """Return the same for several interfaces, all asked at once.
+
+    :param asked: the addresses by interface.
+    """
+    locals_of = {name: found[0] for name, found in inet6(Sysfs()).items() if found[0]}
+    questions: list[Question] = []
+    for interface, addresses in asked.items():
+        mine = [item for item in addresses if ":" not in item or interface in locals_of]
+        try:
+            questions += [Question(interface, interface, _own_mac(interface), address) for address in mine]
+        except OSError:  # there is no such interface
+            continue
     answers, _failed = ask(questions, locals_of, WAIT)
-    return {item.address: item.mac for found in answers.values() for item in found if item.address in addresses}
+    return {
+        interface: {item.address: item.mac for item in answers.get(interface, ()) if item.address in addresses}
+        for interface, addresses in asked.items()
+    }
 
 
 def _own_mac(interface: str) -> str:

@@ -18,7 +18,7 @@ import time
 import typing as t
 from dataclasses import dataclass
 
-from .._check import compared
+from .._check import Check, compared, skipped
 from .._errors import RdmaError
 from .._sysfs import Sysfs
 from .across import CHECK, Pair, judge, sample
@@ -27,6 +27,9 @@ from .want import Want, parse_want
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
+
+    # Addresses by interface in, who answered for them out: hardware address by address, by interface.
+    Wire = t.Callable[[t.Mapping[str, t.Sequence[str]]], t.Mapping[str, t.Mapping[str, str]]]
 
 # linux/in.h, linux/in6.h, asm-generic/socket.h
 SO_BINDTODEVICE = 25
@@ -297,8 +300,12 @@ def _fix(target: Target) -> str:
     return "Look at the routes between the leaves, and at the neighbour's own checks."
 
 
-def run(module: AnsibleModule) -> dict[str, t.Any]:
-    """Ask, and describe what answered."""
+def run(module: AnsibleModule, wire: Wire | None = None) -> dict[str, t.Any]:
+    """Ask, and describe what answered.
+
+    :param wire: asks at interfaces who has these addresses, for isolated rails without a gateway: no echo request
+        leaves by a rail towards another one there, whoever has joined the two.
+    """
     params, want = module.params, parse_want(module.params)
     neighbours, sizes = params["neighbour_hosts"] or [], params["full_size"]
     names = names_of(want)
@@ -313,13 +320,37 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         outcomes += Sweep(crossing, min(params["count"], SILENT), params["timeout"]).run()
     checks = checks_of(targets, outcomes[: len(targets)])
     said = dict(zip(pairs, (outcome.received > 0 for outcome in outcomes[len(targets) :])))
+    unseen: list[Check] = []
+    if not meet:
+        unseen = _ask_the_wire(said, want, names, wire)
     alive = {
         (target.rail, target.family)
         for target, outcome in zip(targets, outcomes)
         if target.check == "ping_neighbour" and outcome.received
     }
-    checks += [check.data() for check in judge(said, alive, bool(meet), params["rails_meet"] is not None)]
+    crossed = judge(said, alive, bool(meet), params["rails_meet"] is not None)
+    checks += [check.data() for check in crossed + unseen]
     return {"changed": False, "checks": checks}
+
+
+def _ask_the_wire(said: dict[Pair, bool], want: Want, names: t.Mapping[str, str], wire: Wire | None) -> list[Check]:
+    """Put into `said` what the wire says of pairs whose rail has no gateway, or take them out and say so."""
+    routed = {(rail.name, item.family) for rail in want.rails for item in rail.addresses if item.gateway}
+    linked = [pair for pair in said if (pair.rail, pair.family) not in routed]
+    asked: dict[str, list[str]] = {}
+    for pair in linked:
+        asked.setdefault(names[pair.rail], []).append(pair.address)
+    if wire and asked:
+        found = wire(asked)
+        said.update({pair: said[pair] or pair.address in found[names[pair.rail]] for pair in linked})
+        return []
+    for pair in linked:
+        del said[pair]
+    why = "no echo request leaves a rail without a gateway for another rail; an audit asks the wire"
+    blind = dict.fromkeys((pair.rail, pair.family) for pair in linked)
+    return [
+        skipped(CHECK, why, "Run the playbook audit or verify.", rail=rail, family=family) for rail, family in blind
+    ]
 
 
 def _across(want: Want, params: dict[str, t.Any], neighbours: t.Any) -> tuple[list[Pair], bool | None]:

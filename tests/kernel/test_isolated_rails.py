@@ -1,0 +1,98 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Isolated rails without gateways: paths, pings, and what shows that two of them were joined."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.modules import policy_route, rail_audit, rail_ping
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, run, want_of
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces"),
+]
+
+RAILS = 3
+
+
+def want_without_gateways(slot):
+    """What the planner gives a host with fabric_gateway: none, its own sysctls among it."""
+    want = want_of(slot, RAILS, mode="shared")
+    for rail in want["rails"]:
+        for item in rail["addresses"]:
+            del item["gateway"]
+    want["sysctls"] = {key: "2" if key.endswith("arp_ignore") else value for key, value in want["sysctls"].items()}
+    return want
+
+
+@pytest.fixture
+def fabric():
+    with Fabric("isolated", 2, RAILS) as made:
+        for slot, host in enumerate(made.hosts):
+            assert not host.module(policy_route, want_without_gateways(slot)).get("failed")
+            assert not host.module(policy_route, want_without_gateways(slot))["changed"]
+        yield made
+
+
+def audited(fabric, **more):
+    """Return what an audit says of paths and pings, every pair of rails asked."""
+    neighbour = {"host": "node2", "rails": want_without_gateways(1)["rails"]}
+    settings = {"rail_ping": {"across": RAILS, "count": 10, "timeout": 0.5, **more}}
+    params = {"checks": ["paths", "pings"], "neighbours": [neighbour], "settings": settings}
+    result = fabric.hosts[0].module(rail_audit, {**want_without_gateways(0), **params}, diff=False)
+    assert result["errors"] == []
+    return result["checks"]
+
+
+def of(checks, name):
+    return {(check["rail"], check.get("family")): check for check in checks if check["id"] == name}
+
+
+def join(fabric, one, other):
+    """Join two leaves, as a wrong cable or VLAN does."""
+    ends = {"join1": f"leaf{one}", "join2": f"leaf{other}"}
+    run("ip", "-n", fabric.core, "link", "add", "join1", "type", "veth", "peer", "name", "join2")
+    for port, leaf in ends.items():
+        run("ip", "-n", fabric.core, "link", "set", port, "master", leaf, "up")
+
+
+def test_paths_and_pings_are_green_without_a_gateway(fabric):
+    checks = audited(fabric)
+    assert {check["status"] for check in checks} == {"ok"}, checks
+    assert len(of(checks, "route_path")) == len(of(checks, "ping_across")) == RAILS * 2
+    assert of(checks, "ping_gateway") == {}
+    assert {check["observed"]["meets"] == [] for check in of(checks, "ping_across").values()} == {True}
+
+
+def test_two_rails_that_were_joined_are_named_in_both_families(fabric):
+    join(fabric, 1, 2)
+    checks = audited(fabric)
+    wrong = {key: check["cause"] for key, check in of(checks, "ping_across").items() if check["status"] != "ok"}
+    assert wrong == {
+        (f"rail{rail}", family): f"rail{rail} reaches rail{other}, and isolated rails must not meet"
+        for rail, other in ((1, 2), (2, 1))
+        for family in (4, 6)
+    }
+    assert {check["status"] for check in checks if check["id"] != "ping_across"} == {"ok"}
+
+
+def test_a_rail_whose_neighbour_is_gone_says_nothing_of_the_others(fabric):
+    fabric.hosts[1].ip("link", "set", "ens2np0", "down")
+    found = of(audited(fabric), "ping_across")
+    assert found["rail2", 4]["status"] == "skipped"
+    assert found["rail1", 4]["status"] == "ok"
+
+
+def test_pings_alone_do_not_call_it_green(fabric):
+    """Whoever has joined the rails: no echo request leaves for another one."""
+    params = {key: value for key, value in want_without_gateways(0).items() if key != "sysctls"}
+    params |= {"neighbour_hosts": [want_without_gateways(1)], "across": RAILS, "timeout": 0.5, "count": 5}
+    found = of(fabric.hosts[0].module(rail_ping, params, diff=False)["checks"], "ping_across")
+    assert {check["status"] for check in found.values()} == {"skipped"}
+    assert len(found) == RAILS * 2
