@@ -29,6 +29,7 @@ class Check:
     :param family: 4 or 6 where the families of one rail can differ; None where they cannot.
     :param node: the Kubernetes node, for checks that are made of the cluster and not on a host.
     :param object: what it is about beside rail and node: a card, a file, an object of the cluster.
+    :param peers: hosts or nodes at the other end of what failed, where a failure may be theirs.
     """
 
     id: str
@@ -41,12 +42,15 @@ class Check:
     family: int | None = None
     node: str | None = None
     object: str | None = None
+    peers: t.Sequence[str] = ()
 
     def data(self) -> dict[str, t.Any]:
-        """Return it as modules return it: family, node and object only where they are set."""
+        """Return it as modules return it: family, node, object and peers only where they are set."""
         keys = ("id", "rail", "status", "planned", "observed", "cause", "fix")
         found = {key: getattr(self, key) for key in keys}
         more = {key: getattr(self, key) for key in ("family", "node", "object")}
+        if self.peers:
+            more["peers"] = list(self.peers)
         return {**found, **{key: value for key, value in more.items() if value is not None}}
 
 

@@ -139,7 +139,8 @@ def judgements(verdict: Json, ignored: Collection[str] = ()) -> dict[str, Judgem
             continue
         parts: dict[str, list[str]] = {}
         for check in entry["checks"]:
-            if check["status"] == "deviation" and check["id"] not in ignored:
+            # Where the fault is the other end's, that node is judged for it.
+            if check["status"] == "deviation" and check["id"] not in ignored and not check.get("fault"):
                 ids = parts.setdefault(check["rail"] or "host", [])
                 if check["id"] not in ids:
                     ids.append(check["id"])

@@ -79,10 +79,17 @@ def node_of(piece: Mapping[str, t.Any], networks: dict[str, list[PodNetwork]]) -
 
 
 def check(
-    name: str, node: str, rail: str | None, planned: object, observed: object, cause: str = "", fix: str = ""
+    name: str,
+    node: str,
+    rail: str | None,
+    planned: object,
+    observed: object,
+    cause: str = "",
+    fix: str = "",
+    peers: t.Sequence[str] = (),
 ) -> Json:
-    """Return a check; one with a cause is a deviation."""
-    return compared(name, planned, observed, cause, fix, good=not cause, rail=rail, node=node).data()
+    """Return a check; one with a cause is a deviation, of which `peers` are the nodes at the other end."""
+    return compared(name, planned, observed, cause, fix, good=not cause, rail=rail, node=node, peers=peers).data()
 
 
 def left_out(name: str, node: str | None, cause: str, fix: str = "", rail: str | None = None) -> Json:

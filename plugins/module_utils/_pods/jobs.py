@@ -328,5 +328,6 @@ def latency_checks(outcomes: Sequence[Outcome]) -> list[Json]:
         )
         failure = bad[0].failure if bad else None
         told = (failure.cause, failure.fix) if failure else ("", "")
-        checks.append(check(CHECK, node, rail, f"a pod on {peers} answers RDMA reads", shown, *told))
+        ends = tuple(dict.fromkeys(item.pair.server for item in bad))
+        checks.append(check(CHECK, node, rail, f"a pod on {peers} answers RDMA reads", shown, *told, peers=ends))
     return checks

@@ -43,7 +43,8 @@ def traffic_checks(tests: Iterable[dict[str, t.Any]], *, server: bool = False) -
         shown = "did not start" if server else "; ".join(_measure(test) for test in (bad or members)[:4])
         name = f"traffic_{kind}_server" if server else f"traffic_{kind}"
         cause, fix = (bad[0]["cause"], bad[0]["fix"]) if bad else ("", "")
-        checks.append(compared(name, planned, shown, cause, fix, good=not bad, rail=rail).data())
+        ends = tuple(dict.fromkeys(test["peer"] for test in bad if test["peer"]))
+        checks.append(compared(name, planned, shown, cause, fix, good=not bad, rail=rail, peers=ends).data())
     return checks
 
 

@@ -60,7 +60,8 @@ SPEC = {
 class Target:
     """One question: whether `address` answers what is sent from `source` on `interface`.
 
-    `size` is the length in bytes of the whole IP packet that must pass unfragmented; 0 is a small one.
+    `size` is the length in bytes of the whole IP packet that must pass unfragmented; 0 is a small one. `peer` is the
+    host whose address it is, empty for a gateway.
     """
 
     check: str
@@ -69,6 +70,7 @@ class Target:
     source: str
     address: str
     size: int = 0
+    peer: str = ""
 
     @property
     def family(self) -> int:
@@ -102,21 +104,23 @@ def targets_of(
     for rail in want.rails:
         name = names[rail.name]
         for item in rail.addresses:
-            others = [("gateway", item.gateway)] if gateways and item.gateway else []
-            others += [("neighbour", address) for address in _neighbours(rail.name, item.family, neighbours)]
-            for kind, address in others:
-                found.append(Target(f"ping_{kind}", rail.name, name, item.address, address))
-                if full_size and rail.mtu:
-                    found.append(Target(f"ping_{kind}_mtu", rail.name, name, item.address, address, rail.mtu))
+            others = [("gateway", item.gateway, "")] if gateways and item.gateway else []
+            others += [("neighbour", *there) for there in _neighbours(rail.name, item.family, neighbours)]
+            for kind, address, peer in others:
+                sizes = [0, rail.mtu] if full_size and rail.mtu else [0]
+                for size in sizes:
+                    check = f"ping_{kind}_mtu" if size else f"ping_{kind}"
+                    found.append(Target(check, rail.name, name, item.address, address, size, peer))
     return found
 
 
-def _neighbours(rail: str, family: int, hosts: t.Iterable[t.Mapping[str, t.Any]]) -> t.Iterator[str]:
+def _neighbours(rail: str, family: int, hosts: t.Iterable[t.Mapping[str, t.Any]]) -> t.Iterator[tuple[str, str]]:
+    """Yield the addresses of others on a rail, each with its host's name."""
     for host in hosts:
         for other in host.get("rails") or []:
             for item in other.get("addresses") or []:
                 if other.get("name") == rail and (":" in item["address"]) == (family == 6):
-                    yield item["address"]
+                    yield item["address"], host.get("host") or ""
 
 
 def pairs_of(want: Want, hosts: t.Iterable[t.Mapping[str, t.Any]]) -> list[Pair]:
@@ -287,6 +291,7 @@ def checks_of(targets: list[Target], outcomes: list[Outcome]) -> list[dict[str, 
             _fix(target),
             good=good,
             rail=target.rail,
+            peers=() if good or not target.peer else (target.peer,),
         )
         checks.append(check.data())
     return checks

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 
 from ...module_utils._check import DEVIATION, SKIPPED
 from .merge import PARTS, natural, part_of, untested
+from .pairs import with_faults
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -121,7 +122,7 @@ def explain(verdict: Mapping[str, t.Any], places: Mapping[str, Place]) -> list[d
     unseen: dict[tuple[str, bool], set[Cell]] = {}
     for host, entry in verdict["hosts"].items():
         for check in entry["checks"]:
-            key, cell = (check["id"], check["rail"] is not None), (host, check["rail"])
+            key, cell = (check["id"], check["rail"] is not None), (check.get("fault", host), check["rail"])
             if check["status"] == DEVIATION:
                 bad.setdefault(key, Counter())[cell] += 1
             elif check["status"] == SKIPPED:
@@ -155,7 +156,8 @@ def place_of(piece: Mapping[str, t.Any], plan: Mapping[str, t.Any]) -> Place:
 
 
 def with_places(verdict: Mapping[str, t.Any], places: Mapping[str, Place]) -> dict[str, t.Any]:
-    """Return a verdict with what explains its deviations, and with what was left out, a row a reason."""
+    """Return a verdict with whose fault each is and what explains them, and with what was left out, a row a reason."""
+    verdict = with_faults(verdict)
     left = [
         {"reason": reason, "checks": sorted(ids), "hosts": len(hosts)}
         for reason, (ids, hosts) in untested(verdict).items()

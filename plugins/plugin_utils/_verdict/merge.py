@@ -29,7 +29,7 @@ UNREACHABLE, NOT_VERIFIED = "unreachable", "not_verified"
 Check = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9 and read by everybody
 PARTS = ("plan", "cluster")
 KEYS = ("id", "rail", "status", "planned", "observed", "cause", "fix")
-MORE_KEYS = ("family", "object")
+MORE_KEYS = ("family", "object", "peers")
 KINDS = (OK, DEVIATION, WARNING, SKIPPED)
 # What is said of a rail: the worst that was found on it.
 WORST = (DEVIATION, WARNING, OK, SKIPPED)

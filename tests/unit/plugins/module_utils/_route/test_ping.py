@@ -51,13 +51,17 @@ def test_a_full_size_request_is_as_long_as_the_mtu(family, header):
 
 
 def test_gateways_and_neighbours_of_the_same_rail_and_family_are_asked():
-    other = {"rails": [{"name": "rail1", "addresses": [{"address": "192.0.2.34"}, {"address": "2001:db8:2::2"}]}]}
+    addresses = [{"address": "192.0.2.34"}, {"address": "2001:db8:2::2"}]
+    other = {"host": "node2", "rails": [{"name": "rail1", "addresses": addresses}]}
     found = targets_of(WANT, names_of(WANT), [other])
     assert [(target.check, target.source, target.address) for target in found] == [
         ("ping_gateway", "192.0.2.2", "192.0.2.1"),
         ("ping_neighbour", "192.0.2.2", "192.0.2.34"),
         ("ping_neighbour", "2001:db8::2", "2001:db8:2::2"),
     ]
+    assert ["peers" in check for check in checks_of(found, [Outcome(sent=1)] * 3)] == [False, True, True]
+    assert checks_of(found[1:2], [Outcome(sent=1)])[0]["peers"] == ["node2"]
+    assert "peers" not in checks_of(found[1:2], [Outcome(sent=1, received=1)])[0]
     assert targets_of(WANT, names_of(WANT), gateways=False) == []
     assert [target.size for target in targets_of(WANT, names_of(WANT), full_size=True)] == [0, 4200]
 

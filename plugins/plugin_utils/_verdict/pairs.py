@@ -1,0 +1,49 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Says of a test between two hosts whose fault its failure is, where the verdict knows it. Pure.
+
+A ping or an RDMA test that failed is told by the host that began it. When that host's rail has no other deviation and
+the other end's has one, or the other end did not answer at all, the fault is the other end's: `fault` in the check
+names it. Where neither or both have one, nothing is said.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from ...module_utils._check import DEVIATION
+
+if t.TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Json = dict[str, t.Any]
+
+
+def with_faults(verdict: Mapping[str, t.Any]) -> Json:
+    """Return a verdict whose deviations name the other end where the fault lies there."""
+    hosts = verdict["hosts"]
+    by_node = {entry["node"]: name for name, entry in hosts.items() if entry.get("node")}
+    broken = {
+        (name, check["rail"])
+        for name, entry in hosts.items()
+        for check in entry["checks"]
+        if check["status"] == DEVIATION and check["rail"] is not None and not check.get("peers")
+    }
+
+    def fault(name: str, check: Mapping[str, t.Any]) -> str | None:
+        ends = [peer if peer in hosts else by_node.get(peer, "") for peer in check.get("peers") or ()]
+        if check["status"] != DEVIATION or not ends or (name, check["rail"]) in broken:
+            return None
+        theirs = all(end in hosts and (hosts[end].get("error") or (end, check["rail"]) in broken) for end in ends)
+        return ends[0] if theirs else None
+
+    judged = {}
+    for name, entry in hosts.items():
+        checks = [{key: value for key, value in check.items() if key != "fault"} for check in entry["checks"]]
+        for check in checks:
+            if end := fault(name, check):
+                check["fault"] = end
+        judged[name] = {**entry, "checks": checks}
+    return {**verdict, "hosts": judged}

@@ -1,0 +1,86 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whose fault the failure of a test between two hosts is. `CUT` is what guests with a pulled cable said."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils._check import deviation
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.gate import judgements
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import merge
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.explain import explain, with_places
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.pairs import with_faults
+
+
+def bad(check, rail="rail2", *peers):
+    return deviation(check, "so", "not so", "why", "mend it", rail=rail, peers=peers).data()
+
+
+def verdict(lost=(), **checks):
+    """Return the verdict of three nodes, named otherwise in the cluster, with these deviations."""
+    nodes = {f"node{number}": f"k8s-{number}" for number in (1, 2, 3)}
+    results = [
+        merge.host_result(name, node, "d", checks.get(name, [])) for name, node in nodes.items() if name not in lost
+    ]
+    return merge.merge("d", results, nodes, rails=["rail1", "rail2"])
+
+
+def faults(made):
+    return {
+        (name, check["id"]): check["fault"]
+        for name, entry in with_faults(made)["hosts"].items()
+        for check in entry["checks"]
+        if "fault" in check
+    }
+
+
+CUT = {
+    "node1": [bad("ping_neighbour", "rail2", "node2")],
+    "node2": [bad("network_link"), bad("ping_gateway"), bad("ping_neighbour", "rail2", "node3")],
+}
+
+
+def test_a_cut_rail_is_the_fault_of_its_own_node():
+    made = verdict(**CUT)
+    assert faults(made) == {("node1", "ping_neighbour"): "node2"}
+    assert [(row["scope"], row["deviations"]) for row in explain(with_faults(made), {})] == [
+        ({"node": "node2", "rail": "rail2"}, 4)
+    ]
+    told = judgements(with_places(made, {}))
+    assert {name: judgement.good for name, judgement in told.items()} == {"k8s-1": True, "k8s-2": False, "k8s-3": True}
+
+
+def test_the_other_end_may_be_named_as_the_cluster_does():
+    made = verdict(node1=[bad("pod_read_lat", "rail2", "k8s-2")], node2=[bad("network_link")])
+    assert faults(made) == {("node1", "pod_read_lat"): "node2"}
+
+
+def test_a_host_without_a_result_is_at_fault():
+    made = verdict(lost=["node2"], node1=[bad("ping_neighbour", "rail2", "node2")])
+    assert faults(made) == {("node1", "ping_neighbour"): "node2"}
+
+
+@pytest.mark.parametrize(
+    "checks",
+    [
+        pytest.param({"node1": [bad("ping_neighbour", "rail2", "node2")]}, id="nobody has another one"),
+        pytest.param({**CUT, "node1": [*CUT["node1"], bad("network_mtu")]}, id="both have one"),
+        pytest.param({**CUT, "node2": [bad("network_link", "rail1")]}, id="it is on another rail"),
+        pytest.param({**CUT, "node1": [bad("traffic_read_lat", "rail2", "node2", "node3")]}, id="one end is sound"),
+        pytest.param({"node1": [bad("ping_neighbour", "rail2", "elsewhere")]}, id="the verdict does not have it"),
+    ],
+)
+def test_what_nobody_knows_is_not_said(checks):
+    made = verdict(**checks)
+    assert faults(made) == {}
+    assert not judgements(with_places(made, {}))["k8s-1"].good
+
+
+def test_a_verdict_that_is_judged_again_is_the_same():
+    once = with_faults(verdict(**CUT))
+    assert with_faults(once) == once
+    mended = {**once, "hosts": {**once["hosts"], "node2": {**once["hosts"]["node2"], "checks": []}}}
+    assert faults(mended) == {}
