@@ -18,7 +18,7 @@ from ..modules.acceptance import ARGUMENT_SPEC
 from ..plugin_utils._accept import state
 from ..plugin_utils._accept.bisect import NODE
 from ..plugin_utils._accept.collect import PAIRED, PREFIX, fabric_checks, host_checks, others, told
-from ..plugin_utils._accept.ends import ring_of
+from ..plugin_utils._accept.ends import Test, ring_of
 from ..plugin_utils._accept.stages import PERFTEST, Entry, Step, walk
 from ..plugin_utils._arguments import arguments, forks
 from ..plugin_utils._slice import read_slice
@@ -192,7 +192,8 @@ class ActionModule(ActionBase):
         if step.kind in PERFTEST:
             for test in tests:
                 test["test"] = step.kind.removesuffix("_gpu")
-                test |= {"gpu": have.fleet.rails.index(test["rail"])} if step.kind.endswith("_gpu") else {}
+                if step.kind.endswith("_gpu"):
+                    test["gpu"] = have.fleet.rails.index(test["rail"])
             timeout = args["timeout"] + args["seconds"]
         else:
             tests = self._commands(step.kind, entry, host, tests)
@@ -206,10 +207,10 @@ class ActionModule(ActionBase):
             "lifetime": SPARE_SECONDS + waves * len(entry.units) * timeout,
         }
 
-    def _commands(self, kind: str, entry: Entry, host: str, tests: list[dict[str, t.Any]]) -> list[dict[str, t.Any]]:
+    def _commands(self, kind: str, entry: Entry, host: str, tests: list[Test]) -> list[Test]:
         """Return what a host starts: with the next host by each rail, or as the first of all with all rails."""
         words = self._args["collectives"][kind]
-        made = []
+        made: list[Test] = []
         for test in tests:
             if kind == PAIRED:
                 made.append({**test, "argv": self._filled(words, (host, test["peer"]), (test["rail"],))})

@@ -18,6 +18,9 @@ from ..plugin_utils._verdict.files import last_path, read_json, read_plan, resul
 from ..plugin_utils._verdict.merge import flatten, host_result, status_of
 from ..plugin_utils._verdict.scope import scope
 
+if t.TYPE_CHECKING:
+    from ..module_utils._fabric.shapes import Slice
+
 # The options that the controller alone reads, with their defaults; and the module's own name among the settings.
 SCOPE = {"roles": None, "devices": True, "traffic": "rdma", "persist": True}
 OWN = "rail_audit"
@@ -29,7 +32,7 @@ class ActionModule(SliceAction):
     SLICE_KEYS = ("rails", "rdma_prefixes", "policy", "network", "sysctls", "rdma_mode")
     RAIL_KEYS = SliceAction.ROUTED_RAIL_KEYS
 
-    def options(self, have: dict[str, t.Any]) -> dict[str, t.Any]:
+    def options(self, have: Slice) -> dict[str, t.Any]:
         """Return the options that the slice gives, the namespace mode among the settings."""
         qos = self._settings.get("roce_qos", {})
         refuse_two_declarations({row: [have["node"]] for row in torn_options(have, qos)})
@@ -55,8 +58,8 @@ class ActionModule(SliceAction):
             settings[module] = {**given, **settings.get(module, {})}
         return settings
 
-    def _cabling(self, have: dict[str, t.Any]) -> dict[str, t.Any]:
-        if not have.get("cables"):
+    def _cabling(self, have: Slice) -> dict[str, t.Any]:
+        if "cables" not in have:
             return {}
         zone = read_plan(self._folder)["nodes"][have["node"]]["zone"]
         return {"cables": have["cables"], "leaves": leaves_of(self._folder), "zone": zone}

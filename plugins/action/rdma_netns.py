@@ -8,10 +8,13 @@ import typing as t
 
 from ..plugin_utils._slice_action import SliceAction
 
+if t.TYPE_CHECKING:
+    from ..module_utils._fabric.shapes import Slice
+
 
 class ActionModule(SliceAction):
     """Give rdma_netns the mode of the plan."""
 
-    def options(self, have: dict[str, t.Any]) -> dict[str, t.Any]:
+    def options(self, have: Slice) -> dict[str, t.Any]:
         """Return the mode."""
         return {"mode": have["rdma_mode"]}

@@ -8,6 +8,9 @@ import typing as t
 
 from ..plugin_utils._slice_action import SliceAction, lossless_options, refuse_two_declarations, torn_options
 
+if t.TYPE_CHECKING:
+    from ..module_utils._fabric.shapes import Slice
+
 
 class ActionModule(SliceAction):
     """Give roce_qos the rails' interfaces, the kind of network, and what the plan says of the switches."""
@@ -15,7 +18,7 @@ class ActionModule(SliceAction):
     SLICE_KEYS = ("network", "rails")
     RAIL_KEYS = ("name", "interface")
 
-    def options(self, have: dict[str, t.Any]) -> dict[str, t.Any]:
+    def options(self, have: Slice) -> dict[str, t.Any]:
         """Return the options that the slice gives.
 
         :raises AnsibleActionFail: when the task says otherwise than the plan.

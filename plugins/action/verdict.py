@@ -24,6 +24,9 @@ from ..plugin_utils._verdict.finish import begin, finish
 from ..plugin_utils._verdict.outliers import Ports, compare_fleet
 from ..plugin_utils._verdict.require import groups, unknown
 
+if t.TYPE_CHECKING:
+    from ..module_utils._fabric.shapes import PlanFile
+
 ARGUMENT_SPEC = {
     "plan_dir": {"type": "path", "required": True},
     "verify_dir": {"type": "path", "required": True},
@@ -90,7 +93,7 @@ class ActionModule(ActionBase):
             return begin(args, verdict)
         return finish(args, with_places(verdict, self._places), display)
 
-    def _expected(self, args: dict[str, t.Any], plan: dict[str, t.Any]) -> dict[str, str | None]:
+    def _expected(self, args: dict[str, t.Any], plan: PlanFile) -> dict[str, str | None]:
         """Return the hosts of the plan among those asked for, each with its node, and remember where they stand."""
         expected: dict[str, str | None] = {}
         left_out: list[str] = []

@@ -25,6 +25,9 @@ from ..plugin_utils._verdict.finish import finish
 from ..plugin_utils._verdict.merge import natural
 from ..plugin_utils._verdict.slices import Joined
 
+if t.TYPE_CHECKING:
+    from ..module_utils._fabric.shapes import PlanFile
+
 ARGUMENT_SPEC = {
     "plan_dir": {"type": "path", "required": True},
     "verify_dir": {"type": "path", "required": True},
@@ -84,7 +87,7 @@ class ActionModule(ActionBase):
             joined.take(path, verdict)
 
     @staticmethod
-    def _hosts(plan_dir: str, plan: dict[str, t.Any]) -> tuple[dict[str, str | None], dict[str, Place], list[str]]:
+    def _hosts(plan_dir: str, plan: PlanFile) -> tuple[dict[str, str | None], dict[str, Place], list[str]]:
         """Return the hosts of the plan with their nodes and places, and the rails."""
         expected: dict[str, str | None] = {}
         places: dict[str, Place] = {}

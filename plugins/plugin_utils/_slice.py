@@ -21,6 +21,10 @@ import typing as t
 from ansible.errors import AnsibleActionFail
 
 from ..module_utils._fabric.lock import LOCK, SCHEMA, SLICE_SCHEMA, canonical, sha256
+from ..module_utils._fabric.shapes import Leaf
+
+if t.TYPE_CHECKING:
+    from ..module_utils._fabric.shapes import Neighbour, PlanFile, Slice
 
 HOSTS_FOLDER = "hosts"
 
@@ -37,13 +41,13 @@ def _parsed(path: str, stamp: tuple[int, int, int]) -> t.Any:
         return json.load(stream)
 
 
-def parse_plan(path: str) -> t.Any:
+def parse_plan(path: str) -> PlanFile:
     """Return what plan.json holds, parsed once as long as the file is the same; it must not be changed.
 
     The merge of ten thousand hosts' results asks for the plan with every host.
     """
     stat = os.stat(path)
-    return _parsed(path, (stat.st_ino, stat.st_size, stat.st_mtime_ns))
+    return t.cast("PlanFile", _parsed(path, (stat.st_ino, stat.st_size, stat.st_mtime_ns)))
 
 
 def _parse(path: str) -> t.Any:
@@ -71,7 +75,7 @@ def _read_json(path: str, what: str, fix: str) -> dict[str, t.Any]:
     return data
 
 
-def read_slice(plan_dir: str, host: str) -> dict[str, t.Any]:
+def read_slice(plan_dir: str, host: str) -> Slice:
     """Return the slice of one host.
 
     :param plan_dir: the fabric's plan folder, the one that holds plan.json; relative to the working directory.
@@ -102,31 +106,32 @@ def read_slice(plan_dir: str, host: str) -> dict[str, t.Any]:
             f"The slice {path!r} is stale: it has slot {have.get('slot')!r}, plan.json has {entry.get('slot')!r}.",
             again,
         )
-    return have
+    return t.cast("Slice", have)
 
 
-def leaves_of(plan_dir: str) -> list[dict[str, str]]:
-    """Return the leaves of all zones as the plan's own file for the switches has them: `{"zone", "rail", "leaf"}`.
+def leaves_of(plan_dir: str) -> list[Leaf]:
+    """Return the leaves of all zones as the plan's own file for the switches has them.
 
     Each of a zone and rail once, without those that nobody named; none where there is no such file.
     """
     path = os.path.join(plan_dir, "switch", "prefixes.csv")
     try:
         stat = os.stat(path)
-        return [dict(row) for row in _leaves(path, (stat.st_ino, stat.st_size, stat.st_mtime_ns))]
+        return [row.copy() for row in _leaves(path, (stat.st_ino, stat.st_size, stat.st_mtime_ns))]
     except OSError:
         return []
 
 
 @functools.lru_cache(maxsize=2)
-def _leaves(path: str, stamp: tuple[int, int, int]) -> list[dict[str, str]]:
+def _leaves(path: str, stamp: tuple[int, int, int]) -> list[Leaf]:
     with open(path, encoding="utf-8", newline="") as stream:
         # A cell that a spreadsheet would evaluate begins with an apostrophe.
-        rows = [{key: row[key].removeprefix("'") for key in ("zone", "rail", "leaf")} for row in csv.DictReader(stream)]
+        cells = [{key: value.removeprefix("'") for key, value in row.items()} for row in csv.DictReader(stream)]
+    rows = [Leaf(zone=row["zone"], rail=row["rail"], leaf=row["leaf"]) for row in cells]
     return list({(row["zone"], row["rail"]): row for row in rows if row["leaf"]}.values())
 
 
-def neighbours_of(plan_dir: str, host: str, count: int) -> list[dict[str, t.Any]]:
+def neighbours_of(plan_dir: str, host: str, count: int) -> list[Neighbour]:
     """Return the rails of other hosts of the plan: `count` of them, in the order of their names, after this host."""
     try:
         names = sorted(name[:-5] for name in os.listdir(os.path.join(plan_dir, HOSTS_FOLDER)) if name.endswith(".json"))
@@ -136,7 +141,7 @@ def neighbours_of(plan_dir: str, host: str, count: int) -> list[dict[str, t.Any]
     return [{"host": name, "rails": read_slice(plan_dir, name)["rails"]} for name in after[:count]]
 
 
-def proving_neighbours(plan_dir: str, host: str) -> list[dict[str, t.Any]]:
+def proving_neighbours(plan_dir: str, host: str) -> list[Neighbour]:
     """Return the hosts that paths are proven to: the next one of the same zone, and one of another zone with its name.
 
     Next is by slot, and the last one's next is the first: every host is somebody's neighbour.
@@ -148,7 +153,7 @@ def proving_neighbours(plan_dir: str, host: str) -> list[dict[str, t.Any]]:
         if not entry["retired"]:
             zones.setdefault(entry["zone"], []).append((entry["slot"], name))
     zone, slot = plan["nodes"][own]["zone"], plan["nodes"][own]["slot"]
-    found = []
+    found: list[Neighbour] = []
     same = sorted(zones[zone])
     beside = next((name for place, name in same if place > slot), same[0][1])
     if beside != own:

@@ -16,11 +16,14 @@ from ansible.plugins.action import ActionBase
 from ._report.equal import shortened
 from ._slice import fail, read_slice
 
+if t.TYPE_CHECKING:
+    from ..module_utils._fabric.shapes import Slice
+
 LOSSLESS = {"priority": "priority", "dscp": "dscp", "cnp_dscp": "cnp"}
 """The options of roce_qos that the plan has, each with its key of fabric_lossless."""
 
 
-def lossless_options(have: t.Mapping[str, t.Any]) -> dict[str, int]:
+def lossless_options(have: Slice) -> dict[str, int]:
     """Return what a host's slice says of lossless RoCE, as options of roce_qos; nothing where the plan says nothing."""
     said = have.get("lossless") or {}
     return {option: said[key] for option, key in LOSSLESS.items() if key in said}
@@ -46,9 +49,7 @@ def refuse_two_declarations(torn: t.Mapping[tuple[str, t.Any, int], t.Sequence[s
     )
 
 
-def torn_options(
-    have: t.Mapping[str, t.Any], given: t.Mapping[str, t.Any], prefix: str = ""
-) -> list[tuple[str, t.Any, int]]:
+def torn_options(have: Slice, given: t.Mapping[str, t.Any], prefix: str = "") -> list[tuple[str, t.Any, int]]:
     """Return the options of roce_qos whose values are not the plan's: option, what `given` says, what the plan says.
 
     :param prefix: of the options' names in `given`.
@@ -68,7 +69,7 @@ class SliceAction(ActionBase):
     """What the module knows of a rail."""
     ROUTED_RAIL_KEYS: t.ClassVar[tuple[str, ...]] = (*RAIL_KEYS, "vlan", "index", "table", "rule_priority", "addresses")
 
-    def options(self, have: dict[str, t.Any]) -> dict[str, t.Any]:
+    def options(self, have: Slice) -> dict[str, t.Any]:
         """Return the options of the module that the slice `have` gives."""
         options = {key: have.get(key) for key in self.SLICE_KEYS}
         if options.get("rails") is not None:

@@ -128,15 +128,15 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     fabric = os.path.basename(os.path.normpath(params["plan_dir"]))
     targets: dict[str, gate.Target] = {}
     absent = params["state"] == "absent"
-    lock = {} if absent else read_lock(params["plan_dir"])
-    planned = {name: row["zone"] for name, row in lock.get("nodes", {}).items() if not row.get("retired")}
+    lock = None if absent else read_lock(params["plan_dir"])
+    planned = {name: row["zone"] for name, row in lock["nodes"].items() if not row["retired"]} if lock else {}
     with Cluster(Access.of(params), threads=THREADS) as cluster:
         nodes = Nodes(cluster)
         live = nodes.read()
         held_by = {name: memory.fabric for name, one in live.items() for memory in [one.memory] if memory}
         ours = {name: one for name, one in live.items() if name in planned and held_by.get(name, fabric) == fabric}
         policy = policy_of(params, len(ours))
-        if not absent:
+        if lock:
             verdict, when = read_verdict(params["verdict"], lock["digest"])
             found = gate.judgements(verdict, params["ignore"])
             targets = gate.decide(fabric, ours, planned, found, when, now, policy)

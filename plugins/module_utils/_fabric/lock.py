@@ -21,6 +21,8 @@ from .attachments import OBJECTS
 if t.TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from .shapes import PlanFile, Slice
+
 LOCK = "plan.json"
 SCHEMA = 1
 """Version of plan.json."""
@@ -109,7 +111,7 @@ def _texts(folder: str, paths: Iterable[str]) -> Iterator[tuple[str, str]]:
             yield path, stream.read().decode("utf-8", "replace")
 
 
-def read_lock(folder: str) -> dict[str, t.Any]:
+def read_lock(folder: str) -> PlanFile:
     """Read plan.json as far as readers need it.
 
     :raises RdmaError: no plan, an unfinished one, one of another schema, or one that was changed.
@@ -137,7 +139,7 @@ def read_lock(folder: str) -> dict[str, t.Any]:
             "Restore it from version control. After a merge that you have checked, plan once with "
             "fabric_accept_lock=true.",
         )
-    return data
+    return t.cast("PlanFile", data)
 
 
 def verify_part(folder: str, part: str) -> str:
@@ -149,7 +151,7 @@ def verify_part(folder: str, part: str) -> str:
     return _verified(folder, part)[0]
 
 
-def read_slices(folder: str) -> list[dict[str, t.Any]]:
+def read_slices(folder: str) -> list[Slice]:
     """Return the hosts' parts of a plan, sorted by the names of their files.
 
     :raises RdmaError: as `verify_part` does.

@@ -24,6 +24,7 @@ if t.TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from .._fabric.networks import PodNetwork
+    from .._fabric.shapes import Slice
 
 Json = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
 
@@ -51,7 +52,7 @@ class Node:
     networks: tuple[Network, ...]
 
 
-def node_of(piece: Mapping[str, t.Any], networks: dict[str, list[PodNetwork]]) -> Node:
+def node_of(piece: Slice, networks: dict[str, list[PodNetwork]]) -> Node:
     """Return what pods on the node of a slice get.
 
     :param piece: the host's slice of the plan.
@@ -71,7 +72,7 @@ def node_of(piece: Mapping[str, t.Any], networks: dict[str, list[PodNetwork]]) -
                 row["attachment"],
                 row["resource"],
                 tuple(address["subnet"] for address in addresses if row["addresses"]),
-                tuple(address["gateway"] for address in addresses if row["routes"] and address.get("gateway")),
+                tuple(gateway for address in addresses if row["routes"] and (gateway := address["gateway"])),
                 row["mtu"],
             )
         )

@@ -14,27 +14,47 @@ from .._slice import read_slice
 if t.TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from ...module_utils._fabric.shapes import SliceRail
     from ...module_utils._probe.schedule import Pair
     from .stages import Entry
 
-Slice = dict[str, t.Any]
-Test = dict[str, t.Any]
+
+class _Test(t.TypedDict):
+    test: str
+    rail: str
+    interface: str
+    address: str | None
+    port: int
+    peer: str
+    """Its name in the inventory."""
+    peer_address: str
 
 
-def address_of(rail: Slice) -> str | None:
+class Test(_Test, total=False):
+    """One end of a test, as the module rdma_probe takes it."""
+
+    slot: int
+    """Tests of one slot run at the same time."""
+    gpu: int
+    """Of the memory that is sent from, by its number."""
+    argv: list[str]
+    """A command in place of perftest."""
+
+
+def address_of(rail: SliceRail) -> str | None:
     """Return the address that a rail's tests use: the first, which is IPv4 where there is one."""
     addresses = sorted(rail["addresses"], key=lambda entry: entry["family"])
     return addresses[0]["address"].partition("/")[0] if addresses else None
 
 
-def tests_of(plan_dir: str, rails: dict[str, Slice], pairs: Iterable[Pair], end: str) -> list[Test]:
+def tests_of(plan_dir: str, rails: dict[str, SliceRail], pairs: Iterable[Pair], end: str) -> list[Test]:
     """Return a host's end of these pairs.
 
     :param rails: the host's rails by name.
     :param end: `client` or `server`.
     """
-    peers: dict[str, dict[str, Slice]] = {}
-    tests = []
+    peers: dict[str, dict[str, SliceRail]] = {}
+    tests: list[Test] = []
     for pair in pairs:
         peer = pair.server if end == "client" else pair.client
         if peer not in peers:

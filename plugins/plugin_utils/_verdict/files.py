@@ -18,6 +18,9 @@ from ansible.errors import AnsibleActionFail
 from ...module_utils._fabric.lock import LOCK
 from .._slice import parse_plan
 
+if t.TYPE_CHECKING:
+    from ...module_utils._fabric.shapes import PlanFile
+
 VERDICT = "verdict.json"
 HOSTS_FOLDER, LAST_FOLDER = "hosts", "last"
 
@@ -109,15 +112,14 @@ def forget(verify_dir: str, hosts: t.Iterable[str]) -> None:
             continue
 
 
-def read_plan(plan_dir: str) -> dict[str, t.Any]:
+def read_plan(plan_dir: str) -> PlanFile:
     """Return plan.json.
 
     :raises AnsibleActionFail: when there is none, or it cannot be read.
     """
     path = os.path.join(plan_dir, LOCK)
     try:
-        plan = parse_plan(path)
+        return parse_plan(path)
     except (OSError, ValueError) as exc:
         fix = "Run the playbook railops.rdma.plan first."
         raise AnsibleActionFail(f"The plan {path!r} cannot be read: {exc}. {fix}", result={"fix": fix}) from None
-    return t.cast("dict[str, t.Any]", plan)

@@ -1,0 +1,115 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What is in the files of a plan that others than the planner read: plan.json, hosts/*.json. Types alone."""
+
+from __future__ import annotations
+
+import typing as t
+
+
+class Seat(t.TypedDict):
+    """A node in plan.json."""
+
+    zone: str
+    slot: int
+    retired: bool
+
+
+class PlanFile(t.TypedDict):
+    """plan.json."""
+
+    schema: int
+    digest: str
+    """sha256 of all the rest; empty while a run replaces the other files."""
+    files: dict[str, str]
+    """A digest by part: cluster, hosts, report, switch, workload."""
+    frozen: dict[str, t.Any]
+    """The declaration, as far as it decides addresses."""
+    nodes: dict[str, Seat]
+
+
+class SliceAddress(t.TypedDict):
+    """A host's address on a rail."""
+
+    family: int
+    address: str
+    """With the length of the subnet."""
+    subnet: str
+    gateway: str | None
+    """The switch's, without a length."""
+
+
+class _Rail(t.TypedDict):
+    name: str
+    index: int
+    """From 1."""
+    interface: str
+    pci: str | None
+    mtu: int
+    table: int
+    rule_priority: int
+    addresses: list[SliceAddress]
+
+
+class SliceRail(_Rail, total=False):
+    """A rail of a host."""
+
+    vlan: int
+    """Its ID; not there: untagged."""
+
+
+class Cable(t.TypedDict):
+    """Where the cable of a rail is planned to end."""
+
+    leaf: str | None
+    port: str | None
+
+
+class _Slice(t.TypedDict):
+    schema: int
+    frozen_digest: str
+    """sha256 of plan.json's `frozen`."""
+    fabric: str
+    node: str
+    slot: int
+    network: str
+    """roce or infiniband."""
+    rdma_mode: str
+    """shared or exclusive."""
+    policy: str
+    rdma_prefixes: list[str]
+    sysctls: dict[str, str]
+    """In slash notation."""
+    rails: list[SliceRail]
+
+
+class Slice(_Slice, total=False):
+    """A host's part of the plan: hosts/<host>.json."""
+
+    cables: dict[str, Cable]
+    """By rail, those that are known."""
+    lossless: dict[str, int]
+    """priority, dscp and cnp, where the fabric declares them."""
+
+
+class Leaf(t.TypedDict):
+    """A leaf of a rail in a zone, as switch/prefixes.csv has it."""
+
+    zone: str
+    rail: str
+    leaf: str
+
+
+class _Neighbour(t.TypedDict):
+    host: str
+    rails: t.Any
+    """`SliceRail`, or of each rail its name and addresses."""
+
+
+class Neighbour(_Neighbour, total=False):
+    """Another host of the plan, whom a host asks."""
+
+    zone: str
+    """Where it is another one than the host's own."""
