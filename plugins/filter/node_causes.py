@@ -11,6 +11,9 @@ import typing as t
 from ..plugin_utils._verdict.causes import RESOURCES, explain, plugin_of
 from ..plugin_utils._verdict.rails import read_rails
 
+if t.TYPE_CHECKING:
+    from ..module_utils._check import CheckData
+
 DOCUMENTATION = r"""
 name: node_causes
 short_description: Name the cause where nodes offer too little of a rail's resource
@@ -59,11 +62,11 @@ _value:
 
 
 def node_causes(
-    checks: list[dict[str, t.Any]],
+    checks: list[CheckData],
     plan_dir: str,
     config_maps: t.Sequence[dict[str, t.Any]] = (),
     pods: t.Sequence[dict[str, t.Any]] = (),
-) -> list[dict[str, t.Any]]:
+) -> list[CheckData]:
     """Return the checks with causes."""
     short = {row["node"] for row in checks if row["id"] == RESOURCES and row["status"] == "deviation"}
     if not short:

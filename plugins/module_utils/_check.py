@@ -16,6 +16,25 @@ from dataclasses import dataclass
 OK, DEVIATION, WARNING, SKIPPED = "ok", "deviation", "warning", "skipped"
 
 
+class _Data(t.TypedDict):
+    id: str
+    rail: str | None
+    status: str
+    planned: t.Any
+    observed: t.Any
+    cause: str
+    fix: str
+
+
+class CheckData(_Data, total=False):
+    """A check as modules return it and verdicts keep it: `Check` says what its keys mean."""
+
+    family: int
+    node: str
+    object: str
+    peers: list[str]
+
+
 @dataclass(frozen=True)
 class Check:
     """One comparison.
@@ -44,14 +63,14 @@ class Check:
     object: str | None = None
     peers: t.Sequence[str] = ()
 
-    def data(self) -> dict[str, t.Any]:
+    def data(self) -> CheckData:
         """Return it as modules return it: family, node, object and peers only where they are set."""
         keys = ("id", "rail", "status", "planned", "observed", "cause", "fix")
         found = {key: getattr(self, key) for key in keys}
         more = {key: getattr(self, key) for key in ("family", "node", "object")}
         if self.peers:
             more["peers"] = list(self.peers)
-        return {**found, **{key: value for key, value in more.items() if value is not None}}
+        return t.cast("CheckData", {**found, **{key: value for key, value in more.items() if value is not None}})
 
 
 def ok(name: str, planned: t.Any, observed: t.Any, **where: t.Any) -> Check:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from .._card import run as card_run
-from .._check import Check, skipped
+from .._check import Check, CheckData, skipped
 from .._driver import run as driver_run
 from .._errors import InputError, Problem, RdmaError
 from .._gpudirect import run as gpudirect_run
@@ -36,7 +36,7 @@ from .wire import answers_at, answers_on
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
-Checks = t.List[t.Dict[str, t.Any]]  # noqa: UP006 - evaluated on Python 3.9
+Checks = t.List[CheckData]  # noqa: UP006 - evaluated on Python 3.9
 Facts = t.Dict[str, t.Any]  # noqa: UP006
 Look = t.Callable[["Request"], t.Tuple[Checks, Facts]]  # noqa: UP006
 # The keys of a host's slice that modules take from it.

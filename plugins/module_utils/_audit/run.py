@@ -16,6 +16,8 @@ from .groups import GROUPS, Request
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
+    from .._check import CheckData
+
 SPEC = {
     **slice_spec(),
     "rdma_mode": {"type": "str", "choices": ["shared", "exclusive"]},
@@ -41,7 +43,7 @@ SPEC = {
 def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Return the checks and facts of the groups that are asked for, and what kept a group from its answer."""
     request = Request(module, dict(module.params))
-    checks: list[dict[str, t.Any]] = []
+    checks: list[CheckData] = []
     facts: dict[str, t.Any] = {}
     errors: list[str] = []
     for name in dict.fromkeys(module.params["checks"]):

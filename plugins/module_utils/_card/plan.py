@@ -15,7 +15,7 @@ import enum
 import typing as t
 from dataclasses import dataclass, replace
 
-from .._check import compared, skipped
+from .._check import CheckData, compared, skipped
 from .._errors import RdmaError
 from .mlxconfig import Configuration, Parameter, number
 from .model import LINK_TYPES, Card, Wish
@@ -299,7 +299,7 @@ def reboot_reasons(plans: t.Iterable[CardPlan]) -> list[str]:
     ]
 
 
-def checks(plans: t.Iterable[CardPlan]) -> list[dict[str, t.Any]]:
+def checks(plans: t.Iterable[CardPlan]) -> list[CheckData]:
     """Return each card against its wish."""
     found = []
     for plan in plans:

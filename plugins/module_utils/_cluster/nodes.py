@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing as t
 from dataclasses import dataclass, field
 
-from .._check import compared
+from .._check import CheckData, compared
 from .._fabric.marks import LEAF_LABEL, OURS, RESOURCE_PREFIX, ZONE_LABEL
 
 if t.TYPE_CHECKING:
@@ -156,12 +156,14 @@ def drain_changes(chosen: dict[str, Node], drain: str, purpose: str = "sriov") -
     return patches
 
 
-def check(name: str, node: str, good: bool, planned: object, observed: object, cause: str = "", fix: str = "") -> Json:
+def check(
+    name: str, node: str, good: bool, planned: object, observed: object, cause: str = "", fix: str = ""
+) -> CheckData:
     """Return one check as verify reads it."""
     return compared(name, planned, observed, cause, fix, good=good, node=node).data()
 
 
-def checks(want: Want, nodes: dict[str, Node], states: dict[str, Json]) -> list[Json]:
+def checks(want: Want, nodes: dict[str, Node], states: dict[str, Json]) -> list[CheckData]:
     """Compare nodes and SR-IOV node states with the plan.
 
     :param states: status of the SriovNetworkNodeState by node.
@@ -198,7 +200,7 @@ def _amount(text: object) -> int:
         return 0
 
 
-def awaited(rows: list[Json], considered: t.Collection[str], nodes: dict[str, Node]) -> list[Json]:
+def awaited(rows: list[CheckData], considered: t.Collection[str], nodes: dict[str, Node]) -> list[CheckData]:
     """Return the deviations that may go away by waiting: those of nodes that are there and up.
 
     :param considered: the nodes that matter.
@@ -210,7 +212,7 @@ def awaited(rows: list[Json], considered: t.Collection[str], nodes: dict[str, No
     ]
 
 
-def steps(rows: list[Json]) -> dict[t.Hashable, int]:
+def steps(rows: list[CheckData]) -> dict[t.Hashable, int]:
     """Return how far each node is: what it offers of what is wanted, and whether the SR-IOV operator is done."""
     found: dict[t.Hashable, int] = {}
     for row in rows:
@@ -222,7 +224,7 @@ def steps(rows: list[Json]) -> dict[t.Hashable, int]:
     return found
 
 
-def progress(late: list[Json], total: int) -> str:
+def progress(late: list[CheckData], total: int) -> str:
     """Return how far the nodes are, in one line.
 
     :param late: what `awaited` returned.

@@ -37,6 +37,8 @@ from .progress import Patience, teller
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
+    from .._check import CheckData
+
 SPEC: dict[str, t.Any] = {
     "plan_dir": {"type": "path"},
     "namespace": {"type": "str", "default": "spiderpool"},
@@ -189,9 +191,9 @@ def waited(
     nodes: Nodes,
     considered: set[str],
     params: dict[str, t.Any],
-    found: list[dict[str, t.Any]],
+    found: list[CheckData],
     live: dict[str, Node],
-) -> list[dict[str, t.Any]]:
+) -> list[CheckData]:
     """Return the checks when all that waiting can bring is there, or nothing moves any more.
 
     :param found: what they are now, over `live`.

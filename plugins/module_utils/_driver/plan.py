@@ -10,7 +10,7 @@ import re
 import typing as t
 from dataclasses import dataclass, field
 
-from .._check import compared
+from .._check import CheckData, compared
 from .._errors import InputError, Problem, RdmaError
 
 if t.TYPE_CHECKING:
@@ -279,17 +279,17 @@ def reboot_reasons(want: Want, host: Host, plan: Plan) -> list[str]:
     return found
 
 
-def checks_of(want: Want, host: Host, plan: Plan) -> list[dict[str, t.Any]]:
+def checks_of(want: Want, host: Host, plan: Plan) -> list[CheckData]:
     """Return the checks of the host, from the plan that would change it."""
     found = [_package_check(plan), _module_check(host), _source_check(want, host), _pyroute2_check(host, plan)]
     return [*found, _version_check(want, host)] if want.pinned else found
 
 
-def _check(name: str, bad: bool, planned: t.Any, observed: t.Any, cause: str, fix: str) -> dict[str, t.Any]:
+def _check(name: str, bad: bool, planned: t.Any, observed: t.Any, cause: str, fix: str) -> CheckData:
     return compared(name, planned, observed, cause, fix, good=not bad).data()
 
 
-def _version_check(want: Want, host: Host) -> dict[str, t.Any]:
+def _version_check(want: Want, host: Host) -> CheckData:
     other = differing(want, host)
     return _check(
         "driver_versions",
@@ -301,7 +301,7 @@ def _version_check(want: Want, host: Host) -> dict[str, t.Any]:
     )
 
 
-def _package_check(plan: Plan) -> dict[str, t.Any]:
+def _package_check(plan: Plan) -> CheckData:
     listed = ", ".join(name for name in plan.packages if name not in plan.replaced)
     return _check(
         "driver_packages",
@@ -313,7 +313,7 @@ def _package_check(plan: Plan) -> dict[str, t.Any]:
     )
 
 
-def _module_check(host: Host) -> dict[str, t.Any]:
+def _module_check(host: Host) -> CheckData:
     wanted = (*KERNEL_MODULES, *(MELLANOX_MODULES if host.has_mellanox else ()))
     missing = [name for name in wanted if name not in host.modules | host.loaded]
     return _check(
@@ -326,7 +326,7 @@ def _module_check(host: Host) -> dict[str, t.Any]:
     )
 
 
-def _source_check(want: Want, host: Host) -> dict[str, t.Any]:
+def _source_check(want: Want, host: Host) -> CheckData:
     observed = "container" if host.container else ("ofed" if host.ofed_version else "inbox")
     if want.source == "container":
         return _check(
@@ -350,7 +350,7 @@ def _source_check(want: Want, host: Host) -> dict[str, t.Any]:
     )
 
 
-def _pyroute2_check(host: Host, plan: Plan) -> dict[str, t.Any]:
+def _pyroute2_check(host: Host, plan: Plan) -> CheckData:
     floor = ".".join(map(str, PYROUTE2_FLOOR))
     return _check(
         "driver_pyroute2",

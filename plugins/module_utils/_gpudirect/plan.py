@@ -14,7 +14,7 @@ import re
 import typing as t
 from dataclasses import dataclass, field
 
-from .._check import Check, compared, deviation, ok, skipped, warning
+from .._check import Check, CheckData, compared, deviation, ok, skipped, warning
 from .acs import P2P_BITS
 
 if t.TYPE_CHECKING:
@@ -152,7 +152,7 @@ def _keep_reason(tree: PciTree, host: Host) -> str | None:
 
 def checks_of(
     params: Mapping[str, t.Any], tree: PciTree, host: Host, plan: Plan, tool: tuple[int, str] | None
-) -> list[dict[str, t.Any]]:
+) -> list[CheckData]:
     """Return the checks of a host. `tool` is the exit code and output of `rdma_topo check`, where it applies."""
     checks = (
         _path_check(tree, host, plan),

@@ -10,7 +10,7 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
-from .._check import compared, deviation
+from .._check import CheckData, compared, deviation
 from .._errors import InputError, RdmaError
 from .._route.options import slice_spec
 from .._route.want import Want, named, parse_want, untouchable_problem
@@ -76,7 +76,7 @@ def _diff(path: str, have: State | None, file: File | None) -> dict[str, str]:
     return {"before_header": path, "after_header": path, "before": before, "after": after}
 
 
-def _checks(files: tuple[File, ...], have: dict[str, State]) -> t.Iterator[dict[str, t.Any]]:
+def _checks(files: tuple[File, ...], have: dict[str, State]) -> t.Iterator[CheckData]:
     for file in files:
         state = have.get(file.path)
         observed = "missing" if state is None else "different" if state != State(file.text, file.mode) else "as planned"
@@ -85,7 +85,7 @@ def _checks(files: tuple[File, ...], have: dict[str, State]) -> t.Iterator[dict[
         yield compared("persist_file", file.path, observed, cause, FIX, good=good, rail=file.rail or None).data()
 
 
-def _stale(paths: list[str]) -> t.Iterator[dict[str, t.Any]]:
+def _stale(paths: list[str]) -> t.Iterator[CheckData]:
     cause = "left over from an earlier plan or another network manager"
     for path in paths:
         yield deviation("persist_stale", "", path, cause, FIX).data()

@@ -15,7 +15,7 @@ import json
 import typing as t
 from dataclasses import dataclass
 
-from .._check import compared, skipped
+from .._check import CheckData, compared, skipped
 from .._fabric.marks import POD_STATUS
 from .._fabric.networks import networks_of
 from .state import name_of, ready, trouble
@@ -88,12 +88,12 @@ def check(
     cause: str = "",
     fix: str = "",
     peers: t.Sequence[str] = (),
-) -> Json:
+) -> CheckData:
     """Return a check; one with a cause is a deviation, of which `peers` are the nodes at the other end."""
     return compared(name, planned, observed, cause, fix, good=not cause, rail=rail, node=node, peers=peers).data()
 
 
-def left_out(name: str, node: str | None, cause: str, fix: str = "", rail: str | None = None) -> Json:
+def left_out(name: str, node: str | None, cause: str, fix: str = "", rail: str | None = None) -> CheckData:
     """Return a check that was not made."""
     return skipped(name, cause, fix, rail=rail, node=node).data()
 
@@ -140,7 +140,7 @@ def _inside(address: str, subnets: Iterable[str]) -> bool:
         return False
 
 
-def network_checks(node: Node, pod: Mapping[str, t.Any], events: Sequence[Json] = ()) -> list[Json]:
+def network_checks(node: Node, pod: Mapping[str, t.Any], events: Sequence[Json] = ()) -> list[CheckData]:
     """Return whether the pod runs, and for each rail whether it has the rail's network with the planned addresses.
 
     :param events: of a pod that does not run.

@@ -20,6 +20,8 @@ from .checks import Json, Network, Node, attachments, check
 if t.TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from .._check import CheckData
+
 # One line a GID: its file, itself, and the interface that it belongs to where the pod sees that.
 _GIDS = """
 for path in /sys/class/infiniband/*/ports/*/gids/*; do
@@ -81,7 +83,7 @@ def gids_of(text: str) -> dict[str, str]:
     return found
 
 
-def inside_checks(node: Node, pod: Mapping[str, t.Any], outputs: Mapping[str, str]) -> list[Json]:
+def inside_checks(node: Node, pod: Mapping[str, t.Any], outputs: Mapping[str, str]) -> list[CheckData]:
     """Return what the commands inside of the pod say of each rail.
 
     :param outputs: by the name in COMMANDS; what is not there was not asked, or could not be.
@@ -115,7 +117,7 @@ def _of_family(addresses: Sequence[t.Any], family: int) -> list[str]:
     return [str(address) for address in addresses if (":" in str(address)) == (family == 6)]
 
 
-def _link_check(node: Node, network: Network, interface: str, have: Json, links: list[Json]) -> Json:
+def _link_check(node: Node, network: Network, interface: str, have: Json, links: list[Json]) -> CheckData:
     """Return whether the interface is up, with the planned MTU and the addresses that Multus wrote."""
     ips = sorted(str(address) for address in have.get("ips") or ())
     planned = f"{interface} up" + (f", mtu {network.mtu}" if network.mtu else "") + "".join(f", {ip}" for ip in ips)
@@ -145,7 +147,7 @@ def _link_check(node: Node, network: Network, interface: str, have: Json, links:
 
 def _way_checks(
     node: Node, network: Network, interface: str, address: str, rules: list[Json], routes: list[Json]
-) -> list[Json]:
+) -> list[CheckData]:
     """Return whether packets from an address leave by its rail: by a rule, and by the table that the rule names."""
     planned = f"from {address} by {interface}"
     tables = [str(row.get("table")) for row in rules if row.get("src") == address and row.get("table")]
@@ -176,7 +178,7 @@ def _told(route: Json) -> str:
     return f"{route.get('dst')}{by} dev {route.get('dev')}"
 
 
-def _main_check(node: Node, found: Mapping[str, Json], routes: list[Json], family: int) -> Json:
+def _main_check(node: Node, found: Mapping[str, Json], routes: list[Json], family: int) -> CheckData:
     """Return whether the main table sends anything by a rail but what belongs to the rail's own subnet."""
     rails: dict[str, Network] = {}
     for network in node.networks:
@@ -216,7 +218,7 @@ def _own(destination: str, network: Network) -> bool:
 
 def _device_checks(
     node: Node, found: Mapping[str, Json], links: list[Json], gids: Mapping[str, str] | None
-) -> list[Json]:
+) -> list[CheckData]:
     """Return whether each rail has its RDMA device, and whether the pod sees one that it must not see.
 
     :param gids: where each address is found; None when that is not known.
@@ -252,7 +254,7 @@ def _device_checks(
     return checks
 
 
-def _own_device(node: Node, network: Network, interface: str, links: list[Json]) -> Json:
+def _own_device(node: Node, network: Network, interface: str, links: list[Json]) -> CheckData:
     """Return whether the interface came with its RDMA device."""
     rows = [row for row in links if row.get("netdev") == interface]
     shown = ", ".join(f"{row.get('ifname')} {row.get('state')}" for row in rows) or "none"
@@ -268,7 +270,7 @@ def _own_device(node: Node, network: Network, interface: str, links: list[Json])
 
 def _shared_device(
     node: Node, network: Network, address: str, states: Mapping[str, str], gids: Mapping[str, str]
-) -> Json:
+) -> CheckData:
     """Return whether an active device of the node has the GID of the pod's address on a rail."""
     where = gids.get(address, "")
     device = where.partition(" ")[0]

@@ -24,6 +24,8 @@ from .checks import Json, Network, Node, check
 if t.TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from .._check import CheckData
+
 TEST = "read_lat"
 CHECK = "pod_read_lat"
 PORT = FIRST_PORT
@@ -311,7 +313,7 @@ def failed(pair: Pair, cause: str, fix: str) -> Outcome:
     return Outcome(pair, None, Failure("", cause, fix))
 
 
-def latency_checks(outcomes: Sequence[Outcome]) -> list[Json]:
+def latency_checks(outcomes: Sequence[Outcome]) -> list[CheckData]:
     """Return one check for each client's node and rail: its servers together, the failed ones named."""
     groups: dict[tuple[str, str], list[Outcome]] = {}
     for outcome in outcomes:

@@ -26,6 +26,7 @@ from .state import last_warning, ready, trouble
 if t.TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from .._check import CheckData
     from .client import PodCluster
 
     Json = dict[str, t.Any]
@@ -63,24 +64,24 @@ class Pods:
         self._options = options
         self._run = run
 
-    def checks(self, *, check_mode: bool = False) -> list[Json]:
+    def checks(self, *, check_mode: bool = False) -> list[CheckData]:
         """Return all checks."""
         selector = ",".join(f"{name}={value}" for name, value in labels_of(self._options.fabric).items())
         sets = self._cluster.listed("apps/v1", "DaemonSet", selector=selector)
         if not sets:
             return [looks.left_out("pod_application", None, "the test application does not run", _START)]
-        found: list[Json] = []
+        found: list[CheckData] = []
         for daemon_set in sets:
             found += self._application(daemon_set, check_mode=check_mode)
         return found
 
-    def _application(self, daemon_set: Json, *, check_mode: bool) -> list[Json]:
+    def _application(self, daemon_set: Json, *, check_mode: bool) -> list[CheckData]:
         meta = daemon_set["metadata"]
         labels = ((daemon_set["spec"].get("selector") or {}).get("matchLabels") or {}).items()
         selector = ",".join(f"{name}={value}" for name, value in labels)
         pods = looks.newest(self._cluster.listed("v1", "Pod", namespace=meta["namespace"], selector=selector))
         here = {name: pods[name] for name in self._nodes if name in pods}
-        found: list[Json] = []
+        found: list[CheckData] = []
         for name in self._nodes:
             if name not in here:
                 told = f"the test application {meta['namespace']}/{meta['name']} has no pod on this node"
@@ -101,11 +102,11 @@ class Pods:
 
     # Commands inside of the pods
 
-    def _inside(self, alive: Mapping[str, Json]) -> list[Json]:
+    def _inside(self, alive: Mapping[str, Json]) -> list[CheckData]:
         with ThreadPoolExecutor(THREADS) as pool:
             return [row for rows in pool.map(lambda item: self._look(*item), alive.items()) for row in rows]
 
-    def _look(self, name: str, pod: Json) -> list[Json]:
+    def _look(self, name: str, pod: Json) -> list[CheckData]:
         node = self._nodes[name]
         outputs: dict[str, str] = {}
         missing: dict[str, list[str]] = {}
@@ -125,7 +126,7 @@ class Pods:
 
     # Jobs
 
-    def _latency(self, model: jobs.Model, alive: Mapping[str, Json], check_mode: bool) -> list[Json]:
+    def _latency(self, model: jobs.Model, alive: Mapping[str, Json], check_mode: bool) -> list[CheckData]:
         chosen = jobs.draw(list(alive), self._options.nodes, self._options.seed)
         found = []
         if len(chosen) < len(alive):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing as t
 
-from .._check import compared, deviation, ok, skipped, warning
+from .._check import CheckData, compared, deviation, ok, skipped, warning
 from .counters import SOUND
 from .perftest import TOOLS
 
@@ -26,7 +26,7 @@ def _measure(test: dict[str, t.Any]) -> str:
     return f"{test[tool.metric]:g} {tool.unit} with {peer}" if tool.metric in test else f"nothing from {peer}"
 
 
-def traffic_checks(tests: Iterable[dict[str, t.Any]], *, server: bool = False) -> list[dict[str, t.Any]]:
+def traffic_checks(tests: Iterable[dict[str, t.Any]], *, server: bool = False) -> list[CheckData]:
     """Return one check for each rail and kind of test: its peers together, the failed ones named.
 
     :param tests: results of rdma_probe, each with `status`, and `cause` and `fix` when it failed.
@@ -48,9 +48,7 @@ def traffic_checks(tests: Iterable[dict[str, t.Any]], *, server: bool = False) -
     return checks
 
 
-def counter_checks(
-    before: dict[str, dict[str, int]], after: dict[str, dict[str, int]], limit: int
-) -> list[dict[str, t.Any]]:
+def counter_checks(before: dict[str, dict[str, int]], after: dict[str, dict[str, int]], limit: int) -> list[CheckData]:
     """Return one check for each rail: how far its port's error counters grew while its tests ran.
 
     :param limit: the growth of one counter that still passes; negative: every growth does. Those of `counters.SOUND`

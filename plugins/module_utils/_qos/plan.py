@@ -15,7 +15,7 @@ from __future__ import annotations
 import typing as t
 from dataclasses import asdict, dataclass, field
 
-from .._check import compared, deviation, skipped
+from .._check import CheckData, compared, deviation, skipped
 from .._errors import InputError, Problem
 
 if t.TYPE_CHECKING:
@@ -482,7 +482,7 @@ CHECKS = {
 ESSENTIAL = ("roce_trust", "roce_pfc", "roce_dscp_map")
 
 
-def missing_check(rail: str, interface: str) -> dict[str, t.Any]:
+def missing_check(rail: str, interface: str) -> CheckData:
     """Return the check of a rail whose interface is not there."""
     check = deviation(
         "roce_pfc",
@@ -495,7 +495,7 @@ def missing_check(rail: str, interface: str) -> dict[str, t.Any]:
     return check.data()
 
 
-def checks_of(rail: str | None, plan: NicPlan, interface: str, *, strict: bool = False) -> list[dict[str, t.Any]]:
+def checks_of(rail: str | None, plan: NicPlan, interface: str, *, strict: bool = False) -> list[CheckData]:
     """Return the checks of one interface, from the plan that would change it.
 
     What it does not offer is skipped; with `strict` the essential settings deviate then.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing as t
 
 from .._card.pci import normal_address
-from .._check import Check, compared, deviation, ok, skipped
+from .._check import Check, CheckData, compared, deviation, ok, skipped
 from .info import roce_mtu
 
 if t.TYPE_CHECKING:
@@ -39,7 +39,7 @@ def check_rails(
     rails: Sequence[Mapping[str, t.Any]],
     network: str,
     names: Mapping[str, str] | None = None,
-) -> list[dict[str, t.Any]]:
+) -> list[CheckData]:
     """Return the checks of all rails. `names` gives the kernel's name for alternative names."""
     return [check.data() for rail in rails for check in _check_rail(info, rail, network, names or {})]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import typing as t
 
-from .._check import compared
+from .._check import CheckData, compared
 from .checks import find_port
 
 if t.TYPE_CHECKING:
@@ -47,7 +47,7 @@ def file_checks(
     rails: Sequence[Mapping[str, t.Any]],
     rdma_mode: str | None,
     names: Mapping[str, str],
-) -> list[dict[str, t.Any]]:
+) -> list[CheckData]:
     """Return a check for each rail with a device, where pods share the node's devices."""
     if rdma_mode != "shared":
         return []

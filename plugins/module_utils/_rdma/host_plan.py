@@ -13,7 +13,7 @@ import re
 import typing as t
 from dataclasses import dataclass, field
 
-from .._check import Check, compared, deviation, ok
+from .._check import Check, CheckData, compared, deviation, ok
 from .host_model import Have, Netdev, Rail, Want
 
 MODULES_FILE = "/etc/modules-load.d/railops-rdma.conf"
@@ -60,7 +60,7 @@ class Plan:
     drop_names: tuple[tuple[str, str], ...] = ()
     reboot_reasons: tuple[str, ...] = ()
     troubles: tuple[Trouble, ...] = ()
-    checks: tuple[dict[str, t.Any], ...] = ()
+    checks: tuple[CheckData, ...] = ()
 
     @property
     def changed(self) -> bool:

@@ -12,10 +12,9 @@ from __future__ import annotations
 import enum
 import os
 import re
-import typing as t
 from dataclasses import dataclass
 
-from .._check import compared
+from .._check import CheckData, compared
 
 OWNED_FILE = "/etc/modprobe.d/zz-railops-rdma.conf"
 PARAMETER = "ib_core.netns_mode"
@@ -318,7 +317,7 @@ def _blocker(want: Want, have: Have, wanted: str, persistent: str) -> Blocker | 
     )
 
 
-def checks(plan: Plan, observed: State) -> list[dict[str, t.Any]]:
+def checks(plan: Plan, observed: State) -> list[CheckData]:
     """Return the mode in force and the mode of the next boot, each against the plan.
 
     :param observed: `plan.before` for a look without touching (an audit), `plan.after` after a run.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing as t
 from dataclasses import replace
 
-from .._check import compared, deviation
+from .._check import CheckData, compared, deviation
 from .model import STRICTER_WINS, Host, Link, Snapshot, link_of, port_of
 from .wanted import guards
 
@@ -22,16 +22,16 @@ FIX = "Run the role railops.rdma.rail_network on this host."
 
 def _check(
     name: str, rail: str | None, planned: t.Any, observed: t.Any, *, cause: str = "", fix: str = FIX
-) -> dict[str, t.Any]:
+) -> CheckData:
     return compared(name, planned, observed, cause, fix, good=not cause, rail=rail).data()
 
 
-def problem_check(problem: Problem, name: str = "network_preflight") -> dict[str, t.Any]:
+def problem_check(problem: Problem, name: str = "network_preflight") -> CheckData:
     """Return a problem as a check that deviates."""
     return deviation(name, problem.place, problem.problem, problem.problem, problem.fix).data()
 
 
-def checks_of(want: Want, host: Host, wanted: Snapshot, stale: Snapshot) -> t.Iterator[dict[str, t.Any]]:
+def checks_of(want: Want, host: Host, wanted: Snapshot, stale: Snapshot) -> t.Iterator[CheckData]:
     """Return what is as planned and what is not, of every rail and of the host.
 
     :param wanted: what the plan has, and `stale` what has to go.
@@ -75,7 +75,7 @@ def _parts(wanted: Snapshot, rail: WantRail, name: str) -> dict[str, list[t.Any]
     }
 
 
-def _link_checks(rail: WantRail, link: Link) -> t.Iterator[dict[str, t.Any]]:
+def _link_checks(rail: WantRail, link: Link) -> t.Iterator[CheckData]:
     state = "no carrier" if link.up and not link.carrier else "up" if link.up else "down"
     cause = "" if state == "up" else f"{link.name}: {state}"
     fix = "Look at cable, transceiver and switch port." if state == "no carrier" else FIX
@@ -85,7 +85,7 @@ def _link_checks(rail: WantRail, link: Link) -> t.Iterator[dict[str, t.Any]]:
         yield _check("network_mtu", rail.name, rail.mtu, link.mtu, cause=cause)
 
 
-def _sysctl_checks(want: Want, host: Host) -> t.Iterator[dict[str, t.Any]]:
+def _sysctl_checks(want: Want, host: Host) -> t.Iterator[CheckData]:
     if not want.sysctls or not want.present:
         return
     now = host.snapshot.sysctls

@@ -18,7 +18,7 @@ import time
 import typing as t
 from dataclasses import dataclass
 
-from .._check import Check, compared, skipped
+from .._check import Check, CheckData, compared, skipped
 from .._errors import RdmaError
 from .._sysfs import Sysfs
 from .across import CHECK, Pair, judge, sample
@@ -276,7 +276,7 @@ class Sweep:
         outcome.best = min(outcome.best or took, took)
 
 
-def checks_of(targets: list[Target], outcomes: list[Outcome]) -> list[dict[str, t.Any]]:
+def checks_of(targets: list[Target], outcomes: list[Outcome]) -> list[CheckData]:
     """Return one check per target."""
     checks = []
     for target, outcome in zip(targets, outcomes):

@@ -22,6 +22,7 @@ from .want import named
 from .wanted import nothing, wanted
 
 if t.TYPE_CHECKING:
+    from .._check import CheckData
     from .want import Want
 
 
@@ -35,7 +36,7 @@ class Plan:
     target: Snapshot
     before: dict[str, list[str]]
     after: dict[str, list[str]]
-    checks: tuple[dict[str, t.Any], ...]
+    checks: tuple[CheckData, ...]
 
     @property
     def phases(self) -> tuple[Phase, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing as t
 from dataclasses import replace
 
-from ...module_utils._check import DEVIATION, OK, SKIPPED, compared, deviation, skipped
+from ...module_utils._check import DEVIATION, OK, SKIPPED, CheckData, compared, deviation, skipped
 from ...module_utils._probe.perftest import TOOLS
 from .bisect import BETWEEN, NODE, TOGETHER
 from .results import READERS, judge
@@ -117,9 +117,11 @@ def others(findings: Iterable[Finding]) -> list[Finding]:
     return [replace(one, rails=tuple(rails[key])) for key, one in first.items()]
 
 
-def host_checks(fleet: Fleet, report: Report, judged: Judge, results: Mapping[str, Outcome]) -> dict[str, list[Json]]:
+def host_checks(
+    fleet: Fleet, report: Report, judged: Judge, results: Mapping[str, Outcome]
+) -> dict[str, list[CheckData]]:
     """Return the checks of each host."""
-    made: dict[str, list[Json]] = {host: [] for host in fleet.places}
+    made: dict[str, list[CheckData]] = {host: [] for host in fleet.places}
     for stage, planned in STAGES.items():
         name = f"accept_{stage}"
         if stage == "hosts" and stage in report.done and stage not in report.skipped:
@@ -139,7 +141,7 @@ def host_checks(fleet: Fleet, report: Report, judged: Judge, results: Mapping[st
 
 def _stage_checks(
     name: str, planned: str, report: Report, judged: Judge, results: Mapping[str, Outcome]
-) -> Iterator[tuple[str, Json]]:
+) -> Iterator[tuple[str, CheckData]]:
     stage = name.partition("_")[2]
     findings = report.findings if report.failed == stage else []
     by_host: dict[str, list[Run]] = {}
@@ -176,7 +178,7 @@ def without(part: Mapping[str, t.Any]) -> Json:
     return {**part, "status": status, "counts": counts, "checks": [one for one in part["checks"] if one not in gone]}
 
 
-def fabric_checks(report: Report, judged: Judge) -> list[Json]:
+def fabric_checks(report: Report, judged: Judge) -> list[CheckData]:
     """Return the checks of what is no single host's fault."""
     found = []
     for finding in others(report.findings):

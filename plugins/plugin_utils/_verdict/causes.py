@@ -15,6 +15,7 @@ import json
 import typing as t
 from dataclasses import dataclass
 
+from ...module_utils._check import CheckData as Check
 from ...module_utils._check import deviation
 from ...module_utils._pods.checks import newest
 from ...module_utils._pods.state import ready, trouble
@@ -22,7 +23,6 @@ from ...module_utils._pods.state import ready, trouble
 if t.TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-Check = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
 
 RESOURCES = "node_resources"
 # The host's checks that tell why the plugin finds nothing, the first cause first.
@@ -110,7 +110,7 @@ def explain(
     found: list[Check] = []
     for row in checks:
         if row.get("id") != RESOURCES or row.get("status") != "deviation":
-            found.append(dict(row))
+            found.append(row.copy())
             continue
         node = str(row.get("node"))
         short = [name for name, amount in row["planned"].items() if row["observed"].get(name, 0) < amount]
@@ -136,5 +136,5 @@ def with_host(check: Check, own: Iterable[Mapping[str, t.Any]]) -> Check:
     for name in HOST_CHECKS:
         for row in bad:
             if row.get("id") == name:
-                return {**check, "cause": f"{name}: {row.get('cause')}", "fix": row.get("fix")}
+                return {**check, "cause": f"{name}: {row.get('cause')}", "fix": str(row.get("fix") or "")}
     return check

@@ -14,7 +14,7 @@ from __future__ import annotations
 import typing as t
 from collections import Counter
 
-from ...module_utils._check import DEVIATION, OK, SKIPPED, WARNING
+from ...module_utils._check import DEVIATION, OK, SKIPPED, WARNING, CheckData
 from .causes import with_host
 from .require import Required
 
@@ -26,7 +26,7 @@ SCHEMA = 2
 STATUSES = ("error", "deviation", "incomplete", "pass")
 UNREACHABLE, NOT_VERIFIED = "unreachable", "not_verified"
 
-Check = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9 and read by everybody
+Check = CheckData
 PARTS = ("plan", "cluster")
 KEYS = ("id", "rail", "status", "planned", "observed", "cause", "fix")
 MORE_KEYS = ("family", "object", "peers")
@@ -37,11 +37,11 @@ WORST = (DEVIATION, WARNING, OK, SKIPPED)
 
 def normal_check(check: Mapping[str, t.Any]) -> Check:
     """Return a check with exactly the contract's keys; one without status is a deviation when it names a cause."""
-    made = {key: check.get(key) for key in KEYS}
+    made: dict[str, t.Any] = {key: check.get(key) for key in KEYS}
     made |= {key: check[key] for key in MORE_KEYS if check.get(key) is not None}
     if made["status"] not in KINDS:
         made["status"] = DEVIATION if check.get("cause") else OK
-    return made
+    return t.cast("Check", made)
 
 
 def _raw(nested: t.Any) -> Iterable[Mapping[str, t.Any]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ...module_utils._check import Check, deviation, ok
+from ...module_utils._check import Check, CheckData, deviation, ok
 
 if t.TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,7 +28,7 @@ def _name(entry: Mapping[str, t.Any]) -> str:
     return f"{entry['kind']} {space}{entry['name']}"
 
 
-def object_checks(result: Mapping[str, t.Any]) -> list[dict[str, t.Any]]:
+def object_checks(result: Mapping[str, t.Any]) -> list[CheckData]:
     """Return one check for each object that differs, and one for all that do not.
 
     :param result: of cluster_objects in check mode.

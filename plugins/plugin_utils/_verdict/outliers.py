@@ -14,7 +14,7 @@ import re
 import typing as t
 from collections import Counter
 
-from ...module_utils._check import DEVIATION, Check, deviation, warning
+from ...module_utils._check import DEVIATION, Check, CheckData, deviation, warning
 
 if t.TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -130,7 +130,7 @@ def compare_fleet(
     fleet, ports = Fleet(), ports or Ports()
     for result in read():
         fleet.add(result["host"], result.get("facts") or {})
-    more: dict[str, list[dict[str, t.Any]]] = {}
+    more: dict[str, list[CheckData]] = {}
     for host, check in fleet.outliers():
         more.setdefault(host, []).append(check.data())
     for result in read():
@@ -139,7 +139,7 @@ def compare_fleet(
         yield {**result, "checks": told + more.get(result["host"], []), "facts": facts}
 
 
-def with_holder(check: dict[str, t.Any], fleet: Fleet, host: str) -> dict[str, t.Any]:
+def with_holder(check: CheckData, fleet: Fleet, host: str) -> CheckData:
     """Return a check of a duplicate address whose cause names the holder, where the fleet knows it."""
     if check["id"] != "address_duplicate" or check["status"] != DEVIATION:
         return check

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import typing as t
 
-from ...module_utils._check import OK, SKIPPED, deviation
+from ...module_utils._check import OK, SKIPPED, CheckData, deviation
 from .ids import IDS
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 ID = "verify_require"
-Check = dict[str, t.Any]
+Check = CheckData
 
 
 def has(group: str, name: str) -> bool:
