@@ -75,7 +75,14 @@ def cluster_problems(
     cilium: t.Sequence[Json] = (),
     prefixes: str = "",
 ) -> list[str]:
-    """Return what would keep rails from working."""
+    """Return what would keep rails from working.
+
+    :param sets: the cluster's DaemonSets.
+    :param networks: names of the DaemonSets of networks that rails go with.
+    :param nodes: the cluster's nodes.
+    :param cilium: Cilium's ConfigMaps.
+    :param prefixes: the text of switch/prefixes.csv; empty without a plan.
+    """
     known = [row for row in sets if row["metadata"]["name"] in networks]
     if not known:
         return [

@@ -67,7 +67,11 @@ def node_causes(
     config_maps: t.Sequence[dict[str, t.Any]] = (),
     pods: t.Sequence[dict[str, t.Any]] = (),
 ) -> list[CheckData]:
-    """Return the checks with causes."""
+    """Return the checks with causes.
+
+    :param config_maps: of the shared device plugin.
+    :param pods: of the shared device plugin.
+    """
     short = {row["node"] for row in checks if row["id"] == RESOURCES and row["status"] == "deviation"}
     if not short:
         return checks

@@ -79,17 +79,26 @@ def ok(name: str, planned: t.Any, observed: t.Any, **where: t.Any) -> Check:
 
 
 def deviation(name: str, planned: t.Any, observed: t.Any, cause: str, fix: str, **where: t.Any) -> Check:
-    """Return a check that found something else. `where`: rail, family, node, object."""
+    """Return a check that found something else. `where`: rail, family, node, object.
+
+    :param name: the check's id.
+    """
     return Check(name, DEVIATION, planned, observed, cause, fix, **where)
 
 
 def warning(name: str, planned: t.Any, observed: t.Any, cause: str, fix: str, **where: t.Any) -> Check:
-    """Return a check that found what a person should see, and what is no reason to fail."""
+    """Return a check that found what a person should see, and what is no reason to fail.
+
+    :param name: the check's id.
+    """
     return Check(name, WARNING, planned, observed, cause, fix, **where)
 
 
 def skipped(name: str, cause: str, fix: str = "", planned: t.Any = None, **where: t.Any) -> Check:
-    """Return a check that was not made, with the reason: nothing is green by silence."""
+    """Return a check that was not made, with the reason: nothing is green by silence.
+
+    :param name: the check's id.
+    """
     return Check(name, SKIPPED, planned, None, cause, fix, **where)
 
 
@@ -105,6 +114,7 @@ def compared(
 ) -> Check:
     """Return a check that is ok when both are equal, else a deviation.
 
+    :param name: the check's id.
     :param good: whether they count as equal, where that is more than `planned == observed`.
     """
     if planned == observed if good is None else good:

@@ -93,6 +93,11 @@ class HostFiles:
         """Make a file hold exactly that text, with that mode from its first moment, or a link lead there; None removes.
 
         A folder that was made for what is removed, and is empty now, goes along.
+
+        :param path: on the host.
+        :param content: the text, or where the link leads.
+        :param mode: of the file, such as 0o644.
+        :param link: make a symbolic link.
         """
         target = self.path(path)
         folder = os.path.dirname(target)

@@ -198,7 +198,13 @@ def fault(output: str) -> Fault | None:
 
 
 def failure(argv: list[str], code: int, output: str, card: str) -> RdmaError:
-    """Return the error that a failed call means. All messages come on standard output, as `-E- text`."""
+    """Return the error that a failed call means. All messages come on standard output, as `-E- text`.
+
+    :param argv: what was called.
+    :param code: its exit status.
+    :param output: what it printed.
+    :param card: the card's PCI address.
+    """
     known = fault(output)
     said = "; ".join(re.findall(r"-E-\s*(.+)", output)) or output.strip()[-300:] or "nothing"
     facts: dict[str, t.Any] = {"card": card, "argv": argv, "rc": code, "said": said}

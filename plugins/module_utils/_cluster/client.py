@@ -178,6 +178,9 @@ class Cluster:
     def apply(self, resource: t.Any, ref: Ref, body: Json, *, force: bool = False, dry_run: bool = False) -> None:
         """Server-side apply.
 
+        :param resource: the kind, as the API's discovery has it.
+        :param body: the whole object as wanted.
+        :param force: take fields from their managers.
         :raises FieldConflict: when other managers own fields.
         """
         path = resource.path(name=ref.name, namespace=ref.namespace or None)
@@ -204,6 +207,9 @@ class Cluster:
     def delete(self, resource: t.Any, ref: Ref, *, uid: str = "", version: str = "", dry_run: bool = False) -> None:
         """Delete an object, only if it is still the one that was looked at.
 
+        :param resource: the kind, as the API's discovery has it.
+        :param uid: of the object that was looked at; empty for any.
+        :param version: of it then; empty for any.
         :raises Gone: when it is not there, or has changed since.
         """
         preconditions = {name: value for name, value in (("uid", uid), ("resourceVersion", version)) if value}
@@ -253,6 +259,9 @@ class Cluster:
     def patch_read(self, resource: t.Any, name: str, patch: Json, *, content: str, part: str = "") -> Json:
         """Change an object over the version that the patch names, and return it as it is then.
 
+        :param resource: the kind, as the API's discovery has it.
+        :param name: the object's; it is in no namespace.
+        :param patch: the change, with the version in its metadata.
         :param content: the kind of patch, such as `merge-patch`.
         :param part: a subresource, such as `status`.
         :raises Stale: it is no longer that version: read it again.

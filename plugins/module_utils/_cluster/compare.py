@@ -57,7 +57,12 @@ def object_differences(wanted: Json, live: Json) -> tuple[Difference, ...]:
 
 
 def dropped(owned: Json, wanted: t.Any, live: t.Any, place: str = "") -> Iterator[Difference]:
-    """Tell the fields that we own on the server and want no more. Lists are compared as a whole elsewhere."""
+    """Tell the fields that we own on the server and want no more. Lists are compared as a whole elsewhere.
+
+    :param owned: our part of managedFields, `f:` before each name.
+    :param wanted: what is applied.
+    :param live: what the server has.
+    """
     if not isinstance(wanted, dict) or not isinstance(live, dict):
         return
     for step, below in owned.items():

@@ -168,7 +168,10 @@ def most_of(text: str, total: int) -> int:
 
 
 def remembered(memory: Memory, judgement: Judgement | None, when: float, policy: Policy) -> Memory:
-    """Return what is known after a verdict; one that was counted already, or that says nothing, changes nothing."""
+    """Return what is known after a verdict; one that was counted already, or that says nothing, changes nothing.
+
+    :param when: the verdict's time, in seconds since 1970.
+    """
     if judgement is None or when <= memory.seen:
         return memory
     if judgement.good:
@@ -192,6 +195,8 @@ def chosen(
 
     Who is out stays out, as far as cap and zones allow; for a new one other nodes of its zone must be usable.
 
+    :param broken: nodes that are broken by their verdicts.
+    :param zones: the zone by node.
     :param before: nodes that are out now.
     :param usable: all nodes of the fleet that are in the cluster.
     """

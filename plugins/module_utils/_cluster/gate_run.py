@@ -77,6 +77,8 @@ class Nodes:
     def bring(self, name: str, live: gate.Live, target: gate.Target | None, now: float) -> None:
         """Bring a node to what was decided; who else changes it meanwhile is not overwritten.
 
+        :param name: the node's.
+        :param now: seconds since 1970.
         :raises RdmaError: it changes faster than it can be read.
         """
         until = time.monotonic() + PATIENCE

@@ -176,6 +176,9 @@ class Patches:
     ) -> bytes:
         """Patch an object and return what the API answers.
 
+        :param path: of the object, without the server.
+        :param content_type: the kind of patch.
+        :param query: the parameters behind the path.
         :param body: the patch as the API reads it, see `encoded`.
         :param timeout: seconds to connect, and to wait for the answer.
         :raises ApiException: the API refuses.

@@ -159,7 +159,11 @@ def drain_changes(chosen: dict[str, Node], drain: str, purpose: str = "sriov") -
 def check(
     name: str, node: str, good: bool, planned: object, observed: object, cause: str = "", fix: str = ""
 ) -> CheckData:
-    """Return one check as verify reads it."""
+    """Return one check as verify reads it.
+
+    :param name: the check's id.
+    :param good: whether it is as planned.
+    """
     return compared(name, planned, observed, cause, fix, good=good, node=node).data()
 
 

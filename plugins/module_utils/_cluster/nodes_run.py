@@ -196,6 +196,7 @@ def waited(
 ) -> list[CheckData]:
     """Return the checks when all that waiting can bring is there, or nothing moves any more.
 
+    :param considered: the nodes that matter.
     :param found: what they are now, over `live`.
     """
     began = told = time.monotonic()
@@ -220,7 +221,12 @@ def differences(
     changes: dict[str, str | None],
     places: dict[str, dict[str, str | None]],
 ) -> dict[str, str]:
-    """Return what changes for a person to read."""
+    """Return what changes for a person to read.
+
+    :param label: the fabric's label of nodes.
+    :param changes: its new value by node, None where it goes.
+    :param places: labels of zone and leaves by node, likewise.
+    """
     before = [f"{name} {label}={live[name].label or ''}\n" for name in changes]
     after = [f"{name} {label}={value or ''}\n" for name, value in changes.items()]
     for name, change in places.items():

@@ -72,6 +72,10 @@ class Packages:
         """Install packages, the pinned ones in their version; with `older` also where a newer one is installed.
 
         With `keep` nothing may be removed for them; dnf never does unless it is told to.
+
+        :param names: of the packages.
+        :param pinned: versions by package.
+        :param refresh: ask the repositories what they have.
         """
         if self._debian:
             apt = [self._tool("apt-get"), "-y", "-o", "DPkg::Lock::Timeout=300", "-o", "Acquire::Retries=3"]
@@ -147,7 +151,10 @@ def pyroute2_version() -> str | None:
 
 
 def read_host(sysfs: Sysfs, want: Want, run: RunCommand, find: Callable[[str], str | None]) -> Host:
-    """Read a host."""
+    """Read a host.
+
+    :param find: returns the path of a program, None where it is not there.
+    """
     release = os_release(sysfs)
     kernel = os.uname().release
     version = sysfs.text("/sys/module/mlx5_core/version")
@@ -218,7 +225,12 @@ def apply(
     *,
     refresh: bool = True,
 ) -> None:
-    """Install what the plan says."""
+    """Install what the plan says.
+
+    :param fetch: gets a file by its URL and returns its path.
+    :param folder: where a wheel goes; None: `site_folder`.
+    :param refresh: ask the repositories what they have.
+    """
     # Before the driver: its DKMS build needs them, and where they cannot be had nothing else is touched.
     first = [name for name in plan.packages if is_build_need(name)]
     if first:

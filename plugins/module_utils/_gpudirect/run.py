@@ -55,7 +55,10 @@ SPEC = {
 
 
 def read_host(module: AnsibleModule, sysfs: Sysfs, tree: PciTree, bridges: Bridges, recorded: t.Iterable[str]) -> Host:
-    """Read what matters for GPUDirect."""
+    """Read what matters for GPUDirect.
+
+    :param recorded: bridges that an earlier run changed.
+    """
     release = os.uname().release
     version = sysfs.text("/proc/driver/nvidia/version") or ""
     found = re.search(r"NVRM version:.*?(\d+\.\d+(?:\.\d+)?)", version)
@@ -88,7 +91,10 @@ def recorded_bits(files: HostFiles) -> dict[str, int]:
 
 
 def wanted_files(params: dict[str, t.Any], plan: Plan, host: Host, recorded: dict[str, int]) -> dict[str, str | None]:
-    """Return the owned files with their contents, None where there must be none."""
+    """Return the owned files with their contents, None where there must be none.
+
+    :param recorded: the access control bits of bridges before the first change.
+    """
     peermem = params["mode"] == "peermem" and (plan.load_peermem or plan.path == "peermem")
     files: dict[str, str | None] = {MODULES: f"# {NOTE}\nnvidia_peermem\n" if peermem else None}
     if not plan.bridges:
@@ -106,7 +112,10 @@ def wanted_files(params: dict[str, t.Any], plan: Plan, host: Host, recorded: dic
 def direct_nic(
     module: AnsibleModule, sysfs: Sysfs, host: Host, check: tuple[int, str] | None
 ) -> tuple[bool, list[str]]:
-    """Let rdma_topo write the kernel argument; return whether that changes something, and why to reboot."""
+    """Let rdma_topo write the kernel argument; return whether that changes something, and why to reboot.
+
+    :param check: exit status and output of `rdma_topo check`; None where there is none.
+    """
     if host.rdma_topo is None:
         raise RdmaError(
             "On this Direct-NIC platform only rdma_topo knows which access control bits are right, and it is missing.",

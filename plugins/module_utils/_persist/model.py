@@ -80,6 +80,7 @@ class Manager:
     ) -> Iterable[File]:
         """Return the files of one rail.
 
+        :param infiniband: whether the rail is IP over InfiniBand.
         :param port: the interface's name, and `interface` that of its VLAN, or the same.
         """
         raise NotImplementedError

@@ -61,7 +61,11 @@ class Netplan(Manager):
     def files(
         self, rail: WantRail, port: str, interface: str, routes: list[Route], rules: list[Rule], *, infiniband: bool
     ) -> Iterable[File]:
-        """Yield the rail's files."""
+        """Yield the rail's files.
+
+        :param port: the interface's name, and `interface` that of its VLAN, or the same.
+        :param infiniband: whether the rail is IP over InfiniBand.
+        """
         # A rail without a cable must not delay the boot, and has its configuration nevertheless.
         plain = ["      dhcp4: false\n      dhcp6: false\n      accept-ra: false\n"]
         plain += ["      optional: true\n      ignore-carrier: true\n"]

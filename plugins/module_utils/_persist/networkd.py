@@ -37,7 +37,11 @@ class Networkd(Manager):
     def files(
         self, rail: WantRail, port: str, interface: str, routes: list[Route], rules: list[Rule], *, infiniband: bool
     ) -> Iterable[File]:
-        """Yield the rail's files."""
+        """Yield the rail's files.
+
+        :param port: the interface's name, and `interface` that of its VLAN, or the same.
+        :param infiniband: whether the rail is IP over InfiniBand.
+        """
         mtu = f"MTUBytes={rail.mtu}\n" if rail.mtu is not None else ""
 
         def network(name: str) -> str:

@@ -44,7 +44,11 @@ class NetworkManager(Manager):
     def files(
         self, rail: WantRail, port: str, interface: str, routes: list[Route], rules: list[Rule], *, infiniband: bool
     ) -> Iterable[File]:
-        """Yield the rail's profile, and one for the port of its VLAN."""
+        """Yield the rail's profile, and one for the port of its VLAN.
+
+        :param port: the interface's name, and `interface` that of its VLAN, or the same.
+        :param infiniband: whether the rail is IP over InfiniBand.
+        """
 
         def head(name: str, kind: str) -> str:
             text = f"{HEADER}[connection]\nid=railops-{name}\nuuid={uuid.uuid5(NAMESPACE, name)}\ntype={kind}\n"

@@ -33,7 +33,10 @@ SPEC = {
 
 
 def converge(want: Want, host: Host, manager: str, *, check_mode: bool) -> dict[str, t.Any]:
-    """Bring the files to the wanted state and describe what happened."""
+    """Bring the files to the wanted state and describe what happened.
+
+    :param manager: one of MANAGERS, or `auto` for the one that the host uses.
+    """
     files: tuple[File, ...] = ()
     if want.present:
         manager = manager_of(host) if manager == "auto" else manager

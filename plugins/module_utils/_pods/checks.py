@@ -89,12 +89,18 @@ def check(
     fix: str = "",
     peers: t.Sequence[str] = (),
 ) -> CheckData:
-    """Return a check; one with a cause is a deviation, of which `peers` are the nodes at the other end."""
+    """Return a check; one with a cause is a deviation, of which `peers` are the nodes at the other end.
+
+    :param name: the check's id.
+    """
     return compared(name, planned, observed, cause, fix, good=not cause, rail=rail, node=node, peers=peers).data()
 
 
 def left_out(name: str, node: str | None, cause: str, fix: str = "", rail: str | None = None) -> CheckData:
-    """Return a check that was not made."""
+    """Return a check that was not made.
+
+    :param name: the check's id.
+    """
     return skipped(name, cause, fix, rail=rail, node=node).data()
 
 

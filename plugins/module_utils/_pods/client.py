@@ -54,7 +54,13 @@ class PodCluster(Cluster):
         self._access = given
 
     def listed(self, api_version: str, kind: str, *, namespace: str = "", selector: str = "") -> list[Json]:
-        """Return the objects of a kind; none when the API does not serve it."""
+        """Return the objects of a kind; none when the API does not serve it.
+
+        :param api_version: group and version.
+        :param kind: of the objects.
+        :param namespace: of the objects; empty for all.
+        :param selector: of labels; empty for all.
+        """
         resource = self.resource(api_version, kind)
         if resource is None:
             return []
@@ -94,6 +100,7 @@ class PodCluster(Cluster):
     ) -> str:
         """Return the log of a pod's container; nothing when it is gone or never began.
 
+        :param pod: its object.
         :param container: needed where the pod has several.
         :param tail: only that many lines of its end.
         :param previous: of the container's last start.

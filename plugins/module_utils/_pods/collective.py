@@ -186,6 +186,8 @@ def indexed_job(wanted: Wanted) -> Json:
 def belongings(wanted: Wanted, uid: str, private: bytes, public: bytes) -> list[Json]:
     """Return what goes with a Job: the Secret with the run's key, and the Service that gives its pods names.
 
+    :param private: the private key.
+    :param public: the public one.
     :param uid: of the Job, which owns both.
     """
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": wanted.name, "uid": uid, "controller": False}

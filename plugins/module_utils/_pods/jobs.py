@@ -166,6 +166,9 @@ def pairs(nodes: Mapping[str, Node], chosen: Sequence[str], mode: str, peers: in
     """Return the pairs, rail by rail, so that pairs side by side are of different nodes.
 
     A pair needs the rail on both nodes.
+
+    :param chosen: the nodes that take part.
+    :param mode: and `peers`: see `schedule`.
     """
     rails = list(dict.fromkeys(network.rail for name in chosen for network in nodes[name].networks))
     have = {(name, network.rail) for name in chosen for network in nodes[name].networks}
@@ -181,7 +184,11 @@ def network_of(node: Node, rail: str) -> Network:
 
 
 def job_name(fabric: str, run: str, pair: Pair, end: str) -> str:
-    """Return the name of a Job: a DNS label, different for each pair of each run."""
+    """Return the name of a Job: a DNS label, different for each pair of each run.
+
+    :param run: tells this run's Jobs from others'.
+    :param end: `client` or `server`.
+    """
     digest = hashlib.sha256(repr((run, pair)).encode()).hexdigest()[:10]
     return f"{fabric[:30].rstrip('-')}-latency-{digest}-{end}"
 
@@ -208,6 +215,8 @@ def model_of(daemon_set: Mapping[str, t.Any], fabric: str, image: str = "") -> M
 def job(model: Model, run: str, pair: Pair, node: str, network: Network, limits: Limits, server: str = "") -> Json:
     """Return one end of a pair as a Job: the server's, or with the server's address the client's.
 
+    :param run: tells this run's Jobs from others'.
+    :param server: its address on the rail; empty: this is the server.
     :param node: where it runs.
     :param network: the rail's network there.
     """
@@ -287,6 +296,7 @@ def finished(pod: Mapping[str, t.Any]) -> bool:
 def read_log(pair: Pair, log: str, code: int | None, limits: Limits, server_log: str = "") -> Outcome:
     """Return what the client's log says.
 
+    :param log: what the client printed.
     :param code: the client's exit code; None when its time was up.
     :param server_log: tells the cause when the server failed first.
     """

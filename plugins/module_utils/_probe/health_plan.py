@@ -42,6 +42,7 @@ def judge(
 ) -> list[Check]:
     """Return the checks of all rails.
 
+    :param boot: the ID of the host's present boot.
     :param rails: what `health.read_rail` found, by the rail's name.
     :param since: the facts `health` of the last audit; None when there was none.
     :param limits: LIMITS, or what the site sets instead of some of them.

@@ -101,6 +101,12 @@ def argv(
     Both ends need the same iterations, or `seconds` in place of them, and port. `gpu` is the number of the GPU whose
     memory is used, with a perftest that has that (--use_cuda). The source address binds the TCP control connection to
     the rail, so that a server listens there only and a client proves the rail's policy route as well.
+
+    :param test: a key of TOOLS.
+    :param own: the rail's own address.
+    :param tcp_port: the server's.
+    :param iterations: how many exchanges; None: `seconds` say it.
+    :param traffic_class: of the packets, 0 to 255; None: the host's default.
     """
     tool = TOOLS[test]
     line = [tool.program, "-F", "-d", end.device, "-i", str(end.port), "-p", str(tcp_port)]

@@ -112,6 +112,7 @@ def schedule(
 ) -> Schedule:
     """Return the schedule of one verification.
 
+    :param tests: what each pair does, one after the other.
     :param hosts: the hosts that take part; their order does not matter, names are sorted.
     :param mode: `ring` (each host with the next), `full` (each with each, both directions), `sample` (the ring and
         `peers` - 1 more shifts drawn with `seed`), `none`; `auto` takes full up to `full_up_to` hosts, the ring up to

@@ -73,7 +73,11 @@ def ports(sysfs: Sysfs) -> list[Port]:
 
 
 def gid_index(sysfs: Sysfs, port: Port, address: str, kind: str = ROCE_V2) -> int | None:
-    """Return the index of the address's GID of a type, or None."""
+    """Return the index of the address's GID of a type, or None.
+
+    :param address: an IP address.
+    :param kind: as sysfs names it, such as `RoCE v2`.
+    """
     wanted = gid_of(address)
     for name in sorted(sysfs.names(f"{port.folder}/gids"), key=int):
         if sysfs.text(f"{port.folder}/gids/{name}") == wanted and (
@@ -93,6 +97,7 @@ def infiniband_port(sysfs: Sysfs, interface: str) -> Port | None:
 def find_endpoint(sysfs: Sysfs, rail: str, interface: str, address: str, network: str) -> Endpoint:
     """Return the RDMA end of a rail.
 
+    :param address: the rail's own.
     :param network: `roce` (by the address's RoCE v2 GID) or `infiniband` (by the interface).
     :raises RdmaError: with the cause when there is none.
     """

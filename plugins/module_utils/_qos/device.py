@@ -84,7 +84,13 @@ def attributes(data: bytes) -> list[tuple[int, bytes]]:
 
 
 def request(message: int, command: int, interface: str, payload: bytes = b"", sequence: int = 1) -> bytes:
-    """Return a DCB netlink request."""
+    """Return a DCB netlink request.
+
+    :param message: RTM_GETDCB or RTM_SETDCB.
+    :param command: one of CMD_*.
+    :param payload: attributes behind the interface's name.
+    :param sequence: the answer has the same.
+    """
     body = struct.pack("=BBH", socket.AF_UNSPEC, command, 0) + attribute(ATTR_IFNAME, interface.encode() + b"\0")
     body += payload
     return struct.pack("=IHHII", 16 + len(body), message, NLM_F_REQUEST | NLM_F_ACK, sequence, 0) + body

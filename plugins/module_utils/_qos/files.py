@@ -62,6 +62,11 @@ def wanted_files(interfaces: Mapping[str, t.Any], program: str, python: str, *, 
     """Return the content of every file for those settings; none when there is no interface.
 
     The settings file is also the record of what was there before: it is kept when nothing has to last.
+
+    :param interfaces: settings by interface.
+    :param program: the text that sets them at boot.
+    :param python: the interpreter that runs it.
+    :param persist: whether they have to last.
     """
     if not interfaces:
         return {}
@@ -94,7 +99,13 @@ class Files(HostFiles):
     def wanted_changes(
         self, interfaces: Mapping[str, t.Any], program: str, python: str, *, persist: bool = True
     ) -> list[Change]:
-        """Return what has to be written, and removed, for the settings of exactly these interfaces."""
+        """Return what has to be written, and removed, for the settings of exactly these interfaces.
+
+        :param interfaces: settings by interface.
+        :param program: the text that sets them at boot.
+        :param python: the interpreter that runs it.
+        :param persist: whether they have to last.
+        """
         wanted = wanted_files(interfaces, program, python, persist=persist)
         links: dict[str, str | None] = dict.fromkeys(self._our_links())
         if persist:

@@ -48,7 +48,11 @@ def file_checks(
     rdma_mode: str | None,
     names: Mapping[str, str],
 ) -> list[CheckData]:
-    """Return a check for each rail with a device, where pods share the node's devices."""
+    """Return a check for each rail with a device, where pods share the node's devices.
+
+    :param rdma_mode: shared or exclusive; None where nobody planned one.
+    :param names: the present name of an interface by the one that the plan has.
+    """
     if rdma_mode != "shared":
         return []
     checks = []

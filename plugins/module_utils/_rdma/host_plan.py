@@ -88,6 +88,9 @@ def link_text(rail: str, pci: str, interface: str, naming: str) -> str:
 
     With a name the rail's interface is renamed when the device appears; with an alternative name it keeps the one that
     the distribution gives it. The other settings are those of systemd's own 99-default.link, which no longer applies.
+
+    :param pci: the PCI address of the port.
+    :param naming: `name` or `altname`.
     """
     if naming == "name":
         names = f"Name={interface}\n"

@@ -162,6 +162,7 @@ def pending(base: str = "") -> Guard | None:
 def arm(host: Host, before: Snapshot, after: Snapshot, seconds: int, command: Command | None = None) -> str:
     """Start a guard that puts `before` back in so many seconds; return the token that confirms the change.
 
+    :param seconds: until it acts.
     :param command: runs a command and returns its exit status first, as AnsibleModule.run_command does; without it
         the guard is a process of its own session, also where systemd runs.
     """

@@ -177,7 +177,11 @@ def way(want: Want, item: WantAddress, address: str) -> str | None:
 
 
 def flows_of(target: Target, tos: int, source_ports: t.Iterable[int], *, vrf: bool = False) -> t.Iterator[Flow]:
-    """Return the packets to ask for: without and with the rail's interface."""
+    """Return the packets to ask for: without and with the rail's interface.
+
+    :param source_ports: of UDP.
+    :param vrf: whether the rail is in a VRF.
+    """
     for port in source_ports:
         for interface in ("", target.interface):
             yield Flow(

@@ -98,6 +98,9 @@ def targets_of(
 ) -> list[Target]:
     """Return what to ask: each rail's gateways, and the neighbours' addresses on the same rail and family.
 
+    :param neighbours: hosts with their rails.
+    :param gateways: whether the switch is asked too.
+    :param full_size: whether packets as large as the MTU are sent too.
     :param names: the interface name of each rail.
     """
     found = []
@@ -156,7 +159,13 @@ def checksum(data: bytes) -> int:
 
 
 def packet(family: int, ident: int, number: int, token: int, size: int = 0) -> bytes:
-    """Return an echo request; the kernel fills in ICMPv6's checksum itself."""
+    """Return an echo request; the kernel fills in ICMPv6's checksum itself.
+
+    :param ident: of the sender, 16 bits.
+    :param number: of the request, 16 bits.
+    :param token: tells this run's answers.
+    :param size: of the IP packet in bytes; 0 for the smallest.
+    """
     length = max(size - HEADERS[family], PLAIN_SIZE) if size else PLAIN_SIZE
     body = TOKEN.pack(ident, number, token).ljust(length, b"r")
     head = struct.pack(">BBHHH", ECHO[family][0], 0, 0, ident, number)

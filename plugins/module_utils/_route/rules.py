@@ -295,7 +295,11 @@ def winner(rules: t.Sequence[PolicyRule], flow: Flow, table: int, length: int) -
 
 
 def source_ports(rules: t.Iterable[PolicyRule], first: int, last: int, limit: int = 8) -> list[int]:
-    """Return the ports of a range that rules by source port can tell apart, at most `limit` of them."""
+    """Return the ports of a range that rules by source port can tell apart, at most `limit` of them.
+
+    :param first: of the range.
+    :param last: of the range.
+    """
     found = {first}
     for rule in rules:
         if rule.sport and rule.sport.mask in (0, 0xFFFF):

@@ -264,7 +264,10 @@ def _check_guard(want: Want, problems: list[Problem]) -> None:
 
 
 def untouchable_problem(place: str, rail: WantRail, interface: str, carried: str) -> Problem:
-    """Return the refusal of a rail whose interface carries the host's own network."""
+    """Return the refusal of a rail whose interface carries the host's own network.
+
+    :param carried: what of the host's own network.
+    """
     return Problem(
         f"{place}.interface",
         f"{rail.name}: {interface} carries {carried}.",

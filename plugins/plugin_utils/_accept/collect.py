@@ -35,6 +35,7 @@ _SHOWN = 4
 def outcome(kind: str, entry: Entry, unit: Names, found: Mapping[str, Mapping[str, t.Any]]) -> Outcome:
     """Return what came of one run.
 
+    :param kind: the kind of test.
     :param found: host -> what it wrote: `sent` (the clients' results), `served` (servers that did not start), `error`.
     """
     senders = entry.hosts if kind in PERFTEST or kind == PAIRED else entry.hosts[:1]

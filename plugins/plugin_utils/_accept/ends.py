@@ -78,6 +78,9 @@ def ring_of(plan_dir: str, host: str, entry: Entry, end: str, first_port: int) -
     """Return a host's end of a group's tests: each host sends to the next one, and the last to the first.
 
     Tests of one unit have one slot. `test` is write_bw; callers put another.
+
+    :param end: `client` or `server`.
+    :param first_port: of the servers, TCP.
     """
     slots = {rail: number for number, unit in enumerate(entry.units) for rail in unit}
     own = {rail["name"]: rail for rail in read_slice(plan_dir, host)["rails"]}

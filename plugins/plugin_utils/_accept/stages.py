@@ -261,7 +261,11 @@ def seconds_of(step: Step, unit_seconds: Mapping[str, float], overhead: float) -
 def forecast(
     fleet: Fleet, settings: Settings, results: Mapping[str, Outcome], unit_seconds: Mapping[str, float], overhead: float
 ) -> dict[str, tuple[int, float]]:
-    """Return what is still to be done if all passes: stage -> steps and seconds."""
+    """Return what is still to be done if all passes: stage -> steps and seconds.
+
+    :param unit_seconds: seconds of one unit of a step, by its kind.
+    :param overhead: seconds of a step beside its tests.
+    """
     left: dict[str, tuple[int, float]] = {}
     played = dict(results)
     # What other pairs reach is not known yet.

@@ -113,6 +113,8 @@ def _against(entry: Mapping[str, t.Any] | None) -> str:
 def note(verify_dir: str, host: str, number: int, phase: str, result: Mapping[str, t.Any]) -> None:
     """Write what a host returned of a step.
 
+    :param number: of the step.
+    :param result: what the module returned.
     :param phase: `serve` or `send`.
     """
     path = _host_path(verify_dir, host)

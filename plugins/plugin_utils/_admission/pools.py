@@ -60,7 +60,13 @@ class Partition:
         return None
 
     def add(self, name: str, first: int, last: int, text: str, ranges: Intervals) -> None:
-        """Remember a pool."""
+        """Remember a pool.
+
+        :param name: the pool's.
+        :param first: address of its subnet.
+        :param last: address of its subnet.
+        :param text: the subnet as it is written.
+        """
         if first not in self._subnets:
             insort(self._starts, first)
             self._subnets[first] = (last, text, {})

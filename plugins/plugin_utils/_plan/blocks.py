@@ -67,6 +67,9 @@ def lay_out(
 
     `window` is how much of the subnet is used: its first and last address go to nobody (IPv4: network and broadcast;
     IPv6: the subnet-router anycast address, and the same offsets as IPv4's).
+
+    :param gateway: `first`, `last`, `none` or an offset.
+    :param at_end: nodes have the last addresses instead of the first.
     """
     switch = gateway_offset(gateway, window)
     if window == 2:
@@ -171,7 +174,10 @@ def _cuts(fabric: Fabric, aggregate: Prefix, window: int, slots: int, limit: int
 
 
 def build_block(fabric: Fabric, zone: int, rail: int, family: int) -> Block | None:
-    """Make one block; None when the rail has no network of the family, or it does not fit its supernet."""
+    """Make one block; None when the rail has no network of the family, or it does not fit its supernet.
+
+    :param zone: and `rail`: their places in the fabric, from 0.
+    """
     where = fabric.zones[zone]
     what = fabric.rails[rail]
     aggregate = aggregate_of(fabric, where, what, family)
@@ -223,7 +229,10 @@ def build_blocks(fabric: Fabric) -> tuple[Block, ...]:
 def build_plan(
     fabric: Fabric, nodes: tuple[Node, ...], retired: tuple[Retired, ...], warnings: tuple[str, ...] = ()
 ) -> Plan:
-    """Put the plan together and add the warnings that follow from its size."""
+    """Put the plan together and add the warnings that follow from its size.
+
+    :param warnings: of what was done before.
+    """
     blocks = build_blocks(fabric)
     found = list(warnings)
     if fabric.network == "infiniband" and fabric.mtu > DATAGRAM_MTU:

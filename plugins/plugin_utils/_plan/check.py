@@ -100,7 +100,10 @@ class Checker:
         self.problems.append(Problem(place, problem, fix))
 
     def add_counted(self, kind: str, place: str, problem: str, fix: str) -> None:
-        """Note a problem of a kind that may befall every node: the first SHOWN are listed, the rest counted."""
+        """Note a problem of a kind that may befall every node: the first SHOWN are listed, the rest counted.
+
+        :param kind: what is alike is counted together.
+        """
         self._kinds[kind] = self._kinds.get(kind, 0) + 1
         if self._kinds[kind] <= SHOWN:
             self.add(place, problem, fix)
@@ -115,7 +118,12 @@ class Checker:
             raise InputError(self.problems)
 
     def integer(self, place: str, value: object, low: int, high: int, *, default: int = 0) -> int:
-        """Take a whole number from low to high; digits in a string count (extra variables are strings)."""
+        """Take a whole number from low to high; digits in a string count (extra variables are strings).
+
+        :param value: what was given.
+        :param low: the least, and `high` the most.
+        :param default: stands in for what is wrong.
+        """
         if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,20}", value.strip()):
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int):
@@ -127,7 +135,12 @@ class Checker:
         return value
 
     def choice(self, place: str, value: object, choices: Sequence[str], *, why: str = "") -> str:
-        """Take one of the choices."""
+        """Take one of the choices.
+
+        :param value: what was given.
+        :param choices: what may be given.
+        :param why: no other one.
+        """
         if isinstance(value, str) and value in choices:
             return value
         listed = ", ".join(choices)
@@ -135,7 +148,12 @@ class Checker:
         return choices[0]
 
     def text(self, place: str, value: object, pattern: re.Pattern[str], what: str, *, default: str = "") -> str:
-        """Take a string that matches the whole pattern; `what` says what that means."""
+        """Take a string that matches the whole pattern; `what` says what that means.
+
+        :param value: what was given.
+        :param pattern: that the whole of it has.
+        :param default: stands in for what is wrong.
+        """
         if isinstance(value, str) and pattern.fullmatch(value):
             return str(value)
         self.add(place, f"{shown(value)} is not {what}.", f"Give {what}.")
@@ -151,7 +169,12 @@ class Checker:
         return []
 
     def mapping(self, place: str, value: object, known: Iterable[str], example: str) -> dict[str, t.Any]:
-        """Take a dictionary with known keys only."""
+        """Take a dictionary with known keys only.
+
+        :param value: what was given.
+        :param known: the keys that there are.
+        :param example: of what may be given.
+        """
         if not isinstance(value, dict):
             self.add(place, f"{shown(value)} is not a dictionary.", f"Write it as {example}.")
             return {}

@@ -132,6 +132,8 @@ def diff_of(before: View, after: View, change: Change, have: Mapping[str, str]) 
     """Return the readable diff: first nodes and rails, then each small file of cluster/, switch/ and workload/.
 
     Large files (the pools say what the nodes' lines say) and the report stand in the first part by their digests.
+
+    :param have: the present text by path.
     """
     touched = [path for path in change.written if path.startswith("hosts/")]
     gone = [path for path in change.removed if path.startswith("hosts/")]

@@ -195,7 +195,10 @@ def foreign_of(place: str, label: str, text: str) -> Foreign:
 
 
 def lock_of(fabric: Fabric, nodes: Iterable[Node], retired: Iterable[Retired], files: Mapping[str, str]) -> str:
-    """Write plan.json: one line per node, in natural order."""
+    """Write plan.json: one line per node, in natural order.
+
+    :param files: a digest by part of the plan.
+    """
     seats = {node.name: {"zone": fabric.zones[node.zone].name, "slot": node.slot, "retired": False} for node in nodes}
     for one in retired:
         seats[one.name] = {"zone": fabric.zones[one.zone].name, "slot": one.slot, "retired": True}

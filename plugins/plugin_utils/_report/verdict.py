@@ -93,7 +93,13 @@ def table(titles: Sequence[str], rows: t.Iterable[Sequence[str]]) -> str:
 
 
 def section(title: str, note: str, body: str, kind: str = "") -> str:
-    """Return a section of the page; the body is HTML already."""
+    """Return a section of the page; the body is HTML already.
+
+    :param title: its heading.
+    :param note: a line below it; empty for none.
+    :param body: HTML.
+    :param kind: its class in page.css.
+    """
     told = f'<p class="note">{e(note)}</p>' if note else ""
     return f'<section class="{kind}"><h2>{e(title)}</h2>{told}{body}</section>\n'
 

@@ -105,6 +105,7 @@ def host_result(
 ) -> dict[str, t.Any]:
     """Return what one host found, as it is written to its file.
 
+    :param error: why it was not looked at; None where it was.
     :param facts: what else the host said of itself (counters, versions), which the verdict passes on.
     """
     made: dict[str, t.Any] = {
