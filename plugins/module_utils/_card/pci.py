@@ -24,7 +24,6 @@ ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-1][0-9a-f]\.[0-7]")
 
 VENDOR_MELLANOX = 0x15B3
 # PCI code and ID assignment specification, class and sub-class.
-CLASS_BRIDGE = 0x0604
 CLASS_NETWORK = 0x02
 CLASS_VGA = 0x0300
 CLASS_3D = 0x0302

@@ -60,7 +60,6 @@ RTA_IP_PROTO, RTA_SPORT, RTA_DPORT, RTA_NH_ID = range(27, 31)
 NHA_ID, NHA_GROUP, NHA_OIF, NHA_GATEWAY, NHA_ENCAP_TYPE = 1, 2, 5, 6, 7
 NDA_DST, NDA_LLADDR, NDA_IFINDEX, NUD_PERMANENT = 1, 2, 8, 0x80
 IFLA_LINKINFO, IFLA_INFO_KIND = 18, 1
-NLA_F_NESTED = 0x8000
 FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
 KINDS = {1: UNICAST, 2: "local", 3: "broadcast", 4: "anycast", 5: "multicast", 9: "throw", **ERRORS}
 # Answers wait in the socket's buffer (212,992 bytes by default) until the last question of a batch is asked.

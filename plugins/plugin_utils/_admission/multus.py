@@ -155,10 +155,6 @@ def _check_json(obj: Json, place: str, text: str) -> t.Any:
         ) from None
 
 
-# Where the resource of an attachment stands; for ipoib the parent stands in for it.
-_RESOURCE_FIELDS: t.Mapping[str, str] = {"ipoib": "master", "sriov": "resourceName", "ib-sriov": "resourceName"}
-
-
 def _check_injection(obj: Json, cni: str, block: t.Any) -> None:
     annotations = obj["metadata"].get("annotations") or {}
     if cni in ("ovs", "custom"):
