@@ -166,7 +166,7 @@ files:
   elements: str
   sample: [/etc/systemd/network/05-railops-rail1.link]
 netns:
-  description: What M(railops.rdma.rdma_netns) returns beside what both have, such as RV(netns.live).
+  description: What M(railops.rdma.rdma_netns) returns beside what both have, such as how a live change went.
   returned: with O(netns)
   type: dict
   sample: {current: shared, wanted: exclusive, live: busy}

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
@@ -57,6 +58,11 @@ class Played:
         return []
 
 
+needs_keygen = pytest.mark.skipif(
+    not shutil.which("ssh-keygen"), reason="ssh-keygen is not here: apt-get install openssh-client"
+)
+
+
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch):
     monkeypatch.setattr(collective_run, "POLL_SECONDS", 0.0)
@@ -77,6 +83,7 @@ def test_the_plan_gives_the_pods_what_they_need(wanted):
     assert worker["metadata"]["annotations"] == pod["metadata"]["annotations"]
 
 
+@needs_keygen
 def test_a_run_returns_what_the_first_pod_said_and_leaves_nothing(wanted):
     api = Played(["Pending", "Running", "Succeeded"])
     found = collective_run.Collective(api, wanted).run()
@@ -87,6 +94,7 @@ def test_a_run_returns_what_the_first_pod_said_and_leaves_nothing(wanted):
     assert "PRIVATE KEY" not in json.dumps(found)
 
 
+@needs_keygen
 def test_a_program_that_hangs_is_left_in_its_time(wanted, monkeypatch):
     api = Played(["Running"])
     clock = iter(range(0, 10000, 10))
@@ -95,6 +103,7 @@ def test_a_program_that_hangs_is_left_in_its_time(wanted, monkeypatch):
     assert api.gone
 
 
+@needs_keygen
 def test_pods_that_do_not_start_are_said(wanted, monkeypatch):
     api = Played(["Pending"])
     clock = iter(range(0, 100000, 50))
