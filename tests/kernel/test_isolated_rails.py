@@ -98,3 +98,14 @@ def test_pings_alone_do_not_call_it_green(fabric):
         **{(rail, 4): "deviation" for rail in ("rail1", "rail2")},
         **{(rail, 6): "skipped" for rail in ("rail1", "rail2")},
     }
+
+
+def test_a_packet_that_leaves_elsewhere_is_named_without_a_gateway_too(fabric):
+    host = fabric.hosts[0]
+    host.ip("route", "add", "172.17.1.0/24", "dev", "ens2np0", "table", "2000")
+    host.ip("rule", "add", "from", "172.17.1.2", "lookup", "2000", "priority", "900")
+    host.ip("-6", "rule", "add", "from", "fd00:17:3::2", "blackhole", "priority", "901")
+    wrong = {key: check for key, check in of(audited(fabric), "route_path").items() if check["status"] != "ok"}
+    assert set(wrong) == {("rail1", 4), ("rail3", 6)}
+    assert "900" in wrong["rail1", 4]["cause"]
+    assert "901" in wrong["rail3", 6]["cause"]
