@@ -52,7 +52,7 @@ class ActionModule(ActionBase):
     def _begin(self) -> dict[str, t.Any]:
         args = self._args
         plan = files.read_plan(args["plan_dir"])
-        verdict = files.read_json(os.path.join(args["verify_dir"], files.VERDICT))
+        verdict = files.read_verdict(args["verify_dir"])
         if not verdict or verdict.get("plan_digest") != plan.get("digest"):
             fix = "Run the playbook railops.rdma.verify first."
             problem = "is of another plan" if verdict else "is not there"

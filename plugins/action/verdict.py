@@ -125,7 +125,7 @@ class ActionModule(ActionBase):
 
     def _kept(self, args: dict[str, t.Any]) -> dict[str, t.Any]:
         """Return the parts of the last verdict, with what acceptance has found in place of what it had found before."""
-        old = files.read_json(os.path.join(args["verify_dir"], files.VERDICT))
+        old = files.read_verdict(args["verify_dir"])
         parts = {name: without(merge.part_of(old, name)) for name in merge.PARTS}
         return {**parts, "cluster": merge.added(parts["cluster"], merge.flatten(args["cluster"]))}
 

@@ -33,6 +33,8 @@ class CheckData(_Data, total=False):
     node: str
     object: str
     peers: list[str]
+    fault: str
+    """Of a verdict: the other end, where the fault lies there."""
 
 
 @dataclass(frozen=True)

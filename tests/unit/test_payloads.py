@@ -62,7 +62,7 @@ BYTES: dict[str, tuple[int | None, int, str]] = {
     "gpudirect": (46_580, 54_001, "checks; modules run by _module; files by fsync and SELinux context"),
     "ippool_plan": (259_667, 0, ""),
     "nic_link_type": (96_599, 109_432, "what carries the host's own network, or other duties, is kept"),
-    "node_gate": (None, 84_430, ""),
+    "node_gate": (None, 90_836, ""),
     "plan_objects_info": (2_161, 0, ""),
     "pod_probe": (163_031, 163_586, ""),
     "policy_route": (

@@ -22,6 +22,8 @@ from .._fabric.marks import OUR_NODES
 if t.TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from .._fabric.shapes import Verdict
+
 Json = dict[str, t.Any]
 
 CONDITION = "RailsReady"
@@ -128,7 +130,7 @@ class Target:
 # --- deciding --------------------------------------------------------------------------------------------------------
 
 
-def judgements(verdict: Json, ignored: Collection[str] = ()) -> dict[str, Judgement]:
+def judgements(verdict: Verdict, ignored: Collection[str] = ()) -> dict[str, Judgement]:
     """Return what a verdict says, by node; nothing of hosts that did not answer or could not be verified.
 
     :param ignored: ids of checks that keep no job off a node.

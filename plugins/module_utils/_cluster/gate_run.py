@@ -24,6 +24,8 @@ from .model import Ref
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
+    from .._fabric.shapes import Verdict
+
 SPEC: dict[str, t.Any] = {
     "plan_dir": {"type": "path", "required": True},
     "verdict": {"type": "path"},
@@ -44,7 +46,7 @@ STRATEGIC = "strategic-merge-patch"
 MERGE = "merge-patch"
 
 
-def read_verdict(path: str, digest: str) -> tuple[dict[str, t.Any], float]:
+def read_verdict(path: str, digest: str) -> tuple[Verdict, float]:
     """Return the verdict and when it was made; no hosts and 0 where there is none of this plan.
 
     :raises RdmaError: the file is no verdict.
@@ -53,13 +55,12 @@ def read_verdict(path: str, digest: str) -> tuple[dict[str, t.Any], float]:
         with open(path, encoding="utf-8") as stream:
             data = json.load(stream)
         if data.get("plan_digest") == digest and data.get("time"):
-            return data, float(data["time"])
-        hosts: dict[str, t.Any] = {}
-        return {"hosts": hosts}, 0.0
+            return t.cast("Verdict", data), float(data["time"])
     except FileNotFoundError:
-        return {"hosts": {}}, 0.0
+        pass
     except (OSError, ValueError, AttributeError, TypeError) as exc:
         raise RdmaError(f"The verdict {path!r} cannot be read: {exc}.", "Run the playbook railops.rdma.audit.") from exc
+    return t.cast("Verdict", {"hosts": {}}), 0.0
 
 
 class Nodes:

@@ -2,11 +2,14 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is in the files of a plan that others than the planner read: plan.json, hosts/*.json. Types alone."""
+"""What is in the files that others than their writers read: plan.json, hosts/*.json, verdict.json. Types alone."""
 
 from __future__ import annotations
 
 import typing as t
+
+if t.TYPE_CHECKING:
+    from .._check import CheckData
 
 
 class Seat(t.TypedDict):
@@ -113,3 +116,78 @@ class Neighbour(_Neighbour, total=False):
 
     zone: str
     """Where it is another one than the host's own."""
+
+
+class _Part(t.TypedDict):
+    status: str
+    """pass, deviation, error, incomplete, skipped, unreachable."""
+    checks: list[CheckData]
+    """Those that are not ok."""
+
+
+class Part(_Part, total=False):
+    """What a verdict says of the plan or the cluster."""
+
+    counts: dict[str, int]
+    """Checks by status."""
+    made: list[str]
+    """The ids of what is ok."""
+    reason: str
+    """Why it was not looked at."""
+    error: str
+
+
+class _Entry(_Part):
+    node: str | None
+    rails: dict[str, str]
+    """A status by rail."""
+    counts: dict[str, int]
+
+
+class Entry(_Entry, total=False):
+    """What a verdict says of a host."""
+
+    error: str
+    facts: dict[str, t.Any]
+
+
+class Explained(t.TypedDict):
+    """Deviations that one place explains."""
+
+    scope: dict[str, str]
+    """The place: node, leaf, rail, zone, fabric or part, with its name."""
+    deviations: int
+    checks: dict[str, int]
+    """Deviations by check."""
+
+
+class Skipped(t.TypedDict):
+    """What was not looked at, for one reason."""
+
+    reason: str
+    checks: list[str]
+    hosts: int
+
+
+class _Verdict(t.TypedDict):
+    schema: int
+    plan_digest: str | None
+    status: str
+    rails: list[str]
+    hosts: dict[str, Entry]
+    plan: Part
+    cluster: Part
+
+
+class Verdict(_Verdict, total=False):
+    """verdict.json."""
+
+    explained: list[Explained]
+    """The deviations by what they have in common, what explains most first."""
+    skipped: list[Skipped]
+    slices: list[dict[str, t.Any]]
+    """The runs that it was merged from: name, status, hosts."""
+    ports: t.Sequence[t.Mapping[str, t.Any]]
+    """What ports of a kind have in common, which the hosts' facts leave out."""
+    time: float
+    """Seconds since 1970."""

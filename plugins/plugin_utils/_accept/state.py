@@ -29,7 +29,7 @@ from .stages import LATENCY, PERFTEST, STAGES, Entry, Fleet, Settings, Step, for
 if t.TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ...module_utils._fabric.shapes import PlanFile
+    from ...module_utils._fabric.shapes import PlanFile, Verdict
     from .stages import Outcome, Report
 
 SCHEMA = 1
@@ -65,7 +65,7 @@ def unit_seconds(seconds: int, timeout: int) -> dict[str, float]:
     return {**dict.fromkeys(READERS, float(timeout)), **known}
 
 
-def fleet_of(args: Mapping[str, t.Any], plan: PlanFile, verdict: Json) -> Fleet:
+def fleet_of(args: Mapping[str, t.Any], plan: PlanFile, verdict: Verdict) -> Fleet:
     """Return who takes part, in the order of the topology, and what the last verdict has against them.
 
     :raises AnsibleActionFail: when no host of the play is in the plan.

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 if t.TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from ...module_utils._fabric.shapes import Verdict
+
 
 # IPv4, IPv6 and hardware addresses, with their prefix lengths: each host has its own.
 ADDRESS = re.compile(
@@ -86,7 +88,7 @@ def shortened(names: Sequence[str], limit: int = 8) -> str:
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit:,} more"
 
 
-def places(verdict: Mapping[str, t.Any]) -> list[str]:
+def places(verdict: Verdict) -> list[str]:
     """Return what explains the deviations, a line each: `leaf3: all 6 deviations (network_link, ping_gateway)`."""
     rows = verdict.get("explained") or []
     total = sum(row["deviations"] for row in rows)

@@ -20,9 +20,10 @@ from .html import render_html
 from .verdict import SHOWN_FINDINGS, findings, standings, with_verdict
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from ...module_utils._fabric.model import Plan
+    from ...module_utils._fabric.shapes import Verdict
 
 MARKDOWN_NODES = 256
 """Above this many nodes the Markdown lists none: they stand in report.html and in hosts/."""
@@ -66,7 +67,7 @@ def _md_nodes(report: Report) -> list[str]:
     return [*lines, *_md_table(*used_columns(titles, rows))]
 
 
-def _md_verdict(report: Report, verdict: Mapping[str, t.Any]) -> list[str]:
+def _md_verdict(report: Report, verdict: Verdict) -> list[str]:
     rails = [rail.name for rail in report.plan.fabric.rails]
     lines = [f"## Verification: {md(verdict.get('status', 'error'))}", ""]
     rows = zip(rails, (row.text for row in standings(verdict, rails)), strict=False)
@@ -84,7 +85,7 @@ def _md_verdict(report: Report, verdict: Mapping[str, t.Any]) -> list[str]:
     return lines
 
 
-def render_markdown(report: Report, verdict: Mapping[str, t.Any] | None = None) -> str:
+def render_markdown(report: Report, verdict: Verdict | None = None) -> str:
     """Return report.md."""
     plan = report.plan
     lines = [f"# Fabric {md(plan.fabric.name)}", "", md(subtitle(plan)) + ".", ""]
@@ -127,7 +128,7 @@ def render_markdown(report: Report, verdict: Mapping[str, t.Any] | None = None) 
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def render_report(plan: Plan, verdict: Mapping[str, t.Any] | None = None) -> dict[str, str]:
+def render_report(plan: Plan, verdict: Verdict | None = None) -> dict[str, str]:
     """Return report.md and report.html: name -> text. With a verdict they also show how rails and nodes stand."""
     report = collect(plan)
     page = render_html(report)

@@ -14,8 +14,11 @@ import typing as t
 from ...module_utils._errors import RdmaError
 from .verdict import with_verdict
 
+if t.TYPE_CHECKING:
+    from ...module_utils._fabric.shapes import Verdict
 
-def report(plan_dir: str, verdict: dict[str, t.Any]) -> tuple[str | None, str | None]:
+
+def report(plan_dir: str, verdict: Verdict) -> tuple[str | None, str | None]:
     """Return the report's text, or why there is none: a verdict without its page is still a verdict."""
     path = os.path.join(plan_dir, "report.html")
     try:

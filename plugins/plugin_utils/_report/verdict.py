@@ -22,6 +22,8 @@ from .equal import equal, places, shortened
 if t.TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ...module_utils._fabric.shapes import Verdict
+
 # The sign is for people who do not tell the colours apart.
 SIGNS = {"ok": "✓", "bad": "✗", "unknown": "·"}
 SHOWN_FINDINGS = 500
@@ -110,14 +112,19 @@ def _text(value: t.Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _entries(verdict: Mapping[str, t.Any]) -> list[Mapping[str, t.Any]]:
+def _entries(verdict: Verdict) -> list[Mapping[str, t.Any]]:
     """Return the hosts, and what is said of plan and cluster."""
-    return [*verdict.get("hosts", {}).values(), *(verdict.get(part) or {} for part in _PARTS)]
+    return [entry for _name, entry in _named(verdict)]
 
 
-def findings(verdict: Mapping[str, t.Any]) -> tuple[Finding, ...]:
+def _named(verdict: Verdict) -> list[tuple[str, Mapping[str, t.Any]]]:
+    parts = t.cast("Mapping[str, Mapping[str, t.Any]]", verdict)
+    return [*verdict.get("hosts", {}).items(), *((part, parts.get(part) or {}) for part in _PARTS)]
+
+
+def findings(verdict: Verdict) -> tuple[Finding, ...]:
     """Return every host that gave no answer, every deviation and every warning; what is equal is one of them."""
-    entries = [*verdict.get("hosts", {}).items(), *((part, verdict.get(part) or {}) for part in _PARTS)]
+    entries = _named(verdict)
     found = [
         Finding(1, host, str(entry.get("status", "error")), "", "", "", "", _text(entry["error"]), "")
         for host, entry in entries
@@ -154,7 +161,7 @@ def host_states(entry: Mapping[str, t.Any], rails: Sequence[str]) -> tuple[str, 
     return tuple(_STATES.get(str(named.get(rail)), "unknown") for rail in rails)
 
 
-def standings(verdict: Mapping[str, t.Any], rails: Sequence[str]) -> tuple[Standing, ...]:
+def standings(verdict: Verdict, rails: Sequence[str]) -> tuple[Standing, ...]:
     """Return how each rail stands."""
     hosts = [host_states(entry, rails) for entry in verdict.get("hosts", {}).values()]
     found = []
@@ -180,7 +187,7 @@ _STYLES = {
 _FILLS = {"ok": "fill:var(--ok)", "bad": "fill:var(--bad);font-weight:700", "unknown": "fill:var(--muted)"}
 
 
-def with_verdict(page: str, verdict: Mapping[str, t.Any] | None) -> str:
+def with_verdict(page: str, verdict: Verdict | None) -> str:
     """Return report.html with a verdict in it; with None, without any.
 
     :raises RdmaError: when the text is no report of this collection.
@@ -201,7 +208,7 @@ def _data(states: Mapping[str, str] | None) -> str:
 NO_VERDICT = _data(None)
 
 
-def _contents(verdict: Mapping[str, t.Any], data: Mapping[str, t.Any]) -> dict[str, str]:
+def _contents(verdict: Verdict, data: Mapping[str, t.Any]) -> dict[str, str]:
     """Return what each slot holds."""
     rails = data["rails"]
     rows = standings(verdict, rails)
@@ -227,7 +234,7 @@ def _contents(verdict: Mapping[str, t.Any], data: Mapping[str, t.Any]) -> dict[s
     return contents
 
 
-def _findings_html(verdict: Mapping[str, t.Any]) -> str:
+def _findings_html(verdict: Verdict) -> str:
     tally: dict[str, int] = {}
     for entry in verdict.get("hosts", {}).values():
         tally[str(entry.get("status"))] = tally.get(str(entry.get("status")), 0) + 1
@@ -260,7 +267,7 @@ def _findings_html(verdict: Mapping[str, t.Any]) -> str:
     return section("Verification", note, body + _left_out(verdict))
 
 
-def _left_out(verdict: Mapping[str, t.Any]) -> str:
+def _left_out(verdict: Verdict) -> str:
     """Return what was not looked at, a line a reason; verdicts before schema 2 do not say it together."""
     rows = [
         f"<li>{e(', '.join(row['checks']))} on {row['hosts']:,}: {e(row['reason'])}</li>"

@@ -25,6 +25,8 @@ from .pairs import with_faults
 if t.TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from ...module_utils._fabric.shapes import Explained, Skipped, Verdict
+
 Cell = tuple[str, str | None]
 """A host and its rail; None for what is of the whole host."""
 Scope = tuple[tuple[str, str], ...]
@@ -58,7 +60,7 @@ def _scopes(cell: Cell, place: Place) -> Iterator[Scope]:
 class _Fleet:
     """How many results each scope has: on rails that were looked at, and on hosts, apart."""
 
-    def __init__(self, verdict: Mapping[str, t.Any], places: Mapping[str, Place]) -> None:
+    def __init__(self, verdict: Verdict, places: Mapping[str, Place]) -> None:
         self._places = places
         self._rails: Counter[Scope] = Counter()
         self._hosts: Counter[Scope] = Counter()
@@ -110,7 +112,7 @@ def _cover(fleet: _Fleet, bad: Mapping[Cell, int], unseen: set[Cell], *, rails: 
     return found
 
 
-def explain(verdict: Mapping[str, t.Any], places: Mapping[str, Place]) -> list[dict[str, t.Any]]:
+def explain(verdict: Verdict, places: Mapping[str, Place]) -> list[Explained]:
     """Return what explains the deviations, what explains most first: {scope, deviations, checks}.
 
     `scope` is {node|leaf|rail|zone: name}, {node: name, rail: name} for one rail of one node, {fabric: "all nodes"}, or
@@ -137,7 +139,7 @@ def explain(verdict: Mapping[str, t.Any], places: Mapping[str, Place]) -> list[d
         names = Counter(check["id"] for check in part_of(verdict, part)["checks"] if check["status"] == DEVIATION)
         if names:
             found[(("part", part),)] = names
-    rows = [
+    rows: list[Explained] = [
         {"scope": dict(scope), "deviations": names.total(), "checks": dict(sorted(names.items()))}
         for scope, names in found.items()
     ]
@@ -155,13 +157,13 @@ def place_of(piece: Mapping[str, t.Any], plan: Mapping[str, t.Any]) -> Place:
     return Place(str((plan["nodes"].get(piece["node"]) or {}).get("zone") or ""), leaves)
 
 
-def with_places(verdict: Mapping[str, t.Any], places: Mapping[str, Place]) -> dict[str, t.Any]:
+def with_places(verdict: Verdict, places: Mapping[str, Place]) -> Verdict:
     """Return a verdict with whose fault each is and what explains them, and with what was left out, a row a reason."""
     verdict = with_faults(verdict)
-    left = [
+    left: list[Skipped] = [
         {"reason": reason, "checks": sorted(ids), "hosts": len(hosts)}
         for reason, (ids, hosts) in untested(verdict).items()
     ]
     more = {"explained": explain(verdict, places), "skipped": left}
     before = {key: value for key, value in verdict.items() if key != "hosts" and key not in PARTS}
-    return {**before, **more, **verdict, **more}
+    return t.cast("Verdict", {**before, **more, **verdict, **more})

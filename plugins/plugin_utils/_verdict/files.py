@@ -19,7 +19,7 @@ from ...module_utils._fabric.lock import LOCK
 from .._slice import parse_plan
 
 if t.TYPE_CHECKING:
-    from ...module_utils._fabric.shapes import PlanFile
+    from ...module_utils._fabric.shapes import PlanFile, Verdict
 
 VERDICT = "verdict.json"
 HOSTS_FOLDER, LAST_FOLDER = "hosts", "last"
@@ -87,6 +87,11 @@ def read_json(path: str) -> dict[str, t.Any]:
     except (OSError, ValueError):
         return {}
     return t.cast("dict[str, t.Any]", result) if isinstance(result, dict) else {}
+
+
+def read_verdict(verify_dir: str) -> Verdict | None:
+    """Return the last verdict; None when it is not there or broken."""
+    return t.cast("Verdict", read_json(os.path.join(verify_dir, VERDICT))) or None
 
 
 def read_result(path: str) -> dict[str, t.Any]:

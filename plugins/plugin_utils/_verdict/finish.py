@@ -21,11 +21,13 @@ if t.TYPE_CHECKING:
 
     from ansible.utils.display import Display
 
+    from ...module_utils._fabric.shapes import Verdict
+
 # In the message of a failed task.
 _PLACES = 3
 
 
-def begin(args: Mapping[str, t.Any], verdict: dict[str, t.Any]) -> dict[str, t.Any]:
+def begin(args: Mapping[str, t.Any], verdict: Verdict) -> dict[str, t.Any]:
     """Write what a run that breaks off leaves behind.
 
     :param args: `plan_dir` and `verify_dir`.
@@ -33,7 +35,7 @@ def begin(args: Mapping[str, t.Any], verdict: dict[str, t.Any]) -> dict[str, t.A
     return _written(args, verdict, {})
 
 
-def finish(args: Mapping[str, t.Any], verdict: dict[str, t.Any], display: Display) -> dict[str, t.Any]:
+def finish(args: Mapping[str, t.Any], verdict: Verdict, display: Display) -> dict[str, t.Any]:
     """Write the files, show the picture, and fail when something is not as planned.
 
     :param args: `plan_dir`, `verify_dir`, `show` and `fail`.
@@ -66,7 +68,7 @@ def _name(args: Mapping[str, t.Any]) -> str:
     return os.path.basename(os.path.normpath(str(args["plan_dir"])))
 
 
-def _written(args: Mapping[str, t.Any], verdict: dict[str, t.Any], texts: dict[str, str]) -> dict[str, t.Any]:
+def _written(args: Mapping[str, t.Any], verdict: Verdict, texts: dict[str, str]) -> dict[str, t.Any]:
     texts |= {"verdict.md": text.markdown(verdict, _name(args)), "verdict.txt": text.picture(verdict, _name(args))}
     paths = {name: os.path.join(args["verify_dir"], name) for name in (*texts, files.VERDICT)}
     for name, content in texts.items():
@@ -81,7 +83,7 @@ def _written(args: Mapping[str, t.Any], verdict: dict[str, t.Any], texts: dict[s
     }
 
 
-def _worst(verdict: Mapping[str, t.Any], limit: int = 10) -> str:
+def _worst(verdict: Verdict, limit: int = 10) -> str:
     """Name the first errors, the places that explain the deviations, and the first of these, in one line."""
     found = [f"{host}: {entry['error']}" for host, entry in verdict["hosts"].items() if entry["status"] == "error"]
     where = places(verdict)

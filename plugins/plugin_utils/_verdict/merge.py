@@ -21,6 +21,8 @@ from .require import Required
 if t.TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from ...module_utils._fabric.shapes import Part, Verdict
+
 SCHEMA = 2
 # Overall and per host, the worst first.
 STATUSES = ("error", "deviation", "incomplete", "pass")
@@ -180,7 +182,7 @@ def merge(
     nodes: t.Any = None,
     require: Sequence[str] = (),
     lost: str = "No result came from this host: it is unreachable.",
-) -> dict[str, t.Any]:
+) -> Verdict:
     """Return the verdict.
 
     :param digest: the digest of the plan that everything is compared with.
@@ -221,7 +223,7 @@ def merge(
     parts["cluster"] = added(parts["cluster"], required.nowhere())
     statuses = [entry["status"] for entry in ordered.values()]
     statuses += [part["status"] for part in parts.values() if part["status"] != SKIPPED]
-    return {
+    made = {
         "schema": SCHEMA,
         "plan_digest": digest,
         "status": overall(statuses),
@@ -229,6 +231,7 @@ def merge(
         "hosts": ordered,
         **parts,
     }
+    return t.cast("Verdict", made)
 
 
 def unseen_part(reason: str) -> dict[str, t.Any]:
@@ -293,23 +296,23 @@ def natural(name: str) -> list[tuple[int, int, str]]:
     return parts
 
 
-def part_of(verdict: Mapping[str, t.Any], name: str) -> Mapping[str, t.Any]:
+def part_of(verdict: Verdict | None, name: str) -> Mapping[str, t.Any]:
     """Return the part of the plan or the cluster; early verdicts have no plan's."""
-    return verdict.get(name) or unseen_part("it is not in this verdict")
+    return t.cast("Mapping[str, Part]", verdict or {}).get(name) or unseen_part("it is not in this verdict")
 
 
-def entries(verdict: Mapping[str, t.Any]) -> Iterator[tuple[str, Mapping[str, t.Any]]]:
+def entries(verdict: Verdict) -> Iterator[tuple[str, Mapping[str, t.Any]]]:
     """Yield hosts and parts by name."""
     yield from verdict["hosts"].items()
     yield from ((name, part_of(verdict, name)) for name in PARTS)
 
 
-def deviations(verdict: Mapping[str, t.Any], status: str = DEVIATION) -> list[tuple[str, Check]]:
+def deviations(verdict: Verdict, status: str = DEVIATION) -> list[tuple[str, Check]]:
     """Return every deviation, or warning, with its host's name (`cluster` for the cluster's), in order."""
     return [(name, check) for name, entry in entries(verdict) for check in entry["checks"] if check["status"] == status]
 
 
-def untested(verdict: Mapping[str, t.Any]) -> dict[str, tuple[list[str], list[str]]]:
+def untested(verdict: Verdict) -> dict[str, tuple[list[str], list[str]]]:
     """Return what was not looked at: the reason to ids and names of hosts, each once and in order."""
     found: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
     for name, check in deviations(verdict, SKIPPED):
@@ -318,12 +321,12 @@ def untested(verdict: Mapping[str, t.Any]) -> dict[str, tuple[list[str], list[st
     return {reason: (list(ids), list(hosts)) for reason, (ids, hosts) in found.items()}
 
 
-def tally(verdict: Mapping[str, t.Any]) -> dict[str, int]:
+def tally(verdict: Verdict) -> dict[str, int]:
     """Return how many hosts have each status."""
     return dict(Counter(entry["status"] for entry in verdict["hosts"].values()))
 
 
-def counted(verdict: Mapping[str, t.Any]) -> dict[str, int]:
+def counted(verdict: Verdict) -> dict[str, int]:
     """Return how many checks of the whole verdict have each status."""
     rows = [entry.get("counts") or _counts(entry["checks"]) for _name, entry in entries(verdict)]
     return {kind: sum(row.get(kind, 0) for row in rows) for kind in KINDS}
@@ -334,13 +337,13 @@ def number_of(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
-def left_out(verdict: Mapping[str, t.Any]) -> str:
+def left_out(verdict: Verdict) -> str:
     """Return how much was not looked at, for the first line of the answer; empty when all was."""
     count = counted(verdict)[SKIPPED]
     return f"{number_of(count, 'check')} not made" if count else ""
 
 
-def summary(verdict: Mapping[str, t.Any]) -> str:
+def summary(verdict: Verdict) -> str:
     """Return the verdict as one sentence."""
     hosts = ", ".join(f"{count} {status}" for status, count in sorted(tally(verdict).items()))
     counts = counted(verdict)

@@ -20,6 +20,8 @@ from .merge import deviations, tally
 if t.TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from ...module_utils._fabric.shapes import Verdict
+
     Sample = tuple[Mapping[str, str], float]
 
 RAIL_OK = "railops_rail_ok"
@@ -45,14 +47,14 @@ def _metric(name: str, samples: Iterable[Sample]) -> str:
     return "".join(lines) if len(lines) > 2 else ""
 
 
-def _rails(verdict: Mapping[str, t.Any], fabric: str) -> Iterable[Sample]:
+def _rails(verdict: Verdict, fabric: str) -> Iterable[Sample]:
     for host, entry in verdict["hosts"].items():
         for rail, status in entry["rails"].items():
             if status in VALUES:
                 yield {"fabric": fabric, "node": entry.get("node") or host, "rail": rail}, VALUES[status]
 
 
-def metrics(verdict: Mapping[str, t.Any], fabric: str, ended: float) -> str:
+def metrics(verdict: Verdict, fabric: str, ended: float) -> str:
     """Return the text of verdict.prom.
 
     :param ended: when the audit ended, in seconds since 1970.

@@ -18,10 +18,12 @@ from ...module_utils._check import DEVIATION
 if t.TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ...module_utils._fabric.shapes import Verdict
+
 Json = dict[str, t.Any]
 
 
-def with_faults(verdict: Mapping[str, t.Any]) -> Json:
+def with_faults(verdict: Verdict) -> Verdict:
     """Return a verdict whose deviations name the other end where the fault lies there."""
     hosts = verdict["hosts"]
     by_node = {entry["node"]: name for name, entry in hosts.items() if entry.get("node")}
@@ -46,4 +48,4 @@ def with_faults(verdict: Mapping[str, t.Any]) -> Json:
             if end := fault(name, check):
                 check["fault"] = end
         judged[name] = {**entry, "checks": checks}
-    return {**verdict, "hosts": judged}
+    return t.cast("Verdict", {**verdict, "hosts": judged})

@@ -38,6 +38,7 @@ from .outliers import ASPECTS, Fleet, Ports, with_holder
 if t.TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ...module_utils._fabric.shapes import Verdict
     from .merge import Check
 
 Entry = t.Dict[str, t.Any]  # noqa: UP006 - as merge has it
@@ -103,7 +104,7 @@ class Joined:
             self._parts[part].append(part_of(verdict, part))
         self._slices.append({"name": name, "status": verdict["status"], "hosts": len(verdict["hosts"])})
 
-    def verdict(self, expected: Mapping[str, str | None], rails: Sequence[str]) -> dict[str, t.Any]:
+    def verdict(self, expected: Mapping[str, str | None], rails: Sequence[str]) -> Verdict:
         """Return the verdict of all.
 
         :param expected: the hosts of the plan: inventory name to node.
@@ -120,7 +121,7 @@ class Joined:
         parts["cluster"] = self._to_hosts(parts["cluster"])
         statuses = [entry["status"] for entry in self._hosts.values()]
         statuses += [part["status"] for part in parts.values() if part["status"] != SKIPPED]
-        return {
+        made = {
             "schema": SCHEMA,
             "plan_digest": self._digest,
             "status": overall(statuses),
@@ -130,6 +131,7 @@ class Joined:
             **parts,
             "ports": self._ports.kinds,
         }
+        return t.cast("Verdict", made)
 
     def _compare(self) -> None:
         """Name who is unlike the fleet of all slices: each slice knew its own part, where the odd one may be usual."""

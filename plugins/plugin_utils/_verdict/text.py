@@ -16,6 +16,8 @@ from .merge import PARTS, deviations, left_out, part_of, summary, untested
 if t.TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from ...module_utils._fabric.shapes import Verdict
+
 # SGR codes (ECMA-48 8.3.117); the signs tell the same without colour.
 _COLOURS = {"green": "32", "red": "31", "yellow": "33", "grey": "90", "bold": "1"}
 _SIGNS = {
@@ -57,12 +59,12 @@ def _table(heading: Sequence[str], rows: Sequence[Sequence[t.Any]]) -> list[str]
     return lines + ["| " + " | ".join(_cell(cell) for cell in row) + " |" for row in rows]
 
 
-def _head(verdict: Mapping[str, t.Any]) -> str:
+def _head(verdict: Verdict) -> str:
     """Return the verdict in a few words, with how much was not looked at."""
     return ", ".join(filter(None, (verdict["status"], left_out(verdict))))
 
 
-def markdown(verdict: Mapping[str, t.Any], fabric: str) -> str:
+def markdown(verdict: Verdict, fabric: str) -> str:
     """Return the verdict as a Markdown page: where the fault is, what deviates, the hosts, what was not looked at."""
     lines = [f"# Verdict of fabric {_cell(fabric)}: {_head(verdict)}", "", summary(verdict), ""]
     lines += [f"Plan digest: `{verdict['plan_digest']}`", ""]
@@ -158,7 +160,7 @@ def _reason(row: Equal, sign: str, paint: Painter) -> Iterator[str]:
         yield f"      fix:   {_plain(check['fix'])}"
 
 
-def _reasons(verdict: Mapping[str, t.Any], status: str, paint: Painter) -> Iterator[str]:
+def _reasons(verdict: Verdict, status: str, paint: Painter) -> Iterator[str]:
     found = equal(deviations(verdict, status))
     for row in found[:_LISTED]:
         yield from _reason(row, status, paint)
@@ -168,7 +170,7 @@ def _reasons(verdict: Mapping[str, t.Any], status: str, paint: Painter) -> Itera
         yield ""
 
 
-def picture(verdict: Mapping[str, t.Any], fabric: str, *, colour: bool = False) -> str:
+def picture(verdict: Verdict, fabric: str, *, colour: bool = False) -> str:
     """Return the verdict as lines for a terminal: hosts by rails, where the fault is, every deviation with its fix.
 
     Large fleets show the hosts that do not pass; at most 40 rows and 20 deviations, the files hold all.
