@@ -226,6 +226,7 @@ def package() -> t.Iterator[Argv]:
 
 # The seconds are those of a run on two cores with a warm cache; what is `alone` uses both.
 STEPS = (
+    Step("cluster", "objects, Helm and roles against an API double", cluster, 300),
     Step("sanity", "ansible-test sanity", sanity, 120, prepare=newest_environment),
     Step(
         "bare", "the README's first command on a pristine Debian", suite(BARE), 120, root=True, prepare=roots.pristine
@@ -257,7 +258,6 @@ STEPS = (
         root=True,
         prepare=roots.managers,
     ),
-    Step("cluster", "objects, Helm and roles against an API double", cluster, 60, alone=True),
     Step("api", "objects, Helm and roles against a real Kubernetes control plane", api, 60, alone=True),
     Step("site", "the whole path on namespace hosts", suite("tests/site", parallel=True), 60, alone=True, root=True),
     Step("guests", "two QEMU guests: one fabric from bare image to RDMA", guests, 60, alone=True, root=True),
