@@ -296,6 +296,18 @@ def test_a_long_apply_is_announced_while_it_runs(playbook: Playbook, double: Api
     assert '"progress_file"' not in ran.text
 
 
+@pytest.mark.only_double("its writes are counted")
+def test_a_plan_of_an_older_version_is_refused(
+    playbook: Playbook, double: ApiDouble, plans: t.Callable[[str], Path]
+) -> None:
+    use(playbook, plans("exclusive"), "exclusive")
+    (playbook.folder / "plan/fabric/cluster/networks.json").unlink()
+    before = double.writes()
+    told = " ".join(playbook.run([RAIL_OBJECTS], ok=False).text.split())
+    assert "made by an older version: it has no cluster/networks.json. Run the playbook railops.rdma.plan" in told
+    assert double.writes() == before
+
+
 @pytest.mark.only_double("needs nodes whose virtual functions come and do not come")
 def test_sriov_nodes_are_emptied_and_added_one_at_a_time(
     playbook: Playbook, double: ApiDouble, plans: t.Callable[[str], Path]
