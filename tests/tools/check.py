@@ -141,7 +141,8 @@ def unit_oldest() -> t.Iterator[Argv]:
 
 def pytest(folder: str, *, parallel: bool = False, version: str | None = None) -> Argv:
     """Return the command that runs a folder of tests."""
-    workers = ["-n", "2"] if parallel else []
+    # Those of the cluster mostly wait.
+    workers = ["-n", "4" if folder == "tests/cluster" else "2"] if parallel else []
     if folder in ("tests/kernel", "tests/site"):
         workers += ["--dist", "loadfile"]  # the tests of a file share one lab
     return [tool("python", version), "-m", "pytest", "-q", *workers, folder]
@@ -175,10 +176,10 @@ def wanted(name: str) -> bool:
     return not sys.argv[1:] or name in sys.argv[1:]
 
 
-# What runs on a real cluster. The first wants one without Spiderpool.
+# What runs on a real cluster, the longest first. The first wants one without Spiderpool.
 ON_REAL = [
     f"tests/cluster/test_{name}.py"
-    for name in ("life", "spiderpool", "kills", "double", "gate", "collective", "objects", "roles")
+    for name in ("life", "kills", "spiderpool", "double", "gate", "collective", "objects", "roles")
 ]
 
 
@@ -227,25 +228,25 @@ def package() -> t.Iterator[Argv]:
 # The seconds are those of a run on two cores with a warm cache; what is `alone` uses both.
 STEPS = (
     Step("cluster", "objects, Helm and roles against an API double", cluster, 300),
-    Step("sanity", "ansible-test sanity", sanity, 120, prepare=newest_environment),
+    Step("sanity", "ansible-test sanity", sanity, 200, prepare=newest_environment),
     Step(
-        "bare", "the README's first command on a pristine Debian", suite(BARE), 120, root=True, prepare=roots.pristine
+        "bare", "the README's first command on a pristine Debian", suite(BARE), 200, root=True, prepare=roots.pristine
     ),
-    Step("molecule", "the scenario on namespace hosts", molecule, 60, root=True),
-    Step("docs", "plugin documentation, changelog, every command of the docs", docs, 120),
-    Step("lab", "the lab starts, lists and ends", suite("tests/lab"), 60, root=True),
+    Step("molecule", "the scenario on namespace hosts", molecule, 90, root=True),
+    Step("docs", "plugin documentation, changelog, every command of the docs", docs, 80),
+    Step("lab", "the lab starts, lists and ends", suite("tests/lab"), 30, root=True),
     Step("package", "build the tarball, install it, run it installed", package, 30),
-    Step("unit-oldest", "the host modules' tests on Python 3.9", unit_oldest, 60, prepare=node),
-    Step("ansible-lint", "roles and playbooks, profile production", ansible_lint, 60),
-    Step("mypy", "types of everything under plugins/, strict", mypy, 30),
+    Step("unit-oldest", "the host modules' tests on Python 3.9", unit_oldest, 150, prepare=node),
+    Step("ansible-lint", "roles and playbooks, profile production", ansible_lint, 90),
+    Step("mypy", "types of everything under plugins/, strict", mypy, 10),
     Step("yamllint", "YAML style", yamllint, 3),
     Step("ruff", "style and common mistakes of the Python code", ruff, 1),
-    Step("unit", "unit and property tests, oldest controller", unit, 60, alone=True),
+    Step("unit", "unit and property tests, oldest controller", unit, 130, alone=True),
     Step(
         "unit-newest",
         "the same on Python 3.13 and its ansible-core",
         unit_newest,
-        60,
+        180,
         alone=True,
         prepare=newest_environment,
     ),
@@ -253,16 +254,16 @@ STEPS = (
         "kernel",
         "the host modules and the real network managers on a real kernel in network namespaces",
         suite("tests/kernel", parallel=True),
-        60,
+        150,
         alone=True,
         root=True,
         prepare=roots.managers,
     ),
-    Step("api", "objects, Helm and roles against a real Kubernetes control plane", api, 60, alone=True),
-    Step("site", "the whole path on namespace hosts", suite("tests/site", parallel=True), 60, alone=True, root=True),
-    Step("guests", "two QEMU guests: one fabric from bare image to RDMA", guests, 60, alone=True, root=True),
-    Step("report", "the report's page in a real browser", suite("tests/report"), 60, by_name=True),
-    Step("bare-tests", "the README's second command on a pristine Debian", bare_tests, 60, by_name=True, root=True),
+    Step("api", "objects, Helm and roles against a real Kubernetes control plane", api, 240, alone=True),
+    Step("site", "the whole path on namespace hosts", suite("tests/site", parallel=True), 450, alone=True, root=True),
+    Step("guests", "two QEMU guests: one fabric from bare image to RDMA", guests, 290, alone=True, root=True),
+    Step("report", "the report's page in a real browser", suite("tests/report"), 20, by_name=True),
+    Step("bare-tests", "the README's second command on a pristine Debian", bare_tests, 4000, by_name=True, root=True),
 )
 
 
