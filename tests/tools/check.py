@@ -225,9 +225,9 @@ def package() -> t.Iterator[Argv]:
     yield [tool("python"), "-m", "pytest", "-q", "tests/package"]
 
 
-# The seconds are those of a run on two cores with a warm cache; what is `alone` uses both.
+# The seconds are those of a run of all on two cores with a warm cache.
 STEPS = (
-    Step("cluster", "objects, Helm and roles against an API double", cluster, 300),
+    Step("cluster", "objects, Helm and roles against an API double", cluster, 300, workers=2),
     Step("sanity", "ansible-test sanity", sanity, 200, prepare=newest_environment),
     Step(
         "bare", "the README's first command on a pristine Debian", suite(BARE), 200, root=True, prepare=roots.pristine
@@ -241,13 +241,13 @@ STEPS = (
     Step("mypy", "types of everything under plugins/, strict", mypy, 10),
     Step("yamllint", "YAML style", yamllint, 3),
     Step("ruff", "style and common mistakes of the Python code", ruff, 1),
-    Step("unit", "unit and property tests, oldest controller", unit, 130, alone=True),
+    Step("unit", "unit and property tests, oldest controller", unit, 130, workers=2),
     Step(
         "unit-newest",
         "the same on Python 3.13 and its ansible-core",
         unit_newest,
         180,
-        alone=True,
+        workers=2,
         prepare=newest_environment,
     ),
     Step(
@@ -255,13 +255,13 @@ STEPS = (
         "the host modules and the real network managers on a real kernel in network namespaces",
         suite("tests/kernel", parallel=True),
         150,
-        alone=True,
+        workers=2,
         root=True,
         prepare=roots.managers,
     ),
-    Step("api", "objects, Helm and roles against a real Kubernetes control plane", api, 240, alone=True),
-    Step("site", "the whole path on namespace hosts", suite("tests/site", parallel=True), 450, alone=True, root=True),
-    Step("guests", "two QEMU guests: one fabric from bare image to RDMA", guests, 290, alone=True, root=True),
+    Step("api", "objects, Helm and roles against a real Kubernetes control plane", api, 240, workers=2),
+    Step("site", "the whole path on namespace hosts", suite("tests/site", parallel=True), 450, workers=2, root=True),
+    Step("guests", "two QEMU guests: one fabric from bare image to RDMA", guests, 290, workers=2, root=True),
     Step("report", "the report's page in a real browser", suite("tests/report"), 20, by_name=True),
     Step("bare-tests", "the README's second command on a pristine Debian", bare_tests, 4000, by_name=True, root=True),
 )

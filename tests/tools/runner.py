@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Run checks: a few at a time or one that uses both cores, with a word at least every ten seconds."""
+"""Run checks, as many at a time as two cores have room for, with a word at least every ten seconds."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TIMEOUT = 1500  # seconds; no command of a check may take longer
 GRACE = 30  # seconds for a command to end by itself when it is asked to
 QUIET = 8  # seconds without a word before one is said
 SHOWN = 15  # lines of a failed check's log: those that name errors, and the last ones
-LANES = 3  # checks at a time on two cores: one of them mostly waits
+ROOM = 4  # processes that work at a time on two cores: half of them wait for something else
 COLD = 15  # minutes that environments, Debian systems and the guests' image take when none of them is there
 
 
@@ -38,8 +38,8 @@ COLD = 15  # minutes that environments, Debian systems and the guests' image tak
 class Step:
     """One check: its commands run in order, the first failure ends it.
 
-    :param seconds: how long it takes with a warm cache on two cores.
-    :param alone: it uses both cores itself.
+    :param seconds: how long it takes among the others, with a warm cache on two cores.
+    :param workers: how many processes it works with.
     :param root: it needs root and namespaces.
     :param by_name: it is run only where it is named.
     :param prepare: makes what the cache lacks for it; done before all checks, so that none of them pays for it.
@@ -49,7 +49,7 @@ class Step:
     about: str
     commands: t.Callable[[], t.Iterable[Argv]]
     seconds: int
-    alone: bool = False
+    workers: int = 1
     root: bool = False
     by_name: bool = False
     prepare: t.Callable[[], object] | None = None
@@ -188,27 +188,30 @@ class Runner:
         return ", ".join(parts)
 
     def all(self, steps: t.Sequence[Step]) -> t.Iterator[Result]:
-        """Run the checks: those that use one core a few at a time, then the others; give each as it ends."""
-        for workers, part in ((LANES, [step for step in steps if not step.alone]), (1, [s for s in steps if s.alone])):
-            with ThreadPoolExecutor(max_workers=workers) as pool:
-                left: set[Future[Result]] = {pool.submit(self.run, step) for step in part}
-                said = time.monotonic()
-                try:
-                    while left:
-                        done, left = wait(left, timeout=1, return_when=FIRST_COMPLETED)
-                        progress.live("" if done else f"         ... {self.running()}")
-                        for future in done:
-                            yield future.result()
-                        if done or progress.LIVE:
-                            said = time.monotonic()
-                        elif time.monotonic() - said > QUIET:
-                            say(f"         ... {self.running()}")
-                            said = time.monotonic()
-                except BaseException:
-                    for future in left:
-                        future.cancel()
-                    self.end()
-                    raise
+        """Run the checks, the longest first, as many at a time as there is room for; give each as it ends."""
+        waiting = sorted(steps, key=lambda step: -step.seconds * step.workers)
+        begun: dict[Future[Result], Step] = {}
+        with ThreadPoolExecutor(max_workers=ROOM) as pool:
+            said = time.monotonic()
+            try:
+                while waiting or begun:
+                    for step in list(waiting):
+                        if not begun or sum(other.workers for other in begun.values()) + step.workers <= ROOM:
+                            waiting.remove(step)
+                            begun[pool.submit(self.run, step)] = step
+                    done, _left = wait(begun, timeout=1, return_when=FIRST_COMPLETED)
+                    progress.live("" if done else f"         ... {self.running()}")
+                    for future in done:
+                        del begun[future]
+                        yield future.result()
+                    if done or progress.LIVE:
+                        said = time.monotonic()
+                    elif time.monotonic() - said > QUIET:
+                        say(f"         ... {self.running()}")
+                        said = time.monotonic()
+            except BaseException:
+                self.end()
+                raise
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
@@ -270,8 +273,9 @@ def summary(results: t.Sequence[Result]) -> str:
 
 def announce(steps: t.Sequence[Step]) -> None:
     """Say what is about to happen and how long it takes."""
-    together = sum(step.seconds for step in steps if not step.alone) / 2
-    minutes = round((together + sum(step.seconds for step in steps if step.alone)) / 60)
+    minutes = round(
+        max(sum(step.seconds * step.workers for step in steps) / ROOM, *(step.seconds for step in steps)) / 60
+    )
     many = f"{len(steps)} checks" if len(steps) > 1 else f"the check {steps[0].name}"
     warm = f"{minutes} minutes" if minutes > 1 else "a minute"
     cold = "" if asked() else f"; at the first time up to {COLD} more, to fill the cache"

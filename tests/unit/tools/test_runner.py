@@ -41,7 +41,7 @@ def cannot():
 
 
 GOOD = Step("good", "", runs(python("print('SKIPPED [2] a.py:1: no root'); print('3 passed, 2 skipped in 0.1s')")), 1)
-BAD = Step("bad", "", runs(python("print('FAILED a.py::b - it broke'); raise SystemExit(3)")), 1, alone=True)
+BAD = Step("bad", "", runs(python("print('FAILED a.py::b - it broke'); raise SystemExit(3)")), 1, workers=2)
 UNABLE = Step("unable", "", cannot, 1)
 RARE = Step("rare", "", runs(python("pass")), 1, by_name=True)
 
@@ -117,6 +117,24 @@ def test_a_long_check_is_never_silent(run, monkeypatch):
     _code, said = run(slow)
     assert "... slow" in said
     assert "40%" in said
+
+
+def test_as_many_at_a_time_as_there_is_room_for(run, tmp_path):
+    text = f"""
+import os, time
+open("{tmp_path}/{{0}}", "w").close()
+time.sleep(0.5)
+print(len(os.listdir("{tmp_path}")), "passed")
+os.unlink("{tmp_path}/{{0}}")
+"""
+    steps = [Step(f"pair{number}", "", runs(python(text.format(number))), 5, workers=2) for number in range(3)]
+    whole = Step("whole", "", runs(python(text.format("whole"))), 9, workers=runner.ROOM + 1)
+    code, said = run(*steps, whole)
+    assert code == 0
+    ends = [line.split()[1:5:3] for line in said.splitlines() if line.startswith("passed")]
+    # The longest is the first, and what is too large for all of it runs by itself.
+    assert ends[0] == ["whole", "1"]
+    assert max(int(count) for _name, count in ends) == 2
 
 
 def test_a_check_that_does_not_end_is_ended_with_its_children(run, monkeypatch, tmp_path):
