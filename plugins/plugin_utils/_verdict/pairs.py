@@ -4,9 +4,9 @@
 
 """Says of a test between two hosts whose fault its failure is, where the verdict knows it. Pure.
 
-A ping or an RDMA test that failed is told by the host that began it. When that host's rail has no other deviation and
-the other end's has one, or the other end did not answer at all, the fault is the other end's: `fault` in the check
-names it. Where neither or both have one, nothing is said.
+A ping or an RDMA test that failed is told by the host that began it. When nothing else on that host's rail can be why,
+and on the other end's rail something can, or the other end did not answer at all, the fault is the other end's: `fault`
+in the check names it. Where neither or both have such a deviation, nothing is said.
 """
 
 from __future__ import annotations
@@ -20,18 +20,25 @@ if t.TYPE_CHECKING:
 
     from ...module_utils._fabric.shapes import Verdict
 
-Json = dict[str, t.Any]
+# What a rail does not answer for. Counters, firmware unlike the fleet's or a file for the next boot stop no packet.
+SILENCING = ("address_", "cable_", "network_", "nic_", "ping_", "pod_", "rdma_", "route_", "traffic_")
 
 
 def with_faults(verdict: Verdict) -> Verdict:
     """Return a verdict whose deviations name the other end where the fault lies there."""
     hosts = verdict["hosts"]
+    pairs = {name for name, entry in hosts.items() if any(check.get("peers") for check in entry["checks"])}
+    if not pairs:
+        return verdict
     by_node = {entry["node"]: name for name, entry in hosts.items() if entry.get("node")}
     broken = {
         (name, check["rail"])
         for name, entry in hosts.items()
         for check in entry["checks"]
-        if check["status"] == DEVIATION and check["rail"] is not None and not check.get("peers")
+        if check["status"] == DEVIATION
+        and check["rail"] is not None
+        and check["id"].startswith(SILENCING)
+        and not check.get("peers")
     }
 
     def fault(name: str, check: Mapping[str, t.Any]) -> str | None:
@@ -41,11 +48,11 @@ def with_faults(verdict: Verdict) -> Verdict:
         theirs = all(end in hosts and (hosts[end].get("error") or (end, check["rail"]) in broken) for end in ends)
         return ends[0] if theirs else None
 
-    judged = {}
-    for name, entry in hosts.items():
-        checks = [{key: value for key, value in check.items() if key != "fault"} for check in entry["checks"]]
-        for check in checks:
-            if end := fault(name, check):
-                check["fault"] = end
-        judged[name] = {**entry, "checks": checks}
-    return t.cast("Verdict", {**verdict, "hosts": judged})
+    def judged(name: str, check: Mapping[str, t.Any]) -> Mapping[str, t.Any]:
+        if not check.get("peers"):
+            return check
+        end = fault(name, check)
+        return {key: value for key, value in check.items() if key != "fault"} | ({"fault": end} if end else {})
+
+    told = {name: {**hosts[name], "checks": [judged(name, check) for check in hosts[name]["checks"]]} for name in pairs}
+    return t.cast("Verdict", {**verdict, "hosts": {name: told.get(name, entry) for name, entry in hosts.items()}})

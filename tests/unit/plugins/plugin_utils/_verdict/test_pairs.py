@@ -63,6 +63,18 @@ def test_a_host_without_a_result_is_at_fault():
     assert faults(made) == {("node1", "ping_neighbour"): "node2"}
 
 
+@pytest.mark.parametrize("check", ["fleet_firmware", "port_errors", "persist_file", "pcie_link"])
+def test_what_stops_no_packet_is_no_fault(check):
+    """Neither does it put the other end in the wrong, nor keep it from being so."""
+    assert faults(verdict(node1=CUT["node1"], node2=[bad(check)])) == {}
+    assert faults(verdict(**{**CUT, "node1": [*CUT["node1"], bad(check)]})) == {("node1", "ping_neighbour"): "node2"}
+
+
+def test_a_verdict_without_pairs_is_returned_as_it_is():
+    made = verdict(node1=[bad("network_mtu")])
+    assert with_faults(made) is made
+
+
 @pytest.mark.parametrize(
     "checks",
     [
