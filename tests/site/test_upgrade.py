@@ -10,6 +10,7 @@ here. The tests share one fleet and run in their order: node2 is made worse by i
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import subprocess
@@ -103,17 +104,23 @@ class Site:
         return sorted(path.stem for path in self.fleet.folder.glob("verify/fabric/upgrade/begun/*.json"))
 
 
-@pytest.fixture(scope="module")
-def site(fleet, tmp_path_factory):
-    mirror = tmp_path_factory.mktemp("mirror")
+@contextlib.contextmanager
+def installed(kind, fleet, mirror):
+    """Give a site of this kind whose hosts were prepared with the old version."""
     for folder in (mirror, *mirror.parents[:2]):
         folder.chmod(0o755)
     with fleet.inside(ApiDouble) as double:
-        made = Site(fleet, double, mirror)
+        made = kind(fleet, double, mirror)
         assert fleet.play("plan").code == 0
         fleet.lab("gateways", fleet.name, "--plan", str(fleet.folder / "plan/fabric"))
         run = made.play("hosts", "1.0-1")
         assert run.code == 0, run.output
+        yield made
+
+
+@pytest.fixture(scope="module")
+def site(fleet, tmp_path_factory):
+    with installed(Site, fleet, tmp_path_factory.mktemp("mirror")) as made:
         yield made
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.railops.rdma.tests.site.test_upgrade import HOSTS, NEEDED, ApiDouble, Site
+from ansible_collections.railops.rdma.tests.site.test_upgrade import HOSTS, NEEDED, Site, installed
 
 pytestmark = [
     pytest.mark.skipif(not all(map(shutil.which, NEEDED)), reason=f"needs {', '.join(NEEDED)}"),
@@ -115,15 +115,7 @@ class Rebooting(Site):
 
 @pytest.fixture(scope="module")
 def site(fleet, tmp_path_factory):
-    mirror = tmp_path_factory.mktemp("mirror")
-    for folder in (mirror, *mirror.parents[:2]):
-        folder.chmod(0o755)
-    with fleet.inside(ApiDouble) as double:
-        made = Rebooting(fleet, double, mirror)
-        assert fleet.play("plan").code == 0
-        fleet.lab("gateways", fleet.name, "--plan", str(fleet.folder / "plan/fabric"))
-        run = made.play("hosts", "1.0-1")
-        assert run.code == 0, run.output
+    with installed(Rebooting, fleet, tmp_path_factory.mktemp("mirror")) as made:
         yield made
 
 
