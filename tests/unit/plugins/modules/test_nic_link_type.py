@@ -9,6 +9,8 @@ Machine: eight GPUs, each with its card (rail1 is 0000:19:00); a dual-port stora
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import shutil
@@ -19,6 +21,7 @@ import pytest
 from ansible_collections.railops.rdma.plugins.module_utils._card import firmware
 from ansible_collections.railops.rdma.plugins.module_utils._card import run as card_run
 from ansible_collections.railops.rdma.tests.unit import machines
+from ansible_collections.railops.rdma.tests.unit.fixtures.mlx import fake_mlx
 from ansible_collections.railops.rdma.tests.unit.fixtures.mlx.cards import ETH, IB, SWITCH_VPD, Cards, card, row
 from ansible_collections.railops.rdma.tests.unit.untouchable_cases import install, plain
 
@@ -68,10 +71,23 @@ class Machine:
 
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
+    """A machine whose cards' tools run inside of the test: a process for each of their calls took most of the time."""
+    run = card_run.AnsibleModule.run_command
+
+    def run_command(module, args, **more):
+        name = os.path.basename(args[0])
+        if not name.startswith(("mst", "mlx")):
+            return run(module, args, **more)
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            code = fake_mlx.main(made.cards.state, name, *args[1:])
+        return code, said.getvalue(), ""
+
+    monkeypatch.setattr(card_run.AnsibleModule, "run_command", run_command)
     monkeypatch.setattr(card_run, "ROOT", str(tmp_path))
     monkeypatch.setattr(firmware, "RESET_PAUSE", 0)
     monkeypatch.setattr(firmware, "RESET_TRIES", 2)
-    return Machine(tmp_path, monkeypatch)
+    made = Machine(tmp_path, monkeypatch)
+    return made
 
 
 @pytest.fixture
