@@ -27,7 +27,7 @@ lab: ## The demo with QEMU guests, real pods and RoCE traffic on every rail (roo
 
 lab-test: ## The full matrix of guests, into docs/status.md, and the tests of a stranger's machine (root; some hours; resumes)
 	@$(IN_ENV) $(PYTHON) tests/lab/matrix.py
-	@python3 tests/tools/check.py bare-tests
+	@python3 tests/tools/check.py long bare-tests
 
 env: ## Make the development environment and print its folder
 	@$(ENV) bin

@@ -90,6 +90,7 @@ def test_killed_while_pools_are_written(
         playbook.run([from_("rail_objects", "remove")])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("program", "interval"), list(zip(NAMED, (61, 62), strict=True)))
 def test_killed_while_the_release_changes(
     playbook: Playbook, seen: Seen, live: Live, plans: t.Callable[[str], Path], program: str, interval: int

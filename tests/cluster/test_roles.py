@@ -52,6 +52,7 @@ def made_by(seen: Seen) -> str:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.only_double("a chart's parts must be kept from becoming ready")
 def test_a_failed_release_is_told_and_repaired(playbook: Playbook, double: ApiDouble, seen: Seen) -> None:
     double.controllers.ready = False
@@ -101,6 +102,7 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.only_double("helm must be killed in the middle, and its record made older")
 def test_a_release_that_was_cut_off_is_left_to_others_and_then_repaired(
     playbook: Playbook, double: ApiDouble, seen: Seen
@@ -152,6 +154,7 @@ DASHBOARDS["spec"]["versions"][0]["name"] = "v1beta1"
 DETECTION = "nodeAddressAutodetectionV"
 
 
+@pytest.mark.long
 @pytest.mark.only_double("needs nodes with Docker and an operator of Tigera's")
 def test_tigera_and_docker_get_their_settings(
     playbook: Playbook, double: ApiDouble, seen: Seen, tmp_path: Path
@@ -338,6 +341,7 @@ def test_sriov_nodes_are_emptied_and_added_one_at_a_time(
     assert double.objects("SriovOperatorConfig")["default"]["spec"] == {"disableDrain": True, "disablePlugins": []}
 
 
+@pytest.mark.long
 @pytest.mark.only_double("needs nodes whose virtual functions come and do not come")
 def test_an_sriov_node_that_fails_is_gone_on_with_and_those_after_it_are_not_touched(
     playbook: Playbook, double: ApiDouble, plans: t.Callable[[str], Path]
@@ -477,10 +481,8 @@ def test_what_the_tests_stand_on() -> None:
     assert not REAL_CRDS.is_dir() or list(REAL_CRDS.glob("*spiderippools*")), f"{REAL_CRDS} holds no SpiderIPPool"
 
 
-@pytest.mark.skipif(
-    not (PLAYED and os.environ.get("RAILOPS_TEST_LONG")),
-    reason="takes a minute and a half beside the real API: run RAILOPS_TEST_LONG=1 make test CHECK=api",
-)
+@pytest.mark.long
+@pytest.mark.skipif(not PLAYED, reason="wants the nodes that are played beside the real API")
 def test_sriov_nodes_are_emptied_one_at_a_time_on_a_real_api(
     playbook: Playbook, seen: Seen, live: Live, plans: t.Callable[[str], Path]
 ) -> None:

@@ -144,6 +144,7 @@ ROWS = (
         f"{BARE}test_the_first_command_of_the_readme_ends_green_and_shows_its_verdict",
     ),
     row(r"make test CHECK=bare-tests", "tests/bare/test_second_command.py::test_root"),
+    row(r"make test CHECK=long", "tests/site/test_upgrade_reboot.py::test_killed_between_install_and_restart"),
     row(r"make test.*", ".ci/run"),
     row(
         r"python3 tests/tools/packages\.py list",
@@ -152,7 +153,6 @@ ROWS = (
     row(r"sudo python3 tests/tools/bare\.py.*", f"{BARE}test_nothing_of_the_machine_is_visible"),
     row(r"sudo make deps", "tests/bare/test_second_command.py::test_root"),
     row(r"RAILOPS_FABRICS=100000 make test CHECK=unit", ".ci/run"),
-    row(r"RAILOPS_TEST_LONG=1 make test CHECK=api", ".ci/run"),
     row(
         r"make build( && ansible-galaxy collection install .*)?",
         "tests/package/test_package.py::test_the_installed_collection_plans_the_guides_fabric",

@@ -12,7 +12,6 @@ one fleet and run in their order.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from pathlib import Path
 
@@ -22,10 +21,7 @@ from ansible_collections.railops.rdma.tests.site.test_upgrade import HOSTS, NEED
 
 pytestmark = [
     pytest.mark.skipif(not all(map(shutil.which, NEEDED)), reason=f"needs {', '.join(NEEDED)}"),
-    pytest.mark.skipif(
-        not os.environ.get("RAILOPS_TEST_LONG"),
-        reason="takes two and a half minutes: run RAILOPS_TEST_LONG=1 make test CHECK=site, or make lab-test",
-    ),
+    pytest.mark.long,
 ]
 
 BOOT_ID = "/proc/sys/kernel/random/boot_id"

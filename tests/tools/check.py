@@ -114,8 +114,8 @@ def unit_newest() -> t.Iterator[Argv]:
         raise SkipStep("there is no Python 3.13 here; install python3.13 with its venv module, or pyenv's 3.13")
     if env.interpreter("3.13") == env.default_interpreter():
         raise SkipStep("it is the Python of the check unit here")
-    # All random fabrics are planned by the other Python; here a few show that this one plans them too.
-    yield ["env", "RAILOPS_FABRICS=200", *pytest("tests/unit", parallel=True, version="3.13")]
+    folders = [f"tests/unit/plugins/{name}" for name in ("module_utils", "modules", "action")]
+    yield [tool("python", "3.13"), "-m", "pytest", "-q", *folders]
 
 
 def node() -> Path | None:
@@ -205,6 +205,16 @@ def api() -> t.Iterator[Argv]:
     yield [*command, *ON_REAL]
 
 
+def long() -> t.Iterator[Argv]:
+    marked = ["env", "RAILOPS_TEST_LONG=1", tool("python"), "-m", "pytest", "-q", "-m", "long"]
+    if env.interpreter("3.13"):
+        yield ["env", "RAILOPS_FABRICS=200", *pytest("tests/unit", parallel=True, version="3.13")]
+    yield [*marked, "tests/site"]
+    yield [*marked, "--double-only", "tests/cluster"]
+    with contextlib.suppress(SkipStep):
+        yield [*real_api(), *marked, "--real-only", *ON_REAL]
+
+
 BARE = "tests/bare/test_bare.py"
 
 
@@ -244,10 +254,9 @@ STEPS = (
     Step("unit", "unit and property tests, oldest controller", unit, 130, workers=2),
     Step(
         "unit-newest",
-        "the same on Python 3.13 and its ansible-core",
+        "what goes to hosts and what starts there, on Python 3.13 and its ansible-core",
         unit_newest,
-        180,
-        workers=2,
+        100,
         prepare=newest_environment,
     ),
     Step(
@@ -263,6 +272,9 @@ STEPS = (
     Step("site", "the whole path on namespace hosts", suite("tests/site", parallel=True), 450, workers=2, root=True),
     Step("guests", "two QEMU guests: one fabric from bare image to RDMA", guests, 290, workers=2, root=True),
     Step("report", "the report's page in a real browser", suite("tests/report"), 20, by_name=True),
+    Step(
+        "long", "rare faults that take minutes, and all unit tests on Python 3.13", long, 1200, by_name=True, root=True
+    ),
     Step("bare-tests", "the README's second command on a pristine Debian", bare_tests, 4000, by_name=True, root=True),
 )
 

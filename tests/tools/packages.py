@@ -86,6 +86,7 @@ NEEDS: dict[str, tuple[Package, ...]] = {
     "guests": (VENV, *GUESTS),
     "bare": (VENV, *SYSTEMS),
     "bare-tests": (VENV, *SYSTEMS),
+    "long": (VENV, IP),
     # Half a gigabyte: only where it is asked for by name.
     "report": (
         VENV,
