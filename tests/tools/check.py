@@ -91,7 +91,7 @@ def newest_environment() -> Path:
     return env.environment(newest())
 
 
-def sanity() -> t.Iterator[Argv]:
+def sanity(*words: str) -> t.Iterator[Argv]:
     version = newest()
     for name in GET_PIP_NAMES:
         path = Path.home() / ".ansible/test/cache" / name
@@ -99,10 +99,15 @@ def sanity() -> t.Iterator[Argv]:
         path.write_text(GET_PIP, encoding="utf-8")
     copy = env.copy(env.cache() / f"sanity-{env.digest(str(CHECKOUT))}")
     subprocess.run(["git", "init", "-q", str(copy)], check=True)
-    command = f"{tool('ansible-test', version)} sanity --venv --python {version} --color no"
+    command = f"{tool('ansible-test', version)} sanity --venv --python {version} --color no {' '.join(words)}"
     interpreter = env.interpreter(version)
     folder = str(Path(interpreter).parent) if interpreter else ""
     yield [*("env", "-C", str(copy), f"PATH={folder}:{environ(version)['PATH']}", "sh", "-c", command)]
+
+
+def sanity_of_plugins() -> t.Iterator[Argv]:
+    # Most of its time would go to the tests, which ruff looks at too.
+    yield from sanity("--exclude tests/")
 
 
 def unit() -> t.Iterator[Argv]:
@@ -207,6 +212,7 @@ def api() -> t.Iterator[Argv]:
 
 def long() -> t.Iterator[Argv]:
     marked = ["env", "RAILOPS_TEST_LONG=1", tool("python"), "-m", "pytest", "-q", "-m", "long"]
+    yield from sanity()
     if env.interpreter("3.13"):
         yield ["env", "RAILOPS_FABRICS=200", *pytest("tests/unit", parallel=True, version="3.13")]
     yield [*marked, "tests/site"]
@@ -238,7 +244,13 @@ def package() -> t.Iterator[Argv]:
 # The seconds are those of a run of all on two cores with a warm cache.
 STEPS = (
     Step("cluster", "objects, Helm and roles against an API double", cluster, 300, workers=2),
-    Step("sanity", "ansible-test sanity", sanity, 200, prepare=newest_environment),
+    Step(
+        "sanity",
+        "ansible-test sanity, without the tests' own files",
+        sanity_of_plugins,
+        120,
+        prepare=newest_environment,
+    ),
     Step(
         "bare", "the README's first command on a pristine Debian", suite(BARE), 200, root=True, prepare=roots.pristine
     ),
@@ -273,7 +285,12 @@ STEPS = (
     Step("guests", "two QEMU guests: one fabric from bare image to RDMA", guests, 290, workers=2, root=True),
     Step("report", "the report's page in a real browser", suite("tests/report"), 20, by_name=True),
     Step(
-        "long", "rare faults that take minutes, and all unit tests on Python 3.13", long, 1200, by_name=True, root=True
+        "long",
+        "rare faults that take minutes; all of sanity, and all unit tests on Python 3.13",
+        long,
+        1200,
+        by_name=True,
+        root=True,
     ),
     Step("bare-tests", "the README's second command on a pristine Debian", bare_tests, 4000, by_name=True, root=True),
 )
