@@ -237,6 +237,19 @@ MACHINES = {
 }
 
 
+def put(root: Path, path: str, text: str = "") -> None:
+    """Write a file of a machine, with the folders above it."""
+    place = root / path.lstrip("/")
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(text, encoding="utf-8")
+
+
+def program(path: Path, text: str) -> None:
+    """Write a program; what does not say what runs it is a shell's."""
+    put(path.parent, path.name, text if text.startswith("#!") else f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
 def lay_out(name: str, root: Path) -> Path:
     """Make the tree of a recorded machine under a folder."""
     for line in (FIXTURES / f"{name}.tree").read_text(encoding="utf-8").splitlines():

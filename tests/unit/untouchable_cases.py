@@ -17,6 +17,8 @@ import typing as t
 from collections.abc import Set
 from pathlib import Path
 
+from ansible_collections.railops.rdma.tests.unit.machines import program
+
 RECORDED = Path(__file__).parent / "data/untouchable.json"
 UP = ["link set ens1np0 up", "address add 203.0.113.5/24 dev ens1np0"]
 UP6 = ["link set ens1np0 up", "-6 address add 2001:db8:2::5/64 dev ens1np0 nodad"]
@@ -121,9 +123,7 @@ def install(folder: Path, said: dict[str, str], got: str = "[]") -> None:
     """
     for name, text in {**said, "get": got}.items():
         (folder / f"ip-{name}").write_text(text, encoding="utf-8")
-    program = folder / "ip"
-    program.write_text(PROGRAM.format(folder=folder), encoding="utf-8")
-    program.chmod(0o755)
+    program(folder / "ip", PROGRAM.format(folder=folder))
 
 
 def recorded(name: str) -> dict[str, str]:

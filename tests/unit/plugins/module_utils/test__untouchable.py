@@ -19,6 +19,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._untouchable import (
     decide,
     read_untouchable,
 )
+from ansible_collections.railops.rdma.tests.unit.machines import put
 from ansible_collections.railops.rdma.tests.unit.untouchable_cases import CASES, plain, recorded
 
 
@@ -41,11 +42,6 @@ def no_connection(monkeypatch):
     monkeypatch.setenv("SSH_CONNECTION", "none")
 
 
-def write(root, path, text=""):
-    (root / path).parent.mkdir(parents=True, exist_ok=True)
-    (root / path).write_text(text, encoding="utf-8")
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_the_table(name, tmp_path, monkeypatch):
     case = CASES[name]
@@ -58,9 +54,9 @@ def test_the_table(name, tmp_path, monkeypatch):
 
 
 def test_a_virtual_function_stands_on_its_physical_one(tmp_path):
-    write(tmp_path, "sys/class/net/ens1v0/device/physfn/net/ens1np0/address")
-    write(tmp_path, "sys/class/net/ens1v0/device/physfn/net/ens1np0_0/address")
-    write(tmp_path, "sys/class/net/ens1np0_0/phys_port_name", "pf0vf0\n")
+    put(tmp_path, "sys/class/net/ens1v0/device/physfn/net/ens1np0/address")
+    put(tmp_path, "sys/class/net/ens1v0/device/physfn/net/ens1np0_0/address")
+    put(tmp_path, "sys/class/net/ens1np0_0/phys_port_name", "pf0vf0\n")
     found = read_untouchable(Module(plain("ens1v0", {"ens1np0": {}})), Sysfs(str(tmp_path)))
     assert found.default == {"ens1v0", "ens1np0"}
 
@@ -103,12 +99,12 @@ def test_a_kernel_without_ipv6_has_the_routes_of_ipv4(tmp_path):
 def test_the_connection_is_found_by_the_ancestors_environment(tmp_path, monkeypatch):
     monkeypatch.delenv("SSH_CONNECTION")
     pid = os.getpid()
-    write(tmp_path, f"proc/{pid}/environ", "PATH=/bin\0")
-    write(tmp_path, f"proc/{pid}/stat", f"{pid} (python) S 77 1 1\n")
-    write(tmp_path, "proc/77/stat", "77 (sudo (x) y) S 78 1 1\n")
-    write(tmp_path, "proc/78/environ", "A=b\0SSH_CONNECTION=fe80::9%eno1 50000 fe80::1%eno1 22\0")
+    put(tmp_path, f"proc/{pid}/environ", "PATH=/bin\0")
+    put(tmp_path, f"proc/{pid}/stat", f"{pid} (python) S 77 1 1\n")
+    put(tmp_path, "proc/77/stat", "77 (sudo (x) y) S 78 1 1\n")
+    put(tmp_path, "proc/78/environ", "A=b\0SSH_CONNECTION=fe80::9%eno1 50000 fe80::1%eno1 22\0")
     assert connection_ends(Sysfs(str(tmp_path))) == ("fe80::1", "fe80::9")
-    write(tmp_path, "proc/78/environ", "SSH_CONNECTION=192.0.2.9\0")
+    put(tmp_path, "proc/78/environ", "SSH_CONNECTION=192.0.2.9\0")
     assert connection_ends(Sysfs(str(tmp_path))) is None
 
 

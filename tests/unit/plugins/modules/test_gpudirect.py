@@ -25,6 +25,7 @@ from ansible_collections.railops.rdma.tests.unit import machines
 BLOCKED = 0x1D
 NVIDIA = "NVRM version: NVIDIA UNIX {kind}x86_64  560.35.03  Release Build  (dvs-builder)\n"
 RDMA_TOPO = """#!/bin/sh
+export PATH=/usr/bin:/bin
 echo "$@" >> {log}
 case "$1" in
 check) test -e {done} && echo "OK\tACS" && exit 0; echo "FAIL\tACS for cx_switch 0000:03:00.0"; exit 100;;
@@ -53,15 +54,10 @@ class Machine:
             # A switch's upstream port has no ACS.
             if not self.is_upstream(address):
                 (root / "sys/bus/pci/devices" / address / "config").write_bytes(config_space(BLOCKED))
-        self.put("/proc/driver/nvidia/version", NVIDIA.format(kind="Open Kernel Module for "))
+        machines.put(self.root, "/proc/driver/nvidia/version", NVIDIA.format(kind="Open Kernel Module for "))
 
     def is_upstream(self, address):
         return len(self.tree.functions[address].path) % 2 == 1
-
-    def put(self, path, text):
-        place = self.root / path.lstrip("/")
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text, encoding="utf-8")
 
     def bits(self):
         host = Bridges(str(self.root))
@@ -154,7 +150,7 @@ def test_a_bridge_that_keeps_its_bits(run_module, monkeypatch):
 
 
 def test_a_virtual_machine_is_left_alone(run_module, machine):
-    machine.put("/proc/cpuinfo", "flags\t\t: fpu vme hypervisor lahf_lm\n")
+    machines.put(machine.root, "/proc/cpuinfo", "flags\t\t: fpu vme hypervisor lahf_lm\n")
     result = run_module(acs="relax")
     assert result["changed"] is False
     assert "virtual machine" in result["notes"][0]
@@ -173,17 +169,15 @@ def test_a_host_that_passes_devices_through_is_left_alone(run_module, machine):
 @pytest.fixture
 def direct_nic(machine, tmp_path):
     """Give the machine the DMA function of a Direct-NIC platform, and the tool that knows it."""
-    machine.put("/sys/bus/pci/devices/0000:1a:00.0/device", "0x2100\n")
-    machine.put("/sys/bus/pci/devices/0000:19:00.0/device", "0x2100\n")
+    machines.put(machine.root, "/sys/bus/pci/devices/0000:1a:00.0/device", "0x2100\n")
+    machines.put(machine.root, "/sys/bus/pci/devices/0000:19:00.0/device", "0x2100\n")
 
     def install():
         grub = machine.root / "etc/default/grub.d/config-acs.cfg"
         grub.parent.mkdir(parents=True)
         (tmp_path / "want").write_text('GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX pci=config_acs=x"\n')
-        tool = tmp_path / "bin/rdma_topo"
         names = {"log": tmp_path / "log", "done": tmp_path / "done", "want": tmp_path / "want", "grub": grub}
-        tool.write_text("#!/bin/sh\nexport PATH=/usr/bin:/bin\n" + RDMA_TOPO.format(**names).split("\n", 1)[1])
-        tool.chmod(0o755)
+        machines.program(tmp_path / "bin/rdma_topo", RDMA_TOPO.format(**names))
 
     return install
 
@@ -209,7 +203,7 @@ def test_a_direct_nic_platform_is_left_to_its_tool(run_module, machine, direct_n
 def test_no_second_reboot_when_the_argument_did_not_help(run_module, machine, direct_nic):
     direct_nic()
     run_module(acs="relax")
-    machine.put("/proc/cmdline", "root=/dev/sda1 pci=config_acs=x\n")
+    machines.put(machine.root, "/proc/cmdline", "root=/dev/sda1 pci=config_acs=x\n")
     result = run_module(acs="relax")
     assert result["reboot_required"] is False
     assert one(result, "gpudirect_acs")["status"] == "deviation"
@@ -249,7 +243,7 @@ def test_no_second_reboot_when_the_argument_did_not_help(run_module, machine, di
 )
 def test_which_way_is_open(run_module, machine, files, mode, path, status, word):
     for name, text in files.items():
-        machine.put(name, text)
+        machines.put(machine.root, name, text)
     result = run_module(mode=mode)
     assert result.get("failed") is None
     assert result["path"] == path
@@ -273,13 +267,13 @@ def test_a_host_without_gpus_is_no_failure(run_module, machine):
 
 def test_gdrcopy(run_module, machine):
     assert one(run_module(gdrcopy=True), "gpudirect_gdrcopy")["status"] == "deviation"
-    machine.put("/sys/module/gdrdrv/refcnt", "0\n")
+    machines.put(machine.root, "/sys/module/gdrdrv/refcnt", "0\n")
     assert one(run_module(gdrcopy=True), "gpudirect_gdrcopy")["status"] == "ok"
     assert one(run_module(), "gpudirect_gdrcopy")["status"] == "skipped"
 
 
 def test_a_translating_iommu_is_pointed_out(run_module, machine):
-    machine.put("/sys/kernel/iommu_groups/0/type", "DMA-FQ\n")
+    machines.put(machine.root, "/sys/kernel/iommu_groups/0/type", "DMA-FQ\n")
     assert "iommu=pt" in run_module()["notes"][0]
 
 

@@ -48,20 +48,12 @@ class Machine:
         monkeypatch.setenv("PATH", f"{root}/bin:{os.environ['PATH']}")
         self.boot()
 
-    def write(self, path, text):
-        file = self.root / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
-
     def answer(self, tool, answer):
-        file = self.root / "bin" / tool
-        text = f"#!/bin/sh\necho '{json.dumps(answer)}'\n"
-        file.write_text(text, encoding="utf-8")
-        file.chmod(0o755)
+        machines.program(self.root / "bin" / tool, f"echo '{json.dumps(answer)}'")
 
     def boot(self, power=False):
         self.boots += 1
-        self.write(BOOT, f"boot-{self.boots}\n")
+        machines.put(self.root, BOOT, f"boot-{self.boots}\n")
         self.cards.restart(power=power)
 
     def value(self, name, parameter="LINK_TYPE_P1"):
@@ -301,10 +293,10 @@ def test_defect_6_the_card_of_the_default_route_is_never_touched(machine, run_mo
 
 def test_defect_6_the_card_of_the_connection_is_never_touched(machine, run_module, monkeypatch):
     pid = os.getpid()
-    machine.write(f"proc/{pid}/stat", f"{pid} (python) S 77 1 1\n")
-    machine.write("proc/77/stat", "77 (sudo (x) y) S 1 1 1\n")
-    machine.write(f"proc/{pid}/environ", "PATH=/bin\0")
-    machine.write("proc/77/environ", "A=b\0SSH_CONNECTION=192.0.2.9 50000 192.0.2.10 22\0")
+    machines.put(machine.root, f"proc/{pid}/stat", f"{pid} (python) S 77 1 1\n")
+    machines.put(machine.root, "proc/77/stat", "77 (sudo (x) y) S 1 1 1\n")
+    machines.put(machine.root, f"proc/{pid}/environ", "PATH=/bin\0")
+    machines.put(machine.root, "proc/77/environ", "A=b\0SSH_CONNECTION=192.0.2.9 50000 192.0.2.10 22\0")
     install(machine.root / "bin", plain("eno1", ens20f0np0="192.0.2.10"))
     result = run_module(cards=[{"select": "rails", "link_type": "ib"}], rails=[*PLANNED, ON_STORAGE])
     assert statuses(result)[STORAGE] == "failed"
@@ -557,14 +549,16 @@ def test_a_card_that_carries_storage_by_rdma_is_never_touched(machine, run_modul
 @pytest.mark.parametrize("kind", ["nvme", "nfs", "iscsi"])
 def test_a_card_that_carries_storage_by_tcp_is_never_touched(machine, run_module, kind):
     if kind == "nvme":
-        machine.write("sys/class/nvme/nvme0/transport", "tcp\n")
-        machine.write("sys/class/nvme/nvme0/address", "traddr=192.0.2.7,trsvcid=4420,src_addr=192.0.2.1\n")
-        machine.write("sys/class/nvme/nvme1/transport", "pcie\n")
-        machine.write("sys/class/nvme/nvme1/address", "0000:01:00.0\n")
+        machines.put(machine.root, "sys/class/nvme/nvme0/transport", "tcp\n")
+        machines.put(machine.root, "sys/class/nvme/nvme0/address", "traddr=192.0.2.7,trsvcid=4420,src_addr=192.0.2.1\n")
+        machines.put(machine.root, "sys/class/nvme/nvme1/transport", "pcie\n")
+        machines.put(machine.root, "sys/class/nvme/nvme1/address", "0000:01:00.0\n")
     elif kind == "nfs":
-        machine.write("proc/mounts", "filer:/home /home nfs4 rw,vers=4.2,clientaddr=192.0.2.1,addr=192.0.2.7 0 0\n")
+        machines.put(
+            machine.root, "proc/mounts", "filer:/home /home nfs4 rw,vers=4.2,clientaddr=192.0.2.1,addr=192.0.2.7 0 0\n"
+        )
     else:
-        machine.write("sys/class/iscsi_connection/connection1:0/address", "192.0.2.7\n")
+        machines.put(machine.root, "sys/class/iscsi_connection/connection1:0/address", "192.0.2.7\n")
     over = next(path.name for path in (machine.root / "sys/class/net").iterdir() if RAIL1 in os.path.realpath(path))
     way = json.dumps([{"dst": "192.0.2.7", "dev": over, "prefsrc": "192.0.2.1"}])
     install(machine.root / "bin", plain("eno1", {over: {}}), way)

@@ -14,6 +14,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._persist.host import 
 from ansible_collections.railops.rdma.plugins.module_utils._persist.model import Ran
 from ansible_collections.railops.rdma.plugins.module_utils._persist.networkmanager import NetworkManager
 from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
+from ansible_collections.railops.rdma.tests.unit import machines
 
 RAIL = {
     "interface": "ens1np0",
@@ -118,9 +119,7 @@ def test_a_read_only_folder_is_an_error_with_its_path(run_module, root):
 
 def test_an_old_nmcli_that_cannot_check_offline_is_no_reason_to_stop(root):
     said = "Error: Option '--offline' is unknown, try 'nmcli -help'.\n"
-    (root / "usr/bin").mkdir(parents=True, exist_ok=True)
-    (root / "usr/bin/nmcli").write_text("#!/bin/sh\n")
-    (root / "usr/bin/nmcli").chmod(0o755)
+    machines.program(root / "usr/bin/nmcli", "")
     host = Host(str(root), command=lambda argv, text: Ran(2, "", said))
     result = work.converge(parse_want(PARAMS), host, "networkmanager", check_mode=False)
     assert result["changed"] is True

@@ -16,6 +16,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._driver import run as
 from ansible_collections.railops.rdma.plugins.module_utils._driver.failures import install_error
 from ansible_collections.railops.rdma.plugins.module_utils._driver.plan import INBOX, family_of
 from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
+from ansible_collections.railops.rdma.tests.unit import machines
 
 # A package manager that keeps state in a folder: `installed`, `available`, a log, and how it fails.
 TOOL = r"""#!{python}
@@ -83,17 +84,13 @@ def host(tmp_path, home, monkeypatch):
     root = tmp_path / "root"
 
     def write(path, text):
-        place = root / path.lstrip("/")
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text)
+        machines.put(root, path, text)
 
     def tools(*names):
         for old in bin_folder.iterdir():
             old.unlink()
         for name in names:
-            tool = bin_folder / name
-            tool.write_text(TOOL.format(python=sys.executable, home=str(home)))
-            tool.chmod(0o755)
+            machines.program(bin_folder / name, TOOL.format(python=sys.executable, home=str(home)))
 
     write("/etc/os-release", 'ID=debian\nVERSION_ID="12"\nPRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\n')
     modules = ("ib_core", "ib_uverbs", "rdma_cm", "rdma_ucm", "mlx5_core", "mlx5_ib")
@@ -330,9 +327,7 @@ def test_a_driver_container_is_waited_for(run_module, host, monkeypatch):
 
 
 def test_a_driver_on_disk_that_is_not_the_running_one(run_module, host):
-    tool = host.bin / "modinfo"
-    tool.write_text("#!/bin/sh\necho AAAA\n")
-    tool.chmod(0o755)
+    machines.program(host.bin / "modinfo", "echo AAAA")
     host("/sys/module/mlx5_core/srcversion", "BBBB\n")
     result = run_module()
     assert result["reboot_reasons"] == ["the running mlx5_core is not the one on disk"]

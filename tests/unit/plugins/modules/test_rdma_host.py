@@ -48,15 +48,11 @@ def altnames(monkeypatch):
 @pytest.fixture
 def root(tmp_path, monkeypatch, altnames):
     machines.lay_out("one-switch-each", tmp_path)
-    modules = tmp_path / f"lib/modules/{os.uname().release}"
-    modules.mkdir(parents=True)
     names = ("core/ib_uverbs.ko.xz", "core/rdma_ucm.ko", "core/ib_umad.ko", "ulp/ipoib/ib_ipoib.ko.zst")
-    (modules / "modules.dep").write_text("".join(f"kernel/drivers/infiniband/{name}: x.ko\n" for name in names))
-    tool = tmp_path / "bin/modprobe"
-    tool.parent.mkdir()
-    tool.write_text(MODPROBE.format(root=tmp_path))
-    tool.chmod(0o755)
-    install(tool.parent, plain("eth0"))
+    modules = "".join(f"kernel/drivers/infiniband/{name}: x.ko\n" for name in names)
+    machines.put(tmp_path, f"lib/modules/{os.uname().release}/modules.dep", modules)
+    machines.program(tmp_path / "bin/modprobe", MODPROBE.format(root=tmp_path))
+    install(tmp_path / "bin", plain("eth0"))
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
     monkeypatch.setenv("SSH_CONNECTION", "none")
     monkeypatch.setattr(work, "ROOT", str(tmp_path))

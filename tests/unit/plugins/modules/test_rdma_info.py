@@ -30,13 +30,7 @@ def tools(tmp_path, monkeypatch):
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
     install(folder, plain("eno1"))
-
-    def add(text):
-        tool = folder / "lldpcli"
-        tool.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
-        tool.chmod(0o755)
-
-    return add
+    return lambda text: machines.program(folder / "lldpcli", text)
 
 
 @pytest.fixture

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import os
 import socket
-import stat
 
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._rdma import mode_host, netlink
 from ansible_collections.railops.rdma.plugins.module_utils._rdma import mode_run as work
 from ansible_collections.railops.rdma.plugins.module_utils._rdma.mode_plan import NUMBERS, OWNED_FILE, owned_text
+from ansible_collections.railops.rdma.tests.unit import machines
 
 KERNEL = "6.1.0-9-amd64"
 
@@ -84,12 +84,10 @@ class Host:
         return file.read_text() if file.exists() else None
 
     def write(self, path, text):
-        (self.root / path.lstrip("/")).write_text(text)
+        machines.put(self.root, path, text)
 
     def tool(self, name, text):
-        file = self.root / "bin" / name
-        file.write_text(text.format(root=self.root, owned=OWNED_FILE))
-        file.chmod(file.stat().st_mode | stat.S_IXUSR)
+        machines.program(self.root / "bin" / name, text.format(root=self.root, owned=OWNED_FILE))
 
     def initramfs(self, *contents):
         self.tool("lsinitramfs", LSINITRAMFS)

@@ -18,6 +18,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._probe import bench
 from ansible_collections.railops.rdma.plugins.module_utils._probe import run as probe_run
 from ansible_collections.railops.rdma.plugins.module_utils._probe.sysfs import find_endpoint, gid_of
 from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
+from ansible_collections.railops.rdma.tests.unit import machines
 
 # Listens or connects as perftest does; the file `mood` beside it says what goes wrong.
 PROGRAM = """\
@@ -57,11 +58,8 @@ else:
 @pytest.fixture
 def tools(tmp_path, monkeypatch):
     folder = tmp_path / "bin"
-    folder.mkdir()
     for name in ("ib_read_lat", "ib_write_bw"):
-        path = folder / name
-        path.write_text(PROGRAM.format(python=sys.executable))
-        path.chmod(0o755)
+        machines.program(folder / name, PROGRAM.format(python=sys.executable))
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     monkeypatch.setattr(probe_run.Servers.__init__, "__defaults__", (str(tmp_path / "run"),))
     return folder
@@ -82,8 +80,7 @@ def sysfs(tmp_path, monkeypatch):
         "gid_attrs/types/3": "RoCE v2\n",
         "hw_counters/out_of_sequence": "0\n",
     }.items():
-        (port / name).parent.mkdir(parents=True, exist_ok=True)
-        (port / name).write_text(text)
+        machines.put(port, name, text)
     made = Sysfs(str(tmp_path / "root"))
     monkeypatch.setattr(bench, "Sysfs", lambda: made)
     return port

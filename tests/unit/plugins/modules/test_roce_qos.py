@@ -26,6 +26,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._qos.files import (
 )
 from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
 from ansible_collections.railops.rdma.tests.unit import machines
+from ansible_collections.railops.rdma.tests.unit.machines import put
 from ansible_collections.railops.rdma.tests.unit.untouchable_cases import install, plain
 
 RAILS = [{"name": f"rail{number}", "interface": f"ens{number}np0"} for number in range(1, 9)]
@@ -136,12 +137,6 @@ print("\tenabled     " + "   ".join(port["pfc"].split(",")) + "   ")
 @pytest.fixture
 def root(tmp_path):
     return machines.lay_out("one-switch-each", tmp_path / "root")
-
-
-def put(root, path, content):
-    place = root / path.lstrip("/")
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text(content, encoding="utf-8")
 
 
 @pytest.fixture
@@ -331,10 +326,9 @@ def test_ofeds_congestion_files(run_module, root):
 
 @pytest.fixture
 def mlnx_qos(tmp_path, run_module):
-    tool = tmp_path / "bin/mlnx_qos"
-    tool.write_text(MLNX_QOS.format(python=sys.executable, state=str(tmp_path / "qos.json")), encoding="utf-8")
-    tool.chmod(0o755)
-    return tmp_path / "qos.json"
+    state = tmp_path / "qos.json"
+    machines.program(tmp_path / "bin/mlnx_qos", MLNX_QOS.format(python=sys.executable, state=str(state)))
+    return state
 
 
 def test_the_vendors_tool_where_the_kernel_offers_nothing(run_module, no_dcb, mlnx_qos):
@@ -596,9 +590,7 @@ def lldpd(tmp_path, pfc="08,20", app="65,00,1A"):
         "port": [{"id": [{"type": "ifname", "value": "swp1"}]}],
         "unknown-tlvs": [{"unknown-tlv": tlvs}],
     }
-    tool = tmp_path / "bin/lldpcli"
-    tool.write_text(f"#!/bin/sh\necho '{json.dumps({'lldp': [{'interface': [row]}]})}'\n", encoding="utf-8")
-    tool.chmod(0o755)
+    machines.program(tmp_path / "bin/lldpcli", f"echo '{json.dumps({'lldp': [{'interface': [row]}]})}'")
 
 
 @pytest.mark.parametrize(

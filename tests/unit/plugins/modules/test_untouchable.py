@@ -59,8 +59,7 @@ def case(request, monkeypatch, tmp_path):
         for number in (1, 2)
     }
     Cards(root, cards).install("mstconfig", "mstfwreset")
-    (root / "bin/rdma").write_text("#!/bin/sh\necho '[]'\n", encoding="utf-8")
-    (root / "bin/rdma").chmod(0o755)
+    machines.program(root / "bin/rdma", "echo '[]'")
     install(root / "bin", recorded(request.param))
     monkeypatch.setenv("PATH", f"{root}/bin:{os.environ['PATH']}")
     monkeypatch.setenv("SSH_CONNECTION", CASES[request.param].ssh or "none")

@@ -14,6 +14,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._persist import netwo
 from ansible_collections.railops.rdma.plugins.module_utils._persist import plan as persist
 from ansible_collections.railops.rdma.plugins.module_utils._persist.host import Host
 from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
+from ansible_collections.railops.rdma.tests.unit.machines import put
 
 RAIL1 = {
     "interface": "ens1np0",
@@ -44,8 +45,7 @@ IFUPDOWN = "etc/network/interfaces"
 def host(root, *paths):
     """Lay out what tells who manages a host."""
     for path in paths:
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text("iface eth0 inet dhcp\n" if path == IFUPDOWN else "")
+        put(root, path, "iface eth0 inet dhcp\n" if path == IFUPDOWN else "")
         (root / path).chmod(0o755)
     return Host(str(root))
 

@@ -12,6 +12,7 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._pods import jobs
 from ansible_collections.railops.rdma.plugins.module_utils._pods.checks import Network, Node
+from ansible_collections.railops.rdma.tests.unit.machines import program, put
 
 PRINTED = Path(__file__).resolve().parents[3] / "fixtures/perftest"
 PAIR = jobs.Pair("rail1", "node1", "node2")
@@ -167,19 +168,14 @@ class Machine:
     def __init__(self, folder):
         self.folder = folder
         self.bin = folder / "bin"
-        self.bin.mkdir()
         for name in ("cat", "grep", "sed", "sleep"):
             self.program(name, f'exec /bin/{name} "$@"')
 
     def program(self, name, text):
-        path = self.bin / name
-        path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
-        path.chmod(0o755)
+        program(self.bin / name, text)
 
     def file(self, name, text):
-        path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"{text}\n", encoding="utf-8")
+        put(self.folder, name, f"{text}\n")
 
     def gid(self, device, index, gid, kind):
         port = f"sys/class/infiniband/{device}/ports/1"

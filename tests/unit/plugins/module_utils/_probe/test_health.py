@@ -14,6 +14,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._probe.counters impor
 from ansible_collections.railops.rdma.plugins.module_utils._probe.health import look
 from ansible_collections.railops.rdma.plugins.module_utils._probe.health_plan import judge
 from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
+from ansible_collections.railops.rdma.tests.unit.machines import put
 
 NOW = {
     "interface": "ens1np0",
@@ -153,9 +154,7 @@ def test_a_limit_with_a_wrong_name_is_refused():
 
 def lay(root, files):
     for path, text in files.items():
-        place = root / path.lstrip("/")
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(f"{text}\n", encoding="utf-8")
+        put(root, path, f"{text}\n")
 
 
 def test_a_host_is_read_from_its_files(tmp_path):

@@ -25,12 +25,6 @@ def host(tmp_path):
     return lay_out
 
 
-def write(sysfs, path, content):
-    place = sysfs.path(path)
-    machines.Path(place).parent.mkdir(parents=True, exist_ok=True)
-    machines.Path(place).write_text(content, encoding="utf-8")
-
-
 def rails(count=8, **more):
     return [
         {"name": f"rail{n}", "interface": f"ens{n}np0", "pci": None, "mtu": 1500, **more} for n in range(1, count + 1)
@@ -73,16 +67,16 @@ def test_a_kernel_without_rdma(tmp_path):
 @pytest.mark.parametrize(("text", "mode"), [("Y\n", "shared"), ("N\n", "exclusive")])
 def test_the_namespace_mode(tmp_path, text, mode):
     sysfs = Sysfs(str(tmp_path))
-    write(sysfs, "/sys/module/ib_core/parameters/netns_mode", text)
+    machines.put(tmp_path, "/sys/module/ib_core/parameters/netns_mode", text)
     assert read_info(sysfs)["netns_mode"] == mode
 
 
 def test_a_software_device_is_found_by_its_parent(tmp_path):
     sysfs = Sysfs(str(tmp_path))
     home = "/sys/devices/virtual/infiniband/rxe0"
-    write(sysfs, f"{home}/parent", "ens1np0\n")
-    write(sysfs, f"{home}/ports/1/link_layer", "Ethernet\n")
-    write(sysfs, "/sys/class/net/ens1np0/mtu", "4200\n")
+    machines.put(tmp_path, f"{home}/parent", "ens1np0\n")
+    machines.put(tmp_path, f"{home}/ports/1/link_layer", "Ethernet\n")
+    machines.put(tmp_path, "/sys/class/net/ens1np0/mtu", "4200\n")
     (tmp_path / "sys/class/infiniband").mkdir(parents=True)
     (tmp_path / "sys/class/infiniband/rxe0").symlink_to(tmp_path / home.lstrip("/"))
     device = read_info(sysfs)["devices"][0]
@@ -91,21 +85,21 @@ def test_a_software_device_is_found_by_its_parent(tmp_path):
 
 
 @pytest.mark.point("1.17")
-def test_representors_and_partitions_are_not_the_ports_interface(host):
+def test_representors_and_partitions_are_not_the_ports_interface(host, tmp_path):
     sysfs = host("one-switch-each")
     real = sysfs.real("/sys/bus/pci/devices/0000:19:00.0")
     for name, file, content in (("aaa0", "phys_port_name", "pf0vf1"), ("aaa1", "parent", "ib0")):
-        write(sysfs, f"{real}/net/{name}/{file}", f"{content}\n")
+        machines.put(tmp_path, f"{real}/net/{name}/{file}", f"{content}\n")
         machines.Path(sysfs.path(f"/sys/class/net/{name}")).symlink_to(sysfs.path(f"{real}/net/{name}"))
     assert read_info(sysfs)["devices"][0]["ports"][0]["netdev"] == "ens1np0"
 
 
-def test_two_ports_of_one_function_are_told_apart(host):
+def test_two_ports_of_one_function_are_told_apart(host, tmp_path):
     sysfs = host("one-switch-each")
     real = sysfs.real("/sys/bus/pci/devices/0000:19:00.0")
-    write(sysfs, f"{real}/net/aaa1/dev_port", "1\n")
+    machines.put(tmp_path, f"{real}/net/aaa1/dev_port", "1\n")
     machines.Path(sysfs.path("/sys/class/net/aaa1")).symlink_to(sysfs.path(f"{real}/net/aaa1"))
-    write(sysfs, f"{real}/infiniband/mlx5_0/ports/2/link_layer", "Ethernet\n")
+    machines.put(tmp_path, f"{real}/infiniband/mlx5_0/ports/2/link_layer", "Ethernet\n")
     ports = read_info(sysfs)["devices"][0]["ports"]
     assert [port["netdev"] for port in ports] == ["ens1np0", "aaa1"]
 
