@@ -22,6 +22,18 @@ if t.TYPE_CHECKING:
     from .model import Fabric, Node, Plan, Rail
 
 
+class _Metadata(t.TypedDict):
+    name: str
+    labels: dict[str, str]
+
+
+class Metadata(_Metadata, total=False):
+    """The metadata of an object that the planner makes."""
+
+    namespace: str
+    annotations: dict[str, str]
+
+
 def pool_stem(fabric: Fabric, rail: Rail, family: int) -> str:
     """Return what all pool names of a rail and family begin with."""
     return f"{fabric.name}-{rail.name}-v{family}"
@@ -66,10 +78,11 @@ def leaf_label(rail: Rail) -> str:
     return f"{LEAF_LABEL}{name}"
 
 
-def metadata(fabric: Fabric, name: str, *, namespaced: bool = True) -> dict[str, t.Any]:
+def metadata(fabric: Fabric, name: str, *, namespaced: bool = True) -> Metadata:
     """Return the metadata of an object of the fabric."""
-    place = {"namespace": fabric.namespace} if namespaced else {}
-    return {"name": name, **place, "labels": labels(fabric.name)}
+    if not namespaced:
+        return {"name": name, "labels": labels(fabric.name)}
+    return {"name": name, "namespace": fabric.namespace, "labels": labels(fabric.name)}
 
 
 def profile_of(fabric: Fabric, interfaces: tuple[str, ...]) -> str:

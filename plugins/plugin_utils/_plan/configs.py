@@ -16,9 +16,12 @@ from ...module_utils._fabric.networks import PodNetwork
 from ...module_utils._fabric.numbers import vlan_interface
 from .pools import pool_names
 
-Json = dict[str, t.Any]
+if t.TYPE_CHECKING:
+    from .bodies import MultusConfig
 
-_COORDINATOR: Json = {
+Body = dict[str, object]
+
+_COORDINATOR = {
     "hostRuleTable": 500,
     "mode": "auto",
     "podDefaultRouteNIC": "",
@@ -31,7 +34,7 @@ _COORDINATOR: Json = {
 }
 
 
-def _parent(plan: Plan, rail: Rail, interface: str, resource: str, ippools: Json) -> Json:
+def _parent(plan: Plan, rail: Rail, interface: str, resource: str, ippools: Body) -> Body:
     return {
         "ippools": ippools,
         # The host owns its VLAN's interface. With a vlanID Spiderpool would chain its plugin ifacer, which refuses one
@@ -43,7 +46,7 @@ def _parent(plan: Plan, rail: Rail, interface: str, resource: str, ippools: Json
     }
 
 
-def _sriov(plan: Plan, rail: Rail, interface: str, resource: str, ippools: Json) -> Json:
+def _sriov(plan: Plan, rail: Rail, interface: str, resource: str, ippools: Body) -> Body:
     return {
         "ippools": ippools,
         "maxTxRateMbps": 0,
@@ -55,7 +58,7 @@ def _sriov(plan: Plan, rail: Rail, interface: str, resource: str, ippools: Json)
     }
 
 
-def _ib_sriov(plan: Plan, rail: Rail, interface: str, resource: str, ippools: Json) -> Json:
+def _ib_sriov(plan: Plan, rail: Rail, interface: str, resource: str, ippools: Body) -> Body:
     return {
         "enableIbKubernetes": False,
         "ippools": ippools,
@@ -66,11 +69,11 @@ def _ib_sriov(plan: Plan, rail: Rail, interface: str, resource: str, ippools: Js
     }
 
 
-def _ipoib(plan: Plan, rail: Rail, interface: str, resource: str, ippools: Json) -> Json:
+def _ipoib(plan: Plan, rail: Rail, interface: str, resource: str, ippools: Body) -> Body:
     return {"ippools": ippools, "master": interface}
 
 
-BLOCKS: dict[str, Callable[[Plan, Rail, str, str, Json], Json]] = {
+BLOCKS: dict[str, Callable[[Plan, Rail, str, str, Body], Body]] = {
     "macvlan": _parent,
     "ipvlan": _parent,
     "sriov": _sriov,
@@ -80,13 +83,13 @@ BLOCKS: dict[str, Callable[[Plan, Rail, str, str, Json], Json]] = {
 """What is in the block of an attachment, every field there: of the plan, a rail, its interface, resource and pools."""
 
 
-def _config(plan: Plan, rail: Rail, interface: str, profile: str) -> Json:
+def _config(plan: Plan, rail: Rail, interface: str, profile: str) -> MultusConfig:
     fabric = plan.fabric
     meta = metadata(fabric, config_name(fabric, rail, profile))
     resource = full_resource(plan, rail, profile)
     names = {"ipv4": pool_names(plan, rail, 4), "ipv6": pool_names(plan, rail, 6)}
     # An empty list would be gone after the webhook, and a difference for ever.
-    ippools = {**{family: found for family, found in names.items() if found}, "matchMasterSubnet": False}
+    ippools: Body = {**{family: found for family, found in names.items() if found}, "matchMasterSubnet": False}
     if fabric.inject and fabric.families:
         key, value = fabric.inject
         meta["annotations"] = {key: inject_value(value, profile)}
@@ -110,12 +113,12 @@ def _config(plan: Plan, rail: Rail, interface: str, profile: str) -> Json:
     }
 
 
-def multus_configs(plan: Plan) -> list[Json]:
+def multus_configs(plan: Plan) -> list[MultusConfig]:
     """Return the SpiderMultusConfigs: one a rail, and one a rail and name profile where a parent is named."""
     return [config for configs in _by_profile(plan).values() for config in configs]
 
 
-def _by_profile(plan: Plan) -> dict[str, list[Json]]:
+def _by_profile(plan: Plan) -> dict[str, list[MultusConfig]]:
     fabric = plan.fabric
     # A virtual function is found by its resource, so no name of an interface is in these.
     groups = {DECLARED: ()} if fabric.attached.own_device else profiles(plan)

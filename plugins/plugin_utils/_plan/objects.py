@@ -29,8 +29,7 @@ if t.TYPE_CHECKING:
     from ...module_utils._errors import Problem
     from ...module_utils._fabric.model import Node, Plan
     from ...module_utils._fabric.networks import PodNetwork
-
-Json = dict[str, t.Any]
+    from .bodies import Device, DeviceConfig, HelmValues, NodeLabels, Policy, SharedDevices, SriovPolicy
 
 DEVICE_PLUGIN_INTERVAL = 300
 """Seconds between two looks of the device plugin for new interfaces: the chart's default."""
@@ -83,7 +82,7 @@ def networks_of(plan: Plan) -> dict[str, list[PodNetwork]]:
     return ADDRESSING[plan.fabric.attached.ipam].networks(plan)
 
 
-def sriov_policies(plan: Plan) -> list[Json]:
+def sriov_policies(plan: Plan) -> list[SriovPolicy]:
     """Return the SriovNetworkNodePolicies: one a rail and name profile, for labelled nodes only.
 
     Rules of SR-IOV operator 1.3.0, which the chart installs: InfiniBand needs isRdma, there is no rdmaMode.
@@ -92,38 +91,39 @@ def sriov_policies(plan: Plan) -> list[Json]:
     if not fabric.attached.own_device:
         return []
     infiniband = fabric.network == "infiniband"
-    made = []
+    made: list[SriovPolicy] = []
     for profile, nodes in profiles(plan).items():
         for rail in fabric.rails:
-            spec: Json = {
+            spec: Policy = {
                 "deviceType": "netdevice",
                 "isRdma": True,
                 "linkType": "ib" if infiniband else "eth",
+                "mtu": fabric.mtu,
                 "nicSelector": {"pfNames": [interfaces_of(fabric, nodes)[rail.index - 1]]},
                 "nodeSelector": {node_label(fabric): profile},
                 "numVfs": fabric.vfs,
                 "priority": 99,
                 "resourceName": rail.resource,
             }
-            if not infiniband:
-                spec["mtu"] = fabric.mtu
+            if infiniband:
+                del spec["mtu"]
             made.append(
                 {
                     "apiVersion": SRIOV,
                     "kind": POLICY,
                     "metadata": metadata(fabric, config_name(fabric, rail, profile)),
-                    "spec": dict(sorted(spec.items())),
+                    "spec": spec,
                 }
             )
     return made
 
 
-def device_config(plan: Plan) -> Json:
+def device_config(plan: Plan) -> DeviceConfig:
     """Return the configuration of the RDMA shared device plugin: a resource a rail, found by interface names."""
     fabric = plan.fabric
     link = "infiniband" if fabric.network == "infiniband" else "ether"
     groups = profiles(plan)
-    entries: dict[str, Json] = {}
+    entries: dict[str, Device] = {}
     for profile, nodes in groups.items():
         for rail in fabric.rails:
             name = full_resource(plan, rail, profile).partition("/")[2]
@@ -142,11 +142,11 @@ def device_config(plan: Plan) -> Json:
     return {"configList": list(entries.values()), "periodicUpdateInterval": DEVICE_PLUGIN_INTERVAL}
 
 
-def helm_values(plan: Plan) -> Json:
+def helm_values(plan: Plan) -> HelmValues:
     """Return the values of the Spiderpool chart that follow from the fabric; everything else is the role's."""
     fabric = plan.fabric
     virtual = fabric.attached.own_device
-    shared: Json = {"install": not virtual}
+    shared: SharedDevices = {"install": not virtual}
     if not virtual:
         # With an empty list the plugin crash-loops, so it is never installed without one.
         shared["deviceConfig"] = device_config(plan)
@@ -172,7 +172,7 @@ def helm_values(plan: Plan) -> Json:
     }
 
 
-def node_labels(plan: Plan) -> Json | None:
+def node_labels(plan: Plan) -> NodeLabels | None:
     """Return the label of every node, or None where no object selects nodes by it."""
     groups = profiles(plan)
     if not plan.fabric.attached.own_device and list(groups) == [DECLARED]:

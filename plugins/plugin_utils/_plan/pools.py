@@ -23,6 +23,7 @@ if t.TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ...module_utils._fabric.model import Block, Fabric, Node, Plan, Rail, Range
+    from .bodies import ReservedIP
 
 
 def _pool_template(fabric: Fabric, family: int, gateway: bool, nodes: bool) -> str:
@@ -119,13 +120,13 @@ def pool_names(plan: Plan, rail: Rail, family: int) -> list[str]:
     return names
 
 
-def reserved_ips(fabric: Fabric) -> list[dict[str, t.Any]]:
+def reserved_ips(fabric: Fabric) -> list[ReservedIP]:
     """Return the SpiderReservedIPs: one a family.
 
     Spiderpool expands them address by address at every allocation, so a range above MAX_POOL addresses is left out; the
     plan's own pools keep clear of it anyway.
     """
-    made = []
+    made: list[ReservedIP] = []
     for family in (4, 6):
         ranges = [
             range_text(family, (first, last))

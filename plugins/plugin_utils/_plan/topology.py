@@ -23,8 +23,7 @@ if t.TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ...module_utils._fabric.model import Fabric, Node, Plan
-
-Json = dict[str, t.Any]
+    from .bodies import LabelGroup, Topology, TopologyLabels
 
 KUEUE = "kueue.x-k8s.io/v1beta2"
 _VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
@@ -67,10 +66,10 @@ def is_tree(groups: dict[int, dict[Leaves, list[str]]]) -> bool:
     return all("" not in names and len(set(names)) == len(names) for names in zip(*every, strict=True))
 
 
-def topology_labels(plan: Plan) -> Json:
+def topology_labels(plan: Plan) -> TopologyLabels:
     """Return the labels of all nodes, those with the same ones together; no leaf that nobody named."""
     fabric = plan.fabric
-    made = []
+    made: list[LabelGroup] = []
     for index, groups in leaf_groups(plan).items():
         for leaves, nodes in groups.items():
             found = {ZONE_LABEL: fabric.zones[index].name} if fabric.zoned else {}
@@ -168,7 +167,7 @@ def slurm_yaml(plan: Plan) -> str:
 # --- Kueue -----------------------------------------------------------------------------------------------------------
 
 
-def kueue_topology(plan: Plan) -> Json:
+def kueue_topology(plan: Plan) -> Topology:
     """Return Kueue's Topology. It ends with the host name: only such a one can be changed later."""
     groups = leaf_groups(plan)
     levels = [ZONE_LABEL] if plan.fabric.zoned else []

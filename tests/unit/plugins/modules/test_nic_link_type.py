@@ -94,13 +94,16 @@ def statuses(result):
 # The life of a change
 
 
-def test_set_reboot_done(machine, run_module):
+def test_defects_1_and_6_a_change_waits_for_the_reboot_and_nothing_is_reset_unless_asked_for(machine, run_module):
     first = run_module(cards=RAILS_ETH)
     assert (first["changed"], first["reboot_required"], first["reset_required"]) == (True, True, True)
     assert statuses(first) == dict.fromkeys(RAILS, "pending")
     assert len(first["reboot_reasons"]) == 8
     second = run_module(cards=RAILS_ETH)
-    assert (second["changed"], second["reboot_required"]) == (False, True)
+    assert (second["changed"], second["reboot_required"], second["reset_required"]) == (False, True, True)
+    assert statuses(second) == statuses(first), "a change that waits is not done"
+    assert machine.value(RAIL1) == (IB, ETH)
+    assert not any("mstfwreset" in call for call in machine.cards.calls()), "nobody asked for a reset"
     machine.boot()
     third = run_module(cards=RAILS_ETH)
     assert (third["changed"], third["reboot_required"]) == (False, False)
@@ -176,13 +179,6 @@ def test_a_change_pending_from_before_is_given_one_reboot(machine, run_module):
 # The eight defects of the guides' script (setNicRdmaMode.sh)
 
 
-def test_defect_1_a_pending_change_is_not_reported_as_done(machine, run_module):
-    run_module(cards=RAILS_ETH)
-    result = run_module(cards=RAILS_ETH)
-    assert machine.value(RAIL1) == (IB, ETH)
-    assert (result["changed"], result["reset_required"]) == (False, True)
-    assert statuses(result)[RAIL1] == "pending"
-
 
 def test_defect_2_an_ethernet_only_card_does_not_end_the_run(machine, run_module):
     machine.cards.change(STORAGE, parameters=card(None)["parameters"])
@@ -212,11 +208,12 @@ def test_defect_3_a_card_that_fails_does_not_stop_the_others(machine, run_module
     assert result["fix"]
 
 
-def test_defect_3_no_gpu_card_does_not_stop_the_rest(machine, run_module):
+@pytest.mark.point("1.4")
+def test_defects_3_and_5_without_gpus_and_nvidia_smi_the_rails_are_set_all_the_same(machine, run_module):
     for gpu in (machine.root / "sys/bus/pci/devices").iterdir():
         if (gpu / "class").read_text().startswith("0x0302"):
             gpu.unlink()
-    assert set(statuses(run_module(cards=RAILS_ETH))) == set(RAILS)
+    assert statuses(run_module(cards=RAILS_ETH)) == dict.fromkeys(RAILS, "pending")
 
 
 def test_defect_4_storage_ports_and_vfs_are_not_gpu_cards(machine, run_module):
@@ -227,15 +224,6 @@ def test_defect_4_storage_ports_and_vfs_are_not_gpu_cards(machine, run_module):
     assert set(wanted) == {*RAILS, STORAGE}
 
 
-def test_defect_5_no_matrix_of_nvidia_smi_is_needed(machine, run_module):
-    # There is no nvidia-smi in this test; the pairing is the PCI tree's.
-    assert set(statuses(run_module(cards=RAILS_ETH))) == set(RAILS)
-
-
-def test_defect_6_nothing_is_reset_unless_asked_for(machine, run_module):
-    run_module(cards=RAILS_ETH)
-    run_module(cards=RAILS_ETH)
-    assert not any("mstfwreset" in call for call in machine.cards.calls())
 
 
 def test_defect_6_a_reset_is_one_for_a_card_at_the_right_level_and_verified(machine, run_module):
@@ -455,13 +443,6 @@ def test_nic_mode_picks_cards_by_the_plans_rails_and_not_by_their_gpus(machine, 
     assert alone == {STORAGE: "no rail of the plan lies on it", RAILS[7]: "no rail of the plan lies on it"}
     assert any(note.startswith(f"{RAILS[7]} (mlx5_") and "no rail" in note for note in result["notes"])
 
-
-@pytest.mark.point("1.4")
-def test_where_no_nic_shares_a_switch_with_a_gpu_the_rails_are_set_all_the_same(machine, run_module):
-    for gpu in (machine.root / "sys/bus/pci/devices").iterdir():
-        if (gpu / "class").read_text().startswith("0x0302"):
-            gpu.unlink()
-    assert statuses(run_module(cards=RAILS_ETH)) == dict.fromkeys(RAILS, "pending")
 
 
 def test_a_rail_is_found_by_its_interface_when_the_plan_has_no_address(machine, run_module):
