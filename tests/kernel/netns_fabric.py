@@ -16,7 +16,6 @@ import json
 import os
 import struct
 import subprocess
-import sys
 import traceback
 
 from ansible.module_utils.testing import patch_module_args
@@ -255,7 +254,3 @@ def want_of(slot: int, rails: int, *, mode: str = "exclusive", six: bool = True,
 
 
 SYSCTLS = {"arp_ignore": "1", "arp_announce": "2", "rp_filter": "2"}
-
-
-__all__ = ["Fabric", "Host", "call_module", "drop_capabilities", "inside", "own_sysfs", "run", "setns", "want_of"]
-assert sys.version_info >= (3, 11)
