@@ -73,7 +73,7 @@ class ActionModule(ActionBase):
             status = status_of(seen) if seen else "error"
             stands[host] = upgrade.Stand(str(seat["zone"]), seat["slot"], due_of(result), status, host in left)
         order = upgrade.turns(stands, by_zone=args["by_zone"])
-        return {"turns": order, "lines": upgrade.lines(stands, order)}
+        return {"turns": order, "lines": upgrade.lines(stands, order, drain=args["drain"], reboot=args["reboot"])}
 
     def _begin(self, args: dict[str, t.Any], host: str) -> dict[str, t.Any]:
         upgrade.refuse_others(begun(args["folder"]), args["turn"], os.path.join(args["folder"], "begun"))
@@ -94,7 +94,7 @@ class ActionModule(ActionBase):
         record = files.read_json(record_path(args["folder"], host))
         seen = self._taken(args["folder"], host) or {"checks": [], "error": "no result"}
         rows = upgrade.worse(record.get("before") or {"checks": []}, seen)
-        return {"worse": rows, "sentence": upgrade.sentence(host, rows) if rows else ""}
+        return {"worse": rows, "sentence": upgrade.sentence(host, rows, drain=args["drain"]) if rows else ""}
 
     def _end(self, args: dict[str, t.Any], host: str) -> dict[str, t.Any]:
         if os.path.exists(path := record_path(args["folder"], host)):

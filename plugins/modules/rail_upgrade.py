@@ -38,6 +38,14 @@ options:
     description: Whether one host of each zone goes at once, instead of one host of the fleet.
     type: bool
     default: false
+  drain:
+    description: Whether nodes are drained before and uncordoned after, for what O(phase=order) and O(phase=judge) say.
+    type: bool
+    default: true
+  reboot:
+    description: Whether nodes are restarted, for what O(phase=order) says.
+    type: bool
+    default: true
   turn:
     description: The hosts of this turn. Nobody else may be in the middle at O(phase=begin).
     type: list
@@ -116,6 +124,8 @@ ARGUMENT_SPEC = {
     "plan_dir": {"type": "path"},
     "stands": {"type": "dict", "default": {}},
     "by_zone": {"type": "bool", "default": False},
+    "drain": {"type": "bool", "default": True},
+    "reboot": {"type": "bool", "default": True},
     "turn": {"type": "list", "elements": "str", "default": []},
     "boot": {"type": "str", "default": ""},
 }

@@ -129,7 +129,7 @@ def test_check_mode_says_whose_turn_it_would_be_and_touches_nothing(site):
     run = site.upgrade("--check")
     assert run.code == 0, run.output
     for turn, host in enumerate(HOSTS, start=1):
-        assert f"turn {turn}: {host}: lab-driver 1.0-1 -> 2.0-1; drain, reboot, verify, uncordon" in run.output
+        assert f"turn {turn}: {host}: lab-driver 1.0-1 -> 2.0-1; drain, verify, uncordon" in run.output
     assert sorted(row.partition(":")[0] for row in run.changed()) == list(HOSTS), "what the packages would be"
     assert (site.versions(), site.begun(), site.nodes()[0]) == (["1.0-1"] * 3, [], [False] * 3)
 

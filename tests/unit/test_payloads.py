@@ -74,7 +74,7 @@ BYTES: dict[str, tuple[int | None, int, str]] = {
     "rail_discover": (0, 0, ""),
     "rail_persist": (90_791, 98_417, "VLANs; the host's own network is kept"),
     "rail_ping": (43_374, 49_737, "which rails meet, and whether isolated ones were joined; checks"),
-    "rail_upgrade": (None, 4_111, ""),
+    "rail_upgrade": (None, 4_495, ""),
     "rdma_driver": (47_343, 63_429, "headers, DKMS and the driver container; upgrades to named versions; checks"),
     "rdma_host": (70_936, 105_697, "the namespace mode in the same call: one task a host less"),
     "rdma_info": (88_438, 80_688, ""),

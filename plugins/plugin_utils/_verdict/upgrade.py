@@ -73,14 +73,21 @@ def refuse_others(begun: Iterable[str], hosts: Collection[str], folder: str) -> 
         )
 
 
-def lines(stands: Mapping[str, Stand], order: Sequence[Sequence[str]]) -> list[str]:
-    """Return what a run does, for a person: a line a host that has a turn, and who is left alone and why."""
+def lines(
+    stands: Mapping[str, Stand], order: Sequence[Sequence[str]], *, drain: bool = True, reboot: bool = True
+) -> list[str]:
+    """Return what a run does, for a person: a line a host that has a turn, and who is left alone and why.
+
+    :param order: the turns, as `turns` returns them.
+    :param drain: whether nodes are emptied, and `reboot` whether they are restarted.
+    """
     found = []
+    steps = ["drain"] * drain + ["reboot"] * reboot + ["verify"] + ["uncordon"] * drain
     for number, turn in enumerate(order, start=1):
         for host in turn:
             what = "; ".join(stands[host].due) or "nothing new to install"
             again = "goes on where an earlier run stopped; " if stands[host].begun else ""
-            found.append(f"turn {number}: {host}: {again}{what}; drain, reboot, verify, uncordon")
+            found.append(f"turn {number}: {host}: {again}{what}; {', '.join(steps)}")
     taken = {host for turn in order for host in turn}
     rest = [host for host in stands if host not in taken]
     sound = [host for host in rest if stands[host].status == "pass"]
@@ -135,10 +142,11 @@ def _row(name: str, rail: str | None, cause: str, fix: str) -> dict[str, t.Any]:
     return {"id": name, "rail": rail, "cause": cause, "fix": fix}
 
 
-def sentence(host: str, rows: Sequence[Mapping[str, t.Any]]) -> str:
+def sentence(host: str, rows: Sequence[Mapping[str, t.Any]], *, drain: bool = True) -> str:
     """Return what is said when a host is worse than before.
 
     :param rows: what `worse` returned, not empty.
+    :param drain: whether the node was emptied, and so stays cordoned.
     """
     shown = "; ".join(
         f"{' '.join(filter(None, (row['rail'], row['id'])))}: {row['cause'].rstrip('.')}" for row in rows[:_MOST]
@@ -146,7 +154,7 @@ def sentence(host: str, rows: Sequence[Mapping[str, t.Any]]) -> str:
     more = f"; and {len(rows) - _MOST} more" if len(rows) > _MOST else ""
     fix = next((row["fix"] for row in rows if row["fix"]), "")
     return (
-        f"{host} is worse than before its upgrade, stays cordoned, and no further node is touched: {shown}{more}."
-        f" {fix}{' ' if fix else ''}Mend it or name the old versions again, then run the playbook upgrade:"
-        f" it goes on with {host}."
+        f"{host} is worse than before its upgrade{', stays cordoned,' if drain else ''} and no further node is touched:"
+        f" {shown}{more}. {fix}{' ' if fix else ''}Mend it or name the old versions again, then run the playbook"
+        f" upgrade: it goes on with {host}."
     )
