@@ -82,6 +82,7 @@ ROWS = (
         r"ansible-playbook .*railops\.rdma\.upgrade( --check)?",
         "tests/site/test_upgrade.py::test_the_next_run_goes_on_where_it_stopped",
         "tests/site/test_upgrade.py::test_check_mode_says_whose_turn_it_would_be_and_touches_nothing",
+        "tests/lab/matrix.py::upgrade",
     ),
     row(r"ansible-playbook .*railops\.rdma\.audit", f"{SITE}test_what_was_broken_is_named_and_mended"),
     row(r"ansible-playbook .*railops\.rdma\.merge.*", "tests/unit/plugins/action/test_verdict_merge.py"),

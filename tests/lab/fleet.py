@@ -54,6 +54,7 @@ class Fleet:
         self.log = self.folder / "case.log"
         self.plan = self.folder / "plan/fabric"
         self.case = case
+        self.hosts = [f"node{number}" for number in range(1, case.nodes + 1)]
 
     def run(self, argv: list[str], *, fails: bool = False) -> str:
         """Run a command with its output in the case's log; return what it printed."""
@@ -108,7 +109,7 @@ class Fleet:
         variables = inventory / "group_vars/all"
         shutil.rmtree(inventory, ignore_errors=True)
         shutil.copytree(CHECKOUT / "inventory" / example / "group_vars/all", variables)
-        nodes = "\n".join(f"node{number}" for number in range(1, self.case.nodes + 1))
+        nodes = "\n".join(self.hosts)
         (inventory / "hosts.ini").write_text(f"[gpu_nodes]\n{nodes}\n", encoding="utf-8")
         rails = [{"name": f"rail{number}", "interface": f"ens{number}np0"} for number in range(1, self.rails + 1)]
         content = {**GUESTS, "site_serial": [self.case.nodes], "fabric_rails": rails, **changes}

@@ -13,7 +13,8 @@ import shutil
 import sys
 from pathlib import Path
 
-from fleet import BROKEN, CHECKOUT, DUAL_STACK, CaseError, Fleet, named, unchanged
+import mirror
+from fleet import BROKEN, CHECKOUT, DUAL_STACK, CaseError, Fleet, messages, named, unchanged
 from shell import environments
 
 NETWORK_ONLY = {**DUAL_STACK, "site_host_roles": ["rail_network"]}
@@ -38,6 +39,93 @@ def upgrade_reboot(fleet: Fleet) -> str:
     return "killed before and after the restart: the next run goes on with that node, and no node restarts twice"
 
 
+def upgrade(fleet: Fleet) -> str:
+    """A driver over the fleet, with real reboots: on node1 the new one takes rail3 down at each boot."""
+    fleet.up()
+    packages = fleet.folder / "mirror"
+    packages.mkdir()
+    mirror.drivers(packages)
+    copy = ["-m", "copy", "-a", f"src={packages}/ dest=/srv/lab-driver/"]
+    fleet.lab("exec", fleet.name, "--", "ansible", "gpu_nodes", *copy)
+    source = "echo 'deb [trusted=yes] file:/srv/lab-driver ./' >/etc/apt/sources.list.d/lab-driver.list"
+    for host in fleet.hosts:
+        fleet.on(host, "sh", "-c", source)
+    _declare_driver(fleet, mirror.OLD)
+    fleet.converge()
+    fleet.prove()
+    fleet.on("node1", "touch", mirror.BREAKS)
+    kernels, first = fleet.dump(), _versions_and_boots(fleet)
+
+    _declare_driver(fleet, mirror.NEW)
+    code, said = fleet.ended(fleet.book("railops.rdma.upgrade"))
+    worse = "node1 is worse than before its upgrade and no further node is touched: rail3 "
+    if code != PLAY_FAILED or worse not in said or "it goes on with node1" not in said:
+        raise CaseError(f"the upgrade of a node that gets worse ended with {code}: {messages(said)[-1:]}")
+    stopped = _versions_and_boots(fleet)
+    if stopped["node1"] != (mirror.NEW, first["node1"][1] + 1) or stopped["node2"] != first["node2"]:
+        raise CaseError(f"versions and boots were {first}, and when it stopped {stopped}")
+    if fleet.dump()["node2"] != kernels["node2"]:
+        raise CaseError("the kernel of node2, which had no turn, holds something else than before")
+    _rails_of_the_rest(fleet)
+
+    fleet.on("node1", "rm", mirror.BREAKS)
+    fleet.on("node1", "ip", "link", "set", "ens3np0", "up")
+    fleet.play("hosts", "--limit", "node1")
+    said = fleet.play("upgrade")
+    for line in ("turn 1: node1: goes on where an earlier run stopped", f"turn 2: node2: lab-driver {mirror.OLD} -> "):
+        if line not in said:
+            raise CaseError(f"the next run does not say {line!r}")
+    ended = _versions_and_boots(fleet)
+    if ended != {"node1": stopped["node1"], "node2": (mirror.NEW, first["node2"][1] + 1)}:
+        raise CaseError(f"versions and boots were {stopped}, and at the end {ended}")
+    fleet.play("verify")
+    fleet.prove()
+    said = fleet.play("upgrade")
+    unchanged(said)
+    if "left alone: 2 hosts have the wanted versions and are sound" not in said or _versions_and_boots(fleet) != ended:
+        raise CaseError("a run over the upgraded fleet did something")
+    return (
+        "node1 worse by rail3 after its reboot: stopped and named, node2 untouched with its version, boot and rails; "
+        "mended, the next run ended both, each rebooted once; verify green; a further run did nothing"
+    )
+
+
+# What ansible-playbook ends with when a host failed.
+PLAY_FAILED = 2
+
+
+def _declare_driver(fleet: Fleet, version: str) -> None:
+    wanted = {"rdma_driver_packages": [], "rdma_driver_versions": {"lab-driver": version}, "rdma_host_reboot": True}
+    fleet.declare("exclusive", **DUAL_STACK, **wanted, upgrade_looks=4, upgrade_pause=10)
+
+
+def _versions_and_boots(fleet: Fleet) -> dict[str, tuple[str, int]]:
+    """Return the driver's version on each host, and how often its console has seen systemd begin."""
+    consoles = {host: environments.cache() / "labs" / fleet.name / host / "serial.log" for host in fleet.hosts}
+    return {
+        host: (fleet.on(host, "cat", "/etc/lab-driver/version").strip(), path.read_bytes().count(b"Welcome to"))
+        for host, path in consoles.items()
+    }
+
+
+def _rails_of_the_rest(fleet: Fleet) -> None:
+    """Insist that node2 holds its plan and reaches all its gateways, and that the other rails join both nodes."""
+    slices = {host: json.loads((fleet.plan / f"hosts/{host}.json").read_text(encoding="utf-8")) for host in fleet.hosts}
+    sound = {
+        host: {**one, "rails": [rail for rail in one["rails"] if rail["name"] != "rail3"]}
+        for host, one in slices.items()
+    }
+    for name, part in {"node2": {"node2": slices["node2"]}, "sound": sound}.items():
+        folder = fleet.folder / "parts" / name
+        (folder / "hosts").mkdir(parents=True)
+        for host, content in part.items():
+            (folder / f"hosts/{host}.json").write_text(json.dumps(content), encoding="utf-8")
+        fleet.lab("prove", fleet.name, "--plan", str(folder))
+    addresses = [address for rail in slices["node2"]["rails"] for address in rail["addresses"]]
+    pings = [f"ping -c 3 -w 60 -W 5 -I {one['address']} {one['gateway']}" for one in addresses]
+    fleet.on("node2", "sh", "-c", " && ".join(pings))
+
+
 def network_manager(fleet: Fleet) -> str:
     """The host network through a reboot, and through others' use of the same network manager."""
     fleet.up()
@@ -47,8 +135,8 @@ def network_manager(fleet: Fleet) -> str:
     fleet.prove()
     before = fleet.dump()
     for command in RELOADS[fleet.case.manager]:
-        for number in range(1, fleet.case.nodes + 1):
-            fleet.on(f"node{number}", *command)
+        for host in fleet.hosts:
+            fleet.on(host, *command)
         fleet.same(before, f"after `{' '.join(command)}` by somebody else")
     fleet.reboot()
     fleet.same(before, "after the reboot")
@@ -72,7 +160,7 @@ RELOADS = {
 def rdma_mode(fleet: Fleet) -> str:
     """All host roles at once on hosts that need a reboot for the RDMA namespace mode, there and back."""
     fleet.up()
-    hosts = [f"node{number}" for number in range(1, fleet.case.nodes + 1)]
+    hosts = fleet.hosts
     for attachment, wanted in (("sriov", "exclusive"), ("macvlan", "shared")):
         fleet.declare("exclusive", fabric_attachment=attachment, site_host_roles=ALL_ROLES)
         # Another attachment on a running fabric is a decision; here it is the point.
@@ -157,9 +245,9 @@ def accept(fleet: Fleet) -> str:
     fleet.declare("exclusive", **DUAL_STACK, **ACCEPT, accept_devices=devices)
     fleet.converge()
     key = base64.b64encode((environments.cache() / "labs" / fleet.name / "key").read_bytes()).decode()
-    for number in range(1, fleet.case.nodes + 1):
+    for host in fleet.hosts:
         put = f"umask 077; echo {key} | base64 -d >/root/.ssh/id_ed25519"
-        fleet.on(f"node{number}", "sh", "-c", put)
+        fleet.on(host, "sh", "-c", put)
     fleet.play("verify")
     said = fleet.play("accept")
     steps = re.findall(r"accept: (\w+): step \d+", said)

@@ -19,6 +19,7 @@ import typing as t
 from dataclasses import dataclass
 from pathlib import Path
 
+import mirror
 import node_image
 from rootfs import MIRROR, SUITE, debootstrap, in_root, keep_archives, lay_archives, write
 from shell import environments, require_root, require_tools, run, say
@@ -198,16 +199,12 @@ def collect_repository(root: Path) -> None:
     """Turn the archives of the build into the guest's own package repository: guests reach no other."""
     repository = root / "srv/apt"
     repository.mkdir(parents=True)
-    entries = []
     for package in sorted((root / "var/cache/apt/archives").glob("*.deb")):
         if package.name.startswith("linux-image"):
             package.unlink()
-            continue
-        place = package.rename(repository / package.name.replace("%3a", "_"))
-        control = run(["dpkg-deb", "--field", str(place)]).stdout.rstrip()
-        digest = hashlib.sha256(place.read_bytes()).hexdigest()
-        entries.append(f"{control}\nFilename: ./{place.name}\nSize: {place.stat().st_size}\nSHA256: {digest}\n")
-    (repository / "Packages").write_text("\n".join(entries), encoding="utf-8")
+        else:
+            package.rename(repository / package.name.replace("%3a", "_"))
+    mirror.index(repository)
     for leftover in (root / "var/lib/apt/lists").glob("*_*"):
         leftover.unlink()
 

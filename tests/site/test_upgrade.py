@@ -4,8 +4,8 @@
 
 """The playbook upgrade on namespace hosts: real apt and dpkg with a mirror in a folder, the API double as the cluster.
 
-The package in the driver's place has files in /etc alone: /etc and dpkg's database are each host's own. Nothing boots
-here. The tests share one fleet and run in their order: node2 is made worse by its new package.
+Nothing boots here; on the guests of the matrix's case `upgrade` it does. The tests share one fleet and run in their
+order: node2 is made worse by its new package.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -22,42 +21,16 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cluster"))
 from api_double import ApiDouble
 
+from ansible_collections.railops.rdma.tests.lab.mirror import BREAKS, drivers
+
 HOSTS = ("node1", "node2", "node3")
-BREAKS = "/etc/lab-driver-breaks-rail3"
-# What the new driver does to a host where it does not work.
-POSTINST = f"#!/bin/sh\nif [ -e {BREAKS} ]; then ip link set ens3np0 down; fi\n"
 APT = (
     'Dir::Cache "/etc/lab-apt"; Dir::Cache::archives "archives/"; Dir::Log "/etc/lab-apt"; APT::Sandbox::User "root";\n'
     'DPkg::Options {"--log=/dev/null";};\n'
 )
-NEEDED = ("apt-get", "dpkg-deb", "dpkg-scanpackages")
+NEEDED = ("apt-get", "dpkg-deb")
 
-pytestmark = pytest.mark.skipif(
-    not all(map(shutil.which, NEEDED)), reason=f"needs {', '.join(NEEDED)} (apt, dpkg, dpkg-dev)"
-)
-
-
-def package(mirror, version):
-    """Build lab-driver and put it on the mirror."""
-    root = mirror / version
-    (root / "DEBIAN").mkdir(parents=True)
-    (root / "etc/lab-driver").mkdir(parents=True)
-    (root / "etc/lab-driver/version").write_text(f"{version}\n")
-    fields = {
-        "Package": "lab-driver",
-        "Version": version,
-        "Architecture": "all",
-        "Maintainer": "railops.rdma contributors <lab@example.invalid>",
-        "Description": "in the place of a driver",
-    }
-    (root / "DEBIAN/control").write_text("".join(f"{key}: {value}\n" for key, value in fields.items()))
-    if version.startswith("2"):
-        (root / "DEBIAN/postinst").write_text(POSTINST)
-        (root / "DEBIAN/postinst").chmod(0o755)
-    subprocess.run(["dpkg-deb", "--build", "--root-owner-group", root, mirror], check=True, capture_output=True)
-    shutil.rmtree(root)
-    index = subprocess.run(["dpkg-scanpackages", "-m", "."], cwd=mirror, check=True, capture_output=True).stdout
-    (mirror / "Packages").write_bytes(index)
+pytestmark = pytest.mark.skipif(not all(map(shutil.which, NEEDED)), reason=f"needs {', '.join(NEEDED)}")
 
 
 class Site:
@@ -65,8 +38,7 @@ class Site:
 
     def __init__(self, fleet, double, mirror):
         self.fleet, self.double = fleet, double
-        for version in ("1.0-1", "2.0-1"):
-            package(mirror, version)
+        drivers(mirror)
         for host in HOSTS:
             double.add_node(host)
             self.on(
