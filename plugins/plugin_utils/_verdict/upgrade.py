@@ -117,7 +117,7 @@ def _badness(status: str) -> int:
 
 
 def worse(before: Mapping[str, t.Any], after: Mapping[str, t.Any]) -> list[dict[str, t.Any]]:
-    """Return what is worse on a host than before: new deviations, and what was sound and cannot be seen any more.
+    """Return what is worse on a host than before: new deviations, then what was sound and cannot be seen any more.
 
     What grew since the last look (counters of ports) is not compared: a boot starts it anew.
 
@@ -125,8 +125,8 @@ def worse(before: Mapping[str, t.Any], after: Mapping[str, t.Any]) -> list[dict[
     """
     if after.get("error"):
         return [_row("error", None, after["error"], "See why the host could not be looked at.")]
-    was, found = _by_key(before["checks"]), []
-    now = _by_key(after["checks"])
+    was, now = _by_key(before["checks"]), _by_key(after["checks"])
+    found, lost = [], []
     for key, check in now.items():
         if check["status"] == DEVIATION and was.get(key, {}).get("status") != DEVIATION:
             found.append(_row(check["id"], check.get("rail"), check.get("cause") or "", check.get("fix") or ""))
@@ -134,8 +134,14 @@ def worse(before: Mapping[str, t.Any], after: Mapping[str, t.Any]) -> list[dict[
         unseen = now.get(key, {}).get("status", SKIPPED) == SKIPPED
         if check["status"] == OK and check["id"] not in LIMITS and unseen:
             why = now[key].get("cause") or "" if key in now else "Nobody looked at it."
-            found.append(_row(check["id"], check.get("rail"), f"It was sound and cannot be seen any more: {why}", ""))
-    return sorted(found, key=lambda row: (natural(row["rail"] or ""), row["id"]))
+            lost.append(_row(check["id"], check.get("rail"), f"It was sound and cannot be seen any more: {why}", ""))
+    return _in_order(found) + _in_order(lost)
+
+
+def _in_order(rows: Iterable[dict[str, t.Any]]) -> list[dict[str, t.Any]]:
+    """Return rows by rail; what both families have to say alike is one."""
+    alone = {tuple(row.values()): row for row in rows}
+    return sorted(alone.values(), key=lambda row: (natural(row["rail"] or ""), row["id"]))
 
 
 def _row(name: str, rail: str | None, cause: str, fix: str) -> dict[str, t.Any]:

@@ -179,7 +179,6 @@ def test_a_change_pending_from_before_is_given_one_reboot(machine, run_module):
 # The eight defects of the guides' script (setNicRdmaMode.sh)
 
 
-
 def test_defect_2_an_ethernet_only_card_does_not_end_the_run(machine, run_module):
     machine.cards.change(STORAGE, parameters=card(None)["parameters"])
     result = run_module(cards=[*RAILS_ETH, {"select": "pci", "pci": [STORAGE], "link_type": "eth"}])
@@ -222,8 +221,6 @@ def test_defect_4_storage_ports_and_vfs_are_not_gpu_cards(machine, run_module):
     assert wanted[STORAGE] == ["LINK_TYPE_P1", "LINK_TYPE_P2"]
     assert {tuple(wanted[name]) for name in RAILS} == {("LINK_TYPE_P1",)}
     assert set(wanted) == {*RAILS, STORAGE}
-
-
 
 
 def test_defect_6_a_reset_is_one_for_a_card_at_the_right_level_and_verified(machine, run_module):
@@ -442,7 +439,6 @@ def test_nic_mode_picks_cards_by_the_plans_rails_and_not_by_their_gpus(machine, 
     alone = {item["card"]: item["why"] for item in result["left_alone"]}
     assert alone == {STORAGE: "no rail of the plan lies on it", RAILS[7]: "no rail of the plan lies on it"}
     assert any(note.startswith(f"{RAILS[7]} (mlx5_") and "no rail" in note for note in result["notes"])
-
 
 
 def test_a_rail_is_found_by_its_interface_when_the_plan_has_no_address(machine, run_module):

@@ -120,6 +120,13 @@ def test_what_was_sound_and_cannot_be_seen_is_worse_but_for_counters():
     assert [row["id"] for row in worse(before, {"checks": []})] == ["rdma_port_state"]
 
 
+def test_what_is_wrong_comes_before_what_cannot_be_seen_for_it_and_both_families_are_one():
+    unseen = [{**check("address_duplicate", "skipped", "rail3", "no carrier"), "family": family} for family in (4, 6)]
+    before = {"checks": [check("network_link", "ok", "rail3"), *({**one, "status": "ok"} for one in unseen)]}
+    rows = worse(before, {"checks": [check("network_link", "deviation", "rail3"), *unseen]})
+    assert [row["id"] for row in rows] == ["network_link", "address_duplicate"]
+
+
 def test_a_host_that_cannot_be_looked_at_is_worse():
     assert (
         worse({"checks": []}, {"checks": [], "error": "rail_audit: no answer"})[0]["cause"] == "rail_audit: no answer"
