@@ -93,12 +93,6 @@ def test_all_roles_together_stay_within_the_tasks(fleet, site):
     assert len(sent) <= MOST_TASKS, sent
 
 
-def test_a_second_run_changes_nothing(fleet, site):
-    run = fleet.play("site")
-    assert run.code == 0, run.output
-    assert run.changed() == []
-
-
 def test_packets_use_their_own_rail(fleet, site):
     for rail in range(1, 9):
         found = json.loads(fleet.ip("node1", "-j", "route", "get", "172.17.7.66", "from", f"172.17.{rail - 1}.2"))
