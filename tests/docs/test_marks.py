@@ -38,7 +38,7 @@ IN_CODE = {
     *(marks.POD_NETWORKS, marks.POD_STATUS, marks.POD_DEFAULT, marks.ZONE_LABEL, marks.LEAF_LABEL, marks.OURS),
     *(marks.OUR_NODES, marks.RESOURCE_PREFIX, *INJECT_KEYS, gate.NOTE, gate.TAINT["key"], release.ANNOTATION),
     *(note_of(purpose) for purpose in (*PURPOSES, "PURPOSE")),
-    *(mutate.LABEL_POOL_CIDR, mutate.LABEL_SUBNET_CIDR, mutate.CR_NAME, mutate.CNI_VERSION),
+    *(mutate.LABEL_POOL_CIDR, mutate.CR_NAME, mutate.CNI_VERSION),
 }
 GROUPS = {name.partition("/")[0] for name in (marks.SPIDERPOOL, marks.SRIOV)}
 # What documents show of a fabric's own names: a resource, a node's label, the webhook's name.

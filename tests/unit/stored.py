@@ -10,7 +10,7 @@ import typing as t
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import Problem
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.options import INJECT_KEYS
-from ansible_collections.railops.rdma.plugins.plugin_utils._admission.mutate import LABEL_POOL_CIDR, LABEL_SUBNET_CIDR
+from ansible_collections.railops.rdma.plugins.plugin_utils._admission.mutate import LABEL_POOL_CIDR
 from ansible_collections.railops.rdma.plugins.plugin_utils._admission.sriov import RESOURCE_NAME
 
 Json = dict[str, t.Any]
@@ -26,7 +26,7 @@ def server_fields_removed(obj: Json) -> Json:
     labels = {
         key: value
         for key, value in (metadata.get("labels") or {}).items()
-        if key not in (LABEL_POOL_CIDR, LABEL_SUBNET_CIDR, *INJECT_KEYS)
+        if key not in (LABEL_POOL_CIDR, *INJECT_KEYS)
     }
     metadata.pop("labels", None)
     if labels:

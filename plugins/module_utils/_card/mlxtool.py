@@ -42,11 +42,6 @@ class MlxTool:
                 self.resetter = which(resetter)
                 break
 
-    @property
-    def present(self) -> bool:
-        """Whether there is a tool at all."""
-        return self.config is not None
-
     def query(self, address: str) -> formats.Configuration:
         """Return a card's configuration: default, current and next boot as far as its firmware tells them."""
         tool = self._config()

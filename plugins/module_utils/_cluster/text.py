@@ -12,9 +12,6 @@ from collections import Counter
 
 from .model import Plan
 
-if t.TYPE_CHECKING:
-    pass
-
 _SHOWN = 20
 
 

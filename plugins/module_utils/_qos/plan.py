@@ -13,7 +13,7 @@ IEEE 802.1Qbb (eight priorities), drivers/net/ethernet/mellanox/mlx5/core/en_dcb
 from __future__ import annotations
 
 import typing as t
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 from .._check import CheckData, compared, deviation, skipped
 from .._errors import InputError, Problem
@@ -319,15 +319,11 @@ def plan_restore(
     after = State(trust=back("trust"), dscp_map=entries, **{name: back(name) for name in (*names, *OPTIONAL)})
     driver = DRIVERS.get(values.get("driver") or "", Driver())
     if values.get("backend") == "kernel" and driver.trust_follows_map and entries is not None:
-        after = State(**{**_fields(after), "trust": "dscp" if entries else "pcp"})
+        after = replace(after, trust="dscp" if entries else "pcp")
     # Flow control first: a priority must not stay lossless for traffic that no longer comes to it.
     found = list(_operations(have, after, values.get("backend"), driver))
     operations = tuple(sorted(found, key=lambda item: item[0] != "pfc"))
     return NicPlan(have, after, operations, disruptions=_disruptions(operations, driver))
-
-
-def _fields(state: State) -> dict[str, t.Any]:
-    return {name: getattr(state, name) for name in state.__dataclass_fields__}
 
 
 def _with_entries(have: tuple[tuple[int, int], ...], wanted: Mapping[int, int]) -> tuple[tuple[int, int], ...]:
@@ -425,7 +421,7 @@ def _disruptions(operations: Iterable[Operation], driver: Driver) -> tuple[str, 
 
 def differences(plan: NicPlan, read: Mapping[str, t.Any]) -> dict[str, tuple[t.Any, t.Any]]:
     """Return what was written and did not come to be, as name: (wanted, found)."""
-    wanted, found = _fields(plan.after), _fields(State.of(read))
+    wanted, found = vars(plan.after), vars(State.of(read))
     # Who negotiates DCBX is a wish: many firmware releases keep it.
     names = [name for name, value in wanted.items() if value is not None and name not in ("dcbx", "dscp_map")]
     bad = {name: (wanted[name], found[name]) for name in names if wanted[name] != found[name]}

@@ -64,22 +64,14 @@ class Admission:
         self._schema = schema
         self._deny_delete = deny_delete
         self._pools = {4: Partition(), 6: Partition()}
-        self._subnets = {4: Partition(), 6: Partition()}
         self._objects: dict[Key, Json] = {}
         self._attachments: dict[tuple[str, str], str] = {}
         for obj in existing:
             self.load(obj)
 
-    def __contains__(self, key: Key) -> bool:
-        return key in self._objects
-
     def get(self, key: Key) -> Json | None:
         """Return the stored object of (kind, namespace, name), or None."""
         return self._objects.get(key)
-
-    def objects(self) -> list[Json]:
-        """Return all stored objects."""
-        return list(self._objects.values())
 
     def load(self, obj: Json) -> None:
         """Take an object that is in the cluster already, unchecked."""
@@ -139,11 +131,11 @@ class Admission:
     def _remember(self, obj: Json) -> None:
         kind, namespace, name = key = key_of(obj)
         self._objects[key] = obj
-        if kind in ("SpiderIPPool", "SpiderSubnet"):
+        if kind == "SpiderIPPool":
             cidr = parse_cidr((obj.get("spec") or {}).get("subnet"))
             if cidr is not None:
-                partition = (self._pools if kind == "SpiderIPPool" else self._subnets)[cidr.family]
-                partition.add(name, cidr.first, cidr.last, obj["spec"]["subnet"], effective_ranges(obj["spec"]))
+                ranges = effective_ranges(obj["spec"])
+                self._pools[cidr.family].add(name, cidr.first, cidr.last, obj["spec"]["subnet"], ranges)
         elif kind == "SpiderMultusConfig":
             self._attachments[namespace, attachment(obj)] = name
 
@@ -152,10 +144,10 @@ class Admission:
         stored = self._objects.pop(key, None)
         if stored is None:
             return
-        if kind in ("SpiderIPPool", "SpiderSubnet"):
+        if kind == "SpiderIPPool":
             cidr = parse_cidr((stored.get("spec") or {}).get("subnet"))
             if cidr is not None:
-                (self._pools if kind == "SpiderIPPool" else self._subnets)[cidr.family].remove(name, cidr.first)
+                self._pools[cidr.family].remove(name, cidr.first)
         elif kind == "SpiderMultusConfig":
             self._attachments.pop((namespace, attachment(stored)), None)
 
@@ -208,27 +200,6 @@ class Admission:
         check_pod_affinity(new)
         if old is not None:
             check_in_use(new, old)
-
-    def _check_spidersubnet(self, new: Json, old: Json | None) -> None:
-        spec = new["spec"]
-        if old is not None:
-            check_unchanged(new, old, ("ipVersion", "subnet"))
-        self._check_family(new)
-        check_cidr(new)
-        cidr = cidr_of(new)
-        if old is None:
-            clash = self._subnets[cidr.family].overlapping_subnet(cidr.first, cidr.last, "")
-            if clash:
-                raise AdmissionError(
-                    new,
-                    "spec.subnet",
-                    f'Invalid value: "{spec["subnet"]}": overlap with Subnet {clash[0]} which '
-                    f"'spec.subnet' is {clash[1]}",
-                    "Give each SpiderSubnet addresses of its own.",
-                )
-        check_ranges(new)
-        check_gateway(new)
-        check_routes(new)
 
     def _check_spiderreservedip(self, new: Json, old: Json | None) -> None:
         if old is not None:

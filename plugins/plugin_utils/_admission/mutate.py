@@ -25,7 +25,6 @@ Key = tuple[str, str, str]
 
 FINALIZER = SPIDERPOOL.partition("/")[0]
 LABEL_POOL_CIDR = "ipam.spidernet.io/ippool-cidr"
-LABEL_SUBNET_CIDR = "ipam.spidernet.io/subnet-cidr"
 INJECT_RDMA, INJECT_NETWORK = INJECT_KEYS
 CR_NAME = "multus.spidernet.io/cr-name"
 CNI_VERSION = "multus.spidernet.io/cni-version"
@@ -166,7 +165,7 @@ def _merge_ranges(obj: Json, field: str, family: int) -> None:
     obj["spec"][field] = ranges_text(intervals.merge(spans), family)
 
 
-def _mutate_subnet_like(obj: Json, label: str) -> None:
+def _mutate_pool(obj: Json) -> None:
     spec = obj["spec"]
     cidr = parse_cidr(spec.get("subnet"))
     if spec.get("ipVersion") is None:
@@ -180,18 +179,10 @@ def _mutate_subnet_like(obj: Json, label: str) -> None:
             )
         spec["ipVersion"] = cidr.family
     if cidr is not None:
-        _label(obj, label, re.sub(r"[.:/]", "-", cidr.masked()))
+        _label(obj, LABEL_POOL_CIDR, re.sub(r"[.:/]", "-", cidr.masked()))
     for field in ("ips", "excludeIPs"):
         _merge_ranges(obj, field, spec["ipVersion"])
     _finalize(obj)
-
-
-def _mutate_pool(obj: Json) -> None:
-    _mutate_subnet_like(obj, LABEL_POOL_CIDR)
-
-
-def _mutate_subnet(obj: Json) -> None:
-    _mutate_subnet_like(obj, LABEL_SUBNET_CIDR)
 
 
 def _mutate_reserved(obj: Json) -> None:
@@ -269,7 +260,6 @@ def _mutate_policy(obj: Json) -> None:
 
 _MUTATORS: t.Mapping[str, t.Callable[[Json], None]] = {
     "SpiderIPPool": _mutate_pool,
-    "SpiderSubnet": _mutate_subnet,
     "SpiderReservedIP": _mutate_reserved,
     "SpiderCoordinator": _mutate_coordinator,
     "SpiderMultusConfig": _mutate_multus,

@@ -110,15 +110,6 @@ _IPPOOL = _object(
     default=Field("bool", default=False),
     disable=Field("bool", default=False),
 )
-_SUBNET = _object(
-    required=True,
-    subnet=Field("str", required=True),
-    ipVersion=_FAMILY,
-    ips=_STRINGS,
-    excludeIPs=_STRINGS,
-    gateway=_STR,
-    routes=_ROUTES,
-)
 _TRUNK = _object(
     id=Field("int", minimum=0, maximum=4094),
     minID=Field("int", minimum=0, maximum=4094),
@@ -206,7 +197,6 @@ class Kind:
 
 KINDS: t.Mapping[str, Kind] = {
     "SpiderIPPool": Kind(SPIDERPOOL, False, _IPPOOL),
-    "SpiderSubnet": Kind(SPIDERPOOL, False, _SUBNET),
     "SpiderReservedIP": Kind(SPIDERPOOL, False, _object(required=True, ipVersion=_FAMILY, ips=_STRINGS)),
     "SpiderCoordinator": Kind(SPIDERPOOL, False, Field("object", required=True, fields=_COORDINATOR.fields)),
     "SpiderMultusConfig": Kind(SPIDERPOOL, True, _MULTUS),
