@@ -37,14 +37,21 @@ def params():
 
 
 @pytest.fixture
-def run_module(request, capsys, monkeypatch, params):
-    """Return a function that runs the module with parameters and returns its result, of success or failure."""
-    monkeypatch.delenv("SSH_CONNECTION", raising=False)
-    module = importlib.import_module(f"{MODULES}.{request.path.stem.partition('_')[2]}")
+def call(capsys):
+    """Return a function that runs a module by its name with parameters and returns its result."""
 
-    def run(**more):
-        with patch_module_args({**params, **more}), pytest.raises(SystemExit):
+    def run(name, /, **params):
+        module = importlib.import_module(f"{MODULES}.{name}")
+        with patch_module_args(params), pytest.raises(SystemExit):
             module.main()
         return json.loads(capsys.readouterr().out)
 
     return run
+
+
+@pytest.fixture
+def run_module(request, monkeypatch, params, call):
+    """Return a function that runs the module with parameters and returns its result, of success or failure."""
+    monkeypatch.delenv("SSH_CONNECTION", raising=False)
+    name = request.path.stem.partition("_")[2]
+    return lambda **more: call(name, **{**params, **more})

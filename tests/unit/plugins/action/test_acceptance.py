@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from ansible.errors import AnsibleActionFail
-from ansible.playbook.task import Task
 
 from ansible_collections.railops.rdma.plugins.action import acceptance, verdict
 from ansible_collections.railops.rdma.plugins.module_utils._check import ok
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run as plan
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import files, merge
+from ansible_collections.railops.rdma.tests.unit.actions import action_of
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts
 
 COUNT = 5
@@ -47,12 +46,8 @@ class Played:
         self.act(verdict, hosts=NAMES, fail=False, show=False)
 
     def act(self, module, host="localhost", *, check=False, **args):
-        task = Task()
-        task.args = {"plan_dir": str(self.folder / "fabric"), "verify_dir": str(self.folder / "verify"), **args}
-        task.action, task.check_mode, task.diff, task.async_val = "railops.rdma.x", check, False, 0
-        connection = SimpleNamespace(_shell=SimpleNamespace(tmpdir=None))
-        context = SimpleNamespace(check_mode=check, diff=False)
-        action = module.ActionModule(task, connection, context, loader=None, templar=None, shared_loader_obj=None)
+        folders = {"plan_dir": str(self.folder / "fabric"), "verify_dir": str(self.folder / "verify")}
+        action = action_of(module, {**folders, **args}, check_mode=check)
         action._execute_module = lambda module_name, module_args, task_vars: self.probe(host, module_args)
         return action.run(task_vars={"inventory_hostname": host, "ansible_forks": 50})
 

@@ -6,15 +6,13 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 import yaml
 from ansible.errors import AnsibleActionFail
-from ansible.playbook.task import Task
 
 from ansible_collections.railops.rdma.plugins.action import gpudirect, rdma_driver, rdma_info, rdma_netns, roce_qos
 from ansible_collections.railops.rdma.plugins.plugin_utils import _slice_action
+from ansible_collections.railops.rdma.tests.unit.actions import action_of
 
 HOST = {"inventory_hostname": "node1", "groups": {"gpu_nodes": ["node1"], "others": []}}
 
@@ -29,12 +27,7 @@ def plan(monkeypatch):
 
 def run(module, args, answer=None, *, check_mode=False, variables=None, templar=None):
     """Run an action plugin; return its result and what it handed to the module."""
-    task = Task()
-    task.args, task.check_mode, task.diff, task.async_val = args, check_mode, False, 0
-    task.action = f"railops.rdma.{module.__name__.rpartition('.')[2]}"
-    connection = SimpleNamespace(_shell=SimpleNamespace(tmpdir="/tmp/remote", join_path=lambda *parts: "/".join(parts)))
-    context = SimpleNamespace(check_mode=check_mode, diff=False)
-    action = module.ActionModule(task, connection, context, loader=None, templar=templar, shared_loader_obj=None)
+    action = action_of(module, args, check_mode=check_mode, templar=templar)
     handed = {}
 
     def execute(module_name, module_args, task_vars):

@@ -4,17 +4,15 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 import yaml
-from ansible.playbook.task import Task
 from ansible.template import Templar
 
 from ansible_collections.railops.rdma.plugins.action import rail_discover
 from ansible_collections.railops.rdma.plugins.module_utils._rdma.info import read_info
 from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
 from ansible_collections.railops.rdma.tests.unit import machines
+from ansible_collections.railops.rdma.tests.unit.actions import action_of
 
 
 @pytest.fixture
@@ -24,18 +22,8 @@ def run(tmp_path):
     hostvars = {"node1": {"__info": {"info": info}}, "node2": {"__info": {"unreachable": True}}, "node3": {}}
 
     def run_action(*, check_mode=False, diff=False):
-        task = Task()
-        task.args = {"register": "__info", "hosts": ["node1", "node2", "node3"], "dest": str(tmp_path / "out")}
-        task.check_mode, task.diff, task.async_val = check_mode, diff, 0
-        connection = SimpleNamespace(_shell=SimpleNamespace(tmpdir=None))
-        action = rail_discover.ActionModule(
-            task=task,
-            connection=connection,
-            play_context=SimpleNamespace(check_mode=check_mode, diff=diff),
-            loader=None,
-            templar=Templar(loader=None),
-            shared_loader_obj=None,
-        )
+        args = {"register": "__info", "hosts": ["node1", "node2", "node3"], "dest": str(tmp_path / "out")}
+        action = action_of(rail_discover, args, check_mode=check_mode, diff=diff, templar=Templar(loader=None))
         return action.run(task_vars={"hostvars": hostvars})
 
     return run_action

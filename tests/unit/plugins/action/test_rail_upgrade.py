@@ -6,16 +6,14 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 from ansible.errors import AnsibleActionFail
-from ansible.playbook.task import Task
 
 from ansible_collections.railops.rdma.plugins.action import rail_upgrade
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run as plan
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import files
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.merge import host_result
+from ansible_collections.railops.rdma.tests.unit.actions import action_of
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts
 
 DUE = {
@@ -40,13 +38,8 @@ class Site:
         self.folder = str(root / "upgrade")
 
     def run(self, phase, host="node1", **more):
-        task = Task()
-        task.args = {"phase": phase, "folder": self.folder, "plan_dir": str(self.root / "fabric"), **more}
-        task.action, task.check_mode, task.diff, task.async_val = "railops.rdma.rail_upgrade", False, False, 0
-        connection = SimpleNamespace(_shell=SimpleNamespace(tmpdir=None))
-        context = SimpleNamespace(check_mode=False, diff=False)
-        action = rail_upgrade.ActionModule(task, connection, context, loader=None, templar=None, shared_loader_obj=None)
-        return action.run(task_vars={"inventory_hostname": host})
+        args = {"phase": phase, "folder": self.folder, "plan_dir": str(self.root / "fabric"), **more}
+        return action_of(rail_upgrade, args).run(task_vars={"inventory_hostname": host})
 
     def seen(self, host, link="ok", error=None):
         """Write what a look at a host found."""

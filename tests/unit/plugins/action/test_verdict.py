@@ -7,31 +7,25 @@
 from __future__ import annotations
 
 import json
-from types import SimpleNamespace
 
 import pytest
 from ansible.errors import AnsibleActionFail
-from ansible.playbook.task import Task
 
 from ansible_collections.railops.rdma.plugins.action import verdict
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run as plan
+from ansible_collections.railops.rdma.tests.unit.actions import action_of
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts
 
 
 def begin(tmp_path, names, hostvars=None, **more):
-    task = Task()
-    task.args = {
+    args = {
         "plan_dir": str(tmp_path / "fabric"),
         "verify_dir": str(tmp_path / "verify"),
         "hosts": names,
         "phase": "begin",
         **more,
     }
-    task.action, task.check_mode, task.diff, task.async_val = "railops.rdma.verdict", False, False, 0
-    connection = SimpleNamespace(_shell=SimpleNamespace(tmpdir=None))
-    context = SimpleNamespace(check_mode=False, diff=False)
-    action = verdict.ActionModule(task, connection, context, loader=None, templar=None, shared_loader_obj=None)
-    return action.run(task_vars={"hostvars": hostvars or {}})
+    return action_of(verdict, args).run(task_vars={"hostvars": hostvars or {}})
 
 
 @pytest.fixture

@@ -6,12 +6,10 @@
 
 from __future__ import annotations
 
-import importlib
-import json
+import functools
 import os
 
 import pytest
-from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.railops.rdma.plugins.module_utils._card import run as card_run
 from ansible_collections.railops.rdma.plugins.module_utils._qos import run as qos_run
@@ -23,7 +21,6 @@ from ansible_collections.railops.rdma.tests.unit import machines
 from ansible_collections.railops.rdma.tests.unit.fixtures.mlx.cards import ETH, Cards, card
 from ansible_collections.railops.rdma.tests.unit.untouchable_cases import CASES, install, recorded
 
-MODULES = "ansible_collections.railops.rdma.plugins.modules"
 ADDRESSES = [{"address": "172.17.0.2", "subnet": "172.17.0.0/27", "gateway": "172.17.0.1"}]
 
 
@@ -77,18 +74,8 @@ def pci_of(interface):
     return os.path.realpath(f"{host_run.ROOT}/sys/class/net/{interface}/device").rpartition("/")[2]
 
 
-@pytest.fixture
-def call(capsys):
-    def call_module(name, **params):
-        module = importlib.import_module(f"{MODULES}.{name}")
-        with patch_module_args({**params, "_ansible_check_mode": True}), pytest.raises(SystemExit):
-            module.main()
-        return json.loads(capsys.readouterr().out)
-
-    return call_module
-
-
 def test_every_module_leaves_the_same_interfaces_alone(case, call):
+    call = functools.partial(call, _ansible_check_mode=True)
     carried = case.default | case.connection
     found = call("rdma_info", lldp=False, part_numbers=False)["info"]["default_interfaces"]
     assert found == sorted(carried)

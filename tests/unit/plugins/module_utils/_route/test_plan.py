@@ -101,17 +101,16 @@ def test_infiniband_gets_address_and_mtu_only():
 
 
 @pytest.mark.parametrize(
-    ("values", "absent"),
+    "values",
     [
-        pytest.param({"rdma_prefixes": ["192.0.2.0/27"]}, "via", id="the-subnet-is-the-prefix"),
+        pytest.param({"rdma_prefixes": ["192.0.2.0/27"]}, id="the-subnet-is-the-prefix"),
         pytest.param(
             {"rails": [{"interface": "ens1np0", "addresses": [{"address": "192.0.2.2", "subnet": "192.0.2.0/27"}]}]},
-            "via",
             id="no-gateway",
         ),
     ],
 )
-def test_no_route_beyond_the_subnet_where_there_is_no_need_or_no_way(values, absent):
+def test_no_route_beyond_the_subnet_where_there_is_no_need_or_no_way(values):
     routes = [line for line in plan(**values).after["routes"] if ":" not in line]
     assert routes == ["192.0.2.0/27 dev ens1np0 table 1001 scope link src 192.0.2.2"]
 
@@ -300,7 +299,6 @@ def test_force_lets_a_named_interface_pass():
 
 
 def test_without_purge_only_the_wanted_rails_are_touched():
-    host = host_of("ens1np0")
     two = {"interface": "ens2np0", "addresses": [{"address": "192.0.2.34", "subnet": "192.0.2.32/27"}]}
     host = host_of("ens1np0", "ens2np0")
     both = after(host, plan(host, rails=[RAIL1, two]))

@@ -268,13 +268,6 @@ def test_many_pools_are_warned_about():
     assert "hour" in made.plan.warnings[0]
 
 
-def test_every_slice_is_json_and_a_second_render_is_equal():
-    first, second = plan(exclusive(), hosts(8)), plan(exclusive(), hosts(8))
-
-    assert first.files == second.files
-    assert all(json.loads(text) for path, text in first.files.items() if path.endswith(".json"))
-
-
 def test_join_prefixes():
     nets = [Prefix(4, number << 8, 24) for number in (0, 1, 2, 4, 5, 6, 7)] + [Prefix(6, 0, 64)]
 

@@ -1,0 +1,26 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Action plugins as a playbook would make them, without a connection."""
+
+from __future__ import annotations
+
+import typing as t
+from types import ModuleType, SimpleNamespace
+
+from ansible.playbook.task import Task
+
+
+def action_of(
+    module: ModuleType, args: dict[str, t.Any], *, check_mode: bool = False, diff: bool = False, templar: t.Any = None
+) -> t.Any:
+    """Return the action plugin of a task with these arguments."""
+    task = Task()
+    task.args, task.check_mode, task.diff, task.async_val = args, check_mode, diff, 0
+    task.action = f"railops.rdma.{module.__name__.rpartition('.')[2]}"
+    shell = SimpleNamespace(tmpdir="/tmp/remote", join_path=lambda *parts: "/".join(parts))
+    context = SimpleNamespace(check_mode=check_mode, diff=diff)
+    return module.ActionModule(
+        task, SimpleNamespace(_shell=shell), context, loader=None, templar=templar, shared_loader_obj=None
+    )
