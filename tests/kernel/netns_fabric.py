@@ -16,6 +16,7 @@ import json
 import os
 import struct
 import subprocess
+import time
 import traceback
 
 from ansible.module_utils.testing import patch_module_args
@@ -204,6 +205,23 @@ class Fabric:
                     more = ["nodad"] if ":" in item["gateway"] else []
                     address = f"{item['gateway']}/{length}"
                     run("ip", "-n", self.core, "address", "replace", address, "dev", f"leaf{rail['index']}", *more)
+
+    def by_hand(self, wants: list[dict]) -> None:
+        """Give hosts and leaves the addresses of what is planned, and no rule or route."""
+        for host, want in zip(self.hosts, wants, strict=True):
+            for rail in want["rails"]:
+                host.ip("link", "set", rail["interface"], "up")
+                for key, value in (("arp_ignore", "1"), ("arp_announce", "2")):
+                    host.sysctl(f"net/ipv4/conf/{rail['interface']}/{key}", value)
+                for item in rail["addresses"]:
+                    more = ["nodad"] if ":" in item["address"] else []
+                    length = item["subnet"].partition("/")[2]
+                    host.ip("address", "add", f"{item['address']}/{length}", "dev", rail["interface"], *more)
+        self.gateways(wants)
+        # A link-local address is tentative for its first second or two.
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline and any("tentative" in host.ip("address") for host in self.hosts):
+            time.sleep(0.1)
 
     def __exit__(self, *_exc) -> None:
         self.close()

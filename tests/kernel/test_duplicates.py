@@ -52,20 +52,7 @@ def mac(name, interface):
 def fabric():
     with Fabric("dup", 3, RAILS) as made:
         made.wants = [want_of(slot, RAILS, mode="shared")["rails"] for slot in range(3)]
-        for host, rails in zip(made.hosts, made.wants, strict=True):
-            for rail in rails:
-                host.ip("link", "set", rail["interface"], "up")
-                for key, value in (("arp_ignore", "1"), ("arp_announce", "2")):
-                    host.sysctl(f"net/ipv4/conf/{rail['interface']}/{key}", value)
-                for item in rail["addresses"]:
-                    more = ["nodad"] if ":" in item["address"] else []
-                    length = item["subnet"].partition("/")[2]
-                    host.ip("address", "add", f"{item['address']}/{length}", "dev", rail["interface"], *more)
-        made.gateways([{"rails": rails} for rails in made.wants])
-        # A link-local address is tentative for its first second or two.
-        deadline = time.monotonic() + 10
-        while time.monotonic() < deadline and any("tentative" in host.ip("address") for host in made.hosts):
-            time.sleep(0.1)
+        made.by_hand([{"rails": rails} for rails in made.wants])
         yield made
 
 

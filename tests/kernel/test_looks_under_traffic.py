@@ -89,19 +89,7 @@ def test_looking_costs_no_packet_and_changes_no_neighbour():
     with Fabric("looks", 2, RAILS) as fabric:
         plans = [want_of(slot, RAILS, mode="shared") for slot in range(2)]
         wants = [plan["rails"] for plan in plans]
-        for host, rails in zip(fabric.hosts, wants, strict=True):
-            for rail in rails:
-                host.ip("link", "set", rail["interface"], "up")
-                for key, value in (("arp_ignore", "1"), ("arp_announce", "2")):
-                    host.sysctl(f"net/ipv4/conf/{rail['interface']}/{key}", value)
-                for item in rail["addresses"]:
-                    more = ["nodad"] if ":" in item["address"] else []
-                    length = item["subnet"].partition("/")[2]
-                    host.ip("address", "add", f"{item['address']}/{length}", "dev", rail["interface"], *more)
-        fabric.gateways([{"rails": rails} for rails in wants])
-        deadline = time.monotonic() + 10
-        while time.monotonic() < deadline and any("tentative" in host.ip("address") for host in fabric.hosts):
-            time.sleep(0.1)
+        fabric.by_hand(plans)
         # Both families, from the host that is looked at.
         addresses = [[item["address"] for rail in rails for item in rail["addresses"]] for rails in wants]
         receiver = start(fabric.hosts[1].name, RECEIVER, json.dumps(addresses[1]), str(PORT))
