@@ -126,7 +126,7 @@ def dynamic(kubeconfig: Path) -> DynamicClient:
 
 
 class Live:
-    """What is in the cluster and what others do to it, over the plain client."""
+    """What is in the cluster and what others do to it, over the plain client: double and real cluster answer alike."""
 
     def __init__(self, kubeconfig: Path) -> None:
         self.client = dynamic(kubeconfig)
@@ -134,12 +134,24 @@ class Live:
     def of(self, kind: str, api_version: str = SPIDERPOOL) -> t.Any:
         return self.client.resources.get(api_version=api_version, kind=kind)
 
+    def objects(self, kind: str, api_version: str = "v1", **query: str) -> dict[str, Json]:
+        """Return the objects of a kind by name; none when the kind is not served."""
+        try:
+            found = self.of(kind, api_version).get(**query).to_dict()["items"]
+        except (ResourceNotFoundError, NotFoundError):
+            return {}
+        return {item["metadata"]["name"]: item for item in found}
+
+    def ours(self, kind: str, fabric: str = "fabric") -> dict[str, Json]:
+        """Return the objects of a kind of Spiderpool's that carry the fabric's label."""
+        return self.objects(kind, SPIDERPOOL, label_selector=f"railops.io/fabric={fabric}")
+
     def versions(self, fabric: str) -> dict[str, str]:
-        found = {}
-        for kind in ("SpiderIPPool", "SpiderMultusConfig", "SpiderReservedIP"):
-            for item in self.of(kind).get(label_selector=f"railops.io/fabric={fabric}").items:
-                found[f"{kind}/{item.metadata.name}"] = item.metadata.resourceVersion
-        return found
+        return {
+            f"{kind}/{name}": item["metadata"]["resourceVersion"]
+            for kind in ("SpiderIPPool", "SpiderMultusConfig", "SpiderReservedIP")
+            for name, item in self.ours(kind, fabric).items()
+        }
 
     def patch(self, kind: str, name: str, patch: Json, manager: str = "kubectl-edit", namespace: str = "") -> None:
         where = {"namespace": namespace} if namespace else {}
@@ -201,9 +213,9 @@ class Live:
 
     def clear(self, fabric: str) -> None:
         """Give back what a fabric's pools have lent."""
-        for item in self.of("SpiderIPPool").get(label_selector=f"railops.io/fabric={fabric}").items:
-            if (item.status or {}).get("allocatedIPCount"):
-                self.allocate(item.metadata.name, ())
+        for name, item in self.ours("SpiderIPPool", fabric).items():
+            if (item.get("status") or {}).get("allocatedIPCount"):
+                self.allocate(name, ())
 
 
 @pytest.fixture
@@ -448,32 +460,6 @@ def plans(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory)
     """Give a function that plans an example inventory once."""
     folder = tmp_path_factory.mktemp("plans")
     return lambda inventory: plays.planned(inventory, folder / inventory, environment)
-
-
-class Seen:
-    """What is in the cluster, asked over the API with the plain client: the double and a real cluster answer alike."""
-
-    def __init__(self, kubeconfig: Path) -> None:
-        self._client = dynamic(kubeconfig)
-
-    def objects(self, kind: str, api_version: str = "v1", **query: str) -> dict[str, Json]:
-        """Return the objects of a kind by name; none when the kind is not served."""
-        try:
-            resource = self._client.resources.get(api_version=api_version, kind=kind)
-            found = resource.get(**query).to_dict()["items"]
-        except (ResourceNotFoundError, NotFoundError):
-            return {}
-        return {item["metadata"]["name"]: item for item in found}
-
-    def ours(self, kind: str, fabric: str = "fabric") -> dict[str, Json]:
-        """Return the objects of a kind of Spiderpool's that carry the fabric's label."""
-        return self.objects(kind, SPIDERPOOL, label_selector=f"railops.io/fabric={fabric}")
-
-
-@pytest.fixture
-def seen(kubeconfig: Path) -> Seen:
-    """Give the eyes of a test."""
-    return Seen(kubeconfig)
 
 
 @pytest.fixture

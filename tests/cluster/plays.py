@@ -18,7 +18,7 @@ from admission import Webhooks
 from api_double import ApiDouble
 
 if t.TYPE_CHECKING:
-    from conftest import Playbook, Seen
+    from conftest import Live, Playbook
 
 Json = dict[str, t.Any]
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -70,9 +70,9 @@ def use(playbook: Playbook, plan: Path, inventory: str) -> None:
     playbook.values.update({"rail_objects_wait_seconds": 20 if planned else 0, "rail_objects_nodes_required": planned})
 
 
-def releases(seen: Seen) -> list[str]:
+def releases(live: Live) -> list[str]:
     """Return the states of the release's records."""
-    records = seen.objects("Secret", namespace="spiderpool", label_selector="owner=helm,name=spiderpool")
+    records = live.objects("Secret", namespace="spiderpool", label_selector="owner=helm,name=spiderpool")
     return sorted(row["metadata"]["labels"]["status"] for row in records.values())
 
 

@@ -20,7 +20,7 @@ import typing as t
 from pathlib import Path
 
 import pytest
-from conftest import Live, Playbook, Seen
+from conftest import Live, Playbook
 from kubernetes.client.exceptions import ApiException
 from plays import RAIL_OBJECTS, SPIDERPOOL, from_, releases, use
 from urllib3.exceptions import HTTPError
@@ -73,18 +73,18 @@ def cut_off(playbook: Playbook, play: list[Json], program: str, now: t.Callable[
 
 @pytest.mark.parametrize("program", NAMED)
 def test_killed_while_pools_are_written(
-    playbook: Playbook, seen: Seen, live: Live, plans: t.Callable[[str], Path], program: str
+    playbook: Playbook, live: Live, plans: t.Callable[[str], Path], program: str
 ) -> None:
     use(playbook, plans("exclusive"), "exclusive")
     # What nodes offer is the device plugin's, which is not what is killed here.
     playbook.values.update({"rail_objects_retry_seconds": 30, "rail_objects_nodes_required": False})
     play = [RAIL_OBJECTS]
     try:
-        code, told = cut_off(playbook, play, program, lambda: len(seen.ours("SpiderIPPool")) > 4)
+        code, told = cut_off(playbook, play, program, lambda: len(live.ours("SpiderIPPool")) > 4)
         assert code == 0 or (len(told) == 1 and re.search(NAMED[program], told[0])), told
-        live.until(lambda: asked(lambda: len(seen.ours("SpiderIPPool"))) is not None)
+        live.until(lambda: asked(lambda: len(live.ours("SpiderIPPool"))) is not None)
         playbook.run(play)
-        assert (len(seen.ours("SpiderIPPool")), len(seen.ours("SpiderMultusConfig"))) == (64, 8)
+        assert (len(live.ours("SpiderIPPool")), len(live.ours("SpiderMultusConfig"))) == (64, 8)
         assert playbook.run(play).changed_tasks() == []
     finally:
         playbook.run([from_("rail_objects", "remove")])
@@ -93,17 +93,17 @@ def test_killed_while_pools_are_written(
 @pytest.mark.long
 @pytest.mark.parametrize(("program", "interval"), list(zip(NAMED, (61, 62), strict=True)))
 def test_killed_while_the_release_changes(
-    playbook: Playbook, seen: Seen, live: Live, plans: t.Callable[[str], Path], program: str, interval: int
+    playbook: Playbook, live: Live, plans: t.Callable[[str], Path], program: str, interval: int
 ) -> None:
     use(playbook, plans("exclusive"), "exclusive")
     # Another value, so that there is something to do. What was cut off is somebody else's for the timeout.
     plugin = {"deviceConfig": {"periodicUpdateInterval": interval}}
     values = {"spiderpool_values": {"rdma": {"rdmaSharedDevicePlugin": plugin}}, "spiderpool_timeout": 20}
     play = [{**SPIDERPOOL, "vars": values}]
-    code, told = cut_off(playbook, play, program, lambda: "pending-upgrade" in releases(seen))
+    code, told = cut_off(playbook, play, program, lambda: "pending-upgrade" in releases(live))
     assert code == 0 or (len(told) == 1 and re.search(NAMED[program], told[0])), told
-    live.until(lambda: asked(lambda: releases(seen)) is not None)
+    live.until(lambda: asked(lambda: releases(live)) is not None)
     time.sleep(0 if code == 0 else 20)
     playbook.run(play)
-    assert set(releases(seen)) <= {"deployed", "failed", "superseded"}
+    assert set(releases(live)) <= {"deployed", "failed", "superseded"}
     assert playbook.run(play).changed_tasks() == []

@@ -14,7 +14,7 @@ import typing as t
 
 import pytest
 from api_double import ApiDouble
-from conftest import PLAYED, Live, Playbook, Seen, chart_copy
+from conftest import PLAYED, Live, Playbook, chart_copy
 from plays import RAIL_OBJECTS, SPIDERPOOL, empty_cluster, from_, last_part, newer_crd, releases, use
 
 if t.TYPE_CHECKING:
@@ -36,9 +36,8 @@ def double(scripted: None) -> t.Iterator[ApiDouble]:
 class Life:
     """What the chapters of the story share."""
 
-    def __init__(self, playbook: Playbook, seen: Seen, live: Live, double: ApiDouble | None) -> None:
+    def __init__(self, playbook: Playbook, live: Live, double: ApiDouble | None) -> None:
         self.playbook = playbook
-        self.seen = seen
         self.live = live
         self.double = double
 
@@ -48,7 +47,7 @@ class Life:
     def pods(self) -> dict[str, set[str]]:
         """Return the pods of each part of Spiderpool, by their identity."""
         found: dict[str, set[str]] = {name: set() for name in PARTS}
-        for pod in self.seen.objects("Pod", namespace="spiderpool").values():
+        for pod in self.live.objects("Pod", namespace="spiderpool").values():
             part = (pod["metadata"].get("labels") or {}).get("app.kubernetes.io/component")
             if part in found and not pod["metadata"].get("deletionTimestamp"):
                 found[part].add(pod["metadata"]["uid"])
@@ -56,19 +55,18 @@ class Life:
 
     def log(self) -> str:
         """Return the log of the controller that runs now."""
-        name = next(name for name in self.seen.objects("Pod", namespace="spiderpool") if name.startswith(PARTS[0]))
+        name = next(name for name in self.live.objects("Pod", namespace="spiderpool") if name.startswith(PARTS[0]))
         return self.live.log("spiderpool", name)
 
 
 def test_life_of_a_cluster(
     playbook: Playbook,
-    seen: Seen,
     live: Live,
     maybe_double: ApiDouble | None,
     plans: t.Callable[[str], Path],
 ) -> None:
     use(playbook, plans("exclusive"), "exclusive")
-    life = Life(playbook, seen, live, maybe_double)
+    life = Life(playbook, live, maybe_double)
     preview(life)
     install(life)
     nothing_to_do(life)
@@ -82,22 +80,22 @@ def preview(life: Life) -> None:
     ran = life.playbook.run([SPIDERPOOL, RAIL_OBJECTS], "--check", "--diff")
     assert life.written() == before
     assert ran.changed > 3
-    assert not life.seen.objects("SpiderIPPool", "spiderpool.spidernet.io/v2beta1")
+    assert not life.live.objects("SpiderIPPool", "spiderpool.spidernet.io/v2beta1")
 
 
 def install(life: Life) -> None:
     life.playbook.run([SPIDERPOOL, RAIL_OBJECTS])
-    assert releases(life.seen) == ["deployed"]
-    assert len(life.seen.ours("SpiderIPPool")) == 64
-    assert len(life.seen.ours("SpiderMultusConfig")) == 8
-    secrets = life.seen.objects("Secret", namespace="spiderpool")
+    assert releases(life.live) == ["deployed"]
+    assert len(life.live.ours("SpiderIPPool")) == 64
+    assert len(life.live.ours("SpiderMultusConfig")) == 8
+    secrets = life.live.objects("Secret", namespace="spiderpool")
     assert secrets["spiderpool-controller-server-certs"]["data"] == secrets[TLS]["data"]
-    coordinator = life.seen.objects("SpiderCoordinator", "spiderpool.spidernet.io/v2beta1")["default"]
+    coordinator = life.live.objects("SpiderCoordinator", "spiderpool.spidernet.io/v2beta1")["default"]
     assert coordinator["status"]["phase"] == "Synced"
     if life.double or PLAYED:
-        offered = life.seen.objects("Node")["node8"]["status"]["allocatable"]
+        offered = life.live.objects("Node")["node8"]["status"]["allocatable"]
         assert offered["spidernet.io/fabric_rail8"] == "100"
-        calico = life.seen.objects("DaemonSet", "apps/v1")["calico-node"]["spec"]["template"]["spec"]["containers"][0]
+        calico = life.live.objects("DaemonSet", "apps/v1")["calico-node"]["spec"]["template"]["spec"]["containers"][0]
         assert {"name": "IP_AUTODETECTION_METHOD", "value": "kubernetes-internal-ip"} in calico["env"]
 
 
@@ -107,13 +105,13 @@ def nothing_to_do(life: Life) -> None:
     assert again.changed_tasks() == []
     assert (life.written(), life.pods()) == (before, pods)
     assert life.live.versions("fabric") == versions
-    key = life.seen.objects("Secret", namespace="spiderpool")[TLS]["data"]["tls.key"]
+    key = life.live.objects("Secret", namespace="spiderpool")[TLS]["data"]["tls.key"]
     assert key not in again.text
 
 
 def another_configuration(life: Life) -> None:
     """Another value for each part, numbers and switches as text, and a newer chart with a newer CRD."""
-    served = life.seen.objects("Secret", namespace="spiderpool")["spiderpool-controller-server-certs"]["data"]
+    served = life.live.objects("Secret", namespace="spiderpool")["spiderpool-controller-server-certs"]["data"]
     before = life.pods()
     plugin = {"rdmaSharedDevicePlugin": {"deviceConfig": {"periodicUpdateInterval": 60}}}
     values: Json = {
@@ -128,9 +126,9 @@ def another_configuration(life: Life) -> None:
     values["spiderpool_chart_file"] = str(chart)
     changed = life.playbook.run([{**SPIDERPOOL, "vars": values}])
     assert last_part(changed.changed_tasks()) == ["Apply them", "Install or upgrade", "Note what was installed"]
-    crds = life.seen.objects("CustomResourceDefinition", "apiextensions.k8s.io/v1")
+    crds = life.live.objects("CustomResourceDefinition", "apiextensions.k8s.io/v1")
     assert "newer" in json.dumps(crds["spiderippools.spiderpool.spidernet.io"]["spec"])
-    assert life.seen.objects("Secret", namespace="spiderpool")["spiderpool-controller-server-certs"]["data"] == served
+    assert life.live.objects("Secret", namespace="spiderpool")["spiderpool-controller-server-certs"]["data"] == served
     after = life.pods()
     if life.double:
         assert not before["spiderpool-agent"] & after["spiderpool-agent"]
@@ -164,10 +162,10 @@ def drift(life: Life) -> None:
     live.allocate("used", ["192.0.2.10"])
     ran = life.playbook.run([RAIL_OBJECTS])
     assert last_part(ran.changed_tasks()) == ["Apply pools and configs"]
-    pools = life.seen.ours("SpiderIPPool")
+    pools = life.live.ours("SpiderIPPool")
     assert (len(pools), "used" in pools, "stray" in pools) == (65, True, False)
     assert pools["fabric-rail1-v4-node1"]["spec"]["ips"] == ["172.17.0.3-172.17.0.30"]
-    assert life.seen.ours("SpiderMultusConfig")["fabric-rail2"]["spec"]["macvlan"]["mtu"] == 4200
+    assert life.live.ours("SpiderMultusConfig")["fabric-rail2"]["spec"]["macvlan"]["mtu"] == 4200
     live.allocate("used", ())
     live.of("SpiderIPPool").delete(name="used")
 
@@ -176,11 +174,11 @@ def removed(life: Life) -> None:
     refused = life.playbook.run([from_("spiderpool", "uninstall")], ok=False)
     assert "removes all pools" in refused.text
     life.playbook.run([from_("rail_objects", "remove"), from_("spiderpool", "uninstall")])
-    assert releases(life.seen) == []
-    assert life.seen.ours("SpiderIPPool") == life.seen.ours("SpiderMultusConfig") == {}
-    assert TLS not in life.seen.objects("Secret", namespace="spiderpool")
+    assert releases(life.live) == []
+    assert life.live.ours("SpiderIPPool") == life.live.ours("SpiderMultusConfig") == {}
+    assert TLS not in life.live.objects("Secret", namespace="spiderpool")
     if PLAYED:
         assert life.pods() == {name: set() for name in PARTS}
-        assert not life.seen.objects("SpiderCoordinator", "spiderpool.spidernet.io/v2beta1")
+        assert not life.live.objects("SpiderCoordinator", "spiderpool.spidernet.io/v2beta1")
         # kubeadm's own: not ours, however much it is named like what the role makes where there is none.
-        assert "kubeadm-config" in life.seen.objects("ConfigMap", namespace="kube-system")
+        assert "kubeadm-config" in life.live.objects("ConfigMap", namespace="kube-system")

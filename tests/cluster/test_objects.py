@@ -22,13 +22,15 @@ import uuid
 from pathlib import Path
 
 import pytest
+import yaml
 from admission import Webhooks
 from api_controllers import allocate
 from api_double import ApiDouble, Fault
 from conftest import REAL, SPIDERPOOL, Live
-from fabric_objects import config, fabric_of, labels, pool
+from fabric_objects import config, fabric_of, pool
+from kubernetes.config import incluster_config
 
-from ansible_collections.railops.rdma.plugins.module_utils._cluster import pace
+from ansible_collections.railops.rdma.plugins.module_utils._cluster import client, pace, run
 
 Json = dict[str, t.Any]
 Run = t.Callable[..., dict[str, t.Any]]
@@ -153,11 +155,6 @@ class TestDrift:
         assert live.of("SpiderIPPool").get(name=one["metadata"]["name"]).spec.nodeName == ["node1"]
         assert not ok(objects([one]))["changed"]
 
-    def test_a_stray_is_pruned(self, objects: Run, fabric: str) -> None:
-        ok(objects(fabric_of(fabric, (1, 2), 1)))
-        result = ok(objects(fabric_of(fabric, (1,), 1), prune=True))
-        assert did(result) == {"delete": [f"{fabric}-rail1-v4-node2"]}
-
     def test_without_prune_a_stray_stays(self, objects: Run, fabric: str) -> None:
         ok(objects(fabric_of(fabric, (1, 2), 1)))
         assert not ok(objects(fabric_of(fabric, (1,), 1)))["changed"]
@@ -239,8 +236,6 @@ class TestPoolsInUse:
     def test_an_address_given_out_between_looking_and_deleting_is_seen(
         self, objects: Run, live: Live, fabric: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        from ansible_collections.railops.rdma.plugins.module_utils._cluster import run
-
         ok(objects([pool(fabric, 1, 1)]))
         check = run.Run.preflight
 
@@ -441,8 +436,6 @@ class TestFaults:
     def test_a_list_whose_next_page_the_api_has_forgotten_is_read_again(
         self, objects: Run, fabric: str, double: ApiDouble, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        from ansible_collections.railops.rdma.plugins.module_utils._cluster import client
-
         monkeypatch.setattr(client, "PAGE", 3)
         wanted = fabric_of(fabric, range(1, 9), 1)
         ok(objects(wanted))
@@ -512,8 +505,6 @@ class TestBadSituations:
     """What no fault has to be scripted for: told clearly, and before the first write."""
 
     def test_no_api(self, objects: Run, fabric: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        from ansible_collections.railops.rdma.plugins.module_utils._cluster import client
-
         monkeypatch.setattr(client, "_CONNECT_SECONDS", 0.5)
         result = objects([pool(fabric, 1, 1)], kubeconfig=None, host="https://127.0.0.1:1", api_key="x")
         assert "https://127.0.0.1:1 does not answer" in result["msg"]
@@ -539,17 +530,12 @@ class TestBadSituations:
         assert "does not serve Nothing" in objects([pool(fabric, 1, 1), stray])["msg"]
         assert live.versions(fabric) == {}
 
-    def test_a_terminating_namespace(self, objects: Run, live: Live, fabric: str, ending: str) -> None:
-        late = config(fabric, 1)
-        late["metadata"]["namespace"] = ending
-        assert f"namespace {ending} is being deleted" in objects([pool(fabric, 1, 1), late])["msg"]
-        assert live.versions(fabric) == {}
-
-    def test_a_missing_namespace(self, objects: Run, live: Live, fabric: str) -> None:
-        stray = config(fabric, 1)
-        stray["metadata"]["namespace"] = "nowhere"
-        assert "namespace nowhere does not exist" in objects([pool(fabric, 1, 1), stray])["msg"]
-        assert live.versions(fabric) == {}
+    def test_a_namespace_that_ends_or_is_missing(self, objects: Run, live: Live, fabric: str, ending: str) -> None:
+        for namespace, told in ((ending, "is being deleted"), ("nowhere", "does not exist")):
+            stray = config(fabric, 1)
+            stray["metadata"]["namespace"] = namespace
+            assert f"namespace {namespace} {told}" in objects([pool(fabric, 1, 1), stray])["msg"]
+            assert live.versions(fabric) == {}
 
     def test_what_the_webhook_refuses_is_told_in_its_words(self, objects: Run, live: Live, fabric: str) -> None:
         bad = pool(fabric, 1, 1)
@@ -617,8 +603,6 @@ class TestAccess:
         assert set(asked) == {double.url.removeprefix("https://")}
 
     def test_a_context_of_a_kubeconfig(self, objects: Run, double: ApiDouble, kubeconfig: Path) -> None:
-        import yaml
-
         text = yaml.safe_load(kubeconfig.read_text())
         text["contexts"].append({"name": "nowhere", "context": {"cluster": "none", "user": "double"}})
         text["clusters"].append({"name": "none", "cluster": {"server": "https://127.0.0.1:1"}})
@@ -631,8 +615,6 @@ class TestAccess:
     def test_the_identity_of_a_pod(
         self, objects: Run, double: ApiDouble, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        from kubernetes.config import incluster_config
-
         (tmp_path / "token").write_text(double.token)
         (tmp_path / "ca.crt").write_text(double.authority)
         host, _colon, port = double.url.removeprefix("https://").partition(":")
@@ -668,12 +650,9 @@ class TestInput:
         assert "prune needs to know the fabric" in objects([one], prune=True)["msg"]
 
     def test_a_folder(self, objects: Run, tmp_path: Path, fabric: str, live: Live) -> None:
-        import yaml
-
         rows = fabric_of(fabric, (1,), 1)
         (tmp_path / "pools.yaml").write_text(yaml.safe_dump_all(rows[1:]))
         (tmp_path / "list.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": rows[:1]}))
         (tmp_path / "values.yaml").write_text("rdma: {}\n")
         assert ok(objects(src=[str(tmp_path)]))["summary"]["created"] == 3
         assert ok(objects(src=[str(tmp_path)], kinds=["SpiderIPPool"]))["summary"]["unchanged"] == 1
-        assert labels(fabric)

@@ -31,7 +31,7 @@ from api_controllers import allocate
 from api_double import TOKEN, ApiDouble
 from api_fields import FREE
 from api_kinds import REAL_CRDS
-from conftest import PLAYED, Live, Playbook, Seen, chart_copy
+from conftest import PLAYED, Live, Playbook, chart_copy
 from fabric_objects import pool
 from plays import RAIL_OBJECTS, SPIDERPOOL, empty_cluster, from_, releases, use
 
@@ -46,23 +46,23 @@ def double(scripted: None) -> t.Iterator[ApiDouble]:
         yield made
 
 
-def made_by(seen: Seen) -> str:
+def made_by(live: Live) -> str:
     """Return what the note says of who made the release."""
-    found: str = seen.objects("ConfigMap", namespace="spiderpool")["railops-rdma-release"]["data"]["made"]
+    found: str = live.objects("ConfigMap", namespace="spiderpool")["railops-rdma-release"]["data"]["made"]
     return found
 
 
 @pytest.mark.long
 @pytest.mark.only_double("a chart's parts must be kept from becoming ready")
-def test_a_failed_release_is_told_and_repaired(playbook: Playbook, double: ApiDouble, seen: Seen) -> None:
+def test_a_failed_release_is_told_and_repaired(playbook: Playbook, double: ApiDouble, live: Live) -> None:
     double.controllers.ready = False
     failed = playbook.role("spiderpool", ok=False, spiderpool_timeout=3)
     assert "it is failed" in " ".join(failed.text.split())
-    assert releases(seen) == ["failed"]
+    assert releases(live) == ["failed"]
     double.controllers.resume()
     playbook.role("spiderpool")
-    assert releases(seen) == ["deployed", "superseded"]
-    assert made_by(seen) == "true", "a first installation that failed is still this role's"
+    assert releases(live) == ["deployed", "superseded"]
+    assert made_by(live) == "true", "a first installation that failed is still this role's"
 
 
 def helm_record(secret: Json) -> Json:
@@ -105,12 +105,12 @@ def descendants(pid: int) -> list[int]:
 @pytest.mark.long
 @pytest.mark.only_double("helm must be killed in the middle, and its record made older")
 def test_a_release_that_was_cut_off_is_left_to_others_and_then_repaired(
-    playbook: Playbook, double: ApiDouble, seen: Seen
+    playbook: Playbook, double: ApiDouble, live: Live
 ) -> None:
     double.controllers.ready = False
     running = playbook.start([{**SPIDERPOOL, "vars": {"spiderpool_timeout": 600}}])
     until = time.monotonic() + 300
-    while releases(seen) != ["pending-install"]:
+    while releases(live) != ["pending-install"]:
         assert time.monotonic() < until
         assert running.poll() is None
         time.sleep(0.1)
@@ -123,17 +123,17 @@ def test_a_release_that_was_cut_off_is_left_to_others_and_then_repaired(
     hour = datetime.timedelta(hours=1)
     rewrite_release(double, 1, "pending-install", now - hour)
     playbook.role("spiderpool")
-    assert releases(seen) == ["deployed"]
-    assert made_by(seen) == "true"
+    assert releases(live) == ["deployed"]
+    assert made_by(live) == "true"
 
     rewrite_release(double, 2, "pending-upgrade", now + hour, source=1)
     early = playbook.role("spiderpool", ok=False)
     assert "Somebody may be at work" in " ".join(early.text.split())
-    assert releases(seen) == ["deployed", "pending-upgrade"]
+    assert releases(live) == ["deployed", "pending-upgrade"]
     rewrite_release(double, 2, "pending-upgrade", now - hour)
     playbook.role("spiderpool")
-    assert releases(seen)[0] == "deployed"
-    assert not [status for status in releases(seen) if status.startswith("pending")]
+    assert releases(live)[0] == "deployed"
+    assert not [status for status in releases(live) if status.startswith("pending")]
 
 
 def definition(group: str, plural: str, kind: str, scope: str) -> Json:
@@ -157,7 +157,7 @@ DETECTION = "nodeAddressAutodetectionV"
 @pytest.mark.long
 @pytest.mark.only_double("needs nodes with Docker and an operator of Tigera's")
 def test_tigera_and_docker_get_their_settings(
-    playbook: Playbook, double: ApiDouble, seen: Seen, tmp_path: Path
+    playbook: Playbook, double: ApiDouble, live: Live, tmp_path: Path
 ) -> None:
     for crd in (TIGERA, DASHBOARDS):
         double.store.create(
@@ -174,9 +174,9 @@ def test_tigera_and_docker_get_their_settings(
     (folder / "multusconfigs.yaml").write_text("spec:\n  sriov:\n    ippools:\n      matchMasterSubnet: true\n")
     first = playbook.role("spiderpool")
     assert "Set it on the agent" in plays.last_part(first.changed_tasks())
-    installed = seen.objects("Installation", "operator.tigera.io/v1")["default"]["spec"]["calicoNetwork"]
+    installed = live.objects("Installation", "operator.tigera.io/v1")["default"]["spec"]["calicoNetwork"]
     assert installed == {f"{DETECTION}4": {"kubernetes": "NodeInternalIP"}, "ipPools": network["ipPools"]}
-    sets = seen.objects("DaemonSet", "apps/v1")
+    sets = live.objects("DaemonSet", "apps/v1")
     assert "env" not in sets["calico-node"]["spec"]["template"]["spec"]["containers"][0], "the operator's, not ours"
     assert sets["spiderpool-agent"]["spec"]["template"]["spec"]["hostPID"] is True
     assert playbook.role("spiderpool").changed_tasks() == []
@@ -193,7 +193,7 @@ def test_tigera_and_docker_get_their_settings(
     six = playbook.role("spiderpool", spiderpool_host_pid="never", **switches)
     names = ["Set the detection in the operator's Installation", "Install or upgrade"]
     assert plays.last_part(six.changed_tasks()) == names
-    installed = seen.objects("Installation", "operator.tigera.io/v1")["default"]["spec"]["calicoNetwork"]
+    installed = live.objects("Installation", "operator.tigera.io/v1")["default"]["spec"]["calicoNetwork"]
     assert installed == {f"{DETECTION}6": {"kubernetes": "NodeInternalIP"}, "ipPools": [{"cidr": "fd00::/48"}]}
     given = helm_record(double.objects("Secret")["sh.helm.release.v1.spiderpool.v2"])["config"]
     assert given["global"] == {"imageRegistryOverride": "registry.example"}
@@ -394,34 +394,34 @@ def test_an_sriov_node_that_fails_is_gone_on_with_and_those_after_it_are_not_tou
 
 @pytest.mark.only_double("its image is none that a cluster could run")
 def test_the_test_application(
-    playbook: Playbook, double: ApiDouble, seen: Seen, plans: t.Callable[[str], Path]
+    playbook: Playbook, double: ApiDouble, live: Live, plans: t.Callable[[str], Path]
 ) -> None:
     use(playbook, plans("exclusive"), "exclusive")
     double.install_crds()
-    try_application(playbook, seen)
+    try_application(playbook, live)
 
 
 @pytest.mark.only_double("its image is none that a cluster could run")
 def test_the_test_application_is_a_playbook(
-    playbook: Playbook, double: ApiDouble, seen: Seen, plans: t.Callable[[str], Path]
+    playbook: Playbook, double: ApiDouble, live: Live, plans: t.Callable[[str], Path]
 ) -> None:
     use(playbook, plans("infiniband-ipoib"), "infiniband-ipoib")
     double.install_crds()
     given = {"rail_objects_test_image": IMAGE, "rail_objects_test_limits": {"nvidia.com/gpu": 8}}
     playbook.shipped("test_application", **given)
-    container = seen.objects("DaemonSet", "apps/v1")["fabric-test"]["spec"]["template"]["spec"]["containers"][0]
+    container = live.objects("DaemonSet", "apps/v1")["fabric-test"]["spec"]["template"]["spec"]["containers"][0]
     # With ipoib neither a config nor injection brings the rails' resources.
     rails = {f"spidernet.io/fabric_rail{rail}": "1" for rail in range(1, 9)}
     assert container["resources"]["limits"] == {"nvidia.com/gpu": "8", **rails}
     assert playbook.shipped("test_application", **given).changed_tasks() == []
     playbook.shipped("test_application", rail_objects_test_state="absent")
-    assert "fabric-test" not in seen.objects("DaemonSet", "apps/v1")
+    assert "fabric-test" not in live.objects("DaemonSet", "apps/v1")
     assert playbook.shipped("test_application", rail_objects_test_state="absent").changed_tasks() == []
 
 
 @pytest.mark.only_double("pods that hold addresses are played")
 def test_a_teardown_names_who_holds_addresses_and_takes_the_test_application_along(
-    playbook: Playbook, double: ApiDouble, seen: Seen, plans: t.Callable[[str], Path]
+    playbook: Playbook, double: ApiDouble, live: Live, plans: t.Callable[[str], Path]
 ) -> None:
     use(playbook, plans("exclusive"), "exclusive")
     double.install_crds()
@@ -433,14 +433,14 @@ def test_a_teardown_names_who_holds_addresses_and_takes_the_test_application_alo
     allocate(double.store, others, ["172.17.1.3"], "ml/train-0")
     refused = playbook.shipped("teardown", "--tags", "cluster", ok=False)
     assert f"Pods hold addresses of 1 pools: {others} (172.17.1.3 by ml/train-0)." in refused.text
-    assert "fabric-test" in seen.objects("DaemonSet", "apps/v1")
+    assert "fabric-test" in live.objects("DaemonSet", "apps/v1")
     allocate(double.store, others, [])
     playbook.shipped("teardown", "--tags", "cluster")
-    assert "fabric-test" not in seen.objects("DaemonSet", "apps/v1")
-    assert sorted(seen.ours("SpiderIPPool")) == [ours], "nobody plays that its address is given back"
+    assert "fabric-test" not in live.objects("DaemonSet", "apps/v1")
+    assert sorted(live.ours("SpiderIPPool")) == [ours], "nobody plays that its address is given back"
 
 
-def try_application(playbook: Playbook, seen: Seen) -> None:
+def try_application(playbook: Playbook, live: Live) -> None:
     """Run the test application by injection and by explicit networks on a cluster of eight nodes."""
     unpinned = playbook.run([from_("rail_objects", "test_application")], ok=False)
     assert "by its digest" in unpinned.text
@@ -454,7 +454,7 @@ def try_application(playbook: Playbook, seen: Seen) -> None:
     }
     play = [from_("rail_objects", "test_application", **values), from_("rail_objects", "test_application", **networks)]
     playbook.run(play)
-    sets = seen.objects("DaemonSet", "apps/v1")
+    sets = live.objects("DaemonSet", "apps/v1")
     injected, explicit = sets["fabric-test"], sets["explicit"]
     template = injected["spec"]["template"]
     assert template["metadata"]["annotations"] == {"cni.spidernet.io/rdma-resource-inject": "rails"}
@@ -470,7 +470,7 @@ def try_application(playbook: Playbook, seen: Seen) -> None:
     assert container["securityContext"]["capabilities"]["add"] == ["IPC_LOCK"]
     assert playbook.run(play).changed_tasks() == []
     playbook.run([from_("rail_objects", "remove", rail_objects_test_name="explicit")])
-    assert "explicit" not in seen.objects("DaemonSet", "apps/v1")
+    assert "explicit" not in live.objects("DaemonSet", "apps/v1")
 
 
 def test_what_the_tests_stand_on() -> None:
@@ -484,7 +484,7 @@ def test_what_the_tests_stand_on() -> None:
 @pytest.mark.long
 @pytest.mark.skipif(not PLAYED, reason="wants the nodes that are played beside the real API")
 def test_sriov_nodes_are_emptied_one_at_a_time_on_a_real_api(
-    playbook: Playbook, seen: Seen, live: Live, plans: t.Callable[[str], Path]
+    playbook: Playbook, live: Live, plans: t.Callable[[str], Path]
 ) -> None:
     use(playbook, plans("sriov-roce"), "sriov-roce")
     playbook.values.update({"rail_objects_nodes_required": False})
@@ -502,14 +502,14 @@ def test_sriov_nodes_are_emptied_one_at_a_time_on_a_real_api(
     config = {"apiVersion": "sriovnetwork.openshift.io/v1", "kind": "SriovOperatorConfig"}
     body = {**config, "metadata": {"name": "default"}, "spec": {"disableDrain": True}}
     live.of("SriovOperatorConfig", config["apiVersion"]).create(body=body, namespace="spiderpool")
-    before = set(seen.objects("Pod", namespace="default", label_selector="app=work"))
+    before = set(live.objects("Pod", namespace="default", label_selector="app=work"))
     playbook.run([RAIL_OBJECTS])
-    after = seen.objects("Pod", namespace="default", label_selector="app=work")
+    after = live.objects("Pod", namespace="default", label_selector="app=work")
     assert len(before) == 2
     assert not before & set(after), "each node was emptied"
-    nodes = seen.objects("Node")
+    nodes = live.objects("Node")
     assert not any(node["spec"].get("unschedulable") for node in nodes.values())
     assert {node["status"]["allocatable"]["spidernet.io/fabric_rail1"] for node in nodes.values()} == {"8"}
     assert playbook.run([RAIL_OBJECTS]).changed_tasks() == []
     playbook.run([from_("rail_objects", "remove"), from_("spiderpool", "uninstall")])
-    assert not any("fabric.railops.io/fabric" in node["metadata"]["labels"] for node in seen.objects("Node").values())
+    assert not any("fabric.railops.io/fabric" in node["metadata"]["labels"] for node in live.objects("Node").values())
