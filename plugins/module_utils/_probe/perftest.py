@@ -57,6 +57,11 @@ class Endpoint:
     gid_index: int | None
 
 
+# How long a queue pair waits for an answer, 4.096 us * 2**18: 1.1 s, as NCCL's does (IB_TIMEOUT in net_ib.cc of 2.19).
+# Under the load of all rails at once answers may be later than perftest's own 14, 67 ms, and are no loss.
+ACK_TIMEOUT = 18
+
+
 @dataclass(frozen=True)
 class Features:
     """What this build of perftest can do, read from its --help."""
@@ -113,7 +118,7 @@ def argv(
     if end.gid_index is not None:
         line += ["-x", str(end.gid_index)]
     if seconds:
-        line += ["-D", str(seconds)]
+        line += ["-D", str(seconds), "-u", str(ACK_TIMEOUT)]
     elif iterations is not None:
         line += ["-n", str(iterations)]
     if gpu is not None:

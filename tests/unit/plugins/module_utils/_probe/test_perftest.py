@@ -150,6 +150,9 @@ def test_command_lines():
     assert client[-1] == "192.0.2.34"
     assert "--report_gbits" in client
     assert "--tclass=104" in client
+    assert not {"-D", "-u"} & {*server, *client}
+    under_load = argv("write_bw", roce, "192.0.2.2", 18516, have, server="192.0.2.34", iterations=100, seconds=6)
+    assert " ".join(under_load[:-1]).endswith("-x 3 -D 6 -u 18 --report_gbits --source_ip=192.0.2.2")
     assert "-x" not in argv("read_lat", Endpoint("mlx5_0", 1, None), "192.0.2.2", 1, Features(None, None))
     six = argv("read_lat", roce, "2001:db8::2", 1, Features("--bind_source_ip", "--ipv6-addr"))
     assert "--ipv6-addr" in six
