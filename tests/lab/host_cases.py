@@ -30,15 +30,6 @@ def paths(fleet: Fleet) -> str:
     return f"200 cases from seed {seed[1]}: no false green, no false red, the right host, rail and cause"
 
 
-def upgrade_reboot(fleet: Fleet) -> str:
-    """A driver upgrade killed before and after its reboot, on namespace hosts whose restart is played."""
-    tests = ["-m", "pytest", "-q", "-rs", str(CHECKOUT / "tests/site/test_upgrade_reboot.py")]
-    said = fleet.run(["env", "RAILOPS_TEST_LONG=1", sys.executable, *tests])
-    if "skipped" in said:
-        raise CaseError(f"tests were skipped: {said.strip().splitlines()[-2]}")
-    return "killed before and after the restart: the next run goes on with that node, and no node restarts twice"
-
-
 def upgrade(fleet: Fleet) -> str:
     """A driver over the fleet, with real reboots: on node1 the new one takes rail3 down at each boot."""
     fleet.up()

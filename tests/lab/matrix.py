@@ -44,7 +44,6 @@ CASES = (
     Case("host-modules", "RDMA modules on a kernel with ib_core", 3600, host_cases.host_modules, nodes=1),
     Case("paths", "where packets go, held to a judge that sends them", 1800, host_cases.paths, nodes=1),
     Case("upgrade", "a driver upgrade with reboots, stopped by a node made worse", 3600, host_cases.upgrade),
-    Case("upgrade-reboot", "a driver upgrade killed around its reboot", 1800, host_cases.upgrade_reboot, nodes=1),
     Case("accept", "acceptance: pairs to the whole lab, culprits named", 5400, host_cases.accept, nodes=3),
     Case("rdma-mode", "all host roles with one reboot for the RDMA namespace mode", 2400, host_cases.rdma_mode),
     Case("site-exclusive", "whole path, exclusive fabric", 3600, host_cases.site_exclusive),
