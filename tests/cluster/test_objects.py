@@ -122,8 +122,7 @@ class TestConverging:
         ok(objects([one]))
         moved = pool(fabric, 1, 9)
         moved["metadata"]["name"] = one["metadata"]["name"]
-        result = ok(objects([moved], prune=True))
-        assert did(result) == {"replace": [one["metadata"]["name"]]}
+        assert did(ok(objects([moved], prune=True))) == {"replace": [one["metadata"]["name"]]}
         assert live.of("SpiderIPPool").get(name=one["metadata"]["name"]).spec.subnet == moved["spec"]["subnet"]
 
     def test_a_stray_pool_in_the_way_goes_first(self, objects: Run, fabric: str) -> None:
@@ -137,8 +136,7 @@ class TestConverging:
         ok(objects(fabric_of(fabric, (1,), 1)))
         other = pool(f"{fabric}-b", 2, 9)
         ok(objects([other]))
-        gone = ok(objects(state="absent", prune=True, fabric=fabric))
-        assert gone["summary"]["deleted"] == 3
+        assert ok(objects(state="absent", prune=True, fabric=fabric))["summary"]["deleted"] == 3
         assert live.versions(fabric) == {}
         assert list(live.versions(f"{fabric}-b")) == [f"SpiderIPPool/{other['metadata']['name']}"]
         assert not ok(objects(state="absent", prune=True, fabric=fabric))["changed"]
@@ -150,8 +148,7 @@ class TestDrift:
         one = pool(fabric, 1, 1)
         ok(objects([one]))
         live.patch("SpiderIPPool", one["metadata"]["name"], {"spec": {"nodeName": ["wrong"]}})
-        mended = ok(objects([one]))
-        assert mended["changes"][0]["mended"] == ["spec.nodeName (set by kubectl-edit)"]
+        assert ok(objects([one]))["changes"][0]["mended"] == ["spec.nodeName (set by kubectl-edit)"]
         assert live.of("SpiderIPPool").get(name=one["metadata"]["name"]).spec.nodeName == ["node1"]
         assert not ok(objects([one]))["changed"]
 
@@ -222,8 +219,7 @@ class TestPoolsInUse:
         one = pool(fabric, 1, 1)
         ok(objects([one]))
         live.allocate(one["metadata"]["name"], ["172.17.0.3"])
-        result = ok(objects(state="absent", prune=True, fabric=fabric))
-        assert result["kept"][0]["action"] == "delete"
+        assert ok(objects(state="absent", prune=True, fabric=fabric))["kept"][0]["action"] == "delete"
         assert len(live.versions(fabric)) == 1
 
     def test_a_pool_in_use_may_grow(self, objects: Run, live: Live, fabric: str) -> None:
@@ -391,8 +387,7 @@ class TestFaults:
         there = len(live.versions(fabric))
         assert 0 < there < 37
         double.faults.clear()
-        result = ok(objects(wanted))
-        assert result["summary"]["created"] + there >= 37 - 8
+        assert ok(objects(wanted))["summary"]["created"] + there >= 37 - 8
         assert len(live.versions(fabric)) == 37
         assert not ok(objects(wanted))["changed"]
 
@@ -453,8 +448,7 @@ class TestFaults:
         for name in [name for name in double.objects("CustomResourceDefinition") if "spidermultus" in name]:
             live.of("CustomResourceDefinition", "apiextensions.k8s.io/v1").delete(name=name)
         before = double.writes()
-        result = objects(fabric_of(fabric, (1,), 1))
-        assert "does not serve SpiderMultusConfig" in result["msg"]
+        assert "does not serve SpiderMultusConfig" in objects(fabric_of(fabric, (1,), 1))["msg"]
         assert double.writes() == before
         assert ok(objects(fabric_of(fabric, (1,), 1), check=True))["summary"]["created"] == 3
 
@@ -540,8 +534,7 @@ class TestBadSituations:
     def test_what_the_webhook_refuses_is_told_in_its_words(self, objects: Run, live: Live, fabric: str) -> None:
         bad = pool(fabric, 1, 1)
         bad["spec"]["ips"] = ["192.0.2.1"]
-        result = objects([bad, pool(fabric, 1, 2)])
-        assert "denied the request" in result["msg"]
+        assert "denied the request" in objects([bad, pool(fabric, 1, 2)])["msg"]
         assert live.versions(fabric) == {}
 
 
@@ -627,8 +620,7 @@ class TestAccess:
 
 class TestInput:
     def test_no_way_to_the_cluster(self, objects: Run, tmp_path: Path, double: ApiDouble) -> None:
-        result = objects([pool("x", 1, 1)], kubeconfig=str(tmp_path / "none"))
-        assert "no way to the cluster" in result["msg"]
+        assert "no way to the cluster" in objects([pool("x", 1, 1)], kubeconfig=str(tmp_path / "none"))["msg"]
 
     def test_what_is_no_object_and_what_is_given_twice_are_told_at_once(self, objects: Run, double: ApiDouble) -> None:
         result = objects([{"kind": "x"}, pool("x", 1, 1), pool("x", 1, 1)])

@@ -274,8 +274,7 @@ def test_an_image_without_tools_is_skipped_and_said(probe: Probe) -> None:
     probe.pods.no_shell = True
     checks = probe.run(depth="look")
     assert bad(checks) == []
-    found = of(checks, "pod_inside", "skipped")
-    assert any("executable file not found" in row["cause"] for row in found)
+    assert any("executable file not found" in row["cause"] for row in of(checks, "pod_inside", "skipped"))
 
 
 @pytest.mark.parametrize(

@@ -127,8 +127,7 @@ def test_a_release_that_was_cut_off_is_left_to_others_and_then_repaired(
     assert made_by(live) == "true"
 
     rewrite_release(double, 2, "pending-upgrade", now + hour, source=1)
-    early = playbook.role("spiderpool", ok=False)
-    assert "Somebody may be at work" in " ".join(early.text.split())
+    assert "Somebody may be at work" in " ".join(playbook.role("spiderpool", ok=False).text.split())
     assert releases(live) == ["deployed", "pending-upgrade"]
     rewrite_release(double, 2, "pending-upgrade", now - hour)
     playbook.role("spiderpool")
@@ -172,8 +171,7 @@ def test_tigera_and_docker_get_their_settings(
     folder.mkdir(parents=True)
     (folder / "values.yaml").write_text("{}\n")
     (folder / "multusconfigs.yaml").write_text("spec:\n  sriov:\n    ippools:\n      matchMasterSubnet: true\n")
-    first = playbook.role("spiderpool")
-    assert "Set it on the agent" in plays.last_part(first.changed_tasks())
+    assert "Set it on the agent" in plays.last_part(playbook.role("spiderpool").changed_tasks())
     installed = live.objects("Installation", "operator.tigera.io/v1")["default"]["spec"]["calicoNetwork"]
     assert installed == {f"{DETECTION}4": {"kubernetes": "NodeInternalIP"}, "ipPools": network["ipPools"]}
     sets = live.objects("DaemonSet", "apps/v1")
@@ -209,8 +207,7 @@ def test_tigera_and_docker_get_their_settings(
 def test_bad_situations_are_told_before_the_first_write(playbook: Playbook, double: ApiDouble, tmp_path: Path) -> None:
     before = double.writes()
     double.token = "another"
-    expired = playbook.role("spiderpool", ok=False)
-    assert "does not know this identity" in expired.text
+    assert "does not know this identity" in playbook.role("spiderpool", ok=False).text
     double.token = TOKEN
     double.forbidden.add("customresourcedefinitions:write")
     forbidden = playbook.role("spiderpool", ok=False)
@@ -225,19 +222,16 @@ def test_bad_situations_are_told_before_the_first_write(playbook: Playbook, doub
     alone = " ".join(playbook.role("spiderpool", ok=False, spiderpool_pod_cidrs=["10.244.0.0/16"]).text.split())
     assert "spiderpool_pod_cidrs and spiderpool_service_cidrs belong together" in alone
     double.store.table(double.store.kind_of("apps/v1", "DaemonSet")).clear()
-    lonely = playbook.role("spiderpool", ok=False)
-    assert "no network of its own" in lonely.text
+    assert "no network of its own" in playbook.role("spiderpool", ok=False).text
     assert double.writes() == before
     double.put("v1", "Namespace", "spiderpool")
     double.controllers.hold_namespaces = True
     double.store.delete(double.store.kind_of("v1", "Namespace"), "", "spiderpool", {}, {})
     before = double.writes()
-    going = playbook.role("spiderpool", ok=False)
-    assert "namespace spiderpool is being deleted" in going.text
+    assert "namespace spiderpool is being deleted" in playbook.role("spiderpool", ok=False).text
     double.url = "https://127.0.0.1:1"
     double.kubeconfig(playbook.kubeconfig)
-    nobody = playbook.role("spiderpool", ok=False)
-    assert "does not answer" in nobody.text
+    assert "does not answer" in playbook.role("spiderpool", ok=False).text
     assert double.writes() == before
 
 
@@ -442,8 +436,7 @@ def test_a_teardown_names_who_holds_addresses_and_takes_the_test_application_alo
 
 def try_application(playbook: Playbook, live: Live) -> None:
     """Run the test application by injection and by explicit networks on a cluster of eight nodes."""
-    unpinned = playbook.run([from_("rail_objects", "test_application")], ok=False)
-    assert "by its digest" in unpinned.text
+    assert "by its digest" in playbook.run([from_("rail_objects", "test_application")], ok=False).text
     values: Json = {"rail_objects_test_image": IMAGE}
     networks = {
         **values,

@@ -233,8 +233,7 @@ def test_the_role_brings_mode_and_names_with_one_reboot(tmp_path):
     assert after != before
     assert mode() == "exclusive"
     assert "rail8" in guest("ls /sys/class/net").split()
-    again = play(tmp_path)
-    assert "changed=0" in again
+    assert "changed=0" in play(tmp_path)
     assert boot_id() == after
     play(tmp_path, "-e", "rdma_host_state=absent")
     assert usual in guest("ls /sys/class/net").split()
@@ -269,8 +268,7 @@ def test_an_initramfs_with_ib_core_is_made_anew_and_brings_the_mode(tmp_path):
         assert module(mode="exclusive", live=False)["reboot_required"] is True
         restart_with(with_file)
         assert mode() == "exclusive"
-        undone = module(state="absent")
-        assert undone["initramfs"] == [image]
+        assert module(state="absent")["initramfs"] == [image]
     finally:
         guest(f"sed -i '/^ib_core$/d' /etc/initramfs-tools/modules; rm {cheap}; mv /root/image.before {image}")
         restart_with(original)

@@ -230,10 +230,8 @@ def test_what_is_ours_and_not_wanted_any_more_goes(host):
     fewer = want_of(0, RAILS)
     fewer["rails"] = fewer["rails"][:1]
     fewer["sysctls"] = {}
-    kept = apply(host, {**fewer, "purge": False})
-    assert not kept["changed"]
-    result = apply(host, fewer)
-    assert result["changed"]
+    assert not apply(host, {**fewer, "purge": False})["changed"]
+    assert apply(host, fewer)["changed"]
     dump = host.dump()
     assert not [line for line in dump["routes"] if "1002" in line or "1003" in line]
     assert not [line for line in dump["rules"] if line.startswith(("10002:", "10003:"))]
@@ -257,8 +255,7 @@ def test_a_rail_may_be_named_by_an_alternative_name(host):
 
 def test_ipv6_switched_off_is_named_and_taken_back(host):
     host.sysctl("net/ipv6/conf/ens2np0/disable_ipv6", "1")
-    said = refused(host, want_of(0, RAILS))
-    assert "disabled" in said
+    assert "disabled" in refused(host, want_of(0, RAILS))
 
 
 # --- bad inputs: a clear error, and nothing changed -------------------------------------------------------------------
@@ -377,8 +374,7 @@ def test_the_connections_own_interface_is_refused_unless_forced(host):
     host.ip("address", "add", "203.0.113.5/24", "dev", "ens1np0")
     environ = {"SSH_CONNECTION": "203.0.113.77 50000 203.0.113.5 22"}
     assert "Ansible's own connection" in refused(host, want_of(0, RAILS), environ=environ)
-    result = apply(host, want_of(0, RAILS, force=["ens1np0"]), environ=environ)
-    assert result["changed"]
+    assert apply(host, want_of(0, RAILS, force=["ens1np0"]), environ=environ)["changed"]
 
 
 def test_two_prefixes_with_default_route_are_refused(host):

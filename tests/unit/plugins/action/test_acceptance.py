@@ -106,8 +106,7 @@ def bad_of(found):
 
 def test_a_sound_fleet_passes(played):
     played.steps()
-    found = played.finish()
-    assert found["status"] == "pass"
+    assert played.finish()["status"] == "pass"
     told = json.loads((played.folder / "verify/hosts/node1.json").read_text())["checks"]
     rows = {check["id"]: check for check in told}
     assert rows["accept_bandwidth"]["observed"] == "100 Gb/s at worst, in 16 runs"
@@ -162,8 +161,7 @@ def test_what_the_verdict_has_against_a_host_stops_it(played):
         lambda host: [{"id": "network_link", "rail": "rail1", "status": "deviation" if host == "node2" else "ok"}]
     )
     assert played.steps() == 0
-    found = played.finish()
-    assert ("node2", None, "accept_hosts") in bad_of(found)
+    assert ("node2", None, "accept_hosts") in bad_of(played.finish())
     # It is no verdict on itself.
     played.verified(lambda host: [ok("network_link", "up", "up", rail="rail1").data()])
     assert played.steps() > 0

@@ -73,8 +73,7 @@ def test_it_plans_the_group_with_what_its_hosts_say_and_a_limit_changes_nothing(
     assert rail["interface"] == "enp9s0"
     assert (fleet / "plan/fabric/hosts/node1.json").exists()
 
-    again = playbook(fleet, "--limit", "node1,localhost", "--diff")
-    assert "changed=0" in again.stdout
+    assert "changed=0" in playbook(fleet, "--limit", "node1,localhost", "--diff").stdout
     assert seats(fleet) == {"node1.example": 0, "node2": 5, "node10": 1}
 
 

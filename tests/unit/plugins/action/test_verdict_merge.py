@@ -185,8 +185,7 @@ def test_a_host_without_facts_keeps_what_its_slice_found():
     odd = {**part("d", "a"), "ports": []}
     slow = deviation("fleet_speed", "400 Gb/s", "200 Gb/s", "slow", "look", rail="rail1").data()
     odd["hosts"]["a"] = merge.added(odd["hosts"]["a"], [merge.normal_check(slow)])
-    verdict = joined(odd, part("d", "b"))
-    assert [check["id"] for check in verdict["hosts"]["a"]["checks"]] == ["fleet_speed"]
+    assert [check["id"] for check in joined(odd, part("d", "b"))["hosts"]["a"]["checks"]] == ["fleet_speed"]
 
 
 def test_the_facts_of_a_fleet_that_is_alike_are_told_once():

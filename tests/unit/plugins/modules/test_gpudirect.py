@@ -127,8 +127,7 @@ def test_only_the_bridges_of_gpus_and_their_nics_are_relaxed(run_module, machine
 
 def test_keep_puts_the_bits_back(run_module, machine):
     run_module(acs="relax")
-    result = run_module(acs="keep")
-    assert result["changed"] is True
+    assert run_module(acs="keep")["changed"] is True
     assert set(machine.bits().values()) == {BLOCKED}
     assert not (machine.root / "etc/railops-rdma/acs.json").exists()
     assert run_module(acs="keep")["changed"] is False
@@ -188,8 +187,7 @@ def test_a_direct_nic_platform_is_left_to_its_tool(run_module, machine, direct_n
     assert "rdma_topo" in refused["fix"]
     assert set(machine.bits().values()) == {BLOCKED}
     direct_nic()
-    predicted = run_module(acs="relax", _ansible_check_mode=True)
-    assert predicted["reboot_required"] is True
+    assert run_module(acs="relax", _ansible_check_mode=True)["reboot_required"] is True
     assert "write-grub-acs\n" not in (tmp_path / "log").read_text()
     assert run_module(acs="relax")["changed"] is True
     waiting = run_module(acs="relax")

@@ -332,8 +332,7 @@ def test_defect_8_values_are_compared_as_numbers_and_addresses_as_addresses(mach
 
 def test_json_is_used_when_the_tool_has_it(machine, run_module):
     Cards(machine.root, {name: card(IB) for name in RAILS}, version="4.31.0")
-    result = run_module(cards=RAILS_ETH)
-    assert result["changed"] is True
+    assert run_module(cards=RAILS_ETH)["changed"] is True
     assert all("-j" in call for call in machine.cards.calls("q"))
 
 
@@ -411,8 +410,7 @@ def test_all_errors_of_the_input_come_at_once(machine, run_module):
         {"select": "pci", "pci": ["19:00.0", "ff:00.0"], "link_type": "ib"},
         {"select": "pci", "pci": ["19:00.0"], "link_type": "eth"},
     ]
-    result = run_module(cards=wanted)
-    assert {item["place"] for item in result["problems"]} == {"cards[0].pci[1]", "cards[1]"}
+    assert {item["place"] for item in run_module(cards=wanted)["problems"]} == {"cards[0].pci[1]", "cards[1]"}
     assert not machine.cards.calls()
 
 
@@ -599,8 +597,7 @@ def test_more_virtual_functions_than_the_card_can_is_said_in_plain_words(machine
 
 
 def test_without_rails_nothing_can_be_selected_by_them(machine, run_module):
-    result = run_module(cards=RAILS_ETH, rails=None)
-    assert result["fix"] == "Set plan_dir (or rails)."
+    assert run_module(cards=RAILS_ETH, rails=None)["fix"] == "Set plan_dir (or rails)."
 
 
 def test_rails_on_cards_of_others_are_named(machine, run_module):

@@ -77,8 +77,7 @@ def test_absent_undoes_present(run_module, root, manager):
 
 def test_what_an_earlier_plan_or_manager_left_goes(run_module, root):
     run_module(manager="networkd")
-    result = run_module()
-    assert any(check["id"] == "persist_stale" for check in result["checks"])
+    assert any(check["id"] == "persist_stale" for check in run_module()["checks"])
     assert "etc/systemd/network/05-railops-ens1np0.network" not in tree(root)
     run_module(rails=[{**RAIL, "interface": "ens2np0"}])
     assert "etc/netplan/90-railops-ens1np0.yaml" not in tree(root)
@@ -87,8 +86,7 @@ def test_what_an_earlier_plan_or_manager_left_goes(run_module, root):
 def test_a_changed_mode_is_a_change(run_module, root):
     run_module()
     (root / "etc/netplan/90-railops-ens1np0.yaml").chmod(0o644)
-    result = run_module()
-    assert result["changed"] is True
+    assert run_module()["changed"] is True
     assert tree(root)["etc/netplan/90-railops-ens1np0.yaml"][1] == 0o600
 
 
@@ -108,8 +106,7 @@ def test_an_ifupdown_host_is_refused_with_the_fix(run_module, root):
 
 def test_a_guard_that_the_renderer_cannot_express_is_refused(run_module, root):
     (root / "etc/netplan/01-all.yaml").write_text("network:\n  renderer: NetworkManager\n")
-    result = run_module(policy="default_route")
-    assert "renderer NetworkManager" in result["msg"]
+    assert "renderer NetworkManager" in run_module(policy="default_route")["msg"]
 
 
 def test_a_read_only_folder_is_an_error_with_its_path(run_module, root):
@@ -121,8 +118,7 @@ def test_an_old_nmcli_that_cannot_check_offline_is_no_reason_to_stop(root):
     said = "Error: Option '--offline' is unknown, try 'nmcli -help'.\n"
     machines.program(root / "usr/bin/nmcli", "")
     host = Host(str(root), command=lambda argv, text: Ran(2, "", said))
-    result = work.converge(parse_want(PARAMS), host, "networkmanager", check_mode=False)
-    assert result["changed"] is True
+    assert work.converge(parse_want(PARAMS), host, "networkmanager", check_mode=False)["changed"] is True
     refusing = Host(str(root), command=lambda argv, text: Ran(1, "", "Error: ipv4.method: property is invalid"))
     with pytest.raises(RdmaError, match=r"nothing was written: Error: ipv4\.method"):
         work.converge(

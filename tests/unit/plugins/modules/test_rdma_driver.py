@@ -145,8 +145,7 @@ def test_a_package_that_only_left_its_settings_is_not_there(run_module, home):
 def test_the_rhel_family(run_module, host, home):
     host("/etc/os-release", 'ID="rocky"\nID_LIKE="rhel centos fedora"\n')
     host.tools("rpm", "dnf")
-    result = run_module()
-    assert "libibverbs-utils" in result["packages"]
+    assert "libibverbs-utils" in run_module()["packages"]
     assert log(home)[-1].startswith("dnf_-y_--refresh_install")
     assert run_module()["changed"] is False
 
@@ -265,8 +264,7 @@ def test_a_distribution_without_a_new_enough_pyroute2_asks_for_the_wheel_first(
     monkeypatch.setattr(driver_host, "site_folder", lambda: str(tmp_path / "site"))
     unpack = driver_host.install_wheel
     monkeypatch.setattr(driver_host, "install_wheel", lambda *args: (unpack(*args), versions.append("0.9.7")))
-    done = run_module(pyroute2_wheel=str(wheel))
-    assert done["changed"] is True
+    assert run_module(pyroute2_wheel=str(wheel))["changed"] is True
     assert "python3-pyroute2" not in " ".join(log(home))
     assert run_module(pyroute2_carried=True)["changed"] is False
 
@@ -274,8 +272,7 @@ def test_a_distribution_without_a_new_enough_pyroute2_asks_for_the_wheel_first(
 def test_a_distribution_with_a_new_pyroute2_takes_its_package(run_module, host, home, monkeypatch):
     monkeypatch.setattr(driver_host, "pyroute2_version", lambda: "0.7.7" if log(home) else None)
     host("/etc/os-release", 'ID=debian\nVERSION_ID="13"\n')
-    result = run_module(pyroute2_carried=True)
-    assert "python3-pyroute2" in result["packages"]
+    assert "python3-pyroute2" in run_module(pyroute2_carried=True)["packages"]
 
 
 def test_another_checksum_is_refused_before_anything_is_installed(run_module, home, tmp_path):
@@ -306,8 +303,7 @@ def test_a_driver_container_is_respected(run_module, host, tmp_path, home):
     assert result["driver"]["source"] == "container"
     assert "left alone" in result["notes"][0]
     assert not any("linux-modules" in name for name in result["packages"])
-    refused = run_module(**doca(tmp_path))
-    assert "rdma_driver_source" in refused["fix"]
+    assert "rdma_driver_source" in run_module(**doca(tmp_path))["fix"]
 
 
 def test_a_driver_container_is_waited_for(run_module, host, monkeypatch):
@@ -329,8 +325,7 @@ def test_a_driver_container_is_waited_for(run_module, host, monkeypatch):
 def test_a_driver_on_disk_that_is_not_the_running_one(run_module, host):
     machines.program(host.bin / "modinfo", "echo AAAA")
     host("/sys/module/mlx5_core/srcversion", "BBBB\n")
-    result = run_module()
-    assert result["reboot_reasons"] == ["the running mlx5_core is not the one on disk"]
+    assert run_module()["reboot_reasons"] == ["the running mlx5_core is not the one on disk"]
     host("/sys/module/mlx5_core/srcversion", "AAAA\n")
     assert run_module()["reboot_required"] is False
 
@@ -435,8 +430,7 @@ def test_upgrade_replaces_another_version_and_asks_for_one_reboot(run_module, ho
 
 def test_an_upgrade_that_brought_another_version_fails(run_module, home, old):
     (home / "stuck").write_text("")
-    failed = run_module(upgrade=True, **WITH)
-    assert "demo-driver is 1.0-1, not 2.0-1" in failed["msg"]
+    assert "demo-driver is 1.0-1, not 2.0-1" in run_module(upgrade=True, **WITH)["msg"]
 
 
 def test_an_upgrade_of_doca_needs_its_version(run_module, home):

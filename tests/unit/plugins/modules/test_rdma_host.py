@@ -95,8 +95,7 @@ def test_absent_undoes_present(root, run_module, altnames):
     run_module(rails=[RAIL], naming="altname")
     assert altnames.names == {"ens1np0": ("rail1",)}
     assert run_module(rails=[RAIL], naming="altname")["changed"] is False
-    result = run_module(state="absent")
-    assert result["changed"] is True
+    assert run_module(state="absent")["changed"] is True
     assert not (root / CONF).exists()
     assert not (root / LINK).exists()
     assert altnames.names == {"ens1np0": ()}
@@ -112,10 +111,8 @@ def test_a_module_that_does_not_load_is_told_with_the_kernels_reason(root, run_m
 
 def test_a_host_without_rdma_modules_fails_and_in_check_mode_only_says_so(root, run_module):
     (root / f"lib/modules/{os.uname().release}/modules.dep").write_text("")
-    failed = run_module()
-    assert "no module ib_uverbs, rdma_ucm" in failed["msg"]
-    looked = run_module(_ansible_check_mode=True)
-    assert looked["checks"][0]["status"] == "deviation"
+    assert "no module ib_uverbs, rdma_ucm" in run_module()["msg"]
+    assert run_module(_ansible_check_mode=True)["checks"][0]["status"] == "deviation"
 
 
 def test_ipoib_interfaces_are_known(tmp_path, root, run_module, monkeypatch):

@@ -70,8 +70,7 @@ def test_lldp_neighbours(run_module, tools):
 )
 def test_an_lldpd_that_does_not_answer_is_named(run_module, tools, script, word):
     tools(script)
-    missing = run_module()["info"]["missing"]
-    assert any(word in text and "Start its service" in text for text in missing)
+    assert any(word in text and "Start its service" in text for text in run_module()["info"]["missing"])
 
 
 def test_check_mode_is_the_same(run_module):

@@ -166,8 +166,7 @@ def test_a_kernel_without_rdma_says_so(host, run_module):
 
 def test_a_kernel_without_the_mode_says_so(host, run_module):
     host.kernel.too_old = True
-    result = run_module(mode="exclusive")
-    assert "no network namespace mode" in result["msg"]
+    assert "no network namespace mode" in run_module(mode="exclusive")["msg"]
     assert run_module(mode="shared")["support"] == "too_old"
 
 
@@ -203,8 +202,7 @@ def test_a_failed_initramfs_is_finished_by_the_next_run(host, run_module):
     host.initramfs("usr/lib/modules/x/ib_core.ko")
     os.utime(host.root / f"boot/initrd.img-{KERNEL}", (1, 1))
     host.write("broken", "")
-    failed = run_module(mode="exclusive")
-    assert "no space left" in failed["msg"]
+    assert "no space left" in run_module(mode="exclusive")["msg"]
     (host.root / "broken").unlink()
     assert run_module(mode="exclusive")["initramfs"] == [f"/boot/initrd.img-{KERNEL}"]
     assert run_module(mode="exclusive")["changed"] is False

@@ -180,8 +180,7 @@ def test_a_client_that_fails_says_why(run_module, tools, mood, cause):
 
 
 def test_no_server(run_module):
-    result = run_module("client", [task(free_port())])
-    assert "TCP" in result["checks"][0]["cause"]
+    assert "TCP" in run_module("client", [task(free_port())])["checks"][0]["cause"]
 
 
 def test_a_server_that_cannot_start(run_module, tools):
@@ -218,8 +217,7 @@ def test_check_mode_sends_nothing(run_module):
 
 def test_perftest_is_missing(run_module, monkeypatch):
     monkeypatch.setenv("PATH", "/nonexistent")
-    result = run_module("client", [task(1)])
-    assert "perftest" in result["checks"][0]["cause"]
+    assert "perftest" in run_module("client", [task(1)])["checks"][0]["cause"]
 
 
 def test_a_port_of_infiniband_without_subnet_manager(tmp_path, sysfs):

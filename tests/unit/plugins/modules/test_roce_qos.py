@@ -163,8 +163,7 @@ def params(root, rdma_cm, dcb, monkeypatch, tmp_path):
 
 
 def test_the_first_run_changes_and_the_second_does_not(run_module, dcb, root):
-    first = run_module()
-    assert first["changed"] is True
+    assert run_module()["changed"] is True
     assert dcb.port("ens8np0") == {"pfc": 32, "dscp": {40: 5, 48: 6}, "dcbx": 9}
     assert (root / "sys/kernel/config/rdma_cm/mlx5_7/ports/1/default_roce_tos").read_text() == "162\n"
     writes = list(dcb.writes)
@@ -186,8 +185,7 @@ def test_check_mode_predicts_and_writes_nothing(run_module, dcb, root):
 
 def test_absent_undoes_present(run_module, dcb, root):
     run_module()
-    result = run_module(state="absent")
-    assert result["changed"] is True
+    assert run_module(state="absent")["changed"] is True
     assert dcb.port("ens1np0") == {"pfc": 0, "dscp": {}, "dcbx": 0}
     for path in (PROGRAM, SETTINGS, UNIT, link_of("ens1np0")):
         assert not os.path.lexists(root / path.lstrip("/"))
@@ -299,8 +297,7 @@ def test_soft_roce_gets_its_traffic_class(run_module, root, no_dcb):
     put(root, "/sys/class/infiniband/rxe0/parent", "veth0\n")
     put(root, "/sys/kernel/config/rdma_cm/rxe0/ports/1/default_roce_tos", "0\n")
     rails = [{"name": "rail1", "interface": "veth0"}]
-    first = run_module(rails=rails, unsupported="report")
-    assert first["changed"] is True
+    assert run_module(rails=rails, unsupported="report")["changed"] is True
     assert (root / "sys/kernel/config/rdma_cm/rxe0/ports/1/default_roce_tos").read_text() == "162\n"
     assert run_module(rails=rails, unsupported="report")["changed"] is False
     run_module(rails=rails, unsupported="report", state="absent")
@@ -333,8 +330,7 @@ def mlnx_qos(tmp_path, run_module):
 
 def test_the_vendors_tool_where_the_kernel_offers_nothing(run_module, no_dcb, mlnx_qos):
     predicted = run_module(_ansible_check_mode=True)
-    first = run_module(rails=RAILS[:1])
-    assert first["interfaces"]["ens1np0"]["backend"] == "vendor"
+    assert run_module(rails=RAILS[:1])["interfaces"]["ens1np0"]["backend"] == "vendor"
     port = json.loads(mlnx_qos.read_text())["ens1np0"]
     assert (port["trust"], port["pfc"], port["map"]["40"]) == ("dscp", "0,0,0,0,0,1,0,0", 5)
     assert run_module(rails=RAILS[:1])["changed"] is False
@@ -382,8 +378,7 @@ def test_without_rails_nothing_is_silently_fine(run_module):
 
 def test_an_interface_with_a_default_route_is_refused(run_module, tmp_path, dcb):
     install(tmp_path / "bin", plain("ens1np0"))
-    result = run_module()
-    assert result["failed"] is True
+    assert run_module()["failed"] is True
     assert dcb.writes == []
     assert run_module(force=True)["changed"] is True
 
@@ -391,15 +386,13 @@ def test_an_interface_with_a_default_route_is_refused(run_module, tmp_path, dcb)
 def test_the_interface_of_the_connection_is_refused(run_module, root, dcb, tmp_path):
     put(root, f"/proc/{os.getpid()}/environ", "SSH_CONNECTION=192.0.2.9 50000 192.0.2.5 22\0")
     install(tmp_path / "bin", plain("eno1", ens1np0="192.0.2.5"))
-    result = run_module()
-    assert "ens1np0 carries a default route or Ansible's connection" in result["msg"]
+    assert "ens1np0 carries a default route or Ansible's connection" in run_module()["msg"]
     assert dcb.writes == []
 
 
 def test_a_missing_interface(run_module, dcb):
     rails = [*RAILS, {"name": "rail9", "interface": "ens9np0"}]
-    result = run_module(rails=rails)
-    assert result["missing"] == ["ens9np0"]
+    assert run_module(rails=rails)["missing"] == ["ens9np0"]
     assert dcb.writes == []
     preview = run_module(rails=rails, _ansible_check_mode=True)
     assert preview["changed"] is True
@@ -510,8 +503,7 @@ def test_nothing_is_set_until_the_site_says_what_its_switches_have(run_module, d
 
 
 def test_one_of_the_two_alone_is_no_declaration(run_module, dcb):
-    result = run_module(dscp=None)
-    assert [problem["place"] for problem in result["problems"]] == ["dscp"]
+    assert [problem["place"] for problem in run_module(dscp=None)["problems"]] == ["dscp"]
     assert dcb.writes == []
 
 
@@ -529,8 +521,7 @@ def test_what_a_fleet_has_from_us_stays_is_verified_and_gives_one_warning(run_mo
     result = undeclared(run_module)
     assert [check["rail"] for check in of(result, "roce_pfc") if check["status"] == "deviation"] == ["rail2"]
     assert dcb.writes == writes, "it is told, not mended"
-    declared = run_module(priority=3, dscp=26, cnp_priority=7, dscp_map={10: 1})
-    assert of(declared, "roce_declared") == []
+    assert of(run_module(priority=3, dscp=26, cnp_priority=7, dscp_map={10: 1}), "roce_declared") == []
     assert dcb.port("ens2np0")["pfc"] == 8
 
 

@@ -81,8 +81,7 @@ def test_the_order_is_pools_then_configs_and_back_for_removing():
 def test_strays_of_this_fabric_only_are_pruned():
     other = pool("b", "198.51.100.0/27", labels={**OURS, LABEL_FABRIC: "other"})
     foreign = pool("d", "203.0.113.0/27", labels={})
-    plan = planned([], [pool(), other, foreign], prune=True)
-    assert actions(plan) == [("delete", "a")]
+    assert actions(planned([], [pool(), other, foreign], prune=True)) == [("delete", "a")]
     assert not planned([], [pool()]).changed
 
 

@@ -158,8 +158,7 @@ def test_nodes_are_drawn_the_same_way_each_time():
 )
 def test_where_a_client_finds_its_server(ips, subnets, wanted):
     made = network("rail1", subnets=subnets)
-    found = jobs.server_address({made.name: {"ips": ips}}, made, {"status": {"podIP": "10.0.0.9"}})
-    assert found == wanted
+    assert jobs.server_address({made.name: {"ips": ips}}, made, {"status": {"podIP": "10.0.0.9"}}) == wanted
 
 
 class Machine:

@@ -84,5 +84,4 @@ def test_errors_name_the_fix():
 
 
 def test_servers_wait_for_all_waves():
-    made = schedule(hosts(100), RAILS, ["read_lat", "write_bw"], mode="ring")
-    assert seconds(made, 20, 50) == 2 * 16 * 20
+    assert seconds(schedule(hosts(100), RAILS, ["read_lat", "write_bw"], mode="ring"), 20, 50) == 2 * 16 * 20

@@ -51,8 +51,7 @@ def test_a_second_plan_is_empty():
 
 
 def test_infiniband_needs_ipoib_and_umad():
-    plan = plan_host(Want(network="infiniband"), have())
-    assert plan.load == ("ib_umad", "ib_ipoib")
+    assert plan_host(Want(network="infiniband"), have()).load == ("ib_umad", "ib_ipoib")
 
 
 @pytest.mark.parametrize(

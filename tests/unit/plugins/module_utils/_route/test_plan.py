@@ -261,8 +261,7 @@ def test_what_is_in_the_way_is_refused_with_its_fix(host, values, says, fix):
         plan(host, **values)
     assert says in str(caught.value)
     assert fix in str(caught.value)
-    checks = caught.value.facts["checks"]
-    assert {check["status"] for check in checks} == {"deviation"}
+    assert {check["status"] for check in caught.value.facts["checks"]} == {"deviation"}
 
 
 @pytest.mark.parametrize(

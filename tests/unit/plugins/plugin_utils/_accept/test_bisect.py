@@ -99,8 +99,7 @@ def test_a_whole_node():
 def test_a_node_that_is_weak_with_all_rails_at_once():
     fleet = Played(20)
     fleet.weak = {"node7"}
-    found = fleet.find()
-    assert [(one.what, one.hosts, one.rails) for one in found] == [(NODE, ("node7",), RAILS)]
+    assert [(one.what, one.hosts, one.rails) for one in fleet.find()] == [(NODE, ("node7",), RAILS)]
 
 
 def test_two_culprits_on_two_rails():

@@ -127,8 +127,7 @@ def test_one_host_alone():
 def test_pairs_of_a_host_are_made_one_after_the_other_and_its_rails_in_one_step():
     fleet = fleet_of(leaves=1, hosts=3)
     report, _judged = walk(fleet, Settings(), {})
-    step = step_of(report.asked, report.runs)
-    assert [entry.units for entry in step.entries] == [(("rail1",), ("rail2",))]
+    assert [entry.units for entry in step_of(report.asked, report.runs).entries] == [(("rail1",), ("rail2",))]
     both = [Run("write_bw", ("a", "b"), ("rail1",)), Run("write_bw", ("a", "b"), RAILS)]
     assert step_of("x", both).entries[0].units == (("rail1",),)
 

@@ -177,8 +177,7 @@ def test_the_gateway_may_lie_in_ips_when_it_is_excluded():
 def test_subnets_that_nest_are_refused_from_both_sides(other):
     first = pool("other", subnet=other, ips=[], gateway=None)
     del first["spec"]["gateway"]
-    message = refusal(pool(), first).message
-    assert f"overlap with IPPool other which 'spec.subnet' is {other}" in message
+    assert f"overlap with IPPool other which 'spec.subnet' is {other}" in refusal(pool(), first).message
     assert "overlap with IPPool rail1-node1" in refusal(first, pool()).message
 
 

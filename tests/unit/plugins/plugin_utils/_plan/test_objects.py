@@ -409,8 +409,7 @@ def test_a_profile_depends_on_nothing_but_the_names():
 def test_names_are_shortened_as_the_design_says():
     assert short_name("fabric-rail1-v4-node1") == "fabric-rail1-v4-node1"
     assert short_name("a" * 63) == "a" * 63
-    long = short_name("a" * 64)
-    assert re.fullmatch(r"a{54}-[0-9a-f]{8}", long)
+    assert re.fullmatch(r"a{54}-[0-9a-f]{8}", short_name("a" * 64))
     assert re.fullmatch(r"fabric-rail1-v4-gpu1-example-com-[0-9a-f]{8}", short_name("fabric-rail1-v4-gpu1.example.com"))
     assert short_name("a.b") != short_name("a-b")
 
@@ -446,8 +445,7 @@ def test_names_that_would_collide_are_refused(raw, nodes, message):
 
 
 def test_the_order_of_an_injected_pod_is_told():
-    good = plan_of(raw_of(), ["a"])
-    assert object_warnings(good) == ()
+    assert object_warnings(plan_of(raw_of(), ["a"])) == ()
     bad = plan_of(raw_of(rails=[{"interface": "ens2np0"}, {"interface": "ens10np0"}]), ["a"])
     assert "rail2, rail1" in object_warnings(bad)[0]
 

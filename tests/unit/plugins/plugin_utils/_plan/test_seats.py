@@ -234,8 +234,7 @@ def test_a_pin_that_contradicts_the_lock_is_refused_or_moves_the_node_when_allow
     first = plan(exclusive(), hosts(2))
     nodes = [{"host": "node1", "slot": 5}, {"host": "node2"}]
 
-    error = failure(exclusive(), nodes, first.lock)
-    assert "5 is not the slot that node1 has in plan.json: 0" in str(error)
+    assert "5 is not the slot that node1 has in plan.json: 0" in str(failure(exclusive(), nodes, first.lock))
 
     moved = plan(exclusive(allow_renumber=True), nodes, first.lock)
     assert seats(moved) == {"node1": 5, "node2": 1}
@@ -274,8 +273,7 @@ def test_a_change_that_renumbers_is_refused_and_says_who_and_where_to(more, text
     assert "would renumber" in str(error)
     assert text in str(error)
     assert "fabric_allow_renumber=true" in str(error)
-    allowed = plan(exclusive(**more, allow_renumber=True), hosts(8), first.lock)
-    assert allowed.seating.moved
+    assert plan(exclusive(**more, allow_renumber=True), hosts(8), first.lock).seating.moved
 
 
 @pytest.mark.parametrize(
@@ -336,8 +334,7 @@ def test_a_node_that_changes_its_zone_is_refused_or_moves_when_allowed():
     nodes = [{"host": "a", "groups": ["su2"]}, {"host": "b", "groups": ["su2"]}]
 
     assert "a would move from zone 'su1' to 'su2'" in str(failure(raw, nodes, first.lock))
-    moved = plan({**raw, "allow_renumber": True}, nodes, first.lock)
-    assert seats(moved) == {"a": 1, "b": 0}
+    assert seats(plan({**raw, "allow_renumber": True}, nodes, first.lock)) == {"a": 1, "b": 0}
 
 
 def test_naming_the_only_zone_later_renumbers_nobody():
