@@ -21,9 +21,6 @@ from ..plugin_utils._slice import read_slice
 
 SPARE_SECONDS = 120
 
-if t.TYPE_CHECKING:
-    from ..module_utils._probe.schedule import Schedule
-
 
 class ActionModule(ActionBase):
     """The action behind the module rdma_probe."""
@@ -74,8 +71,5 @@ class ActionModule(ActionBase):
         args["network"] = own["network"]
         args["tests"] = tests_of(args["plan_dir"], rails, pairs, args["end"])
         if not args["lifetime"]:
-            args["lifetime"] = self._lifetime(made, args["timeout"], task_vars)
+            args["lifetime"] = SPARE_SECONDS + seconds(made, args["timeout"], forks(task_vars))
         return None
-
-    def _lifetime(self, made: Schedule, timeout: int, task_vars: dict[str, t.Any]) -> int:
-        return SPARE_SECONDS + seconds(made, timeout, forks(task_vars))

@@ -239,7 +239,8 @@ def plan_netns(want: Want, have: Have) -> Plan:
     text = owned_text(want.mode) if want.present and want.mode else None
     settings = list(foreign)
     if text and want.mode:
-        settings = _in_order([*foreign, Setting(OWNED_FILE, 3, want.mode)])
+        settings.append(Setting(OWNED_FILE, 3, want.mode))
+        settings.sort(key=lambda item: (os.path.basename(item.path), item.line))
     persistent = _effective(settings, have)
     wanted = want.mode if want.present and want.mode else persistent
     blocker = _blocker(want, have, wanted, persistent)
@@ -273,10 +274,6 @@ def set_after_all(plan: Plan) -> Plan:
     """Return the plan as it turned out when the kernel took a live change that was predicted to be refused."""
     after = State(plan.wanted, plan.after.persistent, plan.after.file)
     return Plan(plan.want, plan.have, plan.wanted, plan.before, after, True, plan.images, plan.conflicts, plan.blocker)
-
-
-def _in_order(settings: list[Setting]) -> list[Setting]:
-    return sorted(settings, key=lambda item: (os.path.basename(item.path), item.line))
 
 
 def _effective(settings: list[Setting], have: Have) -> str:

@@ -281,6 +281,8 @@ def steps(now: Snapshot, target: Snapshot) -> tuple[Phase, ...]:
     # Without a value there is nothing to set: its interface was not there, or will not be.
     sysctls = [pair for pair in sorted(target.sysctls.items()) if pair[1] and now.sysctls.get(pair[0]) != pair[1]]
     later = [pair for pair in sysctls if not now.sysctls.get(pair[0])]
+    # The route to a gateway comes before the routes through it.
+    needed = sorted(written, key=lambda route: (bool(route.gateway), route))
     phases = (
         [Op("set", pair) for pair in sysctls if pair not in later],
         [Op("set", link) for link in links if link.up and not link.vlan],
@@ -291,17 +293,12 @@ def steps(now: Snapshot, target: Snapshot) -> tuple[Phase, ...]:
         [Op("delete", route) for route in sorted(routes_gone)],
         [Op("delete", item) for item in sorted(gone)],
         [Op("add", item) for item in sorted(new)],
-        [Op("replace" if route.key in have_keys else "add", route) for route in _by_need(written)],
+        [Op("replace" if route.key in have_keys else "add", route) for route in needed],
         [Op("add", rule) for rule in sorted(rules_new | again)],
         [Op("delete", link) for name, link in sorted(now.links.items()) if name not in target.links],
         [Op("set", link) for link in links if not link.up],
     )
     return tuple(tuple(phase) for phase in phases if phase)
-
-
-def _by_need(routes: t.Iterable[Route]) -> list[Route]:
-    """Sort so that the route to a gateway comes before the routes through it."""
-    return sorted(routes, key=lambda route: (bool(route.gateway), route))
 
 
 def as_data(snapshot: Snapshot) -> dict[str, t.Any]:

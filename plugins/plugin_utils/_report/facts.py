@@ -20,7 +20,7 @@ from ...module_utils._fabric.totals import pods_per_node, pool_count, rdma_prefi
 if t.TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ...module_utils._fabric.model import Block, Node, Plan, Prefix, Rail, Zone
+    from ...module_utils._fabric.model import Block, Node, Plan, Prefix, Zone
 
 MODES = {
     "shared": "one subnet per rail, shared by all nodes",
@@ -163,17 +163,13 @@ def subtitle(plan: Plan) -> str:
     )
 
 
-def _per_rail(report: Report, rail: Rail) -> list[Block]:
-    return [block for block in report.plan.blocks if block.rail == rail.index - 1]
-
-
 def rail_rows(report: Report) -> list[list[str]]:
     """Return one row a rail, zone and family; the rail's own columns only in its first row."""
     rows = []
     for number, rail in enumerate(report.plan.fabric.rails):
         gpu = "" if rail.gpu is None else str(rail.gpu)
         own = [rail.name, rail.parent, gpu, str(rail.table), report.plan.fabric.resources[number]]
-        blocks = _per_rail(report, rail)
+        blocks = [block for block in report.plan.blocks if block.rail == number]
         if not blocks:
             rows.append([*own, "", "", "", "", ""])
         for index, block in enumerate(blocks):

@@ -112,12 +112,8 @@ def _text(value: t.Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _entries(verdict: Verdict) -> list[Mapping[str, t.Any]]:
-    """Return the hosts, and what is said of plan and cluster."""
-    return [entry for _name, entry in _named(verdict)]
-
-
 def _named(verdict: Verdict) -> list[tuple[str, Mapping[str, t.Any]]]:
+    """Return the hosts, and what is said of plan and cluster."""
     parts = t.cast("Mapping[str, Mapping[str, t.Any]]", verdict)
     return [*verdict.get("hosts", {}).items(), *((part, parts.get(part) or {}) for part in _PARTS)]
 
@@ -240,7 +236,7 @@ def _findings_html(verdict: Verdict) -> str:
         tally[str(entry.get("status"))] = tally.get(str(entry.get("status")), 0) + 1
     told = ", ".join(f"{number:,} {status}" for status, number in sorted(tally.items())) or "none"
     cluster = str((verdict.get("cluster") or {}).get("status", "skipped"))
-    missed = sum((entry.get("counts") or {}).get("skipped", 0) for entry in _entries(verdict))
+    missed = sum((entry.get("counts") or {}).get("skipped", 0) for _name, entry in _named(verdict))
     note = f"Hosts: {told}. Cluster: {cluster}." + (f" {missed:,} checks not made." if missed else "")
     where = "".join(f"<li>{e(line)}</li>" for line in places(verdict)[:SHOWN_PLACES])
     head = f'<ul class="where">{where}</ul>' if where else ""

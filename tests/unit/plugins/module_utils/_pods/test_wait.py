@@ -53,32 +53,22 @@ def pod(name, node, ready=True, revision="new", **row):
 
 
 @pytest.mark.parametrize(
-    ("obj", "done", "text"),
+    ("part", "obj", "done", "text"),
     [
-        (daemon_set(8, 8, 8), True, "8 of 8 pods ready"),
-        (daemon_set(8, 8, 7), False, "7 of 8 pods ready"),
-        (daemon_set(1000, 412, 998), False, "998 of 1,000 pods ready, 588 still old"),
-        (daemon_set(8, 8, 8, seen=1), False, "is not taken up yet"),
-        (daemon_set(0, 0, 0), True, "0 of 0 pods ready"),
-        (None, False, "is not there"),
+        (AGENT, daemon_set(8, 8, 8), True, "8 of 8 pods ready"),
+        (AGENT, daemon_set(8, 8, 7), False, "7 of 8 pods ready"),
+        (AGENT, daemon_set(1000, 412, 998), False, "998 of 1,000 pods ready, 588 still old"),
+        (AGENT, daemon_set(8, 8, 8, seen=1), False, "is not taken up yet"),
+        (AGENT, daemon_set(0, 0, 0), True, "0 of 0 pods ready"),
+        (AGENT, None, False, "is not there"),
+        (CONTROLLER, deployment(1, 1, 1, 1), True, "1 of 1 pods ready"),
+        (CONTROLLER, deployment(1, 2, 1, 1), False, "1 of 1 pods ready, 1 still old"),
+        (CONTROLLER, deployment(2, 2, 2, 1), False, "1 of 2 pods ready"),
+        (CONTROLLER, deployment(0, 0, 0, 0), True, "0 of 0 pods ready"),
     ],
 )
-def test_a_daemon_set_by_its_numbers(obj, done, text):
-    found = look(AGENT, obj)
-    assert (found.done, found.text) == (done, text)
-
-
-@pytest.mark.parametrize(
-    ("obj", "done", "text"),
-    [
-        (deployment(1, 1, 1, 1), True, "1 of 1 pods ready"),
-        (deployment(1, 2, 1, 1), False, "1 of 1 pods ready, 1 still old"),
-        (deployment(2, 2, 2, 1), False, "1 of 2 pods ready"),
-        (deployment(0, 0, 0, 0), True, "0 of 0 pods ready"),
-    ],
-)
-def test_a_deployment_by_its_numbers(obj, done, text):
-    found = look(CONTROLLER, obj)
+def test_a_daemon_set_and_a_deployment_by_their_numbers(part, obj, done, text):
+    found = look(part, obj)
     assert (found.done, found.text) == (done, text)
 
 
