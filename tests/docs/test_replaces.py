@@ -132,7 +132,7 @@ SHOWN = {
     "allocatable resources": ["tests/site/test_site_cluster.py::test_audit_names_what_was_changed_in_the_cluster"],
     "type a SpiderIPPool": [
         f"{PLAN}test_objects.py::test_the_guides_exclusive_pools",
-        f"{CLUSTER}test_objects.py::test_a_stray_is_pruned",
+        f"{CLUSTER}test_objects.py::test_a_node_retired",
     ],
     "type a SpiderMultusConfig": [f"{PLAN}test_objects.py::test_admission_takes_every_object"],
     "annotate namespaces": [f"{PLAN}test_input.py::test_inject", f"{ROLES}::test_tigera_and_docker_get_their_settings"],

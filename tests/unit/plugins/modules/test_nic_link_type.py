@@ -94,7 +94,8 @@ def statuses(result):
 # The life of a change
 
 
-def test_defects_1_and_6_a_change_waits_for_the_reboot_and_nothing_is_reset_unless_asked_for(machine, run_module):
+def test_set_reboot_done(machine, run_module):
+    """Defects 1 and 6: a change that waits is not reported as done, and nothing is reset unless asked for."""
     first = run_module(cards=RAILS_ETH)
     assert (first["changed"], first["reboot_required"], first["reset_required"]) == (True, True, True)
     assert statuses(first) == dict.fromkeys(RAILS, "pending")
