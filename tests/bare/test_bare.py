@@ -77,8 +77,15 @@ def test_nothing_of_the_machine_is_visible(machine, tmp_path, monkeypatch):
     planted.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     assert subprocess.run(["planted-by-chance"], check=True, capture_output=True, text=True).stdout == "seen\n"
-    script = f"for name in planted-by-chance {' '.join(CHANCE)}; do command -v $name; done; ls -d {planted} {CHECKOUT}"
-    done = machine.run(["sh", "-c", f"{script}; cat /proc/[0-9]*/comm"])
+    # The clone may have this checkout's own path.
+    uncommitted = CHECKOUT / f"tests/output/{os.getpid()}"
+    uncommitted.mkdir(parents=True)
+    names = f"planted-by-chance {' '.join(CHANCE)}"
+    script = f"for name in {names}; do command -v $name; done; ls -d {planted} {uncommitted}; cat /proc/[0-9]*/comm"
+    try:
+        done = machine.run(["sh", "-c", script])
+    finally:
+        uncommitted.rmdir()
     seen = [line for line in done.said.splitlines() if not line.startswith("ls: cannot access")]
     assert sorted(set(seen) - {"sh", "python", "python3", "cat"}) == []
     assert not (machine.clone().parent / "shared").exists()

@@ -254,6 +254,7 @@ class TestRefusals:
     def test_without_qemu_guests_name_the_packages_and_namespaces_still_work(self, tmp_path):
         for tool in ("ip", "unshare", "nsenter", "mount", "tee", "sh"):
             (tmp_path / tool).symlink_to(shutil.which(tool))
+        (tmp_path / f"python3.{sys.version_info.minor}").symlink_to(Path(sys.executable).resolve())
         poor = {**os.environ, "PATH": str(tmp_path)}
         done = lab("up", "--name", NAME, "--kind", "guests", check=False, env=poor)
         assert "apt-get install" in done.stderr
