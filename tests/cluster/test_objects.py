@@ -317,10 +317,10 @@ class TestFaults:
     def test_a_webhook_that_many_writes_at_once_drown(
         self, objects: Run, live: Live, fabric: str, double: ApiDouble, paced: bool, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        # All times a twentieth of the real ones; without pace, nothing is ever slow.
-        monkeypatch.setattr(pace, "SLOW_SECONDS", 0.1 if paced else 60)
-        monkeypatch.setattr(pace, "QUICK_SECONDS", 0.02)
-        webhook = Overworked(seconds=0.08, patience=0.5)
+        # All times a seventh of the real ones; without pace, nothing is ever slow.
+        monkeypatch.setattr(pace, "SLOW_SECONDS", 0.3 if paced else 60)
+        monkeypatch.setattr(pace, "QUICK_SECONDS", 0.06)
+        webhook = Overworked(seconds=0.24, patience=1.5)
         double.faults.append(webhook)
         wanted = fabric_of(fabric, (1, 2, 3), 6)
         result = objects(wanted, retry_seconds=1)
