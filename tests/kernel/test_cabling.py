@@ -15,6 +15,7 @@ import pytest
 from ansible_collections.railops.rdma.plugins.module_utils._rdma.cabling import look
 from ansible_collections.railops.rdma.tests.kernel.managers import in_managers, needs_managers
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import inside, own_sysfs, run
+from ansible_collections.railops.rdma.tests.lab.leaves import end, lldpd
 
 pytestmark = [
     pytest.mark.root,
@@ -35,7 +36,6 @@ class Wiring:
 
     def __init__(self, folder) -> None:
         self.folder = folder
-        # lldpd gives up its rights, and still has to reach its socket.
         self.folder.chmod(0o755)
         self.prefix = f"rr-net-{os.getpid()}-cable"
         self.host = f"{self.prefix}-host"
@@ -50,12 +50,7 @@ class Wiring:
 
     def lldpd(self, name: str, *lines: str) -> None:
         """Start lldpd in a namespace, under the system name, and wait until it answers."""
-        settings = [f"configure system hostname {name}.dc.example", "configure lldp tx-interval 1", *lines]
-        (self.folder / f"{name}.conf").write_text("\n".join(settings) + "\n", encoding="utf-8")
-        script = f"mkdir -p /run/lldpd && exec lldpd -d -u /mnt/{name}.sock -O /mnt/{name}.conf"
-        argv = ["ip", "netns", "exec", self.space(name), *in_managers(["sh", "-c", script], self.folder)]
-        with (self.folder / f"{name}.log").open("wb") as log:
-            self.running.append(subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log))
+        self.running.append(lldpd(self.space(name), name, self.folder, *lines))
         deadline = time.monotonic() + 30
         while self.client(name, ["lldpcli", "show", "configuration"])[0]:
             assert time.monotonic() < deadline, (self.folder / f"{name}.log").read_text(encoding="utf-8")
@@ -93,10 +88,7 @@ class Wiring:
             time.sleep(0.5)
 
     def close(self) -> None:
-        for process in self.running:
-            # `unshare --fork` blocks SIGTERM; when it is killed, its child and all below go with it.
-            process.kill()
-            process.wait()
+        end(self.running)
         for name in ("host", *SWITCHES):
             run("ip", "netns", "del", self.space(name), check=False)
 

@@ -26,6 +26,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import cable_cases
 import cluster_cases
 import host_cases
 from fleet import CHECKOUT, LAB, Case, CaseError, Fleet
@@ -43,6 +44,7 @@ CASES = (
     Case("networkmanager", "host network persists, NetworkManager", 1500, host_cases.network_manager, "networkmanager"),
     Case("host-modules", "RDMA modules on a kernel with ib_core", 3600, host_cases.host_modules, nodes=1),
     Case("paths", "where packets go, held to a judge that sends them", 1800, host_cases.paths, nodes=1),
+    Case("cables", "cables swapped, named by lldpd and by listening", 1800, cable_cases.cables),
     Case("upgrade", "a driver upgrade with reboots, stopped by a node made worse", 3600, host_cases.upgrade),
     Case("accept", "acceptance: pairs to the whole lab, culprits named", 5400, host_cases.accept, nodes=3),
     Case("rdma-mode", "all host roles with one reboot for the RDMA namespace mode", 2400, host_cases.rdma_mode),
