@@ -200,6 +200,7 @@ class TestPackages:
         path = tmp_path / "os-release"
         path.write_text('ID=fedora\nVERSION_ID=44\nPRETTY_NAME="Fedora Linux 44"\n', encoding="utf-8")
         monkeypatch.setattr(packages, "RELEASE", path)
+        monkeypatch.delenv("RAILOPS_INSTALL", raising=False)
         monkeypatch.setattr(packages, "lacking", lambda *names: [packages.IP])
         packages.provide("demo")
         (line,) = capsys.readouterr().out.splitlines()
