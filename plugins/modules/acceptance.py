@@ -68,7 +68,8 @@ options:
     type: float
     default: 0
   min_gbits:
-    description: Gb/s that each rail of a pair must reach with nothing else at work.
+    description:
+      - Gb/s that each rail of a pair must reach with nothing else at work; O(min_gbits_loaded) where that is more.
     type: float
     default: 0
   min_gbits_loaded:

@@ -82,7 +82,7 @@ def test_it_stops_at_the_stage_that_fails():
 def test_a_group_alone_is_narrowed_by_halves():
     slow = {("z0l1n1", "rail2"), ("z1l0n2", "rail1")}
     fleet = fleet_of(zones=2)
-    report, _steps, results, _judged = play(fleet, Settings(stages=["fabric"], min_gbits_loaded=50, min_gbits=50), slow)
+    report, _steps, results, _judged = play(fleet, Settings(stages=["fabric"], min_gbits_loaded=50), slow)
     assert report.failed == "fabric"
     assert {(one.what, one.hosts[0], one.rails[0]) for one in report.findings} == {(NODE, *one) for one in slow}
     assert len(results) < 24
