@@ -25,7 +25,8 @@ from kubernetes.client.exceptions import ApiException
 from plays import RAIL_OBJECTS, SPIDERPOOL, from_, releases, use
 from urllib3.exceptions import HTTPError
 
-pytestmark = pytest.mark.usefixtures("spiderpool")
+# Each takes a minute or more.
+pytestmark = [pytest.mark.usefixtures("spiderpool"), pytest.mark.long]
 
 Json = dict[str, t.Any]
 # What a sentence may call each of them.
@@ -90,7 +91,6 @@ def test_killed_while_pools_are_written(
         playbook.run([from_("rail_objects", "remove")])
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(("program", "interval"), list(zip(NAMED, (61, 62), strict=True)))
 def test_killed_while_the_release_changes(
     playbook: Playbook, live: Live, plans: t.Callable[[str], Path], program: str, interval: int

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The whole path with a cluster: namespace hosts, real helm with the stub chart, and the API double as the cluster.
+"""The whole path with a cluster: namespace hosts, real helm and chart, and the API double as the cluster.
 
 The tests of this file share one fleet and one cluster and run in their order.
 """
@@ -232,6 +232,7 @@ def test_audit_names_what_was_changed_in_the_cluster(broken):
     double.controllers.advertise(double.objects("Node")["node2"], {"spidernet.io/fabric_rail7": "100"})
 
 
+@pytest.mark.long
 def test_the_api_lost_halfway_is_an_error_that_says_so(broken):
     """One object is written, then nothing answers any more: neither to the objects nor to the verification."""
     double = broken.double
@@ -245,6 +246,7 @@ def test_the_api_lost_halfway_is_an_error_that_says_so(broken):
     assert broken.fleet.verdict()["status"] == "incomplete"
 
 
+@pytest.mark.long
 def test_interrupted_by_the_keyboard_in_the_cluster(broken):
     """Ctrl-C while an object is written."""
     fleet, double = broken.fleet, broken.double

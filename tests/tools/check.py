@@ -184,7 +184,7 @@ def wanted(name: str) -> bool:
 # What runs on a real cluster, the longest first. The first wants one without Spiderpool.
 ON_REAL = [
     f"tests/cluster/test_{name}.py"
-    for name in ("life", "kills", "spiderpool", "double", "gate", "collective", "objects", "roles")
+    for name in ("life", "spiderpool", "double", "gate", "collective", "objects", "roles", "kills")
 ]
 
 
@@ -211,11 +211,15 @@ def api() -> t.Iterator[Argv]:
 
 
 def long() -> t.Iterator[Argv]:
-    marked = ["env", "RAILOPS_TEST_LONG=1", tool("python"), "-m", "pytest", "-q", "-m", "long"]
+    whole = ["env", "RAILOPS_TEST_LONG=1", tool("python"), "-m", "pytest", "-q"]
+    marked = [*whole, "-m", "long"]
     yield from sanity()
     if env.interpreter("3.13"):
         yield ["env", "RAILOPS_FABRICS=200", *pytest("tests/unit", parallel=True, version="3.13")]
-    yield [*marked, "tests/site"]
+    # Its tests go on where the one before ended, faults among them.
+    together = "tests/site/test_site_cluster.py"
+    yield [*whole, together]
+    yield [*marked, "tests/site", f"--ignore={together}"]
     yield [*marked, "--double-only", "tests/cluster"]
     with contextlib.suppress(SkipStep):
         yield [*real_api(), *marked, "--real-only", *ON_REAL]
@@ -243,47 +247,47 @@ def package() -> t.Iterator[Argv]:
 
 # The seconds are those of a run of all on two cores with a warm cache.
 STEPS = (
-    Step("cluster", "objects, Helm and roles against an API double", cluster, 340, workers=2),
+    Step("cluster", "objects, Helm and roles against an API double", cluster, 185, workers=2),
     Step(
         "sanity",
         "ansible-test sanity, without the tests' own files",
         sanity_of_plugins,
-        130,
+        95,
         prepare=newest_environment,
     ),
     Step(
-        "bare", "the README's first command on a pristine Debian", suite(BARE), 250, root=True, prepare=roots.pristine
+        "bare", "the README's first command on a pristine Debian", suite(BARE), 140, root=True, prepare=roots.pristine
     ),
-    Step("molecule", "the scenario on namespace hosts", molecule, 95, root=True),
-    Step("docs", "plugin documentation, changelog, every command of the docs", docs, 110),
-    Step("lab", "the lab starts, lists and ends", suite("tests/lab"), 100, root=True),
-    Step("package", "build the tarball, install it, run it installed", package, 30),
-    Step("unit-oldest", "the host modules' tests on Python 3.9", unit_oldest, 115, prepare=node),
-    Step("ansible-lint", "roles and playbooks, profile production", ansible_lint, 65),
+    Step("molecule", "the scenario on namespace hosts", molecule, 65, root=True),
+    Step("docs", "plugin documentation, changelog, every command of the docs", docs, 150),
+    Step("lab", "the lab starts, lists and ends", suite("tests/lab"), 175, root=True),
+    Step("package", "build the tarball, install it, run it installed", package, 55),
+    Step("unit-oldest", "the host modules' tests on Python 3.9", unit_oldest, 90, prepare=node),
+    Step("ansible-lint", "roles and playbooks, profile production", ansible_lint, 40),
     Step("mypy", "types of everything under plugins/, strict", mypy, 10),
     Step("yamllint", "YAML style", yamllint, 3),
     Step("ruff", "style and common mistakes of the Python code", ruff, 1),
-    Step("unit", "unit and property tests, oldest controller", unit, 130, workers=2),
+    Step("unit", "unit and property tests, oldest controller", unit, 145, workers=2),
     Step(
         "unit-newest",
         "what goes to hosts, on Python 3.13 and its ansible-core",
         unit_newest,
-        150,
+        105,
         prepare=newest_environment,
     ),
     Step(
         "kernel",
         "the host modules and the real network managers on a real kernel in network namespaces",
         suite("tests/kernel", parallel=True),
-        180,
+        165,
         workers=2,
         root=True,
         prepare=roots.managers,
     ),
-    Step("api", "objects, Helm and roles against a real Kubernetes control plane", api, 320, workers=2),
-    Step("site", "the whole path on namespace hosts", suite("tests/site", parallel=True), 600, workers=2, root=True),
+    Step("api", "objects, Helm and roles against a real Kubernetes control plane", api, 180, workers=2),
+    Step("site", "the whole path on namespace hosts", suite("tests/site", parallel=True), 540, workers=2, root=True),
     Step("guests", "two QEMU guests: one fabric from bare image to RDMA", guests, 540, workers=2, root=True),
-    Step("report", "the report's page in a real browser", suite("tests/report"), 20, by_name=True),
+    Step("report", "the report's page in a real browser", suite("tests/report"), 25, by_name=True),
     Step(
         "long",
         "rare faults that take minutes; all of sanity, and all unit tests on Python 3.13",
