@@ -55,3 +55,17 @@ def run_module(request, monkeypatch, params, call):
     monkeypatch.delenv("SSH_CONNECTION", raising=False)
     name = request.path.stem.partition("_")[2]
     return lambda **more: call(name, **{**params, **more})
+
+
+@pytest.fixture
+def refused(run_module):
+    """Return a function that runs the module, holds that it fails with these words and this fix, returns its result."""
+
+    def run(*told, fix="", **params):
+        result = run_module(**params)
+        assert result["failed"] is True
+        assert [words for words in told if words not in result["msg"]] == []
+        assert fix in result.get("fix", "")
+        return result
+
+    return run

@@ -106,36 +106,32 @@ def task(port, kind="read_lat", **more):
 
 @pytest.fixture
 def run_module(run_module, tools, sysfs):
-    tokens = set()
+    yield lambda end, tests=(), **more: run_module(end=end, token="unit", tests=list(tests), **more)
+    probe_run.Servers("unit").end()
 
-    def run(end, tests=(), token="unit", **more):
-        tokens.add(token)
-        return run_module(end=end, token=token, tests=list(tests), **more)
 
-    yield run
-    for token in tokens:
-        probe_run.Servers(token).end()
+@pytest.fixture
+def port(run_module):
+    """Return a free port, on which a server can be started."""
+    return free_port()
 
 
 def test_both_ends(run_module):
     ports = [free_port(), free_port()]
     tests = [task(ports[0]), task(ports[1], "write_bw")]
     served = run_module("server", tests, lifetime=30)
-    assert [test["status"] for test in served["tests"]] == ["ok", "ok"]
-    assert served["checks"] == []
+    assert ([test["status"] for test in served["tests"]], served["checks"]) == (["ok", "ok"], [])
     result = run_module("client", tests)
+    latency, bandwidth = result["tests"]
     assert result["changed"] is False
-    assert result["tests"][0]["latency_us"] == 3.37
-    assert result["tests"][1]["gbits"] == 390.54
-    assert result["tests"][0]["gid_index"] == 3
+    assert (latency["latency_us"], latency["gid_index"], bandwidth["gbits"]) == (3.37, 3, 390.54)
     found = {check["id"]: check for check in result["checks"]}
     assert found["traffic_read_lat"]["observed"] == "3.37 us with node2"
     assert {check["status"] for check in found.values()} == {"ok"}
     assert "traffic_errors" in found
 
 
-def test_the_servers_end_when_told(run_module):
-    port = free_port()
+def test_the_servers_end_when_told(run_module, port):
     run_module("server", [task(port)], lifetime=30)
     assert port in probe_run._listening()
     assert run_module("none")["ended"] == [port]
@@ -143,15 +139,13 @@ def test_the_servers_end_when_told(run_module):
     assert run_module("none")["ended"] == []
 
 
-def test_a_server_ends_by_itself(run_module):
-    port = free_port()
+def test_a_server_ends_by_itself(run_module, port):
     run_module("server", [task(port)], lifetime=1)
     time.sleep(1.6)
     assert port not in probe_run._listening()
 
 
-def test_a_second_server_call_replaces_the_first(run_module):
-    port = free_port()
+def test_a_second_server_call_replaces_the_first(run_module, port):
     run_module("server", [task(port)], lifetime=30)
     assert run_module("server", [task(port)], lifetime=30)["tests"][0]["status"] == "ok"
 
@@ -167,14 +161,12 @@ def test_a_number_given_to_another_process_is_left_alone(run_module, tmp_path):
     ("mood", "cause"),
     [pytest.param("lossy", "4791", id="lossy"), pytest.param("hang", "in its time", id="hangs")],
 )
-def test_a_client_that_fails_says_why(run_module, tools, mood, cause):
-    port = free_port()
+def test_a_client_that_fails_says_why(run_module, tools, port, mood, cause):
     run_module("server", [task(port)], lifetime=30)
     (tools / "mood").write_text(mood)
     result = run_module("client", [task(port)], timeout=1)
-    assert result["tests"][0]["status"] == "deviation"
     check = result["checks"][0]
-    assert check["status"] == "deviation"
+    assert (result["tests"][0]["status"], check["status"]) == ("deviation", "deviation")
     assert cause in check["cause"]
     assert check["fix"]
 
@@ -196,8 +188,7 @@ def test_a_port_that_is_taken(run_module):
     assert "taken" in result["checks"][0]["cause"]
 
 
-def test_a_slow_rail(run_module):
-    port = free_port()
+def test_a_slow_rail(run_module, port):
     run_module("server", [task(port, "write_bw")], lifetime=30)
     result = run_module("client", [task(port, "write_bw")], min_gbits=395)
     assert result["tests"][0]["status"] == "deviation"
@@ -225,8 +216,9 @@ def test_a_port_of_infiniband_without_subnet_manager(tmp_path, sysfs):
     (sysfs / "state").write_text("2: INIT\n")
     (tmp_path / "root/sys/class/net/ib0/device/infiniband/mlx5_0").mkdir(parents=True)
     (tmp_path / "root/sys/class/net/ib0/dev_port").write_text("0\n")
+    asked = Sysfs(str(tmp_path / "root")), "rail1", "ib0", "192.0.2.2", "infiniband"
     with pytest.raises(bench.RdmaError, match="subnet manager"):
-        find_endpoint(Sysfs(str(tmp_path / "root")), "rail1", "ib0", "192.0.2.2", "infiniband")
+        find_endpoint(*asked)
     (sysfs / "state").write_text("4: ACTIVE\n")
-    end = find_endpoint(Sysfs(str(tmp_path / "root")), "rail1", "ib0", "192.0.2.2", "infiniband")
+    end = find_endpoint(*asked)
     assert (end.device, end.port, end.gid_index) == ("mlx5_0", 1, None)
