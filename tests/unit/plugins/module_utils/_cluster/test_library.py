@@ -29,69 +29,66 @@ from ansible_collections.railops.rdma.plugins.module_utils._cluster import libra
 USE = "from ansible_collections.railops.rdma.plugins.module_utils._cluster import library as used\n"
 
 
-def said(code: str) -> str:
-    """Run code in an interpreter of its own: what is imported there matters."""
+@pytest.mark.parametrize(
+    ("code", "wanted"),
+    [
+        pytest.param(
+            f"{USE}import sys\nheavy = ('kubernetes.client.models.', 'kubernetes.client.api.')\n"
+            "print(len([name for name in sys.modules if name.startswith(heavy)]))",
+            "0",
+            id="the-generated-classes-are-not-imported",
+        ),
+        pytest.param(
+            f"{USE}import kubernetes, kubernetes.client\n"
+            "from kubernetes import client, utils\n"
+            "print(client.CoreV1Api.__name__, client.models.V1Pod is client.V1Pod,\n"
+            "      client.ApiClient is used.ApiClient, kubernetes.dynamic.DynamicClient is used.DynamicClient,\n"
+            "      kubernetes.__version__ != '', utils.__name__)",
+            "CoreV1Api True True True True kubernetes.utils",
+            id="whoever-asks-for-a-generated-class-gets-it-and-the-same-client",
+        ),
+        pytest.param(
+            f"{USE}import kubernetes.client\n"
+            "print(hasattr(kubernetes.client, 'Nonsense'), hasattr(kubernetes, '__nonsense__'))",
+            "False False",
+            id="what-no-package-has-is-missing-as-ever",
+        ),
+        pytest.param(
+            f"import kubernetes as first\n{USE}"
+            "import sys\nprint(sys.modules['kubernetes'] is first, 'V1Pod' in vars(first.client))",
+            "True True",
+            id="a-client-that-was-imported-before-stays-as-it-is",
+        ),
+        pytest.param(
+            "import importlib\nreal = importlib.import_module\n"
+            "def broken(name, *more):\n"
+            "    if name == 'kubernetes.client.api_client':\n"
+            "        raise AttributeError(name)\n"
+            "    return real(name, *more)\n"
+            "importlib.import_module = broken\n"
+            f"{USE}import kubernetes\nprint(used.KUBERNETES_ERROR, 'V1Pod' in vars(kubernetes.client))",
+            "None True",
+            id="a-release-that-is-built-otherwise-is-imported-as-usual",
+        ),
+        pytest.param(
+            "import sys\n"
+            "class No:\n"
+            "    def find_spec(self, name, path=None, target=None):\n"
+            "        if name.partition('.')[0] == 'kubernetes':\n"
+            "            raise ModuleNotFoundError(name)\n"
+            "sys.meta_path.insert(0, No())\n"
+            f"{USE}print('ModuleNotFoundError' in used.KUBERNETES_ERROR)",
+            "True",
+            id="without-the-client-there-is-an-error-to-tell",
+        ),
+    ],
+)
+def test_what_is_imported(code: str, wanted: str) -> None:
+    """Each in an interpreter of its own: what is imported there matters."""
     known = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     argv = [sys.executable, "-c", code]
     done = subprocess.run(argv, env=known, capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
-
-
-def test_the_generated_classes_are_not_imported() -> None:
-    code = (
-        "import sys\nheavy = ('kubernetes.client.models.', 'kubernetes.client.api.')\n"
-        "print(len([name for name in sys.modules if name.startswith(heavy)]))"
-    )
-    assert said(f"{USE}{code}") == "0"
-
-
-def test_whoever_asks_for_a_generated_class_gets_it_and_the_same_client() -> None:
-    code = (
-        "import kubernetes, kubernetes.client\n"
-        "from kubernetes import client, utils\n"
-        "print(client.CoreV1Api.__name__, client.models.V1Pod is client.V1Pod, client.ApiClient is used.ApiClient,\n"
-        "      kubernetes.dynamic.DynamicClient is used.DynamicClient, kubernetes.__version__ != '', utils.__name__)"
-    )
-    assert said(f"{USE}{code}") == "CoreV1Api True True True True kubernetes.utils"
-
-
-def test_what_no_package_has_is_missing_as_ever() -> None:
-    code = (
-        "import kubernetes.client\nprint(hasattr(kubernetes.client, 'Nonsense'), hasattr(kubernetes, '__nonsense__'))"
-    )
-    assert said(f"{USE}{code}") == "False False"
-
-
-def test_a_client_that_was_imported_before_stays_as_it_is() -> None:
-    look = "import sys\nprint(sys.modules['kubernetes'] is first, 'V1Pod' in vars(first.client))"
-    assert said(f"import kubernetes as first\n{USE}{look}") == "True True"
-
-
-def test_a_release_that_is_built_otherwise_is_imported_as_usual() -> None:
-    code = (
-        "import importlib\nreal = importlib.import_module\n"
-        "def broken(name, *more):\n"
-        "    if name == 'kubernetes.client.api_client':\n"
-        "        raise AttributeError(name)\n"
-        "    return real(name, *more)\n"
-        "importlib.import_module = broken\n"
-        f"{USE}import kubernetes\nprint(used.KUBERNETES_ERROR, 'V1Pod' in vars(kubernetes.client))"
-    )
-    assert said(code) == "None True"
-
-
-def test_without_the_client_there_is_an_error_to_tell() -> None:
-    code = (
-        "import sys\n"
-        "class No:\n"
-        "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name.partition('.')[0] == 'kubernetes':\n"
-        "            raise ModuleNotFoundError(name)\n"
-        "sys.meta_path.insert(0, No())\n"
-        f"{USE}print('ModuleNotFoundError' in used.KUBERNETES_ERROR)"
-    )
-    assert said(code) == "True"
+    assert (done.returncode, done.stdout.strip()) == (0, wanted), done.stderr
 
 
 class Answers:
@@ -212,8 +209,7 @@ def test_a_patch_goes_where_the_client_would_send_it(stub: tuple[str, list[t.Any
     send(patches(f"{host}/k8s/clusters/c-1/"), "/api/v1/nodes/a", {"since": datetime.date(2026, 11, 21)})
     path, headers, body = seen[0]
     assert path == "/k8s/clusters/c-1/api/v1/nodes/a?fieldManager=a.b&force=true"
-    assert headers["Content-Type"] == "application/apply-patch+yaml"
-    assert headers["Accept"] == "application/json"
+    assert (headers["Content-Type"], headers["Accept"]) == ("application/apply-patch+yaml", "application/json")
     assert body == {"since": "2026-11-21"}
 
 
@@ -243,5 +239,4 @@ def test_a_proxy_without_tls_behind_it_is_told_the_whole_address(stub: tuple[str
     send(patches("http://api.invalid:8080", proxy=proxy, proxy_headers={"proxy-authorization": "b"}), "/api/x", {})
     path, headers, _body = seen[0]
     assert path.startswith("http://api.invalid:8080/api/x?")
-    assert headers["proxy-authorization"] == "b"
-    assert headers["Host"] == "api.invalid:8080"
+    assert (headers["proxy-authorization"], headers["Host"]) == ("b", "api.invalid:8080")

@@ -56,8 +56,7 @@ def daemon_set(**spec):
 def test_what_a_log_means(log, code, server, latency, cause):
     text = printed(log) if (PRINTED / f"{log}.txt").exists() and log else log
     outcome = jobs.read_log(PAIR, text, code, LIMITS, server)
-    assert outcome.latency_us == latency
-    assert (outcome.failure is None) == (cause is None)
+    assert (outcome.latency_us, outcome.failure is None) == (latency, cause is None)
     if cause:
         assert cause in outcome.failure.cause
         assert outcome.failure.fix
@@ -65,8 +64,7 @@ def test_what_a_log_means(log, code, server, latency, cause):
 
 def test_a_result_counts_only_when_the_program_ended_well():
     outcome = jobs.read_log(PAIR, printed("read_lat_client"), 1, LIMITS)
-    assert outcome.latency_us is None
-    assert outcome.failure is not None
+    assert (outcome.latency_us, bool(outcome.failure)) == (None, True)
 
 
 def test_the_threshold_is_that_of_hosts():
@@ -84,8 +82,7 @@ def test_pairs_of_a_client_are_one_check_with_the_bad_ones_named():
     lost = jobs.failed(jobs.Pair("rail1", "node1", "node3"), "its pod is not there", "Look at the quota.")
     other = jobs.Outcome(jobs.Pair("rail2", "node1", "node2"), 2.1)
     first, second = jobs.latency_checks([good, lost, other])
-    assert first["status"] == "deviation"
-    assert first["observed"] == "nothing from node3"
+    assert (first["status"], first["observed"]) == ("deviation", "nothing from node3")
     assert first["planned"] == "a pod on node2, node3 answers RDMA reads"
     assert (second["status"], second["observed"]) == ("ok", "2.1 us with a pod on node2")
 
@@ -94,8 +91,7 @@ def test_pairs_of_a_client_are_one_check_with_the_bad_ones_named():
 def test_the_client_job():
     model = jobs.model_of(daemon_set(tolerations=[{"operator": "Exists"}], imagePullSecrets=[{"name": "s"}]), "fabric")
     made = jobs.job(model, "run1", PAIR, "node1", network("rail1"), LIMITS, "172.17.0.35")
-    assert made["metadata"]["namespace"] == "ml"
-    assert made["metadata"]["labels"]["railops.io/fabric"] == "fabric"
+    assert (made["metadata"]["namespace"], made["metadata"]["labels"]["railops.io/fabric"]) == ("ml", "fabric")
     assert made["spec"]["activeDeadlineSeconds"] == 3 * 30 + jobs.MARGIN
     pod = made["spec"]["template"]
     notes = pod["metadata"]["annotations"]
@@ -181,13 +177,20 @@ class Machine:
         self.file(f"{port}/gids/{index}", gid)
         self.file(f"{port}/gid_attrs/types/{index}", kind)
 
-    def run(self, server=""):
+    def run(self, server="", code=0):
+        """Run the script, hold that it ends with this code, and return what it printed."""
         script = jobs.SCRIPT.replace("/sys/", f"{self.folder}/sys/").replace("/proc/", f"{self.folder}/proc/")
         words = ["/bin/sh", "-c", script, "railops", "500", "18515", server]
         done = subprocess.run(
             words, env={"PATH": str(self.bin)}, capture_output=True, text=True, timeout=120, check=False
         )
-        return done.returncode, done.stdout + done.stderr
+        output = done.stdout + done.stderr
+        assert done.returncode == code, output
+        return output
+
+    def cause(self, code):
+        """Return what is told of a client that ends with this code."""
+        return jobs.read_log(PAIR, self.run("172.17.0.35", code), code, LIMITS).failure.cause
 
 
 V4 = "0000:0000:0000:0000:0000:ffff:ac11:0005"
@@ -207,44 +210,30 @@ def machine(tmp_path):
 
 
 def test_the_script_finds_device_and_gid_by_the_address(machine):
-    code, output = machine.run("172.17.0.35")
-    assert code == 0, output
-    wanted = "argv: -F -d mlx5_1 -p 18515 -n 500 -x 3 --bind_source_ip=172.17.0.5 172.17.0.35"
-    assert wanted in output.splitlines()
-    code, output = machine.run()
-    assert code == 0, output
-    assert "argv: -F -d mlx5_1 -p 18515 -n 500 -x 3 --bind_source_ip=172.17.0.5" in output.splitlines()
+    server = "argv: -F -d mlx5_1 -p 18515 -n 500 -x 3 --bind_source_ip=172.17.0.5"
+    assert f"{server} 172.17.0.35" in machine.run("172.17.0.35").splitlines()
+    assert server in machine.run().splitlines()
 
 
 def test_the_script_on_ipv6_only(machine):
     machine.program("ip", 'echo "3: net1    inet6 fd00:17:1::5/64 scope global"')
     machine.file("proc/net/if_inet6", "fd000017000100000000000000000005 03 40 00 80     net1")
     machine.gid("mlx5_1", 5, V6, "RoCE v2")
-    code, output = machine.run("fd00:17:1::6")
-    assert code == 0, output
-    assert "-x 5 --bind_source_ip=fd00:17:1::5 --ipv6-addr fd00:17:1::6" in output
+    assert "-x 5 --bind_source_ip=fd00:17:1::5 --ipv6-addr fd00:17:1::6" in machine.run("fd00:17:1::6")
 
 
 def test_the_script_on_infiniband_needs_no_gid(machine):
     machine.program("ip", "exit 0")
     machine.file("sys/class/net/net1/device/infiniband/mlx5_9/ports/1/link_layer", "InfiniBand")
-    code, output = machine.run("10.0.0.9")
-    assert code == 0, output
-    assert "argv: -F -d mlx5_9 -p 18515 -n 500 10.0.0.9" in output.splitlines()
+    assert "argv: -F -d mlx5_9 -p 18515 -n 500 10.0.0.9" in machine.run("10.0.0.9").splitlines()
 
 
 def test_the_script_says_what_is_missing(machine):
     (machine.bin / "ib_read_lat").unlink()
-    code, output = machine.run("172.17.0.35")
-    assert (code, jobs.read_log(PAIR, output, code, LIMITS).failure.cause) == (
-        3,
-        "the image of the test application has no ib_read_lat",
-    )
+    assert machine.cause(3) == "the image of the test application has no ib_read_lat"
     machine.program("ib_read_lat", ANSWERS)
     machine.program("ip", 'echo "3: net1    inet 172.17.0.9/27 scope global net1"')
-    code, output = machine.run("172.17.0.35")
-    assert code == 4
-    assert "no RDMA device in the pod" in jobs.read_log(PAIR, output, code, LIMITS).failure.cause
+    assert "no RDMA device in the pod" in machine.cause(4)
 
 
 def test_the_script_waits_for_its_server_and_no_longer(machine, tmp_path):
@@ -256,16 +245,13 @@ def test_the_script_waits_for_its_server_and_no_longer(machine, tmp_path):
         f'[ "$(cat {count})" = "x\nx\nx" ] || {{ {refuse}; }}\necho done',
     )
     machine.program("sleep", "exit 0")
-    code, output = machine.run("172.17.0.35")
-    assert (code, output.splitlines()[-1]) == (0, "done")
+    assert machine.run("172.17.0.35").splitlines()[-1] == "done"
     machine.program("ib_read_lat", f'case "$*" in --help) exit 1;; esac\n{refuse}')
-    code, output = machine.run("172.17.0.35")
-    assert code == 1
-    assert "cannot be reached" in jobs.read_log(PAIR, output, code, LIMITS).failure.cause
+    assert "cannot be reached" in machine.cause(1)
     # A test that was lost on the way is not tried again: the server has ended.
     machine.program(
         "ib_read_lat", f'case "$*" in --help) exit 1;; esac\necho y >>{count}; echo "Failed status 12"; exit 1'
     )
     count.write_text("", encoding="utf-8")
-    assert machine.run("172.17.0.35")[0] == 1
+    machine.run("172.17.0.35", code=1)
     assert count.read_text(encoding="utf-8") == "y\n"

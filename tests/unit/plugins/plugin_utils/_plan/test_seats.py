@@ -28,6 +28,11 @@ def failure(*args, **kwargs) -> InputError:
     return caught.value
 
 
+def named(*names):
+    """Return the nodes of an inventory by their names."""
+    return [{"host": name} for name in names]
+
+
 def slices(made):
     return {path: text for path, text in made.files.items() if path.startswith("hosts/")}
 
@@ -42,7 +47,7 @@ def tampered(lock: str, change) -> str:
 
 
 def test_first_assignment_is_in_natural_order_whatever_the_inventorys():
-    made = plan(exclusive(max_nodes=16), [{"host": f"node{number}"} for number in (10, 2, 1, 9)])
+    made = plan(exclusive(max_nodes=16), named("node10", "node2", "node1", "node9"))
 
     assert seats(made) == {"node1": 0, "node2": 1, "node9": 2, "node10": 3}
 
@@ -61,15 +66,15 @@ def test_natural_key_sorts_numbers_by_value():
 
 def test_names_of_the_same_numbers_have_an_order_whatever_the_inventorys():
     names = ["node1", "node01", "node001"]
-    one, other = (plan(exclusive(), [{"host": host} for host in order]) for order in (names, names[::-1]))
+    one, other = (plan(exclusive(), named(*order)) for order in (names, names[::-1]))
 
     assert seats(one) == {"node001": 0, "node01": 1, "node1": 2}
     assert one.files == other.files
 
 
 def test_growth_takes_the_lowest_free_slot_and_renumbers_nobody():
-    first = plan(exclusive(), [{"host": "node1"}, {"host": "node5"}])
-    second = plan(exclusive(), [{"host": "node3"}, {"host": "node5"}, {"host": "node1"}], first.lock)
+    first = plan(exclusive(), named("node1", "node5"))
+    second = plan(exclusive(), named("node3", "node5", "node1"), first.lock)
 
     assert seats(second) == {"node1": 0, "node5": 1, "node3": 2}
     assert second.seating.added == ("node3",)
@@ -84,23 +89,23 @@ def test_pins_come_first_and_leave_the_rest_to_the_others():
 
 def test_a_retired_slot_stays_empty_until_it_is_released():
     first = plan(exclusive(), hosts(3))
-    second = plan(exclusive(retire=["node2"]), [{"host": "node1"}, {"host": "node3"}], first.lock)
-    third = plan(exclusive(retire=["node2"]), [{"host": name} for name in ("node1", "node3", "node4")], second.lock)
+    second = plan(exclusive(retire=["node2"]), named("node1", "node3"), first.lock)
+    third = plan(exclusive(retire=["node2"]), named("node1", "node3", "node4"), second.lock)
 
     assert [one.name for one in second.plan.retired] == ["node2"]
     assert "hosts/node2.json" not in second.files
     assert seats(third) == {"node1": 0, "node3": 2, "node4": 3}
-    still = plan(exclusive(), [{"host": name} for name in ("node1", "node3", "node4", "node5")], third.lock)
+    still = plan(exclusive(), named("node1", "node3", "node4", "node5"), third.lock)
     assert seats(still)["node5"] == 4
 
-    freed = plan(exclusive(release=["node2"]), [{"host": name} for name in ("node1", "node3", "node5")], second.lock)
+    freed = plan(exclusive(release=["node2"]), named("node1", "node3", "node5"), second.lock)
     assert seats(freed) == {"node1": 0, "node3": 2, "node5": 1}
     assert freed.seating.released == ("node2",)
 
 
 def test_retire_and_release_in_one_run():
     first = plan(exclusive(), hosts(2))
-    second = plan(exclusive(retire=["node1"], release=["node1"]), [{"host": "node2"}, {"host": "node9"}], first.lock)
+    second = plan(exclusive(retire=["node1"], release=["node1"]), named("node2", "node9"), first.lock)
 
     assert seats(second) == {"node2": 1, "node9": 0}
 
@@ -124,8 +129,8 @@ def test_a_new_node_that_is_retired_already_gets_no_slot():
 
 def test_a_retired_node_that_comes_back_gets_its_own_slot():
     first = plan(exclusive(), hosts(3))
-    second = plan(exclusive(retire=["node1"]), [{"host": "node2"}, {"host": "node3"}], first.lock)
-    third = plan(exclusive(), [{"host": name} for name in ("node3", "node2", "node1", "node0")], second.lock)
+    second = plan(exclusive(retire=["node1"]), named("node2", "node3"), first.lock)
+    third = plan(exclusive(), named("node3", "node2", "node1", "node0"), second.lock)
 
     assert seats(third) == {"node0": 3, "node1": 0, "node2": 1, "node3": 2}
 
@@ -313,25 +318,32 @@ def test_growth_into_pod_addresses_of_a_shared_rail_is_refused():
     assert "172.17.1.52-172.17.1.61 are pod addresses and would become the nodes'" in str(error)
 
 
-def test_a_renamed_zone_or_group_renumbers_nobody():
-    zones = [{"name": "su1", "supernets": ["10.1.0.0/16"]}, {"name": "su2", "supernets": ["10.2.0.0/16"]}]
-    nodes = [{"host": "a", "groups": ["su1"]}, {"host": "b", "groups": ["su2"]}, {"host": "c", "groups": ["su2"]}]
-    first = plan(exclusive(supernets=[], zones=zones), nodes)
+TWO = [{"name": f"su{number}", "supernets": [f"10.{number}.0.0/16"]} for number in (1, 2)]
 
-    zones[1] = {"name": "east", "group": "hall_east", "supernets": ["10.2.0.0/16"]}
-    for node in nodes[1:]:
-        node["groups"] = ["hall_east"]
-    second = plan(exclusive(supernets=[], zones=zones), nodes, first.lock)
+
+def zoned(*zones):
+    return exclusive(supernets=[], zones=list(zones))
+
+
+def seated(*groups):
+    """Return the nodes a, b and so on, each in its group."""
+    return [{"host": name, "groups": [group]} for name, group in zip("abc", groups, strict=False)]
+
+
+def test_a_renamed_zone_or_group_renumbers_nobody():
+    first = plan(zoned(*TWO), seated("su1", "su2", "su2"))
+    east = {"name": "east", "group": "hall_east", "supernets": ["10.2.0.0/16"]}
+
+    second = plan(zoned(TWO[0], east), seated("su1", "hall_east", "hall_east"), first.lock)
 
     assert seats(second) == {"a": 0, "b": 0, "c": 1}
     assert first.address("c", 8) == second.address("c", 8)
 
 
 def test_a_node_that_changes_its_zone_is_refused_or_moves_when_allowed():
-    zones = [{"name": "su1", "supernets": ["10.1.0.0/16"]}, {"name": "su2", "supernets": ["10.2.0.0/16"]}]
-    raw = exclusive(supernets=[], zones=zones)
-    first = plan(raw, [{"host": "a", "groups": ["su1"]}, {"host": "b", "groups": ["su2"]}])
-    nodes = [{"host": "a", "groups": ["su2"]}, {"host": "b", "groups": ["su2"]}]
+    raw = zoned(*TWO)
+    first = plan(raw, seated("su1", "su2"))
+    nodes = seated("su2", "su2")
 
     assert "a would move from zone 'su1' to 'su2'" in str(failure(raw, nodes, first.lock))
     assert seats(plan({**raw, "allow_renumber": True}, nodes, first.lock)) == {"a": 1, "b": 0}
@@ -340,23 +352,18 @@ def test_a_node_that_changes_its_zone_is_refused_or_moves_when_allowed():
 def test_naming_the_only_zone_later_renumbers_nobody():
     first = plan(exclusive(), hosts(2))
     zones = [{"name": "su1", "supernets": ["172.17.0.0/16"]}, {"name": "su2", "supernets": ["172.18.0.0/16"]}]
-    nodes = [{"host": "node1", "groups": ["su1"]}, {"host": "node2", "groups": ["su1"]}]
 
-    second = plan(exclusive(supernets=[], zones=zones), nodes, first.lock)
+    second = plan(zoned(*zones), [{**node, "groups": ["su1"]} for node in hosts(2)], first.lock)
 
     assert first.address("node2", 8) == second.address("node2", 8)
 
 
 def test_a_retired_slot_in_a_zone_that_is_gone_has_to_be_released():
-    zones = [{"name": "su1", "supernets": ["10.1.0.0/16"]}, {"name": "su2", "supernets": ["10.2.0.0/16"]}]
-    raw = exclusive(supernets=[], zones=zones)
-    nodes = [{"host": "a", "groups": ["su1"]}, {"host": "b", "groups": ["su2"]}]
-    first = plan(raw, nodes)
-    second = plan({**raw, "retire": ["b"]}, nodes[:1], first.lock)
-    raw["zones"] = zones[:1]
+    first = plan(zoned(*TWO), seated("su1", "su2"))
+    second = plan({**zoned(*TWO), "retire": ["b"]}, seated("su1"), first.lock)
 
-    assert "Name b in fabric_release" in str(failure(raw, nodes[:1], second.lock))
-    assert seats(plan({**raw, "release": ["b"]}, nodes[:1], second.lock)) == {"a": 0}
+    assert "Name b in fabric_release" in str(failure(zoned(TWO[0]), seated("su1"), second.lock))
+    assert seats(plan({**zoned(TWO[0]), "release": ["b"]}, seated("su1"), second.lock)) == {"a": 0}
 
 
 # --- the lock itself --------------------------------------------------------------------------------------------------
