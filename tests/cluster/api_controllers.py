@@ -16,7 +16,7 @@ import time
 import typing as t
 
 from api_kinds import Kind
-from api_store import Json, Store, dig, label_match, now
+from api_store import Json, Store, dig, now
 
 SPIDERPOOL = "spiderpool.spidernet.io"
 SRIOV = "sriovnetwork.openshift.io"
@@ -264,8 +264,7 @@ class Controllers:
         states = self.store.kind_of(f"{SRIOV}/v1", "SriovNetworkNodeState")
         spec = new["spec"]
         for node in self.store.rows[("", "nodes")].copy().values():
-            selector = ",".join(f"{key}={value}" for key, value in (spec.get("nodeSelector") or {}).items())
-            if not label_match(selector, node["metadata"].get("labels") or {}):
+            if not (spec.get("nodeSelector") or {}).items() <= (node["metadata"].get("labels") or {}).items():
                 continue
             key = (new["metadata"]["namespace"], node["metadata"]["name"])
             state = self.store.table(states).get(key)

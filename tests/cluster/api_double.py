@@ -84,8 +84,6 @@ class ApiDouble:
         nodes: t.Iterable[str] = (),
         crds: bool = True,
         admit: Admit | None = None,
-        port: int = 0,
-        tls: bool = True,
     ) -> None:
         self.admission = admit
         self.store = Store(self.admit)
@@ -97,17 +95,15 @@ class ApiDouble:
         self.webhook_down = False
         # Who plays pods (api_pods.Pods): without it they have no log and run no commands.
         self.pods: t.Any = None
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), type("Bound", (Handler,), {"double": self}))
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (Handler,), {"double": self}))
         self._server.daemon_threads = True
-        self.authority = ""
-        if tls:
-            # helm sends no token over a connection that is not encrypted.
-            made = Certificate("API double")
-            self.authority = made.text
-            self._server.socket = made.context().wrap_socket(
-                self._server.socket, server_side=True, do_handshake_on_connect=False
-            )
-        self.url = f"http{'s' if tls else ''}://127.0.0.1:{self._server.server_address[1]}"
+        # helm sends no token over a connection that is not encrypted.
+        made = Certificate("API double")
+        self.authority = made.text
+        self._server.socket = made.context().wrap_socket(
+            self._server.socket, server_side=True, do_handshake_on_connect=False
+        )
+        self.url = f"https://127.0.0.1:{self._server.server_address[1]}"
         for name in ("default", "kube-system"):
             self.put("v1", "Namespace", name)
         if crds:
@@ -160,18 +156,16 @@ class ApiDouble:
             return new
         return self.admission(operation, kind, old, new, listed)
 
-    def kubeconfig(self, path: Path, token: str | None = None) -> Path:
+    def kubeconfig(self, path: Path) -> Path:
         """Write a kubeconfig."""
-        user = {"token": token or self.token}
-        cluster = {"server": self.url}
-        if self.authority:
-            cluster["certificate-authority-data"] = base64.b64encode(self.authority.encode()).decode()
+        authority = base64.b64encode(self.authority.encode()).decode()
+        cluster = {"server": self.url, "certificate-authority-data": authority}
         text = {
             "apiVersion": "v1",
             "kind": "Config",
             "current-context": "double",
             "clusters": [{"name": "double", "cluster": cluster}],
-            "users": [{"name": "double", "user": user}],
+            "users": [{"name": "double", "user": {"token": self.token}}],
             "contexts": [{"name": "double", "context": {"cluster": "double", "user": "double"}}],
         }
         path.write_text(yaml.safe_dump(text), encoding="utf-8")
@@ -498,7 +492,7 @@ class Handler(BaseHTTPRequestHandler):
         query: dict[str, str],
         manager: str,
     ) -> tuple[int, Json]:
-        """Apply, merge or JSON patch."""
+        """Apply or merge."""
         store = self.double.store
         if content == "application/apply-patch+yaml":
             return store.apply(kind, namespace, name, body, query, sub)
@@ -506,13 +500,10 @@ class Handler(BaseHTTPRequestHandler):
             raise Refused(415, "UnsupportedMediaType", "the body of the request was in an unknown format")
         with store.lock:
             old = store.get(kind, namespace, name)
-            if content == "application/json-patch+json":
-                new = json_patch(old, body)
-            elif content.endswith("merge-patch+json"):
-                new = merge_patch(old, body, strategic=content.startswith("application/strategic"))
-            else:
-                raise Refused(415, "UnsupportedMediaType", f"{content} is no patch")
-            if not dig(body, "metadata.resourceVersion") if isinstance(body, dict) else True:
+            if not content.endswith("merge-patch+json"):
+                raise Refused(415, "UnsupportedMediaType", f"{content} is no patch that the double knows")
+            new = merge_patch(old, body, strategic=content.startswith("application/strategic"))
+            if not dig(body, "metadata.resourceVersion"):
                 new["metadata"].pop("resourceVersion", None)
             return 200, store.update(kind, namespace, name, new, query, manager, sub)
 
@@ -549,29 +540,6 @@ def merge_patch(old: t.Any, patch: t.Any, *, strategic: bool = False) -> t.Any:
             new.pop(name, None)
         else:
             new[name] = merge_patch(new.get(name), value, strategic=strategic)
-    return new
-
-
-def json_patch(old: Json, operations: list[Json]) -> Json:
-    """Return old with an RFC 6902 patch: add, replace, remove and test."""
-    new: Json = json.loads(json.dumps(old))
-    for row in operations:
-        steps = [step.replace("~1", "/").replace("~0", "~") for step in row["path"].split("/")[1:]]
-        node: t.Any = new
-        for step in steps[:-1]:
-            node = node[int(step)] if isinstance(node, list) else node.setdefault(step, {})
-        last: t.Any = steps[-1]
-        if isinstance(node, list):
-            last = len(node) if last == "-" else int(last)
-        if row["op"] == "test":
-            if node[last] != row["value"]:
-                raise Refused(422, "Invalid", f"testing value {row['path']} failed")
-        elif row["op"] == "remove":
-            del node[last]
-        elif row["op"] == "add" and isinstance(node, list):
-            node.insert(last, row["value"])
-        else:
-            node[last] = row["value"]
     return new
 
 

@@ -318,25 +318,21 @@ def ending(request: pytest.FixtureRequest, kubeconfig: Path) -> t.Iterator[str]:
     core.patch_namespaced_config_map("held", name, {"metadata": {"finalizers": None}})
 
 
-class Outcome(dict[str, t.Any]):
-    """The result of a module."""
-
-
-Run = t.Callable[..., Outcome]
+Run = t.Callable[..., Json]
 
 
 @pytest.fixture
 def module(kubeconfig: Path, capsys: pytest.CaptureFixture[str]) -> Run:
     """Give a function that runs a module in this process; a failure is a result with `failed`."""
 
-    def run(which: t.Any, check: bool = False, **params: t.Any) -> Outcome:
+    def run(which: t.Any, check: bool = False, **params: t.Any) -> Json:
         given = {"kubeconfig": str(kubeconfig), **params, "_ansible_check_mode": check, "_ansible_diff": True}
         with patch_module_args(given), pytest.raises(SystemExit):
             which.main()
         *before, last = capsys.readouterr().out.splitlines()
         if before:
             print("\n".join(before))
-        return Outcome(json.loads(last))
+        return t.cast("Json", json.loads(last))
 
     return run
 
@@ -345,7 +341,7 @@ def module(kubeconfig: Path, capsys: pytest.CaptureFixture[str]) -> Run:
 def objects(module: Run) -> Run:
     """Give a function that runs cluster_objects."""
 
-    def run(definitions: list[Json] | None = None, check: bool = False, **params: t.Any) -> Outcome:
+    def run(definitions: list[Json] | None = None, check: bool = False, **params: t.Any) -> Json:
         return module(cluster_objects, check, **{"definitions": definitions or [], "retry_seconds": 5, **params})
 
     return run

@@ -48,6 +48,19 @@ def fabric(objects: Run, live: Live) -> t.Iterator[str]:
         objects(state="absent", prune=True, fabric=name)
 
 
+@pytest.fixture
+def one(objects: Run, fabric: str) -> Json:
+    """Give the pool of node1 and rail1, applied."""
+    made = pool(fabric, 1, 1)
+    ok(objects([made]))
+    return made
+
+
+def named(row: Json, name: str) -> Json:
+    """Return an object under another name."""
+    return {**row, "metadata": {**row["metadata"], "name": name}}
+
+
 def ok(result: Json) -> Json:
     assert not result.get("failed"), result["msg"]
     return result
@@ -68,12 +81,10 @@ class TestConverging:
         assert live.versions(fabric) == {}
         first = ok(objects(wanted, prune=True))
         assert (predicted["diff"], predicted["summary"]) == (first["diff"], first["summary"])
-        assert first["changed"]
-        assert first["summary"]["created"] == 7
+        assert (first["changed"], first["summary"]["created"]) == (True, 7)
         before = live.versions(fabric)
         second = ok(objects(wanted, prune=True))
-        assert not second["changed"]
-        assert second["summary"]["unchanged"] == 7
+        assert (second["changed"], second["summary"]["unchanged"]) == (False, 7)
         assert live.versions(fabric) == before
 
     def test_nodes_added(self, objects: Run, live: Live, fabric: str) -> None:
@@ -108,29 +119,22 @@ class TestConverging:
         assert changed["changes"][0]["fields"] == ["spec.ips"]
         assert "spec.ips" in changed["diff"]["prepared"]
 
-    def test_a_field_no_longer_wanted_goes(self, objects: Run, live: Live, fabric: str) -> None:
-        one = pool(fabric, 1, 1)
-        ok(objects([one]))
+    def test_a_field_no_longer_wanted_goes(self, objects: Run, live: Live, one: Json) -> None:
         less = copy.deepcopy(one)
         del less["spec"]["multusName"]
         assert ok(objects([less]))["changes"][0]["fields"] == ["spec.multusName"]
         assert live.of("SpiderIPPool").get(name=one["metadata"]["name"]).spec.multusName is None
         assert not ok(objects([less]))["changed"]
 
-    def test_a_subnet_of_an_unused_pool_is_replaced(self, objects: Run, live: Live, fabric: str) -> None:
-        one = pool(fabric, 1, 1)
-        ok(objects([one]))
-        moved = pool(fabric, 1, 9)
-        moved["metadata"]["name"] = one["metadata"]["name"]
+    def test_a_subnet_of_an_unused_pool_is_replaced(self, objects: Run, live: Live, fabric: str, one: Json) -> None:
+        moved = named(pool(fabric, 1, 9), one["metadata"]["name"])
         assert did(ok(objects([moved], prune=True))) == {"replace": [one["metadata"]["name"]]}
         assert live.of("SpiderIPPool").get(name=one["metadata"]["name"]).spec.subnet == moved["spec"]["subnet"]
 
-    def test_a_stray_pool_in_the_way_goes_first(self, objects: Run, fabric: str) -> None:
-        ok(objects([pool(fabric, 1, 1)]))
-        other = pool(fabric, 1, 1)
-        other["metadata"]["name"] = f"{fabric}-rail1-v4-other"
-        result = ok(objects([other], prune=True))
-        assert did(result) == {"create": [other["metadata"]["name"]], "delete": [f"{fabric}-rail1-v4-node1"]}
+    def test_a_stray_pool_in_the_way_goes_first(self, objects: Run, fabric: str, one: Json) -> None:
+        other = f"{fabric}-rail1-v4-other"
+        result = ok(objects([named(one, other)], prune=True))
+        assert did(result) == {"create": [other], "delete": [one["metadata"]["name"]]}
 
     def test_absent_removes_only_this_fabric(self, objects: Run, live: Live, fabric: str) -> None:
         ok(objects(fabric_of(fabric, (1,), 1)))
@@ -144,9 +148,7 @@ class TestConverging:
 
 
 class TestDrift:
-    def test_an_edited_pool_is_mended_and_the_editor_named(self, objects: Run, live: Live, fabric: str) -> None:
-        one = pool(fabric, 1, 1)
-        ok(objects([one]))
+    def test_an_edited_pool_is_mended_and_the_editor_named(self, objects: Run, live: Live, one: Json) -> None:
         live.patch("SpiderIPPool", one["metadata"]["name"], {"spec": {"nodeName": ["wrong"]}})
         assert ok(objects([one]))["changes"][0]["mended"] == ["spec.nodeName (set by kubectl-edit)"]
         assert live.of("SpiderIPPool").get(name=one["metadata"]["name"]).spec.nodeName == ["node1"]
@@ -160,9 +162,8 @@ class TestDrift:
         self, objects: Run, live: Live, fabric: str
     ) -> None:
         mine, foreign = pool(fabric, 1, 1), pool(fabric, 1, 2)
-        theirs = copy.deepcopy(foreign)
-        del theirs["metadata"]["labels"]
-        theirs["spec"]["nodeName"] = ["their-node"]
+        spec = {**foreign["spec"], "nodeName": ["their-node"]}
+        theirs = {**foreign, "metadata": {"name": foreign["metadata"]["name"]}, "spec": spec}
         live.of("SpiderIPPool").create(body=theirs, field_manager="their-tool")
         result = objects([mine, foreign], prune=True)
         assert result["failed"]
@@ -174,10 +175,8 @@ class TestDrift:
         assert not ok(objects([mine, foreign], prune=True))["changed"]
 
     def test_a_field_that_another_controller_declares_is_told_by_field_and_owner(
-        self, objects: Run, live: Live, fabric: str
+        self, objects: Run, live: Live, one: Json
     ) -> None:
-        one = pool(fabric, 1, 1)
-        ok(objects([one]))
         resource = live.of("SpiderIPPool")
         name = one["metadata"]["name"]
         claim = {
@@ -201,9 +200,8 @@ class TestPoolsInUse:
         for row in rows[:3]:
             live.allocate(row["metadata"]["name"], [row["spec"]["ips"][0].split("-")[0]])
         before = live.versions(fabric)
-        narrow, moved = copy.deepcopy(rows[1]), pool(fabric, 1, 9)
+        narrow, moved = copy.deepcopy(rows[1]), named(pool(fabric, 1, 9), rows[2]["metadata"]["name"])
         narrow["spec"]["ips"] = [narrow["spec"]["ips"][0].replace("-172.17.0.62", "-172.17.0.50")]
-        moved["metadata"]["name"] = rows[2]["metadata"]["name"]
         result = ok(objects([narrow, moved], prune=True))
         assert [(row["action"], row["name"][-5:]) for row in result["kept"]] == [
             ("delete", "node1"),
@@ -215,9 +213,7 @@ class TestPoolsInUse:
         del before[f"SpiderIPPool/{rows[3]['metadata']['name']}"]
         assert live.versions(fabric) == before
 
-    def test_absent_keeps_them_too(self, objects: Run, live: Live, fabric: str) -> None:
-        one = pool(fabric, 1, 1)
-        ok(objects([one]))
+    def test_absent_keeps_them_too(self, objects: Run, live: Live, fabric: str, one: Json) -> None:
         live.allocate(one["metadata"]["name"], ["172.17.0.3"])
         assert ok(objects(state="absent", prune=True, fabric=fabric))["kept"][0]["action"] == "delete"
         assert len(live.versions(fabric)) == 1
@@ -230,18 +226,17 @@ class TestPoolsInUse:
         assert did(ok(objects([pool(fabric, 1, 1)]))) == {"apply": [small["metadata"]["name"]]}
 
     def test_an_address_given_out_between_looking_and_deleting_is_seen(
-        self, objects: Run, live: Live, fabric: str, monkeypatch: pytest.MonkeyPatch
+        self, objects: Run, live: Live, fabric: str, one: Json, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        ok(objects([pool(fabric, 1, 1)]))
         check = run.Run.preflight
 
         def allocate_meanwhile(self: t.Any, plan: t.Any) -> None:
             check(self, plan)
-            live.allocate(f"{fabric}-rail1-v4-node1", ["172.17.0.3"])
+            live.allocate(one["metadata"]["name"], ["172.17.0.3"])
 
         monkeypatch.setattr(run.Run, "preflight", allocate_meanwhile)
         result = ok(objects(state="absent", prune=True, fabric=fabric))
-        assert result["kept"][0]["name"] == f"{fabric}-rail1-v4-node1"
+        assert result["kept"][0]["name"] == one["metadata"]["name"]
         assert len(live.versions(fabric)) == 1
 
 

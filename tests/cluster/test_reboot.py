@@ -161,8 +161,7 @@ class Site:
 def test_drained_rebooted_once_verified_and_uncordoned(site):
     done = site.play(WAITS, DONE)
     assert done.returncode == 0, done.stdout
-    assert site.reboots == 1
-    assert site.node == (False, False)
+    assert (site.reboots, site.node) == (1, (False, False))
     assert POD not in site.double.objects("Pod")
 
 
@@ -186,8 +185,7 @@ def test_a_reboot_that_did_not_help_fails_stays_cordoned_and_is_not_repeated(sit
     done = site.play(WAITS, STUCK)
     assert done.returncode == 2
     assert "power cycle" in done.stdout
-    assert site.reboots == 1
-    assert site.node == (True, True)
+    assert (site.reboots, site.node) == (1, (True, True))
     again = site.play(STUCK, STUCK)
     assert site.reboots == 1, again.stdout
     assert site.node == (True, True)
