@@ -17,11 +17,7 @@ from ansible_collections.railops.rdma.tests.kernel.managers import in_managers, 
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import inside, own_sysfs, run
 from ansible_collections.railops.rdma.tests.lab.leaves import end, lldpd
 
-pytestmark = [
-    pytest.mark.root,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces"),
-    needs_managers,
-]
+pytestmark = needs_managers
 
 LEAVES = [{"zone": zone, "rail": f"rail{n}", "leaf": f"{zone}-leaf{n}*"} for zone in ("su1", "su2") for n in (1, 2)]
 SWITCHES = ("su1-leaf1", "su1-leaf2", "su2-leaf1")

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import time
 
@@ -14,11 +13,6 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._probe.duplicates import look
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, inside, own_sysfs, run, want_of
-
-pytestmark = [
-    pytest.mark.root,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces"),
-]
 
 RAILS = 3
 

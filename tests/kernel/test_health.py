@@ -17,11 +17,6 @@ from ansible_collections.railops.rdma.plugins.module_utils._probe import nic
 from ansible_collections.railops.rdma.plugins.module_utils._probe.health import look
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, inside, own_sysfs, run
 
-pytestmark = [
-    pytest.mark.root,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces"),
-]
-
 RAILS = [{"name": "rail1", "interface": "ens1np0"}, {"name": "rail2", "interface": "ens2np0"}]
 
 

@@ -7,12 +7,9 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
-
-import pytest
 
 from ansible_collections.railops.rdma.plugins.modules import rail_audit
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import (
@@ -23,11 +20,6 @@ from ansible_collections.railops.rdma.tests.kernel.netns_fabric import (
     run,
     want_of,
 )
-
-pytestmark = [
-    pytest.mark.root,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces"),
-]
 
 RAILS = 4
 PORT = 4791

@@ -24,11 +24,6 @@ from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, i
 from ansible_collections.railops.rdma.tests.kernel.path_deviations import Garden
 from ansible_collections.railops.rdma.tests.kernel.path_judge import judge, shots_of
 
-pytestmark = [
-    pytest.mark.root,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces"),
-]
-
 RAILS, HOSTS, TOS = 3, 3, 0x68
 CASES = int(os.environ.get("RAILOPS_PATH_CASES", "20"))
 WANTS = [want_of(slot, RAILS) for slot in range(HOSTS)]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 import time
 from pathlib import Path
 
@@ -23,11 +22,6 @@ from ansible_collections.railops.rdma.tests.kernel.netns_fabric import (
     run,
     want_of,
 )
-
-pytestmark = [
-    pytest.mark.root,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces"),
-]
 
 RAILS = 3
 

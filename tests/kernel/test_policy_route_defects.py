@@ -10,7 +10,6 @@ Each test begins from a host as such a script would find it, and shows what this
 from __future__ import annotations
 
 import inspect
-import os
 import re
 import subprocess
 
@@ -24,11 +23,6 @@ from ansible_collections.railops.rdma.plugins.module_utils._persist import run a
 from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
 from ansible_collections.railops.rdma.plugins.modules import policy_route
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, run, want_of
-
-pytestmark = [
-    pytest.mark.root,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces"),
-]
 
 RAILS = 2
 

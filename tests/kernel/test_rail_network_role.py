@@ -17,11 +17,6 @@ import pytest
 
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, want_of
 
-pytestmark = [
-    pytest.mark.root,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces"),
-]
-
 RAILS = 2
 PLAYBOOK = """
 - hosts: all

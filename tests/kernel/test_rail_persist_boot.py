@@ -25,11 +25,7 @@ from ansible_collections.railops.rdma.plugins.modules import policy_route
 from ansible_collections.railops.rdma.tests.kernel.managers import in_managers, needs_managers
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, want_of
 
-pytestmark = [
-    pytest.mark.root,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces"),
-    needs_managers,
-]
+pytestmark = needs_managers
 
 RAILS = 2
 # The folder with the host's files is /mnt there.

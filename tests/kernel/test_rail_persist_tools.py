@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 
 import pytest
@@ -19,11 +18,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._route.want import pa
 from ansible_collections.railops.rdma.tests.kernel.managers import in_managers, needs_managers
 from ansible_collections.railops.rdma.tests.unit.plugins.module_utils._persist.test_plan import PARAMS, RAIL1
 
-pytestmark = [
-    pytest.mark.root,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to enter the system that has the tools"),
-    needs_managers,
-]
+pytestmark = needs_managers
 TAGGED = [{**RAIL1, "vlan": 101}]
 policies = pytest.mark.parametrize("policy", ["prefixes", "default_route"])
 # What the module does on a host, by the host's own Python: check files before any of them is written.

@@ -4,18 +4,11 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._route import guard
 from ansible_collections.railops.rdma.plugins.modules import policy_route, rail_ping
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, run, want_of
-
-pytestmark = [
-    pytest.mark.root,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces"),
-]
 
 RAILS = 3
 

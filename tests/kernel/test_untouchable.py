@@ -28,10 +28,6 @@ from ansible_collections.railops.rdma.tests.kernel.netns_fabric import (
 )
 from ansible_collections.railops.rdma.tests.unit.untouchable_cases import CASES, RECORDED
 
-pytestmark = [
-    pytest.mark.root,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces"),
-]
 # Not a connection, so that the one that runs the tests is not asked for.
 NO_SSH = "none"
 # Kinds that a kernel may lack, and what `ip` says the same of.

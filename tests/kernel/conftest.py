@@ -1,0 +1,23 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Every test of this folder makes network namespaces, or enters a system of its own: root's, but for Slurm's trees."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+
+def pytest_itemcollected(item):
+    """Mark what needs root."""
+    if item.path.stem != "test_slurm_topology":
+        item.add_marker(pytest.mark.root)
+
+
+def pytest_runtest_setup(item):
+    """Skip it where nobody is root."""
+    if item.get_closest_marker("root") and os.geteuid() != 0:
+        pytest.skip("needs root and network namespaces")
