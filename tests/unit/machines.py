@@ -27,6 +27,11 @@ class Machine:
     def file(self, path: str, content: object) -> None:
         self.lines[path] = ("f", str(content))
 
+    def files(self, home: str, **contents: object) -> None:
+        """Add files of one folder by their names."""
+        for name, content in contents.items():
+            self.file(f"{home}/{name}", content)
+
     def link(self, path: str, target: str) -> None:
         self.lines[path] = ("l", os.path.relpath(target, os.path.dirname(path)))
 
@@ -37,10 +42,8 @@ class Machine:
     def function(self, path: str, class_code: int, vendor: int = 0x8086, device: int = 0x1234, numa: int = -1) -> str:
         """Add a PCI function; its path is given from the host bridge on."""
         real = f"/sys/devices/{path}"
-        self.file(f"{real}/class", f"0x{class_code:04x}00")
-        self.file(f"{real}/vendor", f"0x{vendor:04x}")
-        self.file(f"{real}/device", f"0x{device:04x}")
-        self.file(f"{real}/numa_node", numa)
+        codes = {"class": f"0x{class_code:04x}00", "vendor": f"0x{vendor:04x}", "device": f"0x{device:04x}"}
+        self.files(real, **codes, numa_node=numa)
         self.link(f"/sys/bus/pci/devices/{path.rsplit('/', 1)[-1]}", real)
         return real
 
@@ -58,12 +61,7 @@ class Machine:
 
     def netdev(self, real: str, name: str, address: str, *, kind: int = 1, mtu: int = 1500, port: int = 0) -> None:
         home = f"{real}/net/{name}"
-        self.file(f"{home}/address", address)
-        self.file(f"{home}/type", kind)
-        self.file(f"{home}/mtu", mtu)
-        self.file(f"{home}/operstate", "up")
-        self.file(f"{home}/carrier", 1)
-        self.file(f"{home}/dev_port", port)
+        self.files(home, address=address, type=kind, mtu=mtu, operstate="up", carrier=1, dev_port=port)
         self.link(f"{home}/device", real)
         self.link(f"/sys/class/net/{name}", home)
 
@@ -74,19 +72,14 @@ class Machine:
         self.rdma_count += 1
         home = f"{real}/infiniband/{name}"
         port = f"{home}/ports/1"
-        self.file(f"{home}/node_guid", guid)
-        self.file(f"{home}/fw_ver", "28.39.1002")
-        self.file(f"{home}/hca_type", "MT4129")
-        self.file(f"{home}/board_id", "MT_0000000838")
+        self.files(home, node_guid=guid, fw_ver="28.39.1002", hca_type="MT4129", board_id="MT_0000000838")
         self.file(f"{home}/node_type", "1: CA")
         self.link(f"{home}/device", real)
-        self.file(f"{port}/link_layer", layer)
-        self.file(f"{port}/state", state)
-        self.file(f"{port}/phys_state", "5: LinkUp" if state.startswith("4") else "3: Disabled")
-        self.file(f"{port}/rate", "400 Gb/sec (4X NDR)")
+        phys_state = "5: LinkUp" if state.startswith("4") else "3: Disabled"
+        self.files(port, link_layer=layer, state=state, phys_state=phys_state, rate="400 Gb/sec (4X NDR)")
         infiniband = layer == "InfiniBand"
-        self.file(f"{port}/sm_lid", "0x1" if infiniband else "0x0")
-        self.file(f"{port}/lid", f"0x{self.rdma_count + 1:x}" if infiniband else "0x0")
+        sm_lid, lid = ("0x1", f"0x{self.rdma_count + 1:x}") if infiniband else ("0x0", "0x0")
+        self.files(port, sm_lid=sm_lid, lid=lid)
         gid = f"fe80:0000:0000:0000:{guid}"
         self.file(f"{port}/gids/0", gid)
         self.file(f"{port}/gid_attrs/types/0", "IB/RoCE v1")
@@ -94,8 +87,7 @@ class Machine:
             self.file(f"{port}/gids/1", gid)
             self.file(f"{port}/gid_attrs/types/1", "RoCE v2")
             if netdev:
-                self.file(f"{port}/gid_attrs/ndevs/0", netdev)
-                self.file(f"{port}/gid_attrs/ndevs/1", netdev)
+                self.files(f"{port}/gid_attrs/ndevs", **{"0": netdev, "1": netdev})
         for index in (2, 3):
             self.file(f"{port}/gids/{index}", "0000:0000:0000:0000:0000:0000:0000:0000")
         self.link(f"/sys/class/infiniband/{name}", home)
@@ -107,8 +99,7 @@ class Machine:
         real = self.function(path, 0x0207 if layer == "InfiniBand" else 0x0200, 0x15B3, 0x1021, numa)
         self.file("/sys/bus/pci/drivers/mlx5_core/bind", "")
         self.link(f"{real}/driver", "/sys/bus/pci/drivers/mlx5_core")
-        self.file(f"{real}/sriov_totalvfs", more.get("total_vfs", 16))
-        self.file(f"{real}/sriov_numvfs", more.get("vfs", 0))
+        self.files(real, sriov_totalvfs=more.get("total_vfs", 16), sriov_numvfs=more.get("vfs", 0))
         self.lines[f"{real}/vpd"] = ("b", base64.b64encode(vpd("MCX75310AAS-NEAT", f"MT23{numa}")).decode())
         last = len(self.lines) % 256
         mac = f"00:00:5e:00:53:{last:02x}"
@@ -161,8 +152,7 @@ def vpd(part: str, serial: str) -> bytes:
 
 
 def dmi(machine: Machine, vendor: str, product: str) -> None:
-    machine.file("/sys/class/dmi/id/sys_vendor", vendor)
-    machine.file("/sys/class/dmi/id/product_name", product)
+    machine.files("/sys/class/dmi/id", sys_vendor=vendor, product_name=product)
 
 
 def one_switch_each(layer: str = "Ethernet") -> Machine:

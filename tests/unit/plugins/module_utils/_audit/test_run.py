@@ -73,8 +73,7 @@ def test_a_part_that_fails_leaves_the_others_their_answers(monkeypatch):
     looks = {"one": (refuse,), "two": (broken,), "three": (lambda _request: ([{"id": "x_y"}], {"macs": {}}),)}
     monkeypatch.setattr(run, "GROUPS", looks)
     result = run.run(request_of(checks=["one", "two", "three", "three"]).module)
-    assert result["checks"] == [{"id": "x_y"}]
-    assert result["facts"] == {"macs": {}}
+    assert (result["checks"], result["facts"]) == ([{"id": "x_y"}], {"macs": {}})
     assert result["errors"][0] == "one: No. Mend it."
     assert result["errors"][1].startswith("two: KeyError: 'gone' (test_run.py:")
 

@@ -142,8 +142,7 @@ def test_one_verdict_never_counts_twice():
     policy = Policy(bad=2, taint=True, keep=0)
     for _again in range(5):
         objects, targets = run_once(objects, {}, {"n": Judgement(False, "rail1: x")}, 10, 11, policy)
-    assert targets["n"].memory.bad == 1
-    assert targets["n"].status == "Unknown"
+    assert (targets["n"].memory.bad, targets["n"].status) == (1, "Unknown")
     objects, targets = run_once(objects, {}, {"n": Judgement(False, "rail1: x")}, 20, 21, policy)
     assert (targets["n"].status, targets["n"].memory.out) == ("False", True)
 

@@ -47,8 +47,7 @@ def test_shared_resources_are_wanted_where_the_interface_is():
 def test_virtual_functions_are_wanted_where_the_label_is():
     marks = {"label": LABEL, "nodes": {"node1": "declared", "gone": "declared"}}
     want = want_of(["node1", "node2"], {}, {"sriov": {"install": True}}, [POLICY], marks)
-    assert want.labels == {"node1": "declared"}
-    assert want.resources == {"node1": {"spidernet.io/rail1": 8}}
+    assert (want.labels, want.resources) == ({"node1": "declared"}, {"node1": {"spidernet.io/rail1": 8}})
     assert want.sriov == {"node1"}
 
 

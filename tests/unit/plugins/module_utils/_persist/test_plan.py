@@ -97,8 +97,7 @@ def test_netplan_says_what_the_live_change_makes():
     text = files("netplan")["/etc/netplan/90-railops-ens1np0.yaml"]
     assert text.mode == 0o600
     data = yaml.safe_load(text.text)["network"]["ethernets"]["ens1np0"]
-    assert data["addresses"] == ["192.0.2.2/27", "2001:db8:1::2/64"]
-    assert data["mtu"] == 4200
+    assert (data["addresses"], data["mtu"]) == (["192.0.2.2/27", "2001:db8:1::2/64"], 4200)
     assert {"to": "192.0.2.0/24", "via": "192.0.2.1", "from": "192.0.2.2", "metric": 101} in data["routes"]
     assert {"to": "192.0.2.0/24", "via": "192.0.2.1", "from": "192.0.2.2", "table": 1001} in data["routes"]
     assert {"to": "192.0.2.0/27", "from": "192.0.2.2", "scope": "link", "table": 1001} in data["routes"]
@@ -133,8 +132,7 @@ def test_networkmanager_says_what_the_live_change_makes():
     parser.read_string(file.text)
     assert parser["ipv4"]["address1"] == "192.0.2.2/27"
     assert parser["ipv4"]["routing-rule1"] == "priority 10001 from 192.0.2.2/32 table 1001"
-    assert parser["ipv4"]["never-default"] == "true"
-    assert parser["ipv6"]["route2"] == "2001:db8::/32,2001:db8:1::1,1024"
+    assert (parser["ipv4"]["never-default"], parser["ipv6"]["route2"]) == ("true", "2001:db8::/32,2001:db8:1::1,1024")
     assert parser["ipv6"]["route2_options"] == "src=2001:db8:1::2,table=1001"
     assert files("networkmanager") == files("networkmanager")
 

@@ -128,8 +128,7 @@ def settled(**more):
 
 def test_a_second_plan_is_empty():
     plan = plan_nic(make_policy(GUIDE), settled())
-    assert plan.operations == ()
-    assert plan.disruptions == ()
+    assert (plan.operations, plan.disruptions) == ((), ())
     assert {check["status"] for check in checks_of("rail1", plan, "ens1np0")} == {"ok", "skipped"}
 
 
@@ -186,8 +185,7 @@ def test_without_congestion_control_the_priority_is_switched_off():
 def test_an_interface_that_offers_nothing():
     empty = dict.fromkeys(FRESH)
     plan = plan_nic(make_policy(GUIDE), {**empty, "rdma": [], "problem": "DCB netlink: Operation not supported"})
-    assert plan.operations == ()
-    assert plan.boot == ()
+    assert (plan.operations, plan.boot) == ((), ())
     assert len(plan.unsupported) == 4
     assert "Operation not supported" in plan.unsupported[0]
 

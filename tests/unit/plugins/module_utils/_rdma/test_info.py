@@ -43,8 +43,7 @@ def test_a_whole_machine(host):
     assert (port["netdev"], port["netdev_mtu"], port["active_mtu"]) == ("ens1np0", 1500, 1024)
     assert [(gid["index"], gid["type"]) for gid in port["gids"]] == [(0, "IB/RoCE v1"), (1, "RoCE v2")]
     storage = next(device for device in info["devices"] if device["pci"] == "0000:5a:00.0")
-    assert storage["num_vfs"] == 4
-    assert storage["vfs"] == ["0000:5a:02.0", "0000:5a:02.1", "0000:5a:02.2", "0000:5a:02.3"]
+    assert (storage["num_vfs"], storage["vfs"]) == (4, [f"0000:5a:02.{number}" for number in range(4)])
     vf = next(device for device in info["devices"] if device["pci"] == "0000:5a:02.0")
     assert (vf["vf"], vf["physfn"], vf["part_number"]) == (True, "0000:5a:00.0", None)
     assert [nic["netdevs"] for nic in info["nics_without_rdma"]] == [["eno1"]]
@@ -53,15 +52,13 @@ def test_a_whole_machine(host):
 
 def test_the_gid_tables_can_be_left_out(host):
     info = read_info(host("one-switch-each"), gids=False, part_numbers=False)
-    assert info["devices"][0]["ports"][0]["gids"] == []
-    assert info["devices"][0]["ports"][0]["netdev"] == "ens1np0"
+    assert (info["devices"][0]["ports"][0]["gids"], info["devices"][0]["ports"][0]["netdev"]) == ([], "ens1np0")
     assert info["devices"][0]["part_number"] is None
 
 
 def test_a_kernel_without_rdma(tmp_path):
     info = read_info(Sysfs(str(tmp_path)))
-    assert info["devices"] == []
-    assert info["netns_mode"] is None
+    assert (info["devices"], info["netns_mode"]) == ([], None)
 
 
 @pytest.mark.parametrize(("text", "mode"), [("Y\n", "shared"), ("N\n", "exclusive")])
@@ -175,8 +172,7 @@ def test_each_deviation_says_what_to_do(host, change, network, check, word):
     info = read_info(host("one-switch-each"))
     info["devices"][0]["ports"][0].update(change)
     found = one(check_rails(info, rails(1), network), check)
-    assert found["status"] == "deviation"
-    assert found["cause"]
+    assert (found["status"], bool(found["cause"])) == ("deviation", True)
     assert word in found["fix"]
 
 

@@ -95,9 +95,7 @@ def test_infiniband_gets_address_and_mtu_only():
         network="infiniband",
         rails=[{**RAIL1, "mtu": 2044}],
     )
-    assert done.after["routes"] == []
-    assert done.after["rules"] == []
-    assert done.after["links"] == ["ens1np0 mtu 2044 up"]
+    assert (done.after["routes"], done.after["rules"], done.after["links"]) == ([], [], ["ens1np0 mtu 2044 up"])
 
 
 @pytest.mark.parametrize(

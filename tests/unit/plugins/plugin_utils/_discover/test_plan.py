@@ -52,13 +52,11 @@ def kinds(proposal):
 
 def test_a_fleet_that_is_alike():
     proposal = discover(fleet())
-    assert proposal.findings == ()
-    assert proposal.network == "roce"
+    assert (proposal.findings, proposal.network) == ((), "roce")
     assert [(rail.name, rail.interface, rail.gpu) for rail in proposal.rails] == [
         (f"rail{number}", f"ens{number}np0", number - 1) for number in range(1, 9)
     ]
-    assert proposal.rails[0].pci == "0000:19:00.0"
-    assert proposal.rails[0].switches == ("leaf1",)
+    assert (proposal.rails[0].pci, proposal.rails[0].switches) == ("0000:19:00.0", ("leaf1",))
     assert inventory(proposal, "gpu_nodes")["gpu_nodes"]["vars"]["fabric_rails"][7] == {
         "name": "rail8",
         "interface": "ens8np0",

@@ -281,8 +281,7 @@ def test_pools_of_one_shape_are_those_of_their_slots(more):
 def test_the_guides_shared_pool(rendered):
     pools = of(rendered("guides shared")[2], "SpiderIPPool")
     assert [pool["metadata"]["name"] for pool in pools] == ["fabric-rail1-v4"]
-    assert pools[0]["spec"]["ips"] == ["172.16.11.1-172.16.11.200"]
-    assert pools[0]["spec"]["gateway"] == "172.16.11.254"
+    assert (pools[0]["spec"]["ips"], pools[0]["spec"]["gateway"]) == (["172.16.11.1-172.16.11.200"], "172.16.11.254")
     assert "nodeName" not in pools[0]["spec"]
 
 

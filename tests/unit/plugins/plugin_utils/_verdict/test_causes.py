@@ -66,9 +66,7 @@ CRASHING = {"ready": False, "state": {"waiting": {"reason": "CrashLoopBackOff", 
 )
 def test_each_cause_is_named(plugin, observed, cause, fix):
     (check,) = explain([short(observed)], RAILS, plugin)
-    assert check["rail"] == "rail1"
-    assert check["planned"] == {ONE: 100}
-    assert check["observed"] == {ONE: observed}
+    assert (check["rail"], check["planned"], check["observed"]) == ("rail1", {ONE: 100}, {ONE: observed})
     assert cause in check["cause"]
     assert fix in check["fix"]
 

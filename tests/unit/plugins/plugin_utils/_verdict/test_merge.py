@@ -117,13 +117,11 @@ def test_a_large_fleet_shows_who_does_not_pass():
 
 def test_a_part_that_nobody_looked_at_does_not_pass():
     part = merge.seen_part([skipped("cluster_api", "no kubeconfig is set").data()])
-    assert part["status"] == "skipped"
-    assert part["reason"] == "no kubeconfig is set"
+    assert (part["status"], part["reason"]) == ("skipped", "no kubeconfig is set")
     assert merged(result("a", check()), cluster=part)["status"] == "pass"
     assert merged(result("a", check()), plan=merge.seen_part([check("deviation")]))["status"] == "deviation"
 
 
 def test_the_begun_verdict_says_who_is_missing():
     verdict = merge.merge("d1", [], {"a": "a"}, rails=RAILS, lost="not yet")
-    assert verdict["hosts"]["a"]["status"] == "unreachable"
-    assert verdict["hosts"]["a"]["error"] == "not yet"
+    assert (verdict["hosts"]["a"]["status"], verdict["hosts"]["a"]["error"]) == ("unreachable", "not yet")
