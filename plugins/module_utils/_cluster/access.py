@@ -70,8 +70,7 @@ def load(access: Access) -> t.Any:
         # A kubeconfig would put its own token back before every request.
         made.refresh_api_key_hook = None
         # The first since release 36 of the client, the second before.
-        for name in ("BearerToken", "authorization"):
-            made.api_key[name] = f"Bearer {access.api_key}"
+        made.api_key.update(dict.fromkeys(("BearerToken", "authorization"), f"Bearer {access.api_key}"))
     for option, attribute in (("ca_cert", "ssl_ca_cert"), ("client_cert", "cert_file"), ("client_key", "key_file")):
         if getattr(access, option):
             setattr(made, attribute, os.path.expanduser(getattr(access, option)))

@@ -83,15 +83,13 @@ class Cluster:
         if key not in self._resources:
             # Whoever names a wrong address does not want to wait minutes for it; later an API may be away for a while.
             seconds = 0.0 if self._met else _CONNECT_SECONDS
-            found = self._tried(functools.partial(self._find, api_version, kind), kind, seconds=seconds)
+            ask = functools.partial(self._client.resources.get, api_version=api_version, kind=kind)
+            found = self._tried(ask, kind, seconds=seconds)
             self._met = True
             if found is None:
                 return None
             self._resources[key] = found
         return self._resources[key]
-
-    def _find(self, api_version: str, kind: str) -> t.Any:
-        return self._client.resources.get(api_version=api_version, kind=kind)
 
     def pages(self, resource: t.Any, *, namespace: str = "", selector: str = "") -> Iterator[list[Json]]:
         """Give the objects of a kind, a page at a time; again from the first when the API has forgotten the list.
@@ -199,9 +197,7 @@ class Cluster:
                 code=422,
             ) from exc
 
-        def send() -> None:
-            self._patches.send(path, data, APPLY, query, timeout=self._timeout)
-
+        send = functools.partial(self._patches.send, path, data, APPLY, query, timeout=self._timeout)
         self._tried(self._paced(send), str(ref), ref=ref)
 
     def delete(self, resource: t.Any, ref: Ref, *, uid: str = "", version: str = "", dry_run: bool = False) -> None:
@@ -240,9 +236,8 @@ class Cluster:
 
     def merge_patch(self, resource: t.Any, name: str, patch: Json) -> None:
         """Change a few fields of an object that others own."""
-
-        def send() -> None:
-            read(
+        self._tried(
+            lambda: read(
                 self._client.patch(
                     resource,
                     body=patch,
@@ -252,9 +247,9 @@ class Cluster:
                     serialize=False,
                     **self._options(),
                 )
-            )
-
-        self._tried(send, f"{resource.kind} {name}")
+            ),
+            f"{resource.kind} {name}",
+        )
 
     def patch_read(self, resource: t.Any, name: str, patch: Json, *, content: str, part: str = "") -> Json:
         """Change an object over the version that the patch names, and return it as it is then.
@@ -334,9 +329,8 @@ class Cluster:
         )
 
     def _unreachable(self, exc: Exception) -> RdmaError:
-        host = getattr(self, "host", "")
         return RdmaError(
-            f"The API at {host} does not answer: {str(exc)[:300].rstrip('.')}.",
+            f"The API at {self.host} does not answer: {str(exc)[:300].rstrip('.')}.",
             "Check that it runs and that the kubeconfig names it, then run again: it goes on where this one ended.",
             code=0,
         )

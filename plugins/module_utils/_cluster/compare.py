@@ -46,8 +46,7 @@ def object_differences(wanted: Json, live: Json) -> tuple[Difference, ...]:
     for name, value in wanted.items():
         if name == "metadata":
             for part in ("labels", "annotations"):
-                mine = value.get(part) or {}
-                found += differences(mine, live["metadata"].get(part) or {}, f"metadata.{part}")
+                found += differences(value.get(part) or {}, live["metadata"].get(part) or {}, f"metadata.{part}")
         elif name not in ("apiVersion", "kind", "status"):
             found += differences({name: value}, live)
     for row in live["metadata"].get("managedFields") or ():
@@ -70,13 +69,10 @@ def dropped(owned: Json, wanted: t.Any, live: t.Any, place: str = "") -> Iterato
             continue
         name = step[2:]
         path = f"{place}.{name}" if place else name
-        if name not in wanted:
-            if not below:
-                yield Difference(path, live[name], None)
-            else:
-                yield from dropped(below, {}, live[name], path)
-        elif below:
-            yield from dropped(below, wanted[name], live[name], path)
+        if below:
+            yield from dropped(below, wanted.get(name, {}), live[name], path)
+        elif name not in wanted:
+            yield Difference(path, live[name], None)
 
 
 def owners(live: Json, dotted: str) -> list[tuple[str, str]]:
@@ -88,13 +84,10 @@ def owners(live: Json, dotted: str) -> list[tuple[str, str]]:
             continue
         node = row.get("fieldsV1") or {}
         for step in steps:
-            if step not in node:
-                break
-            node = node[step]
+            node = node.get(step)
             if not node:
-                found.append((str(row.get("manager")), str(row.get("operation"))))
                 break
-        else:
+        if node is not None:
             found.append((str(row.get("manager")), str(row.get("operation"))))
     return found
 

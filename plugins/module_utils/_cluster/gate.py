@@ -139,13 +139,11 @@ def judgements(verdict: Verdict, ignored: Collection[str] = ()) -> dict[str, Jud
     for host, entry in verdict["hosts"].items():
         if entry["status"] not in ("pass", "deviation"):
             continue
-        parts: dict[str, list[str]] = {}
+        parts: dict[str, dict[str, None]] = {}
         for check in entry["checks"]:
             # Where the fault is the other end's, that node is judged for it.
             if check["status"] == "deviation" and check["id"] not in ignored and not check.get("fault"):
-                ids = parts.setdefault(check["rail"] or "host", [])
-                if check["id"] not in ids:
-                    ids.append(check["id"])
+                parts.setdefault(check["rail"] or "host", {})[check["id"]] = None
         message = "; ".join(f"{where}: {', '.join(ids)}" for where, ids in parts.items())
         if len(message) > LONGEST:
             message = message[: LONGEST - 4] + " ..."
@@ -278,8 +276,7 @@ def status_patch(live: Live, target: Target | None, now: float) -> Json | None:
         removed = [{"type": CONDITION, "$patch": "delete"}]
         return _versioned(live, {"annotations": {NOTE: None}}, {"status": {"conditions": removed}})
     wanted = {"type": CONDITION, "status": target.status, "reason": target.reason, "message": target.message}
-    same = all(live.condition.get(key) == value for key, value in wanted.items())
-    if same and live.note == target.memory.text():
+    if all(live.condition.get(key) == value for key, value in wanted.items()) and live.note == target.memory.text():
         return None
     turned = live.condition.get("status") != target.status
     wanted["lastTransitionTime"] = stamp(now) if turned else live.condition.get("lastTransitionTime") or stamp(now)

@@ -120,8 +120,7 @@ def policy_of(params: dict[str, t.Any], total: int) -> gate.Policy:
         raise RdmaError(
             f"max_out is {params['max_out']!r}.", "Give a number of nodes, or a percentage such as 10%."
         ) from None
-    given = {name: params[name] for name in ("bad", "good", "keep", "max_age", "taint")}
-    return gate.Policy(most=most, **given)
+    return gate.Policy(most=most, **{name: params[name] for name in ("bad", "good", "keep", "max_age", "taint")})
 
 
 def run(module: AnsibleModule) -> dict[str, t.Any]:
@@ -130,8 +129,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     now = time.time()
     fabric = os.path.basename(os.path.normpath(params["plan_dir"]))
     targets: dict[str, gate.Target] = {}
-    absent = params["state"] == "absent"
-    lock = None if absent else read_lock(params["plan_dir"])
+    lock = None if params["state"] == "absent" else read_lock(params["plan_dir"])
     planned = {name: row["zone"] for name, row in lock["nodes"].items() if not row["retired"]} if lock else {}
     with Cluster(Access.of(params), threads=THREADS) as cluster:
         nodes = Nodes(cluster)
@@ -141,25 +139,23 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         policy = policy_of(params, len(ours))
         if lock:
             verdict, when = read_verdict(params["verdict"], lock["digest"])
-            found = gate.judgements(verdict, params["ignore"])
-            targets = gate.decide(fabric, ours, planned, found, when, now, policy)
+            targets = gate.decide(fabric, ours, planned, gate.judgements(verdict, params["ignore"]), when, now, policy)
         # Who has left the fabric carries no word of it any longer.
         left = {name for name, owner in held_by.items() if owner == fabric and name not in targets}
         wanted: dict[str, gate.Target | None] = {**targets, **dict.fromkeys(left)}
         changes = {name: target for name, target in wanted.items() if differs(live[name], target, now)}
         if not module.check_mode:
             with ThreadPoolExecutor(THREADS) as pool:
-                jobs = [pool.submit(nodes.bring, name, live[name], target, now) for name, target in changes.items()]
-                for job in jobs:
+                for job in [pool.submit(nodes.bring, name, live[name], want, now) for name, want in changes.items()]:
                     job.result()
-    by_status: dict[str, list[str]] = {status: [] for status in (gate.TRUE, gate.FALSE, gate.UNKNOWN)}
-    for name, target in sorted(targets.items()):
-        by_status[target.status].append(name)
     out = sorted(name for name, target in targets.items() if target.memory.out)
     broken = sorted(name for name, target in targets.items() if target.memory.broken)
     return {
         "changed": bool(changes),
-        "nodes": by_status,
+        "nodes": {
+            status: sorted(name for name, target in targets.items() if target.status == status)
+            for status in (gate.TRUE, gate.FALSE, gate.UNKNOWN)
+        },
         "out": out,
         "held": [name for name in broken if name not in out] if params["taint"] else [],
         "foreign": sorted(name for name, owner in held_by.items() if name in planned and owner != fabric),

@@ -114,12 +114,8 @@ def label_changes(want: Want, live: dict[str, str | None], *, absent: bool = Fal
     """
     if not want.label:
         return {}
-    changes: dict[str, str | None] = {}
-    for node, have in sorted(live.items()):
-        value = None if absent else want.labels.get(node)
-        if have != value:
-            changes[node] = value
-    return changes
+    wanted = {node: None if absent else want.labels.get(node) for node in sorted(live)}
+    return {node: value for node, value in wanted.items() if live[node] != value}
 
 
 def topology_changes(want: Want, nodes: dict[str, Node], *, absent: bool = False) -> dict[str, dict[str, str | None]]:

@@ -66,9 +66,8 @@ def read_want(folder: str) -> Want:
     source.check_plan(cluster)
     nodes = {name for name, row in seats.items() if not row.get("retired")}
     interfaces = {row["node"]: {rail["interface"] for rail in row["rails"]} for row in read_slices(folder)}
-    topology: dict[str, dict[str, str]] = {}
-    for group in (read_labels(folder, "workload") or {"groups": []})["groups"]:
-        topology.update(dict.fromkeys(group["nodes"], group["labels"]))
+    groups = (read_labels(folder, "workload") or {"groups": []})["groups"]
+    topology: dict[str, dict[str, str]] = {node: group["labels"] for group in groups for node in group["nodes"]}
     values: dict[str, t.Any] = next(iter(source.documents(os.path.join(cluster, "values.yaml"))), {})
     policies = list(source.documents(os.path.join(cluster, "sriovpolicies.yaml")))
     want = want_of(nodes, interfaces, values, policies, read_labels(folder, "cluster"))

@@ -60,8 +60,7 @@ class Planner:
         if ref in self._seen:
             return
         self._pools += ref.kind == POOL
-        wanted = self.wanted.get(ref)
-        if wanted is not None:
+        if (wanted := self.wanted.get(ref)) is not None:
             self._seen.add(ref)
             if self.absent:
                 self._remove(ref, live, self._label_of(wanted) or self.fabric)
@@ -85,8 +84,7 @@ class Planner:
         if labelled and not is_ours(labels, fabric) and not self.force:
             self._conflicts.append(self._foreign(ref, live))
             return
-        kept = keep_pool("delete", ref, live)
-        if kept:
+        if kept := keep_pool("delete", ref, live):
             self._kept.append(kept)
             self._stay[ref] = self._place(live)
             return
@@ -113,8 +111,7 @@ class Planner:
     def _compare(self, ref: Ref, wanted: Json, live: Json) -> None:
         meta = live["metadata"]
         if meta.get("deletionTimestamp"):
-            kept = keep_pool("replace", ref, live)
-            if kept:
+            if kept := keep_pool("replace", ref, live):
                 self._kept.append(kept)
             else:
                 self._steps.append(Step("replace", ref, wanted, uid=meta.get("uid", "")))
@@ -133,11 +130,10 @@ class Planner:
         if clashes:
             self._conflicts += clashes
             return
-        action = self._pool_action(ref, wanted, live, found)
-        if action:
-            step = Step(action, ref, wanted, found, mended, bool(mended) or self.force)
+        if action := self._pool_action(ref, wanted, live, found):
             version = meta.get("resourceVersion", "") if action == "replace" else ""
-            self._steps.append(Step(**{**step.__dict__, "uid": meta.get("uid", ""), "version": version}))
+            force = bool(mended) or self.force
+            self._steps.append(Step(action, ref, wanted, found, mended, force, meta.get("uid", ""), version))
 
     @staticmethod
     def _held(labels: dict[str, str], meta: Json) -> bool:
@@ -170,13 +166,11 @@ class Planner:
         """Return apply or replace, or nothing when the pool must stay as it is."""
         if ref.kind != POOL:
             return "apply"
-        names = {difference.field for difference in found}
-        if names & {"spec.subnet", "spec.ipVersion"}:
+        if {difference.field for difference in found} & {"spec.subnet", "spec.ipVersion"}:
             kept = keep_pool("replace", ref, live)
             action = "replace"
         else:
-            narrower = bool(subtract(addresses(live), addresses(wanted)))
-            kept = keep_pool("narrow", ref, live) if narrower else None
+            kept = keep_pool("narrow", ref, live) if subtract(addresses(live), addresses(wanted)) else None
             action = "apply"
         if kept:
             self._kept.append(kept)

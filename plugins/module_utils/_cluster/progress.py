@@ -40,8 +40,7 @@ class Progress:
         self._pools = plan.pools
         self._done = 0
         self._start = self._last = time.monotonic()
-        expected = plan.expected_seconds()
-        if expected > _PROGRESS_SECONDS:
+        if (expected := plan.expected_seconds()) > _PROGRESS_SECONDS:
             tell(f"{total:,} objects to write, {plan.pools:,} pools there: about {span(expected)} through the webhook")
 
     def step(self, phase: str) -> None:

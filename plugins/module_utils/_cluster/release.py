@@ -69,8 +69,7 @@ def checksums(objects: Iterable[Json]) -> Json:
         below = values
         for key in place:
             below = below.setdefault(key, {})
-        digest = hashlib.sha256(json.dumps(read, sort_keys=True).encode()).hexdigest()
-        below["podAnnotations"] = {ANNOTATION: digest}
+        below["podAnnotations"] = {ANNOTATION: hashlib.sha256(json.dumps(read, sort_keys=True).encode()).hexdigest()}
     return values
 
 
@@ -82,8 +81,7 @@ def _mounted(spec: Json) -> Iterator[str]:
                 yield str(source["configMap"].get("name"))
     for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
         for row in container.get("env") or ():
-            found = (row.get("valueFrom") or {}).get("configMapKeyRef")
-            if found:
+            if found := (row.get("valueFrom") or {}).get("configMapKeyRef"):
                 yield str(found.get("name"))
         for row in container.get("envFrom") or ():
             if "configMapRef" in row:

@@ -65,12 +65,9 @@ class Run:
         planner = Planner(
             self._wanted, fabric=options.fabric, prune=options.prune, absent=options.absent, force=options.force
         )
-        groups: dict[tuple[str, str], list[Ref]] = {}
+        groups: dict[tuple[str, str], list[Ref]] = {key: [] for key in PRUNED_KINDS if options.prune}
         for ref, body in self._wanted.items():
             groups.setdefault((body["apiVersion"], body["kind"]), []).append(ref)
-        if options.prune:
-            for key in PRUNED_KINDS:
-                groups.setdefault(key, [])
         kinds = [functools.partial(self._live, key, groups[key]) for key in sorted(groups)]
         with SideBySide(kinds) as pages:
             for page in pages:
@@ -185,10 +182,10 @@ class Run:
             self._do(step)
         except FieldConflict as exc:
             with self._lock:
-                for place, owner in exc.clashes:
-                    self.outcome.conflicts.append(
-                        Conflict(step.ref, place, owner, "is declared by another field manager")
-                    )
+                self.outcome.conflicts += [
+                    Conflict(step.ref, place, owner, "is declared by another field manager")
+                    for place, owner in exc.clashes
+                ]
         except RdmaError as exc:
             code = int(exc.facts.get("code") or 0)
             with self._lock:
@@ -224,8 +221,7 @@ class Run:
                 live = self._cluster.get(resource, step.ref)
                 if live is None or live["metadata"].get("uid") != uid or live["metadata"].get("deletionTimestamp"):
                     return True
-                kept = keep_pool(step.action, step.ref, live)
-                if kept:
+                if kept := keep_pool(step.action, step.ref, live):
                     with self._lock:
                         self.outcome.kept.append(kept)
                     return False

@@ -24,20 +24,22 @@ def as_text(value: t.Any, most: int = 160) -> str:
 def summary(plan: Plan) -> str:
     """Return one line that says it all."""
     counts = plan.counts()
-    names = (("created", "to create"), ("applied", "to change"), ("replaced", "to replace"), ("deleted", "to delete"))
-    parts = [f"{counts[key]:,} {text}" for key, text in names]
-    parts += [
-        f"{counts[key]:,} {text}"
-        for key, text in (("kept", "kept"), ("conflicts", "in conflict"), ("unchanged", "unchanged"))
-    ]
-    return ", ".join(parts)
+    names = {
+        "created": "to create",
+        "applied": "to change",
+        "replaced": "to replace",
+        "deleted": "to delete",
+        "kept": "kept",
+        "conflicts": "in conflict",
+        "unchanged": "unchanged",
+    }
+    return ", ".join(f"{counts[key]:,} {text}" for key, text in names.items())
 
 
 def describe(plan: Plan, most: int = _SHOWN) -> str:
     """Return a diff that a person can read at any size: the summary, what needs eyes, then samples of the rest."""
     lines = [summary(plan)]
-    for kept in plan.kept[:most]:
-        lines.append(f"! {kept.ref}: kept, would {kept.action}: {kept.reason}")
+    lines += [f"! {kept.ref}: kept, would {kept.action}: {kept.reason}" for kept in plan.kept[:most]]
     lines += _more(len(plan.kept), most, "!")
     for clash in plan.conflicts[:most]:
         where = f" {clash.field}" if clash.field else ""

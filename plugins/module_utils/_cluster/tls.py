@@ -88,8 +88,7 @@ def make(service: str, namespace: str) -> dict[str, str]:
 
 def fault(have: dict[str, str], service: str, namespace: str) -> str:
     """Return why a certificate must be made anew, or nothing."""
-    missing = [key for key in KEYS if not have.get(key)]
-    if missing:
+    if missing := [key for key in KEYS if not have.get(key)]:
         return f"{', '.join(missing)} missing"
     try:
         server = x509.load_pem_x509_certificate(have["tls.crt"].encode())
@@ -102,8 +101,7 @@ def fault(have: dict[str, str], service: str, namespace: str) -> str:
         return f"not readable ({type(exc).__name__})"
     if key.public_key() != server.public_key():
         return "key and certificate do not belong together"
-    lacking = sorted(set(dns_names(service, namespace)) - set(names))
-    if lacking:
+    if lacking := sorted(set(dns_names(service, namespace)) - set(names)):
         return f"not for {', '.join(lacking)}"
     end = min(_end(server), _end(authority))
     if end < datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(days=RENEW_DAYS):

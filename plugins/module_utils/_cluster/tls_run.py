@@ -34,8 +34,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     with Cluster(Access.of(params)) as cluster:
         resource = cluster.resource("v1", "Secret")
         ref = Ref("", "Secret", params["namespace"], params["name"])
-        live = cluster.get(resource, ref) or {}
-        texts = tls.decoded(live.get("data") or {})
+        texts = tls.decoded((cluster.get(resource, ref) or {}).get("data") or {})
         reason = tls.fault(texts, params["service"], params["namespace"])
         if reason:
             texts = tls.make(params["service"], params["namespace"])

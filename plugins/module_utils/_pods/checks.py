@@ -61,21 +61,19 @@ def node_of(piece: Slice, networks: dict[str, list[PodNetwork]]) -> Node:
     here = {row["rail"]: row for row in networks_of(networks, [rail["interface"] for rail in piece["rails"]])}
     found = []
     for rail in piece["rails"]:
-        row = here.get(rail["name"])
-        if row is None:
-            continue
         addresses = rail.get("addresses") or ()
-        found.append(
-            Network(
-                rail["name"],
-                row["name"],
-                row["attachment"],
-                row["resource"],
-                tuple(address["subnet"] for address in addresses if row["addresses"]),
-                tuple(gateway for address in addresses if row["routes"] and (gateway := address["gateway"])),
-                row["mtu"],
+        if row := here.get(rail["name"]):
+            found.append(
+                Network(
+                    rail["name"],
+                    row["name"],
+                    row["attachment"],
+                    row["resource"],
+                    tuple(address["subnet"] for address in addresses if row["addresses"]),
+                    tuple(gateway for address in addresses if row["routes"] and (gateway := address["gateway"])),
+                    row["mtu"],
+                )
             )
-        )
     return Node(piece["node"], tuple(found))
 
 
@@ -117,8 +115,7 @@ def newest(pods: Iterable[Json]) -> dict[str, Json]:
     """Return the pod of each node: not one that is going, and the newest where a new one comes in its place."""
     found: dict[str, Json] = {}
     for pod in sorted(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp") or "")):
-        name = wanted_node(pod)
-        if name and not pod["metadata"].get("deletionTimestamp"):
+        if (name := wanted_node(pod)) and not pod["metadata"].get("deletionTimestamp"):
             found[name] = pod
     return found
 
@@ -131,11 +128,9 @@ def wanted_node(pod: Mapping[str, t.Any]) -> str:
     affinity = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
         "requiredDuringSchedulingIgnoredDuringExecution"
     ) or {}
-    for term in affinity.get("nodeSelectorTerms") or ():
-        for row in term.get("matchFields") or ():
-            if row.get("key") == "metadata.name" and len(row.get("values") or ()) == 1:
-                return str(row["values"][0])
-    return ""
+    rows = [row for term in affinity.get("nodeSelectorTerms") or () for row in term.get("matchFields") or ()]
+    named = (row["values"] for row in rows if row.get("key") == "metadata.name" and len(row.get("values") or ()) == 1)
+    return next((str(name) for (name,) in named), "")
 
 
 def _inside(address: str, subnets: Iterable[str]) -> bool:

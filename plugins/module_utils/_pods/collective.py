@@ -110,14 +110,8 @@ class Wanted:
 
     def command(self, hosts: Sequence[str]) -> list[str]:
         """Return the program with its hosts filled in."""
-        values = {"{hosts}": ",".join(hosts), "{count}": str(len(self.nodes))}
-        made = []
-        for given in self.words:
-            word = given
-            for name, value in values.items():
-                word = word.replace(name, value)
-            made.append(word)
-        return made
+        listed, count = ",".join(hosts), str(len(self.nodes))
+        return [word.replace("{hosts}", listed).replace("{count}", count) for word in self.words]
 
 
 def _pod(wanted: Wanted, command: Sequence[str], *, key: bool) -> Json:
@@ -136,8 +130,7 @@ def _pod(wanted: Wanted, command: Sequence[str], *, key: bool) -> Json:
     }
     volumes: list[Json] = [{"name": "shm", "emptyDir": {"medium": "Memory"}}]
     if key:
-        secret = {"secretName": wanted.name, "defaultMode": 0o400}
-        volumes.append({"name": "key", "secret": secret})
+        volumes.append({"name": "key", "secret": {"secretName": wanted.name, "defaultMode": 0o400}})
         container["volumeMounts"].append({"name": "key", "mountPath": KEY_FOLDER, "readOnly": True})
     here = [
         {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]} for node in sorted(wanted.nodes)

@@ -63,9 +63,7 @@ def rows_of(text: str) -> list[Json] | None:
         rows = json.loads(text or "[]")
     except ValueError:
         return None
-    if not isinstance(rows, list):
-        return None
-    return [row for row in rows if isinstance(row, dict)]
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else None
 
 
 def gids_of(text: str) -> dict[str, str]:
@@ -234,8 +232,7 @@ def _device_checks(
             checks.append(_own_device(node, network, str(have.get("interface") or ""), links))
         elif gids is not None and ATTACHMENTS[network.kind].gid_by_address and have.get("ips"):
             checks.append(_shared_device(node, network, str(have["ips"][0]), states, gids))
-    shared = [network for network in here if not ATTACHMENTS[network.kind].own_device]
-    if shared:
+    if shared := [network for network in here if not ATTACHMENTS[network.kind].own_device]:
         cause = fix = ""
         if len(active) < len(shared):
             cause = f"the pod sees {len(active)} active RDMA devices for {len(shared)} rails"

@@ -157,9 +157,7 @@ class Outcome:
 def draw(nodes: Sequence[str], count: int, seed: int) -> list[str]:
     """Return the nodes that take part: all, or `count` of them drawn with a seed; 0 takes all."""
     order = sorted(set(nodes))
-    if count < 1 or len(order) <= count:
-        return order
-    return sorted(random.Random(seed).sample(order, max(2, count)))
+    return order if count < 1 or len(order) <= count else sorted(random.Random(seed).sample(order, max(2, count)))
 
 
 def pairs(nodes: Mapping[str, Node], chosen: Sequence[str], mode: str, peers: int, seed: int) -> list[Pair]:
@@ -220,8 +218,7 @@ def job(model: Model, run: str, pair: Pair, node: str, network: Network, limits:
     :param node: where it runs.
     :param network: the rail's network there.
     """
-    end = "client" if server else "server"
-    name = job_name(model.fabric, run, pair, end)
+    name = job_name(model.fabric, run, pair, "client" if server else "server")
     labels = {**model.labels, PROBE_LABEL: PROBE, RUN_LABEL: run}
     told = {
         f"{OURS}/rail": pair.rail,
@@ -300,14 +297,10 @@ def read_log(pair: Pair, log: str, code: int | None, limits: Limits, server_log:
     :param code: the client's exit code; None when its time was up.
     :param server_log: tells the cause when the server failed first.
     """
-    measured = parse(TEST, log)
-    if measured is not None and not code:
-        value = measured["latency_us"]
-        return Outcome(pair, value, judge(TEST, measured, {"max_latency_us": limits.max_latency_us}))
-    for text in (log, server_log):
-        for line, cause, fix in _SAID:
-            if line in text:
-                return Outcome(pair, None, Failure(line, cause, fix))
+    if (measured := parse(TEST, log)) is not None and not code:
+        return Outcome(pair, measured["latency_us"], judge(TEST, measured, {"max_latency_us": limits.max_latency_us}))
+    if said := next((Failure(*row) for text in (log, server_log) for row in _SAID if row[0] in text), None):
+        return Outcome(pair, None, said)
     failure = explain(log, code)
     if code == 0:
         shown = next((line.strip() for line in reversed(log.splitlines()) if line.strip()), "nothing")

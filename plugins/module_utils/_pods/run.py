@@ -70,10 +70,7 @@ class Pods:
         sets = self._cluster.listed("apps/v1", "DaemonSet", selector=selector)
         if not sets:
             return [looks.left_out("pod_application", None, "the test application does not run", _START)]
-        found: list[CheckData] = []
-        for daemon_set in sets:
-            found += self._application(daemon_set, check_mode=check_mode)
-        return found
+        return [row for daemon_set in sets for row in self._application(daemon_set, check_mode=check_mode)]
 
     def _application(self, daemon_set: Json, *, check_mode: bool) -> list[CheckData]:
         meta = daemon_set["metadata"]
@@ -81,16 +78,11 @@ class Pods:
         selector = ",".join(f"{name}={value}" for name, value in labels)
         pods = looks.newest(self._cluster.listed("v1", "Pod", namespace=meta["namespace"], selector=selector))
         here = {name: pods[name] for name in self._nodes if name in pods}
-        found: list[CheckData] = []
-        for name in self._nodes:
-            if name not in here:
-                told = f"the test application {meta['namespace']}/{meta['name']} has no pod on this node"
-                found.append(
-                    looks.left_out("pod_running", name, told, "Look at its node selector and at the node's taints.")
-                )
+        told = f"the test application {meta['namespace']}/{meta['name']} has no pod on this node"
+        fix = "Look at its node selector and at the node's taints."
+        found = [looks.left_out("pod_running", name, told, fix) for name in self._nodes if name not in here]
         for name, pod in here.items():
-            events = [] if ready(pod) else self._cluster.events(pod)
-            found += looks.network_checks(self._nodes[name], pod, events)
+            found += looks.network_checks(self._nodes[name], pod, [] if ready(pod) else self._cluster.events(pod))
         alive = {name: pod for name, pod in here.items() if ready(pod)}
         if self._options.depth != "status":
             found += self._inside(alive)
@@ -109,7 +101,7 @@ class Pods:
     def _look(self, name: str, pod: Json) -> list[CheckData]:
         node = self._nodes[name]
         outputs: dict[str, str] = {}
-        missing: dict[str, list[str]] = {}
+        missing: dict[str, None] = {}
         for key, argv in inside.commands(node).items():
             try:
                 outputs[key] = self._cluster.run(pod, argv)
@@ -117,21 +109,17 @@ class Pods:
                 if exc.forbidden:
                     told = "this identity may not run commands in pods (create and get on pods/exec)"
                     return [looks.left_out("pod_inside", name, told, _PERMISSION.format(less="status"))]
-                missing.setdefault(f"{argv[0]} in the pod: {exc}", []).append(key)
-        found = inside.inside_checks(node, pod, outputs)
-        for told in missing:
-            fix = "Give the test application an image with iproute2, or set verify_pods to status."
-            found.append(looks.left_out("pod_inside", name, told, fix))
-        return found
+                missing[f"{argv[0]} in the pod: {exc}"] = None
+        fix = "Give the test application an image with iproute2, or set verify_pods to status."
+        unseen = [looks.left_out("pod_inside", name, told, fix) for told in missing]
+        return inside.inside_checks(node, pod, outputs) + unseen
 
     # Jobs
 
     def _latency(self, model: jobs.Model, alive: Mapping[str, Json], check_mode: bool) -> list[CheckData]:
         chosen = jobs.draw(list(alive), self._options.nodes, self._options.seed)
-        found = []
-        if len(chosen) < len(alive):
-            told = f"{len(chosen)} of {len(alive)} nodes were drawn (verify_pod_nodes)"
-            found += [looks.left_out(jobs.CHECK, name, told) for name in alive if name not in chosen]
+        told = f"{len(chosen)} of {len(alive)} nodes were drawn (verify_pod_nodes)"
+        found = [looks.left_out(jobs.CHECK, name, told) for name in alive if name not in chosen]
         options = self._options
         todo = jobs.pairs(self._nodes, chosen, options.schedule, options.peers, options.seed) if len(chosen) > 1 else []
         why = fix = ""
@@ -199,8 +187,7 @@ class _Wave:
         for pair in todo:
             if pair in done:
                 continue
-            address = self._server_up(pair)
-            if address:
+            if address := self._server_up(pair):
                 self._start(pair, done, address)
             else:
                 done[pair] = self._not_started(pair, "server")
@@ -241,8 +228,7 @@ class _Wave:
         selector = jobs.selector(self._model.fabric, self._run)
         self._pods = {}
         for pod in self._cluster.listed("v1", "Pod", namespace=self._model.namespace, selector=selector):
-            owners = pod["metadata"].get("ownerReferences") or ()
-            for owner in owners:
+            for owner in pod["metadata"].get("ownerReferences") or ():
                 if owner.get("kind") == "Job":
                     self._pods[owner["name"]] = pod
 
@@ -254,8 +240,7 @@ class _Wave:
         pod = self._pod(pair, "server")
         if pod is None or not ready(pod):
             return ""
-        network = jobs.network_of(self._nodes[pair.server], pair.rail)
-        return jobs.server_address(looks.attachments(pod), network, pod)
+        return jobs.server_address(looks.attachments(pod), jobs.network_of(self._nodes[pair.server], pair.rail), pod)
 
     def _begun(self, pair: jobs.Pair) -> bool:
         pod = self._pod(pair, "client")

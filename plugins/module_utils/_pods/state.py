@@ -78,8 +78,7 @@ def begun(pod: Mapping[str, t.Any]) -> int:
 
 def event_time(event: Mapping[str, t.Any]) -> str:
     """Return when an event was seen last, as text that sorts."""
-    series = event.get("series") or {}
-    found = series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime")
+    found = (event.get("series") or {}).get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime")
     # Some of them have microseconds, which would sort before the Z of a whole second.
     return str(found or (event.get("metadata") or {}).get("creationTimestamp") or "").partition(".")[0].rstrip("Z")
 
@@ -114,8 +113,7 @@ def trouble(pod: Mapping[str, t.Any], events: Sequence[Mapping[str, t.Any]] = ()
     for row in status.get("conditions") or ():
         if row.get("type") == "PodScheduled" and row.get("status") == "False":
             return _unscheduled(str(row.get("message") or row.get("reason") or "no reason given").rstrip("."))
-    found = _container_trouble(status, look, f"kubectl -n {namespace} logs {name}", warning)
-    if found is not None:
+    if (found := _container_trouble(status, look, f"kubectl -n {namespace} logs {name}", warning)) is not None:
         return found
     if warning:
         if "IPPool" in warning or "no available IP" in warning:
@@ -124,8 +122,7 @@ def trouble(pod: Mapping[str, t.Any], events: Sequence[Mapping[str, t.Any]] = ()
             look = "Run the playbook railops.rdma.cluster: it says why the SpiderCoordinator is not ready."
         return Trouble(f"the pod does not start: {warning}", look)
     phase = str(status.get("phase") or "Unknown")
-    told = ": ".join(str(status[key]).rstrip(".") for key in ("reason", "message") if status.get(key))
-    if told:
+    if told := ": ".join(str(status[key]).rstrip(".") for key in ("reason", "message") if status.get(key)):
         return Trouble(f"the pod is {phase}: {told}", look)
     if phase == "Pending" and events:
         newest = max(events, key=event_time)

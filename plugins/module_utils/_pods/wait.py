@@ -66,8 +66,7 @@ class Look:
 
 def selector(obj: Json) -> str:
     """Return the label selector of a part's pods; nothing when it has none."""
-    spec = obj.get("spec") or {}
-    labels = (spec.get("selector") or {}).get("matchLabels") or {}
+    labels = ((obj.get("spec") or {}).get("selector") or {}).get("matchLabels") or {}
     return ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
 
 

@@ -128,8 +128,7 @@ class Waiting:
                 outcome.down.update(each.down)
             if over() if over else all(each.done for each in outcome.looks):
                 return outcome
-            steps = {key: value for each in outcome.looks for key, value in each.steps.items()}
-            moving = patience.see(steps, now)
+            moving = patience.see({key: value for each in outcome.looks for key, value in each.steps.items()}, now)
             final = any(each.final for each in outcome.looks)
             if final or not moving:
                 outcome.problem = self.problem(outcome.looks, 0 if final else self._timeout)
@@ -195,8 +194,7 @@ class Waiting:
                 log = log or self._cluster.log(pod, why.container, tail=LOG_LINES)
             except RdmaError:
                 log = ""
-        name = str(pod["metadata"]["name"])
-        return RdmaError(*sentence(each, seconds, name, wanted_node(pod), why, last_lines(log)))
+        return RdmaError(*sentence(each, seconds, str(pod["metadata"]["name"]), wanted_node(pod), why, last_lines(log)))
 
     def _worst(self, late: Sequence[Look]) -> Look:
         """Look once more at the parts that are not ready, and return the first that has something to tell."""
