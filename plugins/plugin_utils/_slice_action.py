@@ -84,8 +84,7 @@ class SliceAction(ActionBase):
         super().run(tmp, task_vars)
         task_vars = task_vars or {}
         args = dict(self._task.args)
-        plan_dir = args.pop("plan_dir", None)
-        if plan_dir:
+        if plan_dir := args.pop("plan_dir", None):
             # As the planner reads an option of type path.
             folder = os.path.expanduser(os.path.expandvars(str(plan_dir)))
             host = task_vars["inventory_hostname"]

@@ -230,8 +230,7 @@ class Narrow:
         left = [other for other in sound if other not in before]
         near = [other for other in left if self._leaves[other] == self._leaves[host]]
         asked = {self._leaves[other] for other in before}
-        far = [other for other in left if self._leaves[other] not in asked]
-        choice = near or far
+        choice = near or [other for other in left if self._leaves[other] not in asked]
         # Suspects take different partners, so that their runs can be made at once.
         return choice[number % len(choice)] if choice else None
 

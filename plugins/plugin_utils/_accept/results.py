@@ -190,8 +190,7 @@ def judge(found: Measured, code: int | None, least: float = 0.0, *, gpu_memory: 
     :param least: GB/s that the largest size must reach; 0 asks for nothing.
     :param gpu_memory: whether the network must read GPU memory itself.
     """
-    others = {name: count for name, count in found.nets.items() if not name.startswith("IB")}
-    if others:
+    if others := {name: count for name, count in found.nets.items() if not name.startswith("IB")}:
         fix = "Look for NCCL_NET, NCCL_IB_HCA or UCX_TLS in the job, and for RDMA devices in its pods."
         shown = ", ".join(f"{name} {count} times" for name, count in sorted(others.items()))
         return Failure("", f"it did not go by RDMA alone: {shown} (fell back to sockets)", fix)

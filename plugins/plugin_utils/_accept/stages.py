@@ -88,8 +88,7 @@ class Judge:
         """Take what pairs reach as the measure for pairs, once all of them have run."""
         values = sorted(float((self._results.get(run.key) or {}).get("value") or 0) for run in runs)
         if runs and runs[0].kind != LATENCY and all(run.key in self._results for run in runs):
-            best = values[len(values) * 3 // 4]
-            self._floors[runs[0].kind, len(runs[0].rails)] = self._settings.share * best
+            self._floors[runs[0].kind, len(runs[0].rails)] = self._settings.share * values[len(values) * 3 // 4]
 
     def why(self, run: Run) -> Failure | None:
         """Return why a run that was made does not pass."""
@@ -175,8 +174,7 @@ def _stage(runs: list[Run], fleet: Fleet, ask: Ask, judged: Judge) -> list[Findi
     bad = [run for run, good in zip(runs, ask(runs), strict=True) if not good]
     found: list[Finding] = []
     for kind in dict.fromkeys(run.kind for run in bad):
-        groups = [Bad(run.hosts, run.rails) for run in bad if run.kind == kind]
-        found += Narrow(ask, kind, fleet.places).groups(groups)
+        found += Narrow(ask, kind, fleet.places).groups([Bad(run.hosts, run.rails) for run in bad if run.kind == kind])
     return found
 
 
@@ -235,8 +233,7 @@ def step_of(stage: str, runs: Iterable[Run]) -> Step:
     for run in wanted:
         if run.kind != kind:
             continue
-        have = entries.get(run.hosts)
-        if have is not None:
+        if (have := entries.get(run.hosts)) is not None:
             if not set(run.rails) & {rail for unit in have for rail in unit}:
                 have.append(run.rails)
         elif not busy & set(run.hosts):

@@ -219,8 +219,7 @@ class State:
             found = {host: made for host, made in wrote.items() if made.get("step") == self.number}
             for run, unit in zip(runs_of(Step("", self.step.kind, (entry,))), entry.units, strict=True):
                 self.results[run.key] = outcome(self.step.kind, entry, unit, found)
-        took = time.time() - self.begun
-        self.overhead = max(1.0, took - seconds_of(self.step, seconds, 0.0))
+        self.overhead = max(1.0, time.time() - self.begun - seconds_of(self.step, seconds, 0.0))
 
     def narrowing(self, report: Report) -> bool:
         """Say whether a step narrows down what failed, and is not one of its stage's own runs."""
@@ -228,8 +227,7 @@ class State:
 
     def left(self, settings: Settings, seconds: Mapping[str, float]) -> float:
         """Return the seconds to go if all passes."""
-        rows = forecast(self.fleet, settings, self.results, seconds, self.overhead)
-        return sum(row[1] for row in rows.values())
+        return sum(row[1] for row in forecast(self.fleet, settings, self.results, seconds, self.overhead).values())
 
     def outlook(self, settings: Settings, seconds: Mapping[str, float], forks: int) -> list[str]:
         """Return a line for each stage: what it will take if all passes."""

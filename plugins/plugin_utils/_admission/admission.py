@@ -115,8 +115,7 @@ class Admission:
             self._forget(stored)
 
     def _admitted(self, obj: Json, old: Json | None) -> Json:
-        kind = KINDS.get(str(obj.get("kind")))
-        if kind is None:
+        if KINDS.get(str(obj.get("kind"))) is None:
             return t.cast("Json", copied(obj))
         check_shape(obj)
         check_name(obj)
@@ -124,16 +123,14 @@ class Admission:
             check_schema(obj)
         new = mutate(obj)
         check_labels(new)
-        checker = getattr(self, f"_check_{new['kind'].lower()}")
-        checker(new, old)
+        getattr(self, f"_check_{new['kind'].lower()}")(new, old)
         return new
 
     def _remember(self, obj: Json) -> None:
         kind, namespace, name = key = key_of(obj)
         self._objects[key] = obj
         if kind == "SpiderIPPool":
-            cidr = parse_cidr((obj.get("spec") or {}).get("subnet"))
-            if cidr is not None:
+            if (cidr := parse_cidr((obj.get("spec") or {}).get("subnet"))) is not None:
                 ranges = effective_ranges(obj["spec"])
                 self._pools[cidr.family].add(name, cidr.first, cidr.last, obj["spec"]["subnet"], ranges)
         elif kind == "SpiderMultusConfig":
@@ -145,8 +142,7 @@ class Admission:
         if stored is None:
             return
         if kind == "SpiderIPPool":
-            cidr = parse_cidr((stored.get("spec") or {}).get("subnet"))
-            if cidr is not None:
+            if (cidr := parse_cidr((stored.get("spec") or {}).get("subnet"))) is not None:
                 self._pools[cidr.family].remove(name, cidr.first)
         elif kind == "SpiderMultusConfig":
             self._attachments.pop((namespace, attachment(stored)), None)
@@ -174,19 +170,16 @@ class Admission:
                 )
         cidr = cidr_of(new)
         partition = self._pools[cidr.family]
-        if old is None:
-            clash = partition.overlapping_subnet(cidr.first, cidr.last, spec["subnet"])
-            if clash:
-                raise AdmissionError(
-                    new,
-                    "spec.subnet",
-                    f'Invalid value: "{spec["subnet"]}": overlap with IPPool {clash[0]} which '
-                    f"'spec.subnet' is {clash[1]}",
-                    "Give both pools the same subnet, or subnets that share no address.",
-                )
+        if old is None and (clash := partition.overlapping_subnet(cidr.first, cidr.last, spec["subnet"])):
+            raise AdmissionError(
+                new,
+                "spec.subnet",
+                f'Invalid value: "{spec["subnet"]}": overlap with IPPool {clash[0]} which '
+                f"'spec.subnet' is {clash[1]}",
+                "Give both pools the same subnet, or subnets that share no address.",
+            )
         check_ranges(new)
-        shared = partition.overlapping_pool(cidr.first, name, effective_ranges(spec))
-        if shared:
+        if shared := partition.overlapping_pool(cidr.first, name, effective_ranges(spec)):
             raise AdmissionError(
                 new,
                 "spec.ips",
@@ -207,8 +200,7 @@ class Admission:
         self._check_family(new)
         family = new["spec"]["ipVersion"]
         for index, entry in enumerate(new["spec"]["ips"]):
-            parsed = parse_range(entry)
-            if parsed is None or parsed.family != family or parsed.first > parsed.last:
+            if (parsed := parse_range(entry)) is None or parsed.family != family or parsed.first > parsed.last:
                 raise AdmissionError(
                     new,
                     f"spec.ips[{index}]",

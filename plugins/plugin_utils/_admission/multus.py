@@ -32,8 +32,7 @@ from .ranges import parse_address, parse_cidr
 
 
 def attachment(obj: Json) -> str:
-    annotations = obj["metadata"].get("annotations") or {}
-    return str(annotations.get(CR_NAME) or obj["metadata"].get("name"))
+    return str((obj["metadata"].get("annotations") or {}).get(CR_NAME) or obj["metadata"].get("name"))
 
 
 def check_annotations(new: Json, old: Json | None) -> None:
@@ -181,8 +180,7 @@ def check_coordinator(obj: Json, spec: Json, place: str) -> None:
             raise AdmissionError(
                 obj, f"{place}.{field}", f"Invalid value: {spec[field]}: {field} {problem}", "Correct it."
             )
-    link = spec.get("vethLinkAddress")
-    if link and parse_address(link) is None:
+    if (link := spec.get("vethLinkAddress")) and parse_address(link) is None:
         raise AdmissionError(
             obj,
             f"{place}.vethLinkAddress",

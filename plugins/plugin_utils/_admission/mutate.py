@@ -141,8 +141,7 @@ def _finalize(obj: Json) -> None:
 
 
 def _label(obj: Json, key: str, value: str) -> None:
-    labels = obj["metadata"].get("labels")
-    obj["metadata"]["labels"] = {**(labels or {}), key: value}
+    obj["metadata"]["labels"] = {**(obj["metadata"].get("labels") or {}), key: value}
 
 
 def _merge_ranges(obj: Json, field: str, family: int) -> None:

@@ -63,9 +63,7 @@ def parse_address(text: t.Any) -> tuple[int, int] | None:
         value = int.from_bytes(inet_pton(AF_INET6, text), "big")
     except (OSError, ValueError):
         return None
-    if value >> 32 == 0xFFFF:
-        return 4, value ^ _MAPPED
-    return 6, value
+    return (4, value ^ _MAPPED) if value >> 32 == 0xFFFF else (6, value)
 
 
 def parse_range(text: t.Any) -> Parsed | None:

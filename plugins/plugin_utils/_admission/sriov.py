@@ -131,8 +131,7 @@ def check_policy_pair(new: Json, other: Json) -> None:
                     "Give both policies of one interface the same value.",
                 )
     roots = set(new["spec"]["nicSelector"].get("rootDevices") or ())
-    shared = sorted(roots.intersection(other["spec"]["nicSelector"].get("rootDevices") or ()))
-    if shared:
+    if shared := sorted(roots.intersection(other["spec"]["nicSelector"].get("rootDevices") or ())):
         raise _deny_policy(
             new,
             "spec.nicSelector.rootDevices",

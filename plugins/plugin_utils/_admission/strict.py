@@ -103,8 +103,7 @@ def _pool(found: _Findings, pool: Json) -> None:
         )
     _ends(found, pool, ranges)
     for index, route in enumerate(spec.get("routes") or ()):
-        target = parse_cidr(route.get("dst"))
-        if target is not None and target.masked() != route["dst"]:
+        if (target := parse_cidr(route.get("dst"))) is not None and target.masked() != route["dst"]:
             found.add(
                 pool, f"spec.routes[{index}].dst", f"{route['dst']} has host bits set.", f"Write {target.masked()}."
             )
@@ -115,8 +114,7 @@ def _ends(found: _Findings, pool: Json, ranges: Intervals) -> None:
     cidr = parse_cidr(pool["spec"]["subnet"])
     if cidr is None or cidr.length > WIDTH[cidr.family] - 2:
         return
-    bad = [cidr.first] if cidr.family == 6 else [cidr.first, cidr.last]
-    for address in bad:
+    for address in [cidr.first] if cidr.family == 6 else [cidr.first, cidr.last]:
         text = ranges_text(((address, address),), cidr.family)[0]
         if any(first <= address <= last for first, last in ranges):
             found.add(pool, "spec.ips", f"{text} is an end of the subnet: no pod can use it.", "Leave it out.")
@@ -128,8 +126,7 @@ def _reserved(objects: Iterable[Json]) -> dict[int, Intervals]:
     spans: dict[int, list[Interval]] = {4: [], 6: []}
     for obj in objects:
         for text in obj["spec"].get("ips") or ():
-            parsed = parse_range(text)
-            if parsed is not None:
+            if (parsed := parse_range(text)) is not None:
                 spans[parsed.family].append((parsed.first, parsed.last))
     return {family: merge(found) for family, found in spans.items()}
 
@@ -143,8 +140,7 @@ def _pool_among_others(
 ) -> None:
     spec = pool["spec"]
     ranges = effective_ranges(spec)
-    taken = reserved.get(spec["ipVersion"], ())
-    if taken and size(subtract(ranges, taken)) < size(ranges):
+    if (taken := reserved.get(spec["ipVersion"], ())) and size(subtract(ranges, taken)) < size(ranges):
         found.add(
             pool,
             "spec.ips",
@@ -226,14 +222,12 @@ def _pools_of_configs(found: _Findings, configs: list[Json], pools: dict[str, Js
                 names = [pattern] if pattern in pools else _matching(pattern, pools)
                 if not names:
                     found.add(config, f"ippools.ipv{family}", f"No pool fits {pattern!r}.", "Make it, or rename it.")
-                wrong = [name for name in names if pools[name]["spec"]["ipVersion"] != family]
-                if wrong:
+                if wrong := [name for name in names if pools[name]["spec"]["ipVersion"] != family]:
                     found.add(config, f"ippools.ipv{family}", f"{wrong[0]} is no IPv{family} pool.", "Move it.")
                 own.update(names)
         annotations = config["metadata"].get("annotations") or {}
         value = next((annotations[key] for key in INJECT_KEYS if key in annotations), "")
-        shared = sorted({users[value, name] for name in own if users.get((value, name))})
-        if shared:
+        if shared := sorted({users[value, name] for name in own if users.get((value, name))}):
             found.add(
                 config,
                 "ippools",

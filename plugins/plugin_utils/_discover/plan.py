@@ -117,8 +117,7 @@ def candidates(info: Mapping[str, t.Any]) -> tuple[list[Nic], list[Nic]]:
 
 
 def _nic_order(nic: Nic) -> tuple[t.Any, ...]:
-    place = pci_key(nic.pci) if nic.pci else ()
-    return (nic.gpu if nic.gpu is not None else -1, place, natural(nic.name))
+    return (nic.gpu if nic.gpu is not None else -1, pci_key(nic.pci) if nic.pci else (), natural(nic.name))
 
 
 def discover(infos: Mapping[str, Mapping[str, t.Any] | None], names: Sequence[str] | None = None) -> Proposal:

@@ -87,9 +87,7 @@ def lay_out(
 
 def window_of(prefix: Prefix, twin: Prefix | None) -> int:
     """Return how many addresses of a subnet are used: IPv6 beside IPv4 uses IPv4's offsets, so no more than those."""
-    if prefix.family == 6 and twin is not None:
-        return min(prefix.size, twin.size)
-    return prefix.size
+    return min(prefix.size, twin.size) if prefix.family == 6 and twin is not None else prefix.size
 
 
 def pods_limit(fabric: Fabric, family: int, slots: int) -> int | None:
@@ -104,9 +102,8 @@ def pods_limit(fabric: Fabric, family: int, slots: int) -> int | None:
 
 def aggregate_of(fabric: Fabric, zone: Zone, rail: Rail, family: int) -> Prefix | None:
     """Return the network of a rail in a zone: explicit, or cut from the supernet; None when it does not fit."""
-    for subnet in rail.subnets:
-        if subnet.family == family:
-            return subnet
+    if subnet := next((net for net in rail.subnets if net.family == family), None):
+        return subnet
     for supernet in zone.supernets:
         if supernet.family != family:
             continue
@@ -240,16 +237,14 @@ def build_plan(
             f"fabric_mtu {fabric.mtu} needs IPoIB's connected mode, which ConnectX-4 and later do not have in current "
             f"drivers; datagram mode goes up to {DATAGRAM_MTU}."
         )
-    pools = pool_count(nodes, blocks)
-    if pools > MANY_POOLS:
+    if (pools := pool_count(nodes, blocks)) > MANY_POOLS:
         hours = max(1, round(pools * pools / HOURLY_SQUARE))
         plural = "s" if hours > 1 else ""
         found.append(
             f"The plan has {pools} pools, over {MANY_POOLS}: Spiderpool's webhook lists all of them at every create, "
             f"so a first apply of all of them takes about {hours} hour{plural}."
         )
-    cut = [(block, slot) for block in blocks for slot in block.cuts]
-    for block, slot in cut[:5]:
+    for block, slot in [(one, slot) for one in blocks for slot in one.cuts][:5]:
         count, usual = intervals.size(block.pods(slot)), intervals.size(block.pod_offsets)
         if count < usual:
             found.append(

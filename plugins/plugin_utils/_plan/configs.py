@@ -160,5 +160,4 @@ def injection_order(plan: Plan) -> tuple[str, ...]:
         first = {"interface": rail.parent, "resource": f"{fabric.resource_prefix}/{rail.resource}"}
         return first.get(fabric.attached.injected_by, ""), f"{fabric.namespace}/{config_name(fabric, rail)}"
 
-    ordered = sorted(fabric.rails, key=key)
-    return tuple(rail.name for rail in ordered)
+    return tuple(rail.name for rail in sorted(fabric.rails, key=key))

@@ -105,9 +105,7 @@ class View:
 
     def _pods(self, zone: str, rail: str, family: int, slot: int) -> str:
         block = self.blocks.get((zone, rail, family))
-        if block is None or not block.per_node:
-            return ""
-        return pods_text(block, slot)
+        return pods_text(block, slot) if block is not None and block.per_node else ""
 
     def shared_lines(self) -> list[str]:
         """Write one line per rail whose pods share a pool, and one per retired slot."""
@@ -116,9 +114,11 @@ class View:
             where = f"zone {zone} " if zone else ""
             if not block.per_node:
                 found.append(f"{where}{rail}: {block.subnet(0)} {pods_text(block, 0)}")
-        for name, (zone, slot, retired) in self.seats.items():
-            if retired:
-                found.append(f"{name}: slot {slot}" + (f" of zone {zone}" if zone else "") + " retired")
+        found += [
+            f"{name}: slot {slot}" + (f" of zone {zone}" if zone else "") + " retired"
+            for name, (zone, slot, retired) in self.seats.items()
+            if retired
+        ]
         return sorted(found, key=natural_key)
 
 

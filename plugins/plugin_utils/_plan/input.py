@@ -55,8 +55,7 @@ def read_fabric(raw: Mapping[str, t.Any], foreign: Sequence[Foreign] = ()) -> Fa
     :raises InputError: with every problem found.
     """
     check = Checker()
-    given = {**DEFAULTS, **{key: value for key, value in raw.items() if value is not None}}
-    fabric = _read(check, given)
+    fabric = _read(check, {**DEFAULTS, **{key: value for key, value in raw.items() if value is not None}})
     # Arithmetic on stand-ins would only add noise to the real problems.
     if not check.problems:
         space.check_space(check, fabric)
@@ -144,8 +143,7 @@ def _choice(check: Checker, given: dict[str, t.Any], key: str) -> str:
 def _attachment(check: Checker, given: dict[str, t.Any], network: str) -> str:
     allowed = names_of(network)
     value = given["attachment"] if given["attachment"] is not None else allowed[0]
-    why = f" (fabric_network is {network!r})"
-    return check.choice("fabric_attachment", value, allowed, why=why)
+    return check.choice("fabric_attachment", value, allowed, why=f" (fabric_network is {network!r})")
 
 
 def _check_network(check: Checker, fabric: Fabric) -> None:

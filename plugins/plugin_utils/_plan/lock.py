@@ -90,8 +90,7 @@ def thaw(frozen: Mapping[str, t.Any], place: str) -> Fabric:
 
 def _thaw(check: Checker, frozen: Mapping[str, t.Any]) -> Fabric:
     def nets(texts: Iterable[str]) -> tuple[Prefix, ...]:
-        found = [check.prefix("frozen", text) for text in texts]
-        return tuple(net for net in found if net is not None)
+        return tuple(net for net in [check.prefix("frozen", text) for text in texts] if net is not None)
 
     def lengths(key: str, usual: dict[int, int]) -> dict[int, int]:
         return {**usual, **{int(name[-1]): int(length) for name, length in frozen.get(key, {}).items()}}
@@ -189,8 +188,7 @@ def _is_seat(entry: object) -> bool:
 
 def foreign_of(place: str, label: str, text: str) -> Foreign:
     """Return the networks of another cluster's plan.json."""
-    lock = parse_lock(text, f"{place} ({label})")
-    fabric = thaw(lock.frozen, f"{place} ({label})")
+    fabric = thaw(parse_lock(text, f"{place} ({label})").frozen, f"{place} ({label})")
     return Foreign(place, label, tuple(sorted({block.aggregate for block in arithmetic.build_blocks(fabric)})))
 
 

@@ -64,8 +64,7 @@ def _spiderpool_warnings(plan: Plan) -> list[str]:
             f"An injected pod gets the rails in the order {', '.join(order)}: Spiderpool sorts them as text. "
             "Software that pairs net1 with the first GPU needs names that sort by rail."
         )
-    large = sum(1 for _family, first, last in fabric.reserved if last - first >= MAX_POOL)
-    if large:
+    if large := sum(1 for _family, first, last in fabric.reserved if last - first >= MAX_POOL):
         found.append(
             f"{large} reserved range{'s' if large > 1 else ''} of {MAX_POOL} addresses or more stay out of the "
             "SpiderReservedIPs, which Spiderpool expands address by address; the plan's own pools keep clear of them."
@@ -218,8 +217,7 @@ def render_cluster(plan: Plan) -> dict[str, str]:
     :raises InputError: when names of rails or nodes would make two objects one.
     """
     give = ADDRESSING[plan.fabric.attached.ipam]
-    problems = give.problems(plan)
-    if problems:
+    if problems := give.problems(plan):
         raise InputError(problems)
     files = {
         **give.files(plan),
@@ -227,7 +225,6 @@ def render_cluster(plan: Plan) -> dict[str, str]:
         "sriovpolicies.yaml": documents(sriov_policies(plan)),
         "values.yaml": HEADING + "---\n" + yaml_block(helm_values(plan)),
     }
-    marks = node_labels(plan)
-    if marks is not None:
+    if (marks := node_labels(plan)) is not None:
         files["nodelabels.json"] = json.dumps(marks, indent=1) + "\n"
     return files

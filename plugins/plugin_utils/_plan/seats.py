@@ -101,10 +101,14 @@ class _Allocation:
             # A node that is retired before it ever had a slot gets none.
             self.candidates.pop(name, None)
         self.order = [name for name in self.order if name in self.candidates]
-        for name in sorted(wanted - retired - released, key=natural_key):
-            self.warnings.append(f"fabric_retire names {name}, which has no slot: take it out of the list.")
-        for name in sorted(wanted & set(self.candidates), key=natural_key):
-            self.warnings.append(f"{name} is retired but still in the inventory: take it out when it is torn down.")
+        self.warnings += [
+            f"fabric_retire names {name}, which has no slot: take it out of the list."
+            for name in sorted(wanted - retired - released, key=natural_key)
+        ]
+        self.warnings += [
+            f"{name} is retired but still in the inventory: take it out when it is torn down."
+            for name in sorted(wanted & set(self.candidates), key=natural_key)
+        ]
         retired |= {name for name, seat in self.seats.items() if seat.retired and name not in self.candidates}
         for name in sorted(released, key=natural_key):
             place = f"fabric_release[{self.options.release.index(name)}]"
@@ -118,8 +122,7 @@ class _Allocation:
 
     def _vanished(self, retired: set[str]) -> None:
         known = retired | set(self.candidates) | set(self.options.release)
-        gone = sorted((name for name in self.seats if name not in known), key=natural_key)
-        if gone:
+        if gone := sorted((name for name in self.seats if name not in known), key=natural_key):
             listed = ", ".join(gone[:50]) + (f" and {len(gone) - 50} more" if len(gone) > 50 else "")
             self.check.add(
                 "fabric_group",

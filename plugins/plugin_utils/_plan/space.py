@@ -204,8 +204,7 @@ def _check_room(check: Checker, fabric: Fabric, blocks: Sequence[Block]) -> None
 def _check_cuts(check: Checker, fabric: Fabric, block: Block) -> None:
     for slot, cut in sorted(block.cuts.items()):
         what = "the node" if cut.host is None else "pods"
-        needs = cut.host is None or (not cut.pods and block.pod_offsets and fabric.attached.needs_addresses)
-        if needs:
+        if cut.host is None or (not cut.pods and block.pod_offsets and fabric.attached.needs_addresses):
             rail = fabric.rails[block.rail].name
             check.add_counted(
                 "fabric_reserved",

@@ -91,8 +91,7 @@ class PlanStore:
         paths = [path for part in ("report", *PARTS) for path in paths_of(self.folder, part)]
         found = {}
         for path in paths:
-            text = self._read(path)
-            if text is not None:
+            if (text := self._read(path)) is not None:
                 found[path] = text
         return found
 
@@ -218,8 +217,7 @@ class PlanStore:
             return None
         except UnicodeDecodeError:
             if path == LOCK:
-                problem = "It is not UTF-8 text."
-                raise InputError([Problem(full, problem, "Restore it from version control.")]) from None
+                raise InputError([Problem(full, "It is not UTF-8 text.", "Restore it from version control.")]) from None
             return ""
         except OSError as exc:
             raise self._error(exc) from None

@@ -81,8 +81,7 @@ def _devices(plan: Plan, where: str) -> tuple[str, str]:
     fabric = plan.fabric
     if where == PODS and fabric.attached.own_device:
         return "", "a pod sees the virtual functions that it was given and nothing else, under names of the moment"
-    missing = [rail.name for rail in fabric.rails if not rail.device]
-    if missing:
+    if missing := [rail.name for rail in fabric.rails if not rail.device]:
         return "", (
             f"the plan does not know the RDMA devices: name them as `device` of the rails in fabric_rails "
             f"(missing: {', '.join(missing)}); until then every active device is used, storage among them"
@@ -129,8 +128,7 @@ def _nccl(plan: Plan, where: str) -> t.Iterator[Value]:
         yield Value("NCCL_SOCKET_IFNAME", f"^={','.join([*rails, *NO_MANAGEMENT])}", reason)
     if fabric.network == "roce":
         yield from _nccl_gid(plan)
-    marked = _traffic_class(fabric, "NCCL_IB_TC")
-    if marked:
+    if marked := _traffic_class(fabric, "NCCL_IB_TC"):
         yield marked
     yield _cross_nic(plan)
 
@@ -141,8 +139,7 @@ def _nccl_gid(plan: Plan) -> t.Iterator[Value]:
     yield Value("NCCL_IB_ROCE_VERSION_NUM", "2", "RoCE v2: routed, and what the plan's switches expect.")
     reason = f"The rails' addresses are IPv{family}, so take a GID of that family (NCCL 2.21 and later)."
     yield Value("NCCL_IB_ADDR_FAMILY", "AF_INET" if family == 4 else "AF_INET6", reason)
-    covering = address_range(plan, family)
-    if covering:
+    if covering := address_range(plan, family):
         reason = "All rails lie in this network: a GID in it is chosen by its address. No GID index, which varies."
         yield Value("NCCL_IB_ADDR_RANGE", str(covering), reason)
     else:
@@ -173,8 +170,7 @@ def _ucx(plan: Plan, where: str) -> t.Iterator[Value]:
         yield Value("UCX_NET_DEVICES", devices, reason)
     else:
         yield Value("", "", f"UCX_NET_DEVICES is left out: {why}.")
-    marked = _traffic_class(fabric, "UCX_IB_TRAFFIC_CLASS")
-    if marked:
+    if marked := _traffic_class(fabric, "UCX_IB_TRAFFIC_CLASS"):
         yield marked
     if fabric.network == "infiniband":
         return

@@ -78,8 +78,7 @@ def _group(members: Sequence[tuple[str, Mapping[str, t.Any]]]) -> Equal:
     places = tuple((host, str(check["rail"] or "")) for host, check in members)
     causes = dict.fromkeys(str(check["cause"] or "") for _host, check in members)
     first = members[0][1]
-    alike = all(_texts(check) == _texts(first) for _host, check in members)
-    return Equal(first, alike, places, tuple(causes))
+    return Equal(first, all(_texts(check) == _texts(first) for _host, check in members), places, tuple(causes))
 
 
 def shortened(names: Sequence[str], limit: int = 8) -> str:

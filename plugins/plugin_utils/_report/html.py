@@ -125,8 +125,9 @@ def _drawn_row(report: Report, index: int, row: range) -> str:
             f'<rect class="one" x="4" y="4" width="{width - 8}" height="34" rx="6"/>'
             f'<text x="{width / 2}" y="26" text-anchor="middle">{e(shorten(zone.zone.leaves[0], 80))}</text>'
         )
-    for place, number in enumerate(row):
-        parts.append(_drawn_rail(report, index, number, (place + 0.5) * step, step, not single))
+    parts += [
+        _drawn_rail(report, index, number, (place + 0.5) * step, step, not single) for place, number in enumerate(row)
+    ]
     stack, top = max(min(zone.used, 3), 1), 176
     for offset in range(stack - 1, -1, -1):
         shift = offset * 5
@@ -181,8 +182,10 @@ def _drawn_rail(report: Report, zone: int, number: int, x: float, step: float, l
             f'<rect class="leaf" {style} x="{x - step / 2 + 4}" y="4" width="{step - 8}" height="{height}" rx="6"/>'
             f'<text x="{x}" y="23" text-anchor="middle">{e(shorten(name, limit + 1))}<title>{e(name)}</title></text>'
         )
-        for line, net in enumerate(nets):
-            parts.append(f'<text class="small" x="{x}" y="{40 + 15 * line}" text-anchor="middle">{e(net)}</text>')
+        parts += [
+            f'<text class="small" x="{x}" y="{40 + 15 * line}" text-anchor="middle">{e(net)}</text>'
+            for line, net in enumerate(nets)
+        ]
     parts.append(f'<path class="link r{number}" {style} d="M{x} {top}V170"/>')
     text = shorten(rail.name, limit)
     box = 7.4 * (len(text) + 2) + 10
@@ -191,11 +194,11 @@ def _drawn_rail(report: Report, zone: int, number: int, x: float, step: float, l
         f'<text class="name r{number}" x="{x}" y="127" text-anchor="middle">{slot(f"sign{number}")}{e(text)}</text>'
     )
     if not leaf:
-        for line, net in enumerate(nets):
-            parts.append(
-                f'<rect class="tag" x="{x - 62}" y="{52 + 16 * line}" width="124" height="16"/>'
-                f'<text class="small" x="{x}" y="{64 + 16 * line}" text-anchor="middle">{e(net)}</text>'
-            )
+        parts += [
+            f'<rect class="tag" x="{x - 62}" y="{52 + 16 * line}" width="124" height="16"/>'
+            f'<text class="small" x="{x}" y="{64 + 16 * line}" text-anchor="middle">{e(net)}</text>'
+            for line, net in enumerate(nets)
+        ]
     return "".join(parts)
 
 
@@ -208,8 +211,7 @@ def _drawings(report: Report) -> str:
         note += "all rails have one subnet, and each its own part of it."
     else:
         note += "the leaf announces the network in its box."
-    told = f'<p class="note">{e(note)}{slot("legend")}</p>'
-    return section("Zones, leaves and rails", "", told + body)
+    return section("Zones, leaves and rails", "", f'<p class="note">{e(note)}{slot("legend")}</p>' + body)
 
 
 def _rails_html(report: Report) -> str:
@@ -228,8 +230,7 @@ def _rails_html(report: Report) -> str:
         body.append(f"<tr>{''.join(cells)}</tr>")
     shown = f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{"".join(body)}</tbody></table></div>'
     nets = ", ".join(str(prefix) for prefix in report.rdma)
-    note = f"Traffic to {nets} leaves through the rail of its source address." if nets else ""
-    return section("Rails", note, shown)
+    return section("Rails", f"Traffic to {nets} leaves through the rail of its source address." if nets else "", shown)
 
 
 def _profiles_html(report: Report) -> str:

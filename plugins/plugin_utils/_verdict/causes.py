@@ -72,8 +72,7 @@ def _cause(resource: str, interface: str, node: str, have: int, plugin: Plugin) 
         return "the device plugin has no configuration that can be read", _CLUSTER
     if resource not in plugin.names:
         return f"the device plugin's configuration does not name {resource}", _CLUSTER
-    selected = plugin.names[resource]
-    if selected and interface and interface not in selected:
+    if (selected := plugin.names[resource]) and interface and interface not in selected:
         told = f"its selector names {', '.join(sorted(selected))}, and the rail's interface on this node is {interface}"
         return told, _CLUSTER
     pod = plugin.pods.get(node)
@@ -113,8 +112,7 @@ def explain(
             found.append(row.copy())
             continue
         node = str(row.get("node"))
-        short = [name for name, amount in row["planned"].items() if row["observed"].get(name, 0) < amount]
-        for name in short:
+        for name in [name for name, amount in row["planned"].items() if row["observed"].get(name, 0) < amount]:
             rail, interface = rails.get(node, {}).get(name, (None, ""))
             have = row["observed"].get(name, 0)
             told = (row["cause"], row["fix"])

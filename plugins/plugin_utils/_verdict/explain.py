@@ -132,8 +132,7 @@ def explain(verdict: Verdict, places: Mapping[str, Place]) -> list[Explained]:
     fleet = _Fleet(verdict, places)
     found: dict[Scope, Counter[str]] = {}
     for (name, rails), cells in bad.items():
-        without = unseen.get((name, rails), set()) - set(cells)
-        for scope, count in _cover(fleet, cells, without, rails=rails).items():
+        for scope, count in _cover(fleet, cells, unseen.get((name, rails), set()) - set(cells), rails=rails).items():
             found.setdefault(scope, Counter())[name] += count
     for part in PARTS:
         names = Counter(check["id"] for check in part_of(verdict, part)["checks"] if check["status"] == DEVIATION)
@@ -152,8 +151,7 @@ def place_of(piece: Mapping[str, t.Any], plan: Mapping[str, t.Any]) -> Place:
     :param piece: its slice of the plan.
     :param plan: plan.json.
     """
-    cables = piece.get("cables") or {}
-    leaves = {rail: sys.intern(row["leaf"]) for rail, row in cables.items() if row.get("leaf")}
+    leaves = {rail: sys.intern(row["leaf"]) for rail, row in (piece.get("cables") or {}).items() if row.get("leaf")}
     return Place(str((plan["nodes"].get(piece["node"]) or {}).get("zone") or ""), leaves)
 
 

@@ -93,5 +93,4 @@ def _worst(verdict: Verdict, limit: int = 10) -> str:
         found.append(f"{host}: {' '.join(filter(None, (thing, check['id'])))}")
     parts = {name: merge.part_of(verdict, name) for name in merge.PARTS}
     found += [f"{name}: {part['error']}" for name, part in parts.items() if part.get("error")]
-    rest = f" and {len(found) - limit} more" if len(found) > limit else ""
-    return "; ".join(found[:limit]) + rest + "."
+    return "; ".join(found[:limit]) + (f" and {len(found) - limit} more" if len(found) > limit else "") + "."

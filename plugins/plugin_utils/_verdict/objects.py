@@ -39,13 +39,14 @@ def object_checks(result: Mapping[str, t.Any]) -> list[CheckData]:
         fields = ", ".join(entry.get("fields") or ())
         planned = f"no {_name(entry)}" if entry["action"] == "delete" else _name(entry)
         checks.append(deviation("object_state", planned, f"{shown}: {fields}" if fields else shown, cause, _SITE))
-    for entry in result.get("kept") or ():
-        checks.append(_stays("object_in_use", entry, "it is in use", "Move those pods away and run again."))
+    checks += [
+        _stays("object_in_use", entry, "it is in use", "Move those pods away and run again.")
+        for entry in result.get("kept") or ()
+    ]
     for entry in result.get("conflicts") or ():
         fix = "Take the field out of the other owner's declaration, or out of ours."
         checks.append(_stays("object_owner", entry, f"{entry.get('owner') or 'somebody else'} owns it", fix))
-    same = (result.get("summary") or {}).get("unchanged", 0)
-    if same:
+    if same := (result.get("summary") or {}).get("unchanged", 0):
         checks.append(ok("object_state", f"{same} objects", f"{same} objects as planned"))
     return [check.data() for check in checks]
 

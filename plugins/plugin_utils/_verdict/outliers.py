@@ -112,8 +112,7 @@ class Fleet:
 
 def _check(aspect: str, rail: str, usual: t.Any, value: t.Any, most: str) -> Check:
     if aspect != "fleet_speed":
-        cause = f"{most} have {usual}; this one has {value}."
-        return warning(aspect, usual, value, cause, ASPECTS[aspect], rail=rail)
+        return warning(aspect, usual, value, f"{most} have {usual}; this one has {value}.", ASPECTS[aspect], rail=rail)
     shown = (f"{usual / 1000:g} Gb/s", f"{value / 1000:g} Gb/s")
     make = deviation if value < usual else warning
     return make(aspect, *shown, f"{most} run at {shown[0]}; this one at {shown[1]}.", ASPECTS[aspect], rail=rail)
@@ -135,8 +134,7 @@ def compare_fleet(
         more.setdefault(host, []).append(check.data())
     for result in read():
         told = [with_holder(check, fleet, result["host"]) for check in result["checks"]]
-        facts = ports.brief(result.get("facts") or {})
-        yield {**result, "checks": told + more.get(result["host"], []), "facts": facts}
+        yield {**result, "checks": told + more.get(result["host"], []), "facts": ports.brief(result.get("facts") or {})}
 
 
 def with_holder(check: CheckData, fleet: Fleet, host: str) -> CheckData:

@@ -43,5 +43,4 @@ def read_rails(plan_dir: str, nodes: set[str]) -> tuple[Rails, bool]:
         raise AnsibleFilterError(
             f"The plan in {plan_dir!r} cannot be read: {exc} Run the playbook railops.rdma.plan."
         ) from exc
-    shared = ((values.get("rdma") or {}).get("rdmaSharedDevicePlugin") or {}).get("install")
-    return rails, bool(shared)
+    return rails, bool(((values.get("rdma") or {}).get("rdmaSharedDevicePlugin") or {}).get("install"))

@@ -52,12 +52,10 @@ def problem_of(name: str, verdict: t.Any, digest: str | None) -> Problem | None:
     """
     if not isinstance(verdict, dict) or not isinstance(verdict.get("hosts"), dict) or "status" not in verdict:
         return Problem(name, "it is no verdict.json of this collection.", "Name what verify or audit has written.")
-    schema = verdict.get("schema")
-    if schema not in range(1, SCHEMA + 1):
+    if (schema := verdict.get("schema")) not in range(1, SCHEMA + 1):
         fix = "Merge with the version of this collection that wrote it."
         return Problem(name, f"it has schema {schema!r}; this collection reads 1 to {SCHEMA}.", fix)
-    other = verdict.get("plan_digest")
-    if other != digest:
+    if (other := verdict.get("plan_digest")) != digest:
         return Problem(
             name, f"it is of the plan {str(other)[:12]}, and the plan at hand is {str(digest)[:12]}.", _FIX_SLICE
         )
@@ -92,11 +90,9 @@ class Joined:
         blind = not _looked(part_of(verdict, "cluster"))
         ports = Ports(verdict.get("ports") or ())
         for host, entry in verdict["hosts"].items():
-            silent = entry["status"] in (UNREACHABLE, NOT_VERIFIED)
-            if silent and host in self._hosts:
+            if entry["status"] in (UNREACHABLE, NOT_VERIFIED) and host in self._hosts:
                 continue
-            counts = {kind: (entry.get("counts") or {}).get(kind, 0) for kind in KINDS}
-            self._hosts[host] = {**entry, "counts": counts}
+            self._hosts[host] = {**entry, "counts": {kind: (entry.get("counts") or {}).get(kind, 0) for kind in KINDS}}
             if entry.get("facts"):
                 self._hosts[host]["facts"] = self._ports.brief(ports.whole(entry["facts"]))
             (self._blind.add if blind else self._blind.discard)(host)

@@ -87,8 +87,7 @@ def markdown(verdict: Verdict, fabric: str) -> str:
         for name, entry in verdict["hosts"].items()
     ]
     lines += ["## Hosts", "", *_table(("host", "status", *rails), states), ""]
-    left = untested(verdict)
-    if left:
+    if left := untested(verdict):
         reasons = [(reason, ", ".join(sorted(ids)), shortened(names)) for reason, (ids, names) in left.items()]
         lines += ["## Not looked at", "", *_table(("why", "checks", "where"), reasons), ""]
     rows = [(name, part["status"], part.get("reason")) for name, part in parts.items()]

@@ -93,9 +93,10 @@ def lines(
     sound = [host for host in rest if stands[host].status == "pass"]
     if sound:
         found.append(f"left alone: {len(sound)} hosts have the wanted versions and are sound")
-    for host in sorted(set(rest) - set(sound), key=natural):
-        found.append(f"left alone: {host} has the wanted versions and deviates from the plan: run the playbook audit")
-    return found
+    return found + [
+        f"left alone: {host} has the wanted versions and deviates from the plan: run the playbook audit"
+        for host in sorted(set(rest) - set(sound), key=natural)
+    ]
 
 
 def _key(check: Check) -> tuple[t.Any, ...]:
@@ -131,8 +132,7 @@ def worse(before: Mapping[str, t.Any], after: Mapping[str, t.Any]) -> list[dict[
         if check["status"] == DEVIATION and was.get(key, {}).get("status") != DEVIATION:
             found.append(_row(check["id"], check.get("rail"), check.get("cause") or "", check.get("fix") or ""))
     for key, check in was.items():
-        unseen = now.get(key, {}).get("status", SKIPPED) == SKIPPED
-        if check["status"] == OK and check["id"] not in LIMITS and unseen:
+        if check["status"] == OK and check["id"] not in LIMITS and now.get(key, {}).get("status", SKIPPED) == SKIPPED:
             why = now[key].get("cause") or "" if key in now else "Nobody looked at it."
             lost.append(_row(check["id"], check.get("rail"), f"It was sound and cannot be seen any more: {why}", ""))
     return _in_order(found) + _in_order(lost)
