@@ -60,8 +60,7 @@ class ActionModule(ActionBase):
             raise AnsibleActionFail(msg, result={"fix": fix})
         fleet = state.fleet_of(args, plan, verdict)
         have = state.State.read(args["verify_dir"])
-        again = args["resume"] and have.resumes(plan["digest"], fleet, self._settings)
-        if again:
+        if args["resume"] and have.resumes(plan["digest"], fleet, self._settings):
             display.display(f"accept: goes on where it was left, with {len(have.results)} runs made")
         else:
             have = state.State(plan["digest"], fleet)

@@ -67,8 +67,7 @@ class ActionModule(ActionBase):
         return result
 
     def _check_keys(self, raw: dict[str, t.Any]) -> None:
-        unknown = sorted(set(raw) - set(DEFAULTS))
-        if unknown:
+        if unknown := sorted(set(raw) - set(DEFAULTS)):
             raise InputError(
                 Problem(key, "It is no parameter of ippool_plan.", "Take it out; ansible-doc lists them.")
                 for key in unknown
@@ -107,8 +106,7 @@ class ActionModule(ActionBase):
             for host in groups.get(name, ()):
                 member.setdefault(host, []).append(name)
         group = raw.get("group") or DEFAULTS["group"]
-        outside = sorted(set(member) - set(groups.get(group, ())))
-        if outside:
+        if outside := sorted(set(member) - set(groups.get(group, ()))):
             more = f" and {len(outside) - 5} more" if len(outside) > 5 else ""
             listed = ", ".join(outside[:5]) + more
             self._display.warning(f"In a zone's group but not in {group}, so without a slot: {listed}.")

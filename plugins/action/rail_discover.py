@@ -60,8 +60,7 @@ class ActionModule(ActionBase):
             "proposal.yml": HEADER + _yaml(inventory(proposal, arguments["group"])),
             "report.md": report(proposal),
         }
-        seen = cables(proposal, arguments["group"])
-        if seen:
+        if seen := cables(proposal, arguments["group"]):
             wanted["cables.yml"] = CABLES + _yaml(seen)
         changed = self._write(arguments["dest"], wanted, result)
         result.update(

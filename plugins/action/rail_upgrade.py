@@ -78,8 +78,7 @@ class ActionModule(ActionBase):
     def _begin(self, args: dict[str, t.Any], host: str) -> dict[str, t.Any]:
         upgrade.refuse_others(begun(args["folder"]), args["turn"], os.path.join(args["folder"], "begun"))
         path, seen = record_path(args["folder"], host), self._taken(args["folder"], host)
-        record = files.read_json(path)
-        if record:
+        if record := files.read_json(path):
             return {"boot": record["boot"], "resumed": True}
         if not seen or seen.get("error"):
             raise RdmaError(

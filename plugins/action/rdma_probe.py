@@ -65,9 +65,7 @@ class ActionModule(ActionBase):
         )
         pairs = made.as_client(host) if args["end"] == "client" else made.as_server(host)
         if not pairs:
-            if args["schedule"] == "none":
-                return "the schedule is none"
-            return "no other host takes part"
+            return "the schedule is none" if args["schedule"] == "none" else "no other host takes part"
         args["network"] = own["network"]
         args["tests"] = tests_of(args["plan_dir"], rails, pairs, args["end"])
         if not args["lifetime"]:

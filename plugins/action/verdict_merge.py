@@ -93,8 +93,7 @@ class ActionModule(ActionBase):
         places: dict[str, Place] = {}
         rails: list[str] = []
         folder = os.path.join(plan_dir, HOSTS_FOLDER)
-        names = os.listdir(folder) if os.path.isdir(folder) else []
-        for name in sorted(names, key=natural):
+        for name in sorted(os.listdir(folder) if os.path.isdir(folder) else [], key=natural):
             host, kind = os.path.splitext(name)
             if kind == ".json":
                 piece = read_slice(plan_dir, host)

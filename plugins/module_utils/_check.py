@@ -67,8 +67,7 @@ class Check:
 
     def data(self) -> CheckData:
         """Return it as modules return it: family, node, object and peers only where they are set."""
-        keys = ("id", "rail", "status", "planned", "observed", "cause", "fix")
-        found = {key: getattr(self, key) for key in keys}
+        found = {key: getattr(self, key) for key in ("id", "rail", "status", "planned", "observed", "cause", "fix")}
         more = {key: getattr(self, key) for key in ("family", "node", "object")}
         if self.peers:
             more["peers"] = list(self.peers)

@@ -120,8 +120,7 @@ def look_at_paths(request: Request) -> tuple[Checks, Facts]:
     want = parse_want(request.params)
     with Kernel() as kernel:
         host = kernel.read(want)
-    neighbours = request.params.get("neighbours") or []
-    targets, state = path_kernel.prove(want, host, neighbours, tos_of(request), answers_on)
+    targets, state = path_kernel.prove(want, host, request.params.get("neighbours") or [], tos_of(request), answers_on)
     return [check.data() for check in path_checks.checks_of(want, targets, state)], {}
 
 

@@ -110,13 +110,11 @@ def _peers(sysfs: Sysfs) -> list[tuple[str, str]]:
             found.append((f"nvme-{transport}", address["traddr"]))
     for line in (sysfs.text("/proc/mounts") or "").splitlines():
         words = line.split()
-        if len(words) > 3 and words[2] in NETWORK_FILE_SYSTEMS:
-            peer = re.search(r"(?:^|,)addr=([0-9A-Fa-f.:]+)", words[3])
-            if peer:
-                found.append((words[2], peer[1]))
+        remote = len(words) > 3 and words[2] in NETWORK_FILE_SYSTEMS
+        if remote and (peer := re.search(r"(?:^|,)addr=([0-9A-Fa-f.:]+)", words[3])):
+            found.append((words[2], peer[1]))
     for name in sysfs.names("/sys/class/iscsi_connection"):
-        peer_address = sysfs.text(f"/sys/class/iscsi_connection/{name}/address")
-        if peer_address:
+        if peer_address := sysfs.text(f"/sys/class/iscsi_connection/{name}/address"):
             found.append(("iscsi", peer_address.strip("[]")))
     return list(dict.fromkeys(found))
 

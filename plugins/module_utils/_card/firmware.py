@@ -92,8 +92,7 @@ class LinkTypeHost:
     def _write(self, plan: CardPlan) -> CardPlan:
         power_cycle = self._tool.set(plan.card.address, plan.writes)
         after = replace(self._again(plan), was_written=True)
-        missing = [value.name for value in after.values if not value.written]
-        if missing:
+        if missing := [value.name for value in after.values if not value.written]:
             raise RdmaError(
                 f"the tool said it had written {', '.join(missing)}, and the card does not have it",
                 "Run again; if it stays, update the card's firmware.",
@@ -104,8 +103,7 @@ class LinkTypeHost:
         return replace(after, step=Step.PENDING, power_cycle=power_cycle, note=planning.not_in_force(after, why))
 
     def _reset(self, plan: CardPlan) -> CardPlan:
-        reason = planning.no_reset_because(plan, capable=self._tool.can_reset(plan.card.address))
-        if reason:
+        if reason := planning.no_reset_because(plan, capable=self._tool.can_reset(plan.card.address)):
             return replace(plan, note=f"{plan.note}; not reset: {reason}")
         self._tool.reset(plan.card.address)
         after = None

@@ -101,8 +101,7 @@ def _duties(
 
 
 def _card_of(sysfs: Sysfs, tree: PciTree, path: str) -> set[str]:
-    real = sysfs.real(f"{path}/device") or ""
-    addresses = [part for part in real.split("/") if ADDRESS.fullmatch(part)]
+    addresses = [part for part in (sysfs.real(f"{path}/device") or "").split("/") if ADDRESS.fullmatch(part)]
     if not addresses:
         return set()
     function = tree.functions.get(addresses[-1])

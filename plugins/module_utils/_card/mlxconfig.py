@@ -57,8 +57,7 @@ class Configuration:
         """
         if self._in_force("INTERNAL_CPU_MODEL") != 1:
             return False
-        engine = self._in_force("INTERNAL_CPU_OFFLOAD_ENGINE")
-        if engine is not None:
+        if (engine := self._in_force("INTERNAL_CPU_OFFLOAD_ENGINE")) is not None:
             return engine == 0
         return any(
             "ECPF" in str(parameter.current or parameter.next or "")
@@ -191,10 +190,7 @@ def number(value: str | None) -> int | None:
 
 def fault(output: str) -> Fault | None:
     """Return the known message in a tool's output, or None."""
-    for item in FAULTS:
-        if re.search(item.pattern, output):
-            return item
-    return None
+    return next((item for item in FAULTS if re.search(item.pattern, output)), None)
 
 
 def failure(argv: list[str], code: int, output: str, card: str) -> RdmaError:
@@ -231,12 +227,10 @@ def parse_text(output: str) -> Configuration:
     columns: list[str] = []
     parameters: dict[str, Parameter] = {}
     for line in output.splitlines():
-        header = HEADER.match(line)
-        if header:
+        if header := HEADER.match(line):
             columns = [TITLES[title] for title in TITLE.findall(header["titles"])]
             continue
-        label = LABEL.match(line)
-        if label and not columns:
+        if (label := LABEL.match(line)) and not columns:
             labels[label["label"]] = label["value"]
             continue
         row = ROW.match(line) if columns else None

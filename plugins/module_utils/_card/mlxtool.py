@@ -45,10 +45,8 @@ class MlxTool:
     def query(self, address: str) -> formats.Configuration:
         """Return a card's configuration: default, current and next boot as far as its firmware tells them."""
         tool = self._config()
-        if self._has_json():
-            found = self._query_json(tool, address)
-            if found is not None:
-                return found
+        if self._has_json() and (found := self._query_json(tool, address)) is not None:
+            return found
         argv = [tool, "-d", address, "-e", "q"]
         code, output, errors = self._run(argv)
         if code:

@@ -138,8 +138,7 @@ class PciTree:
         if common == 1:
             return Distance.PHB
         # Below the last shared bridge each has at most the switch's own downstream port and itself.
-        longest = max(len(first.path), len(second.path)) - common
-        return Distance.PIX if longest <= 2 else Distance.PXB
+        return Distance.PIX if max(len(first.path), len(second.path)) - common <= 2 else Distance.PXB
 
     def gpu_distances(self, nic: str) -> tuple[tuple[str, Distance], ...]:
         """Return all GPUs with their distance from a NIC, the nearest first."""
@@ -192,8 +191,7 @@ def read_pci(sysfs: Sysfs) -> PciTree:
     """Read the PCI tree of a host."""
     functions = {}
     for address in sysfs.names(PCI_DEVICES):
-        real = sysfs.real(f"{PCI_DEVICES}/{address}")
-        if real is not None:
+        if (real := sysfs.real(f"{PCI_DEVICES}/{address}")) is not None:
             functions[address] = _read_function(sysfs, address, real)
     nodes = [name for name in sysfs.names("/sys/devices/system/node") if re.fullmatch(r"node\d+", name)]
     return PciTree(functions=functions, numa_nodes=max(1, len(nodes)))

@@ -114,8 +114,7 @@ def values_of(card: Card, wish: Wish, configuration: Configuration) -> tuple[Val
             wanted[VFS] = wish.vfs
     found = []
     for name, value in wanted.items():
-        parameter = configuration.parameters.get(name)
-        if parameter is not None:
+        if (parameter := configuration.parameters.get(name)) is not None:
             found.append(
                 Value(
                     name=name,
@@ -130,8 +129,7 @@ def values_of(card: Card, wish: Wish, configuration: Configuration) -> tuple[Val
 
 
 def _in_force(card: Card, parameter: Parameter) -> int | None:
-    told = number(parameter.current)
-    if told is not None:
+    if (told := number(parameter.current)) is not None:
         return told
     # Firmware that cannot tell current values: the kernel shows what came up.
     if parameter.name.startswith(LINK_TYPE):
@@ -159,8 +157,7 @@ def decide(card: Card, wish: Wish, configuration: Configuration, marker: Marker 
             step=Step.SKIPPED,
             note="a BlueField that does not say whether its ports belong to its own cores: left alone",
         )
-    trouble = _trouble(plan, configuration)
-    if trouble:
+    if trouble := _trouble(plan, configuration):
         return trouble
     waits = [value for value in plan.values if not value.written or not value.active]
     if not waits:
@@ -212,8 +209,7 @@ def _differing(plan: CardPlan) -> str:
 def _trouble(plan: CardPlan, configuration: Configuration) -> CardPlan | None:
     card, wish = plan.card, plan.wish
     fixed = [port for port, _type in wish.links if f"{LINK_TYPE}{port}" not in configuration.parameters]
-    wrong = [port for port, link_type in wish.links if port in fixed and card.layer(port) != link_type]
-    if wrong:
+    if wrong := [port for port, link_type in wish.links if port in fixed and card.layer(port) != link_type]:
         wanted = dict(wish.links)[wrong[0]]
         is_now = " and ".join(sorted({card.layer(port) or "unknown (no driver is bound)" for port in wrong}))
         return replace(

@@ -67,8 +67,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     if problems and not module.check_mode:
         raise InputError(problems)
     wishes = choose(selections, cards, rails)
-    tool = MlxTool(module.get_bin_path, module.run_command)
-    host = LinkTypeHost(HostFiles(ROOT, module), tool, boot_id(sysfs))
+    host = LinkTypeHost(HostFiles(ROOT, module), MlxTool(module.get_bin_path, module.run_command), boot_id(sysfs))
     before = host.plan(cards, wishes)
     reset = module.params["reset"]
     if module.check_mode:
@@ -135,8 +134,7 @@ def _notes(cards: t.Sequence[Card], rails: t.Sequence[PlacedRail], wishes: dict[
         for item in left_alone(cards, wishes)
     ]
     ours = {address for card in cards for address in card.addresses}
-    other = [rail.name for rail in rails if rail.address and rail.address not in ours]
-    if other:
+    if other := [rail.name for rail in rails if rail.address and rail.address not in ours]:
         notes.append(f"{', '.join(other)}: on no NVIDIA (Mellanox) card of this host: firmware left alone.")
     if not wishes:
         notes.append("No card is selected: nothing to do.")

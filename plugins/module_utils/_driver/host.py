@@ -122,8 +122,7 @@ def kernel_modules(sysfs: Sysfs, kernel: str) -> frozenset[str]:
     found = set()
     for name in ("modules.dep", "modules.builtin"):
         for line in (sysfs.text(f"/lib/modules/{kernel}/{name}") or "").splitlines():
-            base = line.split(":")[0].rsplit("/", 1)[-1]
-            if match := re.match(r"(.+)\.ko(\.\w+)?$", base):
+            if match := re.match(r"(.+)\.ko(\.\w+)?$", line.split(":")[0].rsplit("/", 1)[-1]):
                 found.add(match.group(1).replace("-", "_"))
     return frozenset(found)
 
@@ -179,8 +178,7 @@ def read_host(sysfs: Sysfs, want: Want, run: RunCommand, find: Callable[[str], s
         release=release.get("VERSION_ID", ""),
         headers=sysfs.exists(f"/lib/modules/{kernel}/build/Makefile"),
     )
-    names = wanted_packages(want, bare)
-    return Host(**{**vars(bare), "installed": Packages(bare.family, run, find).installed(names)})
+    return Host(**{**vars(bare), "installed": Packages(bare.family, run, find).installed(wanted_packages(want, bare))})
 
 
 def check_sum(path: str, expected: str) -> None:
@@ -239,8 +237,7 @@ def apply(
         path = fetch(want.repository or "")
         check_sum(path, want.repository_checksum or "")
         packages.install_repository(path)
-    rest = [name for name in plan.packages if name not in first]
-    if rest:
+    if rest := [name for name in plan.packages if name not in first]:
         packages.install(rest, plan.pinned, refresh=refresh, older=bool(plan.replaced), keep=want.source != "doca")
     if plan.wheel:
         install_wheel(want.wheel or "", folder or site_folder())

@@ -221,8 +221,7 @@ def make_plan(want: Want, host: Host) -> Plan:
     """Return what has to be installed. `host.installed` must cover wanted_packages()."""
     wanted = wanted_packages(want, host)
     missing = tuple(name for name in wanted if name not in host.installed)
-    other = {name: host.installed[name] for name in wanted if name in differing(want, host)}
-    replaced = other if want.upgrade else {}
+    replaced = {name: host.installed[name] for name in wanted if name in differing(want, host)} if want.upgrade else {}
     outdated = version_tuple(host.pyroute2) < PYROUTE2_FLOOR
     # The distribution's package may be too old, or built for another Python than the module's.
     wheel = outdated and (
@@ -264,9 +263,10 @@ def version_tuple(text: str | None) -> tuple[int, ...]:
 
 def reboot_reasons(want: Want, host: Host, plan: Plan) -> list[str]:
     """Return why a reboot is due; the host is as it is after the installation, or before it in check mode."""
-    found = []
-    for name, version in plan.replaced.items():
-        found.append(f"{name} was {version}: what runs is still the old one until the next boot")
+    found = [
+        f"{name} was {version}: what runs is still the old one until the next boot"
+        for name, version in plan.replaced.items()
+    ]
     if want.source == "doca" and want.profile in plan.packages and want.profile not in plan.replaced:
         found.append(f"{want.profile} is new: its kernel modules replace the running ones at boot")
     elif (

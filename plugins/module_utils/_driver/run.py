@@ -121,8 +121,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         packages = Packages(before.family, command, module.get_bin_path)
         apply(plan, want, packages, lambda source: fetch(module, source), refresh=module.params["refresh"])
         after = read_host(sysfs, want, command, module.get_bin_path)
-        left = [name for name in plan.packages if name not in after.installed]
-        if left:
+        if left := [name for name in plan.packages if name not in after.installed]:
             raise RdmaError(
                 f"The package manager reported success, but {', '.join(left)} is not installed.",
                 "Look at its log on the host.",

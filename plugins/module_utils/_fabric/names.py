@@ -87,8 +87,7 @@ def metadata(fabric: Fabric, name: str, *, namespaced: bool = True) -> Metadata:
 
 def profile_of(fabric: Fabric, interfaces: tuple[str, ...]) -> str:
     """Return the name profile of a node: its interfaces decide, nothing else, so it never changes under anyone."""
-    declared = interfaces == tuple(rail.interface for rail in fabric.rails)
-    return DECLARED if declared else profile_name(interfaces)
+    return DECLARED if interfaces == tuple(rail.interface for rail in fabric.rails) else profile_name(interfaces)
 
 
 def profiles(plan: Plan) -> Mapping[str, tuple[Node, ...]]:

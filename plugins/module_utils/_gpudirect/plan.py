@@ -90,11 +90,8 @@ def open_paths(tree: PciTree, host: Host) -> dict[str, str | None]:
 
 def p2p_bridges(tree: PciTree) -> tuple[str, ...]:
     """Return the bridges above the NICs and GPUs that share a PCIe switch, and no others."""
-    found: set[str] = set()
-    for nic in tree.gpu_affine_nics():
-        for address in (nic.address, *tree.nearest_gpus(nic.address)):
-            found.update(tree.functions[address].bridges)
-    return tuple(sorted(found))
+    near = [address for nic in tree.gpu_affine_nics() for address in (nic.address, *tree.nearest_gpus(nic.address))]
+    return tuple(sorted({bridge for address in near for bridge in tree.functions[address].bridges}))
 
 
 def make_plan(params: Mapping[str, t.Any], tree: PciTree, host: Host, recorded: Mapping[str, int]) -> Plan:
@@ -139,8 +136,7 @@ def _keep_reason(tree: PciTree, host: Host) -> str | None:
     """Return why access control is left as it is."""
     if host.virtual:
         return "Access control is left alone: this is a virtual machine, its host decides."
-    passed = sorted(item.address for item in tree.functions.values() if item.driver == "vfio-pci")
-    if passed:
+    if passed := sorted(item.address for item in tree.functions.values() if item.driver == "vfio-pci"):
         return (
             f"Access control is left alone: {', '.join(passed[:3])} is passed through to a virtual machine, which needs"
             " it for isolation."

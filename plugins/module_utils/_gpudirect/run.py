@@ -189,8 +189,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     changes += [f"{'remove' if item.content is None else 'write'} {item.path}" for item in writes]
     if not module.check_mode:
         # The record of the old bits must be there before they are gone.
-        first = [item for item in writes if item.content is not None]
-        files.apply(first)
+        files.apply([item for item in writes if item.content is not None])
         apply(module, plan, bridges)
         files.apply(item for item in writes if item.content is None)
         if any(item.path in (UNIT, LINK) for item in writes) and (systemctl := module.get_bin_path("systemctl")):

@@ -60,10 +60,8 @@ class Host(HostFiles):
 
     def tool(self, name: str) -> str | None:
         """Return the path of a program of the host, or None."""
-        for folder in ("/usr/sbin", "/usr/bin", "/sbin", "/bin"):
-            if os.access(self.path(f"{folder}/{name}"), os.X_OK):
-                return self.path(f"{folder}/{name}")
-        return None
+        paths = (self.path(f"{folder}/{name}") for folder in ("/usr/sbin", "/usr/bin", "/sbin", "/bin"))
+        return next((path for path in paths if os.access(path, os.X_OK)), None)
 
     def enabled(self, unit: str) -> bool:
         """Whether a service is started at boot."""

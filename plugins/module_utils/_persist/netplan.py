@@ -92,19 +92,16 @@ class Netplan(Manager):
                 pairs += [("table", str(route.table))] if route.table != MAIN_TABLE else []
                 pairs += [("metric", str(route.metric))] if route.metric and route.table == MAIN_TABLE else []
                 lines.append("        - " + "          ".join(f"{key}: {value}\n" for key, value in pairs))
-        straight = [rule for rule in rules if not rule.invert]
-        if straight:
+        if straight := [rule for rule in rules if not rule.invert]:
             lines.append("      routing-policy:\n")
             for rule in straight:
                 lines.append(f"        - from: {json.dumps(rule.source)}\n")
                 lines.append(f"          table: {rule.table}\n          priority: {rule.priority}\n")
         yield File(f"{FOLDER}/90-railops-{port}.yaml", "".join(lines), PRIVATE, rail.name)
-        inverted = [rule for rule in rules if rule.invert]
-        if inverted:
+        if inverted := [rule for rule in rules if rule.invert]:
             # netplan has no word for `not`; networkd, which it renders for, reads this beside what netplan generates.
             text = HEADER + "".join(networkd.rule_section(rule) for rule in inverted)
-            path = f"{networkd.FOLDER}/10-netplan-{interface}.network.d/90-railops.conf"
-            yield File(path, text, PUBLIC, rail.name)
+            yield File(f"{networkd.FOLDER}/10-netplan-{interface}.network.d/90-railops.conf", text, PUBLIC, rail.name)
 
     def check(self, host: Host, files: Sequence[File], write: Sequence[File]) -> None:
         """Let `netplan generate` read the host's files with the new ones in place, in a root of its own."""

@@ -61,8 +61,7 @@ class NetworkManager(Manager):
         text = head(interface, "vlan" if rail.vlan else kind) + link
         if rail.vlan:
             none = "\n[ipv4]\nmethod=disabled\n\n[ipv6]\nmethod=disabled\n"
-            path = f"{FOLDER}/railops-{port}.nmconnection"
-            yield File(path, head(port, kind) + link + none, PRIVATE, rail.name)
+            yield File(f"{FOLDER}/railops-{port}.nmconnection", head(port, kind) + link + none, PRIVATE, rail.name)
             text += f"\n[vlan]\nflags=1\nid={rail.vlan}\nparent={port}\n"
         if infiniband:
             # NetworkManager sets the mode at boot: one that cannot carry the MTU would leave the rail without it.

@@ -88,8 +88,7 @@ def files_of(want: Want, names: dict[str, str], manager: str) -> tuple[File, ...
     # netplan has no setting for it per address, and without carrier the detection never ends.
     six = [rail for rail in want.rails if any(item.family == 6 for item in rail.addresses)]
     dad = {f"net/ipv6/conf/{vlan_interface(names[rail.name], rail.vlan)}/accept_dad": "0" for rail in six}
-    settings = {**(dad if writer.detects_duplicates else {}), **dict(want.sysctls)}
-    if settings:
+    if settings := {**(dad if writer.detects_duplicates else {}), **dict(want.sysctls)}:
         lines = "".join(f"{key} = {value}\n" for key, value in sorted(settings.items()))
         files.append(File(SYSCTL_FILE, HEADER + lines, PUBLIC))
     return tuple(sorted(files, key=lambda file: file.path))

@@ -149,8 +149,7 @@ def ask(
                 failed[question] = f"The interface cannot be listened to: {exc.strerror}."
                 continue
             sockets[sock.fileno()] = (sock, question)
-            why = _send(sock, question, link_local.get(question.interface, ""))
-            if why:
+            if why := _send(sock, question, link_local.get(question.interface, "")):
                 failed[question] = why
         poller = select.poll()
         for descriptor in sockets:
@@ -208,6 +207,5 @@ def _receive(sock: socket.socket, question: Question) -> t.Iterator[Answer]:
         return
     if sender[2] in (PACKET_OUTGOING, PACKET_OTHERHOST):
         return
-    found = read_frame(frame)
-    if found and found.address in (question.address, question.gateway):
+    if (found := read_frame(frame)) and found.address in (question.address, question.gateway):
         yield found

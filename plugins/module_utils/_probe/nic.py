@@ -56,5 +56,4 @@ def driver(interface: str) -> dict[str, str]:
             data = _call(sock, interface, struct.pack("=I", GET_DRIVER) + bytes(DRIVER_BYTES - 4))
         except OSError:
             return {}
-    places = {"driver": 4, "version": 36, "firmware": 68}
-    return {key: _text(data, place) for key, place in places.items()}
+    return {key: _text(data, place) for key, place in {"driver": 4, "version": 36, "firmware": 68}.items()}

@@ -113,8 +113,7 @@ def argv(
     :param iterations: how many exchanges; None: `seconds` say it.
     :param traffic_class: of the packets, 0 to 255; None: the host's default.
     """
-    tool = TOOLS[test]
-    line = [tool.program, "-F", "-d", end.device, "-i", str(end.port), "-p", str(tcp_port)]
+    line = [TOOLS[test].program, "-F", "-d", end.device, "-i", str(end.port), "-p", str(tcp_port)]
     if end.gid_index is not None:
         line += ["-x", str(end.gid_index)]
     if seconds:
@@ -181,8 +180,7 @@ def parse(test: str, output: str) -> dict[str, float] | None:
         value = row.get("t_typical") or row.get("t_avg")
         if value is None:
             return None
-        worst = row.get("t_max", value)
-        return {"latency_us": value[0], "latency_max_us": worst[0]}
+        return {"latency_us": value[0], "latency_max_us": row.get("t_max", value)[0]}
     value = row.get("BW average")
     if value is None or value[1] not in BANDWIDTH_UNITS:
         return None

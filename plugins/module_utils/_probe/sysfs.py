@@ -79,12 +79,13 @@ def gid_index(sysfs: Sysfs, port: Port, address: str, kind: str = ROCE_V2) -> in
     :param kind: as sysfs names it, such as `RoCE v2`.
     """
     wanted = gid_of(address)
-    for name in sorted(sysfs.names(f"{port.folder}/gids"), key=int):
-        if sysfs.text(f"{port.folder}/gids/{name}") == wanted and (
-            sysfs.text(f"{port.folder}/gid_attrs/types/{name}") == kind
-        ):
-            return int(name)
-    return None
+    found = (
+        int(name)
+        for name in sorted(sysfs.names(f"{port.folder}/gids"), key=int)
+        if sysfs.text(f"{port.folder}/gids/{name}") == wanted
+        and sysfs.text(f"{port.folder}/gid_attrs/types/{name}") == kind
+    )
+    return next(found, None)
 
 
 def infiniband_port(sysfs: Sysfs, interface: str) -> Port | None:
@@ -129,8 +130,7 @@ def find_endpoint(sysfs: Sysfs, rail: str, interface: str, address: str, network
             )
         return Endpoint(port.device, port.number, None)
     for port in seen:
-        index = gid_index(sysfs, port, address)
-        if index is not None:
+        if (index := gid_index(sysfs, port, address)) is not None:
             return Endpoint(port.device, port.number, index)
     raise RdmaError(
         f"Rail {rail!r} ({interface}): no RoCE v2 GID of {address} on {', '.join(port.device for port in seen)}.",
@@ -146,7 +146,6 @@ def counters(sysfs: Sysfs, end: Endpoint) -> dict[str, int]:
     values = {}
     for name in ERROR_COUNTERS:
         for kind in ("counters", "hw_counters"):
-            value = sysfs.number(f"{folder}/{kind}/{name}")
-            if value is not None:
+            if (value := sysfs.number(f"{folder}/{kind}/{name}")) is not None:
                 values[name] = value
     return values

@@ -103,8 +103,7 @@ def pfc_request(enabled: int, delay: int) -> bytes:
 
 def app_request(dscp: int, priority: int) -> bytes:
     """Return the nested attribute that names one entry of the DSCP map."""
-    table = attribute(IEEE_APP, APP.pack(SELECTOR_DSCP, priority, dscp))
-    return attribute(ATTR_IEEE, attribute(IEEE_APP_TABLE, table))
+    return attribute(ATTR_IEEE, attribute(IEEE_APP_TABLE, attribute(IEEE_APP, APP.pack(SELECTOR_DSCP, priority, dscp))))
 
 
 def ets_request(was: bytes, wanted: t.Sequence[int]) -> bytes:
@@ -155,12 +154,11 @@ class Dcb:
             sock.send(request(message, command, interface, payload))
             data = sock.recv(65536)
         size, kind = struct.unpack_from("=IH", data)
-        if kind == NLMSG_ERROR:
-            code = -struct.unpack_from("=i", data, 16)[0]
-            if code:
-                raise OSError(code, os.strerror(code))
-            return b""
-        return data[20:size]
+        if kind != NLMSG_ERROR:
+            return data[20:size]
+        if code := -struct.unpack_from("=i", data, 16)[0]:
+            raise OSError(code, os.strerror(code))
+        return b""
 
     def _set(self, command: int, interface: str, payload: bytes) -> None:
         # The answer holds the negative error number in one byte.
@@ -174,9 +172,8 @@ class Dcb:
         found = ieee_reply(self._ask(RTM_GETDCB, CMD_IEEE_GET, interface))
         found["dcbx"] = None
         with contextlib.suppress(OSError):
-            for kind, value in attributes(self._ask(RTM_GETDCB, CMD_GDCBX, interface)):
-                if kind == ATTR_DCBX:
-                    found["dcbx"] = value[0]
+            told = dict(attributes(self._ask(RTM_GETDCB, CMD_GDCBX, interface)))
+            found["dcbx"] = told[ATTR_DCBX][0] if ATTR_DCBX in told else None
         return found
 
     def set_pfc(self, interface: str, enabled: int, delay: int) -> None:
@@ -306,13 +303,16 @@ class Vendor:
             said = parse_mlnx_qos(self._tool())
         if said["pfc"] is None:
             raise QosError("mlnx_qos does not answer for it")
-        said["dscp_map"] = [list(entry) for entry in sorted(said["dscp_map"].items())]
-        said["ets"] = None
+        classes = None
         with contextlib.suppress(OSError):
             # The tool prints classes for people; the kernel tells the same as data.
             classes = self._dcb.get(self._interface)["ets"]
-            said["ets"] = None if classes is None else ets_values(classes)
-        return {**said, "pfc_cap": None}
+        return {
+            **said,
+            "dscp_map": [list(entry) for entry in sorted(said["dscp_map"].items())],
+            "ets": None if classes is None else ets_values(classes),
+            "pfc_cap": None,
+        }
 
     def _tool(self, *options: str) -> str:
         argv = ["mlnx_qos", "-i", self._interface, *options]
@@ -420,8 +420,7 @@ class Nic:
         if not devices:
             # Soft-RoCE stands on an interface, not on its PCI function.
             base = "/sys/class/infiniband"
-            names = self._names(base)
-            return [f"{name}/1" for name in names if self._text(f"{base}/{name}/parent") == self.interface]
+            return [f"{name}/1" for name in self._names(base) if self._text(f"{base}/{name}/parent") == self.interface]
         port = (self._number(f"{self._net}/dev_port") or 0) + 1
         found = []
         for name in devices:
@@ -437,13 +436,14 @@ class Nic:
 
     def read(self) -> Values:
         """Return all settings, with the back end that reads and writes flow control and the DSCP map."""
-        values = self._read_dcb()
-        values.update(self._read_congestion())
-        values["traffic_class"] = self._read_tos()
-        values["forced_traffic_class"] = self._read_forced()
-        values["driver"] = self.driver
-        values["rdma"] = self.rdma
-        return values
+        return {
+            **self._read_dcb(),
+            **self._read_congestion(),
+            "traffic_class": self._read_tos(),
+            "forced_traffic_class": self._read_forced(),
+            "driver": self.driver,
+            "rdma": self.rdma,
+        }
 
     def _read_dcb(self) -> Values:
         problems = []
@@ -506,13 +506,8 @@ class Nic:
         return found[0] if found and len(set(found)) == 1 else (None if None in found else -1)
 
     def _forced_files(self) -> list[str]:
-        found = []
-        for item in self.rdma:
-            name, port = item.split("/")
-            path = f"/sys/class/infiniband/{name}/tc/{port}/traffic_class"
-            if self._text(path) is not None:
-                found.append(path)
-        return found
+        paths = [f"/sys/class/infiniband/{item.replace('/', '/tc/')}/traffic_class" for item in self.rdma]
+        return [path for path in paths if self._text(path) is not None]
 
     def _read_forced(self) -> int | None:
         # OFED prints a sentence when rules are set, and an empty text when none is.

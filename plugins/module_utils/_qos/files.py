@@ -93,8 +93,7 @@ class Files(HostFiles):
 
         A run that is cut off would otherwise be taken for what was before it.
         """
-        files = wanted_files({**self.settings(), **interfaces}, "", "", persist=False)
-        self.apply(self.changes(files, {}))
+        self.apply(self.changes(wanted_files({**self.settings(), **interfaces}, "", "", persist=False), {}))
 
     def wanted_changes(
         self, interfaces: Mapping[str, t.Any], program: str, python: str, *, persist: bool = True

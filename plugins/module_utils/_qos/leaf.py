@@ -135,8 +135,7 @@ def _leaf_check(policy: Policy, rail: str, name: str, neighbours: Mapping[str, t
             rail=rail,
         )
     seen: dict[str, t.Any] = {"pfc": dcbx["pfc"]["enabled"]}
-    marks = {row["value"]: row["priority"] for row in dcbx.get("app", ()) if row["selector"] == "dscp"}
-    if marks:
+    if marks := {row["value"]: row["priority"] for row in dcbx.get("app", ()) if row["selector"] == "dscp"}:
         wanted["dscp"], seen["dscp"] = {str(policy.dscp): policy.priority}, {str(policy.dscp): marks.get(policy.dscp)}
     if policy.ets is not None and "ets" in dcbx:
         wanted["ets"] = policy.ets

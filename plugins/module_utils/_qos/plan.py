@@ -321,14 +321,14 @@ def plan_restore(
     if values.get("backend") == "kernel" and driver.trust_follows_map and entries is not None:
         after = replace(after, trust="dscp" if entries else "pcp")
     # Flow control first: a priority must not stay lossless for traffic that no longer comes to it.
-    found = list(_operations(have, after, values.get("backend"), driver))
-    operations = tuple(sorted(found, key=lambda item: item[0] != "pfc"))
+    operations = tuple(
+        sorted(_operations(have, after, values.get("backend"), driver), key=lambda item: item[0] != "pfc")
+    )
     return NicPlan(have, after, operations, disruptions=_disruptions(operations, driver))
 
 
 def _with_entries(have: tuple[tuple[int, int], ...], wanted: Mapping[int, int]) -> tuple[tuple[int, int], ...]:
-    kept = [entry for entry in have if entry[0] not in wanted]
-    return tuple(sorted([*kept, *wanted.items()]))
+    return tuple(sorted([*(entry for entry in have if entry[0] not in wanted), *wanted.items()]))
 
 
 def _with_priority(have: tuple[int, ...] | None, policy: Policy) -> tuple[int, ...] | None:

@@ -113,8 +113,7 @@ class Run:
 
     def read(self) -> None:
         """Read every interface and plan it."""
-        missing = [name for name, nic in self.nics.items() if not nic.exists]
-        if missing:
+        if missing := [name for name, nic in self.nics.items() if not nic.exists]:
             self._refuse(
                 f"Interfaces of the fabric are not there: {', '.join(missing)}.",
                 "Look with the playbook railops.rdma.discover what the host has, and mend fabric_interfaces.",
@@ -152,8 +151,7 @@ class Run:
             )
 
     def _check_capacity(self, name: str) -> None:
-        limit = self.values[name].get("pfc_cap")
-        if limit and len(self.policy.pfc) > limit:
+        if (limit := self.values[name].get("pfc_cap")) and len(self.policy.pfc) > limit:
             raise RdmaError(
                 f"{name} can pause {limit} priorities at a time, not {len(self.policy.pfc)}.",
                 "Shorten pfc_priorities.",
@@ -165,8 +163,7 @@ class Run:
         if not self.nics or self.params["force"]:
             return
         kept = read_untouchable(module, self.sysfs)
-        taken = [name for name in sorted(self.nics) if kept.why(name)]
-        if taken:
+        if taken := [name for name in sorted(self.nics) if kept.why(name)]:
             raise RdmaError(
                 f"{', '.join(taken)} carries a default route or Ansible's connection: changing flow control could"
                 " cut this host off.",
@@ -234,8 +231,7 @@ class Run:
             ) from exc
 
     def _read_back(self, name: str, nic: Nic, plan: NicPlan) -> None:
-        bad = differences(plan, nic.read())
-        if bad:
+        if bad := differences(plan, nic.read()):
             listed = "; ".join(f"{key} is {found}, not {wanted}" for key, (wanted, found) in bad.items())
             raise RdmaError(
                 f"{name} did not keep what was set: {listed}.",

@@ -47,9 +47,5 @@ class AltNames:
 
 
 def _altnames(link: t.Any) -> list[str]:
-    found = []
     properties = link.get_attr("IFLA_PROP_LIST")
-    for name, value in properties["attrs"] if properties else ():
-        if name == "IFLA_ALT_IFNAME":
-            found.append(value)
-    return found
+    return [value for name, value in properties["attrs"] if name == "IFLA_ALT_IFNAME"] if properties else []

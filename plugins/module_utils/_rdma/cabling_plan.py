@@ -57,8 +57,7 @@ def on_leaf(cable: Cable, leaf: str) -> bool:
 
 def on_port(cable: Cable, port: str) -> bool:
     """Whether a cable ends in a port of that name or description."""
-    seen = cable.seen or {}
-    return bool(port) and any(text == port or fnmatchcase(text, port) for text in _port_names(seen))
+    return bool(port) and any(text == port or fnmatchcase(text, port) for text in _port_names(cable.seen or {}))
 
 
 def _port_names(seen: Mapping[str, t.Any]) -> list[str]:

@@ -170,8 +170,7 @@ def _plan_names(want: Want, have: Have) -> _Names:
         if pci is None:
             continue
         wanted_files[LINK_FILE.format(rail=rail.name)] = link_text(rail.name, pci, rail.interface, want.naming)
-        trouble = _name_taken(rail, pci, have) or _carries(rail, pci, have)
-        if trouble:
+        if trouble := _name_taken(rail, pci, have) or _carries(rail, pci, have):
             troubles.append(trouble)
             checks.append(_misnamed(rail, trouble.problem, trouble.problem, trouble.fix))
             continue

@@ -149,8 +149,7 @@ def _word(text: str | None) -> str | None:
 def _read_gids(sysfs: Sysfs, path: str) -> list[Info]:
     table = []
     for index in sorted(map(int, sysfs.names(f"{path}/gids"))):
-        gid = sysfs.text(f"{path}/gids/{index}")
-        if gid and gid != NO_GID:
+        if (gid := sysfs.text(f"{path}/gids/{index}")) and gid != NO_GID:
             table.append(
                 {
                     "index": index,
@@ -171,9 +170,7 @@ def _port_netdev(sysfs: Sysfs, home: str, function: PciFunction | None, port: in
     if own:
         return own[0]
     parent = sysfs.text(f"{home}/parent")  # soft-RoCE
-    if parent:
-        return parent
-    return next((row["netdev"] for row in table if row["netdev"]), None)
+    return parent or next((row["netdev"] for row in table if row["netdev"]), None)
 
 
 def _add_part_numbers(sysfs: Sysfs, devices: list[Info]) -> None:
@@ -196,8 +193,7 @@ def merge_verbs(info: Info, verbs: t.Mapping[str, Info]) -> None:
             continue
         device["firmware"] = said.get("firmware") or device["firmware"]
         for port in device["ports"]:
-            told = said["ports"].get(port["port"])
-            if told:
+            if told := said["ports"].get(port["port"]):
                 port.update({key: value for key, value in told.items() if value is not None})
                 if told.get("active_mtu"):
                     port["active_mtu_source"] = "verbs"

@@ -94,8 +94,7 @@ class Initramfs:
         kernels = set(self._files.names("/lib/modules")) | set(self._files.names("/usr/lib/modules"))
         for name in self._files.names("/boot"):
             for pattern in IMAGE_NAMES:
-                match = re.fullmatch(pattern, name)
-                if match and match["kernel"] in kernels:
+                if (match := re.fullmatch(pattern, name)) and match["kernel"] in kernels:
                     found.append((f"/boot/{name}", match["kernel"]))
                     break
         return found

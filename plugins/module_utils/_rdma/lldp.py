@@ -57,8 +57,7 @@ def neighbour(**said: t.Any) -> Neighbour:
     `is_switch` (whether it bridges or routes, by its own word), `vlan` (of untagged frames), `max_frame` (bytes),
     `dcbx` (as `dcbx` gives it).
     """
-    usual = ("switch", "switch_id", "port", "description", "vlan", "max_frame", "dcbx")
-    found = {key: said.get(key) for key in usual}
+    found = {key: said.get(key) for key in ("switch", "switch_id", "port", "description", "vlan", "max_frame", "dcbx")}
     return {**found, "switch": said.get("switch") or said.get("switch_id"), "is_switch": bool(said.get("is_switch"))}
 
 

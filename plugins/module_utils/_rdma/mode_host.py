@@ -103,8 +103,7 @@ class NetnsHost:
 
     def _current(self) -> str | None:
         # The parameter's file shows the live value, and needs neither a socket nor a library.
-        value = self._files.read(MODE_FILE)
-        if value is not None:
+        if (value := self._files.read(MODE_FILE)) is not None:
             return planning.mode_of(value.strip())
         try:
             with self._connect() as kernel:
@@ -117,8 +116,7 @@ class NetnsHost:
         seen: set[str] = set()
         for folder in MODPROBE_FOLDERS:
             # On a merged /usr the last two are one folder.
-            real = os.path.realpath(self._files.path(folder))
-            if real not in seen:
+            if (real := os.path.realpath(self._files.path(folder))) not in seen:
                 seen.add(real)
                 folders[folder] = self._files.names(folder)
         found: list[planning.Setting] = []

@@ -104,8 +104,7 @@ class RdmaNetlink:
     def netns_mode(self) -> int:
         """Return the mode in force: EXCLUSIVE or SHARED."""
         for answer in self._ask(SYS_GET):
-            value = answer.get_attr("RDMA_NLDEV_SYS_ATTR_NETNS_MODE")
-            if value is not None:
+            if (value := answer.get_attr("RDMA_NLDEV_SYS_ATTR_NETNS_MODE")) is not None:
                 return int(value)
         raise NetnsModeUnknown
 

@@ -154,8 +154,7 @@ def pending(base: str = "") -> Guard | None:
             continue
         with contextlib.suppress(OSError, ValueError, KeyError), open(state, encoding="utf-8") as stream:
             data = json.load(stream)
-            left = data["deadline"] - time.monotonic()
-            return Guard(name, f"{folder}/{name}", from_data(data["before"]), left)
+            return Guard(name, f"{folder}/{name}", from_data(data["before"]), data["deadline"] - time.monotonic())
     return None
 
 
@@ -217,8 +216,7 @@ def confirm(token: str, base: str = "") -> None:
 
 def _forget_old(folder: str) -> None:
     for name in os.listdir(folder):
-        done = any(os.path.exists(f"{folder}/{name}/{end}") for end in ("confirmed", "fired"))
-        if done:
+        if any(os.path.exists(f"{folder}/{name}/{end}") for end in ("confirmed", "fired")):
             shutil.rmtree(f"{folder}/{name}", ignore_errors=True)
 
 

@@ -194,8 +194,7 @@ class Kernel(Reader):
         attributes += [(RTA_GATEWAY, packed(route.gateway))] if route.gateway else []
         attributes += [(RTA_OIF, u32(self._index_of(route.interface)))] if route.interface else []
         attributes += [(RTA_PREFSRC, packed(route.source))] if route.source else []
-        family = FAMILIES[route.family]
-        head = ROUTE_HEAD.pack(family, length, 0, 0, 0, route.protocol, route.scope, RTN_UNICAST, 0)
+        head = ROUTE_HEAD.pack(FAMILIES[route.family], length, 0, 0, 0, route.protocol, route.scope, RTN_UNICAST, 0)
         return request(kind, flags, head, *attributes)
 
     def _encode_rule(self, verb: str, rule: Rule) -> bytes:

@@ -92,8 +92,7 @@ class Socket:
         answers: list[list[Answer]] = [[] for _message in messages]
         ends: dict[int, tuple[int, str]] = {}
         while len(ends) < len(messages):
-            data = self._socket.recv(1 << 18)
-            for kind, flags, sequence, body in _split(data):
+            for kind, flags, sequence, body in _split(self._socket.recv(1 << 18)):
                 number = sequence - first
                 if not 0 <= number < len(messages):
                     continue

@@ -35,12 +35,11 @@ def checks_of(want: Want, targets: t.Sequence[Target], state: PathState) -> list
     """Return one check a rail and family."""
     if want.network == "infiniband":
         return [skipped("route_path", "InfiniBand has no routes of its own: its subnet manager finds the way")]
-    made = []
-    for rail in want.rails:
-        for item in rail.addresses:
-            own = [target for target in targets if (target.rail, target.family) == (rail.name, item.family)]
-            made.append(_check(rail, item, own, state))
-    return made
+    return [
+        _check(rail, item, [one for one in targets if (one.rail, one.family) == (rail.name, item.family)], state)
+        for rail in want.rails
+        for item in rail.addresses
+    ]
 
 
 def _check(rail: WantRail, item: WantAddress, targets: list[Target], state: PathState) -> Check:
@@ -48,8 +47,7 @@ def _check(rail: WantRail, item: WantAddress, targets: list[Target], state: Path
     if not targets:
         return skipped("route_path", "the plan has no gateway and no neighbour to prove a way to", **where)
     planned = [str(target) for target in targets]
-    broken = rail_problem(rail, item, state)
-    if broken:
+    if broken := rail_problem(rail, item, state):
         return deviation("route_path", planned, [], broken.cause, broken.fix, **where)
     by_finding: dict[Finding, list[Target]] = {}
     for target in targets:
@@ -91,8 +89,7 @@ def rail_problem(rail: WantRail, item: WantAddress, state: PathState) -> Finding
 
 
 def _findings(target: Target, state: PathState) -> t.Iterator[Finding]:
-    here = [name for name in state.holders.get(target.address, []) if name]
-    if here:
+    if here := [name for name in state.holders.get(target.address, []) if name]:
         fix = f"Take it away (`ip address del {target.address} dev {here[0]}`, with its prefix length)."
         yield Finding(True, f"{target.address} is an address of this host itself, on {', '.join(here)}", fix)
         return

@@ -125,8 +125,7 @@ class Asker:
         """Return all rules of each family, in the kernel's order."""
         found: dict[int, list[PolicyRule]] = {4: [], 6: []}
         for answer in self._socket.dump(request(RTM_GETRULE, NLM_F_DUMP, bytes(RULE_HEAD.size))):
-            rule = rule_of(answer.body)
-            if rule:
+            if rule := rule_of(answer.body):
                 found[rule.family].append(rule)
         return {family: tuple(rules) for family, rules in found.items()}
 
@@ -182,11 +181,11 @@ class Asker:
         return request(RTM_GETROUTE, NLM_F_ACK, head, *asked)
 
     def _answers(self, questions: t.Sequence[bytes]) -> list[Answer]:
-        found = []
-        for first in range(0, len(questions), BATCH):
-            for error, answers, _why in self._socket.ask(list(questions[first : first + BATCH])):
-                found.append(self._answer(answers[0].body) if answers and not error else Answer(error or errno.ENODATA))
-        return found
+        return [
+            self._answer(answers[0].body) if answers and not error else Answer(error or errno.ENODATA)
+            for first in range(0, len(questions), BATCH)
+            for error, answers, _why in self._socket.ask(list(questions[first : first + BATCH]))
+        ]
 
     def _answer(self, body: bytes) -> Answer:
         _family, length, _source, _tos, table, protocol, _scope, kind, _flags = ROUTE_HEAD.unpack_from(body)

@@ -148,8 +148,7 @@ def targets_of(want: Want, names: t.Mapping[str, str], neighbours: t.Sequence[t.
                         for address in _addresses(host, name, item.family)
                     ]
             for address, what in others:
-                gateway = way(want, item, address)
-                if gateway is not None:
+                if (gateway := way(want, item, address)) is not None:
                     found.append(_target(rail, names, item, address, what, gateway))
     return found
 

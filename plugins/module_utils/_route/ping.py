@@ -110,8 +110,7 @@ def targets_of(
             others = [("gateway", item.gateway, "")] if gateways and item.gateway else []
             others += [("neighbour", *there) for there in _neighbours(rail.name, item.family, neighbours)]
             for kind, address, peer in others:
-                sizes = [0, rail.mtu] if full_size and rail.mtu else [0]
-                for size in sizes:
+                for size in [0, rail.mtu] if full_size and rail.mtu else [0]:
                     check = f"ping_{kind}_mtu" if size else f"ping_{kind}"
                     found.append(Target(check, rail.name, name, item.address, address, size, peer))
     return found
@@ -329,8 +328,7 @@ def run(module: AnsibleModule, wire: Wire | None = None) -> dict[str, t.Any]:
     sources = {(rail.name, item.family): item.address for rail in want.rails for item in rail.addresses}
     crossing = [Target(CHECK, p.rail, names[p.rail], sources[p.rail, p.family], p.address) for p in pairs]
     # What must not answer is not waited for as long as what should.
-    first = targets + (crossing if meet else [])
-    outcomes = Sweep(first, params["count"], params["timeout"]).run()
+    outcomes = Sweep(targets + (crossing if meet else []), params["count"], params["timeout"]).run()
     if crossing and not meet:
         outcomes += Sweep(crossing, min(params["count"], SILENT), params["timeout"]).run()
     checks = checks_of(targets, outcomes[: len(targets)])

@@ -41,8 +41,7 @@ def _link_problems(want: Want, host: Host) -> t.Iterator[Problem]:
                     "Look with `ip -br link`; declare the name or PCI address for this host in fabric_interfaces.",
                 )
             continue
-        carried = host.untouchable.why(link.name)
-        if carried and not want.force & {asked, link.name}:
+        if (carried := host.untouchable.why(link.name)) and not want.force & {asked, link.name}:
             yield untouchable_problem(place, rail, link.name, carried)
         if link.master and want.present and not want.force & {asked, link.name}:
             yield Problem(
@@ -116,8 +115,7 @@ def _address_problems(want: Want, host: Host, mine: Mine) -> t.Iterator[Problem]
             )
         elif not rails and not owned and item.interface not in want.force:
             have = ipaddress.ip_network(network_of(item))
-            clash = [str(net) for net in nets if net.version == have.version and net.overlaps(have)]
-            if clash:
+            if clash := [str(net) for net in nets if net.version == have.version and net.overlaps(have)]:
                 yield Problem(
                     "rdma_prefixes",
                     f"{', '.join(clash)} overlaps {have}, which {item.interface} has on this host.",

@@ -156,8 +156,7 @@ class Reader(Decoder):
         messages = []
         for _text, name in wanted:
             by = IFLA_IFNAME if len(name) < IFNAMSIZ else IFLA_ALT_IFNAME
-            head = LINK_HEAD.pack(0, 0, 0, 0, 0)
-            messages.append(request(RTM_GETLINK, NLM_F_ACK, head, (by, name.encode() + b"\0")))
+            messages.append(request(RTM_GETLINK, NLM_F_ACK, LINK_HEAD.pack(0, 0, 0, 0, 0), (by, name.encode() + b"\0")))
         names: dict[str, str] = {}
         links: dict[str, Link] = {}
         if not messages:

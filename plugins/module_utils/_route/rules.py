@@ -268,8 +268,7 @@ def walk(rules: t.Sequence[PolicyRule], flow: Flow) -> t.Iterator[PolicyRule]:
         if not rule.matches(flow) or rule.action == NOP:
             continue
         if rule.action == GOTO:
-            later = (spot for spot in range(place, len(rules)) if rules[spot].priority == rule.target)
-            there = next(later, None)
+            there = next((spot for spot in range(place, len(rules)) if rules[spot].priority == rule.target), None)
             place, jump = (place, jump) if there is None else (there, rule)
             continue
         yield rule

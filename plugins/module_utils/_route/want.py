@@ -251,8 +251,7 @@ def _check_guard(want: Want, problems: list[Problem]) -> None:
     for family in (4, 6):
         if not any(item.family == family for rail in want.rails for item in rail.addresses):
             continue
-        count = len(want.prefixes_of(family))
-        if count != 1:
+        if (count := len(want.prefixes_of(family))) != 1:
             problems.append(
                 Problem(
                     "policy",
