@@ -46,8 +46,7 @@ class ActionModule(ActionBase):
         nodes = raw.pop("nodes", None)
         preview = raw.pop("preview_dir", None)
         known = [f"fabric_{key}" for key in DEFAULTS] + [*HOST_KEYS.values(), *OTHERS]
-        warnings = known_keys({key: None for key in variables if key.startswith("fabric_")}, known)
-        if warnings:
+        if warnings := known_keys({key: None for key in variables if key.startswith("fabric_")}, known):
             result["warnings"] = warnings
         try:
             self._check_keys(raw)

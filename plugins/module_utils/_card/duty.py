@@ -54,13 +54,11 @@ def serving(sysfs: Sysfs, functions: t.Sequence[PciFunction]) -> dict[str, str]:
         marks = {f"{key}={vpd[key]}" for key in ("SN", "V3") if vpd.get(key)}
         numbers.setdefault(function.card, set()).update(marks)
         board_id = next((sysfs.text(f"/sys/class/infiniband/{name}/board_id") for name in function.rdma), None)
-        duty = serves_switches(vpd, board_id)
-        if duty:
+        if duty := serves_switches(vpd, board_id):
             found.setdefault(function.card, duty)
             boards.update(dict.fromkeys(marks, duty))
     for card, marks in numbers.items():
-        duty = next((boards[mark] for mark in sorted(marks) if mark in boards), None)
-        if duty:
+        if duty := next((boards[mark] for mark in sorted(marks) if mark in boards), None):
             found.setdefault(card, duty)
     return found
 
@@ -69,13 +67,8 @@ def storage_devices(sysfs: Sysfs, run: Run) -> dict[str, str]:
     """Return the RDMA devices that the kernel's own storage or traffic uses, with what uses them."""
     if not sysfs.names("/sys/class/infiniband"):
         return {}
-    code, output, _errors = run(["rdma", "-j", "resource", "show", "qp"])
-    try:
-        rows = [] if code else json.loads(output or "[]")
-    except ValueError:
-        rows = []
     found: dict[str, str] = {}
-    for row in rows:
+    for row in _rows(run, ["rdma", "-j", "resource", "show", "qp"]):
         # Brackets stand around a kernel module's name; an application's row has a pid.
         user = str(row.get("comm", "")).strip("[]")
         if "pid" not in row and user in USERS and row.get("ifname"):
@@ -87,15 +80,18 @@ def storage_interfaces(sysfs: Sysfs, run: Run) -> dict[str, str]:
     """Return the interfaces over which the host reaches its storage, with what it is; by the kernel's own routes."""
     found: dict[str, str] = {}
     for what, peer in _peers(sysfs):
-        code, output, _errors = run(["ip", "-j", "route", "get", peer])
-        try:
-            rows = [] if code else json.loads(output or "[]")
-        except ValueError:
-            rows = []
-        for row in rows:
+        for row in _rows(run, ["ip", "-j", "route", "get", peer]):
             if row.get("dev") and row["dev"] != "lo":
                 found.setdefault(row["dev"], f"carries storage ({what} {peer} over {row['dev']})")
     return found
+
+
+def _rows(run: Run, argv: list[str]) -> list[dict[str, t.Any]]:
+    code, output, _errors = run(argv)
+    try:
+        return [] if code else list(json.loads(output or "[]"))
+    except ValueError:
+        return []
 
 
 def _peers(sysfs: Sysfs) -> list[tuple[str, str]]:

@@ -40,16 +40,13 @@ class LinkTypeHost:
         """Ask each selected card and decide."""
         markers = self._markers()
         plans = []
-        for card in cards:
-            if card.name not in wishes:
-                continue
+        for card in (card for card in cards if card.name in wishes):
             wish = wishes[card.name]
             try:
                 configuration = self._tool.query(card.address)
+                plans.append(planning.decide(card, wish, configuration, markers.get(card.name), self._boot))
             except RdmaError as exc:
                 plans.append(planning.without_tool(card, wish, exc))
-                continue
-            plans.append(planning.decide(card, wish, configuration, markers.get(card.name), self._boot))
         return plans
 
     def predict(self, plan: CardPlan, *, reset: bool) -> CardPlan:

@@ -69,12 +69,10 @@ def boot_id(sysfs: Sysfs) -> str:
 def _layer(sysfs: Sysfs, function: PciFunction) -> str | None:
     for device in function.rdma:
         for port in sysfs.names(f"/sys/class/infiniband/{device}/ports"):
-            layer = sysfs.text(f"/sys/class/infiniband/{device}/ports/{port}/link_layer")
-            if layer:
+            if layer := sysfs.text(f"/sys/class/infiniband/{device}/ports/{port}/link_layer"):
                 return layer
     for netdev in function.netdevs:
-        layer = LAYER_OF_TYPE.get(sysfs.text(f"/sys/class/net/{netdev}/type") or "")
-        if layer:
+        if layer := LAYER_OF_TYPE.get(sysfs.text(f"/sys/class/net/{netdev}/type") or ""):
             return layer
     return None
 
@@ -94,8 +92,7 @@ def _duties(
             for card in _card_of(sysfs, tree, f"/sys/class/net/{lower}"):
                 found.setdefault(card, duty)
     for card, items in functions.items():
-        used = next((used for item in items if (used := used_vf(tree, item))), None)
-        if used:
+        if used := next(filter(None, (used_vf(tree, item) for item in items)), None):
             found.setdefault(card, used)
     return found
 

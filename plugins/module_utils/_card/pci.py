@@ -189,10 +189,11 @@ def normal_address(address: str) -> str:
 
 def read_pci(sysfs: Sysfs) -> PciTree:
     """Read the PCI tree of a host."""
-    functions = {}
-    for address in sysfs.names(PCI_DEVICES):
-        if (real := sysfs.real(f"{PCI_DEVICES}/{address}")) is not None:
-            functions[address] = _read_function(sysfs, address, real)
+    functions = {
+        address: _read_function(sysfs, address, real)
+        for address in sysfs.names(PCI_DEVICES)
+        if (real := sysfs.real(f"{PCI_DEVICES}/{address}")) is not None
+    }
     nodes = [name for name in sysfs.names("/sys/devices/system/node") if re.fullmatch(r"node\d+", name)]
     return PciTree(functions=functions, numa_nodes=max(1, len(nodes)))
 
@@ -225,10 +226,8 @@ def host_path(real: str) -> tuple[str, ...]:
     what stands before the first `pciDDDD:BB` says nothing about distance.
     """
     parts = real.strip("/").split("/")
-    for index, part in enumerate(parts):
-        if re.fullmatch(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}", part):
-            return tuple(parts[index:])
-    return tuple(parts)
+    root = next((index for index, part in enumerate(parts) if re.fullmatch(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}", part)), 0)
+    return tuple(parts[root:])
 
 
 def _netdevs(sysfs: Sysfs, real: str) -> tuple[str, ...]:

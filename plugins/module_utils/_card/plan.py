@@ -159,8 +159,7 @@ def decide(card: Card, wish: Wish, configuration: Configuration, marker: Marker 
         )
     if trouble := _trouble(plan, configuration):
         return trouble
-    waits = [value for value in plan.values if not value.written or not value.active]
-    if not waits:
+    if all(value.written and value.active for value in plan.values):
         return plan
     if card.duty:
         return replace(
@@ -320,9 +319,7 @@ def checks(plans: t.Iterable[CardPlan]) -> list[CheckData]:
 
 def _wanted_text(plan: CardPlan) -> str:
     words = [f"{name}={value}" for name, value in plan.wanted.items()]
-    if not words:
-        words = [f"port {port} {link_type}" for port, link_type in plan.wish.links]
-    return " ".join(words)
+    return " ".join(words or [f"port {port} {link_type}" for port, link_type in plan.wish.links])
 
 
 def _observed_text(plan: CardPlan) -> str:

@@ -85,12 +85,10 @@ class Nodes:
         until = time.monotonic() + PATIENCE
         while True:
             try:
-                patch = gate.status_patch(live, target, now)
-                if patch is not None:
+                if (patch := gate.status_patch(live, target, now)) is not None:
                     made = self._cluster.patch_read(self._resource, name, patch, content=STRATEGIC, part="status")
                     live = gate.Live.of(made)
-                patch = gate.taint_patch(live, target is not None and target.memory.out)
-                if patch is not None:
+                if (patch := gate.taint_patch(live, target is not None and target.memory.out)) is not None:
                     self._cluster.patch_read(self._resource, name, patch, content=MERGE)
             except Stale:
                 if time.monotonic() > until:

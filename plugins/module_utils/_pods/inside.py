@@ -102,8 +102,7 @@ def inside_checks(node: Node, pod: Mapping[str, t.Any], outputs: Mapping[str, st
                 for address in _of_family(have.get("ips") or (), family):
                     checks += _way_checks(node, network, interface, address, rules, routes)
     for family in (4, 6):
-        routes = printed.get(f"routes{family}")
-        if routes is not None:
+        if (routes := printed.get(f"routes{family}")) is not None:
             checks.append(_main_check(node, found, routes, family))
     if printed.get("rdma") is not None:
         gids = gids_of(outputs["gids"]) if "gids" in outputs else None

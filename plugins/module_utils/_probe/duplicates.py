@@ -116,15 +116,14 @@ def _questions(
 def _inside(sysfs: Sysfs, address: str, interface: str) -> tuple[str, ...]:
     """Return the other interfaces that the address's GID belongs to: a parent does not hear its pods answer."""
     wanted = gid_of(address)
-    found = set()
-    for port in ports(sysfs):
-        for index in sysfs.names(f"{port.folder}/gids"):
-            if sysfs.text(f"{port.folder}/gids/{index}") == wanted:
-                kind = sysfs.text(f"{port.folder}/gid_attrs/types/{index}")
-                owner = sysfs.text(f"{port.folder}/gid_attrs/ndevs/{index}")
-                if kind == ROCE_V2 and owner and owner != interface:
-                    found.add(owner)
-    return tuple(sorted(found))
+    owners = {
+        sysfs.text(f"{port.folder}/gid_attrs/ndevs/{index}")
+        for port in ports(sysfs)
+        for index in sysfs.names(f"{port.folder}/gids")
+        if sysfs.text(f"{port.folder}/gids/{index}") == wanted
+        and sysfs.text(f"{port.folder}/gid_attrs/types/{index}") == ROCE_V2
+    }
+    return tuple(sorted(owner for owner in owners if owner and owner != interface))
 
 
 def ask(
@@ -135,9 +134,7 @@ def ask(
     answers: dict[str, list[Answer]] = {}
     failed: dict[Question, str] = {}
     try:
-        for question in questions:
-            if question.silent:
-                continue
+        for question in (item for item in questions if not item.silent):
             try:
                 sock = _open(question)
             except PermissionError as exc:

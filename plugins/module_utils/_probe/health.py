@@ -81,12 +81,13 @@ def rdma_port(sysfs: Sysfs, interface: str, known: Sequence[Port]) -> Port | Non
     """Return the RDMA port of an interface: of its function, or a soft-RoCE device that stands on it."""
     own = sysfs.names(f"{NET}/{interface}/device/infiniband")
     number = (sysfs.number(f"{NET}/{interface}/dev_port") or 0) + 1
-    for port in known:
-        if port.device in own and (port.number == number or len(own) > 1):
-            return port
-        if sysfs.text(f"/sys/class/infiniband/{port.device}/parent") == interface:
-            return port
-    return None
+    mine = (
+        port
+        for port in known
+        if (port.device in own and (port.number == number or len(own) > 1))
+        or sysfs.text(f"/sys/class/infiniband/{port.device}/parent") == interface
+    )
+    return next(mine, None)
 
 
 def _counters(sysfs: Sysfs, interface: str, rdma: Port | None) -> dict[str, int]:

@@ -392,12 +392,10 @@ def _boot_operations(policy: Policy, after: State, backend: str | None) -> Itera
     if policy.cable_length is not None and after.cable_length is not None:
         yield "cable_length", after.cable_length
     for name in ("pfc", "ecn_np", "ecn_rp"):
-        value = getattr(after, name)
-        if value is not None:
+        if (value := getattr(after, name)) is not None:
             yield name, list(value)
     for name in ("cnp_dscp", "cnp_priority", "traffic_class", "forced_traffic_class"):
-        value = getattr(after, name)
-        if value is not None:
+        if (value := getattr(after, name)) is not None:
             yield name, value
 
 

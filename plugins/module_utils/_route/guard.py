@@ -48,8 +48,7 @@ def settle(kernel: Kernel, host: Host, source: Snapshot, target: Snapshot, now: 
             # Every message was acknowledged: there is nothing that a second look could show.
             return
         now = kernel.again(host)
-    left = steps(now, toward(now, source, target))
-    if left:
+    if left := steps(now, toward(now, source, target)):
         raise RdmaError(
             f"The host network does not settle: after {ROUNDS} rounds `{left[0][0]}` is still to do.",
             "Look for another program that manages these interfaces (networkd, NetworkManager, a DHCP client).",

@@ -11,6 +11,7 @@ and the browser does the same arithmetic as `Block` (a test compares the two).
 from __future__ import annotations
 
 import typing as t
+from collections import Counter
 from dataclasses import dataclass
 
 from ...module_utils._fabric.model import address_text
@@ -102,15 +103,9 @@ def collect(plan: Plan) -> Report:
 
 
 def _zones(plan: Plan) -> tuple[ZoneFacts, ...]:
-    used: dict[int, int] = {}
-    for node in plan.nodes:
-        used[node.zone] = used.get(node.zone, 0) + 1
-    gone: dict[int, int] = {}
-    for slot in plan.retired:
-        gone[slot.zone] = gone.get(slot.zone, 0) + 1
-    return tuple(
-        ZoneFacts(zone, used.get(index, 0), gone.get(index, 0)) for index, zone in enumerate(plan.fabric.zones)
-    )
+    used = Counter(node.zone for node in plan.nodes)
+    gone = Counter(slot.zone for slot in plan.retired)
+    return tuple(ZoneFacts(zone, used[index], gone[index]) for index, zone in enumerate(plan.fabric.zones))
 
 
 def span_of(block: Block, flat: bool) -> tuple[int, int]:
@@ -249,7 +244,7 @@ def table_data(report: Report) -> dict[str, t.Any]:
     plan = report.plan
     names = list(report.profiles)
     profile = {nodes[0].interfaces: index for index, nodes in enumerate(report.profiles.values()) if nodes}
-    data: dict[str, t.Any] = {
+    return {
         "rails": [rail.name for rail in plan.fabric.rails],
         "zones": [zone.name for zone in plan.fabric.zones],
         "families": list(plan.fabric.families),
@@ -261,4 +256,3 @@ def table_data(report: Report) -> dict[str, t.Any]:
         "nodes": [[node.name, node.zone, node.slot, profile[node.interfaces]] for node in plan.nodes],
         "retired": [[gone.name, gone.zone, gone.slot] for gone in plan.retired],
     }
-    return data

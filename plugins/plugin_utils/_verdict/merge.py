@@ -134,10 +134,8 @@ def rail_statuses(checks: Iterable[Check], rails: Sequence[str] = ()) -> dict[st
     """Return a status for each rail: its worst check; `skipped` when none of its checks was made."""
     found: dict[str, str] = dict.fromkeys(rails, SKIPPED)
     for check in checks:
-        rail = check["rail"]
-        if rail is None:
-            continue
-        found[rail] = min(found.get(rail, SKIPPED), check["status"], key=WORST.index)
+        if (rail := check["rail"]) is not None:
+            found[rail] = min(found.get(rail, SKIPPED), check["status"], key=WORST.index)
     return found
 
 
@@ -150,10 +148,7 @@ def _host_entry(result: Mapping[str, t.Any], rails: Sequence[str]) -> dict[str, 
         "counts": _counts(checks),
         "checks": [check for check in checks if check["status"] != OK],
     }
-    for key in ("error", "facts"):
-        if result.get(key):
-            entry[key] = result[key]
-    return entry
+    return entry | {key: result[key] for key in ("error", "facts") if result.get(key)}
 
 
 def _counts(checks: Iterable[Check]) -> dict[str, int]:

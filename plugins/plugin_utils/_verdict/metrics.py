@@ -13,6 +13,7 @@ collector refuses a file with one (node_exporter, README of its textfile collect
 from __future__ import annotations
 
 import typing as t
+from collections import Counter
 
 from ...module_utils._check import DEVIATION, OK, WARNING
 from .merge import deviations, tally
@@ -59,9 +60,7 @@ def metrics(verdict: Verdict, fabric: str, ended: float) -> str:
 
     :param ended: when the audit ended, in seconds since 1970.
     """
-    counts: dict[str, int] = {}
-    for _where, check in deviations(verdict):
-        counts[check["id"]] = counts.get(check["id"], 0) + 1
+    counts = Counter(check["id"] for _where, check in deviations(verdict))
     samples: dict[str, Iterable[Sample]] = {
         RAIL_OK: _rails(verdict, fabric),
         "railops_hosts": (({"fabric": fabric, "status": key}, n) for key, n in sorted(tally(verdict).items())),
