@@ -22,7 +22,6 @@ import sys
 import tempfile
 import time
 import typing as t
-import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -186,18 +185,26 @@ class ControlPlane:
                 argv, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
 
+    def ask(self, path: str) -> bytes:
+        """Return what the API answers at a path.
+
+        :raises OSError: it does not, or not with success.
+        """
+        trusted = ssl.create_default_context(cafile=str(self.folder / "tls.crt"))
+        asked = urllib.request.Request(f"{self.url}{path}", headers={"Authorization": f"Bearer {TOKEN}"})
+        with urllib.request.urlopen(asked, timeout=5, context=trusted) as said:
+            return t.cast("bytes", said.read())
+
     def wait(self, path: str) -> None:
         """Wait until the API answers a path with success.
 
         :raises StartError: it does not in time, or a program has ended.
         """
-        trusted = ssl.create_default_context(cafile=str(self.folder / "tls.crt"))
-        asked = urllib.request.Request(f"{self.url}{path}", headers={"Authorization": f"Bearer {TOKEN}"})
         until = time.monotonic() + START_SECONDS
         while True:
             try:
-                urllib.request.urlopen(asked, timeout=5, context=trusted).close()
-            except (urllib.error.URLError, ConnectionError, TimeoutError):
+                self.ask(path)
+            except OSError:
                 pass
             else:
                 return

@@ -21,6 +21,7 @@ import time
 import typing as t
 from pathlib import Path
 
+import container_images
 import state
 from shell import CHECKOUT, LabError, environments, ip, run, say, wait_for
 from topology import MANAGEMENT, Host, Lab
@@ -199,7 +200,6 @@ def variables(lab: Lab, images: t.Mapping[str, str]) -> dict[str, t.Any]:
 
     :param images: the digest of each container image of the nodes.
     """
-    name, digest = next((name, digest) for name, digest in images.items() if "/rdma-tools:" in name)
     python = str(environments.environment(None) / "python")
     chart = run([python, str(CHECKOUT / "tests/cluster/programs.py"), CHART]).stdout.strip()
     return {
@@ -207,7 +207,7 @@ def variables(lab: Lab, images: t.Mapping[str, str]) -> dict[str, t.Any]:
         "spiderpool_helm": str(binaries(lab) / "helm"),
         "spiderpool_chart_file": chart,
         "spiderpool_cni_daemonsets": [NETWORK],
-        "rail_objects_test_image": f"{name.rpartition(':')[0]}@{digest}",
+        "rail_objects_test_image": container_images.pinned(container_images.TOOLS, images),
         "spiderpool_values": {"spiderpoolAgent": PATIENT, "spiderpoolController": PATIENT},
     }
 

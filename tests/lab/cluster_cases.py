@@ -16,6 +16,8 @@ import typing as t
 from pathlib import Path
 
 import cluster
+import container_images
+import image
 import state
 from fleet import BROKEN, CHECKOUT, DUAL_STACK, CaseError, Fleet, messages, named, unchanged
 
@@ -54,6 +56,17 @@ TENANT = {
         "containers": [{"name": "pause", "image": "localhost/pause:1", "imagePullPolicy": "Never"}],
     },
 }
+# One run of NetPIPE for each rail, from pod to pod; soft-RoCE is special as on hosts (host_cases.NETPIPE). In the mode
+# `shared` a pod sees the devices of others too: its own are those with an interface.
+NETPIPE = r"""
+for rail in $RAILS; do
+  echo "netpipe over $rail"
+  mpirun --host {hosts} -np 2 --mca pml ucx --mca oob_tcp_if_include eth0 \
+    -x UCX_TLS=rc,self -x UCX_UD_ETH_DGID_CHECK=n -x UCX_LOG_LEVEL=info \
+    sh -c 'device=$(rdma -j link show | jq -r --arg rail "$0" ".[] | select(.netdev == \$rail) | .ifname")
+      UCX_NET_DEVICES=$device:1 exec NPopenmpi -p 0 -l 4096 -u 65536 -n 5 -o /tmp/netpipe' "$rail"
+done
+"""
 
 
 def verdict(fleet: Fleet) -> dict[str, t.Any]:
@@ -139,13 +152,53 @@ def life(fleet: Fleet) -> str:
     fleet.lab("wait", fleet.name)
     # A pod is started anew once its node's device plugin offers the rails again.
     fleet.kubectl("rollout", "status", "daemonset/fabric-test", "--timeout=900s")
+    speeds = collective(fleet)
     found = cut(fleet)
     gate(fleet)
     refused(fleet)
     return (
         f"after a reboot of all a cut rail is named, then {len(found)} read latencies between pods (typical "
-        f"{typical(found):.0f} us); the gate keeps a pod off that node and lets it on again; a pool in use kept"
+        f"{typical(found):.0f} us); NetPIPE as an Indexed Job over pods on both nodes (GB/s: {', '.join(speeds)}); the "
+        "gate keeps a pod off that node and lets it on again; a pool in use kept"
     )
+
+
+def collective(fleet: Fleet) -> list[str]:
+    """Run an MPI program over pods on both nodes as an Indexed Job; return GB/s by rail, told by RDMA alone."""
+    rails = [f"net{number}" for number in range(1, fleet.rails + 1)]
+    asked = {
+        "plan_dir": str(fleet.plan),
+        "nodes": fleet.hosts,
+        "image": container_images.pinned(container_images.MPI, image.container_images()),
+        "words": ["sh", "-c", f"RAILS='{' '.join(rails)}'\n{NETPIPE}"],
+        "seconds": 900,
+        "kubeconfig": "{{ fabric_kubeconfig }}",
+    }
+    said = fleet.folder / "collective.txt"
+    tasks: list[dict[str, t.Any]] = [
+        {"railops.rdma.collective_job": asked, "register": "job"},
+        {"ansible.builtin.copy": {"content": "{{ job.output }}", "dest": str(said), "mode": "0644"}},
+        {"ansible.builtin.assert": {"that": "job.code == 0"}},
+    ]
+    book = fleet.folder / "collective.yml"
+    book.write_text(json.dumps([{"hosts": "localhost", "gather_facts": False, "tasks": tasks}]), encoding="utf-8")
+    fleet.ansible(book)
+    found = {}
+    for run in re.split(r"^netpipe over ", said.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
+        rail = run.split()[0]
+        # `ep_cfg[1]: tag(rc_verbs/pod0123456789ab:1)`, and a row for each size.
+        went = set(re.findall(r"ep_cfg\[[1-9]\d*\]: tag\((\w+)/", run))
+        largest = re.search(r" 65536 bytes.*?([\d.]+) Mbps", run)
+        if went != {"rc_verbs"} or not largest:
+            raise CaseError(f"NetPIPE over {rail} of pods went by {went or 'nothing'}: {run[-300:]}")
+        found[rail] = float(largest[1]) / 8000
+    if list(found) != rails:
+        raise CaseError(f"NetPIPE ran over {list(found)} of pods only")
+    # With the Job goes what belongs to it, once the garbage collector has seen that.
+    words = ("--namespace", "default", "--selector=railops.io/probe=collective", "--for=delete", "--timeout=60s")
+    for kind in ("jobs", "pods", "secrets", "services"):
+        fleet.kubectl("wait", kind, *words)
+    return [f"{rail} {speed:.4f}" for rail, speed in found.items()]
 
 
 def cut(fleet: Fleet) -> dict[str, float]:

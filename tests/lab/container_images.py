@@ -4,7 +4,7 @@
 
 """Container images without a registry: the parts of a real cluster over one small Debian, by the names of the chart.
 
-They are written as one OCI layout in a tar archive, for `ctr images import`. All images share the first layer.
+They are written as one OCI layout in a tar archive, for `ctr images import`. All but one share the first layer.
 """
 
 from __future__ import annotations
@@ -35,6 +35,9 @@ UNUSED = ("usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info"
 RAIL_PLUGINS = ("macvlan", "ipvlan")
 PAUSE = "localhost/pause:1"
 TOOLS = "localhost/rdma-tools:1"
+# What acceptance runs in pods in place of NCCL; it has a first layer of its own.
+MPI = "localhost/mpi:1"
+MPI_PACKAGES = ("iproute2", "ibverbs-providers", "jq", "netpipe-openmpi", "openssh-client", "openssh-server")
 ENVIRONMENT = ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"]
 LAYER = "application/vnd.oci.image.layer.v1.tar"
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
@@ -93,6 +96,11 @@ def contents() -> dict[str, Content]:
     return {**{name: content for name, content in found.items() if content}, **OWN}
 
 
+def pinned(name: str, digests: t.Mapping[str, str]) -> str:
+    """Return what a pod asks for to get exactly this image."""
+    return f"{name.rpartition(':')[0]}@{digests[name]}"
+
+
 class Layout:
     """An OCI layout that grows in a tar archive; each blob is written once."""
 
@@ -147,7 +155,7 @@ def build(archive: Path, plugins: Path, work: Path, log: Path) -> dict[str, str]
     :param plugins: the folder of the stock CNI plugins.
     :param work: a folder that is thrown away.
     """
-    first = base_layer(work, log)
+    first = debian_layer(work / "base", BASE, log)
     digests = {}
     with tarfile.open(archive, mode="w") as tar:
         layout = Layout(tar)
@@ -159,14 +167,17 @@ def build(archive: Path, plugins: Path, work: Path, log: Path) -> dict[str, str]
             if files:
                 layers.append(packed(files))
             digests[name] = layout.image(name, layers, content.command)
+        digests[MPI] = layout.image(MPI, [debian_layer(work / "mpi", MPI_PACKAGES, log)], ())
         layout.finish()
     return digests
 
 
-def base_layer(work: Path, log: Path) -> bytes:
-    """Return a small Debian with the tools of all images as one layer."""
-    root = work / "base"
-    debootstrap(root, log, BASE)
+def debian_layer(root: Path, packages: t.Sequence[str], log: Path) -> bytes:
+    """Return a small Debian with some packages as one layer.
+
+    :param root: a folder that is thrown away.
+    """
+    debootstrap(root, log, packages)
     keep_archives(root)
     in_root(root, ["apt-get", "clean"], log)
     for name in UNUSED:

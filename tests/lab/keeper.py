@@ -19,7 +19,8 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cluster"))
 
-from control_plane import TOKEN, ControlPlane
+import names
+from control_plane import TOKEN, ControlPlane, have
 
 LOOK_SECONDS = 1.0
 
@@ -47,6 +48,8 @@ def main() -> None:
         "kube-controller-manager": ["--node-monitor-grace-period=120s"],
     }
     with ControlPlane(folder, address=address, extra=extra) as plane:
+        have(names.ADDRESS)
+        names.Names(plane.ask).start()
         (folder / "ready").touch()
         while True:
             time.sleep(LOOK_SECONDS)

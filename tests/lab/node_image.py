@@ -69,7 +69,7 @@ def inputs() -> tuple[object, ...]:
         INSTALLED,
         container_images.RAIL_PLUGINS,
         (IMPORT, LEFT_OUT),
-        container_images.BASE,
+        (container_images.BASE, container_images.MPI_PACKAGES),
         sorted(container_images.CONTENTS.items()),
         sorted(WRITTEN.items()),
         [(path.name, hashlib.sha256(path.read_bytes()).hexdigest()) for path in own],

@@ -23,6 +23,7 @@ sys.path.insert(0, str(HERE))
 
 import container_images
 import development
+import names
 import ready
 
 PLUGIN = HERE / "node/rail-plugin"
@@ -37,6 +38,39 @@ def test_the_image_that_people_build_has_what_the_lab_runs():
     )
     # bash is in every Debian; jq is for Multus' script.
     assert {*wanted, "bash", "jq"} == set(container_images.BASE)
+
+
+class TestNames:
+    # `dig +noedns job-1.job.default.svc.cluster.local`, as it goes over the wire (RFC 1035, 4.1).
+    LABELS = b"\x05job-1\x03job\x07default\x03svc\x07cluster\x05local\x00"
+    ASKED = b"\xab\xcd\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00" + LABELS
+
+    def found(self, hostname, service, namespace):
+        return ["10.244.2.5"] if (hostname, service, namespace) == ("job-1", "job", "default") else []
+
+    def test_a_pods_name_gets_its_address(self):
+        said = names.answer(self.ASKED + b"\x00\x01\x00\x01", self.found)
+        head = b"\xab\xcd\x85\x00\x00\x01\x00\x01\x00\x00\x00\x00"
+        row = b"\xc0\x0c\x00\x01\x00\x01\x00\x00\x00\x05\x00\x04\x0a\xf4\x02\x05"
+        assert said == head + self.LABELS + b"\x00\x01\x00\x01" + row
+
+    def test_a_pod_without_ipv6_has_a_name_all_the_same(self):
+        said = names.answer(self.ASKED + b"\x00\x1c\x00\x01", self.found)
+        assert said[2:8] == b"\x85\x00\x00\x01\x00\x00"
+
+    @pytest.mark.parametrize("labels", [b"\x05job-2\x03job\x07default\x03svc\x07cluster\x05local\x00", b"\x03org\x00"])
+    def test_nobody_else_has_one(self, labels):
+        said = names.answer(self.ASKED[:12] + labels + b"\x00\x01\x00\x01", self.found)
+        assert said[2:8] == b"\x85\x03\x00\x01\x00\x00"
+
+    def test_who_is_not_ready_counts_where_the_service_says_so(self):
+        pods = [
+            {"hostname": "job-0", "addresses": ["10.244.1.4"], "conditions": {"ready": True, "serving": False}},
+            {"hostname": "job-1", "addresses": ["10.244.2.5"], "conditions": {"ready": False}},
+        ]
+        slices = [{"addressType": "IPv4", "endpoints": pods}, {"addressType": "IPv6", "endpoints": pods}]
+        assert names.addresses_of(slices, "job-0") == ["10.244.1.4"]
+        assert names.addresses_of(slices, "job-1") == []
 
 
 class TestImages:
