@@ -66,7 +66,10 @@ def _measured(
     if kind not in PERFTEST:
         measured = READERS[kind](test.get("output") or "")
         failure = judge(measured, test.get("code"))
-        return (None, failure.cause, failure.fix) if failure else (measured.gbytes, "", "")
+        if failure is None:
+            return measured.gbytes, "", ""
+        # Nobody keeps the output: the line that tells it goes along.
+        return None, f"{failure.cause} ({failure.line})" if failure.line else failure.cause, failure.fix
     if test["status"] == "ok":
         return float(test[TOOLS[test["test"]].metric]), "", ""
     # A server that did not start knows why; its client knows only that nobody answers.

@@ -14,6 +14,8 @@ from ansible.errors import AnsibleActionFail
 
 from ansible_collections.railops.rdma.plugins.action import acceptance, verdict
 from ansible_collections.railops.rdma.plugins.module_utils._check import ok
+from ansible_collections.railops.rdma.plugins.plugin_utils._accept.collect import outcome
+from ansible_collections.railops.rdma.plugins.plugin_utils._accept.stages import Entry
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run as plan
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import files, merge
 from ansible_collections.railops.rdma.tests.unit.actions import action_of
@@ -267,3 +269,11 @@ def test_it_wants_a_verdict_of_this_plan(played):
 def test_what_cannot_be_is_refused(played, args):
     with pytest.raises(AnsibleActionFail, match="Not known or out of bounds"):
         played.act(acceptance, phase="begin", hosts=NAMES, **args)
+
+
+def test_what_a_program_said_goes_along_with_its_cause():
+    said = "[node2:811] opal_os_dirpath_create: /tmp/ompi.node2.0: No such file or directory"
+    test = {"rail": "rail1", "peer": "node3", "code": 1, "output": f"Using no perturbations\n{said}\n"}
+    entry = Entry(("node2", "node3"), (("rail1",),))
+    came = outcome("netpipe", entry, ("rail1",), {"node2": {"sent": [test]}})
+    assert came["cause"] == f"node2 to node3, rail1: a program of the test is missing ({said})"
