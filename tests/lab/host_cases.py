@@ -215,6 +215,8 @@ def site_shared(fleet: Fleet) -> str:
 NETPIPE = [
     *("mpirun.openmpi", "--allow-run-as-root", "--host", "{hosts}", "-np", "2", "--mca", "pml", "ucx"),
     *("--mca", "oob_tcp_if_include", "mgmt0", "--mca", "plm_rsh_args", "-o StrictHostKeyChecking=no"),
+    # Where one run of several at a time ends, it takes the folder away that another is about to use.
+    *("--mca", "orte_tmpdir_base", "/tmp/mpi-{hosts}-{rails}"),
     *("-x", "UCX_TLS=rc,self", "-x", "UCX_NET_DEVICES={devices}", "-x", "UCX_UD_ETH_DGID_CHECK=n"),
     *("-x", "UCX_LOG_LEVEL=info", "NPopenmpi", "-p", "0", "-l", "4096", "-u", "65536", "-n", "5"),
     *("-o", "/tmp/netpipe-{rails}"),

@@ -59,7 +59,13 @@ _FAILURES: tuple[tuple[str, str, str], ...] = (
         "Look at sshd in the worker's log.",
     ),
     (
-        r"executable file not found|No such file or directory|command not found|not found on this",
+        r"A call to mkdir was unable to create|opal_os_dirpath_create|session_dir",
+        "Open MPI's folders of runs at the same time came into each other's way",
+        "Give each run a folder of its own with --mca orte_tmpdir_base (docs/accept.md).",
+    ),
+    (
+        r"unable to find the specified executable|not access\s+or execute an executable|executable file not found"
+        r"|command not found|not found on this|\bsh: .*(?:No such file or directory|not found)",
         "a program of the test is missing",
         "Install it, or give an image that has it (accept_image).",
     ),

@@ -95,6 +95,20 @@ def test_netpipe():
     assert judge(found, 0, 0.01) is None
 
 
-def test_a_program_that_is_not_there():
-    text = "mpirun was unable to find the specified executable file\nbash: line 1: NPopenmpi: command not found\n"
+@pytest.mark.parametrize(
+    "text",
+    [
+        "bash: line 1: NPopenmpi: command not found",
+        # As Open MPI 4.1.4 prints it: the program by name, by path, and of a shell.
+        "mpirun.openmpi was unable to find the specified executable file, and therefore\ndid not launch the job",
+        "unable to launch the specified application as it could not access\nor execute an executable:",
+        "sh: 1: exec: NPopenmpi: not found",
+    ],
+)
+def test_a_program_that_is_not_there(text):
     assert judge(netpipe(text), 127).cause == "a program of the test is missing"
+
+
+def test_a_folder_of_open_mpi_that_another_run_took_away():
+    text = "A call to mkdir was unable to create the desired directory:\n\n  Error:     No such file or directory\n"
+    assert "came into each other's way" in judge(netpipe(text), 1).cause
