@@ -15,8 +15,8 @@ description:
   - Finds the fabric's test application (a DaemonSet with the fabric's labels) and compares its pods with the plan. Each
     has to run, and to have every rail's network with addresses of the node's pools, as Multus wrote them to the pod.
   - Runs C(ip) and C(rdma) inside of each pod through the API and compares interfaces, rules and RDMA devices.
-  - Starts C(ib_read_lat) between pods, a server's and a client's Job for each pair of nodes and rail, and reads the
-    client's log. Jobs are pinned to their nodes, bounded by C(activeDeadlineSeconds), and deleted afterwards, after a
+  - Starts C(ib_read_lat) between pods, a server's and a client's Job with all rails for each pair of nodes, and reads
+    the client's log. Jobs are pinned to their nodes, bounded by C(activeDeadlineSeconds), and deleted afterwards, after a
     failure as well.
   - What cannot be looked at is a check that is V(skipped) with its reason.
 options:
@@ -58,11 +58,11 @@ options:
     type: int
     default: 8
   parallel:
-    description: How many pairs are tested at the same time. Each is two pods.
+    description: How many pairs of nodes are tested at the same time. Each is two pods.
     type: int
     default: 8
   timeout:
-    description: Seconds that a pod may take to start, and again that the test may take.
+    description: Seconds that a pod may take to start, and again that the test of each rail may take.
     type: int
     default: 60
   iterations:

@@ -148,15 +148,20 @@ class Pods:
             if pod is None:
                 return
             notes = pod["metadata"]["annotations"]
-            pair = (notes["railops.io/client"], notes["railops.io/server"], notes["railops.io/rail"])
-            address = pod["spec"]["containers"][0]["command"][-1]
-            if not address:
-                self._logs[key] = "railops: device mlx5_0 gid 3 address of the server\n"
+            ends, rails = (notes["railops.io/client"], notes["railops.io/server"]), notes["railops.io/rails"].split(",")
+            addresses = pod["spec"]["containers"][0]["command"][-len(rails) :]
+            self._logs[key] = "net1: railops: device mlx5_0 gid 3 address of the server\n"
+            if addresses[0] == "-":
                 return
-            log, code = self.broken.get(pair) or self.measure(address)
-            self._logs[key] = log
-            if code is None:
-                return
+            codes = []
+            self._logs[key] = ""
+            for number, (rail, address) in enumerate(zip(rails, addresses, strict=True), 1):
+                log, code = self.broken.get((*ends, rail)) or self.measure(address)
+                # What does not end in its time, `timeout` ends.
+                said = [*log.splitlines(), f"railops: exit {124 if code is None else code}"]
+                self._logs[key] += "".join(f"net{number}: {line}\n" for line in said)
+                codes.append(code)
+            code = int(any(code != 0 for code in codes))
             ended = [{"name": "probe", "state": {"terminated": {"exitCode": code}}}]
             phase = "Failed" if code else "Succeeded"
             store.patch_status(self.kind(), *key, {"phase": phase, "containerStatuses": ended})

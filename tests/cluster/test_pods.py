@@ -133,7 +133,8 @@ def test_jobs_are_bounded_ours_and_gone(probe: Probe) -> None:
         lambda kind, old, new: seen.append(new) if kind.kind == "Job" and old is None and new else None
     )
     probe.run()
-    assert len(seen) == 32
+    # A server and a client for each of two pairs of nodes.
+    assert len(seen) == 4
     assert probe.jobs() == {}
     assert not [pod for pod in probe.double.objects("Pod").values() if "railops.io/probe" in pod["metadata"]["labels"]]
     for job in seen:
@@ -141,12 +142,12 @@ def test_jobs_are_bounded_ours_and_gone(probe: Probe) -> None:
         assert 0 < job["spec"]["activeDeadlineSeconds"] < 600
         assert job["spec"]["ttlSecondsAfterFinished"] > 0
         assert job["spec"]["backoffLimit"] == 0
-        rail = job["metadata"]["annotations"]["railops.io/rail"]
         pod = job["spec"]["template"]
-        assert pod["metadata"]["annotations"]["k8s.v1.cni.cncf.io/networks"] == f"spiderpool/fabric-{rail}"
+        networks = ",".join(f"spiderpool/fabric-{rail}" for rail in RAILS)
+        assert pod["metadata"]["annotations"]["k8s.v1.cni.cncf.io/networks"] == networks
         (container,) = pod["spec"]["containers"]
         assert container["image"] == IMAGE
-        assert container["resources"] == {"limits": {f"spidernet.io/fabric_{rail}": "1"}}
+        assert container["resources"] == {"limits": {f"spidernet.io/fabric_{rail}": "1" for rail in RAILS}}
         assert pod["spec"]["restartPolicy"] == "Never"
 
 
@@ -206,7 +207,8 @@ def test_a_pod_that_no_node_takes(probe: Probe, monkeypatch: pytest.MonkeyPatch)
     probe.double.controllers.advertise(probe.double.objects("Node")["node2"], {"spidernet.io/fabric_rail5": "0"})
     found = bad(probe.run(timeout=3))
     assert waited_for
-    assert not [pair for pair in waited_for if pair.rail == "rail5"]
+    # Pods with all rails do not start there, so each rail was tested for itself.
+    assert {pair.rails for pair in waited_for} == {(rail,) for rail in RAILS if rail != "rail5"}
     assert {(check["node"], check["rail"]) for check in found} == {("node1", "rail5"), ("node2", "rail5")}
     for check in found:
         assert "Insufficient spidernet.io/fabric_rail5" in check["cause"]
@@ -252,7 +254,7 @@ def test_an_error_while_jobs_run_takes_them_away_too(probe: Probe) -> None:
     assert result["failed"]
     assert "no longer allowed" in result["msg"]
     # The servers' Jobs, and on a slow machine the clients' too.
-    assert len(probe.pods.made) in (16, 32)
+    assert len(probe.pods.made) in (2, 4)
     assert probe.jobs() == {}
 
 

@@ -4,15 +4,18 @@
 
 """Read latency between pods: which pairs, their Jobs, and what the logs of these mean. Pure.
 
-A pair is a server's and a client's Job, each one pod with one rail, pinned to its node. Kubernetes ends both by itself
-(activeDeadlineSeconds) and removes them (ttlSecondsAfterFinished), whatever becomes of the controller.
+A pair is a server's and a client's Job, each one pod with all rails that both nodes have, as a workload's, pinned to
+its node. Where such a pod does not start, the pair is tested again rail by rail, which names the rail. Kubernetes ends
+Jobs by itself (activeDeadlineSeconds) and removes them (ttlSecondsAfterFinished), whatever becomes of the controller.
 """
 
 from __future__ import annotations
 
 import hashlib
 import random
+import re
 import typing as t
+from collections import Counter
 from dataclasses import dataclass
 
 from .._fabric.marks import OURS, POD_DEFAULT, POD_NETWORKS, PROBE_LABEL, RUN_LABEL
@@ -35,62 +38,84 @@ MARGIN = 60
 KEPT = 300
 CONTAINER = "probe"
 
-# Runs in the image of the test application, which has perftest, iproute2 and a shell. The RDMA device and the GID index
-# are found by the rail's address: they are other ones in each pod. On InfiniBand the LID is enough.
+# Runs in the image of the test application, which has perftest, iproute2 and a shell: `SCRIPT iterations seconds port
+# server...`, a server's address for each interface net1, net2, ..., or `-` where this is the server. Each line of a
+# test begins with its interface. The RDMA device and the GID index are found by the rail's address: they are other ones
+# in each pod. On InfiniBand the LID is enough.
 SCRIPT = r"""
 say() { echo "railops: $*"; }
 command -v ib_read_lat >/dev/null || { say "the image has no ib_read_lat"; exit 3; }
-iterations=$1 port=$2 peer=$3 tries=20
-own= gid=
-while read -r _ _ family address _; do
-  [ "$family" = inet ] || [ "$family" = inet6 ] || continue
-  own=${address%%/*}
-  [ "$family" = inet ] && break
-done <<END
-$(ip -o address show dev net1 scope global)
+measure() {
+  net=$1 port=$2 peer=$3 tries=20
+  own= gid=
+  while read -r _ _ family address _; do
+    [ "$family" = inet ] || [ "$family" = inet6 ] || continue
+    own=${address%%/*}
+    [ "$family" = inet ] && break
+  done <<END
+$(ip -o address show dev "$net" scope global)
 END
-case $own in
-  *:*)
-    while read -r digits _ _ scope _ name; do
-      [ "$name" = net1 ] && [ "$scope" = 00 ] && gid=$(echo "$digits" | sed 's/..../&:/g; s/:$//')
-    done </proc/net/if_inet6 ;;
-  ?*)
-    IFS=.; set -- $own; unset IFS
-    gid=0000:0000:0000:0000:0000:ffff:$(printf '%02x%02x:%02x%02x' "$1" "$2" "$3" "$4") ;;
-esac
-device= index=
-for path in /sys/class/net/net1/device/infiniband/*; do
-  [ -e "$path" ] && [ "$(cat "$path/ports/1/link_layer")" = InfiniBand ] && device=${path##*/}
-done
-if [ -z "$device" ] && [ -n "$gid" ]; then
-  # One process for all: a device has up to 1024 entries.
-  for path in $(grep -lsx "$gid" /sys/class/infiniband/*/ports/1/gids/*); do
-    [ "$(cat "${path%/gids/*}/gid_attrs/types/${path##*/}" 2>/dev/null)" = "RoCE v2" ] || continue
-    device=${path#/sys/class/infiniband/} device=${device%%/*} index=${path##*/}
-    break
-  done
-fi
-[ -n "$device" ] || { say "no RDMA device has the address ${own:-of net1}"; exit 4; }
-say "device $device gid ${index:-none} address ${own:-none}"
-set -- ib_read_lat -F -d "$device" -p "$port" -n "$iterations" ${index:+-x "$index"}
-help=$(ib_read_lat --help 2>&1)
-if [ -n "$own" ]; then
-  case $help in
-    *--bind_source_ip*) set -- "$@" "--bind_source_ip=$own" ;;
-    *--source_ip*) set -- "$@" "--source_ip=$own" ;;
+  case $own in
+    *:*)
+      while read -r digits _ _ scope _ name; do
+        [ "$name" = "$net" ] && [ "$scope" = 00 ] && gid=$(echo "$digits" | sed 's/..../&:/g; s/:$//')
+      done </proc/net/if_inet6 ;;
+    ?*)
+      IFS=.; set -- $own; unset IFS
+      gid=0000:0000:0000:0000:0000:ffff:$(printf '%02x%02x:%02x%02x' "$1" "$2" "$3" "$4") ;;
   esac
-  case $own:$help in *:*:*--ipv6-addr*) set -- "$@" --ipv6-addr ;; esac
-fi
-[ -n "$peer" ] || exec "$@"
-while :; do
-  output=$("$@" "$peer" 2>&1); code=$?
-  tries=$((tries - 1))
-  [ "$code" -ne 0 ] && [ "$tries" -gt 0 ] || break
-  # The server may still be on its way to its port.
-  case $output in *"onnect to $peer"* | *"onnection refused"*) sleep 1 ;; *) break ;; esac
+  device= index=
+  for path in /sys/class/net/$net/device/infiniband/*; do
+    [ -e "$path" ] && [ "$(cat "$path/ports/1/link_layer")" = InfiniBand ] && device=${path##*/}
+  done
+  if [ -z "$device" ] && [ -n "$gid" ]; then
+    # One process for all: a device has up to 1024 entries.
+    for path in $(grep -lsx "$gid" /sys/class/infiniband/*/ports/1/gids/*); do
+      [ "$(cat "${path%/gids/*}/gid_attrs/types/${path##*/}" 2>/dev/null)" = "RoCE v2" ] || continue
+      device=${path#/sys/class/infiniband/} device=${device%%/*} index=${path##*/}
+      break
+    done
+  fi
+  [ -n "$device" ] || { say "no RDMA device has the address ${own:-of $net}"; exit 4; }
+  say "device $device gid ${index:-none} address ${own:-none}"
+  set -- ib_read_lat -F -d "$device" -p "$port" -n "$iterations" ${index:+-x "$index"}
+  help=$(ib_read_lat --help 2>&1)
+  if [ -n "$own" ]; then
+    case $help in
+      *--bind_source_ip*) set -- "$@" "--bind_source_ip=$own" ;;
+      *--source_ip*) set -- "$@" "--source_ip=$own" ;;
+    esac
+    case $own:$help in *:*:*--ipv6-addr*) set -- "$@" --ipv6-addr ;; esac
+  fi
+  [ "$peer" != - ] || exec "$@"
+  # One rail that says nothing leaves the others their time.
+  command -v timeout >/dev/null && set -- timeout "$seconds" "$@"
+  while :; do
+    output=$("$@" "$peer" 2>&1); code=$?
+    tries=$((tries - 1))
+    [ "$code" -ne 0 ] && [ "$tries" -gt 0 ] || break
+    # The server may still be on its way to its port.
+    case $output in *"onnect to $peer"* | *"onnection refused"*) sleep 1 ;; *) break ;; esac
+  done
+  echo "$output"
+  exit $code
+}
+tell() {
+  { (measure "$@" 2>&1); say "exit $?"; } | {
+    while IFS= read -r line; do echo "$1: $line"; last=$line; done
+    [ "$last" = "railops: exit 0" ]
+  }
+}
+iterations=$1 seconds=$2 port=$3 number=0 worst=0
+shift 3
+for server; do
+  number=$((number + 1))
+  set -- "net$number" $((port + number - 1)) "$server"
+  # All servers wait at the same time; a client measures one rail after the other.
+  if [ "$server" = - ]; then tell "$@" & else tell "$@" || worst=1; fi
 done
-echo "$output"
-exit $code
+wait
+exit $worst
 """
 # What the script itself says, with cause and fix.
 _SAID: tuple[tuple[str, str, str], ...] = (
@@ -118,11 +143,15 @@ _NO_RESULT_FIX = (
 
 @dataclass(frozen=True)
 class Pair:
-    """One test between pods on two nodes over one rail."""
+    """Tests between pods on two nodes over rails that both have."""
 
-    rail: str
+    rails: tuple[str, ...]
     client: str
     server: str
+
+    def singles(self) -> list[Pair]:
+        """Return the same, each rail for itself."""
+        return [Pair((rail,), self.client, self.server) for rail in self.rails]
 
 
 @dataclass(frozen=True)
@@ -147,8 +176,9 @@ class Limits:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a pair: the latency, or why there is none."""
+    """What came of a pair over one rail: the latency, or why there is none."""
 
+    rail: str
     pair: Pair
     latency_us: float | None = None
     failure: Failure | None = None
@@ -161,24 +191,24 @@ def draw(nodes: Sequence[str], count: int, seed: int) -> list[str]:
 
 
 def pairs(nodes: Mapping[str, Node], chosen: Sequence[str], mode: str, peers: int, seed: int) -> list[Pair]:
-    """Return the pairs, rail by rail, so that pairs side by side are of different nodes.
-
-    A pair needs the rail on both nodes.
+    """Return the pairs, each with the rails that both nodes have.
 
     :param chosen: the nodes that take part.
     :param mode: and `peers`: see `schedule`.
     """
     rails = list(dict.fromkeys(network.rail for name in chosen for network in nodes[name].networks))
     have = {(name, network.rail) for name in chosen for network in nodes[name].networks}
-    made = schedule(chosen, rails, [TEST], mode=mode, peers=peers, seed=seed)
-    found = [Pair(pair.rail, pair.client, pair.server) for name in made.hosts for pair in made.as_client(name)]
-    found = [pair for pair in found if {(pair.client, pair.rail), (pair.server, pair.rail)} <= have]
-    return sorted(found, key=lambda pair: rails.index(pair.rail))
+    made = schedule(chosen, ["all"], [TEST], mode=mode, peers=peers, seed=seed)
+    ends = [(pair.client, pair.server) for name in made.hosts for pair in made.as_client(name)]
+    found = [
+        Pair(tuple(rail for rail in rails if {(one, rail), (other, rail)} <= have), one, other) for one, other in ends
+    ]
+    return [pair for pair in found if pair.rails]
 
 
-def network_of(node: Node, rail: str) -> Network:
-    """Return a node's network of a rail."""
-    return next(network for network in node.networks if network.rail == rail)
+def networks_over(node: Node, rails: Sequence[str]) -> list[Network]:
+    """Return a node's networks of rails, in their order."""
+    return [next(network for network in node.networks if network.rail == rail) for rail in rails]
 
 
 def job_name(fabric: str, run: str, pair: Pair, end: str) -> str:
@@ -210,34 +240,35 @@ def model_of(daemon_set: Mapping[str, t.Any], fabric: str, image: str = "") -> M
     )
 
 
-def job(model: Model, run: str, pair: Pair, node: str, network: Network, limits: Limits, server: str = "") -> Json:
-    """Return one end of a pair as a Job: the server's, or with the server's address the client's.
+def job(model: Model, run: str, pair: Pair, node: Node, limits: Limits, servers: Sequence[str] = ()) -> Json:
+    """Return one end of a pair as a Job: the server's, or with the server's addresses the client's.
 
     :param run: tells this run's Jobs from others'.
-    :param server: its address on the rail; empty: this is the server.
+    :param servers: its addresses, rail by rail; empty: this is the server.
     :param node: where it runs.
-    :param network: the rail's network there.
     """
-    name = job_name(model.fabric, run, pair, "client" if server else "server")
+    name = job_name(model.fabric, run, pair, "client" if servers else "server")
+    networks = networks_over(node, pair.rails)
     labels = {**model.labels, PROBE_LABEL: PROBE, RUN_LABEL: run}
     told = {
-        f"{OURS}/rail": pair.rail,
+        f"{OURS}/rails": ",".join(pair.rails),
         f"{OURS}/client": pair.client,
         f"{OURS}/server": pair.server,
     }
     taken = model.template.get("spec") or {}
     first = (taken.get("containers") or [{}])[0]
+    numbers = [str(number) for number in (limits.iterations, limits.timeout, PORT)]
     container: Json = {
         "name": CONTAINER,
         "image": model.image,
         "imagePullPolicy": first.get("imagePullPolicy") or "IfNotPresent",
-        "command": ["sh", "-c", SCRIPT, "railops", str(limits.iterations), str(PORT), server],
+        "command": ["sh", "-c", SCRIPT, "railops", *numbers, *(servers or "-" * len(networks))],
         "securityContext": first.get("securityContext") or {"capabilities": {"add": ["IPC_LOCK"]}},
     }
-    if network.resource:
-        container["resources"] = {"limits": {network.resource: "1"}}
+    if wanted := Counter(network.resource for network in networks if network.resource):
+        container["resources"] = {"limits": {resource: str(count) for resource, count in wanted.items()}}
     # The scheduler counts the resource; nodeName would go past it, and the kubelet would refuse the pod.
-    pinned = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+    pinned = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node.name]}]}
     spec: Json = {
         "restartPolicy": "Never",
         "terminationGracePeriodSeconds": 1,
@@ -248,7 +279,7 @@ def job(model: Model, run: str, pair: Pair, node: str, network: Network, limits:
         "containers": [container],
     }
     spec.update({key: taken[key] for key in ("tolerations", "imagePullSecrets") if taken.get(key)})
-    notes = {POD_NETWORKS: network.name, **told}
+    notes = {POD_NETWORKS: ",".join(network.name for network in networks), **told}
     own = (model.template.get("metadata") or {}).get("annotations") or {}
     if POD_DEFAULT in own:
         notes[POD_DEFAULT] = own[POD_DEFAULT]
@@ -260,7 +291,7 @@ def job(model: Model, run: str, pair: Pair, node: str, network: Network, limits:
             "backoffLimit": 0,
             "completions": 1,
             "parallelism": 1,
-            "activeDeadlineSeconds": 3 * limits.timeout + MARGIN,
+            "activeDeadlineSeconds": (2 + len(networks)) * limits.timeout + MARGIN,
             "ttlSecondsAfterFinished": KEPT,
             "template": {"metadata": {"labels": labels, "annotations": notes}, "spec": spec},
         },
@@ -290,17 +321,46 @@ def finished(pod: Mapping[str, t.Any]) -> bool:
     return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
 
-def read_log(pair: Pair, log: str, code: int | None, limits: Limits, server_log: str = "") -> Outcome:
-    """Return what the client's log says.
+def parts(log: str, count: int, code: int | None) -> list[tuple[str, int | None]]:
+    """Split a pod's log by its interfaces net1, net2, ...: what each test printed, and its exit code.
 
-    :param log: what the client printed.
-    :param code: the client's exit code; None when its time was up.
+    :param log: what the pod printed; lines of no interface belong to each.
+    :param code: the pod's exit code, which counts where a test does not say its own; None when its time was up.
+    """
+    texts: list[list[str]] = [[] for _ in range(count)]
+    codes = [code] * count
+    for line in log.splitlines():
+        found = re.match(r"net(\d+): (?:railops: exit (\d+)$)?", line)
+        if not found or not 0 < int(found[1]) <= count:
+            for text in texts:
+                text.append(line)
+        elif found[2]:
+            # As of `timeout`.
+            codes[int(found[1]) - 1] = None if found[2] == "124" else int(found[2])
+        else:
+            texts[int(found[1]) - 1].append(line[found.end() :])
+    return [("\n".join(text), own) for text, own in zip(texts, codes)]
+
+
+def read_logs(pair: Pair, log: str, code: int | None, limits: Limits, server_log: str = "") -> list[Outcome]:
+    """Return what the client's log says of each rail.
+
+    :param log: what the client's pod printed.
+    :param code: its exit code; None when its time was up.
     :param server_log: tells the cause when the server failed first.
     """
+    count = len(pair.rails)
+    others = [text for text, _code in parts(server_log, count, None)]
+    ends = zip(pair.rails, parts(log, count, code), others)
+    return [_read(rail, pair, said, ended, limits, other) for rail, (said, ended), other in ends]
+
+
+def _read(rail: str, pair: Pair, log: str, code: int | None, limits: Limits, server_log: str) -> Outcome:
     if (measured := parse(TEST, log)) is not None and not code:
-        return Outcome(pair, measured["latency_us"], judge(TEST, measured, {"max_latency_us": limits.max_latency_us}))
+        failure = judge(TEST, measured, {"max_latency_us": limits.max_latency_us})
+        return Outcome(rail, pair, measured["latency_us"], failure)
     if said := next((Failure(*row) for text in (log, server_log) for row in _SAID if row[0] in text), None):
-        return Outcome(pair, None, said)
+        return Outcome(rail, pair, None, said)
     failure = explain(log, code)
     if code == 0:
         shown = next((line.strip() for line in reversed(log.splitlines()) if line.strip()), "nothing")
@@ -308,19 +368,19 @@ def read_log(pair: Pair, log: str, code: int | None, limits: Limits, server_log:
         failure = Failure(shown, cause, _NO_RESULT_FIX)
     elif not failure.line and code is not None:
         failure = Failure("", f"ib_read_lat ended with exit code {code} and said nothing", _NO_RESULT_FIX)
-    return Outcome(pair, None, failure)
+    return Outcome(rail, pair, None, failure)
 
 
-def failed(pair: Pair, cause: str, fix: str) -> Outcome:
-    """Return a pair whose test was not run to its end."""
-    return Outcome(pair, None, Failure("", cause, fix))
+def failed(pair: Pair, cause: str, fix: str) -> list[Outcome]:
+    """Return a pair whose tests were not run to their end."""
+    return [Outcome(rail, pair, None, Failure("", cause, fix)) for rail in pair.rails]
 
 
 def latency_checks(outcomes: Sequence[Outcome]) -> list[CheckData]:
     """Return one check for each client's node and rail: its servers together, the failed ones named."""
     groups: dict[tuple[str, str], list[Outcome]] = {}
     for outcome in outcomes:
-        groups.setdefault((outcome.pair.client, outcome.pair.rail), []).append(outcome)
+        groups.setdefault((outcome.pair.client, outcome.rail), []).append(outcome)
     checks = []
     for (node, rail), members in groups.items():
         bad = [item for item in members if item.failure is not None]

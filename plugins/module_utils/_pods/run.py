@@ -133,12 +133,21 @@ class Pods:
         if why:
             return [*found, *(looks.left_out(jobs.CHECK, name, why, fix) for name in chosen)]
         self._sweep(model.namespace)
+        return [*found, *jobs.latency_checks(self._tested(model, todo))]
+
+    def _tested(self, model: jobs.Model, todo: Sequence[jobs.Pair]) -> list[jobs.Outcome]:
+        """Return what came of all pairs: those whose pods do not start with all rails, rail by rail."""
         outcomes: list[jobs.Outcome] = []
-        for start in range(0, len(todo), options.parallel):
-            outcomes += _Wave(self._cluster, self._nodes, model, options.limits, self._run).test(
-                todo[start : start + options.parallel]
-            )
-        return [*found, *jobs.latency_checks(outcomes)]
+        apart: list[jobs.Pair] = []
+        step = self._options.parallel
+        for start in range(0, len(todo), step):
+            wave = _Wave(self._cluster, self._nodes, model, self._options.limits, self._run)
+            for pair, came in wave.test(todo[start : start + step]).items():
+                outcomes += came
+                apart += [] if came else pair.singles()
+        # Rail by rail, so that pairs side by side are of different nodes.
+        apart.sort(key=lambda pair: pair.rails)
+        return outcomes + (self._tested(model, apart) if apart else [])
 
     def _may(self, namespace: str) -> bool:
         resource = self._cluster.resource("batch/v1", "Job")
@@ -166,8 +175,11 @@ class _Wave:
         self._made: list[Json] = []
         self._pods: dict[str, Json] = {}
 
-    def test(self, todo: Sequence[jobs.Pair]) -> list[jobs.Outcome]:
-        """Return what came of each pair; its Jobs are gone afterwards, whatever happened."""
+    def test(self, todo: Sequence[jobs.Pair]) -> dict[jobs.Pair, list[jobs.Outcome]]:
+        """Return what came of each pair, nothing where pods with several rails do not start.
+
+        The Jobs are gone afterwards, whatever happened.
+        """
         try:
             return self._test(todo)
         finally:
@@ -179,16 +191,16 @@ class _Wave:
         with contextlib.suppress(RdmaError):
             self._cluster.remove(body)
 
-    def _test(self, todo: Sequence[jobs.Pair]) -> list[jobs.Outcome]:
-        done: dict[jobs.Pair, jobs.Outcome] = {}
+    def _test(self, todo: Sequence[jobs.Pair]) -> dict[jobs.Pair, list[jobs.Outcome]]:
+        done: dict[jobs.Pair, list[jobs.Outcome]] = {}
         for pair in todo:
             self._start(pair, done)
         self._wait(lambda: all(pair in done or self._server_up(pair) for pair in todo))
         for pair in todo:
             if pair in done:
                 continue
-            if address := self._server_up(pair):
-                self._start(pair, done, address)
+            if addresses := self._server_up(pair):
+                self._start(pair, done, addresses)
             else:
                 done[pair] = self._not_started(pair, "server")
         self._wait(lambda: all(pair in done or self._begun(pair) for pair in todo))
@@ -196,16 +208,16 @@ class _Wave:
             # What did not begin, such as a pod on a rail without its leaf, has no end to wait for.
             if pair not in done and not self._begun(pair):
                 done[pair] = self._not_started(pair, "client")
-        self._wait(lambda: all(pair in done or self._ended(pair) for pair in todo))
+        # A client measures one rail after the other.
+        self._wait(lambda: all(pair in done or self._ended(pair) for pair in todo), max(len(one.rails) for one in todo))
         for pair in todo:
             if pair not in done:
                 done[pair] = self._result(pair)
-        return [done[pair] for pair in todo]
+        return {pair: done[pair] for pair in todo}
 
-    def _start(self, pair: jobs.Pair, done: dict[jobs.Pair, jobs.Outcome], address: str = "") -> None:
-        node = pair.client if address else pair.server
-        network = jobs.network_of(self._nodes[node], pair.rail)
-        body = jobs.job(self._model, self._run, pair, node, network, self._limits, address)
+    def _start(self, pair: jobs.Pair, done: dict[jobs.Pair, list[jobs.Outcome]], addresses: Sequence[str] = ()) -> None:
+        node = self._nodes[pair.client if addresses else pair.server]
+        body = jobs.job(self._model, self._run, pair, node, self._limits, addresses)
         # Noted first: an answer that is lost leaves a Job behind.
         self._made.append(body)
         try:
@@ -215,9 +227,9 @@ class _Wave:
             fix = getattr(exc, "fix", "") or "See that the namespace of the test application is there."
             done[pair] = jobs.failed(pair, f"its Job cannot be made: {told}", fix)
 
-    def _wait(self, over: t.Callable[[], bool]) -> None:
-        """Read the pods again and again until it is over, or the time is."""
-        until = time.monotonic() + self._limits.timeout
+    def _wait(self, over: t.Callable[[], bool], times: int = 1) -> None:
+        """Read the pods again and again until it is over, or the time is, so many times over."""
+        until = time.monotonic() + times * self._limits.timeout
         while True:
             self._read()
             if over() or time.monotonic() >= until:
@@ -235,12 +247,15 @@ class _Wave:
     def _pod(self, pair: jobs.Pair, end: str) -> Json | None:
         return self._pods.get(jobs.job_name(self._model.fabric, self._run, pair, end))
 
-    def _server_up(self, pair: jobs.Pair) -> str:
-        """Return the address of a server that runs; nothing while it does not."""
+    def _server_up(self, pair: jobs.Pair) -> list[str]:
+        """Return the addresses of a server that runs, rail by rail; nothing while one is missing."""
         pod = self._pod(pair, "server")
         if pod is None or not ready(pod):
-            return ""
-        return jobs.server_address(looks.attachments(pod), jobs.network_of(self._nodes[pair.server], pair.rail), pod)
+            return []
+        attached = looks.attachments(pod)
+        networks = jobs.networks_over(self._nodes[pair.server], pair.rails)
+        found = [jobs.server_address(attached, network, pod) for network in networks]
+        return found if all(found) else []
 
     def _begun(self, pair: jobs.Pair) -> bool:
         pod = self._pod(pair, "client")
@@ -250,8 +265,10 @@ class _Wave:
         pod = self._pod(pair, "client")
         return pod is not None and jobs.finished(pod)
 
-    def _not_started(self, pair: jobs.Pair, end: str) -> jobs.Outcome:
-        """Say why a pod of a pair did not get as far as its test."""
+    def _not_started(self, pair: jobs.Pair, end: str) -> list[jobs.Outcome]:
+        """Say why a pod with one rail did not get as far as its test; of several, nothing."""
+        if len(pair.rails) > 1:
+            return []
         node = pair.client if end == "client" else pair.server
         where = f"the {end}'s pod on {node}"
         pod = self._pod(pair, end)
@@ -262,14 +279,14 @@ class _Wave:
             fix = "Look at quotas, Pod Security and webhooks of the namespace of the test application."
             return jobs.failed(pair, f"{where} is not there: {why}", fix)
         if jobs.finished(pod):
-            return jobs.read_log(pair, self._cluster.log(pod), jobs.exit_code(pod), self._limits)
+            return jobs.read_logs(pair, self._cluster.log(pod), jobs.exit_code(pod), self._limits)
         if ready(pod):
             fix = "Look at the log of the Spiderpool agent on the node, and at kubectl get spiderippools."
-            return jobs.failed(pair, f"{where} has no address on {pair.rail}", fix)
+            return jobs.failed(pair, f"{where} has no address on {pair.rails[0]}", fix)
         found = trouble(pod, self._cluster.events(pod))
         return jobs.failed(pair, f"{where}: {found.text}", found.fix)
 
-    def _result(self, pair: jobs.Pair) -> jobs.Outcome:
+    def _result(self, pair: jobs.Pair) -> list[jobs.Outcome]:
         """Read what a client measured, or why it did not."""
         pod = self._pod(pair, "client")
         if pod is None or not (jobs.finished(pod) or ready(pod)):
@@ -281,4 +298,4 @@ class _Wave:
         except RdmaError as exc:
             told = exc.problem.rstrip(".")
             return jobs.failed(pair, f"the log of the client's pod cannot be read: {told}", exc.fix)
-        return jobs.read_log(pair, log, jobs.exit_code(pod), self._limits, other)
+        return jobs.read_logs(pair, log, jobs.exit_code(pod), self._limits, other)

@@ -15,7 +15,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._pods.checks import N
 from ansible_collections.railops.rdma.tests.unit.machines import program, put
 
 PRINTED = Path(__file__).resolve().parents[3] / "fixtures/perftest"
-PAIR = jobs.Pair("rail1", "node1", "node2")
+PAIR = jobs.Pair(("rail1",), "node1", "node2")
 LIMITS = jobs.Limits(timeout=30, iterations=500, max_latency_us=8)
 
 
@@ -55,7 +55,7 @@ def daemon_set(**spec):
 )
 def test_what_a_log_means(log, code, server, latency, cause):
     text = printed(log) if (PRINTED / f"{log}.txt").exists() and log else log
-    outcome = jobs.read_log(PAIR, text, code, LIMITS, server)
+    (outcome,) = jobs.read_logs(PAIR, text, code, LIMITS, server)
     assert (outcome.latency_us, outcome.failure is None) == (latency, cause is None)
     if cause:
         assert cause in outcome.failure.cause
@@ -63,13 +63,13 @@ def test_what_a_log_means(log, code, server, latency, cause):
 
 
 def test_a_result_counts_only_when_the_program_ended_well():
-    outcome = jobs.read_log(PAIR, printed("read_lat_client"), 1, LIMITS)
+    (outcome,) = jobs.read_logs(PAIR, printed("read_lat_client"), 1, LIMITS)
     assert (outcome.latency_us, bool(outcome.failure)) == (None, True)
 
 
 def test_the_threshold_is_that_of_hosts():
     slow = printed("read_lat_client").replace("2.31", "9.5")
-    outcome = jobs.read_log(PAIR, slow, 0, LIMITS)
+    (outcome,) = jobs.read_logs(PAIR, slow, 0, LIMITS)
     assert outcome.latency_us == 9.5
     assert "above the limit of 8 us" in outcome.failure.cause
     (check,) = jobs.latency_checks([outcome])
@@ -78,10 +78,9 @@ def test_the_threshold_is_that_of_hosts():
 
 
 def test_pairs_of_a_client_are_one_check_with_the_bad_ones_named():
-    good = jobs.Outcome(PAIR, 2.0)
-    lost = jobs.failed(jobs.Pair("rail1", "node1", "node3"), "its pod is not there", "Look at the quota.")
-    other = jobs.Outcome(jobs.Pair("rail2", "node1", "node2"), 2.1)
-    first, second = jobs.latency_checks([good, lost, other])
+    good, other = jobs.Outcome("rail1", PAIR, 2.0), jobs.Outcome("rail2", PAIR, 2.1)
+    lost = jobs.failed(jobs.Pair(("rail1",), "node1", "node3"), "its pod is not there", "Look at the quota.")
+    first, second = jobs.latency_checks([good, *lost, other])
     assert (first["status"], first["observed"]) == ("deviation", "nothing from node3")
     assert first["planned"] == "a pod on node2, node3 answers RDMA reads"
     assert (second["status"], second["observed"]) == ("ok", "2.1 us with a pod on node2")
@@ -90,27 +89,38 @@ def test_pairs_of_a_client_are_one_check_with_the_bad_ones_named():
 @pytest.mark.point("1.5")
 def test_the_client_job():
     model = jobs.model_of(daemon_set(tolerations=[{"operator": "Exists"}], imagePullSecrets=[{"name": "s"}]), "fabric")
-    made = jobs.job(model, "run1", PAIR, "node1", network("rail1"), LIMITS, "172.17.0.35")
+    pair = jobs.Pair(("rail1", "rail3"), "node1", "node2")
+    ends = [node(name, "rail1", "rail2", "rail3") for name in ("node1", "node2")]
+    made = jobs.job(model, "run1", pair, ends[0], LIMITS, ["172.17.0.35", "172.17.2.35"])
     assert (made["metadata"]["namespace"], made["metadata"]["labels"]["railops.io/fabric"]) == ("ml", "fabric")
-    assert made["spec"]["activeDeadlineSeconds"] == 3 * 30 + jobs.MARGIN
+    assert made["spec"]["activeDeadlineSeconds"] == 4 * 30 + jobs.MARGIN
     pod = made["spec"]["template"]
     notes = pod["metadata"]["annotations"]
-    assert notes["k8s.v1.cni.cncf.io/networks"] == "spiderpool/fabric-rail1"
+    assert notes["k8s.v1.cni.cncf.io/networks"] == "spiderpool/fabric-rail1,spiderpool/fabric-rail3"
     assert notes["v1.multus-cni.io/default-network"] == "kube-system/calico"
     assert pod["spec"]["tolerations"] == [{"operator": "Exists"}]
     assert pod["spec"]["imagePullSecrets"] == [{"name": "s"}]
     assert pod["spec"]["automountServiceAccountToken"] is False
     container = pod["spec"]["containers"][0]
-    assert container["command"][-3:] == ["500", "18515", "172.17.0.35"]
-    assert container["resources"] == {"limits": {"spidernet.io/rail1": "1"}}
+    assert container["command"][-5:] == ["500", "30", "18515", "172.17.0.35", "172.17.2.35"]
+    assert container["resources"] == {"limits": {"spidernet.io/rail1": "1", "spidernet.io/rail3": "1"}}
     assert container["securityContext"] == {"privileged": True}
-    server = jobs.job(model, "run1", PAIR, "node2", network("rail1"), LIMITS)
+    server = jobs.job(model, "run1", pair, ends[1], LIMITS)
     assert server["metadata"]["name"] != made["metadata"]["name"]
-    assert server["spec"]["template"]["spec"]["containers"][0]["command"][-1] == ""
+    assert server["spec"]["template"]["spec"]["containers"][0]["command"][-3:] == ["18515", "-", "-"]
+
+
+def test_rails_that_share_a_resource_ask_for_one_each():
+    rails = ("rail1", "rail2")
+    ends = Node("node2", tuple(network(rail, resource="spidernet.io/all") for rail in rails))
+    made = jobs.job(jobs.model_of(daemon_set(), "f"), "r", jobs.Pair(rails, "node1", "node2"), ends, LIMITS)
+    container = made["spec"]["template"]["spec"]["containers"][0]
+    assert container["resources"] == {"limits": {"spidernet.io/all": "2"}}
 
 
 def test_without_a_resource_nothing_is_asked_for():
-    made = jobs.job(jobs.model_of(daemon_set(), "f"), "r", PAIR, "node2", network("rail1", resource=""), LIMITS)
+    server = Node("node2", (network("rail1", resource=""),))
+    made = jobs.job(jobs.model_of(daemon_set(), "f"), "r", PAIR, server, LIMITS)
     assert "resources" not in made["spec"]["template"]["spec"]["containers"][0]
 
 
@@ -122,15 +132,15 @@ def test_names_are_dns_labels(fabric):
     assert len(name) <= 63 - 6
 
 
-def test_pairs_are_rail_by_rail_and_need_both_ends():
+def test_a_pair_has_the_rails_of_both_ends():
     nodes = {"a": node("a", "rail1", "rail2"), "b": node("b", "rail1", "rail2"), "c": node("c", "rail1")}
-    found = jobs.pairs(nodes, ["a", "b", "c"], "ring", 3, 0)
-    assert [(pair.rail, pair.client, pair.server) for pair in found] == [
-        ("rail1", "a", "b"),
-        ("rail1", "b", "c"),
-        ("rail1", "c", "a"),
-        ("rail2", "a", "b"),
+    nodes["d"] = node("d", "rail3")
+    found = jobs.pairs(nodes, ["a", "b", "c", "d"], "ring", 3, 0)
+    assert [(pair.rails, pair.client, pair.server) for pair in found] == [
+        (("rail1", "rail2"), "a", "b"),
+        (("rail1",), "b", "c"),
     ]
+    assert [pair.rails for pair in found[0].singles()] == [("rail1",), ("rail2",)]
     assert jobs.pairs(nodes, ["a"], "full", 3, 0) == []
 
 
@@ -163,7 +173,7 @@ class Machine:
     def __init__(self, folder):
         self.folder = folder
         self.bin = folder / "bin"
-        for name in ("cat", "grep", "sed", "sleep"):
+        for name in ("cat", "grep", "sed", "sleep", "timeout"):
             self.program(name, f'exec /bin/{name} "$@"')
 
     def program(self, name, text):
@@ -177,10 +187,10 @@ class Machine:
         self.file(f"{port}/gids/{index}", gid)
         self.file(f"{port}/gid_attrs/types/{index}", kind)
 
-    def run(self, server="", code=0):
+    def run(self, *servers, code=0):
         """Run the script, hold that it ends with this code, and return what it printed."""
         script = jobs.SCRIPT.replace("/sys/", f"{self.folder}/sys/").replace("/proc/", f"{self.folder}/proc/")
-        words = ["/bin/sh", "-c", script, "railops", "500", "18515", server]
+        words = ["/bin/sh", "-c", script, "railops", "500", "3", "18515", *servers]
         done = subprocess.run(
             words, env={"PATH": str(self.bin)}, capture_output=True, text=True, timeout=120, check=False
         )
@@ -190,7 +200,8 @@ class Machine:
 
     def cause(self, code):
         """Return what is told of a client that ends with this code."""
-        return jobs.read_log(PAIR, self.run("172.17.0.35", code), code, LIMITS).failure.cause
+        (outcome,) = jobs.read_logs(PAIR, self.run("172.17.0.35", code=code), code, LIMITS)
+        return outcome.failure.cause
 
 
 V4 = "0000:0000:0000:0000:0000:ffff:ac11:0005"
@@ -210,9 +221,9 @@ def machine(tmp_path):
 
 
 def test_the_script_finds_device_and_gid_by_the_address(machine):
-    server = "argv: -F -d mlx5_1 -p 18515 -n 500 -x 3 --bind_source_ip=172.17.0.5"
+    server = "net1: argv: -F -d mlx5_1 -p 18515 -n 500 -x 3 --bind_source_ip=172.17.0.5"
     assert f"{server} 172.17.0.35" in machine.run("172.17.0.35").splitlines()
-    assert server in machine.run().splitlines()
+    assert server in machine.run("-").splitlines()
 
 
 def test_the_script_on_ipv6_only(machine):
@@ -225,7 +236,7 @@ def test_the_script_on_ipv6_only(machine):
 def test_the_script_on_infiniband_needs_no_gid(machine):
     machine.program("ip", "exit 0")
     machine.file("sys/class/net/net1/device/infiniband/mlx5_9/ports/1/link_layer", "InfiniBand")
-    assert "argv: -F -d mlx5_9 -p 18515 -n 500 10.0.0.9" in machine.run("10.0.0.9").splitlines()
+    assert "net1: argv: -F -d mlx5_9 -p 18515 -n 500 10.0.0.9" in machine.run("10.0.0.9").splitlines()
 
 
 def test_the_script_says_what_is_missing(machine):
@@ -233,7 +244,7 @@ def test_the_script_says_what_is_missing(machine):
     assert machine.cause(3) == "the image of the test application has no ib_read_lat"
     machine.program("ib_read_lat", ANSWERS)
     machine.program("ip", 'echo "3: net1    inet 172.17.0.9/27 scope global net1"')
-    assert "no RDMA device in the pod" in machine.cause(4)
+    assert "no RDMA device in the pod" in machine.cause(1)
 
 
 def test_the_script_waits_for_its_server_and_no_longer(machine, tmp_path):
@@ -245,7 +256,7 @@ def test_the_script_waits_for_its_server_and_no_longer(machine, tmp_path):
         f'[ "$(cat {count})" = "x\nx\nx" ] || {{ {refuse}; }}\necho done',
     )
     machine.program("sleep", "exit 0")
-    assert machine.run("172.17.0.35").splitlines()[-1] == "done"
+    assert machine.run("172.17.0.35").splitlines()[-2:] == ["net1: done", "net1: railops: exit 0"]
     machine.program("ib_read_lat", f'case "$*" in --help) exit 1;; esac\n{refuse}')
     assert "cannot be reached" in machine.cause(1)
     # A test that was lost on the way is not tried again: the server has ended.
@@ -255,3 +266,18 @@ def test_the_script_waits_for_its_server_and_no_longer(machine, tmp_path):
     count.write_text("", encoding="utf-8")
     machine.run("172.17.0.35", code=1)
     assert count.read_text(encoding="utf-8") == "y\n"
+
+
+def test_the_script_over_two_rails_of_which_one_says_nothing(machine):
+    """Each rail has its own interface, address, device, port and time."""
+    machine.program(
+        "ip", 'case $* in *net2*) echo "4: net2 inet 172.17.2.5/27 scope";; *) echo "3: net1 inet 172.17.0.5/27";; esac'
+    )
+    machine.gid("mlx5_3", 3, "0000:0000:0000:0000:0000:ffff:ac11:0205", "RoCE v2")
+    lost = 'case "$*" in *172.17.0.35) exec /bin/sleep 60;; esac'
+    machine.program("ib_read_lat", f"{lost}\n{ANSWERS}\ncat {PRINTED}/read_lat_client.txt")
+    said = machine.run("172.17.0.35", "172.17.2.35", code=1)
+    assert "net2: argv: -F -d mlx5_3 -p 18516 -n 500 -x 3 --bind_source_ip=172.17.2.5 172.17.2.35" in said.splitlines()
+    first, second = jobs.read_logs(jobs.Pair(("rail1", "rail2"), "node1", "node2"), said, 1, LIMITS)
+    assert (first.rail, first.failure.cause) == ("rail1", "the test did not end in its time")
+    assert (second.rail, second.latency_us, second.failure) == ("rail2", 2.31, None)
