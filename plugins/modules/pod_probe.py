@@ -16,8 +16,8 @@ description:
     has to run, and to have every rail's network with addresses of the node's pools, as Multus wrote them to the pod.
   - Runs C(ip) and C(rdma) inside of each pod through the API and compares interfaces, rules and RDMA devices.
   - Starts C(ib_read_lat) between pods, a server's and a client's Job with all rails for each pair of nodes, and reads
-    the client's log. Jobs are pinned to their nodes, bounded by C(activeDeadlineSeconds), and deleted afterwards, after a
-    failure as well.
+    the client's log. Jobs are pinned to their nodes, bounded by C(activeDeadlineSeconds), and deleted afterwards, after
+    a failure as well.
   - What cannot be looked at is a check that is V(skipped) with its reason.
 options:
   plan_dir:
