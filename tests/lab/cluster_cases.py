@@ -26,7 +26,9 @@ PATIENT = {
     "spiderpool_timeout": 900,
     "rail_objects_wait_seconds": 900,
     "rail_objects_test_wait_seconds": 900,
-    "verify_pod_timeout": 300,
+    "verify_pod_timeout": 600,
+    # While one pod measures, the other of its emulated node does not start in any time.
+    "verify_pod_parallel": 1,
 }
 # What is killed while site runs, and what a sentence may call it.
 KILLED = {
