@@ -327,7 +327,7 @@ def parts(log: str, count: int, code: int | None) -> list[tuple[str, int | None]
     :param log: what the pod printed; lines of no interface belong to each.
     :param code: the pod's exit code, which counts where a test does not say its own; None when its time was up.
     """
-    texts: list[list[str]] = [[] for _ in range(count)]
+    texts: list[list[str]] = [[] for dummy in range(count)]
     codes = [code] * count
     for line in log.splitlines():
         found = re.match(r"net(\d+): (?:railops: exit (\d+)$)?", line)
