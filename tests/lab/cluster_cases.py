@@ -318,11 +318,13 @@ def killed(fleet: Fleet, program: str) -> str:
     # The hosts' part and verify have nothing to do with what is killed, and take most of the time.
     changed = ("railops.rdma.site", "--tags", "plan,cluster", *metrics(program))
 
+    # helm keeps a record of each revision: with a new one the release changes, and site waits for what follows.
+    words = ("get", "secrets", "--namespace", "spiderpool", "--output=name", "--selector=owner=helm")
+    before = fleet.kubectl(*words)
+
     def kill() -> None:
-        # While the release changes, its record is of another kind.
-        words = ("get", "secrets", "--namespace", "spiderpool", "--output=name", "--selector")
-        until = time.monotonic() + 900
-        while not fleet.kubectl(*words, "owner=helm,status=pending-upgrade").count("secret/"):
+        until = time.monotonic() + 300
+        while fleet.kubectl(*words) == before:
             if time.monotonic() > until:
                 raise CaseError(f"the release did not change, so {program} was not killed")
             time.sleep(1)
