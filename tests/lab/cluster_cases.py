@@ -282,7 +282,7 @@ def refused(fleet: Fleet) -> None:
 
 
 def ended(fleet: Fleet, program: str) -> None:
-    """Kill a program on whichever guest has it; the API's server is beside the controller."""
+    """Kill a program on the first guest that has it; the API's server is beside the controller."""
     if program == "kube-apiserver":
         home = cluster.folder(state.load(fleet.name))
         found = [path.parent for path in Path("/proc").glob("[0-9]*/cwd") if path.resolve() == home]
@@ -291,10 +291,14 @@ def ended(fleet: Fleet, program: str) -> None:
             raise CaseError("no kube-apiserver of this lab runs")
         os.kill(pids[0], signal.SIGKILL)
         return
-    # `pkill` looks at the first 15 letters of a name.
-    done = [fleet.on(f"node{number}", "sh", "-c", f"pkill -KILL {program[:15]}; echo $?") for number in (1, 2)]
-    if not any(said.strip().endswith("0") for said in done):
-        raise CaseError(f"{program} runs on no node")
+    # `pkill` looks at the first 15 letters of a name. Between the old pods and the new ones there is none to kill.
+    until = time.monotonic() + 180
+    while not any(
+        fleet.on(node, "sh", "-c", f"pkill -KILL {program[:15]} || echo none").strip() == "" for node in fleet.hosts
+    ):
+        if time.monotonic() > until:
+            raise CaseError(f"{program} runs on no node")
+        time.sleep(1)
 
 
 def kills(fleet: Fleet) -> str:
