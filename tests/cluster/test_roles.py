@@ -65,6 +65,32 @@ def test_a_failed_release_is_told_and_repaired(playbook: Playbook, double: ApiDo
     assert made_by(live) == "true", "a first installation that failed is still this role's"
 
 
+# Real helm, which from its N-th question on asks a server that is gone; the count is the size of a file.
+LOST_HELM = """#!/bin/sh
+for word; do
+  if [ "$word" = list ]; then
+    echo >>{count}
+    [ "$(wc -l <{count})" -lt {number} ] || set -- "$@" --kube-apiserver=https://127.0.0.1:9
+  fi
+done
+exec {helm} "$@"
+"""
+
+
+@pytest.mark.long
+@pytest.mark.only_double("a release is made twice")
+def test_an_api_that_helm_does_not_reach_is_named(playbook: Playbook, double: ApiDouble, tmp_path: Path) -> None:
+    for number, words in ((1, "helm cannot read the release spiderpool: Error: "), (2, "does not answer helm. helm")):
+        lost = tmp_path / f"helm{number}"
+        lost.write_text(LOST_HELM.format(count=tmp_path / f"count{number}", number=number, helm=tools.helm()))
+        lost.chmod(0o755)
+        said = " ".join(playbook.role("spiderpool", ok=False, spiderpool_helm=str(lost)).text.split())
+        assert words in said
+        assert "127.0.0.1:9" in said
+        assert "non-zero return code" not in said
+    playbook.role("spiderpool")
+
+
 def helm_record(secret: Json) -> Json:
     """Return what helm wrote down about a release."""
     packed = base64.b64decode(base64.b64decode(secret["data"]["release"]))
