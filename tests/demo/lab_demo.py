@@ -49,8 +49,9 @@ CLUSTER_SETTINGS = {
     "spiderpool_timeout": 900,
     "rail_objects_wait_seconds": 900,
     "rail_objects_test_wait_seconds": 900,
-    "verify_pod_timeout": 300,
-    "verify_pod_parallel": 2,
+    "verify_pod_timeout": 600,
+    # While one pod measures, the other of its emulated node does not start in any time.
+    "verify_pod_parallel": 1,
 }
 
 
