@@ -116,9 +116,10 @@ def begin(fleet: Fleet, example: str, **changes: object) -> None:
 
 
 def nothing_left(fleet: Fleet) -> None:
-    """Insist that neither pools nor configs are left."""
-    left = fleet.kubectl("get", "spiderippools,spidermultusconfigs", "--all-namespaces", "--output=name")
-    if left.strip() and "No resources" not in left:
+    """Insist that neither Spiderpool's kinds, and so no pool and no config, nor a release is left."""
+    kinds = [name for name in fleet.kubectl("get", "crds", "--output=name").split() if "spidernet.io" in name]
+    records = fleet.kubectl("get", "secrets", "--all-namespaces", "--selector=owner=helm", "--output=name").split()
+    if left := kinds + [name for name in records if name.startswith("secret/")]:
         raise CaseError(f"teardown left {left}")
 
 
