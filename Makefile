@@ -22,7 +22,7 @@ test: ## Run all tests, linters and sanity; CHECK="unit kernel" runs only these
 bench: ## Print the benchmarks, each beside its baseline
 	@for file in planner host cluster webhook site audit; do $(IN_ENV) $(PYTHON) tests/benchmark/$$file.py || exit 1; done
 
-lab: ## The demo with QEMU guests, real pods and RoCE traffic on every rail (root; half an hour or more)
+lab: ## The demo with QEMU guests, real pods and RoCE traffic on every rail (root; half an hour to an hour)
 	@python3 tests/demo/lab_demo.py
 
 lab-test: ## The full matrix of guests, into docs/status.md, and the tests of a stranger's machine (root; some hours; resumes)
