@@ -80,7 +80,10 @@ exec {helm} "$@"
 @pytest.mark.long
 @pytest.mark.only_double("a release is made twice")
 def test_an_api_that_helm_does_not_reach_is_named(playbook: Playbook, double: ApiDouble, tmp_path: Path) -> None:
-    for number, words in ((1, "helm cannot read the release spiderpool: Error: "), (2, "does not answer helm. helm")):
+    for number, words in (
+        (1, "helm cannot read the release spiderpool: Error: "),
+        (2, "helm cannot read it from the cluster's API. helm"),
+    ):
         lost = tmp_path / f"helm{number}"
         lost.write_text(LOST_HELM.format(count=tmp_path / f"count{number}", number=number, helm=tools.helm()))
         lost.chmod(0o755)
