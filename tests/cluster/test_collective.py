@@ -12,9 +12,8 @@ import typing as t
 from pathlib import Path
 
 import pytest
-import yaml
-from kubernetes import client, dynamic
 from kubernetes import config as kube_config
+from kubernetes import dynamic
 from kubernetes.dynamic.exceptions import NotFoundError
 
 from ansible_collections.railops.rdma.plugins.module_utils._pods.collective import (
@@ -111,20 +110,11 @@ def test_what_belongs_to_it_is_taken_and_owned(api):
 
 
 @pytest.mark.skipif(not CRD.exists(), reason="the CRD of MPIJob is not at hand")
-def test_an_mpijob_is_taken(api):
-    crd = yaml.safe_load(CRD.read_text(encoding="utf-8"))
-    kinds = client.ApiextensionsV1Api(api.client)
-    names = [row.metadata.name for row in kinds.list_custom_resource_definition().items]
-    if crd["metadata"]["name"] not in names:
-        kinds.create_custom_resource_definition(crd)
-    for _try in range(50):
-        try:
-            made = applied(dynamic.DynamicClient(api.client), mpi_job(wanted()), dry_run="All")
-            break
-        except (dynamic.exceptions.ResourceNotFoundError, dynamic.exceptions.NotFoundError):
-            continue
-    assert made["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] == 2
-    wrong = mpi_job(wanted())
-    wrong["spec"]["slots"] = 1
-    with pytest.raises(dynamic.exceptions.BadRequestError, match="unknown field"):
-        applied(dynamic.DynamicClient(api.client), wrong, dry_run="All")
+def test_an_mpijob_is_taken(live):
+    with live.kind(CRD):
+        made = applied(live.client, mpi_job(wanted()), dry_run="All")
+        assert made["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] == 2
+        wrong = mpi_job(wanted())
+        wrong["spec"]["slots"] = 1
+        with pytest.raises(dynamic.exceptions.BadRequestError, match="unknown field"):
+            applied(live.client, wrong, dry_run="All")

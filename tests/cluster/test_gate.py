@@ -274,7 +274,7 @@ def test_without_the_rights_it_says_what_is_missing(site: Site, tmp_path: Path, 
         account.removed()
 
 
-def test_the_plans_topology_and_pods_are_taken_by_a_dry_run(site: Site, tmp_path: Path) -> None:
+def test_the_plans_topology_and_pods_are_taken_by_a_dry_run(site: Site, kubeconfig: Path) -> None:
     """By the server itself, with Kueue's own CRD; a PodTemplate is held to the pod's rules."""
     crd = Path(__file__).resolve().parents[3] / "shared/crds-workload/kueue.x-k8s.io_topologies.yaml"
     argv = [str(tools.fetched() / "kubectl"), "--kubeconfig", str(REAL)]
@@ -287,29 +287,15 @@ def test_the_plans_topology_and_pods_are_taken_by_a_dry_run(site: Site, tmp_path
     assert pods.returncode == 0, pods.stderr
     if not crd.exists():
         pytest.skip(f"Kueue's CRD is not beside the checkout ({crd.parent.name}/{crd.name})")
-    subprocess.run([*argv, "apply", "--server-side", "-f", str(crd)], check=True, capture_output=True)
-    subprocess.run(
-        [*argv, "wait", "--for=condition=Established", "crd/topologies.kueue.x-k8s.io", "--timeout=30s"],
-        check=True,
-        capture_output=True,
-    )
-    try:
+    with Live(kubeconfig).kind(crd):
+        topology = str(site.plan / "workload/kueue-topology.yaml")
         done = subprocess.run(
-            [
-                *argv,
-                "apply",
-                "--server-side",
-                "--dry-run=server",
-                "-f",
-                str(site.plan / "workload/kueue-topology.yaml"),
-            ],
+            [*argv, "apply", "--server-side", "--dry-run=server", "-f", topology],
             capture_output=True,
             text=True,
             check=False,
         )
         assert done.returncode == 0, done.stderr
-    finally:
-        subprocess.run([*argv, "delete", "crd", "topologies.kueue.x-k8s.io"], check=True, capture_output=True)
 
 
 def test_a_red_audit_tells_the_nodes_too(site: Site, environment: dict[str, str], kubeconfig: Path) -> None:
