@@ -2,11 +2,13 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The collection's own files on a host, each replaced whole."""
+"""The files of a host: the kernel's are read, with what they tell of interfaces; our own are replaced whole."""
 
 from __future__ import annotations
 
 import os
+import re
+import socket
 import tempfile
 import typing as t
 from dataclasses import dataclass
@@ -18,8 +20,105 @@ if t.TYPE_CHECKING:
 
     from ansible.module_utils.basic import AnsibleModule
 
+# What a representor calls its port: of a virtual function, a subfunction, or another host's function
+# (__devlink_port_phys_port_name_get in the kernel's net/devlink/port.c). The function's own port is p0.
+REPRESENTOR = re.compile(r"(c\d+)?pf\d+((vf|sf)\d+)?")
 # The ends of folders that systemd or a network manager reads, and that one file of ours may be the only one in.
 MADE = (".wants", ".network.d")
+
+
+class Sysfs:
+    """The files of /sys, /proc and the like under one root. Paths are given with their leading slash.
+
+    A file that is not there, or that the driver refuses to answer (a down port's `speed` gives EINVAL),
+    reads as None: what to make of that is for the caller to decide.
+    """
+
+    def __init__(self, root: str = "/") -> None:
+        self.root = os.path.realpath(root)
+
+    def path(self, path: str) -> str:
+        """Return where that path of the host lies on this machine."""
+        return os.path.join(self.root, path.lstrip("/"))
+
+    def text(self, path: str) -> str | None:
+        """Return a file's text without surrounding white space, or None."""
+        data = self.data(path)
+        return None if data is None else data.decode("utf-8", "replace").strip().strip("\0")
+
+    def data(self, path: str) -> bytes | None:
+        """Return a file's bytes, or None."""
+        try:
+            with open(self.path(path), "rb") as file:
+                return file.read()
+        except OSError:
+            return None
+
+    def number(self, path: str) -> int | None:
+        """Return a file's number (decimal, or hexadecimal with 0x), or None."""
+        text = self.text(path)
+        try:
+            return None if text is None else int(text, 0)
+        except ValueError:
+            return None
+
+    def names(self, path: str) -> list[str]:
+        """Return the sorted names in a folder; none when there is no such folder."""
+        try:
+            return sorted(os.listdir(self.path(path)))
+        except OSError:
+            return []
+
+    def real(self, path: str) -> str | None:
+        """Return where a link leads, as a path of the host; None when it leads nowhere."""
+        found = os.path.realpath(self.path(path))
+        if not os.path.exists(found):
+            return None
+        inside = os.path.relpath(found, self.root)
+        return None if inside.startswith("..") else "/" + inside
+
+    def exists(self, path: str) -> bool:
+        """Whether there is such a file, folder or link (also one that leads nowhere)."""
+        return os.path.lexists(self.path(path))
+
+    def kernel_name(self, interface: str) -> str:
+        """Return the kernel's name of an interface that may be given by an alternative name."""
+        if self.exists(f"/sys/class/net/{interface}"):
+            return interface
+        try:
+            # The kernel finds alternative names too, since 5.5; sysfs does not show them.
+            index = socket.if_nametoindex(interface)
+        except OSError:
+            return interface
+        names = self.names("/sys/class/net")
+        return next((name for name in names if self.number(f"/sys/class/net/{name}/ifindex") == index), interface)
+
+    def rail_interface(self, rail: Mapping[str, t.Any]) -> str:
+        """Return the kernel's name of a rail's interface: by its name, else by its PCI address."""
+        name = self.kernel_name(rail.get("interface") or "")
+        if name and self.exists(f"/sys/class/net/{name}"):
+            return name
+        return next(iter(self.pci_interfaces(rail["pci"])), name) if rail.get("pci") else name
+
+    def port_interface(self, interface: str) -> str:
+        """Return the port that an interface (a VLAN's, say) stands on; itself when on none or several."""
+        lower = [name[6:] for name in self.names(f"/sys/class/net/{interface}") if name.startswith("lower_")]
+        return self.port_interface(lower[0]) if len(lower) == 1 else interface
+
+    def own_interfaces(self, folder: str) -> list[str]:
+        """Return a PCI function's own interfaces out of its `net` folder, sorted.
+
+        The representors of its virtual functions (switchdev mode) and its IPoIB partitions lie there too.
+        """
+        return [name for name in self.names(folder) if self._is_uplink(f"/sys/class/net/{name}")]
+
+    def pci_interfaces(self, address: str) -> list[str]:
+        """Return the own interfaces of the PCI function at an address, sorted; none when there is no such function."""
+        return self.own_interfaces(f"/sys/bus/pci/devices/{address}/net")
+
+    def _is_uplink(self, interface: str) -> bool:
+        represented = REPRESENTOR.fullmatch(self.text(f"{interface}/phys_port_name") or "")
+        return not represented and not self.exists(f"{interface}/parent")
 
 
 @dataclass(frozen=True)
@@ -31,7 +130,7 @@ class Change:
     link: bool = False
 
 
-class HostFiles:
+class HostFiles(Sysfs):
     """The collection's own files and links. Paths are the host's, with their leading slash.
 
     Each is replaced whole and is on the disk before it has its name: a host that is cut off has the old or the new one.
@@ -41,12 +140,8 @@ class HostFiles:
     """
 
     def __init__(self, root: str = "/", module: AnsibleModule | None = None) -> None:
-        self.root = root
+        super().__init__(root)
         self._module = module
-
-    def path(self, path: str) -> str:
-        """Return where that path of the host lies on this machine."""
-        return os.path.join(self.root, path.lstrip("/"))
 
     def read(self, path: str) -> str | None:
         """Return a file's text, or None when it is not there."""
@@ -64,13 +159,6 @@ class HostFiles:
             return os.readlink(self.path(path))
         except OSError:
             return None
-
-    def names(self, path: str) -> list[str]:
-        """Return the sorted names in a folder; none when there is no such folder."""
-        try:
-            return sorted(os.listdir(self.path(path)))
-        except OSError:
-            return []
 
     def changed_at(self, path: str) -> int | None:
         """Return when a file was last written, in nanoseconds, or None when it is not there."""

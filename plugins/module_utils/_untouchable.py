@@ -23,7 +23,7 @@ if t.TYPE_CHECKING:
 
     from ansible.module_utils.basic import AnsibleModule
 
-    from ._sysfs import Sysfs
+    from ._files import Sysfs
 
 # Reserved (RFC 1112 section 4) and unallocated global unicast: what covers them is a default route, or half of one.
 BEYOND = {4: "240.0.0.1", 6: "3fff:ffff::1"}

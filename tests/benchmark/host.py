@@ -52,9 +52,9 @@ class Module:
 
 def work(params: dict[str, t.Any], rounds: int = 1) -> list[float]:
     """Return the seconds of what the module does between its parameters and its result, without process and import."""
+    from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
     from ansible_collections.railops.rdma.plugins.module_utils._route.run import converge
     from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
-    from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
     from ansible_collections.railops.rdma.plugins.module_utils._untouchable import read_untouchable
 
     times = []

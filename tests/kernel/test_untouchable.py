@@ -15,7 +15,7 @@ import subprocess
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
+from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._untouchable import BEYOND, read_untouchable
 from ansible_collections.railops.rdma.plugins.modules import policy_route, rail_persist, rdma_info, roce_qos
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import (

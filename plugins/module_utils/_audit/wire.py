@@ -14,9 +14,9 @@ import socket
 import struct
 import typing as t
 
+from .._files import Sysfs
 from .._probe.duplicates import ask, inet6
 from .._probe.duplicates_plan import Question
-from .._sysfs import Sysfs
 
 WAIT = 1.0
 SIOCGIFHWADDR = 0x8927  # linux/sockios.h

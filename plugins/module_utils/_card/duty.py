@@ -16,8 +16,8 @@ import typing as t
 from .vpd import parse_vpd, serves_switches
 
 if t.TYPE_CHECKING:
+    from .._files import Sysfs
     from .._module import Run
-    from .._sysfs import Sysfs
     from .pci import PciFunction, PciTree
 
 # Kernel modules whose queue pairs mean storage or the host's own traffic. The kernel names a queue pair after the

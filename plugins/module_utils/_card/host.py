@@ -13,8 +13,8 @@ from .model import Card, PlacedRail
 from .pci import ADDRESS, VENDOR_MELLANOX, PciFunction, PciTree, normal_address, pci_key, read_pci
 
 if t.TYPE_CHECKING:
+    from .._files import Sysfs
     from .._module import Run
-    from .._sysfs import Sysfs
     from .._untouchable import Untouchable
 
 ARPHRD_INFINIBAND = "32"

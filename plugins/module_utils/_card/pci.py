@@ -17,7 +17,7 @@ import typing as t
 from dataclasses import dataclass, field
 
 if t.TYPE_CHECKING:
-    from .._sysfs import Sysfs
+    from .._files import Sysfs
 
 PCI_DEVICES = "/sys/bus/pci/devices"
 ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-1][0-9a-f]\.[0-7]")

@@ -13,7 +13,6 @@ from ansible.module_utils.basic import AnsibleModule
 from .._check import Check, deviation
 from .._errors import InputError, Problem, RdmaError
 from .._files import HostFiles
-from .._sysfs import Sysfs
 from .._untouchable import read_untouchable
 from .firmware import LinkTypeHost
 from .host import boot_id, place_rails, read_cards
@@ -53,21 +52,21 @@ SPEC = {
 
 def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Bring the selected cards to what they shall be and describe what happened."""
-    sysfs = Sysfs(ROOT)
+    files = HostFiles(ROOT, module)
     selections = [
         Selection(item["select"], tuple(item["pci"] or ()), item["link_type"], item["vfs"])
         for item in module.params["cards"]
     ]
-    cards = read_cards(sysfs, lambda argv: _iproute(module, argv), lambda: read_untouchable(module, sysfs))
+    cards = read_cards(files, lambda argv: _iproute(module, argv), lambda: read_untouchable(module, files))
     by_rails = any(item.select == RAILS for item in selections)
     if by_rails and module.params["rails"] is None:
         raise RdmaError("The rails are selected, and none are given.", "Set plan_dir (or rails).")
-    rails = place_rails(sysfs, module.params["rails"] or []) if by_rails else ()
+    rails = place_rails(files, module.params["rails"] or []) if by_rails else ()
     problems = unplaced(rails, cards)
     if problems and not module.check_mode:
         raise InputError(problems)
     wishes = choose(selections, cards, rails)
-    host = LinkTypeHost(HostFiles(ROOT, module), MlxTool(module.get_bin_path, module.run_command), boot_id(sysfs))
+    host = LinkTypeHost(files, MlxTool(module.get_bin_path, module.run_command), boot_id(files))
     before = host.plan(cards, wishes)
     reset = module.params["reset"]
     if module.check_mode:

@@ -25,7 +25,7 @@ from .plan import Host, Plan, Want, family_of, is_build_need, pyroute2_fix, want
 if t.TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from .._sysfs import Sysfs
+    from .._files import Sysfs
 
     RunCommand = Callable[[Sequence[str]], tuple[int, str, str]]
 

@@ -15,7 +15,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.urls import fetch_url
 
 from .._errors import RdmaError
-from .._sysfs import Sysfs
+from .._files import Sysfs
 from .host import Packages, apply, read_host
 from .plan import (
     PYROUTE2_FLOOR,

@@ -17,8 +17,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from .._card.pci import PciTree, read_pci
 from .._errors import RdmaError
-from .._files import HostFiles
-from .._sysfs import Sysfs
+from .._files import HostFiles, Sysfs
 from . import acs as gpudirect_acs
 from .acs import Bridges
 from .plan import Host, Plan, checks_of, make_plan, operator_values, p2p_bridges
@@ -167,10 +166,10 @@ def apply(module: AnsibleModule, plan: Plan, bridges: Bridges) -> None:
 
 def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Read, plan, write unless in check mode, and report."""
-    params, sysfs, files, bridges = module.params, Sysfs(), HostFiles(module=module), Bridges()
-    tree = read_pci(sysfs)
+    params, files, bridges = module.params, HostFiles(module=module), Bridges()
+    tree = read_pci(files)
     recorded = recorded_bits(files)
-    host = read_host(module, sysfs, tree, bridges, recorded)
+    host = read_host(module, files, tree, bridges, recorded)
     plan = make_plan(params, tree, host, recorded)
     check = None
     topo_changed = False
@@ -179,7 +178,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         if host.rdma_topo:
             code, out, err = module.run_command([host.rdma_topo, "check"])
             check = (code, out + err)
-        topo_changed, reasons = direct_nic(module, sysfs, host, check)
+        topo_changed, reasons = direct_nic(module, files, host, check)
     writes = files.changes(wanted_files(params, plan, host, recorded), {LINK: UNIT if plan.bridges else None})
     changes = [
         f"{address}: access control {host.acs[address]:#06x} to {bits:#06x}" for address, bits in plan.acs.items()

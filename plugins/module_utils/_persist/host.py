@@ -14,7 +14,6 @@ import typing as t
 
 from .._errors import RdmaError
 from .._files import HostFiles
-from .._sysfs import Sysfs
 from .model import File, Ran
 from .plan import OWNED, SINGLE, interfaces_of, owned
 
@@ -52,7 +51,7 @@ class Host(HostFiles):
     @property
     def live(self) -> bool:
         """Whether the root is that of the running system."""
-        return os.path.realpath(self.root) == "/"
+        return self.root == "/"
 
     def is_folder(self, path: str) -> bool:
         """Whether there is such a folder."""
@@ -90,7 +89,7 @@ class Host(HostFiles):
     def interface(self, name: str, pci: str) -> str:
         """Return the name of a rail's interface as the kernel has it now; the declared one when it is not there."""
         if not name and pci:
-            found = Sysfs(self.root).pci_interfaces(pci)
+            found = self.pci_interfaces(pci)
             if not found:
                 raise RdmaError(
                     f"There is no interface at the PCI address {pci}.", "Look with `lspci -D | grep -i ethernet`."

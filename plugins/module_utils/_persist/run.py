@@ -12,9 +12,9 @@ from ansible.module_utils.basic import AnsibleModule
 
 from .._check import CheckData, compared, deviation
 from .._errors import InputError, RdmaError
+from .._files import Sysfs
 from .._route.options import slice_spec
 from .._route.want import Want, named, parse_want, untouchable_problem
-from .._sysfs import Sysfs
 from .._untouchable import read_untouchable
 from .host import Host, State
 from .model import File, Ran

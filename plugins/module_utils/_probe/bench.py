@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from ansible.module_utils.basic import AnsibleModule
 
 from .._errors import RdmaError
-from .._sysfs import Sysfs
+from .._files import Sysfs
 from .checks import counter_checks, traffic_checks
 from .perftest import TOOLS, Failure, Features, argv, explain, features, judge, parse
 from .run import Servers, help_text, measure

@@ -18,7 +18,7 @@ import time
 import typing as t
 
 from .._errors import RdmaError
-from .._sysfs import Sysfs
+from .._files import Sysfs
 from .duplicates_plan import (
     ARP,
     DAD_FAILED,

@@ -10,7 +10,7 @@ import re
 import typing as t
 
 from .._errors import RdmaError
-from .._sysfs import Sysfs
+from .._files import Sysfs
 from . import nic
 from .counters import kind_of
 from .health_plan import LIMITS, judge

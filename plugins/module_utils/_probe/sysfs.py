@@ -14,7 +14,7 @@ from .._errors import RdmaError
 from .perftest import Endpoint
 
 if t.TYPE_CHECKING:
-    from .._sysfs import Sysfs
+    from .._files import Sysfs
 
 DEVICES = "/sys/class/infiniband"
 ROCE_V2 = "RoCE v2"

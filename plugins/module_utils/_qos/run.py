@@ -14,9 +14,9 @@ from ansible.module_utils.basic import AnsibleModule
 
 from .._check import compared
 from .._errors import RdmaError
+from .._files import Sysfs
 from .._rdma.lldp import ARGV as LLDP
 from .._rdma.lldp import parse_lldp
-from .._sysfs import Sysfs
 from .._untouchable import read_untouchable
 from . import device
 from .device import Nic, QosError

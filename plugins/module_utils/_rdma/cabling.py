@@ -16,7 +16,7 @@ import time
 import typing as t
 
 from .._errors import RdmaError
-from .._sysfs import Sysfs
+from .._files import Sysfs
 from .cabling_plan import Cable, judge
 from .lldp import ARGV, ETHERTYPE, Neighbour, best, parse_frame, parse_lldp
 

@@ -17,7 +17,7 @@ from .checks import find_port
 if t.TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from .._sysfs import Sysfs
+    from .._files import Sysfs
 
 CHECK = "rdma_device_files"
 FOLDER = "/dev/infiniband"

@@ -20,7 +20,6 @@ from .host_plan import Plan
 if t.TYPE_CHECKING:
     from .._files import HostFiles
     from .._module import Run
-    from .._sysfs import Sysfs
 
 ARPHRD_INFINIBAND = "32"
 
@@ -35,14 +34,12 @@ class Host:
 
     def __init__(
         self,
-        sysfs: Sysfs,
         files: HostFiles,
         run: Run,
         verbs: t.Any,
         altnames: t.Any,
         untouchable: t.Callable[[], Untouchable],
     ) -> None:
-        self._sysfs = sysfs
         self._files = files
         self._run = run
         self._verbs = verbs
@@ -65,7 +62,7 @@ class Host:
         kept = self._untouchable() if renamed else Untouchable()
         return Have(
             kernel=self._kernel,
-            loaded=frozenset(self._sysfs.names("/sys/module")),
+            loaded=frozenset(self._files.names("/sys/module")),
             available=_module_names(self._files.read(f"{modules}/modules.dep") or ""),
             builtin=_module_names(self._files.read(f"{modules}/modules.builtin") or ""),
             modules_text=self._files.read(planning.MODULES_FILE),
@@ -93,7 +90,7 @@ class Host:
     def _netdevs(self, want: Want, altnames: dict[str, tuple[str, ...]]) -> tuple[Netdev, ...]:
         answers = self._verbs.read()[0] if want.network == "infiniband" and want.rails else {}
         found = []
-        for function in read_pci(self._sysfs).functions.values():
+        for function in read_pci(self._files).functions.values():
             ports = [answers[device].get("ports", {}) for device in function.rdma if device in answers]
             port_mtu = next((port.get("active_mtu") for port_set in ports for port in port_set.values()), None)
             for name in function.netdevs:
@@ -103,8 +100,8 @@ class Host:
                         name=name,
                         pci=function.address,
                         altnames=altnames.get(name, ()),
-                        infiniband=self._sysfs.text(f"{home}/type") == ARPHRD_INFINIBAND,
-                        ipoib_mode=self._sysfs.text(f"{home}/mode"),
+                        infiniband=self._files.text(f"{home}/type") == ARPHRD_INFINIBAND,
+                        ipoib_mode=self._files.text(f"{home}/mode"),
                         port_mtu=port_mtu,
                     )
                 )

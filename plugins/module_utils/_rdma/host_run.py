@@ -13,7 +13,6 @@ from ansible.module_utils.basic import AnsibleModule
 from .._card.pci import normal_address
 from .._errors import InputError, Problem
 from .._files import HostFiles
-from .._sysfs import Sysfs
 from .._untouchable import read_untouchable
 from .altnames import AltNames
 from .host import Host
@@ -125,14 +124,13 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         pin=params["pin"],
         present=params["state"] == "present",
     )
-    sysfs = Sysfs(ROOT)
+    files = HostFiles(ROOT, module)
     host = Host(
-        sysfs,
-        HostFiles(ROOT, module),
+        files,
         module.run_command,
         Verbs(),
         AltNames(),
-        lambda: read_untouchable(module, sysfs),
+        lambda: read_untouchable(module, files),
     )
     mode = None
     if params["netns"]:

@@ -16,7 +16,7 @@ from .._card.pci import VENDOR_MELLANOX, PciFunction, PciTree, pci_key, read_pci
 from .._card.vpd import parse_vpd
 
 if t.TYPE_CHECKING:
-    from .._sysfs import Sysfs
+    from .._files import Sysfs
 
 CLASS = "/sys/class/infiniband"
 NET = "/sys/class/net"

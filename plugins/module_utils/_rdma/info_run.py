@@ -9,7 +9,7 @@ from __future__ import annotations
 from ansible.module_utils.basic import AnsibleModule
 
 from .._errors import RdmaError
-from .._sysfs import Sysfs
+from .._files import Sysfs
 from .._untouchable import read_untouchable
 from .checks import check_rails
 from .files import file_checks

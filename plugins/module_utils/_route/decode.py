@@ -17,7 +17,7 @@ import traceback
 import typing as t
 
 from .._fabric.numbers import MANAGER
-from .._sysfs import Sysfs
+from .._files import Sysfs
 from .model import DEFAULT, PROTOCOL, Address, Link, Route, Rule
 from .netlink import (
     ARPHRD_INFINIBAND,

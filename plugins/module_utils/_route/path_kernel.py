@@ -16,7 +16,7 @@ import typing as t
 from collections import defaultdict
 from dataclasses import replace
 
-from .._sysfs import Sysfs
+from .._files import Sysfs
 from .model import link_of
 from .netlink import NLM_F_ACK, NLM_F_DUMP, Socket, attributes, packed, request, u32
 from .paths import (

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from .._check import Check, CheckData, compared, skipped
 from .._errors import RdmaError
-from .._sysfs import Sysfs
+from .._files import Sysfs
 from .across import CHECK, Pair, judge, sample
 from .options import slice_spec
 from .want import Want, parse_want

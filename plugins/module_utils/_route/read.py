@@ -10,7 +10,7 @@ import socket
 import typing as t
 
 from .._fabric.numbers import MANAGER, TABLES
-from .._sysfs import Sysfs
+from .._files import Sysfs
 from .._untouchable import Untouchable
 from .decode import Decoder
 from .model import (

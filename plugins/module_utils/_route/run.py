@@ -11,7 +11,7 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 
 from .._errors import InputError, Problem, RdmaError
-from .._sysfs import Sysfs
+from .._files import Sysfs
 from .._untouchable import Untouchable, read_untouchable
 from .checks import problem_check
 from .decode import PYROUTE2_ERROR, PYROUTE2_NEEDED, pyroute2_problem

@@ -9,8 +9,8 @@ import yaml
 from ansible.template import Templar
 
 from ansible_collections.railops.rdma.plugins.action import rail_discover
+from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._rdma.info import read_info
-from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
 from ansible_collections.railops.rdma.tests.unit import machines
 from ansible_collections.railops.rdma.tests.unit.actions import action_of
 

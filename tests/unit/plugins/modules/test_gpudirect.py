@@ -14,12 +14,11 @@ import sys
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._card.pci import read_pci
-from ansible_collections.railops.rdma.plugins.module_utils._files import HostFiles
+from ansible_collections.railops.rdma.plugins.module_utils._files import HostFiles, Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._gpudirect import acs
 from ansible_collections.railops.rdma.plugins.module_utils._gpudirect import run as work
 from ansible_collections.railops.rdma.plugins.module_utils._gpudirect.acs import Bridges, acs_offset
 from ansible_collections.railops.rdma.plugins.module_utils._gpudirect.plan import operator_values, p2p_bridges
-from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
 from ansible_collections.railops.rdma.tests.unit import machines
 
 BLOCKED = 0x1D
@@ -74,7 +73,7 @@ def machine(tmp_path):
 def params(machine, monkeypatch, tmp_path):
     (tmp_path / "bin").mkdir()
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    for kind in (Sysfs, HostFiles, Bridges):
+    for kind in (HostFiles, Bridges):
         monkeypatch.setattr(work, kind.__name__, functools.partial(kind, str(machine.root)))
     return {}
 

@@ -15,7 +15,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._driver import host a
 from ansible_collections.railops.rdma.plugins.module_utils._driver import run as work
 from ansible_collections.railops.rdma.plugins.module_utils._driver.failures import install_error
 from ansible_collections.railops.rdma.plugins.module_utils._driver.plan import INBOX, family_of
-from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
+from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.tests.unit import machines
 
 # A package manager that keeps state in a folder: `installed`, `available`, a log, and how it fails.

@@ -14,10 +14,10 @@ import time
 
 import pytest
 
+from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._probe import bench
 from ansible_collections.railops.rdma.plugins.module_utils._probe import run as probe_run
 from ansible_collections.railops.rdma.plugins.module_utils._probe.sysfs import find_endpoint, gid_of
-from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
 from ansible_collections.railops.rdma.tests.unit import machines
 
 # Listens or connects as perftest does; the file `mood` beside it says what goes wrong.

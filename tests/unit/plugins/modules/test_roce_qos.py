@@ -13,6 +13,7 @@ import sys
 
 import pytest
 
+from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._qos import device
 from ansible_collections.railops.rdma.plugins.module_utils._qos import run as work
 from ansible_collections.railops.rdma.plugins.module_utils._qos.device import Nic
@@ -24,7 +25,6 @@ from ansible_collections.railops.rdma.plugins.module_utils._qos.files import (
     escape,
     link_of,
 )
-from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
 from ansible_collections.railops.rdma.tests.unit import machines
 from ansible_collections.railops.rdma.tests.unit.machines import put
 from ansible_collections.railops.rdma.tests.unit.untouchable_cases import install, plain

@@ -12,11 +12,11 @@ import os
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._card import run as card_run
+from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._qos import run as qos_run
 from ansible_collections.railops.rdma.plugins.module_utils._rdma import host_run, info_run
 from ansible_collections.railops.rdma.plugins.module_utils._route import run as route_run
 from ansible_collections.railops.rdma.plugins.module_utils._route.model import Host, Link, Snapshot
-from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
 from ansible_collections.railops.rdma.tests.unit import machines
 from ansible_collections.railops.rdma.tests.unit.fixtures.mlx.cards import ETH, Cards, card
 from ansible_collections.railops.rdma.tests.unit.untouchable_cases import CASES, install, recorded

@@ -17,7 +17,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._card.pci import (
     pci_key,
     read_pci,
 )
-from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
+from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.tests.unit import machines
 
 

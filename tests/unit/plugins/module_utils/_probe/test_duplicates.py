@@ -7,6 +7,7 @@ from __future__ import annotations
 import socket
 import struct
 
+from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._probe.duplicates import look
 from ansible_collections.railops.rdma.plugins.module_utils._probe.duplicates_plan import (
     Answer,
@@ -16,7 +17,6 @@ from ansible_collections.railops.rdma.plugins.module_utils._probe.duplicates_pla
     read_frame,
     solicitation,
 )
-from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
 
 OWN, GATE, OTHER, THIRD = (f"00:00:5e:00:53:0{number}" for number in range(1, 5))
 

@@ -9,11 +9,11 @@ import copy
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
+from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._probe.checks import counter_checks
 from ansible_collections.railops.rdma.plugins.module_utils._probe.counters import kind_of
 from ansible_collections.railops.rdma.plugins.module_utils._probe.health import look
 from ansible_collections.railops.rdma.plugins.module_utils._probe.health_plan import judge
-from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
 from ansible_collections.railops.rdma.tests.unit.machines import put
 
 NOW = {

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._rdma.files import file_checks
-from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
 
 RAIL = {"name": "rail1", "interface": "ens1np0"}
 INFO = {"devices": [{"name": "mlx5_0", "pci": None, "vf": False, "ports": [{"port": 1, "netdev": "ens1np0"}]}]}

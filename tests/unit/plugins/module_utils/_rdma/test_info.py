@@ -9,10 +9,10 @@ from types import SimpleNamespace
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._card.vpd import parse_vpd
+from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._rdma.checks import CHECKS, check_rails
 from ansible_collections.railops.rdma.plugins.module_utils._rdma.info import merge_verbs, read_info, roce_mtu
 from ansible_collections.railops.rdma.plugins.module_utils._rdma.verbs import port_answer
-from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
 from ansible_collections.railops.rdma.tests.unit import machines
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._route.ping import (
     Outcome,
     Target,
@@ -17,7 +18,6 @@ from ansible_collections.railops.rdma.plugins.module_utils._route.ping import (
     targets_of,
 )
 from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
-from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
 
 RAIL = {
     "interface": "ens1np0",

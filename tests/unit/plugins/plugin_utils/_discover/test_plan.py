@@ -10,8 +10,8 @@ import tempfile
 
 import pytest
 
+from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._rdma.info import read_info
-from ansible_collections.railops.rdma.plugins.module_utils._sysfs import Sysfs
 from ansible_collections.railops.rdma.plugins.plugin_utils._discover.plan import candidates, discover
 from ansible_collections.railops.rdma.plugins.plugin_utils._discover.text import cables, inventory, report
 from ansible_collections.railops.rdma.tests.unit import machines
