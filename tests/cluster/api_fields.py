@@ -4,14 +4,12 @@
 
 """What the API double does with fields: schema checks, pruning, defaults, and the merge of server-side apply.
 
-All of it is pure: objects are dicts, a schema is the openAPIV3Schema of a CRD (or a hint for a built-in kind), a set of
-owned fields is a set of paths. A path is a tuple of the steps of fieldsV1: `f:name`, `k:{...}` and `v:...`.
+All of it is pure: objects are dicts, a schema is the openAPIV3Schema of a CRD, a set of owned fields is a set of paths.
+A path is a tuple of the steps of fieldsV1, `f:name`. A list has one owner: none of Spiderpool's lists merges by key.
 """
 
 from __future__ import annotations
 
-import json
-import re
 import typing as t
 
 Path = tuple[str, ...]
@@ -19,13 +17,8 @@ FREE: dict[str, t.Any] = {"x-kubernetes-preserve-unknown-fields": True}
 META = {
     "type": "object",
     "properties": {
-        "finalizers": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"},
-        "ownerReferences": {
-            "type": "array",
-            "items": FREE,
-            "x-kubernetes-list-type": "map",
-            "x-kubernetes-list-map-keys": ["uid"],
-        },
+        "finalizers": {"type": "array", "items": {"type": "string"}},
+        "ownerReferences": {"type": "array", "items": FREE},
         "labels": {"type": "object", "additionalProperties": {"type": "string"}},
         "annotations": {"type": "object", "additionalProperties": {"type": "string"}},
         **{
@@ -37,16 +30,6 @@ META = {
         "deletionGracePeriodSeconds": {"type": "integer"},
         "managedFields": {"type": "array", "items": FREE},
     },
-}
-# Lists of built-in kinds that merge by key, by the name of the field: what pod templates and services need.
-HINTS: dict[str, list[str]] = {
-    "containers": ["name"],
-    "initContainers": ["name"],
-    "volumes": ["name"],
-    "env": ["name"],
-    "volumeMounts": ["mountPath"],
-    "imagePullSecrets": ["name"],
-    "conditions": ["type"],
 }
 _NOT_OWNED = {
     *(("f:metadata", f"f:{name}") for name in META["properties"]),  # type: ignore[attr-defined]
@@ -80,15 +63,8 @@ def child(schema: dict[str, t.Any], name: str) -> dict[str, t.Any] | None:
     if isinstance(more, dict):
         return more
     if more is True or is_free(schema):
-        return hint(name)
+        return FREE
     return None
-
-
-def hint(name: str) -> dict[str, t.Any]:
-    """Return what is known of an undeclared field of a built-in kind."""
-    if name in HINTS:
-        return {**FREE, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": HINTS[name], "items": FREE}
-    return FREE
 
 
 def clone(value: t.Any) -> t.Any:
@@ -130,20 +106,12 @@ def type_errors(value: t.Any, schema: dict[str, t.Any], place: str = "") -> t.It
             yield from type_errors(item, schema.get("items", FREE), f"{place}[{index}]")
 
 
-def prune(value: t.Any, schema: dict[str, t.Any], dropped: list[str], place: str = "") -> t.Any:
-    """Return the value without undeclared fields, and note which they were."""
+def prune(value: t.Any, schema: dict[str, t.Any]) -> t.Any:
+    """Return the value without undeclared fields."""
     if isinstance(value, dict):
-        kept = {}
-        for name, item in value.items():
-            below = child(schema, name)
-            if below is None:
-                dropped.append(f"{place}.{name}".lstrip("."))
-            else:
-                kept[name] = prune(item, below, dropped, f"{place}.{name}")
-        return kept
-    if isinstance(value, list):
-        return [prune(item, schema.get("items", FREE), dropped, f"{place}[]") for item in value]
-    return value
+        below = {name: child(schema, name) for name in value}
+        return {name: prune(item, found) for name, item in value.items() if (found := below[name]) is not None}
+    return [prune(item, schema.get("items", FREE)) for item in value] if isinstance(value, list) else value
 
 
 def set_defaults(value: t.Any, schema: dict[str, t.Any]) -> None:
@@ -161,47 +129,6 @@ def set_defaults(value: t.Any, schema: dict[str, t.Any]) -> None:
             set_defaults(item, schema.get("items", FREE))
 
 
-def value_errors(value: t.Any, schema: dict[str, t.Any], place: str = "") -> t.Iterator[str]:
-    """Tell what the schema refuses: types, required fields, enumerations, limits and patterns."""
-    if value is None and schema.get("nullable"):
-        return
-    problem = wrong_type(value, schema, place)
-    if problem:
-        yield problem
-        return
-    if "enum" in schema and value not in schema["enum"]:
-        yield f"{place}: Unsupported value: {json.dumps(value)}: supported values: {json.dumps(schema['enum'])}"
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        if "minimum" in schema and value < schema["minimum"]:
-            yield f"{place}: Invalid value: {value}: should be greater than or equal to {schema['minimum']}"
-        if "maximum" in schema and value > schema["maximum"]:
-            yield f"{place}: Invalid value: {value}: should be less than or equal to {schema['maximum']}"
-    if isinstance(value, str) and "pattern" in schema and not re.search(schema["pattern"], value):
-        yield f"{place}: Invalid value: {json.dumps(value)}: should match '{schema['pattern']}'"
-    if isinstance(value, dict):
-        for name in schema.get("required") or ():
-            if name not in value:
-                yield f"{place}.{name}: Required value"
-        for name, item in value.items():
-            below = child(schema, name)
-            if below is not None:
-                yield from value_errors(item, below, f"{place}.{name}")
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from value_errors(item, schema.get("items", FREE), f"{place}[{index}]")
-
-
-def list_key(item: t.Any, schema: dict[str, t.Any]) -> str | None:
-    """Return the step that names an item of a list, or None when the list is atomic."""
-    kind = schema.get("x-kubernetes-list-type")
-    if kind == "set":
-        return "v:" + json.dumps(item, separators=(",", ":"))
-    if kind == "map" and isinstance(item, dict):
-        keys = {name: item.get(name) for name in sorted(schema["x-kubernetes-list-map-keys"])}
-        return "k:" + json.dumps(keys, separators=(",", ":"))
-    return None
-
-
 def leaves(value: t.Any, schema: dict[str, t.Any], path: Path = ()) -> dict[Path, t.Any]:
     """Return every field that a manager of this value owns, with what it holds."""
     if isinstance(value, dict) and value and schema.get("x-kubernetes-map-type") != "atomic":
@@ -210,14 +137,6 @@ def leaves(value: t.Any, schema: dict[str, t.Any], path: Path = ()) -> dict[Path
             step = (*path, f"f:{name}")
             if step not in _NOT_OWNED:
                 found.update(leaves(item, child(schema, name) or FREE, step))
-        return found
-    if isinstance(value, list) and value and schema.get("x-kubernetes-list-type") in ("map", "set"):
-        found = {}
-        for item in value:
-            step = (*path, list_key(item, schema) or "")
-            found[(*step, ".")] = None
-            if isinstance(item, dict):
-                found.update(leaves(item, schema.get("items", FREE), step))
         return found
     return {} if path in _NOT_OWNED or path in ((), ("f:metadata",)) else {path: value}
 
@@ -229,34 +148,17 @@ def merge(live: t.Any, applied: t.Any, schema: dict[str, t.Any]) -> t.Any:
         for name, item in applied.items():
             merged[name] = merge(live[name], item, child(schema, name) or FREE) if name in live else item
         return merged
-    if isinstance(applied, list) and isinstance(live, list) and schema.get("x-kubernetes-list-type") in ("map", "set"):
-        rows = {list_key(item, schema): item for item in live}
-        for item in applied:
-            key = list_key(item, schema)
-            rows[key] = merge(rows[key], item, schema.get("items", FREE)) if key in rows else item
-        return list(rows.values())
     return applied
 
 
-def remove(value: t.Any, path: Path, schema: dict[str, t.Any]) -> None:
-    """Take one field out, in place; what is not there is not missed."""
-    step, rest = path[0], path[1:]
-    if step.startswith("f:") and isinstance(value, dict):
-        name = step[2:]
-        if name in value:
-            if not rest:
-                del value[name]
-            else:
-                remove(value[name], rest, child(schema, name) or FREE)
-                if value[name] in ({}, []):
-                    del value[name]
-    elif isinstance(value, list):
-        for item in list(value):
-            if list_key(item, schema) == step:
-                if rest in ((), (".",)):
-                    value.remove(item)
-                else:
-                    remove(item, rest, schema.get("items", FREE))
+def remove(value: t.Any, path: Path) -> None:
+    """Take one field out, in place, and what is empty without it; what is not there is not missed."""
+    name, rest = path[0][2:], path[1:]
+    if isinstance(value, dict) and name in value:
+        if rest:
+            remove(value[name], rest)
+        if not rest or value[name] in ({}, []):
+            del value[name]
 
 
 def to_fields(paths: t.Iterable[Path]) -> dict[str, t.Any]:
@@ -278,14 +180,5 @@ def from_fields(tree: dict[str, t.Any], path: Path = ()) -> set[Path]:
 
 
 def readable(path: Path) -> str:
-    """Return a path as messages of the API have it: `.spec.ips`, `.spec.containers[name="x"].image`."""
-    text = ""
-    for step in path:
-        if step.startswith("f:"):
-            text += f".{step[2:]}"
-        elif step.startswith("k:"):
-            pairs = ",".join(f"{key}={json.dumps(item)}" for key, item in json.loads(step[2:]).items())
-            text += f"[{pairs}]"
-        elif step.startswith("v:"):
-            text += f"[={step[2:]}]"
-    return text
+    """Return a path as messages of the API have it: `.spec.ips`."""
+    return "".join(f".{step[2:]}" for step in path)

@@ -169,7 +169,7 @@ class Store:
                     name=meta["name"],
                     kind=kind.plural,
                 )
-            new = self.cleaned(kind, body, query)
+            new = self.cleaned(kind, body)
             new["metadata"].pop("managedFields", None)
             owned = set(fields.leaves(new, kind.schema))
             self.set_managers(new, [self.entry(kind, manager, "Update", owned)])
@@ -192,7 +192,7 @@ class Store:
                 new["status"] = fields.clone(old["status"])
             elif kind.status and kind.custom:
                 new.pop("status", None)
-            new = self.cleaned(kind, new, query)
+            new = self.cleaned(kind, new)
             new["metadata"]["managedFields"] = fields.clone(old["metadata"].get("managedFields", []))
             self.take_changed(kind, old, new, manager, sub)
             return self.commit(kind, namespace, old, new, query)
@@ -224,7 +224,7 @@ class Store:
             if old is not None and wanted and wanted != old["metadata"]["resourceVersion"]:
                 self.stale(kind, name)
             new = self.merged(kind, old, body, manager, force=query.get("force", "").lower() == "true", sub=sub)
-            done = self.commit(kind, namespace, old, self.cleaned(kind, new, {}), query)
+            done = self.commit(kind, namespace, old, self.cleaned(kind, new), query)
             return (201 if old is None else 200), done
 
     def merged(self, kind: Kind, old: Json | None, body: Json, manager: str, *, force: bool, sub: str) -> Json:
@@ -250,7 +250,7 @@ class Store:
         others = set().union(*(owned for who, owned in managers.items() if who != mine)) if managers else set()
         for path in sorted(dropped - others, key=len, reverse=True):
             if not any(item[: len(path)] == path for item in applied):
-                fields.remove(new, path, kind.schema)
+                fields.remove(new, path)
         managers[mine] = set(applied)
         self.set_managers(new, [self.kept_entry(have, who, owned) for who, owned in managers.items() if owned])
         return new
@@ -325,27 +325,13 @@ class Store:
                     causes=[cause],
                 )
 
-    def cleaned(self, kind: Kind, body: Json, query: dict[str, str]) -> Json:
-        """Return the body as a CRD's schema leaves it: pruned, defaulted, checked."""
+    def cleaned(self, kind: Kind, body: Json) -> Json:
+        """Return the body as a CRD's schema leaves it: pruned and defaulted."""
         body = fields.clone(body)
         body["apiVersion"], body["kind"] = kind.api_version, kind.kind
-        dropped: list[str] = []
         if kind.custom:
-            body = fields.prune(body, kind.schema, dropped)
+            body = fields.prune(body, kind.schema)
             fields.set_defaults(body, kind.schema)
-        if dropped and query.get("fieldValidation") == "Strict":
-            unknown = ", ".join(f'unknown field "{name}"' for name in dropped)
-            raise Refused(
-                400,
-                "BadRequest",
-                f"{kind.kind} in version {kind.version!r} cannot be handled: strict decoding error: {unknown}",
-            )
-        problems = list(fields.value_errors(body, kind.schema)) if kind.custom else []
-        if problems:
-            name = body["metadata"].get("name")
-            causes = [{"reason": "FieldValueInvalid", "message": problem} for problem in problems]
-            text = ", ".join(problem.lstrip(".") for problem in problems)
-            raise Refused(422, "Invalid", f'{kind.kind}.{kind.group} "{name}" is invalid: {text}', causes=causes)
         if kind.kind == "Secret" and "stringData" in body:
             data = body.setdefault("data", {})
             data.update({key: base64.b64encode(text.encode()).decode() for key, text in body.pop("stringData").items()})
