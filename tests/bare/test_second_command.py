@@ -11,14 +11,9 @@ from __future__ import annotations
 
 import os
 import re
-import sys
-from pathlib import Path
-
-import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
 
 import bare
+import pytest
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="a pristine Debian needs root; run the same with sudo")
 # What no stranger has: other Pythons than Debian's, the parts of a cluster.

@@ -11,37 +11,32 @@ import json
 import os
 import re
 import subprocess
-import sys
 import tempfile
 import time
 import typing as t
 import uuid
 from pathlib import Path
 
+import env
+import plays
+import programs
 import pytest
+import tools
 import yaml
+from admission import Webhooks
 from ansible.module_utils.testing import patch_module_args
+from api_double import ApiDouble
+from api_kinds import REAL_CRDS
 from kubernetes import client
 from kubernetes import config as kube_config
 from kubernetes.dynamic import DynamicClient
 from kubernetes.dynamic.exceptions import NotFoundError, ResourceNotFoundError
+from tools import chart_copy
 
 from ansible_collections.railops.rdma.plugins.modules import cluster_objects
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-
-import plays
-import programs
-import tools
-from admission import Webhooks
-from api_double import ApiDouble
-from api_kinds import REAL_CRDS
-from tools import chart_copy
-
 Json = dict[str, t.Any]
 
-ENV = HERE.parent / "tools/env.py"
 SPIDERPOOL = "spiderpool.spidernet.io/v2beta1"
 REAL = os.environ.get("RAILOPS_TEST_KUBECONFIG")
 # Beside that API nodes and kubelets are played (real_parts.py): node1 to node8, and pods that run at once.
@@ -62,13 +57,8 @@ def pytest_report_header() -> str:
 @pytest.fixture(scope="session")
 def environment() -> dict[str, str]:
     """Return the variables with which ansible runs this checkout."""
-
-    def ask(question: str) -> str:
-        done = subprocess.run([sys.executable, str(ENV), question], capture_output=True, text=True, check=True)
-        return done.stdout.strip()
-
-    path = f"{ask('bin')}:{os.environ['PATH']}"
-    tree = ask("tree")
+    path = f"{env.environment(None)}:{os.environ['PATH']}"
+    tree = str(env.tree())
     return {
         **os.environ,
         "PATH": path,

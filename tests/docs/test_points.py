@@ -7,10 +7,8 @@
 from __future__ import annotations
 
 import ast
-import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
 import points
 
 TESTS = Path(__file__).resolve().parents[1]

@@ -21,7 +21,9 @@ import sys
 import time
 from pathlib import Path
 
+import env
 import pytest
+import state
 
 TESTS = Path(__file__).resolve().parents[1]
 LAB_TOOL = TESTS / "lab/lab.py"
@@ -64,8 +66,7 @@ def module(**arguments):
 
 
 def state_folder():
-    cache = subprocess.check_output([sys.executable, TESTS / "tools/env.py", "cache"], text=True).strip()
-    return Path(cache) / "labs" / LAB
+    return env.cache() / "labs" / LAB
 
 
 def mode():
@@ -111,9 +112,6 @@ def restart_with(initramfs):
     argv[argv.index("-initrd") + 1] = str(initramfs)
     (home / "qemu.number").unlink(missing_ok=True)
     subprocess.run(["ip", "netns", "exec", name, *argv], cwd=home, check=True, capture_output=True, timeout=60)
-    sys.path.insert(0, str(TESTS / "lab"))
-    import state
-
     state.record_process(home / "qemu.pid", int((home / "qemu.number").read_text()))
     wait_for_guest(before)
 

@@ -12,14 +12,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(CHECKOUT / "tests/tools"))
 
 import roots
 

@@ -9,12 +9,9 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
 import slurm
 
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.topology import slurm_conf

@@ -137,13 +137,14 @@ def image(*, node: bool = False) -> Image:
     :param node: with what a node of a cluster has.
     """
     home = folder(node=node)
-    if not (home / ".complete").exists():
+
+    def make() -> None:
         require_root()
         require_tools(TOOLS, "The image of the guests")
-        with environments.Locked(home.name):
-            if not (home / ".complete").exists():
-                say(f"Building {home.name}: Debian {SUITE} from {MIRROR} (once, about five minutes) ...")
-                build(home, node=node)
+        say(f"Building {home.name}: Debian {SUITE} from {MIRROR} (once, about five minutes) ...")
+        build(home, node=node)
+
+    environments.once(home, make)
     return Image(disk=home / "disk.raw", kernel=home / "vmlinuz", initramfs=home / "initrd.img")
 
 
@@ -154,8 +155,7 @@ def container_images() -> dict[str, str]:
 
 def build(home: Path, *, node: bool) -> None:
     """Build the image in a folder of its own."""
-    shutil.rmtree(home, ignore_errors=True)
-    home.mkdir(parents=True)
+    home.mkdir()
     root, log = home / "root", home / "build.log"
     bootstrap(root, log, node=node)
     collect_repository(root)
@@ -176,7 +176,6 @@ def build(home: Path, *, node: bool) -> None:
         shutil.copy2(sorted(root.glob(target))[-1], home / name)
     run(["mke2fs", "-q", "-t", "ext4", "-d", str(root), str(home / "disk.raw"), DISK_SIZE], timeout=300)
     shutil.rmtree(root)
-    (home / ".complete").touch()
 
 
 def bootstrap(root: Path, log: Path, *, node: bool) -> None:

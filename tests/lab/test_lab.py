@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
 
+import env
 import lab as program
 import topology
 from shell import LabError
@@ -47,7 +47,7 @@ def lab(*words, check=True, **options):
 def left():
     """Everything that a lab could leave behind."""
     namespaces = sorted(path.name for path in Path("/run/netns").glob("*") if NAME in path.name)
-    cache = Path(subprocess.check_output([sys.executable, HERE.parent / "tools/env.py", "cache"], text=True).strip())
+    cache = env.cache()
     processes = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:

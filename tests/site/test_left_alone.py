@@ -16,8 +16,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))
 import state as lab_state
 
 from ansible_collections.railops.rdma.tests.unit import machines

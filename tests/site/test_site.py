@@ -13,14 +13,10 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))
 import state as lab_state
 
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.merge import flatten

@@ -14,7 +14,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 import typing as t
 from pathlib import Path
@@ -22,7 +21,6 @@ from pathlib import Path
 import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(CHECKOUT / "tests/cluster"))
 
 import tools
 from admission import Webhooks

@@ -13,12 +13,8 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
-import sys
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cluster"))
 from api_double import ApiDouble
 
 from ansible_collections.railops.rdma.tests.lab.mirror import BREAKS, drivers
