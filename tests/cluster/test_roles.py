@@ -68,7 +68,7 @@ def test_a_failed_release_is_told_and_repaired(playbook: Playbook, double: ApiDo
 # Real helm, which from its N-th question on asks a server that is gone; the count is the size of a file.
 LOST_HELM = """#!/bin/sh
 for word; do
-  if [ "$word" = list ]; then
+  if [ "$word" = list ] || [ "$word" = uninstall ]; then
     echo >>{count}
     [ "$(wc -l <{count})" -lt {number} ] || set -- "$@" --kube-apiserver=https://127.0.0.1:9
   fi
@@ -80,18 +80,22 @@ exec {helm} "$@"
 @pytest.mark.long
 @pytest.mark.only_double("a release is made twice")
 def test_an_api_that_helm_does_not_reach_is_named(playbook: Playbook, double: ApiDouble, tmp_path: Path) -> None:
-    for number, words in (
-        (1, "helm cannot read the release spiderpool: Error: "),
-        (2, "helm cannot read it from the cluster's API. helm"),
+    for tasks, number, words in (
+        ("main", 1, "helm cannot read the release spiderpool: Error: "),
+        ("main", 2, "helm cannot read it from the cluster's API. helm"),
+        ("uninstall", 1, "helm cannot read the release spiderpool: Error: "),
+        ("uninstall", 2, "helm did not take the release spiderpool away: Error: "),
     ):
-        lost = tmp_path / f"helm{number}"
-        lost.write_text(LOST_HELM.format(count=tmp_path / f"count{number}", number=number, helm=tools.helm()))
+        lost = tmp_path / f"helm-{tasks}{number}"
+        lost.write_text(LOST_HELM.format(count=f"{lost}.count", number=number, helm=tools.helm()))
         lost.chmod(0o755)
-        said = " ".join(playbook.role("spiderpool", ok=False, spiderpool_helm=str(lost)).text.split())
+        said = " ".join(playbook.role("spiderpool", tasks_from=tasks, ok=False, spiderpool_helm=str(lost)).text.split())
         assert words in said
         assert "127.0.0.1:9" in said
         assert "non-zero return code" not in said
     playbook.role("spiderpool")
+    playbook.role("spiderpool", tasks_from="uninstall")
+    assert "spiderpool-controller" not in double.objects("Deployment")
 
 
 def helm_record(secret: Json) -> Json:
