@@ -374,9 +374,9 @@ def audit(fleet: Fleet) -> str:
     fleet.kubectl("patch", "spiderippool", edited, "--type=merge", "--patch", patch)
     fleet.kubectl("delete", "spidermultusconfig", gone, "--namespace", "spiderpool")
     named(fleet, BROKEN[0][:3])
-    told = [row["planned"] for row in checks(fleet) if row["status"] == "deviation"]
-    if [name for name in (edited, gone) if not any(line.endswith(name) for line in told)]:
-        raise CaseError(f"the audit does not name {edited} and {gone}, only {told}")
+    told = {row["planned"] for row in verdict(fleet)["cluster"]["checks"] if row["status"] == "deviation"}
+    if told != {f"SpiderIPPool {edited}", f"SpiderMultusConfig spiderpool/{gone}"}:
+        raise CaseError(f"the audit does not name {edited} and {gone}, only {sorted(told)}")
     fleet.play("site")
     fleet.play("audit")
     pool = json.loads(fleet.kubectl("get", "spiderippool", edited, "--output=json"))
