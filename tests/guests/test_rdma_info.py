@@ -12,21 +12,15 @@ Uses the lab's last host. What ibv_devinfo and `rdma link` say is the measure; t
 
 from __future__ import annotations
 
+import functools
 import json
-import os
 import re
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
-
-TESTS = Path(__file__).resolve().parents[1]
-LAB_TOOL = TESTS / "lab/lab.py"
-LAB = os.environ.get("RAILOPS_LAB", "")
-# Emulated processors on a busy machine.
-PATIENCE = 900
+from guest import LAB, PATIENCE, lab, marks
+from guest import module as on_guest
 
 PLAYBOOK = """
 - name: Run the roles
@@ -37,14 +31,6 @@ PLAYBOOK = """
     - role: railops.rdma.lossless_roce
     - role: railops.rdma.gpudirect
 """
-
-
-def lab(*words, check=True, **more):
-    done = subprocess.run(
-        [sys.executable, str(LAB_TOOL), *words], capture_output=True, text=True, timeout=PATIENCE, check=False, **more
-    )
-    assert not check or done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
-    return done
 
 
 def last_host():
@@ -61,15 +47,12 @@ def last_host():
 
 
 HOST = last_host()
-pytestmark = [
-    pytest.mark.guests,
-    pytest.mark.skipif(not HOST, reason="no lab of guests: lab.py up --kind guests, then RAILOPS_LAB=its name"),
-]
+module = functools.partial(on_guest, HOST)
+pytestmark = marks(HOST)
 
 
 def ansible(*words, check=True):
-    environment = {**os.environ, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_STDOUT_CALLBACK": "default"}
-    return lab("exec", LAB, "--", *words, check=check, env=environment)
+    return lab("exec", LAB, "--", *words, check=check)
 
 
 def rails():
@@ -81,13 +64,6 @@ def rails():
 
 
 RAILS = rails()
-
-
-def module(name, **arguments):
-    done = ansible("ansible", HOST, "-m", f"railops.rdma.{name}", "-a", json.dumps(arguments), check=False)
-    head, answer = done.stdout.split(" => ", 1)
-    # The word is in front of the result; what follows the result is an explanation.
-    return {**json.JSONDecoder().raw_decode(answer)[0], "failed": head.endswith("FAILED!")}
 
 
 def guest(*words):

@@ -13,60 +13,25 @@ initramfs that the guest made for itself: the lab boots its guests without a boo
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
 import subprocess
-import sys
 import time
 from pathlib import Path
 
-import env
 import pytest
 import state
+from guest import HOME, LAB, PATIENCE, lab, marks, shell
+from guest import module as on_guest
 
-TESTS = Path(__file__).resolve().parents[1]
-LAB_TOOL = TESTS / "lab/lab.py"
-LAB = os.environ.get("RAILOPS_LAB", "")
 HOST = "node1"
 OWNED = "/etc/modprobe.d/zz-railops-rdma.conf"
 NAMESPACE = f"rr-netns-{os.getpid()}"
-# Emulated processors on a busy machine.
-PATIENCE = 900
-
-pytestmark = [
-    pytest.mark.guests,
-    pytest.mark.skipif(not LAB, reason="no lab of guests: lab.py up --kind guests, then RAILOPS_LAB=its name"),
-]
-
-
-def lab(*words, check=True, text=True, **more):
-    done = subprocess.run(
-        [sys.executable, str(LAB_TOOL), *words], capture_output=True, text=text, timeout=PATIENCE, check=False, **more
-    )
-    assert not check or done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
-    return done
-
-
-def guest(command, check=True):
-    return lab("ssh", LAB, HOST, "--", "sh", "-c", f"{command}", check=check).stdout.strip()
-
-
-def module(**arguments):
-    """Run rdma_netns on the guest and return its result."""
-    check_mode = ["--check"] if arguments.pop("check_mode", False) else []
-    done = lab(
-        "exec", LAB, "--", "ansible", HOST, *check_mode, "-m", "railops.rdma.rdma_netns", "-a", json.dumps(arguments),
-        check=False,
-        env={**os.environ, "ANSIBLE_SSH_CONTROL_PATH_DIR": str(state_folder() / "cp"), "ANSIBLE_NOCOLOR": "1"},
-    )  # fmt: skip
-    assert "{" in done.stdout, done.stdout + done.stderr
-    answer = done.stdout[done.stdout.index("{") :]
-    return json.JSONDecoder().raw_decode(answer)[0]
-
-
-def state_folder():
-    return env.cache() / "labs" / LAB
+guest = functools.partial(shell, HOST)
+module = functools.partial(on_guest, HOST, "rdma_netns")
+pytestmark = marks(LAB)
 
 
 def mode():
@@ -99,7 +64,7 @@ def restart():
 
 def restart_with(initramfs):
     """End the guest and start it again with another initramfs."""
-    home = state_folder() / HOST
+    home = HOME / HOST
     number = int((home / "qemu.number").read_text())
     argv = Path(f"/proc/{number}/cmdline").read_bytes().decode().rstrip("\0").split("\0")
     space = os.stat(f"/proc/{number}/ns/net").st_ino
@@ -208,11 +173,7 @@ PLAY = f"""
 
 
 def play(folder, *options):
-    return lab(
-        "exec", LAB, "--", "ansible-playbook", "play.yml", *options,
-        cwd=folder,
-        env={**os.environ, "ANSIBLE_SSH_CONTROL_PATH_DIR": str(state_folder() / "cp"), "ANSIBLE_NOCOLOR": "1"},
-    ).stdout  # fmt: skip
+    return lab("exec", LAB, "--", "ansible-playbook", "play.yml", *options, cwd=folder).stdout
 
 
 def test_the_role_brings_mode_and_names_with_one_reboot(tmp_path):
@@ -239,7 +200,7 @@ def test_the_role_brings_mode_and_names_with_one_reboot(tmp_path):
 
 
 def test_an_initramfs_with_ib_core_is_made_anew_and_brings_the_mode(tmp_path):
-    home = state_folder() / HOST
+    home = HOME / HOST
     argv = Path(f"/proc/{int((home / 'qemu.number').read_text())}/cmdline").read_bytes().decode().split("\0")
     original = argv[argv.index("-initrd") + 1]
     image = guest("echo /boot/initrd.img-$(uname -r)")

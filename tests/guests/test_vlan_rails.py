@@ -12,38 +12,18 @@ Uses a dummy interface of the lab's first host, and takes it away again.
 
 from __future__ import annotations
 
+import functools
 import json
-import os
-import re
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
+from guest import LAB, marks, module, shell
 
-LAB_TOOL = Path(__file__).resolve().parents[1] / "lab/lab.py"
-LAB = os.environ.get("RAILOPS_LAB", "")
 HOST = "node1"
 PORT = "vtest"
-# Emulated processors on a busy machine.
-PATIENCE = 900
+guest = functools.partial(shell, HOST)
 
-pytestmark = [
-    pytest.mark.guests,
-    pytest.mark.skipif(not LAB, reason="no lab of guests: lab.py up --kind guests, then RAILOPS_LAB=its name"),
-]
-
-
-def lab(*words, check=True):
-    argv = [sys.executable, str(LAB_TOOL), *words]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE, check=False)
-    assert not check or done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
-    return done
-
-
-def guest(command, check=True):
-    return lab("ssh", LAB, HOST, "--", "sh", "-c", f"{command}", check=check).stdout.strip()
+pytestmark = marks(LAB)
 
 
 def route(vlan, *, check_mode=False, **more):
@@ -57,10 +37,7 @@ def route(vlan, *, check_mode=False, **more):
         "sysctls": {f"net/ipv4/conf/{device}/arp_ignore": "1", f"net/ipv4/conf/{device}/rp_filter": "2"},
         **more,
     }
-    words = ["--check"] if check_mode else []
-    text = json.dumps(arguments)
-    done = lab("exec", LAB, "--", "ansible", HOST, *words, "-m", "railops.rdma.policy_route", "-a", text, check=False)
-    return json.loads(re.split(rf"^{HOST} \| \S+ => ", done.stdout, maxsplit=1, flags=re.MULTILINE)[1])
+    return module(HOST, "policy_route", check_mode, **arguments)
 
 
 def link(name):
