@@ -21,6 +21,8 @@ import traceback
 
 from ansible.module_utils.testing import patch_module_args
 
+from ansible_collections.railops.rdma.plugins.modules import policy_route
+
 LIBC_CLONE_NEWNET = 0x40000000
 CLONE_NEWNS = 0x00020000
 MS_REC, MS_PRIVATE = 0x4000, 1 << 18
@@ -113,6 +115,12 @@ class Host:
 
     def module(self, module, params: dict, **options) -> dict:
         return inside(self.name, lambda: call_module(module, params, **options))
+
+    def apply(self, want: dict, **options) -> dict:
+        """Bring the host to a plan by policy_route, which must take it."""
+        result = self.module(policy_route, want, **options)
+        assert not result.get("failed"), result["msg"]
+        return result
 
     def sysctl(self, key: str, value: str | None = None) -> str:
         def access():

@@ -38,12 +38,6 @@ def host(fabric):
     return fabric.hosts[0]
 
 
-def apply(host, want, **options):
-    result = host.module(policy_route, want, **options)
-    assert not result.get("failed"), result["msg"]
-    return result
-
-
 def refused(host, want, **options):
     before = host.dump()
     result = host.module(policy_route, want, **options)
@@ -68,14 +62,14 @@ def bump(rails_data, **values):
 def test_first_run_changes_second_does_not_and_check_mode_predicts(host, mode, policy):
     want = want_of(0, RAILS, mode=mode, policy=policy)
     before = host.dump()
-    predicted = apply(host, want, check=True)
+    predicted = host.apply(want, check=True)
     assert predicted["changed"]
     assert host.dump() == before
-    first = apply(host, want)
+    first = host.apply(want)
     assert first["diff"] == predicted["diff"]
     assert first["diff"]["before"] != first["diff"]["after"]
     after = host.dump()
-    second = apply(host, want)
+    second = host.apply(want)
     assert not second["changed"]
     assert second["diff"]["before"] == second["diff"]["after"] == first["diff"]["after"]
     assert {check["status"] for check in second["checks"]} == {"ok"}
@@ -85,13 +79,13 @@ def test_first_run_changes_second_does_not_and_check_mode_predicts(host, mode, p
 def test_absent_undoes_present(host):
     want = want_of(0, RAILS, policy="default_route")
     before = host.dump()
-    apply(host, want)
-    assert apply(host, {**want, "state": "absent"})["changed"]
+    host.apply(want)
+    assert host.apply({**want, "state": "absent"})["changed"]
     after = host.dump()
     assert {key: after[key] for key in ("addresses", "rules", "routes")} == {
         key: before[key] for key in ("addresses", "rules", "routes")
     }
-    assert not apply(host, {**want, "state": "absent"})["changed"]
+    assert not host.apply({**want, "state": "absent"})["changed"]
 
 
 @pytest.mark.parametrize("policy", ["prefixes", "default_route"])
@@ -101,7 +95,7 @@ def test_traffic_leaves_and_returns_by_its_own_rail(fabric, mode, policy):
     wants = [want_of(slot, RAILS, mode=mode, policy=policy) for slot in (0, 1)]
     fabric.gateways(wants)
     for host, want in zip(fabric.hosts, wants, strict=True):
-        apply(host, want)
+        host.apply(want)
     one, two = fabric.hosts
     packets = 20
 
@@ -180,17 +174,17 @@ route add 10.78.0.0/16 via 203.0.113.1 dev ens1np0 table 78 metric 5
 
 def test_foreign_state_survives_everything(host):
     want = want_of(0, RAILS)
-    apply(host, want)
+    host.apply(want)
     for line in filter(None, FOREIGN.splitlines()):
         host.ip(*line.split())
     with_ours = host.dump()
-    assert not apply(host, want)["changed"]
+    assert not host.apply(want)["changed"]
     # Moved to another slot and gone: all of ours changes, nothing of theirs.
     moved = want_of(5, RAILS)
-    apply(host, moved)
-    apply(host, want)
+    host.apply(moved)
+    host.apply(want)
     assert host.dump() == with_ours
-    apply(host, {**want, "state": "absent"})
+    host.apply({**want, "state": "absent"})
     left = host.dump()
     for line in filter(None, FOREIGN.splitlines()):
         if "route add" in line or "address add" in line:
@@ -205,7 +199,7 @@ def test_foreign_state_survives_everything(host):
 def test_a_network_manager_s_protocol_is_still_ours(host):
     """After a reboot the manager makes the same entries with the protocol static; that is no change and no stranger."""
     want = want_of(0, 1)
-    apply(host, want)
+    host.apply(want)
     for family in ("-4", "-6"):
         for line in host.ip(family, "route", "show", "table", "all", "proto", "143").splitlines():
             words = [word for word in line.replace("proto 143", "proto static").split() if word != "pref"]
@@ -214,18 +208,18 @@ def test_a_network_manager_s_protocol_is_still_ours(host):
         source = want["rails"][0]["addresses"][0 if family == "-4" else 1]["address"]
         host.ip(family, "rule", "del", "priority", "10001")
         host.ip(family, "rule", "add", "from", source, "lookup", "1001", "priority", "10001", "protocol", "static")
-    assert not apply(host, want)["changed"]
-    apply(host, {**want, "state": "absent"})
+    assert not host.apply(want)["changed"]
+    host.apply({**want, "state": "absent"})
     assert not [line for line in host.dump()["routes"] if "1001" in line]
 
 
 def test_what_is_ours_and_not_wanted_any_more_goes(host):
-    apply(host, want_of(0, RAILS))
+    host.apply(want_of(0, RAILS))
     fewer = want_of(0, RAILS)
     fewer["rails"] = fewer["rails"][:1]
     fewer["sysctls"] = {}
-    assert not apply(host, {**fewer, "purge": False})["changed"]
-    assert apply(host, fewer)["changed"]
+    assert not host.apply({**fewer, "purge": False})["changed"]
+    assert host.apply(fewer)["changed"]
     dump = host.dump()
     assert not [line for line in dump["routes"] if "1002" in line or "1003" in line]
     assert not [line for line in dump["rules"] if line.startswith(("10002:", "10003:"))]
@@ -239,8 +233,8 @@ def test_a_rail_may_be_named_by_an_alternative_name(host):
     for rail, name in zip(want["rails"], ("fabric-rail-one", "fabric-rail-number-two"), strict=False):
         rail["interface"] = name
     want["sysctls"] = {"net/ipv4/conf/fabric-rail-one/arp_ignore": "1"}
-    apply(host, want)
-    assert not apply(host, want)["changed"]
+    host.apply(want)
+    assert not host.apply(want)["changed"]
     assert host.sysctl("net/ipv4/conf/ens1np0/arp_ignore") == "1"
     assert any("172.17.1.2/27" in line and "ens2np0" in line for line in host.dump()["addresses"])
     want["rails"][1]["interface"] = "ens1np0"
@@ -334,10 +328,10 @@ def test_every_next_hop_of_a_default_route_is_protected(host, family):
 
 
 def test_a_foreign_entry_among_our_numbers_does_not_keep_ours_there(host):
-    apply(host, want_of(0, RAILS))
+    host.apply(want_of(0, RAILS))
     host.ip("rule", "add", "from", "all", "priority", "10050", "lookup", "2005")
     assert "priority 10050" in refused(host, want_of(0, RAILS))
-    assert apply(host, want_of(0, RAILS, state="absent"))["changed"]
+    assert host.apply(want_of(0, RAILS, state="absent"))["changed"]
     assert [rule.partition(":")[0] for rule in host.dump()["rules"] if rule.startswith("100")] == ["10050"]
 
 
@@ -358,9 +352,9 @@ def test_a_port_of_a_bridge_is_no_rail_unless_forced(host):
     host.ip("link", "add", "br0", "type", "bridge")
     host.ip("link", "set", "ens2np0", "master", "br0")
     assert "ens2np0 is a port of br0" in refused(host, want_of(0, RAILS))
-    assert apply(host, want_of(0, RAILS, force=["ens2np0"]))["changed"]
+    assert host.apply(want_of(0, RAILS, force=["ens2np0"]))["changed"]
     # Taking away needs no permission: the address may be from before.
-    assert apply(host, want_of(0, RAILS, state="absent"))["changed"]
+    assert host.apply(want_of(0, RAILS, state="absent"))["changed"]
 
 
 def test_the_connections_own_interface_is_refused_unless_forced(host):
@@ -368,7 +362,7 @@ def test_the_connections_own_interface_is_refused_unless_forced(host):
     host.ip("address", "add", "203.0.113.5/24", "dev", "ens1np0")
     environ = {"SSH_CONNECTION": "203.0.113.77 50000 203.0.113.5 22"}
     assert "Ansible's own connection" in refused(host, want_of(0, RAILS), environ=environ)
-    assert apply(host, want_of(0, RAILS, force=["ens1np0"]), environ=environ)["changed"]
+    assert host.apply(want_of(0, RAILS, force=["ens1np0"]), environ=environ)["changed"]
 
 
 def test_two_prefixes_with_default_route_are_refused(host):
@@ -417,7 +411,7 @@ def wait_for(dump, wanted, seconds=30):
 @pytest.mark.usefixtures("_guards")
 def test_the_guard_takes_an_unconfirmed_change_back(host):
     before = host.dump()
-    result = apply(host, {**want_of(0, RAILS), "confirm_timeout": 1})
+    result = host.apply({**want_of(0, RAILS), "confirm_timeout": 1})
     assert result["token"]
     assert host.dump() != before
     wait_for(host.dump, before)
@@ -430,11 +424,11 @@ def test_the_guard_takes_an_unconfirmed_change_back(host):
 def test_a_person_on_the_host_can_take_it_back_at_once_or_keep_it(host, tmp_path):
     """The commands of docs/host-network.md."""
     before = host.dump()
-    apply(host, {**want_of(0, RAILS), "confirm_timeout": 60})
+    host.apply({**want_of(0, RAILS), "confirm_timeout": 60})
     (armed,) = tmp_path.glob("*/*/armed")
     (armed.parent / "now").touch()
     wait_for(host.dump, before)
-    apply(host, {**want_of(0, RAILS), "confirm_timeout": 5})
+    host.apply({**want_of(0, RAILS), "confirm_timeout": 5})
     after = host.dump()
     (armed,) = tmp_path.glob("*/*/armed")
     armed.rename(armed.parent / "confirmed")
@@ -444,13 +438,13 @@ def test_a_person_on_the_host_can_take_it_back_at_once_or_keep_it(host, tmp_path
 
 @pytest.mark.usefixtures("_guards")
 def test_a_confirmed_change_stays(host):
-    result = apply(host, {**want_of(0, RAILS), "confirm_timeout": 5})
+    result = host.apply({**want_of(0, RAILS), "confirm_timeout": 5})
     after = host.dump()
-    confirmed = apply(host, {"confirm": result["token"]})
+    confirmed = host.apply({"confirm": result["token"]})
     assert (confirmed["changed"], confirmed["confirmed"]) == (False, True)
     time.sleep(5.5)
     assert host.dump() == after
-    assert apply(host, {**want_of(0, RAILS), "confirm_timeout": 1})["token"] == ""
+    assert host.apply({**want_of(0, RAILS), "confirm_timeout": 1})["token"] == ""
 
 
 @pytest.mark.usefixtures("_guards")
@@ -464,14 +458,14 @@ def test_a_guard_that_starts_slowly_leaves_the_whole_time(host, monkeypatch):
         watch(folder)
 
     monkeypatch.setattr(guard, "watch", late)
-    result = apply(host, {**want_of(0, RAILS), "confirm_timeout": 5})
+    result = host.apply({**want_of(0, RAILS), "confirm_timeout": 5})
     assert host.module(policy_route, {"confirm": result["token"]})["confirmed"]
 
 
 @pytest.mark.usefixtures("_guards")
 def test_the_guard_brings_back_a_host_whose_management_route_was_removed(host):
     before = host.dump()
-    apply(host, {**want_of(0, RAILS), "confirm_timeout": 1})
+    host.apply({**want_of(0, RAILS), "confirm_timeout": 1})
     host.ip("route", "del", "default")
     wait_for(host.dump, before)
 
@@ -479,7 +473,7 @@ def test_the_guard_brings_back_a_host_whose_management_route_was_removed(host):
 @pytest.mark.usefixtures("_guards")
 def test_the_guard_takes_the_rest_back_when_an_interface_has_gone(host):
     before = host.dump()
-    apply(host, {**want_of(0, RAILS), "confirm_timeout": 2})
+    host.apply({**want_of(0, RAILS), "confirm_timeout": 2})
     host.ip("link", "delete", f"ens{RAILS}np0")
     wait_for(lambda: host.dump()["rules"], before["rules"])
     gone = f"ens{RAILS}np0"
@@ -490,9 +484,9 @@ def test_the_guard_takes_the_rest_back_when_an_interface_has_gone(host):
 def test_a_run_cut_off_before_its_confirmation_is_taken_over_by_the_next(host):
     before = host.dump()
     want = {**want_of(0, RAILS), "confirm_timeout": 60}
-    first = apply(host, want)
+    first = host.apply(want)
     assert "waits" in host.module(policy_route, want_of(0, RAILS))["msg"]
-    second = apply(host, {**want, "confirm_timeout": 1})
+    second = host.apply({**want, "confirm_timeout": 1})
     assert not second["changed"]
     assert second["token"]
     assert second["token"] != first["token"]
@@ -503,25 +497,25 @@ def test_a_run_cut_off_before_its_confirmation_is_taken_over_by_the_next(host):
 @pytest.mark.usefixtures("_guards")
 def test_a_guard_that_was_killed_is_told_and_taken_over(host, tmp_path):
     before = host.dump()
-    token = apply(host, {**want_of(0, RAILS), "confirm_timeout": 600})["token"]
+    token = host.apply({**want_of(0, RAILS), "confirm_timeout": 600})["token"]
     (state,) = tmp_path.glob("*/*/state.json")
     data = json.loads(state.read_text())
     state.write_text(json.dumps({**data, "deadline": data["deadline"] - 900}))
     assert "has ended" in host.module(policy_route, want_of(0, RAILS))["msg"]
-    assert apply(host, {**want_of(0, RAILS), "confirm_timeout": 1})["token"] not in ("", token)
+    assert host.apply({**want_of(0, RAILS), "confirm_timeout": 1})["token"] not in ("", token)
     wait_for(host.dump, before)
 
 
 @pytest.mark.usefixtures("_guards")
 def test_check_mode_arms_no_guard(host):
-    assert apply(host, {**want_of(0, RAILS), "confirm_timeout": 1}, check=True)["token"] == ""
+    assert host.apply({**want_of(0, RAILS), "confirm_timeout": 1}, check=True)["token"] == ""
 
 
 def test_the_commands_of_the_guide_take_everything_off_by_hand(host):
     guide = Path(__file__).parents[2] / "docs/host-network.md"
     begin = "for family in"
     script = begin + guide.read_text().split(f"```sh\n{begin}")[1].split("```")[0]
-    apply(host, want_of(0, RAILS))
+    host.apply(want_of(0, RAILS))
     host.ip("rule", "add", "priority", "1000", "lookup", "500")
     run("ip", "netns", "exec", host.name, "sh", "-c", script)
     dump = host.dump()

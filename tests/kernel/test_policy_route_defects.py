@@ -33,12 +33,6 @@ def host():
         yield fabric.hosts[0]
 
 
-def apply(host, want, **options):
-    result = host.module(policy_route, want, **options)
-    assert not result.get("failed"), result["msg"]
-    return result
-
-
 def persisted(manager, **more):
     want = parse_want(want_of(0, RAILS, **more))
     names = {rail.name: rail.interface for rail in want.rails}
@@ -61,7 +55,7 @@ def routed(host, source, target):
 def test_defect_01_tables_are_fixed_numbers_and_never_reach_the_systems_own(host):
     for table in (*range(151, 180), 252):
         host.ip("rule", "add", "from", "10.9.9.9", "lookup", str(table))
-    apply(host, want_of(0, RAILS))
+    host.apply(want_of(0, RAILS))
     ours = {line[1].split("lookup ")[1].split()[0] for line in rules(host) if line[0].startswith("1000")}
     assert ours == {"1001", "1002"}
 
@@ -72,14 +66,14 @@ def test_defect_02_routes_without_a_rule_and_ipv6_are_seen(host):
 
 
 def test_defect_03_a_second_run_changes_nothing_and_takes_no_other_table(host):
-    apply(host, want_of(0, RAILS))
+    host.apply(want_of(0, RAILS))
     before = host.dump()
-    assert not apply(host, want_of(0, RAILS))["changed"]
+    assert not host.apply(want_of(0, RAILS))["changed"]
     assert host.dump() == before
 
 
 def test_defect_04_peers_in_the_same_subnet_are_reached_directly(host):
-    apply(host, want_of(0, RAILS))
+    host.apply(want_of(0, RAILS))
     said = routed(host, "172.17.1.2", "172.17.1.9")
     assert "dev ens2np0" in said
     assert "via" not in said
@@ -87,7 +81,7 @@ def test_defect_04_peers_in_the_same_subnet_are_reached_directly(host):
 
 
 def test_defect_05_ipv6_has_its_rules_and_its_table(host):
-    apply(host, want_of(0, RAILS))
+    host.apply(want_of(0, RAILS))
     assert ["10002:", "from fd00:17:2:1::2 lookup 1002 proto 143"] in rules(host, "-6")
     assert "via fd00:17:2:1::1 dev ens2np0" in routed(host, "fd00:17:2:1::2", "fd00:17:1:9::2")
 
@@ -95,7 +89,7 @@ def test_defect_05_ipv6_has_its_rules_and_its_table(host):
 @pytest.mark.parametrize("policy", ["prefixes", "default_route"])
 def test_defect_06_the_default_route_of_the_host_stays_its_own(host, policy):
     before = host.ip("route", "show", "default")
-    apply(host, want_of(0, RAILS, policy=policy))
+    host.apply(want_of(0, RAILS, policy=policy))
     assert host.ip("route", "show", "default") == before
     assert "dev eth0" in host.ip("route", "get", "203.0.113.1")
 
@@ -125,7 +119,7 @@ def test_defect_10_an_mtu_alone_gives_a_valid_file():
 def test_defect_11_every_rule_has_its_priority_whatever_was_there_before(host):
     host.ip("rule", "add", "priority", "1000", "lookup", "500")
     host.ip("rule", "add", "priority", "1999", "from", "10.9.9.9", "lookup", "77")
-    apply(host, want_of(0, RAILS))
+    host.apply(want_of(0, RAILS))
     priorities = [int(line[0][:-1]) for line in rules(host)]
     assert priorities == [0, 1000, 1999, 10001, 10002, 32766, 32767]
 
@@ -191,7 +185,7 @@ def test_defect_18_no_dispatcher_script_is_written():
 
 
 def test_defect_19_the_rdma_prefix_is_in_main_once_per_rail(host):
-    apply(host, want_of(0, RAILS))
+    host.apply(want_of(0, RAILS))
     lines = host.ip("route", "show", "172.17.0.0/16").splitlines()
     assert [re.search(r"dev (\S+).* metric (\d+)", line).groups() for line in lines] == [
         ("ens1np0", "101"),
@@ -205,8 +199,8 @@ def test_defect_20_values_are_checked_and_what_is_not_planned_any_more_goes(host
     bad["rails"][0]["addresses"][0]["gateway"] = "172.17.99.1"
     with pytest.raises(InputError, match="outside of the subnet"):
         parse_want(bad)
-    apply(host, want_of(0, RAILS))
-    apply(host, want_of(4, RAILS))
+    host.apply(want_of(0, RAILS))
+    host.apply(want_of(4, RAILS))
     dump = host.dump()
     everything = "\n".join(line for part in dump.values() for line in part)
     assert not re.search(r"172\.17\.[01]\.2\b", everything)
@@ -214,8 +208,8 @@ def test_defect_20_values_are_checked_and_what_is_not_planned_any_more_goes(host
 
 
 def test_defect_21_all_rails_in_one_call_with_check_mode_and_diff(host):
-    predicted = apply(host, want_of(0, RAILS), check=True)
-    done = apply(host, want_of(0, RAILS))
+    predicted = host.apply(want_of(0, RAILS), check=True)
+    done = host.apply(want_of(0, RAILS))
     assert predicted["diff"] == done["diff"]
     assert {line.split()[0] for line in done["after"]["links"]} == {"ens1np0", "ens2np0"}
 
@@ -227,7 +221,7 @@ def test_guard_is_before_the_rails_rules_and_after_spiderpools_whatever_the_orde
     for when in ("before", "after"):
         if when == "before":
             host.ip("rule", "add", "priority", "1000", "lookup", "500")
-        apply(host, want_of(0, RAILS, policy="default_route"))
+        host.apply(want_of(0, RAILS, policy="default_route"))
         numbers = [int(line[0][:-1]) for line in rules(host)]
         assert numbers == [0, 1000, 2000, 10001, 10002, 32766, 32767]
     assert ["2000:", "not from all to 172.17.0.0/16 lookup main proto 143"] in rules(host)
@@ -235,15 +229,15 @@ def test_guard_is_before_the_rails_rules_and_after_spiderpools_whatever_the_orde
 
 
 def test_guard_sends_what_is_not_rdma_by_main_though_its_source_is_a_rail(host):
-    apply(host, want_of(0, RAILS, policy="default_route"))
+    host.apply(want_of(0, RAILS, policy="default_route"))
     assert "dev eth0" in routed(host, "172.17.1.2", "203.0.113.9")
     assert "dev ens2np0" in routed(host, "172.17.1.2", "172.17.77.7")
 
 
 def test_another_prefix_replaces_the_guard_of_the_old_one(host):
     want = want_of(0, RAILS, policy="default_route", six=False)
-    apply(host, want)
-    apply(host, {**want, "rdma_prefixes": ["172.16.0.0/12"]})
+    host.apply(want)
+    host.apply({**want, "rdma_prefixes": ["172.16.0.0/12"]})
     guards = [line[1] for line in rules(host) if line[0] == "2000:"]
     assert guards == ["not from all to 172.16.0.0/12 lookup main proto 143"]
 
@@ -252,7 +246,7 @@ def test_a_guard_of_someone_else_is_named_and_not_doubled(host):
     host.ip("rule", "add", "not", "to", "172.16.0.0/16", "lookup", "main", "priority", "2000")
     said = host.module(policy_route, want_of(0, RAILS, policy="default_route"))
     assert "rdma-routing.service" in said["fix"] + said["msg"]
-    assert not host.module(policy_route, want_of(0, RAILS)).get("failed")
+    host.apply(want_of(0, RAILS))
 
 
 def test_nothing_else_runs_at_boot_than_the_network_manager():
@@ -262,11 +256,11 @@ def test_nothing_else_runs_at_boot_than_the_network_manager():
 
 def test_ipv6_addresses_are_usable_at_once_and_without_carrier(host):
     run("ip", "-n", host.name.replace("-h1", "-core"), "link", "set", "h1r2", "down")
-    apply(host, want_of(0, RAILS))
+    host.apply(want_of(0, RAILS))
     addresses = [line for line in host.dump()["addresses"] if "fd00:17:2:1::2" in line]
     assert addresses
     assert "tentative" not in addresses[0]
-    again = apply(host, want_of(0, RAILS))
+    again = host.apply(want_of(0, RAILS))
     assert not again["changed"]
     wrong = [check for check in again["checks"] if check["status"] == "deviation"]
     assert [(check["rail"], check["observed"]) for check in wrong] == [("rail2", "no carrier")]

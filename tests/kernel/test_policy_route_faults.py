@@ -101,7 +101,7 @@ def test_an_error_at_every_message_leaves_the_host_as_it_was(scenario):
         host = fabric.hosts[0]
         host.batch(OTHERS.lstrip())
         for one in earlier:
-            assert not host.module(policy_route, one).get("failed")
+            host.apply(one)
         before = host.dump()
         for at in itertools.count():
             answer = run_with(host, want, at, "error")
@@ -120,14 +120,14 @@ def test_a_kill_at_every_message_is_healed_by_the_next_run(scenario):
         host = fabric.hosts[0]
         host.batch(OTHERS.lstrip())
         for one in earlier:
-            assert not host.module(policy_route, one).get("failed")
+            host.apply(one)
         start = {**want_of(0, RAILS), "state": "absent"}
         clean = host.module(policy_route, want)
         assert not clean.get("failed"), clean
         wanted = host.dump()
         for at in itertools.count():
             for one in earlier or [start]:
-                assert not host.module(policy_route, one).get("failed")
+                host.apply(one)
             answer = run_with(host, want, at, "kill")
             assert rules_without_a_table(host) == [], at
             result = host.module(policy_route, want)

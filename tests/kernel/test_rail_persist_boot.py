@@ -87,7 +87,7 @@ def same_after_boot(tmp_path, manager, script, policy):
     want = want_of(0, RAILS, policy=policy)
     with Fabric(f"boot-{manager[:8]}", 2, RAILS) as fabric:
         live, booted = fabric.hosts
-        assert not live.module(policy_route, want).get("failed")
+        live.apply(want)
         parsed = parse_want(want)
         files = Files(str(tmp_path))
         for file in persist.files_of(parsed, {rail.name: rail.interface for rail in parsed.rails}, manager):
@@ -143,7 +143,7 @@ def test_a_restart_of_networkd_keeps_everybodys_rules_and_routes(tmp_path):
         (host,) = fabric.hosts
         for line in foreign:
             host.ip(*line.split())
-        assert not host.module(policy_route, want).get("failed")
+        host.apply(want)
         parsed = parse_want(want)
         files = Files(str(tmp_path))
         for file in persist.files_of(parsed, {rail.name: rail.interface for rail in parsed.rails}, "networkd"):
@@ -158,7 +158,7 @@ def test_a_restart_of_networkd_keeps_everybodys_rules_and_routes(tmp_path):
         assert comparable(host) == before
         # Twice or not, all of it goes.
         assert not host.module(policy_route, want)["changed"]
-        assert not host.module(policy_route, {**want, "state": "absent"}).get("failed")
+        host.apply({**want, "state": "absent"})
         left = comparable(host)
         assert not [line for line in left["rules"] if re.match(r"100\d\d:", line)]
         assert not [line for line in left["routes"] if "table 100" in line or "metric 10" in line]
