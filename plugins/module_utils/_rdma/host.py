@@ -27,8 +27,8 @@ ARPHRD_INFINIBAND = "32"
 class Host:
     """One host: its files, its kernel, and the alternative names of its interfaces.
 
-    :param verbs: an object with read() as _rdma_verbs.Verbs has it.
-    :param altnames: an object with read() and change() as _altnames.AltNames has them.
+    :param verbs: an object with read() as verbs.Verbs has it.
+    :param altnames: an object with read() and change() as altnames.AltNames has them.
     :param untouchable: says what carries the host's own network; asked only when an interface gets another name.
     """
 
