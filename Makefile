@@ -20,7 +20,7 @@ test: ## Run all tests, linters and sanity; CHECK="unit kernel" runs only these
 	@python3 tests/tools/check.py $(CHECK)
 
 bench: ## Print the benchmarks, each beside its baseline
-	@for file in planner host cluster webhook site audit; do $(IN_ENV) $(PYTHON) tests/benchmark/$$file.py || exit 1; done
+	@for file in planner host confirm cluster webhook site audit; do $(IN_ENV) $(PYTHON) tests/benchmark/$$file.py || exit 1; done
 
 lab: ## The demo with QEMU guests, real pods and RoCE traffic on every rail (root; half an hour to an hour)
 	@python3 tests/demo/lab_demo.py

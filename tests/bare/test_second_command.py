@@ -16,7 +16,7 @@ import bare
 import pytest
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="a pristine Debian needs root; run the same with sudo")
-# What no stranger has: other Pythons than Debian's, the parts of a cluster.
+# What no stranger has: other Pythons than Debian's, programs of a cluster.
 NOBODY = {"unit-newest", "unit-oldest", "api"}
 NAMESPACES = {"kernel", "lab", "molecule", "bare", "site", "guests"}
 SILENCE = 10  # seconds

@@ -2,15 +2,15 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Find the real programs of a cluster that tests start. Never shipped.
+"""Find the real programs of a cluster that tests can start. They are never shipped and never required.
 
-    programs.py                say which control plane there is, or how to get one
-    programs.py NAME           print the path of one of the parts (k8s, multus, spiderpool-1.2.1.tgz), unpacked
-    programs.py --etcd         print the path of etcd
+    programs.py             say which there are, of which version, and what those that are missing would show
+    programs.py NAME        print the path of one (kube-apiserver, kubelet, ...; chart: that of Spiderpool)
+    programs.py --checks    print the checks that have all that they need here
 
-The parts are a folder of programs with a file SHA256SUMS: $RAILOPS_PARTS, else shared/parts beside the checkout. They
-are checked and unpacked into the cache, once. etcd comes from Debian's package, unpacked too: nothing is installed.
-Without the parts a control plane can be that of envtest (KUBEBUILDER_ASSETS): API objects, but no Spiderpool.
+They go by their upstream names, plain or with .xz behind. The folders that are looked into, in this order:
+KUBEBUILDER_ASSETS (envtest's); RAILOPS_PARTS, else `cluster-programs` in the cache. etcd is also taken out of Debian's
+package: nothing is installed.
 """
 
 from __future__ import annotations
@@ -19,139 +19,154 @@ import functools
 import hashlib
 import lzma
 import os
+import re
 import shutil
 import subprocess
 import sys
-import tempfile
-import typing as t
-from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
 
 import env
+import packages
 
-KUBERNETES = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
-CHART = "spiderpool-1.2.1.tgz"
-ASSETS = "KUBEBUILDER_ASSETS"
-REMEDY = (
-    "put the parts beside the checkout (shared/parts) or name their folder in RAILOPS_PARTS; or name envtest's folder "
-    f"in {ASSETS} (setup-envtest use -p path), or a cluster in RAILOPS_TEST_KUBECONFIG"
-)
+SERVER, ETCD, CHART = "kube-apiserver", "etcd", "chart"
+CONTROLLERS = ("kube-controller-manager", "kube-scheduler")
+# Of one release: they come from one folder.
+KUBERNETES = (SERVER, *CONTROLLERS, "kubelet")
+# Each level needs those before it as well: a check, its programs, and what they would show there.
+LEVELS: dict[str, tuple[str, tuple[str, ...], str]] = {
+    "server": ("api", (SERVER, ETCD), "server-side apply, CRDs, dry runs, paging, the gate"),
+    "controllers": ("api", CONTROLLERS, "pods that are scheduled, and objects that go with their owners"),
+    "webhooks": ("api", ("spiderpool-controller", "spiderpool-init", CHART), "what Spiderpool stores and refuses"),
+    "pods": (
+        "lab-test",
+        (
+            *("kubelet", "spiderpool-agent", "spiderpool", "coordinator", "ifacer"),
+            *("multus", "passthru", "install_multus", "thin_entrypoint", "k8s-rdma-shared-dp"),
+        ),
+        "pods with all rails on real kubelets",
+    ),
+}
 
 
 class MissingError(Exception):
     """A program is not there: which, and what to do."""
 
 
-def folder() -> Path:
-    """Return the folder of the parts.
+def folders() -> list[Path]:
+    """Return where programs are looked for."""
+    assets, named = os.environ.get("KUBEBUILDER_ASSETS"), os.environ.get("RAILOPS_PARTS")
+    return [*([Path(assets)] if assets else []), Path(named) if named else env.cache() / "cluster-programs"]
+
+
+def file_of(name: str) -> Path | None:
+    """Return the file of a program, as it lies there, or None."""
+    kubernetes = [folder for folder in folders() if any(folder.glob(f"{SERVER}*"))][:1]
+    looked = kubernetes if name in KUBERNETES else folders()
+    found = (folder / f"{name}{end}" for folder in looked for end in ("", ".xz"))
+    return next((path for path in found if path.is_file()), None)
+
+
+@functools.cache
+def program(name: str) -> Path:
+    """Return the path of a program that can be started, or of Spiderpool's chart.
+
+    :raises MissingError: it is not there.
+    """
+    if name == CHART:
+        return chart()
+    path = file_of(name)
+    if not path and name == ETCD:
+        try:
+            return packages.unpacked("etcd-server") / "usr/bin/etcd"
+        except packages.NotOfferedError as exc:
+            raise MissingError(str(exc)) from exc
+    if not path:
+        raise MissingError(f"no {name}")
+    if path.suffix != ".xz" and os.access(path, os.X_OK):
+        return path
+    about = path.stat()
+    home = env.cache() / "unpacked" / env.digest(str(path), str(about.st_size), str(about.st_mtime_ns))
+
+    def unpack() -> None:
+        home.mkdir(parents=True)
+        try:
+            opened = lzma.open if path.suffix == ".xz" else open
+            with opened(path, "rb") as packed, (home / name).open("wb") as made:
+                shutil.copyfileobj(packed, made)
+        except (EOFError, lzma.LZMAError) as exc:
+            raise MissingError(f"no {name} ({path}: {exc})") from exc
+        (home / name).chmod(0o755)
+
+    env.once(home, unpack)
+    return home / name
+
+
+def chart() -> Path:
+    """Return Spiderpool's chart: a folder or a packed one.
 
     :raises MissingError: there is none.
     """
-    named = os.environ.get("RAILOPS_PARTS")
-    path = Path(named) if named else env.CHECKOUT.parent / "shared/parts"
-    if not (path / "SHA256SUMS").is_file():
-        raise MissingError(f"{path} holds no parts of a cluster: {REMEDY}")
-    return path
+    if named := os.environ.get("RAILOPS_TEST_CHART"):
+        return Path(named)
+    for folder in folders():
+        # The CNI plugin has the chart's name: that of the folder may be another.
+        made = [path for path in folder.glob("*/Chart.yaml") if "\nname: spiderpool\n" in f"\n{path.read_text()}"]
+        if found := [*(path.parent for path in made), *folder.glob("spiderpool-[0-9]*.tgz")]:
+            return max(found)
+    raise MissingError("no chart of Spiderpool")
+
+
+def digest(path: Path) -> str:
+    """Return the digest of a file, or of a folder's files and their names."""
+    if path.is_dir():
+        files = sorted(one for one in path.rglob("*") if one.is_file())
+        return env.digest(*(f"{one.relative_to(path)} {digest(one)}" for one in files))
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 @functools.cache
-def sums() -> dict[str, str]:
-    """Return the digest of each part by the name of its file."""
-    rows = (line.split() for line in (folder() / "SHA256SUMS").read_text(encoding="utf-8").splitlines())
-    return {name.lstrip("*"): digest for digest, name in rows}
+def lacking(level: str) -> str:
+    """Say in one line what is missing of a level and of those before it; nothing when all of it is here."""
+    names = list(LEVELS)
+    missing = []
+    for name in (name for part in names[: names.index(level) + 1] for name in LEVELS[part][1]):
+        try:
+            program(name)
+        except MissingError as exc:
+            missing.append(str(exc))
+    if not missing:
+        return ""
+    check, _names, shows = LEVELS[level]
+    ways = f"put it into {folders()[-1]} or name its folder in RAILOPS_PARTS"
+    if check == "api":
+        ways += ", envtest's in KUBEBUILDER_ASSETS, or a cluster of yours in RAILOPS_TEST_KUBECONFIG"
+    return f"{', '.join(missing)} here; the check {check} would show {shows}: {ways}"
 
 
-@functools.cache
-def part(name: str) -> Path:
-    """Return the path of a part: of a program its unpacked form.
-
-    :raises MissingError: it is not there, or not what SHA256SUMS says.
-    """
-    packed = name if name in sums() else f"{name}.xz"
-    if packed not in sums():
-        raise MissingError(f"{folder()} has no {name}: {REMEDY}")
-    digest = sums()[packed]
-    target = env.cache() / "parts" / f"{digest[:12]}-{name}"
-    with env.Locked(f"part-{digest[:12]}"):
-        if not target.exists():
-            data = (folder() / packed).read_bytes()
-            if hashlib.sha256(data).hexdigest() != digest:
-                raise MissingError(f"{folder() / packed} is not the file that SHA256SUMS names: not used")
-            keep(target, lzma.decompress(data) if packed != name else data)
-    return target
+def version(name: str) -> str:
+    """Return the version that a program or the chart says it has; nothing where it says none."""
+    path = program(name)
+    if name == CHART:
+        return (path / "Chart.yaml").read_text().partition("\nversion: ")[2].split()[0] if path.is_dir() else path.stem
+    words = ["version", "--client"] if name == "kubectl" else ["--version"]
+    done = subprocess.run([str(path), *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    found = re.search(r"\bv?(\d+\.\d+\S*)", done.stdout) if done.returncode == 0 else None
+    return found[1] if found else ""
 
 
-def keep(target: Path, data: bytes) -> None:
-    """Write a program into the cache: whole, or not at all."""
-    target.parent.mkdir(exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as made:
-        made.write(data)
-    Path(made.name).chmod(0o755)
-    Path(made.name).rename(target)
-
-
-@functools.cache
-def etcd() -> Path:
-    """Return Debian's etcd, out of its package.
-
-    :raises MissingError: this is no Debian, or apt does not offer it.
-    """
-    uri = ""
-    if shutil.which("apt-get") and shutil.which("dpkg"):
-        asked = ["apt-get", "--print-uris", "download", "etcd-server"]
-        uri = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
-    if not uri:
-        raise MissingError("apt offers no package etcd-server here; on Debian run: apt-get update")
-    target = env.cache() / "parts" / f"{hashlib.sha256(uri.encode()).hexdigest()[:12]}-etcd"
-    with env.Locked(target.name):
-        if not target.exists():
-            with tempfile.TemporaryDirectory(prefix="rr-etcd-") as name:
-                for argv in (["apt-get", "-qq", "download", "etcd-server"], ["sh", "-c", "dpkg -x *.deb root"]):
-                    done = subprocess.run(argv, cwd=name, capture_output=True, text=True, check=False)
-                    if done.returncode:
-                        raise MissingError(f"{' '.join(argv)} failed: {done.stderr.strip()[-300:]}")
-                keep(target, (Path(name) / "root/usr/bin/etcd").read_bytes())
-    return target
-
-
-@dataclass(frozen=True)
-class Programs:
-    """A control plane that can be started: the words that begin each program's command."""
-
-    etcd: tuple[str, ...]
-    kubernetes: t.Mapping[str, tuple[str, ...]]
-    release: str
-    parts: bool
-
-    @property
-    def controllers(self) -> bool:
-        """Whether there are a controller manager and a scheduler: without them no Deployment has pods."""
-        return set(KUBERNETES) <= set(self.kubernetes)
-
-
-@functools.cache
-def control_plane() -> Programs:
-    """Return the programs of the parts, else those of envtest.
-
-    :raises MissingError: there are neither.
-    """
-    assets = os.environ.get(ASSETS)
-    if assets and "RAILOPS_PARTS" not in os.environ:
-        found = {name: (str(Path(assets) / name),) for name in ("etcd", *KUBERNETES) if (Path(assets) / name).is_file()}
-        if not {"etcd", "kube-apiserver"} <= set(found):
-            raise MissingError(f"{ASSETS} is {assets}, which lacks etcd or kube-apiserver: setup-envtest use -p path")
-        return Programs(found.pop("etcd"), found, release(found["kube-apiserver"]), parts=False)
-    program = str(part("k8s"))
-    kubernetes = {name: (program, name) for name in KUBERNETES}
-    return Programs((str(etcd()),), kubernetes, release(kubernetes["kube-apiserver"]), parts=True)
-
-
-def release(server: tuple[str, ...]) -> str:
-    """Return which Kubernetes a server is."""
-    done = subprocess.run([*server, "--version"], capture_output=True, text=True, check=True)
-    return done.stdout.split()[-1].lstrip("v")
+def show() -> None:
+    """Print what there is and what is missing."""
+    for name in dict.fromkeys([*(name for row in LEVELS.values() for name in row[1]), "kubectl"]):
+        try:
+            print(f"{name:24} {version(name) or '-':24} {program(name)}")
+        except MissingError:
+            print(f"{name:24} missing")
+    for level in LEVELS:
+        if why := lacking(level):
+            print(why)
 
 
 def main() -> None:
@@ -159,12 +174,11 @@ def main() -> None:
     try:
         match sys.argv[1:]:
             case []:
-                found = control_plane()
-                print(f"Kubernetes {found.release}: {' '.join(found.kubernetes['kube-apiserver'])}")
-            case ["--etcd"]:
-                print(etcd())
+                show()
+            case ["--checks"]:
+                print("api" if file_of(SERVER) or os.environ.get("RAILOPS_TEST_KUBECONFIG") else "")
             case [name] if not name.startswith("-"):
-                print(part(name))
+                print(program(name))
             case _:
                 sys.exit(__doc__)
     except MissingError as exc:

@@ -8,7 +8,7 @@
     lab_demo.py --rails 2       fewer rails: faster on a slow machine
     lab_demo.py --hosts-only    without the cluster
 
-Where the parts of a cluster are not at hand it says so and ends at the hosts. The guests are emulated: what they
+Where the programs of a cluster are not at hand it says so and ends at the hosts. The guests are emulated: what they
 measure says that RDMA flows, not how fast a NIC is.
 """
 
@@ -30,7 +30,7 @@ from progress import paint, say, step
 from stage import CHECKOUT, Failure, Stage, cause, changed, main, packages, prepare
 
 FOLDER = CHECKOUT / "tests/output/lab-demo"
-# What lab.py ends with when packages or parts cannot be had.
+# What lab.py ends with when packages or programs cannot be had.
 NOT_HERE = 77
 # The image's driver is soft-RoCE: it has no link type and no DCB, and there is no GPU.
 SETTINGS = {

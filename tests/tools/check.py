@@ -69,6 +69,7 @@ def mypy() -> t.Iterator[Argv]:
 
 def yamllint() -> t.Iterator[Argv]:
     yield [tool("yamllint"), "--strict", "."]
+    yield [tool("python"), str(CHECKOUT / "tests/tools/workflows.py")]
 
 
 def docs() -> t.Iterator[Argv]:
@@ -162,15 +163,16 @@ def suite(folder: str, *, parallel: bool = False) -> t.Callable[[], t.Iterator[A
     return commands
 
 
-def real_api() -> Argv:
+def real_api(level: str = "server") -> Argv:
     """Return what comes before a command that is run beside a real API: nothing when the user names a cluster.
 
+    :param level: what is beside that API (tests/cluster/programs.py).
     :raises SkipStep: there is none here.
     """
     if os.environ.get("RAILOPS_TEST_KUBECONFIG"):
         return []
     beside = [tool("python"), str(CHECKOUT / "tests/cluster/real_api.py")]
-    done = subprocess.run([*beside, "--why-not"], capture_output=True, text=True, check=False, env=environ())
+    done = subprocess.run([*beside, "--why-not", level], capture_output=True, text=True, check=False, env=environ())
     if done.returncode:
         raise SkipStep(done.stderr.strip()[-600:])
     return beside
@@ -184,7 +186,7 @@ def wanted(name: str) -> bool:
 # What runs on a real cluster, the longest first. The first wants one without Spiderpool.
 ON_REAL = [
     f"tests/cluster/test_{name}.py"
-    for name in ("life", "spiderpool", "double", "gate", "collective", "objects", "roles", "kills")
+    for name in ("life", "spiderpool", "double", "recorded", "gate", "collective", "objects", "roles", "kills")
 ]
 
 
@@ -192,7 +194,7 @@ def cluster() -> t.Iterator[Argv]:
     command = ["env", "-u", "RAILOPS_TEST_KUBECONFIG", *pytest("tests/cluster", parallel=True)]
     if wanted("api"):
         with contextlib.suppress(SkipStep):
-            real_api()
+            real_api("webhooks")
             # What the check `api` runs on the real API is not run on the double as well, but for what compares the two.
             twice = [name for name in ON_REAL if not name.endswith("test_double.py")]
             yield [*command, *(f"--ignore={name}" for name in twice)]
@@ -210,12 +212,18 @@ def api() -> t.Iterator[Argv]:
     yield [*command, *ON_REAL]
 
 
+def kind() -> t.Iterator[Argv]:
+    if not (os.environ.get("RAILOPS_TEST_KIND") and os.environ.get("RAILOPS_TEST_KUBECONFIG")):
+        raise SkipStep("RAILOPS_TEST_KIND and RAILOPS_TEST_KUBECONFIG name no cluster made by kind")
+    yield [tool("python"), "-m", "pytest", "-q", "tests/cluster/test_kind.py"]
+
+
 def long() -> t.Iterator[Argv]:
     whole = ["env", "RAILOPS_TEST_LONG=1", tool("python"), "-m", "pytest", "-q"]
     marked = [*whole, "-m", "long"]
     yield from sanity()
     if env.interpreter("3.13"):
-        yield ["env", "RAILOPS_FABRICS=200", *pytest("tests/unit", parallel=True, version="3.13")]
+        yield [*whole[:2], "RAILOPS_FABRICS=200", *pytest("tests/unit", parallel=True, version="3.13")]
     # Its tests go on where the one before ended, faults among them.
     together = "tests/site/test_site_cluster.py"
     yield [*whole, together]
@@ -265,7 +273,7 @@ STEPS = (
     Step("unit-oldest", "the host modules' tests on Python 3.9", unit_oldest, 90, prepare=node),
     Step("ansible-lint", "roles and playbooks, profile production", ansible_lint, 40),
     Step("mypy", "types of everything under plugins/, strict", mypy, 10),
-    Step("yamllint", "YAML style", yamllint, 3),
+    Step("yamllint", "YAML style, and the workflows of GitHub by their schema", yamllint, 5),
     Step("ruff", "style and common mistakes of the Python code", ruff, 1),
     Step("unit", "unit and property tests, oldest controller", unit, 145, workers=2),
     Step(
@@ -287,6 +295,7 @@ STEPS = (
     Step("api", "objects, Helm and roles against a real Kubernetes control plane", api, 180, workers=2),
     Step("site", "the whole path on namespace hosts", suite("tests/site", parallel=True), 540, workers=2, root=True),
     Step("guests", "two QEMU guests: one fabric from bare image to RDMA", guests, 540, workers=2, root=True),
+    Step("kind", "from plan to pods on a cluster made by kind", kind, 600, root=True, by_name=True),
     Step("report", "the report's page in a real browser", suite("tests/report"), 25, by_name=True),
     Step(
         "long",

@@ -31,6 +31,9 @@ import progress
 CHECKOUT = Path(__file__).resolve().parents[2]
 REQUIREMENTS = CHECKOUT / "tests/tools/requirements.txt"
 REQUIREMENTS_RUN = CHECKOUT / "tests/tools/requirements-run.txt"
+# Upstream's CRDs: data that may lie beside the checkout. Where it does not, tests that want it are skipped with this.
+SHARED = CHECKOUT.parent / "shared"
+NO_CRDS = "upstream's CRDs are not beside the checkout (../shared/crds and ../shared/crds-workload)"
 # A controller may have any of these; 3.11 is the oldest.
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 # Where progress is shown; stdout is for answers, unless a program has none.

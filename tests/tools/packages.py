@@ -42,13 +42,21 @@ LOG = "logs/packages.log"
 QUIET = {"DEBIAN_FRONTEND": "noninteractive", "NEEDRESTART_SUSPEND": "1", "LC_ALL": "C.UTF-8"}
 
 
+class NotOfferedError(Exception):
+    """A package cannot be had here: which, and why."""
+
+
 @dataclass(frozen=True)
 class Package:
-    """A package, what tells that it is here (a program or file, or several with a bar between), and its use."""
+    """A package, what tells that it is here (a program or file, or several with a bar between), and its use.
+
+    :param few: a few tests want it: without it they are skipped, and not their check.
+    """
 
     name: str
     gives: str
     why: str
+    few: bool = False
 
     def is_here(self) -> bool:
         """Say whether this machine has what the package gives."""
@@ -77,8 +85,13 @@ GUESTS = (
 # What the demo, the lab and each check need beside the environments of env.py.
 NEEDS: dict[str, tuple[Package, ...]] = {
     "demo": (VENV, IP),
-    "lab": (VENV, IP, PING),
-    "kernel": (VENV, IP, *SYSTEMS),
+    "lab": (VENV, IP, PING, Package("jq", "jq", "the scripts of a cluster's nodes", few=True)),
+    "kernel": (VENV, IP, Package("ethtool", "ethtool", "what drivers tell it", few=True), *SYSTEMS),
+    "unit": (
+        VENV,
+        Package("busybox", "busybox", "its shell reads what is written for shells", few=True),
+        Package("openssh-client", "ssh-keygen", "keys for the pods of an MPI program", few=True),
+    ),
     "site": (VENV, IP),
     "molecule": (VENV, IP, PING),
     "cluster": (VENV,),
@@ -154,11 +167,7 @@ def provide(*names: str) -> None:
 
     :raises progress.Failure: the installation failed.
     """
-    missing = [package.name for package in lacking(*names)]
-    if "api" in names and not forbidden() and not any(LISTS.glob("*Packages*")):
-        # It takes etcd out of a package; images of containers have no lists.
-        progress.say("Fetching apt's lists, which are missing here (RAILOPS_INSTALL=0 forbids it).")
-        update()
+    missing = list(dict.fromkeys(package.name for package in lacking(*names)))
     if not missing:
         return
     if why := forbidden():
@@ -166,6 +175,31 @@ def provide(*names: str) -> None:
         return
     progress.say(f"Installing with apt what is missing here: {', '.join(missing)} (RAILOPS_INSTALL=0 forbids it).")
     install(missing)
+
+
+def unpacked(*names: str) -> Path:
+    """Return a folder of the cache with the files of packages: nothing is installed.
+
+    :raises NotOfferedError: apt does not have them.
+    """
+    about = RELEASE.read_text(encoding="utf-8") if RELEASE.exists() else ""
+    home = env.cache() / f"unpacked-{names[0]}-{env.digest(about, *names)}"
+
+    def make() -> None:
+        if not (shutil.which("apt-get") and shutil.which("dpkg")):
+            raise NotOfferedError(f"no {names[0]}: there is no apt")
+        if not forbidden() and not any(LISTS.glob("*Packages*")):
+            # Images of containers have no lists.
+            update()
+        home.mkdir()
+        unpack = 'for deb in *.deb; do dpkg -x "$deb" . && rm "$deb"; done'
+        for argv in (["apt-get", "-qq", "download", *names], ["sh", "-c", unpack]):
+            done = subprocess.run(argv, cwd=home, capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise NotOfferedError(f"no {names[0]}: `{' '.join(argv)}` failed: {done.stderr.strip()[-300:]}")
+
+    env.once(home, make)
+    return home
 
 
 def update() -> None:

@@ -99,7 +99,7 @@ def missing(step: Step) -> str | None:
     """Say what a check needs that this machine lacks, and the remedy."""
     if step.root and (why := packages.no_namespaces()):
         return why
-    if lacking := packages.lacking(step.name):
+    if lacking := [item for item in packages.lacking(step.name) if not item.few]:
         return f"not found: {', '.join(item.gives for item in lacking)}; run: {packages.by_hand(lacking)}"
     return None
 
@@ -263,12 +263,24 @@ def failure(result: Result) -> progress.Failure:
     return progress.Failure(f"The check {result.step.name} failed: {result.detail}.", why[:300], fix, result.log)
 
 
+def briefly(reason: str) -> str:
+    """Return why without what to do about it."""
+    return re.split(r"[;:(]", reason)[0].strip()
+
+
 def summary(results: t.Sequence[Result]) -> str:
-    """Count what passed, failed and was skipped, also within the checks that passed."""
+    """Count what passed, failed and was skipped, also within the checks that passed, and say why."""
     counts = {status: sum(result.status == status for result in results) for status in ("passed", "failed", "skipped")}
-    within = sum(sum(skips(result).values()) for result in results)
-    more = f", and {within} tests within those that passed" if within else ""
-    return f"checks: {counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped{more}"
+    whole = [f"{result.step.name}: {briefly(result.detail)}" for result in results if result.status == "skipped"]
+    within: dict[str, int] = {}
+    for result in results:
+        for reason, count in skips(result).items():
+            within[briefly(reason)] = within.get(briefly(reason), 0) + count
+    why = f" ({'; '.join(whole)})" if whole else ""
+    if within:
+        each = "; ".join(f"{count}: {reason}" for reason, count in sorted(within.items(), key=lambda row: -row[1]))
+        why += f", and {sum(within.values())} tests within those that passed ({each})"
+    return f"checks: {counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped{why}"
 
 
 def announce(steps: t.Sequence[Step]) -> None:
