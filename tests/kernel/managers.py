@@ -10,8 +10,11 @@ of its own; the network is the namespace of whoever starts it.
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import shutil
+import subprocess
 from functools import cache
 from pathlib import Path
 
@@ -48,3 +51,50 @@ def in_managers(argv: list[str], shown: Path) -> list[str]:
         ),
         argv,
     )
+
+
+LIFE = "/srv/ansible_collections/railops/rdma/tests/kernel/persist_life.py"
+DAEMON = {"netplan": "networkd", "networkd": "networkd", "networkmanager": "networkmanager"}
+
+
+@contextlib.contextmanager
+def life(shown: Path, ports: tuple[str, ...] = ("ens1np0", "ens2np0")):
+    """Make a host with these ports; yield what leads its life by steps (persist_life.py) and returns what they made."""
+    name = f"rr-life-{os.getpid()}"
+
+    def ip(*argv: str) -> None:
+        subprocess.run(["ip", "-n", name, *argv], check=True)
+
+    subprocess.run(["ip", "netns", "add", name], check=True)
+    try:
+        ip("link", "set", "lo", "up")
+        for number, port in enumerate(ports, 1):
+            far = f"far{number}"
+            ip("link", "add", port, "address", mac(number), "type", "veth", "peer", "name", far)
+            ip("link", "set", far, "up", "mtu", "9000")
+
+        def live(*steps: dict) -> list[dict]:
+            (shown / "steps.json").write_text(json.dumps(steps), encoding="utf-8")
+            argv = in_managers(["env", "TMPDIR=/run", "python3", LIFE], shown)
+            done = subprocess.run(["ip", "netns", "exec", name, *argv], capture_output=True, text=True, timeout=500)
+            assert done.returncode == 0, done.stderr
+            return json.loads((shown / "results.json").read_text(encoding="utf-8"))
+
+        yield live
+    finally:
+        subprocess.run(["ip", "netns", "delete", name], check=True)
+
+
+def mac(number: int) -> str:
+    """Return the hardware address of a port of `life`, by its number from 1."""
+    return f"00:00:5e:00:53:{number:02x}"
+
+
+def wrote(files: dict[str, str]) -> dict:
+    """Return the step that writes files of somebody else."""
+    return {"do": "files", "files": files}
+
+
+def boot(manager: str, expect: dict[str, list[str]] | None = None) -> dict:
+    """Return the step of a boot; it lasts until all that is expected is there, or nothing changes any more."""
+    return {"do": "boot", "daemon": DAEMON[manager], "expect": expect}

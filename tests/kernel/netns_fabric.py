@@ -11,13 +11,16 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import hashlib
 import io
 import json
 import os
 import struct
 import subprocess
+import sys
 import time
 import traceback
+from pathlib import Path
 
 from ansible.module_utils.testing import patch_module_args
 
@@ -163,6 +166,12 @@ class Host:
             for item in json.loads(self.ip("-j", "-s", "link", "show"))
         }
 
+    def timer(self) -> dict[str, int]:
+        """Return the files of the newest rollback timer of this host, and when each got its name, in nanoseconds."""
+        number = int(inside(self.name, lambda: os.stat("/proc/self/ns/net").st_ino))
+        folder = max(Path(f"/run/railops-rdma/{number}").iterdir(), key=lambda path: path.stat().st_mtime_ns)
+        return {path.name: path.stat().st_ctime_ns for path in folder.iterdir()}
+
 
 class Fabric:
     """The namespaces of one fabric."""
@@ -213,6 +222,26 @@ class Fabric:
                     more = ["nodad"] if ":" in item["gateway"] else []
                     address = f"{item['gateway']}/{length}"
                     run("ip", "-n", self.core, "address", "replace", address, "dev", f"leaf{rail['index']}", *more)
+
+    def inventory(self, folder: Path, wants: list[dict]) -> None:
+        """Write a plan folder of what is planned, and an inventory whose hosts' Python runs in their namespaces."""
+        frozen = {"mode": "exclusive"}
+        digest = hashlib.sha256(json.dumps(frozen, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+        (folder / "plan" / "hosts").mkdir(parents=True)
+        nodes = {}
+        lines = []
+        for number, (host, want) in enumerate(zip(self.hosts, wants, strict=True)):
+            name = f"node{number + 1}"
+            nodes[name] = {"zone": "", "slot": number, "retired": False}
+            data = {"schema": 2, "frozen_digest": digest, "fabric": "fabric", "node": name, "slot": number, **want}
+            (folder / "plan" / "hosts" / f"{name}.json").write_text(json.dumps(data))
+            wrapper = folder / f"python-{name}"
+            wrapper.write_text(f'#!/bin/sh\nexec ip netns exec {host.name} {sys.executable} "$@"\n')
+            wrapper.chmod(0o755)
+            lines.append(f"{name} ansible_python_interpreter={wrapper}\n")
+        plan = {"schema": 1, "digest": "x", "frozen": frozen, "nodes": nodes}
+        (folder / "plan" / "plan.json").write_text(json.dumps(plan))
+        (folder / "inventory").write_text("".join(lines))
 
     def by_hand(self, wants: list[dict]) -> None:
         """Give hosts and leaves the addresses of what is planned, and no rule or route."""

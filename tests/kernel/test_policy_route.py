@@ -420,6 +420,80 @@ def test_the_guard_takes_an_unconfirmed_change_back(host):
     assert "too late" in late["msg"]
 
 
+@pytest.fixture
+def pod(host):
+    """A namespace with a macvlan on the first rail, as Spiderpool gives pods one; another one stands on the host."""
+    name = f"{host.name}-pod"
+    host.ip("link", "set", "ens1np0", "mtu", "9000", "up")
+    host.ip("link", "add", "a0", "link", "ens1np0", "type", "macvlan")
+    host.ip("link", "set", "a0", "mtu", "9000", "up")
+    run("ip", "netns", "add", name)
+    host.ip("link", "add", "net1", "link", "ens1np0", "netns", name, "type", "macvlan")
+    run("ip", "-n", name, "link", "set", "net1", "mtu", "8000", "up")
+    yield lambda: json.loads(run("ip", "-n", name, "-j", "link", "show", "net1"))[0]["mtu"]
+    run("ip", "netns", "del", name, check=False)
+
+
+@pytest.mark.usefixtures("pod")
+def test_an_mtu_below_that_of_what_stands_on_the_port_is_refused_by_name(host):
+    said = refused(host, want_of(0, RAILS))
+    assert "9000" in said
+    assert "4200 would also lower what stands on it: a0 with 9000, net1 (" in said
+    assert f"{host.name}-pod) with 8000" in said
+    want = want_of(0, RAILS)
+    for rail in want["rails"]:
+        rail["mtu"] = 9000
+    assert host.apply(want)["changed"]
+
+
+@pytest.mark.usefixtures("_guards")
+def test_what_stands_on_the_port_is_in_the_diff_and_gets_its_mtu_back(host, pod):
+    before = host.dump()
+    want = {**want_of(0, RAILS), "take_over": ["ens1np0"]}
+    predicted = host.apply(want, check=True)
+    result = host.apply({**want, "confirm_timeout": 1})
+    assert result["diff"] == predicted["diff"]
+    assert "link a0 mtu 9000 up" in result["diff"]["before"]
+    assert "link a0 mtu 4200 up" in result["diff"]["after"]
+    assert f"link net1 (namespace {host.name}-pod) mtu 8000 up" in result["diff"]["before"]
+    assert pod() == 4200
+    wait_for(lambda: (host.dump(), pod()), (before, 8000))
+    assert host.apply(want)["changed"]
+    assert not host.apply(want)["changed"]
+
+
+@pytest.mark.usefixtures("_guards")
+def test_a_pod_that_ends_meanwhile_keeps_nothing_from_being_taken_back(host, pod):
+    before = host.dump()
+    assert pod() == 8000
+    host.apply({**want_of(0, RAILS), "take_over": ["ens1np0"], "confirm_timeout": 2})
+    run("ip", "-n", f"{host.name}-pod", "link", "delete", "net1")
+    run("ip", "netns", "del", f"{host.name}-pod")
+    wait_for(host.dump, before)
+
+
+def test_a_change_that_fails_leaves_what_stands_on_the_port_as_it_was(host, pod):
+    before = host.dump()
+    want = {**want_of(0, RAILS), "take_over": ["ens1np0"]}
+
+    def failing():
+        from ansible_collections.railops.rdma.plugins.module_utils._route import kernel
+        from ansible_collections.railops.rdma.plugins.module_utils._route import run as route_run
+
+        class Full(kernel.Kernel):
+            def transact(self, messages):
+                if messages[0][0].verb == "add" and "rule" in str(messages[0][0]):
+                    raise self.refusal(messages[0][0], 105, "injected")
+                return super().transact(messages)
+
+        route_run.Kernel = Full
+        return call_module(policy_route, want)
+
+    result = inside(host.name, failing)
+    assert result["taken_back"] is True
+    assert (host.dump(), pod()) == (before, 8000)
+
+
 @pytest.mark.usefixtures("_guards")
 def test_a_person_on_the_host_can_take_it_back_at_once_or_keep_it(host, tmp_path):
     """The commands of docs/host-network.md."""

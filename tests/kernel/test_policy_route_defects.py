@@ -95,7 +95,7 @@ def test_defect_06_the_default_route_of_the_host_stays_its_own(host, policy):
 
 
 def test_defect_07_there_is_one_way_to_name_a_table_and_one_block_of_routes():
-    text = persisted("netplan")["/etc/netplan/90-railops-ens1np0.yaml"].text
+    text = persisted("netplan")["/etc/netplan/zz-railops-ens1np0.yaml"].text
     assert text.count("routes:") == 1
     assert text.count("routing-policy:") == 1
 
@@ -113,7 +113,9 @@ def test_defect_10_an_mtu_alone_gives_a_valid_file():
     text = next(file.text for file in files if file.path.endswith(".yaml"))
     assert "mtu: 4200" in text
     assert "addresses" not in text
-    persist.MANAGERS["netplan"].check(persist_host.Host("/", command=command), files, files)
+    persist.MANAGERS["netplan"].at_boot(
+        persist_host.Host("/", command=command), {file.path: file.text for file in files}
+    )
 
 
 def test_defect_11_every_rule_has_its_priority_whatever_was_there_before(host):
@@ -155,7 +157,7 @@ def test_defect_15_files_of_others_keep_their_mode_and_text(tmp_path):
     persist_run.converge(want, persist_host.Host(str(tmp_path)), "netplan", check_mode=False)
     assert other.stat().st_mode & 0o777 == 0o644
     assert other.read_text() == "network: {version: 2}\n"
-    own = tmp_path / "etc/netplan/90-railops-ens1np0.yaml"
+    own = tmp_path / "etc/netplan/zz-railops-ens1np0.yaml"
     assert own.stat().st_mode & 0o777 == 0o600
 
 
@@ -172,7 +174,7 @@ def test_defect_17_other_profiles_stay_and_ours_wins_at_boot():
     files = persisted("networkmanager")
     text = files["/etc/NetworkManager/system-connections/railops-ens1np0.nmconnection"].text
     assert "id=railops-ens1np0" in text
-    assert "autoconnect-priority=100" in text
+    assert "autoconnect-priority=999" in text
     assert text.index("method=manual") < text.index("address1=")
 
 

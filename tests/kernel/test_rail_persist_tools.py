@@ -34,7 +34,9 @@ def command(argv, text):
 
 files = [persist.File(*file) for file in json.load(open("/mnt/files.json"))]
 try:
-    persist.MANAGERS[sys.argv[1]].check(on_host.Host("/", command=command), files, files)
+    manager, here = persist.MANAGERS[sys.argv[1]], on_host.Host("/", command=command)
+    manager.at_boot(here, {file.path: file.text for file in files})
+    manager.check(here, files, files)
 except RdmaError as exc:
     sys.exit(str(exc))
 """
@@ -102,6 +104,22 @@ def test_networkmanager_itself_reads_the_vlan(tmp_path):
     assert ("id=101" in shown[0], "parent=ens1np0" in shown[0], "192.0.2.2/27" in shown[0]) == (True, True, True)
     assert ("192.0.2.2" in shown[1], shown[1].count("method=disabled")) == (False, 2)
     assert checked("networkmanager", profiles, tmp_path).returncode == 0
+
+
+def test_netplan_itself_keeps_the_mode_of_ipoib(tmp_path):
+    rail = {"interface": "ibs1f0", "mtu": 65520, "addresses": [{"address": "192.0.2.2", "subnet": "192.0.2.0/24"}]}
+    for renderer in ("networkd", "NetworkManager"):
+        host = Host(str(tmp_path / renderer))
+        host.put("/etc/netplan/01.yaml", f"network: {{version: 2, renderer: {renderer}}}\n", 0o600)
+        for file in files("netplan", "prefixes", rails=[rail], network="infiniband"):
+            host.write(file)
+        done = run(["netplan", "generate", "--root-dir", f"/mnt/{renderer}"], tmp_path)
+        assert done.returncode == 0, done.stderr
+    made = (tmp_path / "networkd/run/systemd/network/10-netplan-ibs1f0.network").read_text(encoding="utf-8")
+    assert "[IPoIB]\nMode=connected\n" in made
+    folder = tmp_path / "NetworkManager/run/NetworkManager/system-connections"
+    profile = (folder / "netplan-ibs1f0.nmconnection").read_text(encoding="utf-8")
+    assert ("type=infiniband" in profile, "transport-mode=connected" in profile) == (True, True)
 
 
 def test_netplan_accepts_the_files_before_they_are_written(tmp_path):

@@ -11,12 +11,14 @@ import re
 import subprocess
 from pathlib import Path
 
+import packages
 import pytest
-import slurm
 
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.topology import slurm_conf
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import SAMPLES, plan_of, rails, raw_of
 
+# The controller, its plugins, the client, and the library that both stand on.
+PACKAGES = ("slurmctld", "slurm-wlm-basic-plugins", "slurm-client", "libslurm38", "munge", "libmunge2")
 # A namespace's lo alone: with 127.0.0.1 only, the resolver takes no address for one that it may use.
 SCRIPT = """
 ip link set lo up
@@ -76,8 +78,8 @@ def asked(folder: Path, topology: str, nodes: str) -> tuple[dict[str, tuple[set[
     if os.geteuid():
         pytest.skip("it needs root, for a network namespace; run the same command with sudo")
     try:
-        home = slurm.unpacked()
-    except slurm.MissingError as exc:
+        home = packages.unpacked(*PACKAGES)
+    except packages.NotOfferedError as exc:
         pytest.skip(str(exc))
     lib = home / "usr/lib/x86_64-linux-gnu"
     if not lib.is_dir():

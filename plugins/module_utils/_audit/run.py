@@ -11,13 +11,16 @@ import typing as t
 
 from .._errors import RdmaError
 from .._route.options import slice_spec
-from .groups import GROUPS, Request
+from . import groups
+from .groups import Request
+from .preflight import LOOKS
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
     from .._check import CheckData
 
+GROUPS = {**groups.GROUPS, "preflight": LOOKS}
 SPEC = {
     **slice_spec(),
     "rdma_mode": {"type": "str", "choices": ["shared", "exclusive"]},
@@ -25,7 +28,7 @@ SPEC = {
         "type": "list",
         "elements": "str",
         "choices": list(GROUPS),
-        "default": [name for name in GROUPS if name not in ("driver", "pings")],
+        "default": [name for name in GROUPS if name not in ("driver", "pings", "preflight")],
     },
     "settings": {"type": "dict", "default": {}},
     "neighbours": {"type": "list", "elements": "dict"},

@@ -2,22 +2,27 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What else a card does on its host: serve NVSwitches, carry storage, lend a virtual function. Such a card is kept.
+"""What else a port or card is for on its host: the one answer, for all that change one.
 
-Nothing is opened and no firmware is asked: /sys, /proc, and iproute2's `ip` and `rdma`.
+The host's own network, storage, what stands on the port or has it as a member, addresses of others; a card serves
+NVSwitches, or lends a virtual function. Nothing is opened and no firmware is asked: /sys, /proc, and iproute2's `ip`
+and `rdma`.
 """
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import re
 import typing as t
 
+from .._fabric.numbers import MANAGER, PRIORITIES, TABLES
 from .vpd import parse_vpd, serves_switches
 
 if t.TYPE_CHECKING:
     from .._files import Sysfs
     from .._module import Run
+    from .._untouchable import Untouchable
     from .pci import PciFunction, PciTree
 
 # Kernel modules whose queue pairs mean storage or the host's own traffic. The kernel names a queue pair after the
@@ -39,6 +44,53 @@ USERS = frozenset(
     }
 )
 NETWORK_FILE_SYSTEMS = frozenset({"ceph", "cifs", "lustre", "nfs", "nfs4", "smb3"})
+
+
+def carried(sysfs: Sysfs, run: Run, kept: Untouchable) -> dict[str, str]:
+    """Return what interfaces and RDMA devices carry of the host's own network and storage, by folder in /sys/class.
+
+    :param run: runs `ip` and `rdma`.
+    :param kept: what carries the host's own network.
+    """
+    found = {name: f"carries {kept.why(name)}" for name in (*sorted(kept.default), *sorted(kept.connection))}
+    for interface, duty in storage_interfaces(sysfs, run).items():
+        for name in sorted(kept.under([interface])):
+            found.setdefault(name, duty)
+    devices = {f"/sys/class/infiniband/{name}": duty for name, duty in storage_devices(sysfs, run).items()}
+    return {**{f"/sys/class/net/{name}": duty for name, duty in found.items()}, **devices}
+
+
+def standing(kept: Untouchable, prefixes: t.Iterable[str] = (), take_over: t.Collection[str] = ()) -> dict[str, str]:
+    """Return what would go with an interface's name or kind, by interface: members, what stands on it, addresses.
+
+    :param kept: what `ip` said of the host.
+    :param prefixes: the networks of the fabric: addresses in them are the plan's affair, and so is a VLAN that has one.
+    :param take_over: interfaces whose addresses may be replaced.
+    """
+    nets = [ipaddress.ip_network(prefix) for prefix in prefixes]
+    ruled = {rule.get("src") for _links, _held, rules in kept.seen for rule in rules if _is_ours(rule)}
+    found: dict[str, str] = {}
+    planned: set[str] = set()
+    for name, item in kept.held:
+        address = ipaddress.ip_address(item["local"])
+        if item["local"] in ruled or any(address in net for net in nets):
+            planned.add(name)
+        elif name not in take_over:
+            found.setdefault(name, f"has the address {item['local']}/{item.get('prefixlen', address.max_prefixlen)}")
+    links = kept.links
+    for name, link in sorted(links.items()):
+        below = link.get("link", "")
+        # The two ends of a veth stand on each other.
+        peers = below in links and links[below].get("link") == name
+        if below in links and not peers and link.get("ifalias") != MANAGER and name not in planned:
+            found[below] = f"carries {name}"
+        if "master" in link:
+            found[name] = f"is a port of {link['master']}"
+    return found
+
+
+def _is_ours(rule: dict[str, t.Any]) -> bool:
+    return rule.get("priority") in PRIORITIES and str(rule.get("table")) in map(str, TABLES)
 
 
 def serving(sysfs: Sysfs, functions: t.Sequence[PciFunction]) -> dict[str, str]:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import typing as t
 
-from .duty import serving, storage_devices, storage_interfaces, used_vf
+from .._untouchable import Untouchable
+from .duty import carried, serving, standing, used_vf
 from .model import Card, PlacedRail
 from .pci import ADDRESS, VENDOR_MELLANOX, PciFunction, PciTree, normal_address, pci_key, read_pci
 
 if t.TYPE_CHECKING:
     from .._files import Sysfs
     from .._module import Run
-    from .._untouchable import Untouchable
 
 ARPHRD_INFINIBAND = "32"
 LAYER_OF_TYPE = {ARPHRD_INFINIBAND: "InfiniBand", "1": "Ethernet"}
@@ -23,17 +23,22 @@ LAYER_OF_TYPE = {ARPHRD_INFINIBAND: "InfiniBand", "1": "Ethernet"}
 BLUEFIELDS = frozenset({0xA2D2, 0xA2D6, 0xA2D9, 0xA2DC, 0xA2DF})
 
 
-def read_cards(sysfs: Sysfs, run: Run, untouchable: t.Callable[[], Untouchable]) -> tuple[Card, ...]:
+def read_cards(
+    sysfs: Sysfs, run: Run, untouchable: t.Callable[[], Untouchable], prefixes: t.Iterable[str] = ()
+) -> tuple[Card, ...]:
     """Return the cards in PCI order, each with what it does beside carrying rails.
 
     :param untouchable: returns what carries the host's own network; asked only when there are cards.
+    :param prefixes: the networks of the fabric, whose addresses a card may have.
     """
     tree = read_pci(sysfs)
     functions: dict[str, list[PciFunction]] = {}
     for nic in tree.nics:
         if nic.vendor == VENDOR_MELLANOX:
             functions.setdefault(nic.card, []).append(nic)
-    duties = _duties(sysfs, tree, functions, run, untouchable()) if functions else {}
+    kept = untouchable() if functions else Untouchable()
+    duties = _duties(sysfs, tree, functions, run, kept) if functions else {}
+    uses = standing(kept, prefixes)
     return tuple(
         Card(
             name=name,
@@ -44,6 +49,7 @@ def read_cards(sysfs: Sysfs, run: Run, untouchable: t.Callable[[], Untouchable])
             num_vfs=sum(item.num_vfs for item in items),
             bluefield=any(item.device in BLUEFIELDS for item in items),
             duty=duties.get(name),
+            standing=next((f"{uses[port]} ({port})" for item in items for port in item.netdevs if port in uses), None),
         )
         for name, items in sorted(functions.items(), key=lambda entry: pci_key(f"{entry[0]}.0"))
     )
@@ -81,16 +87,10 @@ def _duties(
     sysfs: Sysfs, tree: PciTree, functions: dict[str, list[PciFunction]], run: Run, kept: Untouchable
 ) -> dict[str, str]:
     found = serving(sysfs, [item for items in functions.values() for item in items])
-    for interface in (*sorted(kept.default), *sorted(kept.connection)):
-        for card in _card_of(sysfs, tree, f"/sys/class/net/{interface}"):
-            found.setdefault(card, f"carries {kept.why(interface)} ({interface})")
-    for device, duty in storage_devices(sysfs, run).items():
-        for card in _card_of(sysfs, tree, f"/sys/class/infiniband/{device}"):
-            found.setdefault(card, duty)
-    for interface, duty in storage_interfaces(sysfs, run).items():
-        for lower in kept.under([interface]):
-            for card in _card_of(sysfs, tree, f"/sys/class/net/{lower}"):
-                found.setdefault(card, duty)
+    for path, duty in carried(sysfs, run, kept).items():
+        name = path.rpartition("/")[2]
+        for card in _card_of(sysfs, tree, path):
+            found.setdefault(card, duty if name in duty else f"{duty} ({name})")
     for card, items in functions.items():
         if used := next(filter(None, (used_vf(tree, item) for item in items)), None):
             found.setdefault(card, used)

@@ -47,7 +47,8 @@ class Card:
     """One card of the host, whatever the number of its functions.
 
     `duty` says what else it does ("carries the default route (eno1)", "serves the NVSwitches (...)"): such a card is
-    never written and never reset. `layers` holds the link layer of each function's port as the kernel sees it now.
+    never written and never reset. `standing` says what would go with its link type ("carries ens1np0.30 (ens1np0)"):
+    that stays as it is, too. `layers` holds the link layer of each function's port as the kernel sees it now.
     `devices` are its RDMA devices, or interfaces where it has none.
     """
 
@@ -59,6 +60,7 @@ class Card:
     num_vfs: int = 0
     bluefield: bool = False
     duty: str | None = None
+    standing: str | None = None
 
     @property
     def address(self) -> str:

@@ -15,7 +15,7 @@ import enum
 import typing as t
 from dataclasses import dataclass, replace
 
-from .._check import CheckData, compared, skipped
+from .._check import CheckData, compared, skipped, warning
 from .._errors import RdmaError
 from .mlxconfig import Configuration, Parameter, number
 from .model import LINK_TYPES, Card, Wish
@@ -161,12 +161,14 @@ def decide(card: Card, wish: Wish, configuration: Configuration, marker: Marker 
         return trouble
     if all(value.written and value.active for value in plan.values):
         return plan
-    if card.duty:
+    turned = any(value.name.startswith(LINK_TYPE) and not (value.written and value.active) for value in plan.values)
+    if duty := card.duty or (card.standing if turned else None):
         return replace(
             plan,
             step=Step.FAILED,
-            note=f"{card.duty}, so it is left alone, and it is not as wanted: {_differing(plan)}",
-            fix="Free it first (drain the node of pods and machines, unmount), or change it from the console.",
+            note=f"{duty}, so it is left alone, and it is not as wanted: {_differing(plan)}",
+            fix="Free it first (drain the node of pods and machines, unmount, take others' links and addresses away) or"
+            " change it from the console.",
         )
     if any(not value.written for value in plan.values):
         return replace(plan, step=Step.WRITE)
@@ -181,11 +183,14 @@ def decide(card: Card, wish: Wish, configuration: Configuration, marker: Marker 
 
 
 def without_tool(card: Card, wish: Wish, problem: RdmaError) -> CardPlan:
-    """Return what becomes of a card that could not be asked: done when the kernel shows the wish, failed otherwise."""
+    """Return what becomes of a card that could not be asked: left alone when the kernel shows the wish, else failed."""
     link_good = all(card.layer(port) == link_type for port, link_type in wish.links)
     vfs_good = wish.vfs is None or card.total_vfs == wish.vfs
-    if link_good and vfs_good and problem.facts.get("kind") == "no_tool":
-        return CardPlan(card, wish, Step.DONE, note="as the kernel shows it; no tool to ask for the next boot")
+    if link_good and vfs_good:
+        if problem.facts.get("kind") == "no_tool":
+            return CardPlan(card, wish, Step.DONE, note="as the kernel shows it; no tool to ask for the next boot")
+        note = f"as the kernel shows it, and what the next boot brings cannot be asked: {problem.problem}"
+        return CardPlan(card, wish, Step.DONE, note=note, fix=problem.fix)
     return CardPlan(card, wish, Step.FAILED, note=problem.problem, fix=problem.fix)
 
 
@@ -276,8 +281,8 @@ def _reset_value(value: Value) -> str | None:
 
 def no_reset_because(plan: CardPlan, *, capable: bool) -> str:
     """Return why a card must not be reset now although that was asked for; '' when it may be."""
-    if plan.card.duty:
-        return f"it {plan.card.duty}"
+    if duty := plan.card.duty or plan.card.standing:
+        return f"it {duty}"
     if plan.power_cycle:
         return "the tool asked for a power cycle"
     if plan.card.num_vfs:
@@ -311,6 +316,8 @@ def checks(plans: t.Iterable[CardPlan]) -> list[CheckData]:
         wanted, have = _wanted_text(plan), _observed_text(plan)
         if plan.step is Step.SKIPPED:
             check = skipped("nic_link_type", cause, fix, wanted, object=plan.card.name)
+        elif good and plan.fix:
+            check = warning("nic_link_type", wanted, have, cause, plan.fix, object=plan.card.name)
         else:
             check = compared("nic_link_type", wanted, have, cause, fix, good=good, object=plan.card.name)
         found.append(check.data())

@@ -33,6 +33,7 @@ SPEC = {
             "pci": {"type": "str"},
         },
     },
+    "rdma_prefixes": {"type": "list", "elements": "str"},
     "cards": {
         "type": "list",
         "elements": "dict",
@@ -57,7 +58,8 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         Selection(item["select"], tuple(item["pci"] or ()), item["link_type"], item["vfs"])
         for item in module.params["cards"]
     ]
-    cards = read_cards(files, lambda argv: _iproute(module, argv), lambda: read_untouchable(module, files))
+    prefixes = module.params["rdma_prefixes"] or []
+    cards = read_cards(files, lambda argv: _iproute(module, argv), lambda: read_untouchable(module, files), prefixes)
     by_rails = any(item.select == RAILS for item in selections)
     if by_rails and module.params["rails"] is None:
         raise RdmaError("The rails are selected, and none are given.", "Set plan_dir (or rails).")
@@ -84,6 +86,9 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         "reboot_reasons": reboot_reasons(after),
         "power_cycle_required": any(plan.power_cycle or plan.step is Step.POWER_CYCLE for plan in after),
         "checks": checks(before if module.check_mode else after) + [_unplaced(problem).data() for problem in problems],
+        "warnings": [
+            f"Card {plan.card.name}: {plan.note} {plan.fix}" for plan in after if plan.step is Step.DONE and plan.fix
+        ],
         "before": _shown(before),
         "after": _shown(after),
     }

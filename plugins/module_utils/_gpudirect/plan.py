@@ -54,6 +54,7 @@ class Plan:
 
     path: str | None  # dmabuf, peermem, or None: no way is open
     wanted_path: str
+    keep_peermem: bool  # whether it is loaded at every boot
     load_peermem: bool
     acs: dict[str, int]  # bridge: the bits to write
     bridges: tuple[str, ...]  # that a boot unit has to clear
@@ -124,8 +125,10 @@ def make_plan(params: Mapping[str, t.Any], tree: PciTree, host: Host, recorded: 
             f"The IOMMU translates every access (domain type {host.iommu}): peer-to-peer traffic is slower. The kernel"
             " argument iommu=pt lets it through."
         )
-    load = wanted == "peermem" and bool(tree.gpus) and "nvidia_peermem" not in host.loaded and host.peermem_on_disk
-    return Plan(path, wanted, load, acs, bridges, use_tool, tuple(notes))
+    # A kernel without the interface cannot load it: the file for the next boot does, when a new driver brings it.
+    keep = wanted == "peermem" and bool(tree.gpus) and (path == "peermem" or host.peermem_on_disk)
+    load = keep and path != "peermem" and host.peer_memory
+    return Plan(path, wanted, keep, load, acs, bridges, use_tool, tuple(notes))
 
 
 def _is_direct_nic(tree: PciTree) -> bool:

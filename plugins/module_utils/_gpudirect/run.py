@@ -89,13 +89,12 @@ def recorded_bits(files: HostFiles) -> dict[str, int]:
         return {}
 
 
-def wanted_files(params: dict[str, t.Any], plan: Plan, host: Host, recorded: dict[str, int]) -> dict[str, str | None]:
+def wanted_files(plan: Plan, host: Host, recorded: dict[str, int]) -> dict[str, str | None]:
     """Return the owned files with their contents, None where there must be none.
 
     :param recorded: the access control bits of bridges before the first change.
     """
-    peermem = params["mode"] == "peermem" and (plan.load_peermem or plan.path == "peermem")
-    files: dict[str, str | None] = {MODULES: f"# {NOTE}\nnvidia_peermem\n" if peermem else None}
+    files: dict[str, str | None] = {MODULES: f"# {NOTE}\nnvidia_peermem\n" if plan.keep_peermem else None}
     if not plan.bridges:
         return {**files, PROGRAM: None, SETTINGS: None, UNIT: None}
     original = {address: recorded.get(address, host.acs[address]) for address in plan.bridges}
@@ -179,7 +178,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
             code, out, err = module.run_command([host.rdma_topo, "check"])
             check = (code, out + err)
         topo_changed, reasons = direct_nic(module, files, host, check)
-    writes = files.changes(wanted_files(params, plan, host, recorded), {LINK: UNIT if plan.bridges else None})
+    writes = files.changes(wanted_files(plan, host, recorded), {LINK: UNIT if plan.bridges else None})
     changes = [
         f"{address}: access control {host.acs[address]:#06x} to {bits:#06x}" for address, bits in plan.acs.items()
     ]

@@ -7,18 +7,24 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import shutil
 import socket
 import stat
 import typing as t
 
 from .._errors import RdmaError
 from .._files import HostFiles
-from .model import File, Ran
+from .model import LINK, File, Port, Ran, Texts
 from .plan import OWNED, SINGLE, interfaces_of, owned
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
+
+
+# Copies of others' files that had to give way: a folder for each port, and below it the file's whole path.
+KEPT = "/var/lib/railops-rdma/kept"
 
 
 class State(t.NamedTuple):
@@ -81,8 +87,11 @@ class Host(HostFiles):
                 paths |= {path for path in (inner, f"{inner}/90-railops.conf") if owned(path)}
         found = {}
         for path in sorted(paths):
-            text = self.read(path) if os.path.isfile(self.path(path)) else None
-            if text is not None:
+            target = self.link(path)
+            text = self.read(path) if target is None and os.path.isfile(self.path(path)) else None
+            if target is not None:
+                found[path] = State(target, LINK)
+            elif text is not None:
                 found[path] = State(text, stat.S_IMODE(os.stat(self.path(path)).st_mode))
         return found
 
@@ -101,6 +110,70 @@ class Host(HostFiles):
                 return socket.if_indextoname(socket.if_nametoindex(name))
         return name
 
+    def texts(self, folders: t.Iterable[str]) -> Texts:
+        """Return the texts of others' files in these folders, and of those beside them (NAME.d)."""
+        found: Texts = {}
+        paths = [f"{folder}/{name}" for folder in folders for name in self.names(folder)]
+        paths += [f"{path}/{name}" for path in paths if path.endswith(".d") for name in self.names(path)]
+        for path in paths:
+            if os.path.isfile(self.path(path)) and not owned(path):
+                found[path] = self.read(path) or ""
+        return found
+
+    def ports(self) -> dict[str, Port]:
+        """Return what files can match the running host's interfaces by; none of another root."""
+        tool = self.tool("ip") if self.live else None
+        done = self.command([tool, "-json", "-details", "address", "show"], "") if tool else Ran(0, "[]", "")
+        try:
+            links = [link for link in json.loads(done.out) if "ifname" in link]
+        except ValueError as exc:
+            raise RdmaError(f"`ip` does not list the interfaces: {done.said()}", "Install iproute2.") from exc
+        found = {}
+        for link in links:
+            name, mac, kind = link["ifname"], link.get("address", ""), link.get("linkinfo", {}).get("info_kind", "")
+            udev = self.text(f"/run/udev/data/n{link['ifindex']}") or ""
+            lease = [item for item in link["addr_info"] if item.get("dynamic") and item["family"] == "inet"]
+            found[name] = Port(
+                name=name,
+                others=frozenset(link.get("altnames", ())),
+                mac=mac,
+                permanent="" if kind == "vlan" else link.get("permaddr", mac),
+                path=next((line[10:] for line in udev.splitlines() if line.startswith("E:ID_PATH=")), ""),
+                driver=os.path.basename(self.real(f"/sys/class/net/{name}/device/driver") or ""),
+                type=link.get("link_type", ""),
+                kind=kind,
+                lease=next((f"{item['local']}/{item['prefixlen']}" for item in lease), ""),
+            )
+        return found
+
+    def kept(self) -> dict[str, str]:
+        """Return the port for which each file was set aside."""
+        found = {}
+        for folder, _folders, names in os.walk(self.path(KEPT)):
+            port, _slash, path = os.path.relpath(folder, self.path(KEPT)).partition("/")
+            found.update({f"/{path}/{name}": port for name in names if not name.startswith(".railops-")})
+        return found
+
+    def move(self, path: str, target: str) -> None:
+        """Move a file as it is, over file systems too; the new one is whole before the old one goes."""
+        old, new = self.path(path), self.path(target)
+        # A hidden name: NetworkManager reads others without an ending.
+        temporary = os.path.join(os.path.dirname(new), f".railops-{os.path.basename(new)}.tmp")
+        try:
+            os.makedirs(os.path.dirname(new), exist_ok=True)
+            shutil.copy2(old, temporary, follow_symlinks=False)
+            os.chown(temporary, os.lstat(old).st_uid, os.lstat(old).st_gid, follow_symlinks=False)
+            os.replace(temporary, new)
+            os.unlink(old)
+            if path.startswith(KEPT):
+                with contextlib.suppress(OSError):
+                    os.removedirs(os.path.dirname(old))
+        except OSError as exc:
+            fix = "Run the task with become: true, on a file system that is not read-only and has room."
+            raise RdmaError(f"{path} cannot be moved to {target}: {exc.strerror}.", fix) from exc
+        if self._module:
+            self._module.set_default_selinux_context(new, False)
+
     def write(self, file: File) -> None:
         """Put a file in place, with its mode from the first moment on."""
-        self.put(file.path, file.text, file.mode)
+        self.put(file.path, file.text, file.mode, link=file.mode == LINK)

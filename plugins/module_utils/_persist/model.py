@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from .._route.model import DEFAULT, Route, Rule
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from .._route.want import Want, WantRail
     from .host import Host
@@ -21,6 +21,10 @@ if t.TYPE_CHECKING:
 HEADER = "# Managed by Ansible: railops.rdma.rail_persist. The whole file is replaced; change the plan instead.\n"
 PRIVATE = 0o600
 PUBLIC = 0o644
+# Of a file that is a symbolic link; its text is where that leads.
+LINK = 0o777
+Texts = t.Dict[str, str]  # noqa: UP006 - evaluated on Python 3.9
+Section = t.Tuple[str, t.List[t.Tuple[str, str]]]  # noqa: UP006
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,49 @@ class Ran(t.NamedTuple):
         return text.replace(root, "") if root else text
 
 
+@dataclass(frozen=True)
+class Port:
+    """What files match an interface by. `lease` is an address that it has by DHCP, or empty."""
+
+    name: str
+    others: frozenset[str] = frozenset()
+    mac: str = ""
+    permanent: str = ""
+    path: str = ""
+    driver: str = ""
+    type: str = "ether"
+    kind: str = ""
+    lease: str = ""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A file that a daemon reads at boot, as far as it is about an interface.
+
+    :param daemon: which of the two reads it, and `rank` its turn there: the lowest that matches is used.
+    :param holds: its addresses, routes, MTU and what stands on the interface, in words.
+    """
+
+    path: str
+    daemon: str
+    rank: t.Any
+    matches: Callable[[Port], bool]
+    holds: frozenset[str]
+    dhcp: bool
+
+
+def sections(text: str) -> list[Section]:
+    """Return the sections of a file of systemd or NetworkManager, with their pairs of key and value."""
+    found: list[Section] = []
+    for line in map(str.strip, text.replace("\\\n", " ").splitlines()):
+        if line.startswith("[") and line.endswith("]"):
+            found.append((line[1:-1], []))
+        elif found and "=" in line and line[0] not in "#;":
+            key, _equals, value = line.partition("=")
+            found[-1][1].append((key.strip(), value.strip()))
+    return found
+
+
 class Manager:
     """A network manager. To add one: a file with its class, and its row in MANAGERS of plan.py."""
 
@@ -53,6 +100,11 @@ class Manager:
     """Folders and names of the files that any version of this collection has written for it."""
     beside: tuple[File, ...] = ()
     """Files that it needs beside those of the rails."""
+    folders: tuple[str, ...] = ()
+    """Where the files are that have a say in what it does at boot."""
+    yields = ""
+    """What makes another's file come after ours; `keeps` is what keeps another's settings beside ours."""
+    keeps = ""
     detects_duplicates = True
     """Whether it would wait for the end of IPv6's duplicate address detection, so that the kernel must not do any."""
 
@@ -90,6 +142,18 @@ class Manager:
 
         :param files: all that are wanted; `write` are those that differ.
         """
+
+    def fitted(self, host: Host, files: tuple[File, ...]) -> tuple[File, ...]:
+        """Return the files as this very host needs them."""
+        return files
+
+    def at_boot(self, host: Host, texts: Texts) -> Texts | None:
+        """Return what its daemon will read at the next boot where these files are there; None when nobody can say."""
+        return texts
+
+    def profiles(self, texts: Mapping[str, str]) -> list[Profile]:
+        """Return what the daemon will make of these files."""
+        raise NotImplementedError
 
     def loaded(self, host: Host, written: Sequence[str], removed: Sequence[str]) -> None:
         """Say to it, where it runs, that files came and went."""

@@ -7,28 +7,35 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
 import tempfile
 import typing as t
+from dataclasses import replace
 
 from .._errors import RdmaError
 from .._files import HostFiles
 from .._route.model import MAIN_TABLE, SCOPE_LINK, Route, Rule
-from . import networkd
-from .model import HEADER, PRIVATE, PUBLIC, File, Manager, anywhere
+from . import networkd, networkmanager
+from .model import HEADER, LINK, PRIVATE, PUBLIC, File, Manager, Profile, Texts, anywhere
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping
 
     from .._route.want import Want, WantRail
     from .host import Host
 
 FOLDER = "/etc/netplan"
-OWN = re.compile(r"^90-railops-.+\.yaml$")
+# Files merge by the name of the interface, and what a later file says counts: ours sorts after 99-*.
+OURS = f"{FOLDER}/zz-railops-{{}}.yaml"
+OWN = re.compile(r"^(90|zz)-railops-.+\.yaml$")
+GENERATED = re.compile(r"^(/usr)?/(lib|etc|run)/netplan/|^/run/.+/(10-)?netplan-")
+MADE = "/run/systemd/network/10-netplan-{}.network"
 # netplan generate reads these of its root; the rest of a host has no say in it.
 SOURCES = ("/usr/lib/netplan", "/lib/netplan", "/etc/netplan", "/run/netplan")
+DHCP = "      dhcp4: false\n"
+# NetworkManager chooses by it. netplan 1.1 refuses the word where networkd is the renderer.
+FIRST = "      renderer: NetworkManager\n      networkmanager:\n        passthrough:\n"
+FIRST += f'          connection.autoconnect-priority: "{networkmanager.PRIORITY}"\n'
 RENDERER = re.compile(r"^\s*renderer\s*:\s*[\"']?NetworkManager", re.MULTILINE)
 
 
@@ -37,6 +44,8 @@ class Netplan(Manager):
 
     owned = ((FOLDER, OWN), (networkd.FOLDER, re.compile(r"^10-netplan-.+\.network\.d/90-railops\.conf$")))
     beside = (networkd.KEEP_FOREIGN,)
+    folders = (*SOURCES, *networkd.FOLDERS, *networkmanager.NetworkManager.folders)
+    keeps = "Move it to the entry {port!r} of a file in /etc/netplan, with which ours merges"
 
     def manages(self, host: Host) -> bool:
         """Whether it is there and has files: then the others only read what it generates."""
@@ -48,11 +57,24 @@ class Netplan(Manager):
 
     def refuse(self, want: Want, host: Host) -> None:
         """Refuse a guard where NetworkManager renders: it has no file beside which it could stand."""
-        if want.policy == "default_route" and any(RENDERER.search(text) for text in self._sources(host)):
+        if want.policy == "default_route" and self._for_networkmanager(host):
             raise RdmaError(
                 "netplan with the renderer NetworkManager cannot express the guard rule of the policy default_route.",
                 "Use fabric_policy: prefixes (the default), which needs no guard.",
             )
+
+    def fitted(self, host: Host, files: tuple[File, ...]) -> tuple[File, ...]:
+        """Return the files with the priority that NetworkManager goes by, where it is what netplan renders for."""
+        if not self._for_networkmanager(host):
+            return files
+        return tuple(replace(file, text=file.text.replace(DHCP, FIRST + DHCP)) for file in files)
+
+    def _for_networkmanager(self, host: Host) -> bool:
+        tool = host.tool("netplan") if host.live else None
+        done = host.command([tool, "get", "renderer"], "") if tool else None
+        if done and not done.status:
+            return done.out.strip() == "NetworkManager"
+        return any(RENDERER.search(text) for text in self._sources(host))
 
     def _sources(self, host: Host) -> list[str]:
         names = ((folder, name) for folder in SOURCES for name in host.names(folder) if name.endswith(".yaml"))
@@ -67,9 +89,11 @@ class Netplan(Manager):
         :param infiniband: whether the rail is IP over InfiniBand.
         """
         # A rail without a cable must not delay the boot, and has its configuration nevertheless.
-        plain = ["      dhcp4: false\n      dhcp6: false\n      accept-ra: false\n"]
+        plain = [f"{DHCP}      dhcp6: false\n      accept-ra: false\n"]
         plain += ["      optional: true\n      ignore-carrier: true\n"]
         plain += [f"      mtu: {rail.mtu}\n"] if rail.mtu is not None else []
+        # Older ones have no word for it, and datagram is the kernel's default.
+        plain += ["      infiniband-mode: connected\n"] if infiniband and rail.ipoib_mode == "connected" else []
         # No renderer here: the host's own files say which.
         lines = [f"{HEADER}network:\n  version: 2\n  ethernets:\n    {json.dumps(port)}:\n", *plain]
         if rail.vlan:
@@ -97,32 +121,38 @@ class Netplan(Manager):
             for rule in straight:
                 lines.append(f"        - from: {json.dumps(rule.source)}\n")
                 lines.append(f"          table: {rule.table}\n          priority: {rule.priority}\n")
-        yield File(f"{FOLDER}/90-railops-{port}.yaml", "".join(lines), PRIVATE, rail.name)
+        yield File(OURS.format(port), "".join(lines), PRIVATE, rail.name)
+        # What another entry matches as well (all-en: {match: {name: en*}}) is made into a file that may sort before.
+        for name in dict.fromkeys((port, interface)):
+            made, link = MADE.format(name), networkd.OURS.format(name)
+            yield File(link, made, LINK, rail.name)
+            yield File(f"{link}.d", f"10-netplan-{name}.network.d", LINK, rail.name)
         if inverted := [rule for rule in rules if rule.invert]:
             # netplan has no word for `not`; networkd, which it renders for, reads this beside what netplan generates.
             text = HEADER + "".join(networkd.rule_section(rule) for rule in inverted)
             yield File(f"{networkd.FOLDER}/10-netplan-{interface}.network.d/90-railops.conf", text, PUBLIC, rail.name)
 
-    def check(self, host: Host, files: Sequence[File], write: Sequence[File]) -> None:
-        """Let `netplan generate` read the host's files with the new ones in place, in a root of its own."""
+    def at_boot(self, host: Host, texts: Texts) -> Texts | None:
+        """Return what `netplan generate` makes of these files in a root of its own, and what it leaves as it is."""
         tool = host.tool("netplan")
         if not tool or not host.live:
-            return
+            return None
         with tempfile.TemporaryDirectory(prefix="railops-netplan-") as root:
-            for folder in SOURCES:
-                if os.path.isdir(host.path(folder)):
-                    shutil.copytree(host.path(folder), f"{root}{folder}", dirs_exist_ok=True)
-            os.makedirs(f"{root}{FOLDER}", exist_ok=True)
-            for name in os.listdir(f"{root}{FOLDER}"):
-                if OWN.match(name):
-                    os.unlink(f"{root}{FOLDER}/{name}")
-            new = HostFiles(root)
-            for file in files:
-                if file.path.startswith(FOLDER):
-                    new.put(file.path, file.text, file.mode)
+            made = HostFiles(root)
+            for path, text in texts.items():
+                if path.startswith(SOURCES):
+                    made.put(path, text, PRIVATE)
             done = host.command([tool, "generate", "--root-dir", root], "")
             if done.status:
                 raise RdmaError(
                     f"netplan refuses the files, and nothing was written: {done.said(root)}",
                     "Mend the host's other files in /etc/netplan if the message is about them.",
                 )
+            folders = (networkd.FOLDERS[1], networkmanager.RUN)
+            paths = [f"{folder}/{name}" for folder in folders for name in made.names(folder)]
+            new = {path: made.read(path) or "" for path in paths}
+        return {**{path: text for path, text in texts.items() if not GENERATED.match(path)}, **new}
+
+    def profiles(self, texts: Mapping[str, str]) -> list[Profile]:
+        """Return what either daemon will make of these files."""
+        return [*networkd.profiles(texts), *networkmanager.profiles(texts)]

@@ -8,17 +8,26 @@ from __future__ import annotations
 
 import re
 import typing as t
+from fnmatch import fnmatchcase
+from functools import partial
 
 from .._route.model import MAIN_TABLE, SCOPE_LINK, Route, Rule
-from .model import HEADER, PUBLIC, File, Manager, anywhere
+from .model import HEADER, PUBLIC, File, Manager, Port, Profile, anywhere, sections
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from .._route.want import WantRail
     from .host import Host
 
 FOLDER = "/etc/systemd/network"
+# A name in one of them hides it in those after it.
+FOLDERS = (FOLDER, "/run/systemd/network", "/usr/local/lib/systemd/network", "/usr/lib/systemd/network")
+# The first file by name that matches is used: ours sorts before 00-*.
+OURS = f"{FOLDER}/0-railops-{{}}.network"
+OWN = re.compile(r"^(05|0)-railops-.+\.(network(\.d)?|netdev)$")
+# What stands on an interface is made when the interface's own file says so.
+STACKED = ("VLAN", "Bridge", "Bond", "VRF", "MACVLAN", "MACVTAP", "IPVLAN", "IPVTAP", "VXLAN", "Tunnel", "Xfrm")
 # networkd drops what it did not make, CNI rules included, at every restart unless told not to (systemd 248 and later).
 TEXT = f"{HEADER}[Network]\nManageForeignRoutingPolicyRules=no\nManageForeignRoutes=no\n"
 KEEP_FOREIGN = File("/etc/systemd/networkd.conf.d/90-railops.conf", TEXT, PUBLIC)
@@ -27,7 +36,10 @@ KEEP_FOREIGN = File("/etc/systemd/networkd.conf.d/90-railops.conf", TEXT, PUBLIC
 class Networkd(Manager):
     """systemd-networkd."""
 
-    owned = ((FOLDER, re.compile(r"^05-railops-.+\.(network|netdev)$")),)
+    owned = ((FOLDER, OWN),)
+    folders = FOLDERS
+    yields = "Rename it so that it sorts after {ours}, or leave {port} out of its [Match]"
+    keeps = "Move it to {ours}.d/NAME.conf, which is not ours"
     beside = (KEEP_FOREIGN,)
 
     def manages(self, host: Host) -> bool:
@@ -50,10 +62,12 @@ class Networkd(Manager):
 
         if rail.vlan:
             made = f"{HEADER}[NetDev]\nName={interface}\nKind=vlan\n{mtu}\n[VLAN]\nId={rail.vlan}\n"
-            yield File(f"{FOLDER}/05-railops-{interface}.netdev", made, PUBLIC, rail.name)
+            yield File(f"{FOLDER}/0-railops-{interface}.netdev", made, PUBLIC, rail.name)
             below = f"{network(port)}LinkLocalAddressing=no\nVLAN={interface}\n"
-            yield File(f"{FOLDER}/05-railops-{port}.network", below, PUBLIC, rail.name)
+            yield File(OURS.format(port), below, PUBLIC, rail.name)
         text = network(interface)
+        if infiniband:
+            text += f"\n[IPoIB]\nMode={rail.ipoib_mode}\n"
         for item in rail.addresses:
             text += f"\n[Address]\nAddress={item.address}/{item.length}\n"
             if item.family == 6:
@@ -66,7 +80,74 @@ class Networkd(Manager):
             text += f"Table={route.table}\n" if route.table != MAIN_TABLE else ""
             text += f"Metric={route.metric}\n" if route.metric and route.table == MAIN_TABLE else ""
         text += "".join(rule_section(rule) for rule in rules)
-        yield File(f"{FOLDER}/05-railops-{interface}.network", text, PUBLIC, rail.name)
+        yield File(OURS.format(interface), text, PUBLIC, rail.name)
+
+    def profiles(self, texts: Mapping[str, str]) -> list[Profile]:
+        """Return what networkd will make of these files."""
+        return profiles(texts)
+
+
+def profiles(texts: Mapping[str, str]) -> list[Profile]:
+    """Return what networkd will make of these files; systemd.network(5)."""
+    named: dict[str, str] = {}
+    for folder in reversed(FOLDERS):
+        named.update({path[len(folder) + 1 :]: path for path in texts if path.startswith(f"{folder}/")})
+    found = []
+    for name, path in sorted(named.items()):
+        if name.endswith(".network"):
+            beside = [texts[named[more]] for more in sorted(named) if more.startswith(f"{name}.d/")]
+            rows = sections("\n".join([texts[path], *beside]))
+            match = [pair for section, pairs in rows if section == "Match" for pair in pairs]
+            holds, dhcp = _holds(rows)
+            found.append(Profile(path, "networkd", name, partial(_matches, match), holds, dhcp))
+        elif name.endswith(".link"):
+            rows = sections(texts[path])
+            match = [pair for section, pairs in rows if section == "Match" for pair in pairs]
+            pairs = [pair for section, pairs in rows if section == "Link" for pair in pairs]
+            holds = frozenset("=".join(pair) for pair in pairs if pair[0] != "MTUBytes")
+            found.append(Profile(path, "udev", name, partial(_matches, match), holds, False))
+    return found
+
+
+def _matches(match: list[tuple[str, str]], port: Port) -> bool:
+    """Whether a [Match] is met; what it asks beside the interface (its host, say) counts as met."""
+    has = {
+        "Name": {port.name, *port.others},
+        "OriginalName": {port.name},
+        "MACAddress": {port.mac},
+        "PermanentMACAddress": {port.permanent},
+        "Path": {port.path},
+        "Driver": {port.driver},
+        "Type": {port.kind if port.kind in ("vlan", "bridge", "bond") else port.type},
+        "Kind": {port.kind},
+    }
+    for key in {key for key, _value in match} & set(has):
+        words = " ".join(value for name, value in match if name == key).split()
+        inverted = bool(words) and words[0].startswith("!")
+        words = [word.lstrip("!").lower().replace("-", ":") if "MAC" in key else word.lstrip("!") for word in words]
+        if any(fnmatchcase(item, word) for item in has[key] for word in words) == inverted:
+            return False
+    return bool(match)
+
+
+def _holds(rows: Iterable[tuple[str, list[tuple[str, str]]]]) -> tuple[frozenset[str], bool]:
+    found, mtu, dhcp = set(), "", "no"
+    for section, pairs in rows:
+        have = dict(pairs)
+        if section == "Link":
+            mtu = have.get("MTUBytes", mtu)
+        elif section == "Route":
+            more = [f"{key.lower()} {have[key]}" for key in ("Gateway", "Table") if key in have]
+            found.add(" ".join(["route", have.get("Destination") or "0.0.0.0/0", *more]))
+        elif section == "RoutingPolicyRule":
+            found.add(" ".join(["rule", *(f"{key.lower()} {have[key]}" for key in sorted(have))]))
+        elif section in ("Network", "Address"):
+            dhcp = have.get("DHCP", dhcp)
+            found |= {f"address {value}" for key, value in pairs if key == "Address" and value}
+            found |= {f"route 0.0.0.0/0 gateway {value}" for key, value in pairs if key == "Gateway" and value}
+            found |= {f"{key} {word}" for key, value in pairs if key in STACKED for word in value.split()}
+    found |= {f"MTU {mtu}"} if mtu else set()
+    return frozenset(found), dhcp.lower() not in ("no", "false", "none", "off", "0")
 
 
 def rule_section(rule: Rule) -> str:

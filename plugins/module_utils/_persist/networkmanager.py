@@ -10,19 +10,24 @@ import os
 import re
 import typing as t
 import uuid
+from fnmatch import fnmatchcase
+from functools import partial
 
 from .._errors import RdmaError
 from .._route.model import MAIN_TABLE, Route, Rule
-from .._route.want import IPOIB_DATAGRAM_MTU
-from .model import HEADER, PRIVATE, File, Manager, Ran, anywhere
+from .model import HEADER, PRIVATE, File, Manager, Port, Profile, Ran, anywhere, sections
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from .._route.want import WantRail
     from .host import Host
 
 FOLDER = "/etc/NetworkManager/system-connections"
+RUN = "/run/NetworkManager/system-connections"
+SCRIPTS = "/etc/sysconfig/network-scripts"
+# The greatest that it takes: of two with the same, the one that was used last comes first.
+PRIORITY = 999
 # For the names of the profiles, which are UUIDs: the same interface has the same one on every run.
 NAMESPACE = uuid.UUID("5d1ce7a1-9c5f-4d0b-8f0b-7261696c6f70")
 
@@ -35,6 +40,9 @@ class NetworkManager(Manager):
     """
 
     owned = ((FOLDER, re.compile(r"^railops-.+\.nmconnection$")),)
+    folders = (FOLDER, RUN, "/usr/lib/NetworkManager/system-connections", SCRIPTS)
+    yields = f"Give it a connection.autoconnect-priority below {PRIORITY}, or autoconnect=false"
+    keeps = "Give it to another interface, or take it out of the profile"
     detects_duplicates = False
 
     def manages(self, host: Host) -> bool:
@@ -53,7 +61,7 @@ class NetworkManager(Manager):
         def head(name: str, kind: str) -> str:
             text = f"{HEADER}[connection]\nid=railops-{name}\nuuid={uuid.uuid5(NAMESPACE, name)}\ntype={kind}\n"
             # Another profile bound to the interface must not win at boot.
-            return f"{text}interface-name={name}\nautoconnect=true\nautoconnect-priority=100\n\n"
+            return f"{text}interface-name={name}\nautoconnect=true\nautoconnect-priority={PRIORITY}\n\n"
 
         kind = "infiniband" if infiniband else "ethernet"
         # A VLAN's MTU is in the section of Ethernet too.
@@ -65,8 +73,7 @@ class NetworkManager(Manager):
             text += f"\n[vlan]\nflags=1\nid={rail.vlan}\nparent={port}\n"
         if infiniband:
             # NetworkManager sets the mode at boot: one that cannot carry the MTU would leave the rail without it.
-            mode = "connected" if (rail.mtu or 0) > IPOIB_DATAGRAM_MTU else "datagram"
-            text += f"transport-mode={mode}\n"
+            text += f"transport-mode={rail.ipoib_mode}\n"
         # The connected routes' metrics as the kernel gives them, so that a reboot changes nothing.
         for family, section, metric in ((4, "ipv4", 0), (6, "ipv6", 256)):
             own = [item for item in rail.addresses if item.family == family]
@@ -129,6 +136,83 @@ class NetworkManager(Manager):
 
     def _running(self, host: Host) -> str | None:
         return host.tool("nmcli") if host.live and os.path.isdir("/run/NetworkManager") else None
+
+    def profiles(self, texts: Mapping[str, str]) -> list[Profile]:
+        """Return what NetworkManager will make of these files."""
+        return profiles(texts)
+
+
+def profiles(texts: Mapping[str, str]) -> list[Profile]:
+    """Return what NetworkManager will make of these files; nm-settings-keyfile(5) and nm-settings-ifcfg-rh(5)."""
+    found = []
+    for path, text in sorted(texts.items()):
+        folder, _slash, name = path.rpartition("/")
+        if folder not in NetworkManager.folders or name.startswith(".") or name.endswith("~"):
+            continue
+        if folder == SCRIPTS:
+            have = _script(text) if name.startswith("ifcfg-") else {}
+        else:
+            have = {section: dict(pairs) for section, pairs in sections(text)}
+        own = have.get("connection", {})
+        if own.get("type") and own.get("autoconnect", "true").lower() not in ("false", "no", "0"):
+            rank = -int(own.get("autoconnect-priority") or 0)
+            holds, dhcp = _holds(have)
+            found.append(Profile(path, "networkmanager", rank, partial(_matches, have), holds, dhcp))
+    return found
+
+
+def _script(text: str) -> dict[str, dict[str, str]]:
+    """Return a file of network-scripts as the keyfile would have it."""
+    have = {key: value.strip("\"'") for key, value in re.findall(r"^\s*([A-Z0-9_]+)=(.*?)\s*$", text, re.MULTILINE)}
+    kind = have.get("TYPE", "vlan" if have.get("VLAN") == "yes" else "ethernet").lower()
+    own = {"type": kind, "interface-name": have.get("DEVICE", ""), "autoconnect": have.get("ONBOOT", "yes")}
+    own["autoconnect-priority"] = have.get("AUTOCONNECT_PRIORITY", "")
+    own["controller"] = have.get("MASTER") or have.get("BRIDGE") or ""
+    four = {"method": "auto" if have.get("BOOTPROTO") == "dhcp" else "manual"}
+    for key, value in have.items():
+        if match := re.fullmatch(r"IPADDR(\d*)", key):
+            length = have.get(f"PREFIX{match[1]}") or have.get(f"NETMASK{match[1]}") or "32"
+            four[f"address{match[1]}"] = f"{value}/{length},{have.get(f'GATEWAY{match[1]}', '')}"
+    link = {"mac-address": have.get("HWADDR", ""), "mtu": have.get("MTU", "")}
+    return {"connection": own, kind: link, "ipv4": four, "ipv6": {"method": "ignore"}}
+
+
+def _matches(have: Mapping[str, Mapping[str, str]], port: Port) -> bool:
+    own, match = have["connection"], have.get("match", {})
+    kind = "vlan" if port.kind == "vlan" else {"ether": "ethernet"}.get(port.type, port.type)
+    if own["type"].replace("802-3-", "") != kind:
+        return False
+    link = next((have[name] for name in (own["type"], kind) if name in have), {})
+    asked = own.get("interface-name") or ("{parent}.{id}".format_map(have["vlan"]) if kind == "vlan" else "")
+    mac = link.get("mac-address", "").lower()
+    named = [word.lstrip("&|!") for word in match.get("interface-name", "").replace(";", " ").split()]
+    return (
+        asked in ("", port.name)
+        and mac in ("", port.permanent or port.mac)
+        and (not named or any(fnmatchcase(port.name, word) for word in named))
+    )
+
+
+def _holds(have: Mapping[str, Mapping[str, str]]) -> tuple[frozenset[str], bool]:
+    own = have["connection"]
+    found = {f"MTU {part['mtu']}" for part in have.values() if part.get("mtu", "0") not in ("", "0", "auto")}
+    if upper := own.get("controller") or own.get("master"):
+        found.add(f"port of {upper}")
+    for section, nowhere in (("ipv4", "0.0.0.0/0"), ("ipv6", "::/0")):
+        for key, value in have.get(section, {}).items():
+            first, _comma, gateway = value.partition(",")
+            if re.fullmatch(r"address(es)?\d*", key):
+                found.add(f"address {first}")
+                found |= {f"route {nowhere} gateway {gateway}"} if gateway else set()
+            elif key == "gateway":
+                found.add(f"route {nowhere} gateway {value}")
+            elif re.fullmatch(r"route\d+", key):
+                options = have[section].get(f"{key}_options", "")
+                found.add(" ".join(["route", first, f"gateway {gateway.partition(',')[0]}", options]).strip())
+            elif re.fullmatch(r"routing-rule\d+", key):
+                found.add(f"rule {value}")
+    methods = [have.get(section, {}).get("method", "auto") for section in ("ipv4", "ipv6")]
+    return frozenset(found), bool({"auto", "dhcp"} & set(methods))
 
 
 def _rule(rule: Rule) -> str:

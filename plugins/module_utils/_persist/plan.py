@@ -32,12 +32,16 @@ MANAGERS: dict[str, Manager] = {
     "networkmanager": NetworkManager(),
     "networkd": Networkd(),
 }
+# networkd 252 does not know its own section [IPoIB], which netplan writes too: udev sets the mode before.
+IPOIB_FILE = "/etc/udev/rules.d/90-railops-ipoib.rules"
+IPOIB = 'ACTION=="add|move", SUBSYSTEM=="net", ATTR{{type}}=="32", {key}=="{name}", RUN+="/sbin/ip link set dev {name} '
+IPOIB += 'type ipoib mode connected"\n'
 SYSCTL_FILE = "/etc/sysctl.d/90-railops-rails.conf"
 PROTOCOL_FILE = File("/etc/iproute2/rt_protos.d/railops.conf", f"{HEADER}{PROTOCOL}\t{PROTOCOL_NAME}\n", PUBLIC)
 # Everything that any version of this module has written: what is not wanted of it goes.
 OWNED = tuple(row for manager in MANAGERS.values() for row in manager.owned)
 BESIDE = (PROTOCOL_FILE, *(file for manager in MANAGERS.values() for file in manager.beside))
-SINGLE = {SYSCTL_FILE, *(file.path for file in BESIDE)}
+SINGLE = {SYSCTL_FILE, IPOIB_FILE, *(file.path for file in BESIDE)}
 
 
 def manager_of(host: Host) -> str:
@@ -85,6 +89,11 @@ def files_of(want: Want, names: dict[str, str], manager: str) -> tuple[File, ...
         if infiniband:
             routes, rules = [], []
         files += writer.files(rail, port, interface, routes, rules, infiniband=infiniband)
+    connected = [names[rail.name] for rail in want.rails if infiniband and rail.ipoib_mode == "connected"]
+    if connected and manager != "networkmanager":
+        keys = ("KERNEL", "ENV{ID_NET_NAME}")
+        lines = "".join(IPOIB.format(key=key, name=name) for name in connected for key in keys)
+        files.append(File(IPOIB_FILE, HEADER + lines, PUBLIC))
     # netplan has no setting for it per address, and without carrier the detection never ends.
     six = [rail for rail in want.rails if any(item.family == 6 for item in rail.addresses)]
     dad = {f"net/ipv6/conf/{vlan_interface(names[rail.name], rail.vlan)}/accept_dad": "0" for rail in six}

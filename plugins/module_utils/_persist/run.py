@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible.module_utils.basic import AnsibleModule
-
-from .._check import CheckData, compared, deviation
-from .._errors import InputError, RdmaError
+from .._check import CheckData, compared, deviation, warning
+from .._errors import InputError, Problem, RdmaError
 from .._files import Sysfs
 from .._route.options import slice_spec
 from .._route.want import Want, named, parse_want, untouchable_problem
 from .._untouchable import read_untouchable
-from .host import Host, State
+from .foreign import Found, judged
+from .host import KEPT, Host, State
 from .model import File, Ran
 from .plan import MANAGERS, files_of, manager_of
+
+if t.TYPE_CHECKING:
+    from ansible.module_utils.basic import AnsibleModule
 
 FIX = "Run the role railops.rdma.rail_network on this host."
 
@@ -28,24 +30,33 @@ SPEC = {
     "manager": {"type": "str", "choices": ["auto", *MANAGERS], "default": "auto"},
     "root": {"type": "path", "default": "/"},
     "force": {"type": "list", "elements": "str", "default": []},
+    "take_over": {"type": "list", "elements": "str", "default": []},
     "on_problem": {"type": "str", "choices": ["fail", "report"], "default": "fail"},
 }
 
 
-def converge(want: Want, host: Host, manager: str, *, check_mode: bool) -> dict[str, t.Any]:
+def converge(want: Want, host: Host, manager: str, *, check_mode: bool, report: bool = False) -> dict[str, t.Any]:
     """Bring the files to the wanted state and describe what happened.
 
     :param manager: one of MANAGERS, or `auto` for the one that the host uses.
+    :param report: whether what is in the way is a deviation instead of a failure.
     """
     files: tuple[File, ...] = ()
+    found, names = Found(), dict[str, str]()
     if want.present:
         manager = manager_of(host) if manager == "auto" else manager
         names = {rail.name: host.interface(rail.interface, rail.pci) for rail in want.rails}
         MANAGERS[manager].refuse(want, host)
         own = {rail.interface: names[rail.name] for rail in want.rails if rail.interface}
-        files = files_of(named(want, own), names, manager)
+        files = MANAGERS[manager].fitted(host, files_of(named(want, own), names, manager))
+        found = judged(host, manager, want, names, files)
+        if found.refused and not report:
+            raise InputError(Problem(f"{check.rail}", check.cause, check.fix) for check in found.refused)
     wanted = {file.path: file for file in files}
     have = host.state(wanted)
+    kept = {path: f"{KEPT}/{port}{path}" for path, port in host.kept().items() if port not in names.values()}
+    moves = {path: f"{KEPT}/{port}{path}" for path, port in found.aside.items()}
+    moves.update({copy: path for path, copy in kept.items() if not host.exists(path)})
     write = [file for file in files if have.get(file.path) != State(file.text, file.mode)]
     remove = [path for path in have if path not in wanted]
     for one in MANAGERS.values() if write else ():
@@ -55,19 +66,26 @@ def converge(want: Want, host: Host, manager: str, *, check_mode: bool) -> dict[
             host.write(file)
         for path in remove:
             host.put(path, None)
+        for path, target in moves.items():
+            host.move(path, target)
         for name, one in MANAGERS.items():
             # With another manager the rails are still wanted, and this one would take their addresses along.
             gone = remove if not files or manager == name else []
             one.loaded(host, one.among(file.path for file in write), one.among(gone))
     result: dict[str, t.Any] = {
-        "changed": bool(write or remove),
+        "changed": bool(write or remove or moves),
         "before": {path: f"{state.mode:04o}" for path, state in have.items()},
         "after": {file.path: f"{file.mode:04o}" for file in files},
-        "checks": [*_checks(files, have), *_stale(remove)],
+        "checks": [*_checks(files, have), *found.data(), *_stale(remove), *_left(kept, moves)],
         "diff": [
             _diff(path, have.get(path), wanted.get(path)) for path in sorted({*remove, *(file.path for file in write)})
         ],
     }
+    # Not their text: a profile of somebody else may hold a secret.
+    result["diff"] += [
+        {"before_header": path, "after_header": target, "before": "as it is\n", "after": f"as it is, at {target}\n"}
+        for path, target in moves.items()
+    ]
     if want.present:
         result["manager"] = manager
     return result
@@ -94,6 +112,13 @@ def _stale(paths: list[str]) -> t.Iterator[CheckData]:
         yield deviation("persist_stale", "", path, cause, FIX).data()
 
 
+def _left(kept: dict[str, str], moves: dict[str, str]) -> t.Iterator[CheckData]:
+    for path, copy in kept.items():
+        if copy not in moves:
+            cause = f"{path} was set aside for a rail, and there is a new one: the old one stays at {copy}."
+            yield warning("persist_foreign", path, copy, cause, f"Remove {copy} when it is not needed.").data()
+
+
 def refuse_untouchable(module: AnsibleModule, want: Want, host: Host) -> None:
     """Refuse rails on interfaces that carry this host's own network, unless forced: after a boot it would be gone."""
     if not want.present or not host.live:
@@ -116,12 +141,14 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         module,
         lambda argv, text: Ran(*module.run_command(argv, data=text, environ_update={"LC_ALL": "C.UTF-8"})),
     )
+    report = module.check_mode and module.params["on_problem"] == "report"
     try:
         want = parse_want(module.params)
         refuse_untouchable(module, want, host)
-        return converge(want, host, module.params["manager"], check_mode=module.check_mode)
+        return converge(want, host, module.params["manager"], check_mode=module.check_mode, report=report)
     except RdmaError as exc:
-        if not (module.check_mode and module.params["on_problem"] == "report"):
+        if not report:
             raise
-        check = deviation("persist_preflight", "rail_persist", exc.problem, exc.problem, exc.fix).data()
-        return {"changed": False, "before": {}, "after": {}, "checks": [check], "diff": []}
+        found = exc.problems if isinstance(exc, InputError) else (Problem("rail_persist", exc.problem, exc.fix),)
+        checks = [deviation("persist_preflight", row.place, row.problem, row.problem, row.fix).data() for row in found]
+        return {"changed": False, "before": {}, "after": {}, "checks": checks, "diff": []}

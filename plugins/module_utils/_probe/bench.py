@@ -20,7 +20,7 @@ from .run import Servers, help_text, measure
 from .sysfs import counters, find_endpoint
 
 if t.TYPE_CHECKING:
-    from ..module_utils._probe.perftest import Endpoint
+    from .perftest import Endpoint
 Test = dict[str, t.Any]
 
 

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import sys
 import typing as t
@@ -26,6 +27,7 @@ from .plan import (
     OPTIONS,
     NicPlan,
     Policy,
+    State,
     checks_of,
     differences,
     make_policy,
@@ -209,13 +211,37 @@ class Run:
         return found
 
     def write(self) -> None:
-        """Write every operation, then read back."""
-        for name, plan in self.writes.items():
-            nic = self.nics.get(name) or self.leaving[name]
-            for operation in plan.operations:
-                self._write(nic, operation)
-            if plan.operations:
-                self._read_back(name, nic, plan)
+        """Write down what was there, write every operation, and read back. When one fails, all is as it was before."""
+        record = self.files.read(SETTINGS)
+        self.files.record(self.settings())
+        begun: list[str] = []
+        try:
+            for name, plan in self.writes.items():
+                if plan.operations:
+                    begun.append(name)
+                    for operation in plan.operations:
+                        self._write(self._nic(name), operation)
+                    self._read_back(name, self._nic(name), plan)
+        except RdmaError as exc:
+            if left := [name for name in begun if not self._take_back(name)]:
+                note = f"{', '.join(left)} could not be taken back; the record of what was there stays."
+            else:
+                self.files.put(SETTINGS, record)
+                note = "What this run had set before is taken back, on all interfaces."
+            raise RdmaError(exc.problem, f"{exc.fix} {note}", **exc.facts) from exc
+
+    def _nic(self, name: str) -> Nic:
+        return self.nics.get(name) or self.leaving[name]
+
+    def _take_back(self, name: str) -> bool:
+        """Make an interface what it was before this run; return whether it is."""
+        nic, before = self._nic(name), _state(self.plans[name])
+        entries = {*self.policy.entries, *self.recorded.get(name, {}).get("dscps", [])}
+        back = plan_restore(before, entries, nic.read())
+        for operation in back.operations:
+            with contextlib.suppress(QosError):
+                nic.write(operation)
+        return State.of(nic.read()) == back.after
 
     def _write(self, nic: Nic, operation: tuple[str, t.Any]) -> None:
         try:
@@ -225,8 +251,7 @@ class Run:
                 return  # a wish: what counts is what is read back
             raise RdmaError(
                 f"{exc}.",
-                "Look at the kernel log; run with backend vendor or kernel to use the other way. What was set before"
-                " this stays set; the next run goes on.",
+                "Look at the kernel log; run with backend vendor or kernel to use the other way.",
                 interface=nic.interface,
             ) from exc
 
@@ -309,7 +334,6 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         doing.settings(), inspect.getsource(device), sys.executable, persist=module.params["persist"]
     )
     if not module.check_mode:
-        doing.files.record(doing.settings())
         doing.write()
         doing.files.apply(changes)
         systemctl = module.get_bin_path("systemctl")

@@ -12,10 +12,10 @@ import typing as t
 
 from .._card.pci import read_pci
 from .._errors import RdmaError
-from .._untouchable import Untouchable
 from . import host_plan as planning
 from .host_model import Have, Netdev, Want
 from .host_plan import Plan
+from .link_files import DEFAULT, FOLDERS, PEOPLES, LinkFile, parse
 
 if t.TYPE_CHECKING:
     from .._files import HostFiles
@@ -29,7 +29,8 @@ class Host:
 
     :param verbs: an object with read() as verbs.Verbs has it.
     :param altnames: an object with read() and change() as altnames.AltNames has them.
-    :param untouchable: says what carries the host's own network; asked only when an interface gets another name.
+    :param duties: says what interfaces and RDMA devices are for, by folder in /sys/class; asked only when an interface
+        gets another name.
     """
 
     def __init__(
@@ -38,13 +39,13 @@ class Host:
         run: Run,
         verbs: t.Any,
         altnames: t.Any,
-        untouchable: t.Callable[[], Untouchable],
+        duties: t.Callable[[], dict[str, str]],
     ) -> None:
         self._files = files
         self._run = run
         self._verbs = verbs
         self._altnames = altnames
-        self._untouchable = untouchable
+        self._duties = duties
         self._kernel = os.uname().release
 
     def read(self, want: Want) -> Have:
@@ -59,7 +60,7 @@ class Host:
         named = want.naming == "altname" or any("AlternativeName=" in text for text in link_files.values())
         netdevs = self._netdevs(want, self._altnames.read() if named else {})
         renamed = planning.renamed(want, netdevs)
-        kept = self._untouchable() if renamed else Untouchable()
+        duties = self._duties() if renamed else {}
         return Have(
             kernel=self._kernel,
             loaded=frozenset(self._files.names("/sys/module")),
@@ -67,8 +68,9 @@ class Host:
             builtin=_module_names(self._files.read(f"{modules}/modules.builtin") or ""),
             modules_text=self._files.read(planning.MODULES_FILE),
             link_files=link_files,
+            others=self._others() if want.naming != "none" else (),
             netdevs=netdevs,
-            carried={name: kept.why(name) for name in renamed if kept.why(name)},
+            duties={name: duty for name in renamed if (duty := self._duty(name, duties))},
         )
 
     def apply(self, plan: Plan) -> None:
@@ -87,6 +89,32 @@ class Host:
         if plan.add_names or plan.drop_names:
             self._altnames.change(plan.add_names, plan.drop_names)
 
+    def _others(self) -> tuple[LinkFile, ...]:
+        """Return the .link files that are not ours, each with its drop-ins; one that is masked is none."""
+        found: dict[str, str] = {}
+        drop_ins: dict[str, dict[str, str]] = {}
+        for folder in FOLDERS:
+            for name in self._files.names(folder):
+                if name.endswith(".link") and not planning.OWNED_LINK.fullmatch(name):
+                    found.setdefault(name, f"{folder}/{name}")
+                elif name.endswith(".link.d"):
+                    for part in self._files.names(f"{folder}/{name}"):
+                        if part.endswith(".conf"):
+                            drop_ins.setdefault(name[:-2], {}).setdefault(part, f"{folder}/{name}/{part}")
+        files = []
+        for name, path in found.items():
+            parts = [path, *(drop_ins.get(name, {})[part] for part in sorted(drop_ins.get(name, {})))]
+            usual = name == DEFAULT and not path.startswith(PEOPLES)
+            texts = [self._files.text(part) or "" for part in (parts[1:] if usual else parts)]
+            if any(texts) and (texts[0] or usual):
+                files.append(LinkFile(path, [section for text in texts for section in parse(text)]))
+        return tuple(files)
+
+    def _duty(self, interface: str, duties: dict[str, str]) -> str:
+        home = f"/sys/class/net/{interface}"
+        devices = (f"/sys/class/infiniband/{name}" for name in self._files.names(f"{home}/device/infiniband"))
+        return next((duties[path] for path in (home, *devices) if path in duties), "")
+
     def _netdevs(self, want: Want, altnames: dict[str, tuple[str, ...]]) -> tuple[Netdev, ...]:
         answers = self._verbs.read()[0] if want.network == "infiniband" and want.rails else {}
         found = []
@@ -103,6 +131,8 @@ class Host:
                         infiniband=self._files.text(f"{home}/type") == ARPHRD_INFINIBAND,
                         ipoib_mode=self._files.text(f"{home}/mode"),
                         port_mtu=port_mtu,
+                        mac=self._files.text(f"{home}/address") or "",
+                        driver=(self._files.real(f"{home}/device/driver") or "").rpartition("/")[2],
                     )
                 )
         return tuple(sorted(found, key=lambda item: item.name))

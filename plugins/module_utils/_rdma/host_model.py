@@ -6,7 +6,11 @@
 
 from __future__ import annotations
 
+import typing as t
 from dataclasses import dataclass, field
+
+if t.TYPE_CHECKING:
+    from .link_files import LinkFile
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,8 @@ class Netdev:
     infiniband: bool = False
     ipoib_mode: str | None = None
     port_mtu: int | None = None  # of the InfiniBand port, when a library told it
+    mac: str = ""
+    driver: str = ""
 
 
 @dataclass(frozen=True)
@@ -48,8 +54,8 @@ class Want:
 class Have:
     """What is there.
 
-    `available` are the modules that the kernel has, `builtin` those without a file of their own; `carried` is what
-    interfaces that get another name carry of the host's own network.
+    `available` are the modules that the kernel has, `builtin` those without a file of their own; `link_files` are ours
+    by name, `others` everybody else's; `duties` is what interfaces that get another name are for beside their rail.
     """
 
     kernel: str = ""
@@ -58,5 +64,6 @@ class Have:
     builtin: frozenset[str] = frozenset()
     modules_text: str | None = None
     link_files: dict[str, str] = field(default_factory=dict)
+    others: tuple[LinkFile, ...] = ()
     netdevs: tuple[Netdev, ...] = ()
-    carried: dict[str, str] = field(default_factory=dict)
+    duties: dict[str, str] = field(default_factory=dict)

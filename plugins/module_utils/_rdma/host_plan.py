@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from .._check import Check, CheckData, compared, deviation, ok
 from .host_model import Have, Netdev, Rail, Want
+from .link_files import LinkFile, fits, kept, settings_of
 
 MODULES_FILE = "/etc/modules-load.d/railops-rdma.conf"
 LINK_FOLDER = "/etc/systemd/network"
@@ -83,23 +84,27 @@ def modules_text(modules: tuple[str, ...]) -> str:
     return HEADER + "".join(f"{name}\n" for name in modules)
 
 
-def link_text(rail: str, pci: str, interface: str, naming: str) -> str:
+def link_text(rail: str, pci: str, interface: str, naming: str, others: LinkFile | None = None) -> str:
     """Return the exact content of a rail's .link file.
 
     With a name the rail's interface is renamed when the device appears; with an alternative name it keeps the one that
-    the distribution gives it. The other settings are those of systemd's own 99-default.link, which no longer applies.
+    the distribution gives it. The other settings are those of the file that applied before, or of systemd's own
+    99-default.link.
 
     :param pci: the PCI address of the port.
     :param naming: `name` or `altname`.
+    :param others: the file that would apply without ours.
     """
+    usual = {"AlternativeNamesPolicy": "database onboard slot path", "MACAddressPolicy": "persistent"}
     if naming == "name":
-        names = f"Name={interface}\n"
+        names = [f"Name={interface}"]
     else:
-        names = f"NamePolicy=keep kernel database onboard slot path\nAlternativeName={interface}\n"
-    return (
-        f"{HEADER}# {rail}\n[Match]\nPath=pci-{pci}\n\n[Link]\n{names}"
-        "AlternativeNamesPolicy=database onboard slot path\nMACAddressPolicy=persistent\n"
-    )
+        names = [f"AlternativeName={interface}"]
+        usual = {"NamePolicy": "keep kernel database onboard slot path", **usual}
+    link, more = settings_of(others, naming, usual)
+    lines = [f"# {rail}", *([f"# with the settings of {others.path}"] if others else [])]
+    lines += ["[Match]", f"Path=pci-{pci}", "", "[Link]", *names, *link, *more]
+    return HEADER + "\n".join(lines) + "\n"
 
 
 def ipoib_mtu_limit(mode: str | None, port_mtu: int | None) -> int:
@@ -169,13 +174,15 @@ def _plan_names(want: Want, have: Have) -> _Names:
         pci = rail.pci or (_pci_of(rail.interface, have) if want.pin else None)
         if pci is None:
             continue
-        wanted_files[LINK_FILE.format(rail=rail.name)] = link_text(rail.name, pci, rail.interface, want.naming)
-        if trouble := _name_taken(rail, pci, have) or _carries(rail, pci, have):
+        device = _device_at(pci, have) or Netdev("", pci)
+        name, others = LINK_FILE.format(rail=rail.name), kept(have.others, device)
+        wanted_files[name] = link_text(rail.name, pci, rail.interface, want.naming, others)
+        if trouble := _name_taken(rail, pci, have) or _in_use(rail, pci, have) or _decided(rail, name, others, device):
             troubles.append(trouble)
-            checks.append(_misnamed(rail, trouble.problem, trouble.problem, trouble.fix))
+            cause, fix = trouble.problem, trouble.fix
+            checks.append(deviation("rdma_rename", rail.interface, cause, cause, fix, rail=rail.name))
             continue
-        device = _device_at(pci, have)
-        if device is None:
+        if not device.name:
             checks.append(
                 _misnamed(
                     rail,
@@ -261,17 +268,31 @@ def renamed(want: Want, netdevs: t.Iterable[Netdev]) -> list[str]:
     return [device.name for device in netdevs if wanted.get(device.pci, device.name) != device.name]
 
 
-def _carries(rail: Rail, pci: str, have: Have) -> Trouble | None:
+def _in_use(rail: Rail, pci: str, have: Have) -> Trouble | None:
     device = _device_at(pci, have)
-    carried = have.carried.get(device.name) if device else None
-    if device is None or not carried:
+    duty = have.duties.get(device.name) if device else None
+    if device is None or not duty:
         return None
+    replaced = f" List {device.name} in rail_network_take_over if it may go." if duty.startswith("has the addr") else ""
     return Trouble(
         rail.name,
-        f"{device.name} carries {carried}, and would be {rail.interface} when the host starts, without its network",
+        f"{device.name} {duty}, and would be {rail.interface} when the host starts, without it",
         f"Name the rail's own card; or, if {device.name} really is the rail, call it by its name of today "
-        "(fabric_interfaces), or give no names (rdma_host_naming: none).",
+        f"(fabric_interfaces), or give no names (rdma_host_naming: none).{replaced}",
     )
+
+
+def _decided(rail: Rail, name: str, others: LinkFile | None, device: Netdev) -> Trouble | None:
+    if others is None:
+        return None
+    if others.name < name:
+        problem = f"{others.path} comes before {name} and would decide the name of {rail.interface}"
+        return Trouble(rail.name, problem, "Give it a name that sorts behind (10-...), or set rdma_host_naming: none.")
+    if fits(others, device):
+        return None
+    problem = f"whether {others.path} is for {device.name or device.pci} cannot be told from its [Match]"
+    fix = "Match by Path, Driver, Type or MACAddress there, or set rdma_host_naming: none."
+    return Trouble(rail.name, f"{problem}, and its settings would be lost", fix)
 
 
 def _ipoib(rail: Rail, have: Have) -> tuple[Check, Trouble | None] | None:

@@ -10,6 +10,7 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
+from .._card.duty import carried, standing
 from .._card.pci import normal_address
 from .._errors import InputError, Problem
 from .._files import HostFiles
@@ -43,6 +44,8 @@ SPEC = {
             "mtu": {"type": "int"},
         },
     },
+    "rdma_prefixes": {"type": "list", "elements": "str"},
+    "take_over": {"type": "list", "elements": "str", "default": []},
     "modules": {"type": "list", "elements": "str"},
     "naming": {"type": "str", "choices": ["name", "altname", "none"], "default": "name"},
     "pin": {"type": "bool", "default": False},
@@ -109,6 +112,17 @@ def _after(plan: Plan) -> dict[str, object]:
     }
 
 
+def _duties(module: AnsibleModule, files: HostFiles) -> dict[str, str]:
+    def ask(argv: list[str]) -> tuple[int, str, str]:
+        # A new host has no `rdma` yet, nor anything that uses RDMA.
+        found = module.get_bin_path(argv[0])
+        return t.cast("tuple[int, str, str]", module.run_command(argv) if found else (127, "", ""))
+
+    kept = read_untouchable(module, files)
+    others = standing(kept, module.params["rdma_prefixes"] or (), module.params["take_over"])
+    return {**{f"/sys/class/net/{name}": duty for name, duty in others.items()}, **carried(files, ask, kept)}
+
+
 def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Bring the host to what the parameters want."""
     params = module.params
@@ -125,13 +139,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         present=params["state"] == "present",
     )
     files = HostFiles(ROOT, module)
-    host = Host(
-        files,
-        module.run_command,
-        Verbs(),
-        AltNames(),
-        lambda: read_untouchable(module, files),
-    )
+    host = Host(files, module.run_command, Verbs(), AltNames(), lambda: _duties(module, files))
     mode = None
     if params["netns"]:
         wanted = params["netns_mode"] or params["rdma_mode"]

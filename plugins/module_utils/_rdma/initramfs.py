@@ -22,6 +22,8 @@ if t.TYPE_CHECKING:
 # What Debian and Ubuntu, the RHEL family, and SUSE call them.
 IMAGE_NAMES = (r"initrd\.img-(?P<kernel>.+)", r"initramfs-(?P<kernel>.+)\.img", r"initrd-(?P<kernel>.+)")
 IB_CORE = re.compile(r"/ib_core\.ko(\.\w+)?\s*$", re.MULTILINE)
+# Where the Boot Loader Specification has them: FOLDER/MACHINE-ID (or another token)/KERNEL/initrd.
+BOOT_FOLDERS = ("/boot", "/boot/efi", "/efi")
 LISTERS = ("lsinitramfs", "lsinitrd")
 
 
@@ -97,4 +99,9 @@ class Initramfs:
                 if (match := re.fullmatch(pattern, name)) and match["kernel"] in kernels:
                     found.append((f"/boot/{name}", match["kernel"]))
                     break
+        tokens = [f"{folder}/{token}" for folder in BOOT_FOLDERS for token in self._files.names(folder)]
+        for folder in (*tokens, "/usr/lib/modules"):
+            for kernel in sorted(kernels.intersection(self._files.names(folder))):
+                images = {"initrd", "initrd.img"}.intersection(self._files.names(f"{folder}/{kernel}"))
+                found += [(f"{folder}/{kernel}/{name}", kernel) for name in sorted(images)]
         return found

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from .._check import CheckData, compared, deviation
 from .model import STRICTER_WINS, Host, Link, Snapshot, link_of, port_of
+from .want import IPOIB_GROUP
 from .wanted import guards
 
 if t.TYPE_CHECKING:
@@ -82,7 +83,9 @@ def _link_checks(rail: WantRail, link: Link) -> t.Iterator[CheckData]:
     yield _check("network_link", rail.name, "up", state, cause=cause, fix=fix)
     if rail.mtu is not None:
         cause = "" if link.mtu == rail.mtu else f"{link.name} has an MTU of {link.mtu}"
-        yield _check("network_mtu", rail.name, rail.mtu, link.mtu, cause=cause)
+        held = link.kind == "infiniband" and link.mtu < rail.mtu
+        fix = f"{FIX} If it cannot set it: {IPOIB_GROUP}" if held else FIX
+        yield _check("network_mtu", rail.name, rail.mtu, link.mtu, cause=cause, fix=fix)
 
 
 def _sysctl_checks(want: Want, host: Host) -> t.Iterator[CheckData]:

@@ -18,24 +18,10 @@ import typing as t
 
 from .._fabric.numbers import MANAGER
 from .._files import Sysfs
+from . import netlink as nl
+from .devices import kind_of
 from .model import DEFAULT, PROTOCOL, Address, Link, Route, Rule
-from .netlink import (
-    ARPHRD_INFINIBAND,
-    FIB_RULE_INVERT,
-    FR_ACT_TO_TBL,
-    IFA_F_DADFAILED,
-    IFA_F_TENTATIVE,
-    IFA_PROTO,
-    IFF_LOWER_UP,
-    IFF_UP,
-    NUMBERS,
-    ROUTE_TYPES,
-    RTM_F_CLONED,
-    RTN_UNICAST,
-    Answer,
-    attributes,
-    headed,
-)
+from .netlink import Answer, attributes, headed
 
 PYROUTE2_NEEDED = "pyroute2 >= 0.7.2"
 PYROUTE2_ERROR: str | None = None
@@ -89,7 +75,7 @@ class Decoder:
     def _link(self, answer: Answer) -> Link:
         message = decoded(ifinfmsg, answer)
         name = message.get_attr("IFLA_IFNAME")
-        infiniband = message["ifi_type"] == ARPHRD_INFINIBAND
+        infiniband = message["ifi_type"] == nl.ARPHRD_INFINIBAND
         mode = ""
         if infiniband:
             mode = self._sysfs.text(f"/sys/class/net/{name}/mode") or "datagram"
@@ -102,10 +88,10 @@ class Decoder:
         return Link(
             name=name,
             mtu=message.get_attr("IFLA_MTU"),
-            up=bool(message["flags"] & IFF_UP),
+            up=bool(message["flags"] & nl.IFF_UP),
             index=message["index"],
             kind="infiniband" if infiniband else "ethernet",
-            carrier=bool(message["flags"] & IFF_LOWER_UP),
+            carrier=bool(message["flags"] & nl.IFF_LOWER_UP),
             min_mtu=message.get_attr("IFLA_MIN_MTU") or 0,
             max_mtu=message.get_attr("IFLA_MAX_MTU") or 0,
             mode=mode,
@@ -113,22 +99,23 @@ class Decoder:
             parent=self._name_of(parent) if parent and not elsewhere else "",
             vlan=vlan,
             ours=bool(vlan) and (marks[0] == MANAGER or marks[1] == PROTOCOL),
+            made=kind_of(answer.body),
         )
 
     def _address(self, answer: Answer, planned: t.Collection[str]) -> Address:
         message = decoded(ifaddrmsg, answer)
-        family = NUMBERS[message["family"]]
+        family = nl.NUMBERS[message["family"]]
         flags = message.get_attr("IFA_FLAGS") or message["flags"]
         local = message.get_attr("IFA_LOCAL") or message.get_attr("IFA_ADDRESS")
         # Of others' addresses the state may change while this runs; it is none of ours.
-        held = family == 6 and flags & (IFA_F_TENTATIVE | IFA_F_DADFAILED) and local in planned
+        held = family == 6 and flags & (nl.IFA_F_TENTATIVE | nl.IFA_F_DADFAILED) and local in planned
         return Address(
             interface=self._name_of(struct.unpack_from("=I", answer.body, 4)[0]),
             family=family,
             address=local,
             length=message["prefixlen"],
             usable=not held,
-            protocol=attributes(answer.body, 8).get(IFA_PROTO, b"\0")[0],
+            protocol=attributes(answer.body, 8).get(nl.IFA_PROTO, b"\0")[0],
             raw=answer.body.hex(),
         )
 
@@ -141,14 +128,15 @@ class Decoder:
 
     def _decode_route(self, answer: Answer) -> Route:
         message = decoded(rtmsg, answer)
-        family = NUMBERS.get(message["family"], 4)
-        other = "" if message["type"] == RTN_UNICAST else ROUTE_TYPES.get(message["type"], f"type {message['type']}")
+        family = nl.NUMBERS.get(message["family"], 4)
+        kind = message["type"]
+        other = "" if kind == nl.RTN_UNICAST else nl.ROUTE_TYPES.get(kind, f"type {kind}")
         hops = message.get_attr("RTA_MULTIPATH")
         index = message.get_attr("RTA_OIF")
         if hops:
             other = "multipath"
             index = hops[0]["oif"]
-        if message["flags"] & RTM_F_CLONED:
+        if message["flags"] & nl.RTM_F_CLONED:
             other = "cache"
         if message["tos"]:
             other = f"{other} tos {message['tos']}".strip()
@@ -172,12 +160,12 @@ class Decoder:
         message = decoded(fibmsg, answer)
         source, dest = message.get_attr("FRA_SRC"), message.get_attr("FRA_DST")
         return Rule(
-            family=NUMBERS[message["family"]],
+            family=nl.NUMBERS[message["family"]],
             priority=message.get_attr("FRA_PRIORITY") or 0,
             table=message.get_attr("FRA_TABLE") or message["table"],
             source=f"{source}/{message['src_len']}" if source else "",
             dest=f"{dest}/{message['dst_len']}" if dest else "",
-            invert=bool(message["flags"] & FIB_RULE_INVERT),
+            invert=bool(message["flags"] & nl.FIB_RULE_INVERT),
             other=_selectors(message),
             protocol=message.get_attr("FRA_PROTOCOL") or 0,
             raw=answer.body.hex(),
@@ -189,7 +177,9 @@ PLAIN_RULE = {"FRA_PRIORITY", "FRA_TABLE", "FRA_PROTOCOL", "FRA_SRC", "FRA_DST",
 
 
 def _selectors(message: t.Any) -> str:
-    parts = [] if message["action"] == FR_ACT_TO_TBL else [f"action {message['action']}"]
+    action = message["action"]
+    # One that jumps has its target as an attribute.
+    parts = [] if action in (nl.FR_ACT_TO_TBL, nl.FR_ACT_GOTO) else [nl.RULE_ACTIONS.get(action, f"action {action}")]
     if message["tos"]:
         parts.append(f"tos {message['tos']}")
     for name, value in message["attrs"]:

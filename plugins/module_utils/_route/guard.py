@@ -22,9 +22,11 @@ import time
 import typing as t
 from dataclasses import dataclass, replace
 
+from .._detach import detach
 from .._errors import RdmaError
 from .kernel import Kernel, KernelRefused
-from .model import Host, Link, Op, Snapshot, as_data, from_data, steps, toward
+from .model import Host, Link, Op, Phase, Snapshot, as_data, from_data, steps, toward
+from .want import IPOIB_GROUP
 
 STATE_FOLDER = "/run/railops-rdma"
 # The kernel drops dependent entries by itself, so that some things need a second look; more would be a fight.
@@ -48,11 +50,23 @@ def settle(kernel: Kernel, host: Host, source: Snapshot, target: Snapshot, now: 
             # Every message was acknowledged: there is nothing that a second look could show.
             return
         now = kernel.again(host)
+        refuse_held(left, now)
     if left := steps(now, toward(now, source, target)):
         raise RdmaError(
             f"The host network does not settle: after {ROUNDS} rounds `{left[0][0]}` is still to do.",
             "Look for another program that manages these interfaces (networkd, NetworkManager, a DHCP client).",
         )
+
+
+def refuse_held(done: tuple[Phase, ...], now: Snapshot) -> None:
+    """Refuse an MTU that the kernel took and did not set: IPoIB has that of its multicast group at most."""
+    for wish in (op.what for phase in done for op in phase if isinstance(op.what, Link) and op.verb == "set"):
+        have = now.links.get(wish.name, wish)
+        if have.kind == "infiniband" and have.mtu < wish.mtu:
+            raise RdmaError(
+                f"{have.name} does not take an MTU of {wish.mtu}: the subnet manager's IPoIB group has {have.mtu}.",
+                IPOIB_GROUP,
+            )
 
 
 def _has_side_effects(op: Op) -> bool:
@@ -62,7 +76,7 @@ def _has_side_effects(op: Op) -> bool:
     there twice, of our protocol and of a network manager's, of which one message takes away one.
     """
     if isinstance(op.what, Link):
-        return op.verb != "set" or not op.what.up
+        return op.verb != "set" or not op.what.up or op.what.kind == "infiniband"
     return op.verb == "delete"
 
 
@@ -251,24 +265,7 @@ def _start(folder: str, token: str, command: Command | None) -> None:
         argv += ["--description=Takes back an unconfirmed change of the host network", "--property=Type=exec"]
         if command([*argv, sys.executable, "-c", START, folder])[0] == 0:
             return
-    if os.fork() == 0:
-        _detach(folder)
-
-
-def _detach(folder: str) -> t.NoReturn:
-    """Become a process that outlives the connection, and watch."""
-    try:
-        os.setsid()
-        if os.fork():
-            os._exit(0)
-        os.chdir("/")
-        null = os.open(os.devnull, os.O_RDWR)
-        for number in (0, 1, 2):
-            os.dup2(null, number)
-        os.closerange(3, 4096)
-        watch(folder)
-    finally:
-        os._exit(0)
+    detach(lambda: watch(folder))
 
 
 def _await_ready(folder: str) -> None:

@@ -40,7 +40,9 @@ class Link:
     """A network link. MTUs are bytes; `max_mtu` 0 means that the driver names no limit.
 
     `master` is the bond or bridge that it is a port of, `parent` what it stands on itself (a VLAN's interface); `vlan`
-    is the ID of a VLAN's interface, `ours` whether this collection made that.
+    is the ID of a VLAN's interface, `ours` whether this collection made that. What somebody else has on a rail's port,
+    and would lose its MTU with it, has a `depth`: how far it is above the port, its `parent`. `netns` is the number of
+    its network namespace, where that is another one. `made` is the kernel's word for what is no plain port (bridge).
     """
 
     name: str
@@ -56,6 +58,9 @@ class Link:
     parent: str = field(default="", compare=False)
     vlan: int = field(default=0, compare=False)
     ours: bool = field(default=False, compare=False)
+    depth: int = field(default=0, compare=False)
+    netns: int = field(default=0, compare=False)
+    made: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         made = f" vlan {self.vlan} on {self.parent}" if self.vlan else ""
@@ -149,7 +154,8 @@ class Rule:
             parts += ["to", self.dest]
         if self.other:
             parts.append(self.other)
-        parts += ["lookup", "main" if self.table == MAIN_TABLE else str(self.table)]
+        if self.table:
+            parts += ["lookup", "main" if self.table == MAIN_TABLE else str(self.table)]
         return " ".join(parts)
 
 
@@ -211,6 +217,11 @@ def links_of(rail: WantRail, host: Host) -> list[Link]:
     return [link for link in (port_of(rail, host), link_of(rail, host) if rail.vlan else None) if link]
 
 
+def standing_on(port: Link, host: Host, mtu: int) -> list[Link]:
+    """Return what stands on a port and would lose its MTU if the port had that one."""
+    return [link for link in host.snapshot.links.values() if link.depth and link.parent == port.name and link.mtu > mtu]
+
+
 def toward(now: Snapshot, source: Snapshot, target: Snapshot) -> Snapshot:
     """Return `now` with the difference between `source` and `target` applied, and what others did meanwhile kept.
 
@@ -222,7 +233,7 @@ def toward(now: Snapshot, source: Snapshot, target: Snapshot) -> Snapshot:
 
     # A VLAN's interface comes and goes with a change; no other link does.
     links = {name: link for name, link in now.links.items() if name in target.links or name not in source.links}
-    made = {name: link for name, link in target.links.items() if link.vlan and name not in now.links}
+    made = {name: link for name, link in target.links.items() if link.ours and name not in now.links}
     return Snapshot(
         links={**pick(links, source.links, target.links), **made},
         addresses=(now.addresses - (source.addresses - target.addresses)) | target.addresses,
@@ -276,7 +287,10 @@ def steps(now: Snapshot, target: Snapshot) -> tuple[Phase, ...]:
     keys = {route.key for route in target.routes}
     routes_gone = {route for route in now.routes - target.routes if route.key not in keys}
     have_keys = {route.key for route in now.routes}
-    links = [link for name, link in sorted(target.links.items()) if now.links.get(name) != link]
+    # What stands on a link can have no larger MTU than that: the kernel lowers it along, and raises nothing.
+    order = sorted(target.links.values(), key=lambda link: (link.depth, link.name))
+    links = [link for link in order if now.links.get(link.name) != link]
+    links = [link for link in links if not link.depth or link.mtu > now.links[link.name].mtu]
     news = [link for link in links if link.name not in now.links]
     # Without a value there is nothing to set: its interface was not there, or will not be.
     sysctls = [pair for pair in sorted(target.sysctls.items()) if pair[1] and now.sysctls.get(pair[0]) != pair[1]]

@@ -7,24 +7,21 @@
 The question is RoCE's: UDP to port 4791 with the planned TOS, user 0, no mark, from the rail's address; once with the
 rail's interface, as RDMA's own look-up asks (drivers/infiniband/core/addr.c), and once without, as sockets do. Each is
 asked twice: for the route of the tables (all its hops, its table, who made it), and for what this very packet gets.
+Each destination is asked for without a source too, as programs ask that do not bind to a rail.
 """
 
 from __future__ import annotations
 
-import errno
+import ipaddress
 import typing as t
 from dataclasses import dataclass, field
 
-from .model import IPV6_METRIC
-from .rules import Flow, PolicyRule, inside, table_name
-
 if t.TYPE_CHECKING:
+    from .model import Route, Rule
     from .want import Want, WantAddress, WantRail
 
 # RoCE v2's destination port (IANA), and the source ports that it takes (RFC 6056's range, roce_sport of rdma-core).
 PORT, FIRST_SOURCE_PORT, LAST_SOURCE_PORT = 4791, 49152, 65535
-UNICAST = "unicast"
-NO_ROUTE = {errno.EINVAL: "blackhole", errno.EACCES: "prohibit", errno.EHOSTUNREACH: "unreachable"}
 
 
 @dataclass(frozen=True)
@@ -60,44 +57,33 @@ class Hop:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the kernel says to one question: an error number, or a route with its type and its prefix's length."""
+    """What the kernel says to one question: an error number, or a route with all its hops."""
 
     error: int = 0
-    kind: str = UNICAST
-    table: int = 0
-    prefix: str = ""
-    length: int = 0
-    metric: int = 0
-    protocol: int = 0
+    route: Route | None = None
     hops: tuple[Hop, ...] = ()
-    nexthop: int = 0
     encapsulated: bool = False
 
-    def __str__(self) -> str:
-        """Return the route as iproute2 writes it."""
-        words = [*([] if self.kind == UNICAST else [self.kind]), self.prefix or "default"]
-        words += [f"nhid {self.nexthop}"] if self.nexthop else []
-        for hop in self.hops:
-            words += ["nexthop"] if len(self.hops) > 1 else []
-            words += [*(["via", hop.gateway] if hop.gateway else []), "dev", hop.interface]
-        words += ["table", table_name(self.table)]
-        words += ["metric", str(self.metric)] if self.metric not in (0, IPV6_METRIC) else []
-        return " ".join(words)
+
+@dataclass(frozen=True)
+class Flow:
+    """A packet that a host is about to send. `source` and `interface` are empty where it is not bound to them."""
+
+    source: str
+    destination: str
+    interface: str = ""
+    tos: int = 0
+    sport: int = 0
 
 
 @dataclass(frozen=True)
 class Asked:
-    """One question with its two answers: `match` is the route of the tables, `plain` what the packet gets.
-
-    `blame` is the route that refuses the packet, where the answer is an error and one was found.
-    """
+    """One question with its two answers: `match` is the route of the tables, `plain` what the packet gets."""
 
     target: Target
     flow: Flow
     match: Answer
     plain: Answer
-    blame: Answer | None = None
-    blame_rule: PolicyRule | None = None
 
 
 @dataclass(frozen=True)
@@ -116,14 +102,16 @@ class PathState:
 
     :param links: by rail; a rail without an interface is missing.
     :param holders: the interfaces that hold an address, by address; `tentative` are addresses not usable yet.
+    :param rules: of both families; `refusing` are the routes of the rails' tables that refuse what they are for.
     :param neighbours: entries of the neighbour tables that somebody set by hand: (interface, address) to its hardware
         address; `seen` is what the wire answers for the same address, empty where nothing answered.
     """
 
     links: dict[str, RailLink]
     holders: dict[str, list[str]]
-    rules: dict[int, tuple[PolicyRule, ...]]
+    rules: tuple[Rule, ...]
     asked: tuple[Asked, ...]
+    refusing: tuple[Route, ...] = ()
     tentative: frozenset[str] = frozenset()
     neighbours: dict[tuple[str, str], str] = field(default_factory=dict)
     seen: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -175,21 +163,41 @@ def way(want: Want, item: WantAddress, address: str) -> str | None:
     return item.gateway if item.gateway and planned else None
 
 
-def flows_of(target: Target, tos: int, source_ports: t.Iterable[int], *, vrf: bool = False) -> t.Iterator[Flow]:
-    """Return the packets to ask for: without and with the rail's interface.
+def inside(address: str, prefix: str) -> bool:
+    """Whether an address is inside a prefix in CIDR notation."""
+    return ipaddress.ip_address(address) in ipaddress.ip_network(prefix, strict=False)
+
+
+def flows_of(target: Target, tos: int, source_ports: t.Iterable[int]) -> t.Iterator[Flow]:
+    """Return the packets to ask for: from the rail's address, without and with its interface; and from nowhere.
 
     :param source_ports: of UDP.
-    :param vrf: whether the rail is in a VRF.
     """
     for port in source_ports:
-        for interface in ("", target.interface):
-            yield Flow(
-                family=target.family,
-                source=target.source,
-                destination=target.address,
-                interface=interface,
-                tos=tos,
-                sport=port,
-                dport=PORT,
-                vrf=vrf and bool(interface),
-            )
+        for source, interface in ((target.source, ""), (target.source, target.interface), ("", "")):
+            yield Flow(source, target.address, interface, tos, port)
+
+
+def source_ports(selectors: t.Iterable[tuple[int, int, int]], limit: int = 8) -> list[int]:
+    """Return the source ports of RoCE v2 that rules can tell apart, at most `limit` of them.
+
+    :param selectors: of rules: first and last port; or a port and its mask, 0 where there is none.
+    """
+    found = {FIRST_SOURCE_PORT}
+    for first, last, mask in selectors:
+        fits = (FIRST_SOURCE_PORT | (first & mask),) if mask else (first, last + 1)
+        found |= {port for port in fits if FIRST_SOURCE_PORT <= port <= LAST_SOURCE_PORT}
+    return sorted(found)[:limit]
+
+
+def ways_of(want: Want, names: t.Mapping[str, str], address: str) -> set[Hop]:
+    """Return all ways to an address that are planned, by whichever rail: for who does not choose one.
+
+    :param names: the link's name of each rail.
+    """
+    found = set()
+    for rail in want.rails:
+        for item in rail.addresses:
+            if (item.family == 6) == (":" in address) and (gateway := way(want, item, address)) is not None:
+                found |= {Hop(names.get(rail.name, ""), gateway), Hop(names.get(rail.name, ""), gateway or address)}
+    return found

@@ -11,18 +11,29 @@ import typing as t
 
 from .._errors import Problem
 from .._fabric.numbers import PRIORITIES, TABLES
-from .model import DEFAULT, GUARD_PRIORITY, KERNEL_PROTOCOLS, MAIN_TABLE, Host, Link, link_of, port_of
+from .model import DEFAULT, GUARD_PRIORITY, KERNEL_PROTOCOLS, MAIN_TABLE, Host, Link, link_of, port_of, standing_on
 from .own import Mine, in_metrics, network_of
 from .want import IPOIB_CONNECTED_MTU, IPOIB_DATAGRAM_MTU, Want, WantRail, untouchable_problem
 from .wanted import covers
 
+MOST_NAMES = 5
+# What a rail may be on: a network card's port (the kernel has no word for it), and what stands for one.
+PORTS = frozenset({"", "ipoib", "veth", "dummy", "netdevsim"})
+INSTEAD = {
+    "bond": "Make each port a rail of its own, with its own leaf and subnets.",
+    "team": "Make each port a rail of its own, with its own leaf and subnets.",
+    "bridge": "Take the rail's port out of the bridge and name that.",
+    "vlan": "Name the port below, and give the VLAN as fabric_vlan (or fabric_rails[].vlan).",
+}
+
 
 def problems_of(want: Want, host: Host, mine: Mine) -> list[Problem]:
     """Return everything of a host that stands in the way of the plan."""
-    return [*_link_problems(want, host), *_address_problems(want, host, mine), *_foreign_problems(want, host, mine)]
+    return [*link_problems(want, host), *address_problems(want, host, mine), *_foreign_problems(want, host, mine)]
 
 
-def _link_problems(want: Want, host: Host) -> t.Iterator[Problem]:
+def link_problems(want: Want, host: Host) -> t.Iterator[Problem]:
+    """Find what keeps the rails' interfaces from being rails."""
     seen: dict[str, str] = {}
     for number, rail in enumerate(want.rails):
         asked, place = rail.asked, f"rails[{number}]"
@@ -43,6 +54,12 @@ def _link_problems(want: Want, host: Host) -> t.Iterator[Problem]:
             continue
         if (carried := host.untouchable.why(link.name)) and not want.force & {asked, link.name}:
             yield untouchable_problem(place, rail, link.name, carried)
+        if link.made not in PORTS and want.present:
+            yield Problem(
+                f"{place}.interface",
+                f"{rail.name}: {link.name} is a {link.made}, and a rail is a port of its own.",
+                INSTEAD.get(link.made, "Name the network card's own port."),
+            )
         if link.master and want.present and not want.force & {asked, link.name}:
             yield Problem(
                 f"{place}.interface",
@@ -51,7 +68,7 @@ def _link_problems(want: Want, host: Host) -> t.Iterator[Problem]:
                 " meant so.",
             )
         if want.present:
-            yield from _mtu_problems(want, rail, link, place)
+            yield from _mtu_problems(want, rail, link, place, host)
         own = link_of(rail, host)
         if want.present and rail.vlan and own and (own.vlan, own.parent) != (rail.vlan, link.name):
             is_now = f"VLAN {own.vlan} of {own.parent}" if own.vlan else "no VLAN's interface"
@@ -67,7 +84,7 @@ def _link_problems(want: Want, host: Host) -> t.Iterator[Problem]:
             )
 
 
-def _mtu_problems(want: Want, rail: WantRail, link: Link, place: str) -> t.Iterator[Problem]:
+def _mtu_problems(want: Want, rail: WantRail, link: Link, place: str, host: Host) -> t.Iterator[Problem]:
     infiniband = link.kind == "infiniband"
     if infiniband != (want.network == "infiniband"):
         have, need = ("InfiniBand", "Ethernet") if infiniband else ("Ethernet", "InfiniBand")
@@ -90,6 +107,17 @@ def _mtu_problems(want: Want, rail: WantRail, link: Link, place: str) -> t.Itera
             f"Its driver{' in ' + link.mode + ' mode' if link.mode else ''} allows at most {limit}: declare that or"
             " less as fabric_mtu.",
         )
+    standing = standing_on(link, host, rail.mtu)
+    if standing and not want.take_over & {rail.asked, link.name}:
+        names = [f"{item.name} with {item.mtu}" for item in standing]
+        more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+        yield Problem(
+            f"{place}.mtu",
+            f"{rail.name}: {link.name} has an MTU of {link.mtu}, and {rail.mtu} would also lower what stands on it:"
+            f" {', '.join(names[:MOST_NAMES])}{more}.",
+            f"Declare {max(item.mtu for item in standing)} as fabric_mtu, take them away, or list {link.name} in"
+            " rail_network_take_over (policy_route: take_over).",
+        )
     if rail.mtu < link.min_mtu:
         yield Problem(
             f"{place}.mtu",
@@ -98,7 +126,7 @@ def _mtu_problems(want: Want, rail: WantRail, link: Link, place: str) -> t.Itera
         )
 
 
-def _address_problems(want: Want, host: Host, mine: Mine) -> t.Iterator[Problem]:
+def address_problems(want: Want, host: Host, mine: Mine) -> t.Iterator[Problem]:
     """Find planned addresses and prefixes that the host has elsewhere already."""
     if not want.present:
         return
@@ -115,10 +143,12 @@ def _address_problems(want: Want, host: Host, mine: Mine) -> t.Iterator[Problem]
             )
         elif not rails and not owned and item.interface not in want.force:
             have = ipaddress.ip_network(network_of(item))
-            if clash := [str(net) for net in nets if net.version == have.version and net.overlaps(have)]:
+            clash: list[t.Any] = [net for net in nets if net.version == have.version and net.overlaps(have)]
+            if clash:
                 yield Problem(
                     "rdma_prefixes",
-                    f"{', '.join(clash)} overlaps {have}, which {item.interface} has on this host.",
+                    f"{', '.join(map(str, ipaddress.collapse_addresses(clash)))} overlaps {have},"
+                    f" which {item.interface} has on this host.",
                     "Move that network (Docker: `bip` and `default-address-pools` in daemon.json) or plan another"
                     f" supernet; list {item.interface} in force if it is meant so.",
                 )

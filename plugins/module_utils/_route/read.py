@@ -6,13 +6,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import socket
 import typing as t
+from dataclasses import replace
 
 from .._fabric.numbers import MANAGER, TABLES
 from .._files import Sysfs
 from .._untouchable import Untouchable
+from . import netlink as nl
 from .decode import Decoder
+from .devices import other_namespaces, socket_in, standing
 from .model import (
     KERNEL_PROTOCOLS,
     MAIN_TABLE,
@@ -25,36 +30,7 @@ from .model import (
     Rule,
     Snapshot,
 )
-from .netlink import (
-    ADDRESS_HEAD,
-    FAMILIES,
-    IFLA_ALT_IFNAME,
-    IFLA_GROUP,
-    IFLA_IFNAME,
-    IFLA_INFO_KIND,
-    IFLA_LINKINFO,
-    IFNAMSIZ,
-    LINK_HEAD,
-    NLM_F_ACK,
-    NLM_F_DUMP,
-    NUMBERS,
-    ROUTE_HEAD,
-    RTA_DST,
-    RTA_OIF,
-    RTA_TABLE,
-    RTM_F_FIB_MATCH,
-    RTM_GETADDR,
-    RTM_GETLINK,
-    RTM_GETROUTE,
-    RTM_GETRULE,
-    RULE_HEAD,
-    Answer,
-    Socket,
-    attribute,
-    packed,
-    request,
-    u32,
-)
+from .netlink import Answer, Socket, attribute, packed, request, u32
 from .want import Want, named
 
 if t.TYPE_CHECKING:
@@ -71,7 +47,7 @@ class Reader(Decoder):
     def __init__(self, proc: str = "/proc/sys", sysfs: Sysfs | None = None) -> None:
         super().__init__(sysfs or Sysfs())
         self._proc = proc
-        self._socket: Socket | None = None
+        self._sockets: dict[int, Socket] = {}
 
     def __enter__(self: R) -> R:
         self._open()
@@ -80,8 +56,8 @@ class Reader(Decoder):
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._socket:
-            self._socket.close()
+        for ask in self._sockets.values():
+            ask.close()
 
     def read(self, want: Want, untouchable: Untouchable | None = None) -> Host:
         """Return what the wanted state has to do with.
@@ -106,6 +82,7 @@ class Reader(Decoder):
         tables = {rail.table for rail in want.rails} | {rule.table for rule in rules if rule.table in TABLES}
         rails = {link.name for link in links.values()}
         routes = self._routes(rails, tables)
+        links.update(standing(want, {text: links[name] for text, name in names.items()}))
         snapshot = Snapshot(
             links=links,
             addresses=frozenset(item for item in addresses if item.interface in rails or item.protocol == PROTOCOL),
@@ -129,7 +106,8 @@ class Reader(Decoder):
     def again(self, host: Host) -> Snapshot:
         """Return what was read once more, after or during a change."""
         old = host.snapshot
-        _names, links = self._links(sorted(host.coming.union(old.links)))
+        above = [link for link in old.links.values() if link.depth]
+        _names, links = self._links(sorted(host.coming.union(old.links) - {link.name for link in above}))
         rules = self._rules()
         tables = host.tables | {rule.table for rule in rules if rule.table in TABLES}
         # An interface may have gone meanwhile, and the rest must be put right nevertheless.
@@ -138,25 +116,37 @@ class Reader(Decoder):
         routes |= _managed(route for route in self._lookups(host.paths) if route)
         found = (item for item in self._addresses(host.planned) if item.interface in rails or item.protocol == PROTOCOL)
         sysctls = {key: self._read_sysctl(key) or "" for key in old.sysctls}
+        links.update(self._standing_again(above))
         return Snapshot(links, frozenset(found), frozenset(routes), frozenset(rules), sysctls)
 
-    def _ask(self, messages: list[bytes]) -> list[tuple[int, list[Answer], str]]:
-        return self._open().ask(messages)
+    def _ask(self, messages: list[bytes], netns: int = 0) -> list[tuple[int, list[Answer], str]]:
+        return self._open(netns).ask(messages)
 
     def _dump(self, message: bytes) -> list[Answer]:
         return self._open().dump(message)
 
-    def _open(self) -> Socket:
-        if self._socket is None:
-            self._socket = Socket()
-        return self._socket
+    def _open(self, netns: int = 0) -> Socket:
+        if netns not in self._sockets:
+            found = socket_in(other_namespaces().get(netns, "")) if netns else Socket()
+            if found is None:
+                raise OSError(errno.ENODEV, "the network namespace has gone")
+            self._sockets[netns] = found
+        return self._sockets[netns]
+
+    def _standing_again(self, above: list[Link]) -> dict[str, Link]:
+        found = {}
+        for link in above:
+            message = request(nl.RTM_GETLINK, nl.NLM_F_ACK, nl.LINK_HEAD.pack(0, 0, link.index, 0, 0))
+            # Whatever has gone meanwhile has nothing left to lose.
+            with contextlib.suppress(OSError):
+                for answer in self._ask([message], link.netns)[0][1]:
+                    now = self._link(answer)
+                    found[link.name] = replace(link, mtu=now.mtu, up=now.up)
+        return found
 
     def _links(self, asked: list[str]) -> tuple[dict[str, str], dict[str, Link]]:
         wanted = [(text, name) for text in asked for name in self._resolve(text)]
-        messages = []
-        for _text, name in wanted:
-            by = IFLA_IFNAME if len(name) < IFNAMSIZ else IFLA_ALT_IFNAME
-            messages.append(request(RTM_GETLINK, NLM_F_ACK, LINK_HEAD.pack(0, 0, 0, 0, 0), (by, name.encode() + b"\0")))
+        messages = [nl.link_by_name(name) for _text, name in wanted]
         names: dict[str, str] = {}
         links: dict[str, Link] = {}
         if not messages:
@@ -170,10 +160,10 @@ class Reader(Decoder):
 
     def _vlans(self) -> list[str]:
         """Return the VLANs' interfaces that this collection made."""
-        kind = (IFLA_LINKINFO, attribute(IFLA_INFO_KIND, b"vlan"))
-        answers = self._dump(request(RTM_GETLINK, NLM_F_DUMP, LINK_HEAD.pack(0, 0, 0, 0, 0), kind))
+        kind = (nl.IFLA_LINKINFO, attribute(nl.IFLA_INFO_KIND, b"vlan"))
+        answers = self._dump(request(nl.RTM_GETLINK, nl.NLM_F_DUMP, nl.LINK_HEAD.pack(0, 0, 0, 0, 0), kind))
         # A kernel that knows no VLANs yet does not filter, and decoding is what takes the time.
-        marks = MANAGER.encode(), attribute(IFLA_GROUP, u32(PROTOCOL))
+        marks = MANAGER.encode(), attribute(nl.IFLA_GROUP, u32(PROTOCOL))
         ours = [answer for answer in answers if any(mark in answer.body for mark in marks)]
         return [link.name for answer in ours for link in [self._link(answer)] if link.ours]
 
@@ -184,8 +174,8 @@ class Reader(Decoder):
         return self._sysfs.pci_interfaces(text)[:1] or ([text] if len(text) < 128 else [])
 
     def _addresses(self, planned: t.Collection[str]) -> set[Address]:
-        answers = self._dump(request(RTM_GETADDR, NLM_F_DUMP, ADDRESS_HEAD.pack(0, 0, 0, 0, 0)))
-        found = (self._address(answer, planned) for answer in answers if answer.body[0] in NUMBERS)
+        answers = self._dump(request(nl.RTM_GETADDR, nl.NLM_F_DUMP, nl.ADDRESS_HEAD.pack(0, 0, 0, 0, 0)))
+        found = (self._address(answer, planned) for answer in answers if answer.body[0] in nl.NUMBERS)
         # What the kernel makes with the link and takes with it.
         return {item for item in found if not item.address.startswith("fe80:") or item.address in planned}
 
@@ -194,9 +184,9 @@ class Reader(Decoder):
         messages = []
         for address in addresses:
             six = ":" in address
-            family, length = FAMILIES[6 if six else 4], 128 if six else 32
-            head = ROUTE_HEAD.pack(family, length, 0, 0, 0, 0, 0, 0, RTM_F_FIB_MATCH)
-            messages.append(request(RTM_GETROUTE, NLM_F_ACK, head, (RTA_DST, packed(address))))
+            family, length = nl.FAMILIES[6 if six else 4], 128 if six else 32
+            head = nl.ROUTE_HEAD.pack(family, length, 0, 0, 0, 0, 0, 0, nl.RTM_F_FIB_MATCH)
+            messages.append(request(nl.RTM_GETROUTE, nl.NLM_F_ACK, head, (nl.RTA_DST, packed(address))))
         if not messages:
             return []
         return [self._route(answers[0]) if answers else None for _error, answers, _why in self._ask(messages)]
@@ -223,18 +213,18 @@ class Reader(Decoder):
         return found
 
     def _dump_routes(self, family: int, table: int, interface: str, protocol: int) -> list[Answer]:
-        attributes = [(RTA_TABLE, u32(table))] if table else []
-        attributes += [(RTA_OIF, u32(self._index_of(interface)))] if interface else []
-        head = ROUTE_HEAD.pack(FAMILIES[family], 0, 0, 0, 0, protocol, 0, 0, 0)
-        return self._dump(request(RTM_GETROUTE, NLM_F_DUMP, head, *attributes))
+        attributes = [(nl.RTA_TABLE, u32(table))] if table else []
+        attributes += [(nl.RTA_OIF, u32(self._index_of(interface)))] if interface else []
+        head = nl.ROUTE_HEAD.pack(nl.FAMILIES[family], 0, 0, 0, 0, protocol, 0, 0, 0)
+        return self._dump(request(nl.RTM_GETROUTE, nl.NLM_F_DUMP, head, *attributes))
 
     def _index_of(self, interface: str) -> int:
         return self._index.get(interface) or socket.if_nametoindex(interface)
 
     def _rules(self) -> set[Rule]:
-        answers = self._dump(request(RTM_GETRULE, NLM_F_DUMP, bytes(RULE_HEAD.size)))
+        answers = self._dump(request(nl.RTM_GETRULE, nl.NLM_F_DUMP, bytes(nl.RULE_HEAD.size)))
         # Multicast routing has rules in families of its own.
-        return {self._rule(answer) for answer in answers if answer.body[0] in NUMBERS}
+        return {self._rule(answer) for answer in answers if answer.body[0] in nl.NUMBERS}
 
     def _sysctls(self, want: Want, coming: t.Collection[str]) -> dict[str, str]:
         """Return the values of the planned settings; one of an interface that is still to be made is empty."""

@@ -31,6 +31,7 @@ SPEC = {
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "purge": {"type": "bool", "default": True},
     "force": {"type": "list", "elements": "str", "default": []},
+    "take_over": {"type": "list", "elements": "str", "default": []},
     "confirm_timeout": {"type": "int", "default": 0},
     "confirm": {"type": "str"},
     "gateways": {"type": "str", "choices": ["ignore", "report", "require"], "default": "ignore"},
@@ -91,20 +92,23 @@ def still_waiting(guard: Guard) -> RdmaError:
 
 
 def keep(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
-    """Confirm a change, after a look at the gateways if that is asked for."""
+    """Confirm a change, and look at the gateways if that is asked for: before it only where the answers decide."""
+    required = params["gateways"] == "require"
+    if not check_mode and not required:
+        confirm(params["confirm"])
     checks = []
     if params["gateways"] != "ignore":
         want = parse_want(params)
         targets = targets_of(want, names_of(want))
         checks = checks_of(targets, Sweep(targets, count=10, timeout=1.0).run())
-        silent = [check["planned"] for check in checks if check["status"] != "ok"]
-        if silent and params["gateways"] == "require":
-            raise RdmaError(
-                f"The change is not confirmed, and the guard takes it back. Not so: {'; '.join(silent)}.",
-                "Look at links, VLANs and the switch's addresses, or do not require the gateways.",
-                checks=checks,
-            )
-    if not check_mode:
+    silent = [check["planned"] for check in checks if check["status"] != "ok"]
+    if silent and required:
+        raise RdmaError(
+            f"The change is not confirmed, and the guard takes it back. Not so: {'; '.join(silent)}.",
+            "Look at links, VLANs and the switch's addresses, or do not require the gateways.",
+            checks=checks,
+        )
+    if not check_mode and required:
         confirm(params["confirm"])
     return {"changed": False, "confirmed": not check_mode, "checks": checks}
 

@@ -18,6 +18,10 @@ from .._fabric.numbers import IFNAME_MAX, PRIORITIES, TABLES, vlan_interface
 IPOIB_DATAGRAM_MTU = 4092
 # Connected mode's limit in the kernel (IPOIB_CM_MTU).
 IPOIB_CONNECTED_MTU = 65520
+IPOIB_GROUP = (
+    "Give the partition's IPoIB group that MTU in the subnet manager (OpenSM: mtu=5 is 4096, 4092 for IP), or declare"
+    " what the group has as fabric_mtu."
+)
 # RFC 8200 section 5: no link that carries IPv6 may have less.
 IPV6_MIN_MTU = 1280
 SYSCTL = re.compile(r"^net/(ipv4|ipv6|core)/[A-Za-z0-9_@:.\-/]+$")
@@ -55,6 +59,11 @@ class WantRail:
         return self.interface or self.pci
 
     @property
+    def ipoib_mode(self) -> str:
+        """The mode of IP over InfiniBand that carries the rail's MTU."""
+        return "connected" if (self.mtu or 0) > IPOIB_DATAGRAM_MTU else "datagram"
+
+    @property
     def device(self) -> str:
         """What the rail's addresses are on: the port, or the interface of its VLAN."""
         return vlan_interface(self.interface, self.vlan) if self.vlan else self.asked
@@ -71,6 +80,7 @@ class Want:
     present: bool = True
     purge: bool = True
     force: frozenset[str] = frozenset()
+    take_over: frozenset[str] = frozenset()
     sysctls: tuple[tuple[str, str], ...] = ()
 
     def prefixes_of(self, family: int) -> tuple[str, ...]:
@@ -103,6 +113,7 @@ def parse_want(params: t.Mapping[str, t.Any]) -> Want:
         present=(params.get("state") or "present") == "present",
         purge=params.get("purge", True),
         force=frozenset(params.get("force") or ()),
+        take_over=frozenset(params.get("take_over") or ()),
         sysctls=tuple(sorted(sysctls.items())),
     )
     _check_distinct(want, problems)

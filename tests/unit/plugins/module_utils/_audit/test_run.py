@@ -87,5 +87,5 @@ def test_the_planned_tos_is_asked_where_a_role_sets_one():
 
 def test_the_module_documents_every_group():
     options = yaml.safe_load(rail_audit.DOCUMENTATION)["options"]["checks"]
-    assert options["choices"] == list(groups.GROUPS)
+    assert options["choices"] == list(run.GROUPS)
     assert options["default"] == run.SPEC["checks"]["default"]

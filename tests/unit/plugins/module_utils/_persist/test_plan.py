@@ -87,6 +87,23 @@ def test_an_infiniband_profile_has_the_mode_that_carries_its_mtu(mtu, mode):
     assert not [key for key in profile["ipv4"] if key.startswith("rout") and key != "route-metric"]
 
 
+@pytest.mark.parametrize(("mtu", "mode"), [(4092, "datagram"), (65520, "connected")])
+def test_networkd_and_netplan_keep_the_mode_that_carries_the_mtu(mtu, mode):
+    rail = {"interface": "ibs1f0", "mtu": mtu, "addresses": [{"address": "192.0.2.2", "subnet": "192.0.2.0/24"}]}
+    more = {"rails": [rail], "network": "infiniband", "sysctls": {}}
+    text = files("networkd", **more)["/etc/systemd/network/0-railops-ibs1f0.network"].text
+    assert ("IPoIB", {"Mode": mode}) in sections(text)
+    port = yaml.safe_load(files("netplan", **more)["/etc/netplan/zz-railops-ibs1f0.yaml"].text)["network"]["ethernets"]
+    # The kernel's default needs no word, and older netplan has none.
+    assert port["ibs1f0"].get("infiniband-mode", "datagram") == mode
+    # What sets it where networkd does not read its own section.
+    for manager in persist.MANAGERS:
+        rules = files(manager, **more).get("/etc/udev/rules.d/90-railops-ipoib.rules")
+        assert (rules is not None) is (mode == "connected" and manager != "networkmanager")
+        assert not rules or "/sbin/ip link set dev ibs1f0 type ipoib mode connected" in rules.text
+        assert not rules or persist.owned(rules.path)
+
+
 def test_ifupdown_is_known_by_what_it_configures():
     text = "auto lo\niface lo inet loopback\nallow-hotplug eth0\niface eth0 inet dhcp\n"
     assert persist.interfaces_of(text) == ("eth0",)
@@ -94,7 +111,7 @@ def test_ifupdown_is_known_by_what_it_configures():
 
 
 def test_netplan_says_what_the_live_change_makes():
-    text = files("netplan")["/etc/netplan/90-railops-ens1np0.yaml"]
+    text = files("netplan")["/etc/netplan/zz-railops-ens1np0.yaml"]
     assert text.mode == 0o600
     data = yaml.safe_load(text.text)["network"]["ethernets"]["ens1np0"]
     assert (data["addresses"], data["mtu"]) == (["192.0.2.2/27", "2001:db8:1::2/64"], 4200)
@@ -117,7 +134,7 @@ def sections(text):
 
 
 def test_networkd_says_what_the_live_change_makes():
-    found = sections(files("networkd")["/etc/systemd/network/05-railops-ens1np0.network"].text)
+    found = sections(files("networkd")["/etc/systemd/network/0-railops-ens1np0.network"].text)
     assert ("Match", {"Name": "ens1np0"}) in found
     assert ("Address", {"Address": "2001:db8:1::2/64", "DuplicateAddressDetection": "none"}) in found
     assert ("RoutingPolicyRule", {"Priority": "10001", "Table": "1001", "From": "192.0.2.2/32"}) in found
@@ -153,8 +170,8 @@ def test_besides_there_are_sysctls_without_dad_and_the_protocols_name(manager):
 def test_the_guards_are_in_the_first_rails_file_alone():
     more = {"policy": "default_route"}
     networkd = files("networkd", **more)
-    assert networkd["/etc/systemd/network/05-railops-ens1np0.network"].text.count("InvertRule=yes") == 2
-    assert "InvertRule" not in networkd["/etc/systemd/network/05-railops-ens2np0.7.network"].text
+    assert networkd["/etc/systemd/network/0-railops-ens1np0.network"].text.count("InvertRule=yes") == 2
+    assert "InvertRule" not in networkd["/etc/systemd/network/0-railops-ens2np0.7.network"].text
     netplan = files("netplan", **more)
     extra = netplan["/etc/systemd/network/10-netplan-ens1np0.network.d/90-railops.conf"].text
     assert ("RoutingPolicyRule", {"Priority": "2000", "Table": "254", "To": "192.0.2.0/24", "InvertRule": "yes"}) in (
@@ -172,7 +189,7 @@ TAGGED = [{**RAIL1, "vlan": 101}]
 
 def test_a_rail_in_a_vlan_is_one_file_for_netplan():
     made = files("netplan", rails=TAGGED, sysctls={})
-    data = yaml.safe_load(made["/etc/netplan/90-railops-ens1np0.yaml"].text)["network"]
+    data = yaml.safe_load(made["/etc/netplan/zz-railops-ens1np0.yaml"].text)["network"]
     assert "addresses" not in data["ethernets"]["ens1np0"]
     assert data["ethernets"]["ens1np0"]["link-local"] == []
     tagged = data["vlans"]["ens1np0.101"]
@@ -183,10 +200,10 @@ def test_a_rail_in_a_vlan_is_one_file_for_netplan():
 
 def test_networkd_makes_the_vlan_and_gives_the_port_no_address():
     made = files("networkd", rails=TAGGED, sysctls={})
-    assert "Kind=vlan" in made["/etc/systemd/network/05-railops-ens1np0.101.netdev"].text
-    port = made["/etc/systemd/network/05-railops-ens1np0.network"].text
+    assert "Kind=vlan" in made["/etc/systemd/network/0-railops-ens1np0.101.netdev"].text
+    port = made["/etc/systemd/network/0-railops-ens1np0.network"].text
     assert port.endswith("IgnoreCarrierLoss=yes\nLinkLocalAddressing=no\nVLAN=ens1np0.101\n")
-    assert "Address=192.0.2.2/27" in made["/etc/systemd/network/05-railops-ens1np0.101.network"].text
+    assert "Address=192.0.2.2/27" in made["/etc/systemd/network/0-railops-ens1np0.101.network"].text
     assert all(persist.owned(path) for path in made)
 
 

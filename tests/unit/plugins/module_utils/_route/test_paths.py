@@ -11,6 +11,7 @@ import errno
 
 import pytest
 
+from ansible_collections.railops.rdma.plugins.module_utils._route.model import Route, Rule
 from ansible_collections.railops.rdma.plugins.module_utils._route.path_checks import checks_of
 from ansible_collections.railops.rdma.plugins.module_utils._route.paths import (
     Answer,
@@ -19,15 +20,15 @@ from ansible_collections.railops.rdma.plugins.module_utils._route.paths import (
     PathState,
     RailLink,
     flows_of,
+    source_ports,
     targets_of,
 )
-from ansible_collections.railops.rdma.plugins.module_utils._route.rules import PolicyRule
 from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
 
 GOOD = Hop("ens1np0", "192.0.2.1")
-OURS = PolicyRule(4, 10001, 1, table=1001, source="192.0.2.2/32", protocol=143)
-MAIN = PolicyRule(4, 32766, 1, table=254, protocol=2)
-FOREIGN = PolicyRule(4, 5000, 1, table=77, source="192.0.2.2/32", protocol=3)
+OURS = Rule(4, 10001, 1001, source="192.0.2.2/32", protocol=143)
+MAIN = Rule(4, 32766, 254, protocol=2)
+FOREIGN = Rule(4, 5000, 77, source="192.0.2.2/32", protocol=3)
 
 
 def want_of(**more):
@@ -57,18 +58,28 @@ TARGETS = [item for item in targets_of(WANT, NAMES, [NEIGHBOUR]) if item.rail ==
 BEYOND = TARGETS[1]
 
 
-def state_of(match=None, plain=None, *, rules=(OURS, MAIN), bound=None, **more):
+def route(table=1001, dst="192.0.2.0/24", *hops, encapsulated=False, **more):
+    hops = hops or (GOOD,)
+    values = {"interface": hops[0].interface, "gateway": hops[0].gateway, "protocol": 143, **more}
+    return Answer(route=Route(4, table, dst, 0, **values), hops=tuple(hops), encapsulated=encapsulated)
+
+
+def away(table=77, **more):
+    return route(table, "default", Hop("eth0", "203.0.113.1"), **{"protocol": 4, **more})
+
+
+def state_of(match=None, plain=None, *, rules=(OURS, MAIN), bound=None, source=True, **more):
     """A host on which the way to the neighbour is answered so, and the others are as planned."""
-    asked, blamed = [], more.pop("blamed", {})
+    asked = []
     for target in TARGETS:
-        right = Answer(table=1001, prefix="192.0.2.0/24", length=24, hops=(Hop("ens1np0", target.gateway),))
+        right = route(1001, "192.0.2.0/24", Hop("ens1np0", target.gateway))
         for flow in flows_of(target, 0, [50000]):
-            changed = target == BEYOND and (bound is None or bool(flow.interface) == bound)
+            changed = target == BEYOND and bool(flow.source) is source and bound in (None, bool(flow.interface))
             answers = (match or right, plain or match or right) if changed else (right, right)
-            asked.append(Asked(target, flow, *answers, **(blamed if changed else {})))
+            asked.append(Asked(target, flow, *answers))
     links = {"rail1": RailLink("ens1np0", up=True, carrier=True), "rail2": RailLink("ens2np0", up=True, carrier=True)}
     holders = {"192.0.2.2": ["ens1np0"], "192.0.2.34": ["ens2np0"]}
-    values = {"links": links, "holders": holders, "rules": {4: rules, 6: ()}, "asked": tuple(asked), **more}
+    values = {"links": links, "holders": holders, "rules": rules, "asked": tuple(asked), **more}
     return PathState(**values)
 
 
@@ -92,11 +103,11 @@ def test_what_the_plan_does_not_route_is_not_asked():
 def test_the_planned_way_is_ok_whoever_leads_there():
     assert check(state_of()).status == "ok"
     # A route by way of the very address that is asked for is on link.
-    assert check(state_of(Answer(table=1001, hops=(GOOD,)))).status == "ok"
+    assert check(state_of(route())).status == "ok"
 
 
 def test_a_foreign_rule_that_leads_the_planned_way_is_a_warning():
-    found = check(state_of(Answer(table=77, hops=(GOOD,)), rules=(FOREIGN, OURS, MAIN)))
+    found = check(state_of(route(77), rules=(FOREIGN, OURS, MAIN)))
     assert (found.status, found.fix) == (
         "warning",
         "Move that rule behind 10001, or take it away: `ip rule del priority 5000`.",
@@ -104,37 +115,49 @@ def test_a_foreign_rule_that_leads_the_planned_way_is_a_warning():
 
 
 def test_a_rule_that_diverts_is_named_with_its_maker_and_its_route():
-    away = Answer(table=77, protocol=4, hops=(Hop("eth0", "203.0.113.1"),))
-    found = check(state_of(away, rules=(FOREIGN, OURS, MAIN)))
+    found = check(state_of(away(), rules=(FOREIGN, OURS, MAIN)))
     assert found.status == "deviation"
     assert found.cause == (
-        "to 192.0.2.66 (node2 rail1 in su2): it leaves by eth0 via 203.0.113.1 instead of ens1np0:"
-        " rule `5000: from 192.0.2.2/32 lookup 77` (made by boot) led to"
+        "to 192.0.2.66 (node2 rail1 in su2): it leaves by eth0 via 203.0.113.1 instead of ens1np0;"
+        " rule `5000: from 192.0.2.2 lookup 77` (made by boot) selects it;"
         " route `default via 203.0.113.1 dev eth0 table 77` (made by static)"
     )
     assert found.observed == [line for line in found.planned if "192.0.2.66" not in line]
 
 
+@pytest.mark.parametrize(
+    ("rule", "listed"),
+    [
+        pytest.param(FOREIGN, True, id="leads-there"),
+        pytest.param(dataclasses.replace(FOREIGN, table=0, other="goto 32766"), True, id="jumps"),
+        pytest.param(dataclasses.replace(FOREIGN, table=78), False, id="leads-to-another-table"),
+        pytest.param(dataclasses.replace(FOREIGN, source="192.0.2.34/32"), False, id="another-rail"),
+        pytest.param(dataclasses.replace(FOREIGN, dest="203.0.113.0/24"), False, id="another-destination"),
+        pytest.param(dataclasses.replace(FOREIGN, priority=20000), True, id="behind-ours-which-lead-nowhere"),
+        pytest.param(dataclasses.replace(FOREIGN, source="", other="fwmark 1"), True, id="by-what-is-not-judged"),
+        # The exclusion rule of the style default_route, as a network manager makes it after a reboot.
+        pytest.param(Rule(4, 2000, 77, dest="192.0.2.0/24", invert=True, protocol=4), False, id="exclusion-rule"),
+        pytest.param(Rule(4, 2000, 77, dest="203.0.113.0/24", invert=True), True, id="not-to-others"),
+        pytest.param(dataclasses.replace(FOREIGN, family=6), False, id="another-family"),
+    ],
+)
+def test_the_rules_before_ours_that_select_the_packet_are_listed(rule, listed):
+    cause = check(state_of(away(), rules=(rule, OURS, MAIN))).cause
+    assert ("selects it" in cause) is listed
+
+
 def test_what_is_wrong_on_one_side_alone_says_on_which():
-    away = Answer(table=77, hops=(Hop("eth0"),))
-    assert "not bound to the interface" in check(state_of(away, rules=(FOREIGN, OURS), bound=False)).cause
-    assert "as RDMA's own look-up asks" in check(state_of(away, rules=(FOREIGN, OURS), bound=True)).cause
-
-
-def test_a_rule_by_port_says_that_rdma_asks_without_ports():
-    by_port = dataclasses.replace(FOREIGN, dport=None, ip_proto=17)
-    away = Answer(table=77, hops=(Hop("eth0"),))
-    assert "RDMA's own look-up leaves out" in check(state_of(away, rules=(by_port, OURS, MAIN))).cause
+    assert "not bound to the interface" in check(state_of(away(), rules=(FOREIGN, OURS), bound=False)).cause
+    assert "as RDMA's own look-up asks" in check(state_of(away(), rules=(FOREIGN, OURS), bound=True)).cause
 
 
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (Answer(kind="local", table=255, hops=(Hop("lo"),)), "leaves by lo"),
-        (Answer(table=1001, hops=(GOOD, Hop("ens2np0", "192.0.2.33"))), "ens1np0 via 192.0.2.1 and ens2np0"),
-        (Answer(table=1001, hops=(Hop("ens1np0", "192.0.2.7"),)), "instead of ens1np0 via 192.0.2.1"),
-        (Answer(table=1001, hops=(GOOD,), encapsulated=True), "inside of another packet"),
-        (Answer(table=1001, prefix="192.0.2.64/27", nexthop=20, hops=(Hop("ens2np0"),)), "nhid 20"),
+        (route(255, "192.0.2.66/32", Hop("lo"), other="local"), "leaves by lo"),
+        (route(1001, "192.0.2.0/24", GOOD, Hop("ens2np0", "192.0.2.33")), "ens1np0 via 192.0.2.1 and ens2np0"),
+        (route(1001, "192.0.2.0/24", Hop("ens1np0", "192.0.2.7")), "instead of ens1np0 via 192.0.2.1"),
+        (route(encapsulated=True), "inside of another packet"),
         (Answer(error=errno.ENETUNREACH), "no route leads there"),
         (Answer(error=errno.EACCES), "it is prohibited"),
     ],
@@ -145,29 +168,63 @@ def test_other_answers_are_deviations(answer, words):
     assert words in found.cause
 
 
+def test_a_route_by_a_next_hop_object_is_judged_by_what_the_packet_gets():
+    """With nexthop_compat_mode=0 the kernel names the object alone."""
+    silent = dataclasses.replace(route(), hops=())
+    assert check(state_of(silent, route())).status == "ok"
+    assert "leaves by eth0" in check(state_of(silent, away(1001))).cause
+
+
 def test_a_missing_rule_of_ours_is_the_cause():
-    found = check(state_of(Answer(table=254, hops=(Hop("ens2np0", "192.0.2.33"),)), rules=(MAIN,)))
+    found = check(state_of(route(254, "192.0.2.0/24", Hop("ens2np0", "192.0.2.33")), rules=(MAIN,)))
     assert "the rail's own rule 10001 is missing" in found.cause
     assert found.fix == "Run the role railops.rdma.rail_network on this host."
 
 
-def test_a_blackhole_is_named_by_rule_and_route():
-    hole = Answer(kind="blackhole", table=1001, prefix="192.0.2.64/27", protocol=4)
-    found = check(state_of(Answer(error=errno.EINVAL), blamed={"blame": hole, "blame_rule": OURS}))
-    assert "it is dropped silently: rule `10001:" in found.cause
+def test_a_blackhole_is_named_with_its_maker():
+    hole = Route(4, 1001, "192.0.2.64/27", 0, other="blackhole", protocol=4)
+    other = dataclasses.replace(hole, dst="203.0.113.0/24")
+    found = check(state_of(Answer(error=errno.EINVAL), refusing=(hole, other)))
+    assert "it is dropped silently; route `blackhole 192.0.2.64/27 table 1001` (made by static)" in found.cause
+    assert "203.0.113.0" not in found.cause
     assert found.fix == "Take that route away: `ip route del blackhole 192.0.2.64/27 table 1001`."
 
 
 def test_ipv4_without_a_route_by_the_interface_is_not_green():
     # Bound, the kernel assumes that the address is on link and says table 0.
-    on_link = Answer(table=0, hops=(Hop("ens1np0"),))
-    found = check(state_of(Answer(error=errno.EHOSTUNREACH), on_link, bound=True))
+    found = check(state_of(Answer(error=errno.EHOSTUNREACH), route(0, "192.0.2.66/32"), bound=True))
     assert "IPv4 would look for it on the link itself" in found.cause
 
 
 def test_a_redirect_shows():
-    found = check(state_of(Answer(table=1001, hops=(GOOD,)), Answer(table=1001, hops=(Hop("ens1np0", "192.0.2.9"),))))
+    found = check(state_of(route(), route(1001, "192.0.2.66/32", Hop("ens1np0", "192.0.2.9"))))
     assert "an ICMP redirect?" in found.cause
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (away(254, protocol=16), "it leaves by eth0 via 203.0.113.1 instead of a rail"),
+        (Answer(error=errno.EHOSTUNREACH), "it is unreachable"),
+    ],
+)
+def test_what_a_program_without_a_source_gets_is_a_warning(answer, words):
+    found = check(state_of(answer, source=False))
+    assert found.status == "warning"
+    assert "without a source address" in found.cause
+    assert words in found.cause
+
+
+@pytest.mark.parametrize("hop", [GOOD, Hop("ens2np0", "192.0.2.33")])
+def test_without_a_source_every_rail_of_the_plan_is_right(hop):
+    assert check(state_of(route(254, "192.0.2.0/24", hop), source=False)).status == "ok"
+
+
+def test_source_ports_are_those_that_rules_can_tell_apart():
+    assert source_ports([]) == [49152]
+    assert source_ports([(1, 1024, 0), (50000, 50009, 0)]) == [49152, 50000, 50010]
+    assert source_ports([(0x10, 0x10, 0xFF)]) == [49152, 49168]
+    assert len(source_ports([(port, port, 0) for port in range(50000, 51000, 2)])) == 8
 
 
 @pytest.mark.parametrize(
@@ -191,7 +248,7 @@ def test_what_lies_before_any_route_is_named_first(more, words):
 
 def test_a_vrf_is_named():
     links = {"rail1": RailLink("ens1np0", up=True, carrier=True, vrf="blue")}
-    found = check(state_of(Answer(table=254, hops=(Hop("eth0"),)), rules=(MAIN,), links=links))
+    found = check(state_of(away(254), rules=(MAIN,), links=links))
     assert "ens1np0 is in VRF blue" in found.cause
 
 

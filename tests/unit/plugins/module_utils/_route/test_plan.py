@@ -538,3 +538,18 @@ def test_a_change_back_makes_a_vlan_again_that_was_removed():
     assert DEVICE in again.links
     assert [op.verb for phase in steps(gone, again) for op in phase if isinstance(op.what, Link)] == ["add", "set"]
     assert from_data(as_data(before)) == before
+
+
+def test_what_stands_on_a_port_is_lowered_by_the_kernel_and_raised_after_its_port():
+    port, pod = Link("ens1np0", 9000, True, index=2), Link("a0", 9000, True, index=3, parent="ens1np0", depth=1)
+    high = Snapshot({"ens1np0": port, "a0": pod}, *[frozenset()] * 3, {})
+    low = dataclasses.replace(
+        high, links={name: dataclasses.replace(link, mtu=4200) for name, link in high.links.items()}
+    )
+    assert [op.what.name for phase in steps(high, low) for op in phase] == ["ens1np0"]
+    assert [op.what.name for phase in steps(low, high) for op in phase] == ["ens1np0", "a0"]
+    done = plan(Host(high, names={"ens1np0": "ens1np0"}), take_over=["ens1np0"])
+    assert done.before["links"] == ["a0 mtu 9000 up", "ens1np0 mtu 9000 up"]
+    assert done.after["links"] == ["a0 mtu 4200 up", "ens1np0 mtu 4200 up"]
+    with pytest.raises(InputError, match="a0 with 9000"):
+        plan(Host(high, names={"ens1np0": "ens1np0"}))

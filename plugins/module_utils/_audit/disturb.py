@@ -1,0 +1,91 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whose work a run would disturb on a host, and who the host says it is to a cluster.
+
+What the run would do is asked of the roles' modules in check mode, and only where somebody is at work.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible.module_utils.parsing.convert_bool import boolean
+
+from .._card import run as card_run
+from .._check import deviation
+from .._driver import run as driver_run
+from .._errors import RdmaError
+from .._files import HostFiles
+from .._gpudirect import run as gpudirect_run
+from .._rdma import busy, host_run, mode_run
+from .groups import Checks, Facts, Part, Request, options_of
+
+IDENTITY = ("machine_id", "boot_id", "kubelet")
+# Who changes a driver, a mode or a name, and asks for the reboot: the role, its module, and where that works.
+CHANGES: tuple[tuple[str, str, t.Any], ...] = (
+    ("rdma_driver", "rdma_driver", driver_run),
+    ("nic_mode", "nic_link_type", card_run),
+    ("rdma_host", "rdma_netns", mode_run),
+    ("rdma_host", "rdma_host", host_run),
+    ("gpudirect", "gpudirect", gpudirect_run),
+)
+
+
+def look_at_work(request: Request) -> tuple[Checks, Facts]:
+    """Return what would be disturbed, and as fact `node` who the host is."""
+    run = request.settings.get("preflight", {})
+    found = busy.read(HostFiles(busy.ROOT))
+    facts = {
+        "node": {**{key: run.get(key) for key in ("host", "node")}, **{key: found[key] for key in IDENTITY}},
+        "emptied": found["emptied"],
+    }
+    undrained = found["kubelet"] and run.get("drain") is None and not (run.get("cluster") or {}).get("there")
+    work = found["work"] if run.get("busy") != "allow" else []
+    if not undrained and not work:
+        return [], facts
+    reboots, at_once = changes_of(request, run)
+    checks = []
+    if undrained and reboots:
+        cause = f"A {found['kubelet']} runs here, no cluster is given to drain the node, and the run would reboot it"
+        fix = "Set fabric_kubeconfig (or KUBECONFIG); rdma_host_drain: false says that it is meant."
+        checks.append(deviation("node_drain", "a cluster", None, f"{cause}: {reboots[0]}.", fix).data())
+    disturbed = at_once + (reboots if not run.get("drain_command") else [])
+    if work and disturbed:
+        cause = f"{'; '.join(work[:5])}: at work, and would be disturbed: {disturbed[0]}."
+        fix = (
+            "Let the work end, set rdma_host_drain_command to what makes its scheduler empty the host for a reboot, "
+            "or rdma_host_busy to allow."
+        )
+        checks.append(deviation("host_busy", "nobody at work", work, cause, fix).data())
+    return checks, facts
+
+
+def changes_of(request: Request, run: dict[str, t.Any]) -> tuple[list[str], list[str]]:
+    """Return why the run would reboot the host, and what it would change of it at once.
+
+    :param run: what is said of the run: its `roles`, whether it may `reboot`.
+    """
+    roles = run.get("roles")
+    reboots: list[str] = []
+    at_once: list[str] = []
+    for role, name, door in CHANGES:
+        if roles is not None and role not in roles:
+            continue
+        try:
+            result = door.run(Part(request.module, options_of(name, door.SPEC, request)))
+        except RdmaError:
+            continue  # the role says it itself
+        reboots += result.get("reboot_reasons") or ()
+        at_once += [f"{package} is replaced" for package in result.get("replaced") or ()]
+        at_once += [f"card {card['card']} is reset" for card in result.get("cards") or () if card.get("was_reset")]
+        at_once += ["the RDMA namespace mode changes"] if name == "rdma_netns" and result.get("live") == "set" else []
+    if roles is None or "rail_network" in roles:
+        at_once += [
+            f"the MTU of {rail['interface']} changes from {have} to {rail['mtu']}"
+            for rail in request.params.get("rails") or ()
+            if (have := HostFiles(busy.ROOT).number(f"/sys/class/net/{rail['interface']}/mtu"))
+            not in (None, rail.get("mtu"))
+        ]
+    return reboots if boolean(run.get("reboot", True)) else [], at_once

@@ -1,0 +1,137 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a host is asked before the first change: all that a run would stop at there, and all that the host would lose.
+
+A look takes the rails of the host plan and its settings, and returns checks and facts. A deviation stops the whole
+run before anything is touched, so a look reports what a run cannot mend by itself, and nothing else. It needs neither
+pyroute2 nor RDMA tools, which a new host does not have yet. To add one: its row in LOOKS, its ids in
+plugin_utils/_verdict/ids.py, the variables that it reads in playbooks/preflight.yml.
+"""
+
+from __future__ import annotations
+
+import typing as t
+from dataclasses import replace
+
+from ansible.module_utils.parsing.convert_bool import boolean
+
+from .._card.pci import CLASS_NETWORK, VENDOR_MELLANOX, normal_address, read_pci
+from .._files import Sysfs
+from .._persist import run as persist_run
+from .._rdma import host_run
+from .._route import run as route_run
+from .._route.brief import host_of
+from .._route.checks import problem_check
+from .._route.own import Mine
+from .._route.problems import address_problems, link_problems
+from .._route.want import WantRail, parse_want
+from .._untouchable import read_untouchable
+from . import renumbered
+from .disturb import look_at_work
+from .groups import Checks, Facts, Look, Request, of_module, options_of
+
+# What is said of the run, among the settings: its `roles`, and whether it keeps files for the next boot (`persist`).
+OWN = "preflight"
+
+
+def only(look: Look, *ids: str) -> Look:
+    """Return the look without the checks that a run mends by itself.
+
+    :param ids: of the checks that stay.
+    """
+
+    def some(request: Request) -> tuple[Checks, Facts]:
+        checks, facts = look(request)
+        return [check for check in checks if check["id"] in ids], facts
+
+    return some
+
+
+def plays(request: Request, role: str) -> bool:
+    """Whether the run plays a role; the empty name stands for any."""
+    roles = request.settings.get(OWN, {}).get("roles")
+    return not role or roles is None or role in roles
+
+
+def before(role: str, name: str, look: Look) -> Look:
+    """Return a look that is taken when the run plays a role, and does not only take its things away.
+
+    :param role: the role that would change what the look is about; empty for any.
+    :param name: the module whose settings say what the role shall do.
+    """
+
+    def asked(request: Request) -> tuple[Checks, Facts]:
+        run = request.settings.get(OWN, {})
+        absent = request.settings.get(name, {}).get("state") == "absent"
+        unkept = name == "rail_persist" and not boolean(run.get("persist", True))
+        if absent or unkept or not plays(request, role):
+            return [], {}
+        checks, facts = look(request)
+        return [check for check in checks if check["status"] != "ok"], facts
+
+    return asked
+
+
+def look_at_ports(request: Request) -> tuple[Checks, Facts]:
+    """Hold the rails' interfaces and the host's networks against the plan, as far as `ip` tells them."""
+    sysfs = Sysfs()
+    want = parse_want(options_of("policy_route", route_run.SPEC, request))
+    named = plays(request, "rdma_host") and request.settings.get("rdma_host", {}).get("naming") != "none"
+    # By its address a rail with a name is found only where it gets that name.
+    asked = [rail if named or not rail.interface else replace(rail, pci="") for rail in want.rails]
+    host = host_of(replace(want, rails=tuple(asked)), read_untouchable(request.module, sysfs), sysfs)
+    links = {name: link for name, link in host.snapshot.links.items() if not link.ours}
+    if plays(request, "nic_mode"):
+        # It sets the link type before the network is looked at.
+        kind = "infiniband" if want.network == "infiniband" else "ethernet"
+        links = {name: replace(link, kind=kind) for name, link in links.items()}
+        host = replace(host, snapshot=replace(host.snapshot, links={**host.snapshot.links, **links}))
+    there = tuple(rail for rail in want.rails if host.names[rail.asked] in links or not _comes(rail, request, sysfs))
+    problems = [*link_problems(replace(want, rails=there), host), *address_problems(want, host, Mine(want, host))]
+    return [problem_check(problem) for problem in problems], {}
+
+
+def _comes(rail: WantRail, request: Request, sysfs: Sysfs) -> bool:
+    """Whether a driver or link type that this run sets may bring an interface that is not there."""
+    cards = [item for item in read_pci(sysfs).functions.values() if item.class_code >> 8 == CLASS_NETWORK]
+    if rail.pci:
+        cards = [item for item in cards if item.address == normal_address(rail.pci)]
+    driver, types = plays(request, "rdma_driver"), plays(request, "nic_mode")
+    other = request.settings.get("rdma_driver", {}).get("source", "inbox") != "inbox"
+    waits = other and not sysfs.exists("/sys/module/mlx5_core/version")
+    wanted = "32" if request.params.get("network") == "infiniband" else "1"
+    return any(
+        (driver and not card.netdevs and card.driver != "vfio-pci")
+        or (card.vendor == VENDOR_MELLANOX and driver and waits)
+        # A port's name changes with its link type.
+        or (card.vendor == VENDOR_MELLANOX and types and _types(sysfs, card.netdevs) != {wanted})
+        for card in cards
+        if not card.is_vf
+    )
+
+
+def _types(sysfs: Sysfs, interfaces: t.Iterable[str]) -> set[str | None]:
+    return {sysfs.text(f"/sys/class/net/{name}/type") for name in interfaces}
+
+
+# The role that would do harm, the module whose settings the look reads, and the look. One of the form
+# (rails, settings) -> (checks, facts) is `of_rails(NAME, look)`.
+LOOKS: tuple[Look, ...] = tuple(
+    before(*row)
+    for row in (
+        ("", "", look_at_work),
+        ("rail_network", "policy_route", look_at_ports),
+        ("rdma_host", "rdma_host", only(of_module("rdma_host", host_run.run, host_run.SPEC), "rdma_rename")),
+        (
+            "rail_network",
+            "rail_persist",
+            only(
+                of_module("rail_persist", persist_run.run, persist_run.SPEC),
+                *("persist_preflight", "persist_wins", "persist_foreign"),
+            ),
+        ),
+        ("rail_network", renumbered.NAME, renumbered.look),
+    )
+)

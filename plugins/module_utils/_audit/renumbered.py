@@ -1,0 +1,95 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whether the plan would take an address from this host: the sign of a plan that was lost and made anew.
+
+Asked are the kernel, for all addresses inside the fabric's networks (after a reboot the network manager has made them,
+with its own protocol number), and our own files, for an interface that is down and for a fabric of other networks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import re
+import typing as t
+
+from ansible.module_utils.parsing.convert_bool import boolean
+
+from .._check import deviation
+from .._errors import RdmaError
+from .._fabric.numbers import vlan_interface
+from .._files import Sysfs
+from .._persist.host import Host
+from .._untouchable import read_untouchable
+
+if t.TYPE_CHECKING:
+    from .groups import Checks, Facts, Request
+
+    Here = set[tuple[str, str]]
+
+NAME = "address_renumbered"
+STRANGE = "strange_addresses"
+"""The fact: addresses here that the plan does not give to this host. Whose they are the controller knows."""
+FIX = (
+    "If plan.json was lost, restore it (git log -- plan) and run again. After a renumbering on purpose run with "
+    "-e fabric_allow_renumber=true; see docs/growth.md."
+)
+# An address in a file of netplan, of systemd-networkd and of NetworkManager; the name of such a file.
+LINE = re.compile(r'^(?: *- |Address=|address\d+=)"?([\da-fA-F.:]+)/\d+"?$', re.MULTILINE)
+FILE = re.compile(r"/[^/]*railops-([^/]+)\.(?:yaml|network|nmconnection)$")
+
+
+def kept(host: Host) -> Here:
+    """Return the addresses that our own files give to interfaces at the next boot."""
+    found = set()
+    for path, state in host.state(()).items():
+        if name := FILE.search(path):
+            found |= {(name[1], str(ipaddress.ip_address(text))) for text in LINE.findall(state.text)}
+    return found
+
+
+def look(asked: Request) -> tuple[Checks, Facts]:
+    """Compare what is here with the plan."""
+    if boolean(asked.settings.get(NAME, {}).get("allow") or False):
+        return [], {}
+    host = Host()
+    ports = [(rail, _port(host, rail)) for rail in asked.params.get("rails") or []]
+    rails = [{**rail, "port": port, "interface": vlan_interface(port, rail.get("vlan") or 0)} for rail, port in ports]
+    networks = [ipaddress.ip_network(text) for text in asked.params.get("rdma_prefixes") or []]
+    live = {(name, item["local"]) for name, item in read_untouchable(asked.module, Sysfs()).held}
+    return decide(rails, networks, live, kept(host))
+
+
+def _port(host: Host, rail: t.Any) -> str:
+    """Return the name of a rail's port; empty where a card has none before its driver is there."""
+    with contextlib.suppress(RdmaError):
+        return host.interface(rail["interface"], rail.get("pci") or "")
+    return ""
+
+
+def decide(rails: t.Any, networks: t.Any, live: Here, kept: Here) -> tuple[Checks, Facts]:
+    """Return a deviation for each address that its rail would lose for another, and all strange ones as a fact.
+
+    :param networks: the fabric's, inside which an address of the kernel's counts.
+    """
+    planned: dict[tuple[str, int], tuple[str, str]] = {}
+    for rail in rails:
+        for item in rail.get("addresses") or []:
+            own = ipaddress.ip_interface(item["address"]).ip
+            planned[rail["interface"], own.version] = (rail["name"], str(own))
+            # netplan's file of a VLAN has the port's name.
+            planned.setdefault((rail["port"], own.version), (rail["name"], str(own)))
+    ours = {address for _rail, address in planned.values()}
+    inside = {row for row in live if any(ipaddress.ip_address(row[1]) in network for network in networks)}
+    strange = {row for row in inside | kept if row[1] not in ours}
+    checks = []
+    for interface, address in sorted(strange):
+        family = ipaddress.ip_address(address).version
+        rail, now = planned.get((interface, family), ("", ""))
+        # Beside the planned one an address may be somebody's on purpose, unless our own files have it.
+        if now and ((interface, address) in kept or (interface, now) not in live):
+            cause = f"{interface} has {address}, and this plan gives it {now}: it would be renumbered"
+            checks.append(deviation(NAME, now, address, cause, FIX, rail=rail, family=family).data())
+    return checks, {STRANGE: sorted({address for _interface, address in strange})}

@@ -1,0 +1,34 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A process that goes on when the module has ended."""
+
+from __future__ import annotations
+
+import os
+import typing as t
+
+if t.TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def detach(work: Callable[[], object], keep: int | None = None) -> None:
+    """Do the work in a process of its own, which outlives module and connection; what was imported is all it has.
+
+    :param keep: a file that stays open there, such as one that is locked.
+    """
+    if os.fork():
+        return
+    try:
+        os.setsid()
+        if os.fork():
+            os._exit(0)
+        os.chdir("/")
+        null = os.open(os.devnull, os.O_RDWR)
+        for number in (0, 1, 2):
+            os.dup2(null, number)
+        os.closerange(3 if keep is None else os.dup2(keep, 3) + 1, 4096)
+        work()
+    finally:
+        os._exit(0)

@@ -1,0 +1,195 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What else configures a rail's port: whether ours is what the next boot uses, and what others would lose by that."""
+
+from __future__ import annotations
+
+import os
+import re
+import typing as t
+from dataclasses import dataclass, field, replace
+
+from .._check import DEVIATION, Check, CheckData, deviation, ok, skipped, warning
+from .._fabric.numbers import vlan_interface
+from .model import LINK, Port, Profile
+from .netplan import GENERATED, SOURCES
+from .plan import MANAGERS
+
+if t.TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from .._route.want import Want
+    from .host import Host
+    from .model import File, Texts
+
+TAKE = "Or list {port} in rail_network_take_over."
+IFUPDOWN = "/etc/network/interfaces"
+
+
+@dataclass
+class Found:
+    """The checks, and the files that have to give way with the port for which they do."""
+
+    checks: list[Check] = field(default_factory=list)
+    aside: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def refused(self) -> list[Check]:
+        """Return what is in the way."""
+        return [check for check in self.checks if check.status == DEVIATION]
+
+    def data(self) -> list[CheckData]:
+        """Return the checks as modules return them."""
+        return [check.data() for check in self.checks]
+
+
+def judged(host: Host, manager: str, want: Want, names: Mapping[str, str], files: Sequence[File]) -> Found:
+    """Return what the next boot would make of the rails' ports with our files, compared with what it makes without.
+
+    :param manager: one of MANAGERS, and `files` all that are wanted.
+    :param names: the interface name of each rail.
+    """
+    ruler, others = MANAGERS[manager], host.texts(MANAGERS[manager].folders)
+    own = {file.path: file.text for file in files if file.mode != LINK and file.path.startswith(ruler.folders)}
+    before, after = ruler.at_boot(host, others), ruler.at_boot(host, {**others, **own})
+    if before is None or after is None:
+        cause = f"what {manager} makes of the files is known on the running host alone"
+        return Found([skipped("persist_wins", cause, rail=rail.name) for rail in want.rails])
+    for file in files:
+        if file.mode == LINK:
+            target = os.path.join(os.path.dirname(file.path), file.text)
+            inside = {path[len(target) :]: text for path, text in after.items() if path.startswith(target)}
+            after.update({file.path + rest: text for rest, text in inside.items() if rest[:1] in ("", "/")})
+    given = [rail for rail in want.rails if want.take_over & {rail.interface, rail.pci, names[rail.name]}]
+    taken = {name for rail in given for name in (names[rail.name], vlan_interface(names[rail.name], rail.vlan))}
+    judge = Judge(manager, others, host.ports(), ruler.profiles(before), ruler.profiles(after), taken, Found())
+    for rail in want.rails:
+        port = names[rail.name]
+        mine = [file.path for file in files if file.rail == rail.name]
+        # A card that still has another name, which the role rdma_host changes.
+        old = next(iter(host.pci_interfaces(rail.pci)), "") if rail.pci else ""
+        kind = "infiniband" if want.network == "infiniband" else "ether"
+        other = replace(judge.ports.get(old, Port("", type=kind)), name=port, others=frozenset({old}))
+        facts = judge.ports.get(port, other)
+        tagged = Port(vlan_interface(port, rail.vlan), mac=facts.mac, driver="802.1Q VLAN Support", kind="vlan")
+        for device in (facts, judge.ports.get(tagged.name, tagged)) if rail.vlan else (facts,):
+            addresses = rail.addresses if device.name == tagged.name else ()
+            planned = {f"address {item.address}/{item.length}" for item in addresses}
+            planned |= {f"MTU {rail.mtu}"} if rail.mtu is not None else set()
+            judge.add(rail.name, port, device, planned, mine)
+        if port in host.ifupdown_interfaces():
+            text = f"{port}: ifupdown configures it as well (/etc/network/interfaces)."
+            fix = f"Take {port} out of /etc/network/interfaces."
+            where = {"rail": rail.name, "object": port}
+            judge.found.checks.append(deviation("persist_foreign", [], [IFUPDOWN], text, fix, **where))
+    return judge.found
+
+
+@dataclass
+class Judge:
+    """Compares what the next boot makes of ports.
+
+    :param others: the texts of others' files.
+    :param before: what comes of those alone, and `after` what comes of them with ours.
+    :param taken: the ports that are taken over.
+    """
+
+    manager: str
+    others: Texts
+    ports: Mapping[str, Port]
+    before: list[Profile]
+    after: list[Profile]
+    taken: set[str]
+    found: Found
+
+    def add(self, rail: str, port: str, device: Port, planned: set[str], files: Sequence[str]) -> None:
+        """Add the checks of one interface of a rail: its port, or the VLAN's on that.
+
+        :param port: the rail's port, which may be taken over.
+        :param planned: what its profile must hold, and `files` those of the rail.
+        """
+        where = {"rail": rail, "object": device.name}
+        made = re.compile(rf"/(10-)?netplan-{re.escape(device.name)}\.")
+        ours = [item for item in self.after if item.matches(device) and (item.path in files or made.search(item.path))]
+        mine = min(ours, key=lambda item: (item.daemon, item.rank), default=None)
+        if mine is None:
+            text = f"{device.name}: {self.manager} makes nothing of {', '.join(files)}."
+            self.found.checks.append(deviation("persist_wins", files, [], text, "Report it as a bug.", **where))
+            return
+        first = [item for item in self.after if item.daemon == mine.daemon and item.rank <= mine.rank]
+        first = [item for item in first if item.matches(device) and item not in ours]
+        aside = [item.path for item in first if port in self.taken and self.movable(item)]
+        missing = sorted(planned - mine.holds) + (["no DHCP"] if mine.dhcp else [])
+        own = next(path for path in (*(path for path in files if path.startswith(SOURCES)), mine.path))
+        if len(aside) < len(first):
+            seen = list(dict.fromkeys(self.source(item.path) for item in first))
+            text = f"{device.name}: the next boot uses {', '.join(seen)} and not {own}."
+            fix = f"{MANAGERS[mine.daemon].yields.format(ours=mine.path, port=device.name)}. {TAKE.format(port=port)}"
+            self.found.checks.append(deviation("persist_wins", own, seen, text, fix, **where))
+        elif missing:
+            last = os.path.basename(own)
+            seen = [path for path in sorted(self.others) if path.startswith(f"{mine.path}.d/")]
+            seen += [path for path in sorted(self.others) if path.startswith(SOURCES) and os.path.basename(path) > last]
+            text = f"{device.name}: {', '.join(seen) or 'another file'} outranks {own}: {', '.join(missing)} is lost."
+            fix = f"Take {device.name} out of that file, or rename it so that it sorts before {last}."
+            self.found.checks.append(deviation("persist_wins", own, seen, text, fix, **where))
+        else:
+            self.found.checks.append(ok("persist_wins", own, own, **where))
+            self.found.aside.update(dict.fromkeys(aside, port))
+        self.compare(port, device, mine, aside, where)
+        # An MTU of netplan's makes a .link file, and udev takes the first that matches.
+        sides = [
+            [item for item in side if item.daemon == "udev" and item.matches(device)]
+            for side in (self.before, self.after)
+        ]
+        old, new = (min(side, key=lambda item: item.rank, default=None) for side in sides)
+        lost = sorted(old.holds - new.holds) if old and new and old.path.startswith("/etc/") else []
+        if old and new and lost and port not in self.taken:
+            text = f"{device.name}: {old.path} sets {', '.join(lost)}, and the next boot would not have that any more."
+            fix = f"Rename it so that it sorts before {os.path.basename(new.path)}. {TAKE.format(port=port)}"
+            self.found.checks.append(deviation("persist_foreign", [], [old.path], text, fix, **where))
+
+    def compare(self, port: str, device: Port, mine: Profile, aside: Sequence[str], where: dict[str, str]) -> None:
+        """Add what others have for an interface, and what of it ours does not keep.
+
+        :param port: the rail's port, which may be taken over, and `mine` what is used with our files.
+        :param aside: the files that are set aside, and `where` the checks' place.
+        """
+        before = [item for item in self.before if item.daemon == mine.daemon and item.matches(device)]
+        files = list(dict.fromkeys(self.source(item.path) for item in before))
+        # NetworkManager takes the next profile where the first one is busy elsewhere; networkd only ever the first.
+        used = before if mine.daemon != "networkd" else sorted(before, key=lambda item: item.rank)[:1]
+        lost = sorted({what for item in used for what in item.holds} - mine.holds)
+        dhcp = any(item.dhcp for item in used)
+        lost += [f"DHCP's address {device.lease}"] if dhcp and device.lease else []
+        names, name = ", ".join(files), device.name
+        if len(before) <= 1 and not lost and not dhcp:
+            self.found.checks.append(ok("persist_foreign", [], files, **where))
+        elif not lost:
+            text = f"{name}: {names} is for it too, and loses nothing."
+            self.found.checks.append(warning("persist_foreign", [], files, text, "", **where))
+        elif port in self.taken:
+            text = f"{name} is taken over: the next boot has {', '.join(lost)} of {names} no more."
+            text += f" {', '.join(aside)} is kept as a copy, and teardown puts it back." if aside else ""
+            self.found.checks.append(warning("persist_foreign", [], files, text, "", **where))
+        else:
+            text = f"{name}: {names} sets {', '.join(lost)}, and the next boot would not have that any more."
+            fix = f"{MANAGERS[self.manager].keeps.format(ours=mine.path, port=name)}. {TAKE.format(port=port)}"
+            self.found.checks.append(deviation("persist_foreign", [], files, text, fix, **where))
+
+    def movable(self, item: Profile) -> bool:
+        """Whether a file may be set aside: a person's own, and for no interface but those that are taken over."""
+        own = self.taken | {"lo"}
+        free = {name for name, port in self.ports.items() if name not in own and item.matches(port)}
+        return bool(self.ports) and item.path.startswith("/etc/") and not free
+
+    def source(self, path: str) -> str:
+        """Return the file that people wrote: the one of which netplan made this."""
+        if not GENERATED.match(path):
+            return path
+        entry = re.escape(re.sub(r".*/(?:10-)?netplan-(.+)\.\w+$", r"\1", path))
+        named = re.compile(rf"(^|[{{,])\s*[\"']?{entry}[\"']?\s*:", re.MULTILINE)
+        files = [name for name, text in sorted(self.others.items()) if name.startswith(SOURCES) and named.search(text)]
+        return ", ".join(files) or path

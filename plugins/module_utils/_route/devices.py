@@ -1,0 +1,154 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What kinds of links a host has, and what stands on its ports, also in pods, by rtnetlink alone.
+
+Preflight looks before pyroute2 is installed; and messages are told apart here before they are decoded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import struct
+import typing as t
+from dataclasses import replace
+from glob import glob
+
+from . import netlink as nl
+from .model import Link
+from .netlink import Socket, attributes, request, u32
+
+if t.TYPE_CHECKING:
+    from .want import Want
+
+# Whose MTU goes down with that of the link they stand on (net/8021q/vlan.c, drivers/net/macvlan.c, ipvlan_main.c).
+FOLLOWERS = {"vlan", "macvlan", "macvtap", "ipvlan", "ipvtap"}
+# include/uapi/linux/if_link.h, net_namespace.h, sched.h
+IFLA_LINK_NETNSID, RTM_GETNSID, NETNSA_NSID, NETNSA_FD, CLONE_NEWNET = 37, 90, 1, 3, 0x40000000
+
+
+def link_kind(interface: str) -> str:
+    """Return what the kernel calls the kind of a link: bond, bridge, team, vlan, macvlan, vrf, veth, ...
+
+    Empty for a plain port (an InfiniBand port too), and where there is no such link.
+
+    :param interface: its name, or an alternative name.
+    """
+    ask = Socket()
+    try:
+        _error, answers, _why = ask.ask([nl.link_by_name(interface)])[0]
+    finally:
+        ask.close()
+    return kind_of(answers[0].body) if answers else ""
+
+
+def kind_of(body: bytes) -> str:
+    """Return the kind of a link from its message."""
+    have = attributes(body, nl.LINK_HEAD.size)
+    info = attributes(have.get(nl.IFLA_LINKINFO, b""), 0)
+    kind = info.get(nl.IFLA_INFO_KIND, b"").rstrip(b"\0").decode(errors="replace")
+    # Every interface of IP over InfiniBand has that kind; those of partitions stand on another link.
+    # struct ifinfomsg: the number of the link begins at the fourth byte.
+    return "" if kind == "ipoib" and have.get(nl.IFLA_LINK, body[4:8]) == body[4:8] else kind
+
+
+def standing(want: Want, ports: t.Mapping[str, Link]) -> dict[str, Link]:
+    """Return what stands on ports whose MTU the plan lowers, and would lose its own: of this host, and of its pods.
+
+    :param ports: the port of each rail that there is, by what it is asked for.
+    """
+    asked = [(ports[rail.asked], rail.mtu or 0) for rail in want.rails if want.present and rail.asked in ports]
+    lowered = {port.index: port.name for port, mtu in asked if 0 < mtu < port.mtu}
+    devices = {rail.device for rail in want.rails}
+    paths = {0: "", **other_namespaces()} if lowered else {}
+    above: list[tuple[tuple[int, int], tuple[int, int], Link]] = []
+    with contextlib.ExitStack() as stack:
+        home = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+        stack.callback(os.close, home)
+        for netns, path in paths.items():
+            if ask := socket_in(path) if netns else Socket():
+                stack.callback(ask.close)
+                above += _above(netns, f" ({whose(path)})" if netns else "", ask, home)
+    found: dict[tuple[int, int], Link] = {}
+    ahead = {(0, index): Link(name, 0, True, parent=name) for index, name in lowered.items()}
+    while ahead:
+        more = {key: (ahead[below], link) for key, below, link in above if below in ahead and key not in found}
+        ahead = {key: replace(link, parent=low.parent, depth=low.depth + 1) for key, (low, link) in more.items()}
+        found.update(ahead)
+    return {link.name: link for link in found.values() if link.netns or link.name not in devices}
+
+
+def _above(netns: int, place: str, ask: Socket, home: int) -> t.Iterator[tuple[tuple[int, int], tuple[int, int], Link]]:
+    """Yield the links of a namespace that lose their MTU with what they stand on; and both by namespace and number.
+
+    :param place: in words, behind a link's name.
+    :param home: a file of this host's namespace.
+    """
+    answers = ask.dump(request(nl.RTM_GETLINK, nl.NLM_F_DUMP, bytes(nl.LINK_HEAD.size)))
+    host = _number_of(home, ask) if netns else None
+    for answer in answers:
+        have = attributes(answer.body, nl.LINK_HEAD.size)
+        if kind_of(answer.body) not in FOLLOWERS or nl.IFLA_LINK not in have:
+            continue
+        _family, _type, index, flags, _change = nl.LINK_HEAD.unpack_from(answer.body)
+        elsewhere = have.get(IFLA_LINK_NETNSID)
+        there = netns if elsewhere is None else 0 if elsewhere == host else -1
+        name = have[nl.IFLA_IFNAME].rstrip(b"\0").decode(errors="replace") + place
+        link = Link(name, _number(have[nl.IFLA_MTU]), bool(flags & nl.IFF_UP), index=index, netns=netns)
+        yield (netns, index), (there, _number(have[nl.IFLA_LINK])), link
+
+
+def _number(value: bytes) -> int:
+    return int(struct.unpack("=I", value)[0])
+
+
+def _number_of(namespace: int, ask: Socket) -> bytes | None:
+    """Return what another namespace calls this one."""
+    # struct rtgenmsg with its padding: the family.
+    _error, answers, _why = ask.ask([request(RTM_GETNSID, nl.NLM_F_ACK, bytes(4), (NETNSA_FD, u32(namespace)))])[0]
+    return attributes(answers[0].body, 4).get(NETNSA_NSID) if answers else None
+
+
+def other_namespaces() -> dict[int, str]:
+    """Return the network namespaces of this host beside this one: a file of each, by its number."""
+    found: dict[int, str] = {}
+    names = sorted(glob("/proc/[0-9]*/ns/net"), key=lambda path: int(path.split("/")[2]))
+    for path in [*names, *glob("/run/netns/*"), *glob("/run/docker/netns/*")]:
+        with contextlib.suppress(OSError):
+            found.setdefault(os.stat(path).st_ino, path)
+    found.pop(os.stat("/proc/thread-self/ns/net").st_ino, None)
+    return found
+
+
+def whose(path: str) -> str:
+    """Return in words whose a network namespace is, by a file of it."""
+    process = path.split("/")[2]
+    if not process.isdigit():
+        return f"namespace {os.path.basename(path)}"
+    with contextlib.suppress(OSError), open(f"/proc/{process}/comm", encoding="utf-8", errors="replace") as stream:
+        process += f", {stream.read().strip()}"
+    return f"process {process}"
+
+
+def socket_in(path: str) -> Socket | None:
+    """Return a socket of another network namespace; None where that has gone, or may not be entered."""
+    import ctypes
+
+    enter = ctypes.CDLL(None, use_errno=True).setns
+    with contextlib.ExitStack() as stack:
+        home = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+        stack.callback(os.close, home)
+        try:
+            there = os.open(path, os.O_RDONLY)
+        except OSError:
+            return None
+        stack.callback(os.close, there)
+        if enter(there, CLONE_NEWNET):
+            return None
+        try:
+            return Socket()
+        finally:
+            if enter(home, CLONE_NEWNET):
+                raise OSError(ctypes.get_errno(), "The way back to the host's network namespace is closed.")

@@ -1,0 +1,170 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A host's life between its files and its boots, with the real network managers: run by the host's own Python.
+
+Reads /mnt/steps.json and writes /mnt/results.json. It runs in a system of its own (managers.py), whose /etc it replaces
+by a copy that it may write, in the network namespace of whoever starts it. A boot is a manager's own start: it makes of
+the files what it makes of them on any host, and nothing else sets an address.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
+from ansible_collections.railops.rdma.plugins.module_utils._persist.host import KEPT, Host, Ran
+from ansible_collections.railops.rdma.plugins.module_utils._persist.run import converge
+from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
+
+OWN_FOLDERS = ("/etc/netplan", "/etc/systemd/network", "/etc/NetworkManager/system-connections", KEPT)
+NETWORKD = ["/lib/systemd/systemd-networkd"]
+NETWORKMANAGER = ["NetworkManager", "--no-daemon"]
+SETTLES = 45
+CALM = 8
+
+
+def command(argv: list[str], text: str = "") -> Ran:
+    done = subprocess.run(argv, input=text, capture_output=True, text=True, check=False)
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def prepare() -> None:
+    shutil.copytree("/etc", "/run/etc", symlinks=True)
+    for argv in (
+        ["mount", "--bind", "/run/etc", "/etc"],
+        ["mount", "-t", "tmpfs", "tmpfs", "/var/lib"],
+        # As in a container: nobody waits for udev, which does not run.
+        ["mount", "-o", "remount,ro", "/sys"],
+    ):
+        subprocess.run(argv, check=True)
+    for folder in OWN_FOLDERS[:3]:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.makedirs(folder)
+
+
+def files() -> dict[str, list]:
+    """Return every file of the folders that managers read, with its mode."""
+    found = {}
+    for folder in OWN_FOLDERS:
+        for path in sorted(Path(folder).rglob("*")):
+            if path.is_symlink():
+                found[str(path)] = [os.readlink(path), 0o777]
+            elif path.is_file():
+                found[str(path)] = [path.read_text(), path.stat().st_mode & 0o777]
+    return found
+
+
+def write(step: dict) -> dict:
+    for path, content in step["files"].items():
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        Path(path).write_text(content)
+        # networkd reads them as a user of its own.
+        os.chmod(path, 0o644 if "/systemd/" in path else 0o600)
+    return {"files": files()}
+
+
+def persist(step: dict) -> dict:
+    try:
+        want = parse_want(step["want"])
+        result = converge(want, Host("/", command=command), step["manager"], check_mode=step.get("check", False))
+    except RdmaError as exc:
+        return {"failed": str(exc), "files": files()}
+    return {**result, "files": files()}
+
+
+def links() -> dict[str, list[str]]:
+    """Return what each interface has: its addresses, its MTU and what stands on it."""
+    found = {}
+    for link in json.loads(command(["ip", "-json", "address", "show"]).out):
+        held = [
+            f"{item['local']}/{item['prefixlen']}" for item in link.get("addr_info", ()) if item["scope"] == "global"
+        ]
+        found[link["ifname"]] = sorted([*held, f"mtu {link['mtu']}"])
+    for route in json.loads(command(["ip", "-json", "route", "show", "table", "all"]).out):
+        if route.get("type", "unicast") == "unicast" and route.get("protocol") != "kernel":
+            found[route["dev"]].append(f"route {route['dst']}")
+    return found
+
+
+def known(daemon: str) -> bool:
+    """Whether a manager has decided about every link."""
+    if daemon != "networkd":
+        said = command(["nmcli", "-t", "-f", "STATE", "device"])
+        return not said.status and not re.search(r"connecting \((prepare|configuring)", said.out)
+    states = [path.read_text() for path in Path("/run/systemd/netif/links").iterdir()]
+    return bool(states) and not any(re.search("ADMIN_STATE=(pending|initialized)", text) for text in states)
+
+
+def boot(step: dict) -> dict:
+    """Start the manager on a network without a configuration until all that is expected is there; end it."""
+    for link in json.loads(command(["ip", "-json", "-details", "link", "show"]).out):
+        name, kind = link["ifname"], link.get("linkinfo", {}).get("info_kind", "")
+        if kind not in ("veth", ""):
+            command(["ip", "link", "delete", name])
+        if kind == "veth" and not name.startswith("far"):
+            for argv in (["address", "flush", "dev", name], ["link", "set", name, "mtu", "1500", "down"]):
+                command(["ip", *argv])
+    for folder in ("/run/systemd/network", "/run/systemd/netif", "/run/NetworkManager"):
+        shutil.rmtree(folder, ignore_errors=True)
+    if os.listdir("/etc/netplan"):
+        done = command(["netplan", "generate"])
+        assert not done.status, done
+    if step["daemon"] == "networkd":
+        for name in ("links", "leases", "lldp"):
+            os.makedirs(f"/run/systemd/netif/{name}")
+        command(["chown", "-R", "systemd-network", "/run/systemd/netif"])
+        argv = NETWORKD
+    else:
+        os.makedirs("/run/NetworkManager", exist_ok=True)
+        if not os.path.exists("/run/dbus"):
+            os.makedirs("/run/dbus")
+            address = "--address=unix:path=/run/dbus/system_bus_socket"
+            subprocess.run(["dbus-daemon", "--system", "--fork", "--nopidfile", address], check=True)
+        os.makedirs("/var/lib/NetworkManager", exist_ok=True)
+        argv = NETWORKMANAGER
+    with open("/mnt/said", "a") as said:
+        process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=said)
+    until = time.monotonic() + SETTLES
+    try:
+        before, calm = None, 0
+        while time.monotonic() < until and process.poll() is None:
+            found = links()
+            if step["expect"] and all(set(held) <= set(found.get(name, ())) for name, held in step["expect"].items()):
+                break
+            # Where nobody knows what will come: until the manager has seen all links and nothing happened for a while.
+            calm = calm + 1 if found == before and known(step["daemon"]) else 0
+            if not step["expect"] and calm > CALM:
+                break
+            before = found
+            time.sleep(0.3)
+        return {"links": links(), "ended": process.poll()}
+    finally:
+        process.terminate()
+        process.wait(timeout=20)
+
+
+def udev(step: dict) -> dict:
+    """Return the .link file that udev takes for a port."""
+    assert not command(["netplan", "generate"]).status
+    done = command(["udevadm", "test-builtin", "net_setup_link", f"/sys/class/net/{step['port']}"])
+    return {"file": re.findall(r"ID_NET_LINK_FILE=(\S+)", done.out + done.err), "said": done.err}
+
+
+def main() -> None:
+    prepare()
+    steps = {"files": write, "persist": persist, "boot": boot, "udev": udev}
+    results = [steps[step["do"]](step) for step in json.loads(Path("/mnt/steps.json").read_text())]
+    Path("/mnt/results.json").write_text(json.dumps(results))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,114 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whom a run would disturb on a host: only where the run would change something, and only those at work there."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils._audit import disturb, groups
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.nodes_who import HOSTS
+from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
+from ansible_collections.railops.rdma.plugins.module_utils._rdma import busy
+from ansible_collections.railops.rdma.tests.unit.machines import put
+
+WHY = "card 0000:1b:00: waits for a reboot"
+RAIL = {"interface": "ens1np0", "mtu": 4200}
+
+
+class Door:
+    """A role's module, with the result that it would have."""
+
+    def __init__(self, **result):
+        self.SPEC = {}
+        self.result = result
+        self.asked = 0
+
+    def run(self, module):
+        assert module.check_mode is True
+        self.asked += 1
+        if self.result.get("failed"):
+            raise RdmaError("There is no tool.", "Install it.")
+        return self.result
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch):
+    monkeypatch.setattr(busy, "ROOT", str(tmp_path))
+    put(tmp_path, "/sys/class/net/ens1np0/mtu", "4200\n")
+    return tmp_path
+
+
+def process(root, pid, comm, device=None):
+    put(root, f"/proc/{pid}/comm", f"{comm}\n")
+    put(root, f"/proc/{pid}/cmdline", f"{comm}\0")
+    (root / f"proc/{pid}/fd").mkdir()
+    if device:
+        (root / f"proc/{pid}/fd/3").symlink_to(device)
+
+
+@pytest.fixture
+def look(host, monkeypatch):
+    """Return a function that looks, with what the roles would do and what is said of the run."""
+
+    def run(role="nic_mode", result=None, rails=(RAIL,), **said):
+        door = Door(**(result or {}))
+        monkeypatch.setattr(disturb, "CHANGES", ((role, "some_module", door),))
+        params = {"rails": list(rails), "settings": {"preflight": {"node": "gpu-1", "host": "node1", **said}}}
+        checks, facts = disturb.look_at_work(groups.Request(SimpleNamespace(params=params, check_mode=False), params))
+        assert facts["node"].keys() == HOSTS["options"].keys(), "cluster_nodes takes it as it is"
+        assert facts["emptied"] is False
+        return [(check["id"], check["cause"]) for check in checks], door.asked
+
+    return run
+
+
+def test_an_idle_host_is_asked_nothing(look):
+    assert look(result={"reboot_reasons": [WHY]}) == ([], 0)
+
+
+REBOOT = {"reboot_reasons": [WHY]}
+
+
+@pytest.mark.parametrize(
+    ("result", "said", "ids"),
+    [
+        pytest.param(REBOOT, {}, ["host_busy"], id="a-reboot"),
+        pytest.param(REBOOT, {"busy": "allow"}, [], id="allowed"),
+        pytest.param(REBOOT, {"reboot": False}, [], id="the-reboot-is-not-allowed"),
+        pytest.param(REBOOT, {"drain_command": ["scontrol"]}, [], id="its-scheduler-will-empty-it"),
+        pytest.param(REBOOT, {"roles": ["rail_network"]}, [], id="the-role-does-not-run"),
+        pytest.param({}, {}, [], id="nothing-would-change"),
+        pytest.param({"failed": True}, {}, [], id="the-role-itself-will-say-it"),
+        pytest.param({"replaced": {"rdma-core": "2"}}, {"drain_command": ["x"]}, ["host_busy"], id="a-driver-at-once"),
+        pytest.param({"cards": [{"card": "c", "was_reset": True}]}, {}, ["host_busy"], id="a-reset"),
+        pytest.param({}, {"rails": [{**RAIL, "mtu": 9000}]}, ["host_busy"], id="an-mtu"),
+        pytest.param({}, {"rails": [{**RAIL, "interface": "ens9np0"}]}, [], id="a-port-that-is-not-there"),
+    ],
+)
+def test_work_is_named_where_the_run_would_disturb_it(look, host, result, said, ids):
+    process(host, 33, "python3", "/dev/nvidia0")
+    found, _asked = look(result=result, **said)
+    assert [name for name, _cause in found] == ids
+    assert all("python3 (pid 33) holds /dev/nvidia0" in cause for _name, cause in found)
+
+
+@pytest.mark.parametrize(
+    ("result", "said", "ids"),
+    [
+        pytest.param(REBOOT, {"cluster": {"there": False}}, ["node_drain"], id="no-cluster"),
+        pytest.param(REBOOT, {"cluster": {"there": True}}, [], id="a-cluster"),
+        pytest.param(REBOOT, {"drain": False}, [], id="it-is-meant"),
+        pytest.param(REBOOT, {"reboot": "no"}, [], id="the-reboot-is-not-allowed"),
+        pytest.param({}, {}, [], id="nothing-would-change"),
+    ],
+)
+def test_a_kubelet_whose_host_would_be_rebooted_undrained(look, host, result, said, ids):
+    process(host, 50, "k3s-agent")
+    found, _asked = look(result=result, **said)
+    assert [name for name, _cause in found] == ids
+    assert all("k3s-agent" in cause and WHY in cause for _name, cause in found)

@@ -1,0 +1,100 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a host is asked before the first change: only what this run would do there, and only what is in the way."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from types import SimpleNamespace
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils._audit import groups, preflight
+from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
+from ansible_collections.railops.rdma.plugins.module_utils._untouchable import Untouchable
+from ansible_collections.railops.rdma.tests.unit import machines
+
+CHECKS = [
+    {"id": "a_good", "status": "ok"},
+    {"id": "a_bad", "status": "deviation"},
+    {"id": "b_bad", "status": "warning"},
+]
+
+
+def request_of(**settings):
+    params = {"rails": [], "settings": settings}
+    return groups.Request(SimpleNamespace(params=params, check_mode=False), params)
+
+
+def look(_request):
+    return CHECKS, {"seen": True}
+
+
+@pytest.mark.parametrize(
+    ("settings", "asked"),
+    [
+        ({}, True),
+        ({"preflight": {"roles": ["rail_network"]}}, True),
+        ({"preflight": {"roles": ["rdma_host"]}}, False),
+        ({"rail_persist": {"state": "absent"}}, False),
+        ({"preflight": {"persist": "no"}}, False),
+    ],
+)
+def test_a_look_belongs_to_a_role_of_this_run(settings, asked):
+    found = preflight.before("rail_network", "rail_persist", look)(request_of(**settings))
+    assert found == ((CHECKS[1:], {"seen": True}) if asked else ([], {}))
+
+
+def test_of_a_module_only_what_no_run_mends_is_kept():
+    assert preflight.only(look, "b_bad")(request_of()) == (CHECKS[2:], {"seen": True})
+
+
+PCI = "0000:19:00.0"
+
+
+@pytest.fixture
+def machine(tmp_path, monkeypatch):
+    """Eight GPUs, each with its card; `ip` knows the interfaces that /sys has."""
+    machines.lay_out("one-switch-each", tmp_path)
+    monkeypatch.setattr(preflight, "Sysfs", lambda: Sysfs(str(tmp_path)))
+
+    def told(_module, sysfs):
+        links = [{"ifname": name} for name in sysfs.names("/sys/class/net")]
+        return Untouchable(seen=[[links, [], []]])
+
+    monkeypatch.setattr(preflight, "read_untouchable", told)
+    return tmp_path
+
+
+def missing(interface, roles, pci=None, **settings):
+    rail = {"name": "rail1", "interface": interface, "pci": pci, "mtu": None, "addresses": []}
+    params = {"rails": [rail], "network": "roce", "settings": {"preflight": {"roles": roles}, **settings}}
+    request = groups.Request(SimpleNamespace(params=params, check_mode=False), params)
+    return ["no interface" in check["cause"] for check in preflight.look_at_ports(request)[0]]
+
+
+def test_an_interface_counts_as_missing_only_where_nothing_of_the_run_brings_it(machine):
+    network = ["rdma_host", "rail_network"]
+    assert missing("ens1np0", network) == []
+    assert missing("ens99np0", [*network, "rdma_driver", "nic_mode"]) == [True]
+    # By its name: rdma_host gives it.
+    assert missing("roce0", network, PCI) == []
+    assert missing("roce0", network, PCI, rdma_host={"naming": "none"}) == [True]
+    assert missing("roce0", ["rail_network"], PCI) == [True]
+    # By its driver: the port has none yet.
+    shutil.rmtree(machine / f"sys/bus/pci/devices/{PCI}/net")
+    os.unlink(machine / "sys/class/net/ens1np0")
+    assert missing("ens1np0", [*network, "rdma_driver"]) == []
+    assert missing("ens1np0", network) == [True]
+    assert missing("ens1np0", [*network, "rdma_driver"], "0000:1a:00.0") == [True]
+
+
+def test_a_link_type_brings_an_interface_of_another_name(tmp_path, machine):
+    assert missing("ens1np0x", ["rail_network", "nic_mode"]) == [True]
+    for path in (machine / "sys/class/net").glob("*/type"):
+        path.write_text("32\n")
+    assert missing("ens1np0x", ["rail_network", "nic_mode"]) == []
+    assert missing("ens1np0x", ["rail_network"]) == [True]

@@ -1,0 +1,99 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Addresses that a plan would take from a host, in what the kernel has and in the files of each network manager."""
+
+from __future__ import annotations
+
+import ipaddress
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils._audit import renumbered
+from ansible_collections.railops.rdma.plugins.module_utils._persist.host import Host
+from ansible_collections.railops.rdma.plugins.module_utils._persist.model import File
+from ansible_collections.railops.rdma.plugins.module_utils._persist.plan import MANAGERS
+from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
+
+NETWORKS = [ipaddress.ip_network("172.17.0.0/20"), ipaddress.ip_network("fd00::/48")]
+RAILS = [
+    {
+        "name": "rail1",
+        "port": "ens1",
+        "interface": "ens1",
+        "addresses": [{"address": "172.17.0.2"}, {"address": "fd00::2"}],
+    },
+    {"name": "rail2", "port": "ens2", "interface": "ens2.5", "addresses": [{"address": "172.17.1.2"}]},
+]
+OWN = {("ens1", "172.17.0.2"), ("ens1", "fd00::2"), ("ens2.5", "172.17.1.2")}
+
+
+def decide(live=(), kept=()):
+    checks, facts = renumbered.decide(RAILS, NETWORKS, set(live), set(kept))
+    return [(check["rail"], check["observed"], check["planned"]) for check in checks], facts[renumbered.STRANGE]
+
+
+@pytest.mark.parametrize(
+    ("live", "kept"),
+    [
+        pytest.param((), (), id="untouched"),
+        pytest.param(OWN, OWN, id="as planned"),
+        pytest.param({("ens1", "172.17.1.2"), ("ens2.5", "172.17.0.2")}, (), id="its own on another rail"),
+        pytest.param({("ens1", "192.168.0.7"), ("ens9", "10.0.0.1"), ("ens1", "fe80::1")}, (), id="of other networks"),
+    ],
+)
+def test_nothing_is_lost(live, kept):
+    assert decide(live, kept) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("live", "kept", "rail"),
+    [
+        pytest.param([("ens1", "172.17.0.34")], [], ("rail1", "172.17.0.34", "172.17.0.2"), id="live"),
+        pytest.param([("ens1", "fd00::9")], [], ("rail1", "fd00::9", "fd00::2"), id="live IPv6"),
+        pytest.param(
+            [], [("ens2.5", "172.17.1.34")], ("rail2", "172.17.1.34", "172.17.1.2"), id="file, interface down"
+        ),
+        pytest.param(
+            [], [("ens2", "172.17.1.34")], ("rail2", "172.17.1.34", "172.17.1.2"), id="netplan's file of a VLAN"
+        ),
+        pytest.param([], [("ens1", "10.9.0.2")], ("rail1", "10.9.0.2", "172.17.0.2"), id="file of other networks"),
+        pytest.param(
+            OWN, [("ens1", "172.17.0.34")], ("rail1", "172.17.0.34", "172.17.0.2"), id="file, the new one is live"
+        ),
+    ],
+)
+def test_an_address_that_the_rail_would_lose_is_named_with_the_new_one(live, kept, rail):
+    assert decide(live, kept) == ([rail], [rail[1]])
+
+
+def test_what_stands_beside_the_planned_address_is_for_the_controller_to_judge():
+    assert decide([*OWN, ("ens1", "172.17.0.30"), ("ens7", "172.17.0.66")]) == ([], ["172.17.0.30", "172.17.0.66"])
+
+
+def test_the_remedy_is_part_of_it():
+    checks, _facts = renumbered.decide(RAILS, NETWORKS, {("ens1", "172.17.0.34")}, set())
+    assert "172.17.0.34" in checks[0]["cause"]
+    assert "172.17.0.2" in checks[0]["cause"]
+    assert "fabric_allow_renumber=true" in checks[0]["fix"]
+    assert checks[0]["id"] == "address_renumbered"
+
+
+@pytest.mark.parametrize("manager", sorted(MANAGERS))
+@pytest.mark.parametrize("vlan", [0, 5])
+def test_addresses_are_found_in_the_files_that_each_manager_gets(tmp_path, manager, vlan):
+    addresses = [
+        {"family": 4, "address": "172.17.0.2", "subnet": "172.17.0.0/27", "gateway": "172.17.0.1"},
+        {"family": 6, "address": "fd00::2", "subnet": "fd00::/64", "gateway": "fd00::1"},
+    ]
+    rail = {"name": "rail1", "index": 1, "interface": "ens1", "vlan": vlan, "mtu": 4200, "addresses": addresses}
+    want = parse_want({"rails": [rail], "rdma_prefixes": ["172.17.0.0/20", "fd00::/48"], "policy": "prefixes"})
+    host = Host(str(tmp_path))
+    for file in MANAGERS[manager].files(
+        want.rails[0], "ens1", f"ens1.{vlan}" if vlan else "ens1", [], [], infiniband=False
+    ):
+        if file.mode != 0o777:
+            host.write(File(file.path, file.text, file.mode))
+    found = {(name.partition(".")[0], address) for name, address in renumbered.kept(host)}
+    assert found == {("ens1", "172.17.0.2"), ("ens1", "fd00::2")}

@@ -1,0 +1,178 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which files are for an interface, as the managers' manuals have it; the managers themselves are in tests/kernel."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils._persist import foreign, networkd, networkmanager
+from ansible_collections.railops.rdma.plugins.module_utils._persist import plan as persist
+from ansible_collections.railops.rdma.plugins.module_utils._persist.host import Host
+from ansible_collections.railops.rdma.plugins.module_utils._persist.model import Port, Ran
+from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
+from ansible_collections.railops.rdma.tests.unit import machines
+from ansible_collections.railops.rdma.tests.unit.plugins.module_utils._persist.test_plan import RAIL1
+
+MAC = "00:00:5e:00:53:01"
+CARD = Port("ens1np0", frozenset({"rail1"}), MAC, MAC, "pci-0000:1a:00.0", "mlx5_core")
+VLAN = Port("ens1np0.101", mac=MAC, driver="802.1Q VLAN Support", kind="vlan")
+NETWORKS, PROFILES = "/etc/systemd/network", "/etc/NetworkManager/system-connections"
+
+
+@pytest.mark.parametrize(
+    ("match", "card", "vlan"),
+    [
+        pytest.param("Name=en*", True, True, id="glob"),
+        pytest.param("Name=eth0 ens1np0", True, False, id="list"),
+        pytest.param("Name=rail1", True, False, id="alternative-name"),
+        pytest.param("Name=!lo eth*", True, True, id="all-but"),
+        pytest.param("Name=!ens1*", False, False, id="not-this"),
+        pytest.param("MACAddress=00-00-5E-00-53-01", True, True, id="address-of-the-vlan-too"),
+        pytest.param("PermanentMACAddress=00:00:5e:00:53:01", True, False, id="permanent-address"),
+        pytest.param("Path=pci-0000:1a:*", True, False, id="path"),
+        pytest.param("Driver=mlx5_core\nType=ether", True, False, id="driver"),
+        pytest.param("Name=en*\nType=wlan", False, False, id="every-key-counts"),
+        pytest.param("Host=elsewhere", True, True, id="what-is-not-about-interfaces-counts-as-met"),
+        pytest.param("", False, False, id="nothing"),
+    ],
+)
+def test_what_a_file_of_networkd_matches(match, card, vlan):
+    (profile,) = networkd.profiles({f"{NETWORKS}/50-a.network": f"[Match]\n{match}\n"})
+    assert (profile.matches(CARD), profile.matches(VLAN)) == (card, vlan)
+
+
+def test_a_file_in_etc_hides_its_name_elsewhere_and_files_beside_it_add_to_it():
+    texts = {
+        "/usr/lib/systemd/network/80-a.network": "[Match]\nName=*\n\n[Network]\nDHCP=yes\n",
+        f"{NETWORKS}/80-a.network": "[Match]\nName=*\n\n[Link]\nMTUBytes=1500\n\n[Network]\nVLAN=a b\n",
+        "/run/systemd/network/80-a.network.d/x.conf": "[Link]\nMTUBytes=9000\n\n[Route]\nGateway=192.0.2.9\nTable=7\n",
+    }
+    (profile,) = networkd.profiles(texts)
+    assert (profile.path, profile.dhcp) == (f"{NETWORKS}/80-a.network", False)
+    assert profile.holds == {"MTU 9000", "VLAN a", "VLAN b", "route 0.0.0.0/0 gateway 192.0.2.9 table 7"}
+
+
+KEYFILE = "[connection]\nid=a\ntype={}\n{}\n\n[ipv4]\nmethod=auto\n"
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "card", "vlan"),
+    [
+        pytest.param("ethernet", "", True, False, id="any"),
+        pytest.param("802-3-ethernet", "interface-name=ens1np0", True, False, id="name"),
+        pytest.param("ethernet", "\n[ethernet]\nmac-address=00:00:5E:00:53:01", True, False, id="address"),
+        pytest.param("ethernet", "\n[match]\ninterface-name=eth*;en*;", True, False, id="globs"),
+        pytest.param("ethernet", "\n[match]\ninterface-name=eth*", False, False, id="other-globs"),
+        pytest.param("infiniband", "", False, False, id="another-kind"),
+        pytest.param("vlan", "\n[vlan]\nid=101\nparent=ens1np0", False, True, id="vlan-by-its-parent"),
+    ],
+)
+def test_what_a_profile_of_networkmanager_matches(kind, more, card, vlan):
+    (profile,) = networkmanager.profiles({f"{PROFILES}/a": KEYFILE.format(kind, more)})
+    assert (profile.matches(CARD), profile.matches(VLAN), profile.dhcp) == (card, vlan, True)
+
+
+def test_a_profile_that_does_not_come_up_by_itself_and_a_hidden_file_do_not_count():
+    never = KEYFILE.format("ethernet", "autoconnect=false")
+    assert networkmanager.profiles({f"{PROFILES}/a": never, f"{PROFILES}/.b": KEYFILE.format("ethernet", "")}) == []
+
+
+def test_a_file_of_network_scripts_is_a_profile_too():
+    text = 'DEVICE="ens1np0"\nONBOOT=yes\nBOOTPROTO=none\nIPADDR=192.0.2.9\nPREFIX=24\nGATEWAY=192.0.2.1\nMTU=9000\n'
+    more = "AUTOCONNECT_PRIORITY=7\nMASTER=bond0\n"
+    folder = "/etc/sysconfig/network-scripts"
+    (profile,) = networkmanager.profiles(
+        {f"{folder}/ifcfg-a": text + more, f"{folder}/route-a": "default via 192.0.2.1"}
+    )
+    assert (profile.matches(CARD), profile.rank, profile.dhcp) == (True, -7, False)
+    wanted = {"address 192.0.2.9/24", "route 0.0.0.0/0 gateway 192.0.2.1", "MTU 9000", "port of bond0"}
+    assert profile.holds == wanted
+
+
+def link(name, **more):
+    return {"ifindex": 3, "ifname": name, "link_type": "ether", "address": MAC, "addr_info": [], **more}
+
+
+@pytest.fixture
+def judged(tmp_path, monkeypatch):
+    """Return what a running host of networkd with these files and links makes of a rail."""
+    monkeypatch.setattr(Host, "live", True)
+    machines.program(tmp_path / "usr/sbin/ip", "")
+
+    def judge(files, links, **rail):
+        for path, text in files.items():
+            machines.put(tmp_path, path.lstrip("/"), text)
+        host = Host(str(tmp_path), command=lambda argv, text: Ran(0, json.dumps(links), ""))
+        want = parse_want({"rails": [{**RAIL1, **rail}]})
+        names = {item.name: item.interface for item in want.rails}
+        found = foreign.judged(host, "networkd", want, names, persist.files_of(want, names, "networkd"))
+        return {(check.id, check.object): (check.status, check.cause) for check in found.checks}
+
+    return judge
+
+
+DHCP = {f"{NETWORKS}/80-all.network": "[Match]\nName=en*\n\n[Network]\nDHCP=yes\n"}
+
+
+@pytest.mark.parametrize(("dynamic", "status"), [(True, "deviation"), (False, "warning")])
+def test_dhcp_is_in_the_way_where_it_has_given_an_address(judged, dynamic, status):
+    address = {"family": "inet", "local": "198.51.100.7", "prefixlen": 24, **({"dynamic": True} if dynamic else {})}
+    found = judged(DHCP, [link("ens1np0", addr_info=[address])])
+    assert found["persist_foreign", "ens1np0"][0] == status
+    assert ("198.51.100.7/24" in found["persist_foreign", "ens1np0"][1]) is dynamic
+
+
+def test_a_rail_in_a_vlan_is_asked_for_its_port_and_for_the_vlan(judged):
+    files = {f"{NETWORKS}/20-a.network": f"[Match]\nMACAddress={MAC}\n\n[Network]\nAddress=198.51.100.7/24\n"}
+    found = judged(files, [link("ens1np0")], vlan=101)
+    assert {key: status for key, (status, _cause) in found.items()} == {
+        ("persist_wins", "ens1np0"): "ok",
+        ("persist_foreign", "ens1np0"): "deviation",
+        ("persist_wins", "ens1np0.101"): "ok",
+        ("persist_foreign", "ens1np0.101"): "deviation",
+    }
+
+
+def test_a_card_that_still_has_another_name_is_known_by_its_place(judged, tmp_path):
+    (tmp_path / "sys/bus/pci/devices/0000:1a:00.0/net/ens5").mkdir(parents=True)
+    files = {f"{NETWORKS}/20-a.network": "[Match]\nName=ens5\n\n[Network]\nAddress=198.51.100.7/24\n"}
+    found = judged(files, [link("ens5")], pci="0000:1a:00.0")
+    assert found["persist_foreign", "ens1np0"][0] == "deviation"
+
+
+def test_ifupdown_beside_another_manager_is_in_the_way(judged):
+    found = judged({"/etc/network/interfaces": "iface ens1np0 inet static\n"}, [link("ens1np0")])
+    assert "/etc/network/interfaces" in found["persist_foreign", "ens1np0"][1]
+
+
+def test_a_link_file_that_netplan_s_would_hide_is_told_with_what_it_sets(tmp_path, monkeypatch):
+    """What netplan makes is as version 0.106 made it (tests/kernel runs the real one)."""
+    theirs = "[Match]\nOriginalName=ens1*\n\n[Link]\nRxBufferSize=4096\nMTUBytes=1500\n"
+    made = {"/run/systemd/network/10-netplan-ens1np0.link": "[Match]\nOriginalName=ens1np0\n\n[Link]\nWakeOnLan=off\n"}
+    manager = persist.MANAGERS["netplan"]
+
+    def at_boot(host, texts):
+        ours = any("railops" in path for path in texts)
+        network = {
+            "/run/systemd/network/10-netplan-ens1np0.network": "[Match]\nName=ens1np0\n\n[Link]\nMTUBytes=4200\n"
+        }
+        return {**texts, **({**made, **network} if ours else {})}
+
+    monkeypatch.setattr(manager, "at_boot", at_boot)
+    want = parse_want({"rails": [{"interface": "ens1np0", "mtu": 4200}]})
+
+    def told(name):
+        machines.put(tmp_path, f"etc/systemd/network/{name}", theirs)
+        names = {"rail1": "ens1np0"}
+        found = foreign.judged(Host(str(tmp_path)), "netplan", want, names, persist.files_of(want, names, "netplan"))
+        (tmp_path / f"etc/systemd/network/{name}").unlink()
+        return [check.cause for check in found.refused]
+
+    assert told("05-rings.link") == []
+    (cause,) = told("50-rings.link")
+    assert "/etc/systemd/network/50-rings.link sets RxBufferSize=4096, and" in cause
