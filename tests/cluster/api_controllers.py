@@ -21,6 +21,7 @@ from api_store import Json, Store, dig, now
 SPIDERPOOL = "spiderpool.spidernet.io"
 SRIOV = "sriovnetwork.openshift.io"
 COMPONENT = "app.kubernetes.io/component"
+CORDON = "node.kubernetes.io/unschedulable"
 
 
 class Controllers:
@@ -114,7 +115,7 @@ class Controllers:
         return {"apiVersion": api_version, "kind": kind, "name": meta["name"], "uid": meta["uid"], "controller": True}
 
     def fitting_nodes(self, spec: Json) -> list[Json]:
-        """Return the nodes that a pod spec's selector or host-name affinity chooses."""
+        """Return the nodes that a DaemonSet's pods are made for: chosen by selector and affinity, taints tolerated."""
         chosen = []
         terms = (
             dig(spec, "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms") or []
@@ -122,15 +123,17 @@ class Controllers:
         for node in self.store.rows[("", "nodes")].values():
             labels = node["metadata"].get("labels") or {}
             fits = all(labels.get(key) == value for key, value in (spec.get("nodeSelector") or {}).items())
+            values = {**labels, "metadata.name": node["metadata"]["name"]}
             if fits and terms:
                 fits = any(
                     all(
-                        (labels.get(row["key"]) in row.get("values", [])) == (row["operator"] == "In")
-                        for row in term.get("matchExpressions", [])
+                        (values.get(row["key"]) in row.get("values", [])) == (row["operator"] == "In")
+                        for row in [*term.get("matchExpressions", []), *term.get("matchFields", [])]
                     )
                     for term in terms
                 )
-            if fits:
+            # Its pods are made for cordoned nodes as well.
+            if fits and not [taint for taint in untolerated(node, spec) if taint != CORDON]:
                 chosen.append(node)
         return chosen
 
@@ -193,7 +196,8 @@ class Controllers:
         self.store.patch_status(kind, "", node["metadata"]["name"], status)
 
     def on_job(self, kind: Kind, _old: Json | None, new: Json) -> None:
-        if self.ready:
+        # The Jobs that test are api_pods' own.
+        if self.ready and "railops.io/probe" not in (new["metadata"].get("labels") or {}):
             conditions = [{"type": "Complete", "status": "True"}]
             # helm watches for the change: a Job that is complete at once would be seen too, but never so in a cluster.
             timer = threading.Timer(
@@ -272,6 +276,24 @@ class Controllers:
                 self.store.patch_status(states, *key, {**(state.get("status") or {}), "syncStatus": self.sync})
             if self.sync == "Succeeded":
                 self.advertise(node, {f"spidernet.io/{spec['resourceName']}": str(spec.get("numVfs", 0))})
+
+
+def untolerated(node: Json, spec: Json) -> list[str]:
+    """Return what keeps pods with these tolerations off a node: the keys of taints, a cordon as its taint."""
+    rows = list(dig(node, "spec.taints") or ())
+    rows += [{"key": CORDON, "effect": "NoSchedule"}] if dig(node, "spec.unschedulable") else []
+    found = []
+    for taint in rows:
+        let = [
+            row
+            for row in spec.get("tolerations") or ()
+            if row.get("key") in (None, taint["key"])
+            and row.get("effect") in (None, taint["effect"])
+            and (row.get("operator") == "Exists" or row.get("value") == taint.get("value"))
+        ]
+        if taint["effect"] != "PreferNoSchedule" and not let:
+            found.append(taint["key"])
+    return found
 
 
 def component(workload: Json) -> str:

@@ -32,7 +32,7 @@ from pathlib import Path
 
 import yaml
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1] / "tools")]
 import api_protobuf
 from api_controllers import SPIDERPOOL, Controllers
 from api_kinds import VERBS, Kind, crd_folder, read_crds
@@ -519,17 +519,20 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def merge_patch(old: t.Any, patch: t.Any, *, strategic: bool = False) -> t.Any:
-    """Return old with an RFC 7386 patch; strategic merges lists of named things by name."""
+    """Return old with an RFC 7386 patch; strategic merges lists of named things by name, conditions by type."""
     if not isinstance(patch, dict):
         if strategic and isinstance(patch, list) and isinstance(old, list):
-            named = [row for row in [*old, *patch] if isinstance(row, dict) and "name" in row]
-            if len(named) == len(old) + len(patch):
-                rows = {row["name"]: row for row in old}
+            every = [row for row in [*old, *patch] if isinstance(row, dict)]
+            key = next((key for key in ("name", "type") if all(key in row for row in every)), "")
+            if key and len(every) == len(old) + len(patch):
+                # What is new stands in front.
+                rows = {row[key]: {} for row in patch if row[key] not in {one[key] for one in old}}
+                rows |= {row[key]: row for row in old}
                 for row in patch:
                     if row.get("$patch") == "delete":
-                        rows.pop(row["name"], None)
+                        rows.pop(row[key], None)
                     else:
-                        rows[row["name"]] = merge_patch(rows.get(row["name"], {}), row, strategic=True)
+                        rows[row[key]] = merge_patch(rows.get(row[key], {}), row, strategic=True)
                 return list(rows.values())
         return patch
     new = dict(old) if isinstance(old, dict) else {}

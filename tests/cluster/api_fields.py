@@ -83,7 +83,9 @@ def wrong_type(value: t.Any, schema: dict[str, t.Any], place: str) -> str:
     if isinstance(value, allowed) and (not isinstance(value, bool) or wanted == "boolean"):
         return ""
     noun = {"integer": "numeric", "number": "numeric", "object": "map", "array": "list"}.get(wanted or "", wanted)
-    return f"{place}: expected {noun}, got &value.valueUnstructured{{Value:{value!r}}}"
+    # Of the server's own kinds; of a CRD it is &value.valueUnstructured{...}.
+    shown = f"[{' '.join(map(str, value))}]" if isinstance(value, list) else value
+    return f"{place}: expected {noun}, got &{{{shown}}}"
 
 
 def type_errors(value: t.Any, schema: dict[str, t.Any], place: str = "") -> t.Iterator[str]:

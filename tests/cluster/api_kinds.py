@@ -10,12 +10,13 @@ import typing as t
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import env
 import yaml
 from api_fields import FREE, META
 
 HERE = Path(__file__).resolve().parent
 # Upstream's own CRDs, when they lie beside the checkout.
-REAL_CRDS = HERE.parents[2] / "shared/crds"
+REAL_CRDS = env.SHARED / "crds"
 # The project's own minimal description of the kinds: names and scopes, any field let through.
 STUB_CRDS = HERE / "chart/crds"
 VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]

@@ -21,6 +21,7 @@ import typing as t
 import urllib.parse
 from pathlib import Path
 
+from api_controllers import CORDON, untolerated
 from api_kinds import Kind
 from api_store import Json, Refused, dig
 
@@ -50,6 +51,10 @@ class Pods:
         # Commands by their first words, in the place of what would be printed: (stdout, stderr, exit code).
         self.commands: dict[str, tuple[str, str, int]] = {}
         self.no_shell = False
+        # Nodes whose Jobs end at their deadline before they have a pod, as after a long time without a controller.
+        self.late: set[str] = set()
+        # Nodes whose kubelet keeps only the last bytes of a log, and so many; 0: it has rotated all of it away.
+        self.kept: dict[str, int] = {}
         self.most_jobs = 0
         self.made: list[str] = []
         self._given: dict[str, int] = {}
@@ -103,6 +108,10 @@ class Pods:
             if (meta["namespace"], meta["name"]) not in jobs:
                 return
             node, why = self.schedule(body["spec"])
+            if node in self.late:
+                told = {"reason": "DeadlineExceeded", "message": "Job was active longer than specified deadline"}
+                self.job_ended(job, {"type": "Failed", "status": "True", **told})
+                return
             if node:
                 body["spec"]["nodeName"] = node
             else:
@@ -112,6 +121,11 @@ class Pods:
         if node:
             self.later(self.start, pod)
 
+    def job_ended(self, job: Json, condition: Json) -> None:
+        """Write how a Job ended."""
+        kind, meta = self.double.store.kind_of("batch/v1", "Job"), job["metadata"]
+        self.double.store.patch_status(kind, meta["namespace"], meta["name"], {"conditions": [condition]})
+
     def schedule(self, spec: Json) -> tuple[str, str]:
         """Return the node that takes a pod, or why none does."""
         terms = dig(spec, "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms")
@@ -119,6 +133,12 @@ class Pods:
         node = self.double.objects("Node").get(name)
         if node is None:
             return "", "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector."
+        if off := untolerated(node, spec):
+            what = "were unschedulable" if off == [CORDON] else "had untolerated taint(s)"
+            return (
+                "",
+                f"0/3 nodes are available: 1 node(s) {what}, 2 node(s) didn't match Pod's node affinity/selector.",
+            )
         wanted = dig(spec["containers"][0], "resources.limits") or {}
         pods = [pod for pod in self.double.store.table(self.kind()).values() if dig(pod, "spec.nodeName") == name]
         for resource, amount in wanted.items():
@@ -158,13 +178,18 @@ class Pods:
             for number, (rail, address) in enumerate(zip(rails, addresses, strict=True), 1):
                 log, code = self.broken.get((*ends, rail)) or self.measure(address)
                 # What does not end in its time, `timeout` ends.
-                said = [*log.splitlines(), f"railops: exit {124 if code is None else code}"]
+                said = [f"railops: device mlx5_{number - 1} gid 3 address of the client", *log.splitlines()]
+                said.append(f"railops: exit {124 if code is None else code}")
                 self._logs[key] += "".join(f"net{number}: {line}\n" for line in said)
                 codes.append(code)
             code = int(any(code != 0 for code in codes))
             ended = [{"name": "probe", "state": {"terminated": {"exitCode": code}}}]
             phase = "Failed" if code else "Succeeded"
             store.patch_status(self.kind(), *key, {"phase": phase, "containerStatuses": ended})
+            name = next(row["name"] for row in pod["metadata"]["ownerReferences"])
+            if job := store.table(store.kind_of("batch/v1", "Job")).get((key[0], name)):
+                failed = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}
+                self.job_ended(job, failed if code else {"type": "Complete", "status": "True"})
 
     def measure(self, address: str) -> tuple[str, int]:
         """Return what a client prints: it reaches only the address of a server's pod that runs."""
@@ -228,8 +253,8 @@ class Pods:
             text = f'pods "{name}" is forbidden: User "tester" cannot get resource "pods/{sub}" in API group ""'
             raise Refused(403, "Forbidden", text, kind="pods")
         if sub == "log":
-            text = self._logs.get((namespace, name), "")
-            data = text.encode()
+            query = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(handler.path).query))
+            data = self.log(namespace, name, query)
             handler.send_response_only(200)
             handler.send_header("Content-Type", "text/plain")
             handler.send_header("Content-Length", str(len(data)))
@@ -243,6 +268,15 @@ class Pods:
             pod = self.double.store.table(self.kind())[(namespace, name)]
         self.stream(handler, *self.run(pod, argv))
         return 0, {}
+
+    def log(self, namespace: str, name: str, query: dict[str, str]) -> bytes:
+        """Return what a kubelet has of a log: of the bytes that are asked for, the first."""
+        pod = self.double.store.get(self.kind(), namespace, name)
+        data = self._logs.get((namespace, name), "").encode()
+        kept = self.kept.get(dig(pod, "spec.nodeName"), len(data))
+        lines = data[len(data) - kept :].splitlines(keepends=True)
+        tail = lines[-int(query["tailLines"]) :] if "tailLines" in query else lines
+        return b"".join(tail)[: int(query.get("limitBytes") or len(data))]
 
     def run(self, pod: Json, argv: list[str]) -> tuple[str, str, Json]:
         """Return what a command prints, and the status that ends it."""

@@ -25,6 +25,11 @@ Key = tuple[str, str]
 # admit(operation, kind, old, new, listed) -> the object as mutated; raises Refused.
 Admit = t.Callable[[str, Kind, "Json | None", Json, t.Callable[[], "list[Json]"]], Json]
 _NAME = re.compile(r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")
+_NAME_RULE = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
+    "end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
+    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+)
 _RBAC_NAME = re.compile(r"^[^/%]+$")
 
 
@@ -34,17 +39,15 @@ class Refused(Exception):
     def __init__(self, code: int, reason: str, message: str, **details: t.Any) -> None:
         super().__init__(message)
         self.code = code
-        self.body = {
-            "kind": "Status",
-            "apiVersion": "v1",
-            "metadata": {},
-            "status": "Failure",
-            "message": message,
-            "reason": reason,
-            "details": details,
-            "code": code,
-        }
+        told = {"reason": reason, "details": {key: value for key, value in details.items() if value}}
+        body = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message}
+        self.body = {**body, **{key: value for key, value in told.items() if value}, "code": code}
         self.headers: dict[str, str] = {}
+
+
+def cause(reason: str, field: str, message: str) -> Json:
+    """Return the one cause of a refusal."""
+    return {"causes": [{"reason": reason, "message": message, "field": field}]}
 
 
 def now() -> str:
@@ -57,6 +60,16 @@ def dig(value: t.Any, dotted: str) -> t.Any:
     for name in dotted.split("."):
         value = value.get(name) if isinstance(value, dict) else None
     return value
+
+
+def bare(obj: Json) -> Json:
+    """Return an object without its kind and version."""
+    return {key: value for key, value in obj.items() if key not in ("apiVersion", "kind")}
+
+
+def counted(kind: Kind) -> bool:
+    """Say whether the server counts the changes of a kind's spec."""
+    return kind.custom or kind.group not in ("", "rbac.authorization.k8s.io", "coordination.k8s.io")
 
 
 def selector_met(selector: str, value_of: t.Callable[[str], t.Any]) -> bool:
@@ -140,10 +153,12 @@ class Store:
             for position, key in enumerate(matching):
                 obj = self.table(kind)[key]
                 if self.selected(obj, query):
-                    items.append(self.shown(kind, obj))
+                    # Of its own kinds the server leaves out what the list says already.
+                    items.append(self.shown(kind, obj) if kind.custom else bare(obj))
                 if limit and len(items) == limit and position + 1 < len(matching):
                     meta["continue"] = base64.b64encode(json.dumps(key).encode()).decode()
-                    meta["remainingItemCount"] = len(matching) - position - 1
+                    if not (query.get("labelSelector") or query.get("fieldSelector")):
+                        meta["remainingItemCount"] = len(matching) - position - 1
                     break
             return {"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": meta, "items": items}
 
@@ -187,7 +202,9 @@ class Store:
                 self.stale(kind, name)
             new = fields.clone(body)
             if sub == "status":
-                new = {**fields.clone(old), "status": new.get("status")}
+                # A kubelet writes its node's annotations by the status.
+                meta = {"metadata": new["metadata"]} if kind.kind == "Node" else {}
+                new = {**fields.clone(old), **meta, "status": new.get("status")}
             elif kind.status and kind.kind != "Node" and "status" in old:
                 new["status"] = fields.clone(old["status"])
             elif kind.status and kind.custom:
@@ -207,14 +224,17 @@ class Store:
                 422,
                 "Invalid",
                 'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch',
+                **cause("FieldValueRequired", "fieldManager", "Required value: is required for apply patch"),
+                group="meta.k8s.io",
+                kind="PatchOptions",
             )
         self.check_name(kind, namespace, name, body)
         for problem in fields.type_errors(body, kind.schema):
             raise Refused(
                 500,
                 "",
-                f"failed to create typed patch object ({namespace}/{name}; {kind.api_version}, Kind={kind.kind}): "
-                f"{problem}",
+                f"failed to create typed patch object ({(body.get('metadata') or {}).get('namespace', '')}/{name}; "
+                f"{kind.group}/{kind.version}, Kind={kind.kind}): {problem}",
             )
         body = fields.clone(body)
         body["metadata"].setdefault("name", name)
@@ -305,24 +325,28 @@ class Store:
             )
         pattern = _RBAC_NAME if kind.group == "rbac.authorization.k8s.io" else _NAME
         if not name or len(name) > 253 or not pattern.match(name):
+            what, told = f"{kind.kind}.{kind.group}".rstrip("."), f'Invalid value: "{name}": {_NAME_RULE}'
             raise Refused(
                 422,
                 "Invalid",
-                f'{kind.kind}.{kind.group} "{name}" is invalid: metadata.name: Invalid value: "{name}": a lowercase '
-                "RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.'",
+                f'{what} "{name}" is invalid: metadata.name: {told}',
+                **cause("FieldValueInvalid", "metadata.name", told),
+                group=kind.group,
+                kind=kind.kind,
+                name=name,
             )
         if kind.namespaced and (namespace, name) not in self.table(kind):
             home = self.rows[("", "namespaces")].get(("", namespace))
             if home is None:
                 raise Refused(404, "NotFound", f'namespaces "{namespace}" not found', name=namespace, kind="namespaces")
             if home["metadata"].get("deletionTimestamp"):
-                cause = {"reason": "NamespaceTerminating", "message": f"namespace {namespace} is being terminated"}
+                going = {"reason": "NamespaceTerminating", "message": f"namespace {namespace} is being terminated"}
                 raise Refused(
                     403,
                     "Forbidden",
                     f'{kind.plural} "{name}" is forbidden: unable to create new content in namespace {namespace} '
                     "because it is being terminated",
-                    causes=[cause],
+                    causes=[going],
                 )
 
     def cleaned(self, kind: Kind, body: Json) -> Json:
@@ -412,10 +436,9 @@ class Store:
             if self.same(old, new):
                 return self.shown(kind, old)
             plain = {key: item for key, item in new.items() if key not in ("metadata", "status")}
-            if plain != {key: item for key, item in old.items() if key not in ("metadata", "status")}:
+            if counted(kind) and plain != {k: item for k, item in old.items() if k not in ("metadata", "status")}:
                 new["metadata"]["generation"] = old["metadata"].get("generation", 1) + 1
         if query.get("dryRun") == "All":
-            new["metadata"].setdefault("resourceVersion", "")
             return self.shown(kind, new)
         if new["metadata"].get("deletionTimestamp") and not new["metadata"].get("finalizers"):
             self.drop(kind, namespace, name, new)
@@ -442,7 +465,7 @@ class Store:
         if kind.namespaced:
             meta["namespace"] = namespace
         if old is None:
-            meta.update(uid=str(uuid.uuid4()), creationTimestamp=now(), generation=1)
+            meta.update(uid=str(uuid.uuid4()), creationTimestamp=now(), **({"generation": 1} if counted(kind) else {}))
             for name in ("resourceVersion", "deletionTimestamp"):
                 meta.pop(name, None)
             if kind.kind == "Namespace":
@@ -460,7 +483,7 @@ class Store:
     def put(self, kind: Kind, namespace: str, name: str, obj: Json, event: str) -> None:
         """Store, number and announce."""
         self.version += 1
-        self.writes += 1
+        self.writes += kind.kind != "Lease"  # A run's lease comes and goes.
         obj["metadata"]["resourceVersion"] = str(self.version)
         self.table(kind)[(namespace, name)] = obj
         if kind.kind == "CustomResourceDefinition":
@@ -511,7 +534,7 @@ class Store:
     def drop(self, kind: Kind, namespace: str, name: str, obj: Json) -> None:
         """Take an object out, and what belongs to it."""
         self.version += 1
-        self.writes += 1
+        self.writes += kind.kind != "Lease"
         self.table(kind).pop((namespace, name), None)
         obj = fields.clone(obj)
         obj["metadata"]["resourceVersion"] = str(self.version)

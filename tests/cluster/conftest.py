@@ -47,7 +47,7 @@ def pytest_report_header() -> str:
     """Say what the tests stand on."""
     crds = "upstream's CRDs" if REAL_CRDS.is_dir() else "STUB CRDs (../shared/crds is not there)"
     try:
-        chart = os.environ.get("RAILOPS_TEST_CHART") or f"Spiderpool's chart {programs.part(programs.CHART).name}"
+        chart = f"Spiderpool's chart {programs.chart()}"
     except programs.MissingError:
         chart = "the STUB chart tests/cluster/chart (RAILOPS_TEST_CHART names a real one)"
     api = f"the cluster of {REAL}" if REAL else f"the API double with {crds}"
@@ -371,7 +371,21 @@ def installed() -> None:
 def spiderpool(installed: None) -> None:
     """Skip where Spiderpool's own controller does not run."""
     if not os.environ.get("RAILOPS_TEST_SPIDERPOOL"):
-        pytest.skip("needs Spiderpool's real controller: make test CHECK=api beside the parts (docs/contributing.md)")
+        pytest.skip(programs.lacking("webhooks") or "needs Spiderpool's real controller: make test CHECK=api")
+
+
+@pytest.fixture
+def controllers() -> None:
+    """Skip beside a real API of the tests' own that has neither controller manager nor scheduler."""
+    if PLAYED and (why := programs.lacking("controllers")):
+        pytest.skip(why)
+
+
+@pytest.fixture
+def webhooks() -> None:
+    """Skip beside a real API of the tests' own that has no Spiderpool."""
+    if PLAYED and not os.environ.get("RAILOPS_TEST_SPIDERPOOL"):
+        pytest.skip(programs.lacking("webhooks"))
 
 
 class Playbook:
@@ -456,7 +470,7 @@ def playbook(tmp_path: Path, environment: dict[str, str], kubeconfig: Path) -> P
     made = Playbook(tmp_path, environment, kubeconfig)
     made.values = {
         "spiderpool_helm": str(tools.helm()),
-        "spiderpool_chart_file": os.environ.get("RAILOPS_TEST_CHART") or str(chart_copy(tmp_path / "chart")),
+        "spiderpool_chart_file": str(chart_copy(tmp_path / "chart")),
         "fabric_plan_dir": str(tmp_path / "plan"),
         "spiderpool_timeout": 300 if REAL else 20,
     }

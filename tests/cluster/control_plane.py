@@ -53,7 +53,7 @@ class ControlPlane:
 
     :param folder: takes keys, logs and the kubeconfig; made readable for this user alone.
     :param address: on which the API is reached and which it advertises.
-    :param bare: leave it at etcd and the API.
+    :param bare: leave it at etcd and the API, as where there are no controllers.
     :param extra: more options by program ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd").
     """
 
@@ -69,8 +69,7 @@ class ControlPlane:
         self.address = address
         self.kubeconfig = folder / "kubeconfig"
         self.url = f"https://{address}:{PORT}"
-        self.programs = programs.control_plane()
-        self.bare = bare or not self.programs.controllers
+        self.bare = bare or bool(programs.lacking("controllers"))
         self._extra = extra or {}
         self._store: tempfile.TemporaryDirectory[str] | None = None
         self._running: dict[str, subprocess.Popen[bytes]] = {}
@@ -124,7 +123,6 @@ class ControlPlane:
         self._store = tempfile.TemporaryDirectory(prefix="rr-etcd-", dir=memory if roomy else self.folder)
         self.program(
             "etcd",
-            self.programs.etcd,
             f"--data-dir={self._store.name}",
             "--listen-client-urls=http://127.0.0.1:2379",
             "--advertise-client-urls=http://127.0.0.1:2379",
@@ -136,7 +134,6 @@ class ControlPlane:
         key = self.folder / "accounts.key"
         self.program(
             "kube-apiserver",
-            self.programs.kubernetes["kube-apiserver"],
             "--etcd-servers=http://127.0.0.1:2379",
             "--bind-address=0.0.0.0",
             f"--advertise-address={self.address}",
@@ -164,11 +161,11 @@ class ControlPlane:
                 f"--service-account-private-key-file={self.folder / 'accounts.key'}",
                 f"--root-ca-file={self.folder / 'tls.crt'}",
             ]
-        self.program(name, self.programs.kubernetes[name], *common)
+        self.program(name, *common)
 
-    def program(self, name: str, command: Sequence[str], *arguments: str) -> None:
+    def program(self, name: str, *arguments: str) -> None:
         """Start one program with its log beside it."""
-        self._commands[name] = [*command, *arguments, *self._extra.get(name, ())]
+        self._commands[name] = [str(programs.program(name)), *arguments, *self._extra.get(name, ())]
         self._run(name)
 
     def revive(self) -> None:

@@ -102,23 +102,25 @@ class Played:
 
     :param folder: takes what the pods that are processes need.
     :param address: of the API; kubelets are reached there as well.
-    :param bare: leave it at the CRDs and the namespace.
+    :param crds: bring Spiderpool's CRDs and namespace, which otherwise come with its chart.
+    :param nodes: how many there are; none: leave it at that.
     """
 
-    def __init__(self, kubeconfig: Path, folder: Path, address: str, *, bare: bool = False, nodes: int = NODES) -> None:
+    def __init__(self, kubeconfig: Path, folder: Path, address: str, *, crds: bool = False, nodes: int = NODES) -> None:
         self._api = Api(kubeconfig)
         self._folder = folder
         self._address = address
-        self._bare = bare
+        self._crds = crds
         self._nodes = [f"node{number}" for number in range(1, nodes + 1)]
         self._stop = threading.Event()
         self._kubelets: Kubelets | None = None
         self._started: set[str] = set()
 
     def __enter__(self) -> Played:
-        if self._bare:
+        if self._crds:
             self.crds()
             self.create("/api/v1/namespaces", {"metadata": {"name": "spiderpool"}})
+        if not self._nodes:
             return self
         kubelets = self._kubelets = Kubelets(self._api, self._folder, self._address)
         for name in self._nodes:

@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Run a container of a pod as a real process, as far as its program is one of the parts and needs no node.
+"""Run a container of a pod as a real process, as far as its program is at hand and needs no node.
 
 The program gets what its pod's spec says: command, arguments, environment, and the files of its ConfigMaps, Secrets and
-service account, in a root folder and a network namespace of its own (the parts are static programs, they need nothing
+service account, in a root folder and a network namespace of its own (they are static programs, which need nothing
 else). So two controllers can listen on the same port side by side, as on two nodes, and each reads its configuration
 at its own start. The namespace has one way: to the API and back.
 """
@@ -24,7 +24,7 @@ import programs
 from control_plane import PORT, SERVICE
 
 Json = dict[str, t.Any]
-# Those of the parts that run without a kubelet and its node.
+# What runs without a kubelet and its node.
 NAMES = ("spiderpool-controller", "spiderpool-init")
 # A ConfigMap with what nodes have in the folder of their CNI configurations: the controller looks into it.
 NODE_CNI = "/api/v1/namespaces/kube-system/configmaps/played-cni"
@@ -39,7 +39,8 @@ class Read(t.Protocol):
 def is_real(pod: Json) -> bool:
     """Whether the pod's container is run as a process."""
     first = pod["spec"]["containers"][0]
-    return Path((first.get("command") or [""])[0]).name in NAMES
+    name = Path((first.get("command") or [""])[0]).name
+    return name in NAMES and programs.file_of(name) is not None
 
 
 class PodProcess:
@@ -92,7 +93,7 @@ class PodProcess:
         for path in (program.parent, self._root / "tmp", self._root / "etc"):
             path.mkdir(parents=True, exist_ok=True)
         (self._root / "etc/hosts").write_text("127.0.0.1 localhost\n", encoding="utf-8")
-        source = programs.part(program.name)
+        source = programs.program(program.name)
         try:
             os.link(source, program)
         except OSError:

@@ -9,8 +9,9 @@
     real_api.py --here --nodes 2 COMMAND ...    in the namespace in which it is called, with nodes node1 and node2
 
 The control plane is real (control_plane.py, of the programs that programs.py finds), and what ends of it is started
-again. Kubelets are played (kubelet.py, played.py), but Spiderpool's controller, its webhooks and its Jobs are the real
-programs, once its chart is installed. Needs root for the namespace; nothing of it is reachable from outside.
+again. Nodes and kubelets are played (kubelet.py, played.py). Spiderpool's controller, its webhooks and its Jobs are the
+real programs once its chart is installed; where they are not at hand there are its CRDs alone. Needs root for the
+namespace; nothing of it is reachable from outside.
 """
 
 from __future__ import annotations
@@ -39,18 +40,19 @@ def inside(command: list[str], *, bare: bool, nodes: int) -> int:
     """Run the command in this namespace, beside the cluster."""
     with tempfile.TemporaryDirectory(prefix="rr-api-") as name:
         cluster = ControlPlane(Path(name), bare=bare, extra=EXTRA)
+        crds = bare or bool(programs.lacking("webhooks"))
+        nodes = 0 if bare else nodes
         try:
             with (
                 cluster,
                 kept(cluster),
-                Played(cluster.kubeconfig, Path(name) / "pods", cluster.address, bare=cluster.bare, nodes=nodes),
+                Played(cluster.kubeconfig, Path(name) / "pods", cluster.address, crds=crds, nodes=nodes),
             ):
                 given = {
                     "RAILOPS_TEST_KUBECONFIG": str(cluster.kubeconfig),
-                    "RAILOPS_TEST_PLAYED": "" if cluster.bare else "1",
-                    # Its controller is one of the parts.
-                    "RAILOPS_TEST_SPIDERPOOL": "1" if cluster.programs.parts and not cluster.bare else "",
-                    "RAILOPS_TEST_RELEASE": cluster.programs.release,
+                    "RAILOPS_TEST_PLAYED": "" if bare else "1",
+                    "RAILOPS_TEST_SPIDERPOOL": "" if crds else "1",
+                    "RAILOPS_TEST_RELEASE": programs.version(programs.SERVER),
                     # Clients keep there what kinds the API of this address had the last time.
                     "TMPDIR": name,
                 }
@@ -85,18 +87,17 @@ def namespace() -> str:
     return done.stdout.strip()
 
 
-def why_not() -> str:
-    """Say why there can be no real API on this machine, with the remedy; nothing if there can."""
+def why_not(level: str = "server") -> str:
+    """Say why there can be no real API on this machine, with the remedy; nothing if there can.
+
+    :param level: what must be beside it (programs.LEVELS).
+    """
     if os.geteuid():
         return "a network namespace of its own needs root; run the same command with sudo"
     lacking = [name for name in ("ip", "unshare") if not shutil.which(name)]
     if lacking:
         return f"{', '.join(lacking)} not found; run: apt-get install iproute2 util-linux"
-    try:
-        programs.control_plane()
-    except programs.MissingError as exc:
-        return str(exc)
-    return ""
+    return programs.lacking(level)
 
 
 def main() -> None:
@@ -105,11 +106,12 @@ def main() -> None:
     parser.add_argument("--bare", action="store_true", help="only etcd, the API and the CRDs")
     parser.add_argument("--here", action="store_true", help="in this network namespace, which must be one of a test")
     parser.add_argument("--nodes", type=int, default=NODES, help="how many nodes there are (default %(default)s)")
-    parser.add_argument("--why-not", action="store_true", help="say why there can be none here, if so")
+    levels = {"nargs": "?", "const": "server", "choices": list(programs.LEVELS)}
+    parser.add_argument("--why-not", **levels, help="say why there can be none here, or not all of this, if so")
     parser.add_argument("command", nargs=argparse.REMAINDER)
     options = parser.parse_args()
     if options.why_not:
-        sys.exit(why_not() or None)
+        sys.exit(why_not(options.why_not) or None)
     if not options.command:
         parser.error("which command?")
     try:

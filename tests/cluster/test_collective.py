@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import time
 import typing as t
-from pathlib import Path
 
+import env
 import pytest
 from kubernetes import config as kube_config
 from kubernetes import dynamic
@@ -26,7 +26,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._pods.collective_run 
 
 REAL = os.environ.get("RAILOPS_TEST_KUBECONFIG")
 pytestmark = pytest.mark.skipif(not REAL, reason="needs a real API: make test CHECK=api")
-CRD = Path(__file__).resolve().parents[3] / "shared/crds-workload/kubeflow.org_mpijobs.yaml"
+CRD = env.SHARED / "crds-workload/kubeflow.org_mpijobs.yaml"
 TEMPLATE = {
     "metadata": {"annotations": {"k8s.v1.cni.cncf.io/networks": "spiderpool/fabric-rail1"}},
     "spec": {
@@ -89,6 +89,7 @@ def test_the_job_is_taken(api):
     assert made["spec"]["template"]["spec"]["subdomain"] == "fabric-collective"
 
 
+@pytest.mark.usefixtures("controllers")
 def test_what_belongs_to_it_is_taken_and_owned(api):
     job = {**indexed_job(wanted())}
     # Nobody shall start its pods.
@@ -109,7 +110,7 @@ def test_what_belongs_to_it_is_taken_and_owned(api):
             time.sleep(0.5)
 
 
-@pytest.mark.skipif(not CRD.exists(), reason="the CRD of MPIJob is not at hand")
+@pytest.mark.skipif(not CRD.exists(), reason=env.NO_CRDS)
 def test_an_mpijob_is_taken(live):
     with live.kind(CRD):
         made = applied(live.client, mpi_job(wanted()), dry_run="All")

@@ -19,12 +19,14 @@ import typing as t
 import uuid
 from pathlib import Path
 
+import env
 import pytest
 import tools
 import yaml
-from conftest import Account, Live, Run
+from conftest import Account, Live, Playbook, Run
 from kubernetes import client
 from kubernetes import config as kube_config
+from plays import use
 
 from ansible_collections.railops.rdma.plugins.modules import cluster_nodes, node_gate
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run as plan
@@ -181,6 +183,7 @@ def test_condition_and_taint_follow_the_verdicts(site: Site) -> None:
     assert not site.gate(state="absent")["changed"]
 
 
+@pytest.mark.usefixtures("controllers")
 def test_a_pod_is_kept_off_and_let_on_again(site: Site, live: Live) -> None:
     for _again in range(2):
         site.verdict("node2")
@@ -214,6 +217,40 @@ def test_a_pod_is_kept_off_and_let_on_again(site: Site, live: Live) -> None:
         live.until(lambda: seen()["spec"].get("nodeName") == "node2")
     finally:
         pods.delete(name=name, namespace="default")
+
+
+def test_the_test_application_has_a_pod_on_each_planned_node_or_names_it(
+    playbook: Playbook, live: Live, plans: t.Callable[[str], Path]
+) -> None:
+    """The DaemonSet controller and the scheduler judge: a node of the site's own taint, a cordoned and a gated one."""
+    use(playbook, plans("exclusive"), "exclusive")
+    image = "registry.example/rdma-tools@sha256:" + "0" * 64
+    values: Json = {"rail_objects_test_image": image, "rail_objects_test_wait_seconds": 30}
+    nodes = live.of("Node", "v1")
+
+    def change(name: str, **spec: t.Any) -> None:
+        nodes.patch(name=name, body={"spec": spec}, content_type="application/merge-patch+json")
+
+    change("node3", taints=[{"key": "site", "value": "own", "effect": "NoSchedule"}])
+    change("node4", unschedulable=True)
+    change("node5", taints=[{"key": TAINT, "value": "broken", "effect": "NoSchedule"}])
+    try:
+        refused = " ".join(playbook.shipped("test_application", ok=False, **values).text.split())
+        assert "has 7 of 8 pods ready: node3: it has the taint site=own:NoSchedule, which is not tolerated" in refused
+        values["rail_objects_test_tolerations"] = [{"key": "site", "operator": "Exists"}]
+        playbook.shipped("test_application", **values)
+        assert live.objects("DaemonSet", "apps/v1")["fabric-test"]["status"]["numberReady"] == len(NODES)
+        assert playbook.shipped("test_application", **values).changed_tasks() == []
+        # A limit that goes is taken off: rows of a list are owned field by field.
+        values["rail_objects_test_limits"] = {"example.com/none": 1}
+        short = " ".join(playbook.shipped("test_application", ok=False, **values).text.split())
+        assert "Insufficient example.com/none" in short
+        del values["rail_objects_test_limits"]
+        playbook.shipped("test_application", **values)
+    finally:
+        for name in ("node3", "node4", "node5"):
+            change(name, taints=None, unschedulable=None)
+        playbook.shipped("test_application", rail_objects_test_state="absent")
 
 
 def test_a_foreign_taint_survives_concurrent_changes(site: Site) -> None:
@@ -276,7 +313,7 @@ def test_without_the_rights_it_says_what_is_missing(site: Site, tmp_path: Path, 
 
 def test_the_plans_topology_and_pods_are_taken_by_a_dry_run(site: Site, kubeconfig: Path) -> None:
     """By the server itself, with Kueue's own CRD; a PodTemplate is held to the pod's rules."""
-    crd = Path(__file__).resolve().parents[3] / "shared/crds-workload/kueue.x-k8s.io_topologies.yaml"
+    crd = env.SHARED / "crds-workload/kueue.x-k8s.io_topologies.yaml"
     argv = [str(tools.fetched() / "kubectl"), "--kubeconfig", str(REAL)]
     pods = subprocess.run(
         [*argv, "apply", "--server-side", "--dry-run=server", "-f", str(site.plan / "workload/pod.yaml")],
@@ -286,7 +323,7 @@ def test_the_plans_topology_and_pods_are_taken_by_a_dry_run(site: Site, kubeconf
     )
     assert pods.returncode == 0, pods.stderr
     if not crd.exists():
-        pytest.skip(f"Kueue's CRD is not beside the checkout ({crd.parent.name}/{crd.name})")
+        pytest.skip(env.NO_CRDS)
     with Live(kubeconfig).kind(crd):
         topology = str(site.plan / "workload/kueue-topology.yaml")
         done = subprocess.run(

@@ -38,9 +38,7 @@ def kill(program: str) -> None:
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         words = path.read_bytes().split(b"\0") if path.exists() else []
-        # A part has its digest in front of its name; Kubernetes is one program with names as first word.
-        names = [word.decode(errors="replace").rpartition("/")[2] for word in words[:2]]
-        if any(name == program or name.endswith(f"-{program}") for name in names):
+        if words[0].decode(errors="replace").rpartition("/")[2] == program:
             found.append(int(path.parent.name))
     assert found, f"{program} does not run"
     for pid in found:

@@ -59,6 +59,7 @@ class Life:
         return self.live.log("spiderpool", name)
 
 
+@pytest.mark.usefixtures("webhooks")
 def test_life_of_a_cluster(
     playbook: Playbook,
     live: Live,
@@ -77,8 +78,10 @@ def test_life_of_a_cluster(
 
 def preview(life: Life) -> None:
     before = life.written()
-    ran = life.playbook.run([SPIDERPOOL, RAIL_OBJECTS], "--check", "--diff")
+    spiderpool = {**SPIDERPOOL, "vars": {"spiderpool_pod_cidr_type": "cluster"}}
+    ran = life.playbook.run([spiderpool, RAIL_OBJECTS], "--check", "--diff")
     assert life.written() == before
+    assert "Say where the pods' networks are found" in last_part(ran.changed_tasks())
     assert ran.changed > 3
     assert not life.live.objects("SpiderIPPool", "spiderpool.spidernet.io/v2beta1")
 

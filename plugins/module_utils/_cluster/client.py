@@ -200,6 +200,28 @@ class Cluster:
         send = functools.partial(self._patches.send, path, data, APPLY, query, timeout=self._timeout)
         self._tried(self._paced(send), str(ref), ref=ref)
 
+    def create(self, body: Json) -> None:
+        """Make an object that is not there."""
+        resource = self.resource(body["apiVersion"], body["kind"])
+        meta = body["metadata"]
+
+        def send() -> None:
+            try:
+                self._client.create(
+                    resource,
+                    body=body,
+                    namespace=meta.get("namespace"),
+                    serialize=False,
+                    field_manager=FIELD_MANAGER,
+                    **self._options(),
+                )
+            except ApiException as exc:
+                # The answer to an earlier try was lost: it is there.
+                if exc.status != 409 or status_of(exc).get("reason") != "AlreadyExists":
+                    raise
+
+        self._tried(send, str(Ref(resource.group, body["kind"], meta.get("namespace", ""), meta["name"])))
+
     def delete(self, resource: t.Any, ref: Ref, *, uid: str = "", version: str = "", dry_run: bool = False) -> None:
         """Delete an object, only if it is still the one that was looked at.
 
@@ -251,17 +273,20 @@ class Cluster:
             f"{resource.kind} {name}",
         )
 
-    def patch_read(self, resource: t.Any, name: str, patch: Json, *, content: str, part: str = "") -> Json:
+    def patch_read(
+        self, resource: t.Any, name: str, patch: Json, *, content: str, part: str = "", namespace: str = ""
+    ) -> Json:
         """Change an object over the version that the patch names, and return it as it is then.
 
         :param resource: the kind, as the API's discovery has it.
-        :param name: the object's; it is in no namespace.
         :param patch: the change, with the version in its metadata.
+        :param name: the object's.
         :param content: the kind of patch, such as `merge-patch`.
         :param part: a subresource, such as `status`.
+        :param namespace: the object's; empty for none.
         :raises Stale: it is no longer that version: read it again.
         """
-        path = resource.path(name=name) + (f"/{part}" if part else "")
+        path = resource.path(name=name, namespace=namespace or None) + (f"/{part}" if part else "")
         body, kind = library.encoded(patch), f"application/{content}+json"
 
         def send() -> Json:

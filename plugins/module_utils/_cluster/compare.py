@@ -10,6 +10,7 @@ Ownership follows the server's own record (managedFields): what the plan foretel
 from __future__ import annotations
 
 import ipaddress
+import json
 import typing as t
 
 from .._fabric.marks import LABEL_FABRIC, LABEL_MANAGER, POOL
@@ -56,12 +57,19 @@ def object_differences(wanted: Json, live: Json) -> tuple[Difference, ...]:
 
 
 def dropped(owned: Json, wanted: t.Any, live: t.Any, place: str = "") -> Iterator[Difference]:
-    """Tell the fields that we own on the server and want no more. Lists are compared as a whole elsewhere.
+    """Tell the fields that we own on the server and want no more; of lists those whose rows have a key, as containers.
 
     :param owned: our part of managedFields, `f:` before each name.
     :param wanted: what is applied.
     :param live: what the server has.
     """
+    if isinstance(wanted, list) and isinstance(live, list):
+        for step, below in owned.items():
+            if step.startswith("k:"):
+                key = json.loads(step[2:]).items()
+                want, have = (next((row for row in side if key <= row.items()), None) for side in (wanted, live))
+                yield from dropped(below, want, have, place)
+        return
     if not isinstance(wanted, dict) or not isinstance(live, dict):
         return
     for step, below in owned.items():

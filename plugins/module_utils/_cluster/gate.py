@@ -17,7 +17,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
 
-from .._fabric.marks import OUR_NODES
+from .._fabric.marks import GATE_TAINT, OUR_NODES
 
 if t.TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -28,7 +28,6 @@ Json = dict[str, t.Any]
 
 CONDITION = "RailsReady"
 NOTE = f"{OUR_NODES}/gate"
-TAINT = {"key": f"{OUR_NODES}/rails", "value": "broken", "effect": "NoSchedule"}
 TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
 LONGEST = 1000
 """Characters of a condition's message: every list of nodes carries it."""
@@ -286,11 +285,11 @@ def status_patch(live: Live, target: Target | None, now: float) -> Json | None:
 
 def taint_patch(live: Live, out: bool) -> Json | None:
     """Return the merge patch that brings our taint or takes it off, beside everybody else's; None: as it is."""
-    ours = [taint for taint in live.taints if taint.get("key") == TAINT["key"]]
-    if ours == ([TAINT] if out else []):
+    ours = [taint for taint in live.taints if taint.get("key") == GATE_TAINT["key"]]
+    if ours == ([GATE_TAINT] if out else []):
         return None
-    others = [taint for taint in live.taints if taint.get("key") != TAINT["key"]]
-    wanted = [*others, TAINT] if out else others
+    others = [taint for taint in live.taints if taint.get("key") != GATE_TAINT["key"]]
+    wanted = [*others, GATE_TAINT] if out else others
     return _versioned(live, {}, {"spec": {"taints": wanted or None}})
 
 

@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from .._errors import RdmaError
 from .._fabric.lock import read_lock
+from .._fabric.marks import GATE_TAINT
 from . import gate
 from .access import ACCESS, Access
 from .answers import Gone, Stale
@@ -173,7 +174,7 @@ def differs(live: gate.Live, target: gate.Target | None, now: float) -> bool:
 
 def before(name: str, live: gate.Live) -> str:
     """Return what a node is, for a person."""
-    tainted = any(taint.get("key") == gate.TAINT["key"] for taint in live.taints)
+    tainted = any(taint.get("key") == GATE_TAINT["key"] for taint in live.taints)
     return _line(name, live.condition.get("status"), live.condition.get("message"), tainted, live.note)
 
 

@@ -12,7 +12,7 @@ import time
 import typing as t
 from dataclasses import replace
 
-from .._errors import RdmaError
+from .._errors import InputError, RdmaError
 from .._fabric.lock import AGAIN, read_lock, read_slices
 from .._fabric.marks import SRIOV
 from . import access, source
@@ -27,11 +27,13 @@ from .nodes import (
     checks,
     drain_changes,
     label_changes,
+    offered_by_all,
     progress,
     steps,
     topology_changes,
     want_of,
 )
+from .nodes_who import HOSTS, Machine, joined
 from .progress import Patience, teller
 
 if t.TYPE_CHECKING:
@@ -47,11 +49,20 @@ SPEC: dict[str, t.Any] = {
     "label": {"type": "bool", "default": True},
     "drain": {"type": "str", "choices": ["begin", "end"]},
     "purpose": {"type": "str", "choices": list(PURPOSES), "default": "sriov"},
+    "hosts": HOSTS,
     "wait_seconds": {"type": "int", "default": 0},
     "progress_file": {"type": "path"},
     **ACCESS,
 }
 NEEDS = [*access.NEEDS, ("PyYAML", source.YAML_ERROR)]
+UNCHANGED: dict[str, t.Any] = {
+    "changed": False,
+    "labelled": {},
+    "topology": {},
+    "unlabelled": [],
+    "unfinished": [],
+    "checks": [],
+}
 POLL_SECONDS = 5.0
 TELL_SECONDS = 10.0
 
@@ -104,10 +115,15 @@ class Nodes:
             for node in page
         }
 
-    def some(self, names: t.Iterable[str], purpose: str) -> dict[str, Node]:
-        """Return what matters of these nodes for emptying them; those that the cluster does not have are left out."""
+    def some(self, names: t.Iterable[str]) -> dict[str, dict[str, t.Any]]:
+        """Return these nodes; those that the cluster does not have are left out."""
         found = {name: self._cluster.get(self._resource, Ref("", "Node", "", name)) for name in names}
-        return {name: Node.of(node, "", purpose) for name, node in found.items() if node}
+        return {name: node for name, node in found.items() if node}
+
+    def machines(self) -> dict[str, Machine]:
+        """Return what tells each node's machine from others."""
+        pages = self._cluster.pages(self._resource)
+        return {node["metadata"]["name"]: Machine.of(node) for page in pages for node in page}
 
     def states(self) -> dict[str, dict[str, t.Any]]:
         """Return the SR-IOV node states' status by node."""
@@ -128,7 +144,10 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     if params["drain"]:
         return run_drain(params, check_mode=check_mode)
     if not params["plan_dir"]:
-        raise RdmaError("plan_dir is missing.", "Give the plan's folder, or drain with nodes.")
+        if not params["hosts"]:
+            raise RdmaError("plan_dir is missing.", "Give the plan's folder, drain with nodes, or hosts.")
+        with Cluster(Access.of(params)) as cluster:
+            return {**UNCHANGED, "joined": joined(params["hosts"], Nodes(cluster, params["namespace"]).machines())}
     want = read_want(params["plan_dir"])
     absent = params["state"] == "absent"
     with Cluster(Access.of(params)) as cluster:
@@ -156,6 +175,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         "unlabelled": sorted(name for name, value in whole.items() if value is not None and name not in changes),
         "unfinished": sorted(name for name, node in live.items() if node.note),
         "checks": found,
+        "offered_by_all": [] if absent else offered_by_all(want, live),
         "diff": differences(want.label, live, changes, places),
     }
 
@@ -164,7 +184,15 @@ def run_drain(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]
     """Cordon nodes with a note, or make those with the note as they were. Only these are read of the cluster."""
     with Cluster(Access.of(params)) as cluster:
         nodes = Nodes(cluster, params["namespace"])
-        live = nodes.some(sorted(set(params["nodes"])), params["purpose"])
+        found = nodes.some(sorted(set(params["nodes"])))
+        if params["hosts"]:
+            try:
+                there = joined(params["hosts"], {name: Machine.of(node) for name, node in found.items()})
+            except InputError:
+                # All nodes are asked where it is wrong, for the name that would be right.
+                there = joined(params["hosts"], nodes.machines())
+            found = {name: node for name, node in found.items() if name in there}
+        live = {name: Node.of(node, "", params["purpose"]) for name, node in found.items()}
         changes = drain_changes(live, params["drain"], params["purpose"])
         if not check_mode:
             for name, patch in changes.items():
@@ -172,12 +200,9 @@ def run_drain(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]
     noted = {name for name, node in live.items() if node.note}
     cordons = {name: bool(patch["spec"]["unschedulable"]) for name, patch in changes.items() if "spec" in patch}
     return {
+        **UNCHANGED,
         "changed": bool(changes),
-        "labelled": {},
-        "topology": {},
-        "unlabelled": [],
         "unfinished": sorted(noted | set(changes) if params["drain"] == "begin" else noted - set(changes)),
-        "checks": [],
         "diff": {
             "before": "".join(f"{name} cordoned={live[name].cordoned}\n" for name in cordons),
             "after": "".join(f"{name} cordoned={value}\n" for name, value in cordons.items()),

@@ -13,7 +13,7 @@ import typing as t
 
 from .._cluster import access, answers, library
 from .._cluster.client import Cluster
-from .._cluster.model import FIELD_MANAGER, Ref
+from .._cluster.model import Ref
 from .._errors import RdmaError
 
 STREAM_ERROR: str | None = None
@@ -66,28 +66,6 @@ class PodCluster(Cluster):
             return []
         return [row for page in self.pages(resource, namespace=namespace, selector=selector) for row in page]
 
-    def create(self, body: Json) -> None:
-        """Make an object that is not there."""
-        resource = self.resource(body["apiVersion"], body["kind"])
-        meta = body["metadata"]
-
-        def send() -> None:
-            try:
-                self._client.create(
-                    resource,
-                    body=body,
-                    namespace=meta["namespace"],
-                    serialize=False,
-                    field_manager=FIELD_MANAGER,
-                    **self._options(),
-                )
-            except ApiException as exc:
-                # The answer to an earlier try was lost: it is there.
-                if exc.status != 409 or answers.status_of(exc).get("reason") != "AlreadyExists":
-                    raise
-
-        self._tried(send, str(Ref(resource.group, body["kind"], meta["namespace"], meta["name"])))
-
     def remove(self, body: Json) -> None:
         """Delete an object and what belongs to it, if it is there."""
         resource = self.resource(body["apiVersion"], body["kind"])
@@ -104,15 +82,21 @@ class PodCluster(Cluster):
         :param container: needed where the pod has several.
         :param tail: only that many lines of its end.
         :param previous: of the container's last start.
-        :param limit: bytes of its beginning.
+        :param limit: bytes of its end.
         """
         path = f"{_path(pod)}/log"
         wanted = {"container": container, "tailLines": tail, "previous": "true" if previous else ""}
         query = {name: value for name, value in wanted.items() if value}
 
         def send() -> bytes:
+            kept = bytearray()
             try:
-                return t.cast("bytes", self._get(path, limitBytes=limit, **query).data)
+                # The API has a limit for the beginning only: what counts, the result, is at the end.
+                for part in self._get(path, **query).stream(LOG_BYTES):
+                    kept += part
+                    if len(kept) > 2 * limit:
+                        del kept[:-limit]
+                return bytes(kept[-limit:])
             except ApiException as exc:
                 # 400: its container is still waiting to start, or had no start before.
                 if exc.status in (400, 404):

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from .._fabric.marks import HOSTNAME, PROBE_LABEL, RUN_LABEL
 from .._fabric.marks import labels as labels_of
 from .checks import Json
+from .place import by_name, with_gate
 
 if t.TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,6 +26,8 @@ if t.TYPE_CHECKING:
 PROBE = "collective"
 CONTAINER = "main"
 SSH_PORT = 2222
+# The script's first line: a log without it has lost its beginning.
+BEGIN = "railops: begin"
 # Seconds for pods to start, and seconds that Kubernetes keeps what nobody removed.
 START_SECONDS = 300
 KEPT = 300
@@ -36,6 +39,7 @@ MPIJOB = "kubeflow.org/v2beta1"
 SCRIPT = r"""
 set -eu
 say() { echo "railops: $*" >&2; }
+say begin
 port=$1 names=$2; shift 2
 for program in sshd ssh "$1"; do
   command -v "$program" >/dev/null || { say "the image has no $program"; exit 3; }
@@ -84,6 +88,8 @@ class Wanted:
     :param env: the environment of all pods, such as workload/nccl-pods.env.
     :param limits: more limits of the container, such as {"nvidia.com/gpu": "8"}.
     :param seconds: that the program may take.
+    :param tolerations: of the pods; that of our gate is added.
+    :param pull_secrets: names of the Secrets by which the image is pulled.
     """
 
     name: str
@@ -97,6 +103,8 @@ class Wanted:
     env: Mapping[str, str] = field(default_factory=dict)
     limits: Mapping[str, str] = field(default_factory=dict)
     seconds: int = 300
+    tolerations: Sequence[Json] = ()
+    pull_secrets: Sequence[str] = ()
 
     @property
     def hosts(self) -> list[str]:
@@ -107,6 +115,12 @@ class Wanted:
     def labels(self) -> dict[str, str]:
         """Return the labels of everything that belongs to the run."""
         return {**labels_of(self.fabric), PROBE_LABEL: PROBE, RUN_LABEL: self.run}
+
+    @property
+    def placed(self) -> Json:
+        """Return what decides where pods may run and by which right their image is pulled."""
+        secrets = {"imagePullSecrets": [{"name": name} for name in self.pull_secrets]} if self.pull_secrets else {}
+        return {"tolerations": with_gate(self.tolerations), **secrets}
 
     def command(self, hosts: Sequence[str]) -> list[str]:
         """Return the program with its hosts filled in."""
@@ -132,18 +146,16 @@ def _pod(wanted: Wanted, command: Sequence[str], *, key: bool) -> Json:
     if key:
         volumes.append({"name": "key", "secret": {"secretName": wanted.name, "defaultMode": 0o400}})
         container["volumeMounts"].append({"name": "key", "mountPath": KEY_FOLDER, "readOnly": True})
-    here = [
-        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]} for node in sorted(wanted.nodes)
-    ]
     apart = {"labelSelector": {"matchLabels": wanted.labels}, "topologyKey": HOSTNAME}
     spec: Json = {
         "restartPolicy": "Never",
         "terminationGracePeriodSeconds": 1,
         "automountServiceAccountToken": False,
         "affinity": {
-            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": here}},
+            **by_name(wanted.nodes),
             "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]},
         },
+        **wanted.placed,
         "containers": [container],
         "volumes": volumes,
     }
@@ -212,6 +224,7 @@ def mpi_job(wanted: Wanted) -> Json:
         "spec": {
             "restartPolicy": "Never",
             "automountServiceAccountToken": False,
+            **wanted.placed,
             "containers": [{"name": CONTAINER, "image": wanted.image, "command": wanted.command(hosts)}],
         },
     }

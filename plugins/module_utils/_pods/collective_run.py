@@ -17,7 +17,8 @@ import typing as t
 from .._errors import RdmaError
 from . import collective
 from .jobs import exit_code, finished
-from .state import trouble
+from .place import fix_of, kept_off, off_text
+from .state import job_failure, last_lines, trouble
 
 if t.TYPE_CHECKING:
     from .checks import Json
@@ -60,6 +61,7 @@ class Collective:
         :raises RdmaError: when it cannot be made, or its pods do not start.
         """
         body = collective.indexed_job(self._wanted)
+        self._refuse_nodes(body["spec"]["template"]["spec"])
         try:
             self._cluster.create(body)
             for belonging in collective.belongings(self._wanted, self._uid(), *make_key()):
@@ -70,9 +72,25 @@ class Collective:
             with contextlib.suppress(RdmaError):
                 self._cluster.remove(body)
 
-    def _uid(self) -> str:
+    def _refuse_nodes(self, spec: Json) -> None:
+        """Say at once which nodes take no pods: it takes one on each."""
+        try:
+            live = {node["metadata"]["name"]: node for node in self._cluster.listed("v1", "Node")}
+        except RdmaError:
+            return
+        # All nodes that it names together are its affinity, so each is looked at by its taints alone.
+        placed = {"tolerations": spec["tolerations"]}
+        found = {name: why for name in self._wanted.nodes if (why := kept_off(live.get(name), placed))}
+        if found:
+            told = "; ".join(off_text(name, why) for name, why in found.items())
+            raise RdmaError(f"The program needs a pod on each node, and {told}.", fix_of(next(iter(found.values()))))
+
+    def _job(self) -> Json:
         made = self._cluster.listed("batch/v1", "Job", namespace=self._wanted.namespace, selector=self._selector)
-        return str(made[0]["metadata"]["uid"]) if made else ""
+        return made[0] if made else {}
+
+    def _uid(self) -> str:
+        return str((self._job().get("metadata") or {}).get("uid") or "")
 
     def _pods(self) -> list[Json]:
         return self._cluster.listed("v1", "Pod", namespace=self._wanted.namespace, selector=self._selector)
@@ -84,7 +102,9 @@ class Collective:
             pods = self._pods()
             first = next((pod for pod in pods if _index(pod) == "0"), None)
             if first is not None and finished(first):
-                return {"code": exit_code(first), "output": self._cluster.log(first, limit=LOG_BYTES)}
+                return {"code": exit_code(first), "output": self._whole_log(first)}
+            if failure := job_failure(self._job()):
+                raise self._given_up(failure, pods)
             running = [pod for pod in pods if (pod.get("status") or {}).get("phase") == "Running"]
             if not begun and len(running) == len(self._wanted.nodes):
                 begun, until = True, time.monotonic() + self._wanted.seconds
@@ -93,6 +113,29 @@ class Collective:
                     return {"code": None, "output": self._cluster.log(first, limit=LOG_BYTES)}
                 raise self._not_started(pods)
             time.sleep(POLL_SECONDS)
+
+    def _whole_log(self, pod: Json) -> str:
+        """Return the log of the first pod; half of one is no measurement, as it begins with the way that was taken."""
+        log = self._cluster.log(pod, limit=LOG_BYTES)
+        if collective.BEGIN in log:
+            return log
+        told = (
+            f"The log of pod {pod['metadata']['name']} is not whole, so nothing was measured: the kubelet rotated it."
+        )
+        raise RdmaError(
+            told, "Let the program say less (NCCL_DEBUG_SUBSYS), or see containerLogMaxSize of the kubelet."
+        )
+
+    def _given_up(self, failure: str, pods: list[Json]) -> RdmaError:
+        """Say why Kubernetes ended the Job, and what the pod said that failed first."""
+        told = f"Kubernetes has ended the Job {self._wanted.name}: {failure}"
+        for pod in pods:
+            if finished(pod) and exit_code(pod):
+                said = last_lines(self._cluster.log(pod))
+                told += f"; pod {pod['metadata']['name']} ended with exit code {exit_code(pod)}: {said}"
+                break
+        fix = "Mend what the pod says; where its time was up, set seconds (accept_collective_timeout)."
+        return RdmaError(f"{told.rstrip('.')}.", fix)
 
     def _not_started(self, pods: list[Json]) -> RdmaError:
         late = next((pod for pod in pods if (pod.get("status") or {}).get("phase") != "Running"), None)

@@ -17,12 +17,14 @@ import re
 import typing as t
 from collections import Counter
 from dataclasses import dataclass
+from datetime import datetime, timezone
 
 from .._fabric.marks import OURS, POD_DEFAULT, POD_NETWORKS, PROBE_LABEL, RUN_LABEL
 from .._fabric.marks import labels as labels_of
 from .._probe.perftest import FIRST_PORT, Failure, explain, judge, parse
 from .._probe.schedule import schedule
-from .checks import Json, Network, Node, check
+from .checks import Json, Network, Node, check, left_out
+from .place import by_name, fix_of, off_text, with_gate
 
 if t.TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -136,6 +138,9 @@ _SAID: tuple[tuple[str, str, str], ...] = (
         "Give an image with iproute2 (rail_objects_test_image).",
     ),
 )
+# With these exit codes the script has come to its end.
+_WHOLE = (0, 1)
+_ROTATED_FIX = "Run again; see containerLogMaxSize in the kubelet's configuration."
 _NO_RESULT_FIX = (
     "Run the test by hand as docs/test-application.md shows, and see that the image's perftest is 4.4 or newer."
 )
@@ -164,6 +169,11 @@ class Model:
     template: Json
     labels: Mapping[str, str]
 
+    @property
+    def tolerations(self) -> list[Json]:
+        """Return the tolerations of the Jobs' pods."""
+        return with_gate((self.template.get("spec") or {}).get("tolerations") or ())
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -176,12 +186,15 @@ class Limits:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a pair over one rail: the latency, or why there is none."""
+    """What came of a pair over one rail: the latency, why there is none, or why nothing was measured."""
 
     rail: str
     pair: Pair
     latency_us: float | None = None
     failure: Failure | None = None
+    unmeasured: str = ""
+    fix: str = ""
+    """About what was not measured."""
 
 
 def draw(nodes: Sequence[str], count: int, seed: int) -> list[str]:
@@ -267,18 +280,17 @@ def job(model: Model, run: str, pair: Pair, node: Node, limits: Limits, servers:
     }
     if wanted := Counter(network.resource for network in networks if network.resource):
         container["resources"] = {"limits": {resource: str(count) for resource, count in wanted.items()}}
-    # The scheduler counts the resource; nodeName would go past it, and the kubelet would refuse the pod.
-    pinned = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node.name]}]}
     spec: Json = {
         "restartPolicy": "Never",
         "terminationGracePeriodSeconds": 1,
         "automountServiceAccountToken": False,
-        "affinity": {
-            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [pinned]}}
-        },
+        # The scheduler counts the resource; nodeName would go past it, and the kubelet would refuse the pod.
+        "affinity": by_name([node.name]),
+        "tolerations": model.tolerations,
         "containers": [container],
     }
-    spec.update({key: taken[key] for key in ("tolerations", "imagePullSecrets") if taken.get(key)})
+    if taken.get("imagePullSecrets"):
+        spec["imagePullSecrets"] = taken["imagePullSecrets"]
     notes = {POD_NETWORKS: ",".join(network.name for network in networks), **told}
     own = (model.template.get("metadata") or {}).get("annotations") or {}
     if POD_DEFAULT in own:
@@ -321,14 +333,27 @@ def finished(pod: Mapping[str, t.Any]) -> bool:
     return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
 
-def parts(log: str, count: int, code: int | None) -> list[tuple[str, int | None]]:
-    """Split a pod's log by its interfaces net1, net2, ...: what each test printed, and its exit code.
+def left_over(job: Mapping[str, t.Any], now: float) -> bool:
+    """Say whether a Job is of no use to anybody: it has ended, or its time is over. One that lives is some run's.
+
+    :param now: seconds since 1970.
+    """
+    conditions = (job.get("status") or {}).get("conditions") or ()
+    if any(row.get("type") in ("Complete", "Failed") and row.get("status") == "True" for row in conditions):
+        return True
+    made = datetime.strptime(job["metadata"]["creationTimestamp"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc)
+    return now > made.timestamp() + int(job["spec"].get("activeDeadlineSeconds") or 0) + KEPT
+
+
+def parts(log: str, count: int, code: int | None) -> list[tuple[str, int | None, bool]]:
+    """Split a pod's log by its interfaces net1, net2, ...: what each test printed, its exit code, and if it said it.
 
     :param log: what the pod printed; lines of no interface belong to each.
     :param code: the pod's exit code, which counts where a test does not say its own; None when its time was up.
     """
     texts: list[list[str]] = [[] for dummy in range(count)]
     codes = [code] * count
+    ended = [False] * count
     for line in log.splitlines():
         found = re.match(r"net(\d+): (?:railops: exit (\d+)$)?", line)
         if not found or not 0 < int(found[1]) <= count:
@@ -337,9 +362,10 @@ def parts(log: str, count: int, code: int | None) -> list[tuple[str, int | None]
         elif found[2]:
             # As of `timeout`.
             codes[int(found[1]) - 1] = None if found[2] == "124" else int(found[2])
+            ended[int(found[1]) - 1] = True
         else:
             texts[int(found[1]) - 1].append(line[found.end() :])
-    return [("\n".join(text), own) for text, own in zip(texts, codes)]
+    return [("\n".join(text), own, said) for text, own, said in zip(texts, codes, ended)]
 
 
 def read_logs(pair: Pair, log: str, code: int | None, limits: Limits, server_log: str = "") -> list[Outcome]:
@@ -350,17 +376,21 @@ def read_logs(pair: Pair, log: str, code: int | None, limits: Limits, server_log
     :param server_log: tells the cause when the server failed first.
     """
     count = len(pair.rails)
-    others = [text for text, _code in parts(server_log, count, None)]
+    others = [text for text, _code, _ended in parts(server_log, count, None)]
     ends = zip(pair.rails, parts(log, count, code), others)
-    return [_read(rail, pair, said, ended, limits, other) for rail, (said, ended), other in ends]
+    return [_read(rail, pair, *part, limits, other) for rail, part, other in ends]
 
 
-def _read(rail: str, pair: Pair, log: str, code: int | None, limits: Limits, server_log: str) -> Outcome:
+def _read(rail: str, pair: Pair, log: str, code: int | None, ended: bool, limits: Limits, server_log: str) -> Outcome:
     if (measured := parse(TEST, log)) is not None and not code:
         failure = judge(TEST, measured, {"max_latency_us": limits.max_latency_us})
         return Outcome(rail, pair, measured["latency_us"], failure)
     if said := next((Failure(*row) for text in (log, server_log) for row in _SAID if row[0] in text), None):
         return Outcome(rail, pair, None, said)
+    if code in _WHOLE and not (ended and "railops: " in log):
+        # The script says of each test which device it takes, and before it ends itself, how the test ended.
+        told = f"the log of the client's pod on {pair.client} is not whole: the kubelet rotated it away"
+        return Outcome(rail, pair, unmeasured=told, fix=_ROTATED_FIX)
     failure = explain(log, code)
     if code == 0:
         shown = next((line.strip() for line in reversed(log.splitlines()) if line.strip()), "nothing")
@@ -376,13 +406,29 @@ def failed(pair: Pair, cause: str, fix: str) -> list[Outcome]:
     return [Outcome(rail, pair, None, Failure("", cause, fix)) for rail in pair.rails]
 
 
+def excused(outcome: Outcome, off: Mapping[str, str]) -> Outcome:
+    """Return an outcome; a failure with a node that takes no pods is none, but not measured.
+
+    :param off: why nodes take no pods.
+    """
+    pair = outcome.pair
+    name = next((name for name in (pair.client, pair.server) if name in off), "")
+    if not name or outcome.failure is None:
+        return outcome
+    return Outcome(outcome.rail, pair, unmeasured=off_text(name, off[name]), fix=fix_of(off[name]))
+
+
 def latency_checks(outcomes: Sequence[Outcome]) -> list[CheckData]:
     """Return one check for each client's node and rail: its servers together, the failed ones named."""
     groups: dict[tuple[str, str], list[Outcome]] = {}
     for outcome in outcomes:
         groups.setdefault((outcome.pair.client, outcome.rail), []).append(outcome)
     checks = []
-    for (node, rail), members in groups.items():
+    for (node, rail), every in groups.items():
+        for why, fix in dict.fromkeys((item.unmeasured, item.fix) for item in every if item.unmeasured):
+            checks.append(left_out(CHECK, node, why, fix, rail))
+        if not (members := [item for item in every if not item.unmeasured]):
+            continue
         bad = [item for item in members if item.failure is not None]
         peers = ", ".join(dict.fromkeys(item.pair.server for item in members))
         shown = "; ".join(

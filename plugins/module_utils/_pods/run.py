@@ -4,7 +4,7 @@
 
 """Looks into the pods of the test application and runs the Jobs of the latency test.
 
-What the answers mean is decided in _pod_checks, _pod_inside and _pod_jobs. All that was made here is deleted here.
+What the answers mean is decided in checks, inside, jobs and place. All that was made here is deleted here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from .._fabric.marks import labels as labels_of
 from . import checks as looks
 from . import inside, jobs
 from .client import CommandFailed
-from .state import last_warning, ready, trouble
+from .place import DOWN, fix_of, kept_off, off_text
+from .state import job_failure, last_warning, ready, trouble
 
 if t.TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -77,20 +78,47 @@ class Pods:
         labels = ((daemon_set["spec"].get("selector") or {}).get("matchLabels") or {}).items()
         selector = ",".join(f"{name}={value}" for name, value in labels)
         pods = looks.newest(self._cluster.listed("v1", "Pod", namespace=meta["namespace"], selector=selector))
-        here = {name: pods[name] for name in self._nodes if name in pods}
-        told = f"the test application {meta['namespace']}/{meta['name']} has no pod on this node"
-        fix = "Look at its node selector and at the node's taints."
-        found = [looks.left_out("pod_running", name, told, fix) for name in self._nodes if name not in here]
-        for name, pod in here.items():
-            found += looks.network_checks(self._nodes[name], pod, [] if ready(pod) else self._cluster.events(pod))
-        alive = {name: pod for name, pod in here.items() if ready(pod)}
+        live = self._live()
+        found: list[CheckData] = []
+        alive: dict[str, Json] = {}
+        for name in self._nodes:
+            pod = pods.get(name)
+            spec = pod["spec"] if pod else daemon_set["spec"]["template"].get("spec") or {}
+            why = kept_off(live.get(name), spec, daemon=pod is None) if live else ""
+            if why == DOWN:
+                told = "the node is down: its kubelet is silent"
+                found.append(looks.check("pod_running", name, None, "a pod", "none that is known", told, fix_of(why)))
+            elif pod is not None and (ready(pod) or not why):
+                events = [] if ready(pod) else self._cluster.events(pod)
+                found += looks.network_checks(self._nodes[name], pod, events)
+                if ready(pod):
+                    alive[name] = pod
+            else:
+                found.append(self._without_pod(daemon_set, name, why))
         if self._options.depth != "status":
             found += self._inside(alive)
         if self._options.depth == "latency":
             found += self._latency(
-                jobs.model_of(daemon_set, self._options.fabric, self._options.image), alive, check_mode
+                jobs.model_of(daemon_set, self._options.fabric, self._options.image), alive, live, check_mode
             )
         return found
+
+    def _live(self) -> dict[str, Json]:
+        """Return the nodes; nothing where this identity may not list them: then no pod is told off a node."""
+        try:
+            return {node["metadata"]["name"]: node for node in self._cluster.listed("v1", "Node")}
+        except RdmaError:
+            return {}
+
+    def _without_pod(self, daemon_set: Json, name: str, why: str) -> CheckData:
+        if why:
+            return looks.left_out("pod_running", name, off_text(name, why), fix_of(why))
+        meta = daemon_set["metadata"]
+        cause = f"the DaemonSet {meta['namespace']}/{meta['name']} has made none for this node"
+        if said := last_warning(self._cluster.events(daemon_set)).rstrip("."):
+            cause += f": {said}"
+        fix = "Look at quotas, Pod Security and webhooks of its namespace, and apply the test application again."
+        return looks.check("pod_running", name, None, "a pod", "no pod", cause, fix)
 
     # Commands inside of the pods
 
@@ -116,10 +144,15 @@ class Pods:
 
     # Jobs
 
-    def _latency(self, model: jobs.Model, alive: Mapping[str, Json], check_mode: bool) -> list[CheckData]:
-        chosen = jobs.draw(list(alive), self._options.nodes, self._options.seed)
-        told = f"{len(chosen)} of {len(alive)} nodes were drawn (verify_pod_nodes)"
-        found = [looks.left_out(jobs.CHECK, name, told) for name in alive if name not in chosen]
+    def _latency(
+        self, model: jobs.Model, alive: Mapping[str, Json], live: Mapping[str, Json], check_mode: bool
+    ) -> list[CheckData]:
+        off = self._off(model, alive, live)
+        found = [looks.left_out(jobs.CHECK, name, off_text(name, why), fix_of(why)) for name, why in off.items()]
+        fit = [name for name in alive if name not in off]
+        chosen = jobs.draw(fit, self._options.nodes, self._options.seed)
+        told = f"{len(chosen)} of {len(fit)} nodes were drawn (verify_pod_nodes)"
+        found += [looks.left_out(jobs.CHECK, name, told) for name in fit if name not in chosen]
         options = self._options
         todo = jobs.pairs(self._nodes, chosen, options.schedule, options.peers, options.seed) if len(chosen) > 1 else []
         why = fix = ""
@@ -133,7 +166,19 @@ class Pods:
         if why:
             return [*found, *(looks.left_out(jobs.CHECK, name, why, fix) for name in chosen)]
         self._sweep(model.namespace)
-        return [*found, *jobs.latency_checks(self._tested(model, todo))]
+        outcomes = self._tested(model, todo)
+        # A node that stopped taking pods meanwhile is no fault of its neighbour.
+        if any(outcome.failure for outcome in outcomes):
+            late = self._off(model, chosen, self._live())
+            outcomes = [jobs.excused(outcome, late) for outcome in outcomes]
+        return [*found, *jobs.latency_checks(outcomes)]
+
+    @staticmethod
+    def _off(model: jobs.Model, names: t.Iterable[str], live: Mapping[str, Json]) -> dict[str, str]:
+        """Return why nodes take no pods of Jobs, by name; those that take them are left out."""
+        spec = {"tolerations": model.tolerations}
+        reasons = {name: kept_off(live.get(name), spec) for name in names} if live else {}
+        return {name: why for name, why in reasons.items() if why}
 
     def _tested(self, model: jobs.Model, todo: Sequence[jobs.Pair]) -> list[jobs.Outcome]:
         """Return what came of all pairs: those whose pods do not start with all rails, rail by rail."""
@@ -154,11 +199,11 @@ class Pods:
         return all(self._cluster.may(resource, verb, namespace) for verb in ("create", "delete"))
 
     def _sweep(self, namespace: str) -> None:
-        """Delete what a run that was killed left behind."""
-        for body in self._cluster.listed(
-            "batch/v1", "Job", namespace=namespace, selector=jobs.selector(self._options.fabric)
-        ):
-            self._cluster.remove(body)
+        """Delete what runs that were killed left behind; Jobs that live may be those of a run beside this one."""
+        selector = jobs.selector(self._options.fabric)
+        for body in self._cluster.listed("batch/v1", "Job", namespace=namespace, selector=selector):
+            if jobs.left_over(body, time.time()):
+                self._cluster.remove(body)
 
 
 class _Wave:
@@ -174,6 +219,7 @@ class _Wave:
         self._run = run
         self._made: list[Json] = []
         self._pods: dict[str, Json] = {}
+        self._jobs: dict[str, Json] = {}
 
     def test(self, todo: Sequence[jobs.Pair]) -> dict[jobs.Pair, list[jobs.Outcome]]:
         """Return what came of each pair, nothing where pods with several rails do not start.
@@ -195,7 +241,9 @@ class _Wave:
         done: dict[jobs.Pair, list[jobs.Outcome]] = {}
         for pair in todo:
             self._start(pair, done)
-        self._wait(lambda: all(pair in done or self._server_up(pair) for pair in todo))
+        self._wait(
+            lambda: all(pair in done or self._server_up(pair) or self._given_up(pair, "server") for pair in todo)
+        )
         for pair in todo:
             if pair in done:
                 continue
@@ -203,7 +251,7 @@ class _Wave:
                 self._start(pair, done, addresses)
             else:
                 done[pair] = self._not_started(pair, "server")
-        self._wait(lambda: all(pair in done or self._begun(pair) for pair in todo))
+        self._wait(lambda: all(pair in done or self._begun(pair) or self._given_up(pair, "client") for pair in todo))
         for pair in todo:
             # What did not begin, such as a pod on a rail without its leaf, has no end to wait for.
             if pair not in done and not self._begun(pair):
@@ -228,7 +276,7 @@ class _Wave:
             done[pair] = jobs.failed(pair, f"its Job cannot be made: {told}", fix)
 
     def _wait(self, over: t.Callable[[], bool], times: int = 1) -> None:
-        """Read the pods again and again until it is over, or the time is, so many times over."""
+        """Read pods and Jobs again and again until it is over, or the time is, so many times over."""
         until = time.monotonic() + times * self._limits.timeout
         while True:
             self._read()
@@ -237,15 +285,24 @@ class _Wave:
             time.sleep(POLL_SECONDS)
 
     def _read(self) -> None:
-        selector = jobs.selector(self._model.fabric, self._run)
+        where = {"namespace": self._model.namespace, "selector": jobs.selector(self._model.fabric, self._run)}
+        self._jobs = {job["metadata"]["name"]: job for job in self._cluster.listed("batch/v1", "Job", **where)}
         self._pods = {}
-        for pod in self._cluster.listed("v1", "Pod", namespace=self._model.namespace, selector=selector):
+        for pod in self._cluster.listed("v1", "Pod", **where):
             for owner in pod["metadata"].get("ownerReferences") or ():
                 if owner.get("kind") == "Job":
                     self._pods[owner["name"]] = pod
 
     def _pod(self, pair: jobs.Pair, end: str) -> Json | None:
         return self._pods.get(jobs.job_name(self._model.fabric, self._run, pair, end))
+
+    def _given_up(self, pair: jobs.Pair, end: str) -> str:
+        """Return why a Job has no end of its own to wait for: Kubernetes gave it up, or somebody has deleted it."""
+        job = self._jobs.get(jobs.job_name(self._model.fabric, self._run, pair, end))
+        if job is None or job["metadata"].get("deletionTimestamp"):
+            return "somebody has deleted its Job"
+        failure = job_failure(job)
+        return f"Kubernetes has ended its Job: {failure}" if failure else ""
 
     def _server_up(self, pair: jobs.Pair) -> list[str]:
         """Return the addresses of a server that runs, rail by rail; nothing while one is missing."""
@@ -263,15 +320,19 @@ class _Wave:
 
     def _ended(self, pair: jobs.Pair) -> bool:
         pod = self._pod(pair, "client")
-        return pod is not None and jobs.finished(pod)
+        return jobs.finished(pod) if pod is not None else bool(self._given_up(pair, "client"))
 
     def _not_started(self, pair: jobs.Pair, end: str) -> list[jobs.Outcome]:
         """Say why a pod with one rail did not get as far as its test; of several, nothing."""
-        if len(pair.rails) > 1:
-            return []
         node = pair.client if end == "client" else pair.server
         where = f"the {end}'s pod on {node}"
         pod = self._pod(pair, end)
+        gone = self._given_up(pair, end) if pod is None else ""
+        if gone:
+            fix = "Look at kubectl get events of its namespace; a longer verify_pod_timeout gives Jobs more time."
+            return jobs.failed(pair, f"{where} is gone: {gone}", fix)
+        if len(pair.rails) > 1:
+            return []
         if pod is None:
             name = jobs.job_name(self._model.fabric, self._run, pair, end)
             told = last_warning(self._cluster.events({"metadata": {"name": name, "namespace": self._model.namespace}}))

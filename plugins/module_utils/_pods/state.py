@@ -68,6 +68,22 @@ def is_ready(pod: Mapping[str, t.Any]) -> bool:
     return any(row.get("type") == "Ready" and row.get("status") == "True" for row in rows) and ready(pod)
 
 
+def unscheduled(pod: Mapping[str, t.Any]) -> str:
+    """Return why the scheduler has found no node for a pod; nothing where it has, or has not looked yet."""
+    for row in (pod.get("status") or {}).get("conditions") or ():
+        if row.get("type") == "PodScheduled" and row.get("status") == "False":
+            return str(row.get("message") or row.get("reason") or "no reason given").rstrip(".")
+    return ""
+
+
+def job_failure(job: Mapping[str, t.Any]) -> str:
+    """Return reason and message of a Job that Kubernetes has given up; nothing while it has not."""
+    for row in (job.get("status") or {}).get("conditions") or ():
+        if row.get("type") in ("Failed", "FailureTarget") and row.get("status") == "True":
+            return ": ".join(str(row[key]).rstrip(".") for key in ("reason", "message") if row.get(key)) or "Failed"
+    return ""
+
+
 def begun(pod: Mapping[str, t.Any]) -> int:
     """Return how many containers of a pod have been started, and its being scheduled as one more: it only grows."""
     status = pod.get("status") or {}
@@ -110,9 +126,8 @@ def trouble(pod: Mapping[str, t.Any], events: Sequence[Mapping[str, t.Any]] = ()
     warning = last_warning(events).rstrip(".")
     if pod["metadata"].get("deletionTimestamp"):
         return Trouble(f"the pod is being deleted since {pod['metadata']['deletionTimestamp']}", look)
-    for row in status.get("conditions") or ():
-        if row.get("type") == "PodScheduled" and row.get("status") == "False":
-            return _unscheduled(str(row.get("message") or row.get("reason") or "no reason given").rstrip("."))
+    if told := unscheduled(pod):
+        return _unscheduled(told)
     if (found := _container_trouble(status, look, f"kubectl -n {namespace} logs {name}", warning)) is not None:
         return found
     if warning:

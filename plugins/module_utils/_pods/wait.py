@@ -11,15 +11,16 @@ A rollout has no time of its own: on a thousand nodes, two at a time, it takes h
 from __future__ import annotations
 
 import typing as t
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .._cluster.nodes import listed
 from .._fabric.marks import SPIDERPOOL
-from .checks import wanted_node
-from .state import Trouble, begun, is_ready, name_of
+from .checks import newest, wanted_node
+from .place import DOWN, LEFT_OUT, fix_of, kept_off
+from .state import Trouble, begun, is_ready, job_failure, name_of, trouble, unscheduled
 
 if t.TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 
 Json = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
 
@@ -35,11 +36,12 @@ SYNCED = "Synced"
 
 @dataclass(frozen=True)
 class Part:
-    """What is waited for. `namespace` is empty for what lives in none."""
+    """What is waited for. `namespace` is empty for what lives in none; `nodes` must each have a pod of a DaemonSet."""
 
     kind: str
     name: str
     namespace: str = ""
+    nodes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
@@ -129,6 +131,42 @@ def look(
     return _with_pods(part, obj, pods, lost, revision, text, steps, seen)
 
 
+def with_every_node(found: Look, obj: Json, pods: Sequence[Json], nodes: Iterable[Json]) -> Look:
+    """Look again where nodes are named: one without a pod keeps a DaemonSet that is ready by its own numbers.
+
+    :param found: how far it is by these.
+    :param obj: the DaemonSet.
+    :param pods: its pods.
+    :param nodes: all nodes.
+    """
+    part = found.part
+    live = {node["metadata"]["name"]: node for node in nodes}
+    spec = obj["spec"]["template"].get("spec") or {}
+    off = {name: kept_off(live.get(name), spec, daemon=True) for name in part.nodes}
+    # Whom the user's own selector leaves out is not counted, unless that is everybody.
+    wanted = [name for name, why in off.items() if why != LEFT_OUT] or list(off)
+    down = {name for name in wanted if off[name] == DOWN}
+    have = newest(pods)
+    ready = sum(is_ready(have[name]) for name in wanted if name in have)
+    text = f"{ready:,} of {len(wanted):,} pods ready{_down_text(down)}"
+    missing: dict[str, list[str]] = {}
+    fix, final = "", found.done
+    for name in wanted:
+        pod = have.get(name)
+        if pod is None and name not in down:
+            final, fix = final and bool(off[name]), fix or fix_of(off[name])
+            missing.setdefault(f"it {off[name]}" if off[name] else "no pod was made for it", []).append(name)
+        elif pod is not None and (why := unscheduled(pod)):
+            final, fix = False, fix or trouble(pod).fix
+            missing.setdefault(why, []).append(name)
+    found = replace(found, text=text, down=tuple(sorted(down)))
+    if not missing:
+        return found
+    told = "; ".join(f"{listed(names)}: {why}" for why, names in missing.items())
+    own = Trouble(told, fix or f"Look at kubectl -n {part.namespace} describe daemonset {part.name}.")
+    return replace(found, done=False, own=own, final=final)
+
+
 def _misplaced(pods: Sequence[Json], lost: frozenset[str]) -> Trouble | None:
     """Say when a pod was placed on a node that is down: the chart's controller tolerates every taint, also that one."""
     pod = next((pod for pod in pods if wanted_node(pod) in lost), None)
@@ -161,12 +199,16 @@ def _with_pods(
     own = None
     done = False
     if down:
-        text += f"; {listed(down)} {'is' if len(down) == 1 else 'are'} down and not waited for"
+        text += _down_text(down)
         want = int((obj.get("status") or {}).get("desiredNumberScheduled") or 0)
         good = len(living) - len({id(pod) for pod in (*old, *bad)})
         done = seen and bool(revision) and not old and not bad and good + len(down) >= want
         own = None if done else _stalled(obj, down, old)
     return Look(part, done, text, steps, tuple(sorted(bad, key=_worst)), tuple(sorted(down)), own)
+
+
+def _down_text(down: Collection[str]) -> str:
+    return f"; {listed(down)} {'is' if len(down) == 1 else 'are'} down and not waited for" if down else ""
 
 
 def _revision(pod: Json) -> str:
@@ -203,9 +245,7 @@ def _job(part: Part, obj: Json, pods: Sequence[Json] | None) -> Look:
     steps: dict[Hashable, int] = {(part, "begun"): sum(begun(pod) for pod in pods or ())}
     if "Complete" in states:
         return Look(part, True, "has ended well", steps)
-    if "Failed" in states:
-        row = states["Failed"]
-        told = ": ".join(str(row[key]).rstrip(".") for key in ("reason", "message") if row.get(key))
+    if told := job_failure(obj):
         fix = f"Read the log of its pods: kubectl -n {part.namespace} logs job/{part.name}."
         return Look(part, False, "has failed", steps, tuple(pods or ()), own=Trouble(told, fix), final=True)
     behind = tuple(sorted((pod for pod in pods or () if not is_ready(pod)), key=_worst))

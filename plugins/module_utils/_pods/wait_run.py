@@ -14,7 +14,7 @@ import subprocess
 import threading
 import time
 import typing as t
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 from .._cluster.access import ACCESS, Access
 from .._cluster.model import Ref
@@ -24,7 +24,7 @@ from .._errors import RdmaError
 from .checks import wanted_node
 from .client import PodCluster
 from .state import last_lines, trouble
-from .wait import KINDS, Look, Part, headline, look, newest_revision, selector, sentence
+from .wait import KINDS, Look, Part, headline, look, newest_revision, selector, sentence, with_every_node
 
 if t.TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -42,6 +42,7 @@ SPEC: dict[str, t.Any] = {
             "kind": {"type": "str", "required": True, "choices": list(KINDS)},
             "name": {"type": "str", "required": True},
             "namespace": {"type": "str", "default": ""},
+            "nodes": {"type": "list", "elements": "str", "default": []},
         },
     },
     "timeout": {"type": "int", "default": 300},
@@ -145,9 +146,9 @@ class Waiting:
             self._cluster.get(resource, Ref(resource.group, part.kind, part.namespace, part.name)) if resource else None
         )
         found = look(part, obj)
-        if found.done or obj is None or part.kind == "SpiderCoordinator":
+        if (found.done and not part.nodes) or obj is None or part.kind == "SpiderCoordinator":
             return found
-        if not deep:
+        if not deep and not found.done:
             # Of nodes that are down only the pods tell: between two looks at them the last one holds.
             before = self._detailed.get(part)
             return (
@@ -155,12 +156,14 @@ class Waiting:
             )
         wanted = selector(obj)
         pods = self._cluster.listed("v1", "Pod", namespace=part.namespace, selector=wanted) if wanted else []
-        lost = lost_nodes(self._cluster.listed("v1", "Node"))
+        nodes = self._cluster.listed("v1", "Node")
+        lost = lost_nodes(nodes)
         revision = ""
         if part.kind == "DaemonSet" and any(wanted_node(pod) in lost for pod in pods):
             revisions = self._cluster.listed("apps/v1", "ControllerRevision", namespace=part.namespace, selector=wanted)
             revision = newest_revision(revisions, obj)
-        self._detailed[part] = look(part, obj, pods, lost, revision)
+        found = look(part, obj, pods, lost, revision)
+        self._detailed[part] = with_every_node(found, obj, pods, nodes) if part.nodes else found
         return self._detailed[part]
 
     def _why(self, outcome: Outcome) -> str:
@@ -237,7 +240,9 @@ class Command:
 
 def reported(each: Look) -> dict[str, t.Any]:
     """Return how far a part is, for the result."""
-    return {**asdict(each.part), "ready": each.done, "text": each.text}
+    part = each.part
+    where = {"kind": part.kind, "name": part.name, "namespace": part.namespace}
+    return {**where, "ready": each.done, "text": each.text}
 
 
 def beside(waiting: Waiting, argv: list[str], stdin: str) -> tuple[Outcome, dict[str, t.Any]]:
@@ -265,7 +270,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     :raises RdmaError: when nothing moves any more.
     """
     params = module.params
-    parts = [Part(row["kind"], row["name"], row["namespace"]) for row in params["parts"]]
+    parts = [Part(row["kind"], row["name"], row["namespace"], tuple(row["nodes"])) for row in params["parts"]]
     result: dict[str, t.Any] = {"changed": bool(params["argv"]), "parts": [], "down": [], "seconds": 0.0}
     if module.check_mode:
         return result

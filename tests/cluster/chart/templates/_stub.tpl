@@ -32,6 +32,9 @@ spec:
   containers:
     - name: stub
       image: registry.k8s.io/pause:3.10
+      {{- range $name, $value := .env }}
+      env: [{name: {{ $name }}, value: {{ $value | quote }}}]
+      {{- end }}
       {{- with .reads }}
       volumeMounts:
         {{- range . }}
@@ -43,4 +46,8 @@ spec:
       configMap: {name: {{ . }}}
     {{- end }}
       {{- end }}
+    {{- range $name, $path := .hosts }}
+    - name: {{ $name }}
+      hostPath: {path: {{ $path }}}
+    {{- end }}
 {{- end }}

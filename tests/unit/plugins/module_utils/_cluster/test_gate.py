@@ -15,7 +15,6 @@ import pytest
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.gate import (
     CONDITION,
     NOTE,
-    TAINT,
     Judgement,
     Live,
     Memory,
@@ -26,6 +25,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._cluster.gate import 
     status_patch,
     taint_patch,
 )
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.marks import GATE_TAINT
 
 FOREIGN = {"key": "foreign", "value": "x", "effect": "NoSchedule"}
 
@@ -92,7 +92,7 @@ def test_cap_and_hysteresis_hold_under_random_verdicts(seed):
         found = {name: Judgement(draw.random() > rate, "rail1: x") for name in names if draw.random() < 0.9}
         for obj in objects.values():
             obj["spec"]["unschedulable"] = draw.random() < 0.1
-        before = {name: TAINT in obj["spec"]["taints"] for name, obj in objects.items()}
+        before = {name: GATE_TAINT in obj["spec"]["taints"] for name, obj in objects.items()}
         objects, targets = run_once(objects, zones, found, when, now, policy)
         for name in names:
             # The verdict counted if it was young and newer than what the node had seen.
@@ -102,7 +102,7 @@ def test_cap_and_hysteresis_hold_under_random_verdicts(seed):
                 and (not history[name] or history[name][-1][1] < when)
             ):
                 history[name].append((found[name].good, when))
-        out = {name for name, obj in objects.items() if TAINT in obj["spec"]["taints"]}
+        out = {name for name, obj in objects.items() if GATE_TAINT in obj["spec"]["taints"]}
         assert len(out) <= policy.most
         assert policy.taint or not out
         for zone in set(zones.values()):
@@ -152,7 +152,7 @@ def test_a_verdict_that_is_too_old_is_unknown_and_moves_nobody():
     objects, _targets = run_once({"n": node()}, {}, {"n": Judgement(False, "rail1: x")}, 10, 11, policy)
     objects, targets = run_once(objects, {}, {}, 10, 200, policy)
     assert (targets["n"].status, targets["n"].reason) == ("Unknown", "VerdictTooOld")
-    assert objects["n"]["spec"]["taints"] == [TAINT]
+    assert objects["n"]["spec"]["taints"] == [GATE_TAINT]
 
 
 def test_the_last_usable_node_of_a_zone_stays():
@@ -179,7 +179,7 @@ def test_everything_of_ours_is_taken_off_and_nothing_else():
     objects, _targets = run_once(
         {"n": start}, {}, {"n": Judgement(False, "x")}, 10, 11, Policy(bad=1, keep=0, taint=True)
     )
-    assert TAINT in objects["n"]["spec"]["taints"]
+    assert GATE_TAINT in objects["n"]["spec"]["taints"]
     assert applied(objects["n"], None, 12) == start
     assert status_patch(Live.of(start), None, 12) is None
 
@@ -190,7 +190,7 @@ def test_patches_name_the_version_that_was_read():
     assert status_patch(live, target, 11)["metadata"]["resourceVersion"] == "77"
     assert taint_patch(live, True) == {
         "metadata": {"resourceVersion": "77"},
-        "spec": {"taints": [FOREIGN, TAINT]},
+        "spec": {"taints": [FOREIGN, GATE_TAINT]},
     }
 
 

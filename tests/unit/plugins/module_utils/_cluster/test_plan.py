@@ -175,6 +175,24 @@ def test_a_field_that_we_set_and_no_longer_want_is_a_difference():
     assert [row.field for row in object_differences(pool(), live)] == ["spec.multusName"]
 
 
+def test_a_limit_that_a_container_no_longer_has_is_a_difference():
+    """As a server keeps it: rows of a list with a key are owned field by field."""
+
+    def daemon_set(*limits):
+        row = {"name": "rdma", "image": "x", "resources": {"limits": dict.fromkeys(limits, "1")}}
+        other = {"name": "other", "image": "y"}
+        return {"metadata": {}, "spec": {"template": {"spec": {"containers": [other, row]}}}}
+
+    live = daemon_set("spidernet.io/rail1", "nvidia.com/gpu")
+    owned = {f"f:{name}": {} for name in ("spidernet.io/rail1", "nvidia.com/gpu")}
+    rows = {'k:{"name":"rdma"}': {".": {}, "f:image": {}, "f:resources": {"f:limits": owned}}}
+    fields = {"f:spec": {"f:template": {"f:spec": {"f:containers": rows}}}}
+    live["metadata"]["managedFields"] = [managed(FIELD_MANAGER, "Apply", **fields)]
+    (found,) = object_differences(daemon_set("spidernet.io/rail1"), live)
+    assert found.field == "spec.template.spec.containers.resources.limits.nvidia.com/gpu"
+    assert object_differences(daemon_set("spidernet.io/rail1", "nvidia.com/gpu"), live) == ()
+
+
 def test_owners_of_labels_with_dots_and_of_fields_below():
     live = pool()
     live["metadata"]["managedFields"] = [

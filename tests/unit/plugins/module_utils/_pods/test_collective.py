@@ -13,6 +13,7 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._pods import collective, collective_run
+from ansible_collections.railops.rdma.plugins.module_utils._pods.place import GATE
 from ansible_collections.railops.rdma.plugins.modules import collective_job
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run as plan
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts
@@ -23,6 +24,7 @@ def wanted(tmp_path):
     plan({**exclusive(), "plan_dir": str(tmp_path)}, hosts(3), check_mode=False)
     params = {"plan_dir": str(tmp_path / "fabric"), "fabric": "fabric", "nodes": ["node1", "node2"], "image": "x/nccl"}
     params |= {"words": ["mpirun", "--host", "{hosts}", "-np", "{count}"], "namespace": "jobs", "limits": {"g": 8}}
+    params |= {"tolerations": [{"key": "gpu", "operator": "Exists"}], "image_pull_secrets": ["ours"]}
     return collective_job.wanted_of({**params, "seconds": 60})
 
 
@@ -32,6 +34,9 @@ class Played:
     def __init__(self, phases):
         self.phases = phases
         self.made, self.gone = [], []
+        self.job = {}
+        self.nodes = {"node1": {}, "node2": {}}
+        self.said = "railops: begin\n"
 
     def create(self, body):
         self.made.append(body)
@@ -41,7 +46,9 @@ class Played:
 
     def listed(self, _version, kind, **_where):
         if kind == "Job":
-            return [{"metadata": {"uid": "u-1"}}]
+            return [{"metadata": {"uid": "u-1"}, "status": self.job}]
+        if kind == "Node":
+            return [{"metadata": {"name": name}, "spec": spec} for name, spec in self.nodes.items()]
         phase = self.phases.pop(0) if len(self.phases) > 1 else self.phases[0]
         index = "batch.kubernetes.io/job-completion-index"
         state = {"terminated": {"exitCode": 0}} if phase == "Succeeded" else {}
@@ -52,7 +59,7 @@ class Played:
         ]
 
     def log(self, pod, **_more):
-        return f"said by {pod['metadata']['name']}"
+        return f"{self.said}said by {pod['metadata']['name']}"
 
     def events(self, _pod):
         return []
@@ -87,7 +94,7 @@ def test_the_plan_gives_the_pods_what_they_need(wanted):
 def test_a_run_returns_what_the_first_pod_said_and_leaves_nothing(wanted):
     api = Played(["Pending", "Running", "Succeeded"])
     found = collective_run.Collective(api, wanted).run()
-    assert found == {"code": 0, "output": "said by p-0"}
+    assert found == {"code": 0, "output": "railops: begin\nsaid by p-0"}
     assert [body["kind"] for body in api.made] == ["Job", "Secret", "Service"]
     assert {body["metadata"]["ownerReferences"][0]["uid"] for body in api.made[1:]} == {"u-1"}
     assert api.gone == [("Job", wanted.name)]
@@ -113,6 +120,51 @@ def test_pods_that_do_not_start_are_said(wanted, monkeypatch):
     assert api.gone
 
 
+@needs_keygen
+def test_a_job_that_kubernetes_gives_up_is_said_with_its_reason(wanted):
+    """With its deadline the pods go too: only the Job says why."""
+    api = Played(["Pending"])
+    message = "Job was active longer than specified deadline"
+    failed = {"type": "Failed", "status": "True", "reason": "DeadlineExceeded", "message": message}
+    api.job = {"conditions": [failed]}
+    with pytest.raises(RdmaError, match=f"has ended the Job {wanted.name}: DeadlineExceeded: {message}"):
+        collective_run.Collective(api, wanted).run()
+    assert api.gone
+
+
+@needs_keygen
+def test_half_a_log_is_no_measurement(wanted):
+    api = Played(["Running", "Succeeded"])
+    api.said = "Avg bus bandwidth : 40\n"
+    with pytest.raises(RdmaError, match="is not whole, so nothing was measured") as caught:
+        collective_run.Collective(api, wanted).run()
+    assert "containerLogMaxSize" in caught.value.fix
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        ({"unschedulable": True}, "node2 takes no new pods: it is cordoned"),
+        ({"taints": [{"key": "down", "effect": "NoSchedule"}]}, "it has the taint down:NoSchedule"),
+        (None, "node2 takes no new pods: it is not in the cluster"),
+    ],
+)
+def test_a_node_that_takes_no_pods_is_said_at_once(wanted, spec, why):
+    api = Played(["Pending"])
+    api.nodes = {"node1": {}, **({"node2": spec} if spec is not None else {})}
+    with pytest.raises(RdmaError, match=why):
+        collective_run.Collective(api, wanted).run()
+    assert api.made == []
+
+
+def test_tolerations_and_secrets_are_in_every_pod(wanted):
+    specs = [collective.indexed_job(wanted)["spec"]["template"]["spec"]]
+    specs += [row["template"]["spec"] for row in collective.mpi_job(wanted)["spec"]["mpiReplicaSpecs"].values()]
+    for spec in specs:
+        assert spec["tolerations"] == [{"key": "gpu", "operator": "Exists"}, GATE]
+        assert spec["imagePullSecrets"] == [{"name": "ours"}]
+
+
 @pytest.mark.parametrize("wrong", [{"nodes": ["node1"]}, {"words": []}, {"seconds": 0}, {"plan_dir": "/nowhere"}])
 def test_what_cannot_be_is_refused(tmp_path, wrong):
     params = {"plan_dir": str(tmp_path), "fabric": "f", "nodes": ["a", "b"], "image": "x", "words": ["x"]}
@@ -127,6 +179,8 @@ def test_check_mode_makes_nothing(wanted, tmp_path):
         "namespace": "jobs",
         "limits": {},
         "seconds": 60,
+        "tolerations": [],
+        "image_pull_secrets": [],
         "kubeconfig": "/nowhere",
         "context": None,
     }

@@ -12,6 +12,7 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._pods import jobs
 from ansible_collections.railops.rdma.plugins.module_utils._pods.checks import Network, Node
+from ansible_collections.railops.rdma.plugins.module_utils._pods.place import GATE
 from ansible_collections.railops.rdma.tests.unit.machines import program, put
 
 PRINTED = Path(__file__).resolve().parents[3] / "fixtures/perftest"
@@ -21,6 +22,13 @@ LIMITS = jobs.Limits(timeout=30, iterations=500, max_latency_us=8)
 
 def printed(name):
     return (PRINTED / f"{name}.txt").read_text(encoding="utf-8")
+
+
+def ended(text, code):
+    """Return a log in which the script has said how the test began and ended; what was killed says less."""
+    if code not in (0, 1):
+        return text
+    return f"net1: railops: device mlx5_0 gid 3 address 172.17.0.3\n{text}\nnet1: railops: exit {code}\n"
 
 
 def network(rail, **more):
@@ -54,7 +62,7 @@ def daemon_set(**spec):
     ],
 )
 def test_what_a_log_means(log, code, server, latency, cause):
-    text = printed(log) if (PRINTED / f"{log}.txt").exists() and log else log
+    text = ended(printed(log) if (PRINTED / f"{log}.txt").exists() and log else log, code)
     (outcome,) = jobs.read_logs(PAIR, text, code, LIMITS, server)
     assert (outcome.latency_us, outcome.failure is None) == (latency, cause is None)
     if cause:
@@ -63,8 +71,52 @@ def test_what_a_log_means(log, code, server, latency, cause):
 
 
 def test_a_result_counts_only_when_the_program_ended_well():
-    (outcome,) = jobs.read_logs(PAIR, printed("read_lat_client"), 1, LIMITS)
+    (outcome,) = jobs.read_logs(PAIR, ended(printed("read_lat_client"), 1), 1, LIMITS)
     assert (outcome.latency_us, bool(outcome.failure)) == (None, True)
+
+
+@pytest.mark.parametrize("log", ["", "net1: railops: device mlx5_0 gid 3 address 172.17.0.3\n"])
+@pytest.mark.parametrize("code", [0, 1])
+def test_a_log_that_was_rotated_away_is_not_measured_and_no_failure(log, code):
+    """A script that came to its end has said how each test ended: where that is missing, the log is not whole."""
+    pair = jobs.Pair(("rail1", "rail2"), "node1", "node2")
+    whole = f"{log}" + "".join(f"net2: {line}\n" for line in printed("read_lat_client").splitlines())
+    outcomes = jobs.read_logs(pair, f"{whole}net2: railops: exit 0\n", code, LIMITS)
+    first, second = jobs.latency_checks(outcomes)
+    assert (first["rail"], first["status"], second["rail"], second["status"]) == ("rail1", "skipped", "rail2", "ok")
+    assert "is not whole" in first["cause"]
+    assert "containerLogMaxSize" in first["fix"]
+
+
+def test_a_failure_with_a_node_that_stopped_taking_pods_is_not_measured():
+    lost = jobs.failed(PAIR, "its pod is not there", "Look.")[0]
+    (check,) = jobs.latency_checks([jobs.excused(lost, {"node2": "is cordoned"})])
+    assert (check["status"], check["node"], check["cause"]) == (
+        "skipped",
+        "node1",
+        "node2 takes no new pods: it is cordoned",
+    )
+    assert "uncordon" in check["fix"]
+    good = jobs.Outcome("rail1", PAIR, 2.0)
+    assert jobs.excused(good, {"node2": "is cordoned"}) is good
+    assert jobs.excused(lost, {"node3": "is cordoned"}) is lost
+
+
+@pytest.mark.parametrize(
+    ("status", "age", "over"),
+    [
+        pytest.param({}, 0, False, id="it-lives"),
+        pytest.param({"active": 1}, 400, False, id="in-its-time"),
+        pytest.param({}, 661, True, id="its-time-is-over"),
+        pytest.param({"conditions": [{"type": "Failed", "status": "True"}]}, 0, True, id="failed"),
+        pytest.param({"conditions": [{"type": "Complete", "status": "True"}]}, 0, True, id="complete"),
+        pytest.param({"conditions": [{"type": "Failed", "status": "False"}]}, 0, False, id="not-failed"),
+    ],
+)
+def test_only_jobs_that_nobody_can_need_are_left_over(status, age, over):
+    spec = {"activeDeadlineSeconds": 360}
+    job = {"metadata": {"creationTimestamp": "1970-01-01T00:00:00Z"}, "spec": spec, "status": status}
+    assert jobs.left_over(job, age) is over
 
 
 def test_the_threshold_is_that_of_hosts():
@@ -98,7 +150,7 @@ def test_the_client_job():
     notes = pod["metadata"]["annotations"]
     assert notes["k8s.v1.cni.cncf.io/networks"] == "spiderpool/fabric-rail1,spiderpool/fabric-rail3"
     assert notes["v1.multus-cni.io/default-network"] == "kube-system/calico"
-    assert pod["spec"]["tolerations"] == [{"operator": "Exists"}]
+    assert pod["spec"]["tolerations"] == [{"operator": "Exists"}, GATE]
     assert pod["spec"]["imagePullSecrets"] == [{"name": "s"}]
     assert pod["spec"]["automountServiceAccountToken"] is False
     container = pod["spec"]["containers"][0]

@@ -10,11 +10,13 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.nodes import lost_nodes
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.progress import Patience
+from ansible_collections.railops.rdma.plugins.module_utils._pods.place import by_name
 from ansible_collections.railops.rdma.plugins.module_utils._pods.wait import (
     Part,
     headline,
     look,
     newest_revision,
+    with_every_node,
 )
 from ansible_collections.railops.rdma.plugins.module_utils._pods.wait_run import Command, Waiting, api_lost
 
@@ -154,6 +156,65 @@ class TestNodesThatAreDown:
         rows = [revision(1, "u", "old"), revision(12, "u", "new"), revision(99, "other", "foreign")]
         assert newest_revision(rows, daemon_set(1, 1, 1)) == "new"
         assert newest_revision([], daemon_set(1, 1, 1)) == ""
+
+
+class TestNodesThatMustHaveAPod:
+    """What a DaemonSet says of itself is 0 of 0 where no node takes its pods."""
+
+    PART = Part("DaemonSet", "agent", "spiderpool", ("node1", "node2", "node3"))
+    TAINT = types.MappingProxyType({"key": "gpu", "effect": "NoSchedule"})
+
+    def look(self, pods, nodes, **template):
+        obj = daemon_set(len(pods), len(pods), sum(pod["status"]["phase"] == "Running" for pod in pods))
+        obj["spec"]["template"] = {"spec": template}
+        return with_every_node(look(self.PART, obj, pods), obj, pods, nodes)
+
+    @staticmethod
+    def node(number, ready="True", **spec):
+        status = {"conditions": [{"type": "Ready", "status": ready}]}
+        return {"metadata": {"name": f"node{number}", "labels": {"n": str(number)}}, "spec": spec, "status": status}
+
+    def test_all_have_one(self):
+        found = self.look([pod(f"p{n}", f"node{n}") for n in (1, 2, 3)], [self.node(n) for n in (1, 2, 3)])
+        assert (found.done, found.text, found.own) == (True, "3 of 3 pods ready", None)
+
+    def test_none_of_none_is_not_green_and_each_is_named(self):
+        found = self.look([], [self.node(n, taints=[self.TAINT]) for n in (1, 2)])
+        assert (found.done, found.final, found.text) == (False, True, "0 of 3 pods ready")
+        assert found.own.text == (
+            "node1, node2: it has the taint gpu:NoSchedule, which is not tolerated; node3: it is not in the cluster"
+        )
+        assert "rail_objects_test_tolerations" in found.own.fix
+
+    def test_one_whose_pod_the_scheduler_cannot_place_is_named_with_its_reason(self):
+        waits = pod("p3", "", ready=False)
+        waits["spec"] = {"affinity": by_name(["node3"])}
+        told = "0/3 nodes are available: 1 Insufficient nvidia.com/gpu."
+        waits["status"] = {
+            "phase": "Pending",
+            "conditions": [{"type": "PodScheduled", "status": "False", "message": told}],
+        }
+        found = self.look([pod("p1", "node1"), pod("p2", "node2"), waits], [self.node(n) for n in (1, 2, 3)])
+        assert (found.done, found.final, found.text) == (False, False, "2 of 3 pods ready")
+        assert found.own.text == f"node3: {told.rstrip('.')}"
+        assert "too little" in found.own.fix
+
+    def test_one_that_is_down_is_not_waited_for(self):
+        nodes = [self.node(1), self.node(2), self.node(3, ready="Unknown")]
+        found = self.look([pod("p1", "node1"), pod("p2", "node2")], nodes)
+        assert (found.done, found.down) == (True, ("node3",))
+        assert found.text == "2 of 3 pods ready; node3 is down and not waited for"
+
+    def test_one_that_has_none_for_no_known_reason_is_waited_for(self):
+        found = self.look([pod("p1", "node1"), pod("p2", "node2")], [self.node(n) for n in (1, 2, 3)])
+        assert (found.done, found.final, found.own.text) == (False, False, "node3: no pod was made for it")
+
+    def test_whom_the_users_own_selector_leaves_out_is_not_counted(self):
+        nodes = [self.node(n) for n in (1, 2, 3)]
+        assert self.look([pod("p1", "node1")], nodes, nodeSelector={"n": "1"}).text == "1 of 1 pods ready"
+        found = self.look([], nodes, nodeSelector={"n": "9"})
+        assert (found.done, found.text) == (False, "0 of 3 pods ready")
+        assert "left out by the pods' node selector" in found.own.text
 
 
 def test_only_what_was_never_reached_is_a_step():

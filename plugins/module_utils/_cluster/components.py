@@ -1,0 +1,500 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Parts of a cluster that others may have installed: what is there, whose it is, and whether it serves the plan. Pure.
+
+A part is `managed` (this collection installs it) or adopted: used as it is. What an adopted part must be stands in one
+table, ROWS, and is compared row by row.
+"""
+
+from __future__ import annotations
+
+import re
+import typing as t
+from dataclasses import dataclass, field
+
+from .._errors import Problem
+from .._fabric.marks import CONFIG, RESOURCE_PREFIX
+from .ground import CONFIGURATIONS, PROGRAMS, USUAL
+from .model import FIELD_MANAGER
+
+if t.TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+Json = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
+
+SPIDERPOOL, NV_IPAM, MULTUS = "spiderpool", "nv_ipam", "multus"
+SRIOV_OPERATOR, DEVICE_PLUGIN = "sriov_operator", "rdma_device_plugin"
+NETWORK_OPERATOR = "network_operator"
+TITLES = {
+    SPIDERPOOL: "Spiderpool",
+    NV_IPAM: "nv-ipam",
+    MULTUS: "Multus",
+    SRIOV_OPERATOR: "the SR-IOV operator",
+    DEVICE_PLUGIN: "the shared device plugin",
+    NETWORK_OPERATOR: "NVIDIA's network-operator",
+}
+MANAGED, ADOPT = "managed", "adopt"
+# By what a workload is known: its name, its component label, or the last part of an image's name. The first that fits.
+SIGNS = (
+    (SPIDERPOOL, re.compile(r"spiderpool-(agent|controller)")),
+    (NV_IPAM, re.compile(r"nv-ipam-(node|controller)|nvidia-k8s-ipam")),
+    (SRIOV_OPERATOR, re.compile(r"(.*-)?sriov(-network)?-operator")),
+    (DEVICE_PLUGIN, re.compile(r"(.*-)?rdma-shared-(dp|dev|device)(-.*)?")),
+    (MULTUS, re.compile(r"(.*-)?multus(-(cni|ds|daemon)(-.*)?)?")),
+    (NETWORK_OPERATOR, re.compile(r"(.*-)?network-operator")),
+)
+# Where NVIDIA's network-operator has the parts in its policies.
+OPERATED = {
+    MULTUS: ("secondaryNetwork", "multus"),
+    DEVICE_PLUGIN: ("rdmaSharedDevicePlugin",),
+    NV_IPAM: ("nvIpam",),
+}
+# How sure a finding is: a CRD that somebody left, objects of a user, a part that runs.
+SERVED, USED, RUNS = 1, 2, 3
+_VERSION = re.compile(r"v?(\d+)\.(\d+)")
+
+
+@dataclass(frozen=True)
+class Release:
+    """The Helm release of this collection, and whether its note says that it is ours."""
+
+    name: str = "spiderpool"
+    namespace: str = "spiderpool"
+    ours: bool = False
+    there: bool = False
+    chart: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Who an object belongs to. `marked`: the release, operator or object that its marks name, empty without one."""
+
+    name: str
+    marked: str = ""
+
+
+@dataclass(frozen=True)
+class Found:
+    """One thing that is there of a part."""
+
+    part: str
+    place: str
+    owner: str = "an unknown owner"
+    version: str = ""
+    ours: bool = False
+    sure: int = RUNS
+    body: Json = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.version or 'version unknown'}, {self.place} of {self.owner}"
+
+
+def owner_of(meta: Json) -> Owner:
+    """Return who an object belongs to: Helm, OLM, another object, or who wrote it last."""
+    notes, labels = meta.get("annotations") or {}, meta.get("labels") or {}
+    if name := notes.get("meta.helm.sh/release-name"):
+        release = f"{notes.get('meta.helm.sh/release-namespace', '')}/{name}"
+        return Owner(f"the Helm release {release}", release)
+    olm = labels.get("olm.owner") or next((name for name in labels if name.startswith("operators.coreos.com/")), "")
+    if olm or labels.get("olm.managed"):
+        return Owner(f"OLM ({olm or 'olm.managed'})", "olm")
+    for row in meta.get("ownerReferences") or ():
+        return Owner(f"{row.get('kind')} {row.get('name')}", f"{row.get('kind')}/{row.get('name')}")
+    rows = [row for row in meta.get("managedFields") or () if not row.get("subresource")]
+    names = sorted({str(row.get("manager")) for row in rows if set(row.get("fieldsV1") or ()) - {"f:status"}})
+    return Owner(", ".join(name for name in names if name != FIELD_MANAGER) or "an unknown owner")
+
+
+def version_of(obj: Json) -> str:
+    """Return the version that labels or images of an object say; empty when none does."""
+    labels = obj["metadata"].get("labels") or {}
+    chart = str(labels.get("helm.sh/chart", ""))
+    tags = [image.rpartition(":")[2] for image in images(obj) if ":" in image.rpartition("/")[2] and "@" not in image]
+    told = (labels.get("app.kubernetes.io/version"), chart.rpartition("-")[2], *tags)
+    return next((str(text) for text in told if text), "")
+
+
+def containers(obj: Json) -> list[Json]:
+    """Return the containers of a workload's pods."""
+    pod = ((obj.get("spec") or {}).get("template") or {}).get("spec") or {}
+    return [*(pod.get("containers") or ()), *(pod.get("initContainers") or ())]
+
+
+def images(obj: Json) -> list[str]:
+    """Return the images of a workload."""
+    return [str(row.get("image") or "") for row in containers(obj)]
+
+
+def part_of(obj: Json) -> str:
+    """Return which part a workload is, by SIGNS; empty for none."""
+    meta = obj["metadata"]
+    words = [meta["name"], (meta.get("labels") or {}).get("app.kubernetes.io/component", "")]
+    words += [re.split("[:@]", image.rpartition("/")[2])[0] for image in images(obj)]
+    return next((part for part, sign in SIGNS if any(sign.fullmatch(word) for word in words)), "")
+
+
+def workloads_found(objects: Iterable[Json], release: Release) -> Iterator[Found]:
+    """Give the parts among the Deployments and DaemonSets of a cluster."""
+    for obj in objects:
+        if not (part := part_of(obj)):
+            continue
+        meta = obj["metadata"]
+        owner = owner_of(meta)
+        ours = release.ours and owner.marked == str(release)
+        place = f"{obj['kind']} {meta.get('namespace')}/{meta['name']}"
+        found = Found(part, place, owner.name, version_of(obj), ours, RUNS, obj)
+        yield found
+        # Spiderpool's agent brings Multus along.
+        if part == SPIDERPOOL and any("multus" in str(row.get("name")) for row in containers(obj)):
+            yield Found(MULTUS, place, owner.name, "", ours, RUNS, obj)
+
+
+def policies_found(policies: Iterable[Json]) -> Iterator[Found]:
+    """Give the parts that NVIDIA's network-operator brings, by its NicClusterPolicy and NicNodePolicies."""
+    for obj in policies:
+        for part, path in OPERATED.items():
+            below: t.Any = obj.get("spec")
+            for name in path:
+                below = (below or {}).get(name)
+            if below:
+                place = f"{obj['kind']} {obj['metadata']['name']}"
+                yield Found(part, place, TITLES[NETWORK_OPERATOR], str(below.get("version", "")), False, RUNS, below)
+
+
+def networks_found(networks: Iterable[Json]) -> Iterator[Found]:
+    """Give Multus where a user has NetworkAttachmentDefinitions that Spiderpool did not make."""
+    for obj in networks:
+        if not made_by_spiderpool(obj):
+            meta = obj["metadata"]
+            place = f"NetworkAttachmentDefinition {meta.get('namespace')}/{meta['name']}"
+            yield Found(MULTUS, place, owner_of(meta).name, "", False, USED)
+            return
+
+
+def made_by_spiderpool(network: Json) -> bool:
+    """Say whether a NetworkAttachmentDefinition follows a SpiderMultusConfig."""
+    return any(row.get("kind") == CONFIG for row in network["metadata"].get("ownerReferences") or ())
+
+
+def taken_networks(networks: Iterable[Json], planned: t.Collection[tuple[str, str]]) -> Iterator[Problem]:
+    """Give a user's NetworkAttachmentDefinitions that Spiderpool would overwrite for a config of the plan.
+
+    :param planned: namespace and name of the plan's configs.
+    """
+    for obj in networks:
+        name = (obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
+        if name in planned and not made_by_spiderpool(obj):
+            yield Problem(
+                f"NetworkAttachmentDefinition {'/'.join(name)}",
+                f"It belongs to {owner_of(obj['metadata']).name}, and Spiderpool would overwrite it for the plan's "
+                f"{CONFIG} of that name.",
+                "Give the fabric another fabric_name or fabric_namespace and plan again, or delete it.",
+            )
+
+
+def needed(values: Json) -> list[str]:
+    """Return the parts that the chart would install with these values."""
+    multus = ((values.get("multus") or {}).get("multusCNI") or {}).get("install", True)
+    plugin = (values.get("rdma") or {}).get("rdmaSharedDevicePlugin") or {}
+    asked = {
+        MULTUS: multus,
+        SRIOV_OPERATOR: (values.get("sriov") or {}).get("install"),
+        DEVICE_PLUGIN: plugin.get("install"),
+    }
+    return [SPIDERPOOL, *(part for part, wanted in asked.items() if wanted)]
+
+
+def states(
+    needs: t.Sequence[str], settings: Mapping[str, str], found: t.Sequence[Found], release: Release
+) -> tuple[dict[str, str], list[Problem], list[str]]:
+    """Return whether each part is managed or adopted, what cannot be so, and which parts wait for a setting.
+
+    :param needs: the parts that the plan needs.
+    :param settings: managed or adopt by part, as far as the user says it.
+    """
+    made: dict[str, str] = {}
+    problems: list[Problem] = []
+    asked: list[str] = []
+    same = f"the Helm release {release}"
+    for part in needs:
+        rows = [row for row in found if row.part == part]
+        # What comes with a release that is to be taken over comes along with it.
+        taken = settings.get(SPIDERPOOL) == MANAGED
+        ours = any(row.ours or (taken and row.owner == same) for row in rows)
+        theirs = [] if ours else rows
+        running = [row for row in theirs if row.sure == RUNS]
+        title, place = TITLES[part], f"cluster_components.{part}"
+        # The chart's parts come with it, or not at all.
+        unset = ADOPT if settings.get(SPIDERPOOL) == ADOPT else ""
+        setting = settings.get(part) or unset
+        made[part] = setting or MANAGED
+        there = next((row for row in [*running, *theirs]), None)
+        if setting == ADOPT and there is None and not ours:
+            problems.append(
+                Problem(
+                    place,
+                    f"The plan needs {title}, which is to be adopted, and there is none in the cluster.",
+                    "Install it, or leave this setting out.",
+                )
+            )
+        elif setting != ADOPT and (part == NV_IPAM or unset):
+            problems.append(
+                Problem(
+                    place, f"This collection does not install {title} here.", f"Set it to {ADOPT}, or leave it out."
+                )
+            )
+        elif there is not None and setting != ADOPT:
+            if not setting and there.sure > SERVED:
+                other = (
+                    f"; {MANAGED}, with spiderpool_take_over: true, takes this release over"
+                    if part == SPIDERPOOL and there.owner == same
+                    else ""
+                )
+                other = other or (f"; {MANAGED} where no Multus runs" if not running else "")
+                asked.append(part)
+                problems.append(
+                    Problem(
+                        place,
+                        f"{title} is there already ({there}), and no note says that this collection made it.",
+                        f"Set it to {ADOPT} to use it as it is{other}.",
+                    )
+                )
+            elif setting == MANAGED and running:
+                problems.append(
+                    Problem(
+                        place,
+                        f"{title} is there already ({there}): a second one would work against it.",
+                        f"Set it to {ADOPT}, or take that one away first.",
+                    )
+                )
+    return made, problems, asked
+
+
+def value_changes(now: t.Any, then: t.Any, place: str = "") -> Iterator[str]:
+    """Give the Helm values that would change, those included that would go back to the chart's own."""
+    if isinstance(now, dict) and isinstance(then, dict):
+        for name in sorted({*now, *then}):
+            yield from value_changes(now.get(name), then.get(name), f"{place}.{name}" if place else name)
+    elif now != then:
+        yield f"{place}: {said(now)} -> {said(then)}"
+
+
+# What an adopted part must be
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What the plan needs of parts of others."""
+
+    values: Json = field(default_factory=dict)
+    policies: t.Sequence[Json] = ()
+    folders: Mapping[str, str] = field(default_factory=lambda: dict(USUAL.folders))
+
+    def value(self, dotted: str) -> t.Any:
+        """Return one of the Helm values; None where they do not say."""
+        below: t.Any = self.values
+        for name in dotted.split("."):
+            below = (below or {}).get(name)
+        return below
+
+    def entries(self) -> set[str]:
+        """Return the resources that the device plugin has to offer."""
+        rows = self.value("rdma.rdmaSharedDevicePlugin.deviceConfig.configList") or ()
+        return {resource(row) for row in rows}
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What an adopted part says of itself. What it does not tell is None."""
+
+    found: t.Sequence[Found] = ()
+    config: Json = field(default_factory=dict)
+    """Spiderpool's conf.yml."""
+    plugin: t.Sequence[Json] | None = None
+    """Entries of the device plugin's configuration."""
+    lacking: t.Sequence[str] = ()
+    """Fields of the plan's objects that the part's CRDs do not know."""
+
+    @property
+    def version(self) -> str:
+        """Return its version, if one of its workloads says it."""
+        return next((row.version for row in self.found if row.version), "")
+
+    def paths(self) -> set[str]:
+        """Return the folders of a node that its pods mount; none where no workload is seen."""
+        pods = [((row.body.get("spec") or {}).get("template") or {}).get("spec") or {} for row in self.found]
+        return {
+            str(volume["hostPath"].get("path", "")).rstrip("/")
+            for pod in pods
+            for volume in pod.get("volumes") or ()
+            if "hostPath" in volume
+        }
+
+    def env(self, name: str) -> str | None:
+        """Return a variable of its containers."""
+        rows = [row for one in self.found for box in containers(one.body) for row in box.get("env") or ()]
+        return next((str(row.get("value")) for row in rows if row.get("name") == name and "value" in row), None)
+
+    def namespaces(self) -> set[str]:
+        """Return where its workloads are."""
+        return {str(row.body["metadata"].get("namespace")) for row in self.found if "metadata" in row.body}
+
+
+def resource(entry: Json) -> str:
+    """Return the resource of an entry of the device plugin's configuration."""
+    return f"{entry.get('resourcePrefix') or 'rdma'}/{entry.get('resourceName')}"
+
+
+def _equal(planned: t.Any, seen: t.Any) -> bool:
+    return bool(planned == seen)
+
+
+def _among(planned: t.Any, seen: t.Any) -> bool:
+    return bool(set(planned) <= set(seen))
+
+
+def _between(planned: tuple[tuple[int, int], tuple[int, int]], seen: t.Any) -> bool:
+    """Say whether a version is from the first to before the second; a text that is none, as operators have, passes."""
+    told = _VERSION.match(str(seen))
+    return told is None or planned[0] <= (int(told[1]), int(told[2])) < planned[1]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One thing that an adopted part must be. `planned` None: the plan does not ask; `seen` `...`: it does not tell."""
+
+    part: str
+    what: str
+    planned: Callable[[Planned], t.Any]
+    seen: Callable[[Seen], t.Any]
+    fix: str
+    good: Callable[[t.Any, t.Any], bool] = _equal
+
+
+def _version(part: str, first: tuple[int, int], before: tuple[int, int]) -> Row:
+    fix = f"Bring it to {first[0]}.{first[1]} or newer, below {before[0]}.{before[1]}."
+    return Row(part, "version", lambda plan: (first, before), lambda seen: seen.version or ..., fix, _between)
+
+
+def _chart(what: str, value: str, key: str, fixed: bool | None = None) -> Row:
+    """Return the row of a switch of Spiderpool's conf.yml: as the plan has it, or as it must be for any plan."""
+    return Row(
+        SPIDERPOOL,
+        what,
+        lambda plan: fixed if fixed is not None else (plan.value(value) or None),
+        lambda seen: seen.config.get(key),
+        f"Set {value} to {str(fixed is not False).lower()} in the values of its release.",
+    )
+
+
+ROWS = (
+    _version(SPIDERPOOL, (1, 1), (2, 0)),
+    _chart("IPv4", "ipam.enableIPv4", "enableIPv4"),
+    _chart("IPv6", "ipam.enableIPv6", "enableIPv6"),
+    _chart("SpiderSubnet", "ipam.spiderSubnet.enable", "enableSpiderSubnet", False),
+    Row(
+        SPIDERPOOL,
+        "SpiderMultusConfig",
+        lambda plan: "true",
+        lambda seen: seen.env("SPIDERPOOL_MULTUS_CONFIG_ENABLED"),
+        "Set multus.enableMultusConfig to true in the values of its release.",
+    ),
+    Row(
+        SPIDERPOOL,
+        "injection",
+        lambda plan: plan.value("spiderpoolController.podResourceInject.enabled") or None,
+        lambda seen: (seen.config.get("podResourceInject") or {}).get("enabled", False),
+        "Set spiderpoolController.podResourceInject.enabled to true in the values of its release.",
+    ),
+    Row(
+        SPIDERPOOL,
+        "namespaces of injection",
+        lambda plan: plan.value("spiderpoolController.podResourceInject.namespacesInclude") or None,
+        lambda seen: (seen.config.get("podResourceInject") or {}).get("namespacesInclude") or ...,
+        "Add them to spiderpoolController.podResourceInject.namespacesInclude in the values of its release.",
+        _among,
+    ),
+    Row(
+        SPIDERPOOL,
+        "folder of CNI programs",
+        lambda plan: [plan.folders[PROGRAMS]],
+        lambda seen: seen.paths() or ...,
+        "Set global.cniBinHostPath in the values of its release.",
+        _among,
+    ),
+    _version(MULTUS, (3, 7), (5, 0)),
+    Row(
+        MULTUS,
+        "folder of CNI configurations",
+        lambda plan: [plan.folders[CONFIGURATIONS]],
+        lambda seen: seen.paths() or ...,
+        "Let its DaemonSet mount the folder that the container runtime reads.",
+        _among,
+    ),
+    _version(SRIOV_OPERATOR, (1, 2), (2, 0)),
+    Row(
+        SRIOV_OPERATOR,
+        "namespace",
+        lambda plan: {row["metadata"].get("namespace", "") for row in plan.policies},
+        lambda seen: seen.namespaces() or ...,
+        "The operator reads the policies of its own namespace alone: set fabric_namespace to it, and plan again.",
+        _among,
+    ),
+    Row(
+        SRIOV_OPERATOR,
+        "prefix of resources",
+        lambda plan: plan.value("sriov.resourcePrefix") or RESOURCE_PREFIX,
+        lambda seen: seen.env("RESOURCE_PREFIX") or ...,
+        "Set fabric_resource_prefix to it, and plan again.",
+    ),
+    Row(
+        SRIOV_OPERATOR,
+        "fields of its policies",
+        lambda plan: [],
+        lambda seen: list(seen.lacking),
+        "Its CRDs are older than the plan: update the operator with its CRDs.",
+    ),
+    _version(DEVICE_PLUGIN, (1, 3), (2, 0)),
+    Row(
+        DEVICE_PLUGIN,
+        "resources",
+        lambda plan: sorted(plan.entries()),
+        lambda seen: None if seen.plugin is None else sorted(resource(row) for row in seen.plugin),
+        "Add the plan's entries (cluster/values.yaml, configList) to its configuration, and restart it.",
+        _among,
+    ),
+    _version(NV_IPAM, (0, 2), (1, 0)),
+)
+
+
+def differences(part: str, planned: Planned, seen: Seen) -> Iterator[Problem]:
+    """Give what of an adopted part does not serve the plan, row by row."""
+    for row in ROWS:
+        if row.part != part:
+            continue
+        want, have = row.planned(planned), row.seen(seen)
+        if want is None or have is ... or (have is not None and row.good(want, have)):
+            continue
+        text = "unknown" if have is None else said(have)
+        yield Problem(
+            f"cluster_components.{part}",
+            f"{TITLES[part]} is adopted, and does not serve the plan by its {row.what}: planned {said(want)}, "
+            f"found {text}.",
+            row.fix,
+        )
+
+
+def said(value: t.Any) -> str:
+    """Return a value of the table for a person."""
+    if isinstance(value, tuple):
+        return " to before ".join(".".join(str(number) for number in version) for version in value)
+    if isinstance(value, (list, set)):
+        return ", ".join(sorted(str(item) for item in value)) or "none"
+    if isinstance(value, bool) or value is None:
+        return "unset" if value is None else str(value).lower()
+    return str(value)

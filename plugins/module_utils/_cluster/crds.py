@@ -1,0 +1,146 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The CRDs of a chart beside those of the cluster: whose they are, and whether theirs serve what ours would. Pure."""
+
+from __future__ import annotations
+
+import typing as t
+from dataclasses import dataclass, field
+
+from .._errors import Problem
+from .._fabric.marks import NETWORK, SRIOV
+from .._fabric.marks import SPIDERPOOL as SPIDERPOOL_API
+from .components import MULTUS, SPIDERPOOL, SRIOV_OPERATOR, Release, owner_of, version_of
+from .model import FIELD_MANAGER
+
+if t.TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+Json = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
+API = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+PART_OF = {
+    SPIDERPOOL_API.partition("/")[0]: SPIDERPOOL,
+    NETWORK[0].partition("/")[0]: MULTUS,
+    SRIOV.partition("/")[0]: SRIOV_OPERATOR,
+}
+_MOST = 5
+
+
+@dataclass
+class Sorted:
+    """What becomes of a chart's CRDs."""
+
+    apply: list[str] = field(default_factory=list)
+    others: dict[str, list[str]] = field(default_factory=dict)
+    """What stays as it is, by its owner and version."""
+    problems: list[Problem] = field(default_factory=list)
+
+    @property
+    def left(self) -> list[str]:
+        """Return a sentence for each owner whose CRDs stay as they are."""
+        return [f"CRDs of {owner} serve, and stay: {', '.join(names)}" for owner, names in self.others.items()]
+
+
+def made_here(crd: Json) -> bool:
+    """Say whether this collection made a CRD, or took it over."""
+    rows = crd["metadata"].get("managedFields") or ()
+    return any(row.get("manager") == FIELD_MANAGER and row.get("operation") == "Apply" for row in rows)
+
+
+def sort(charts: Iterable[Json], live: dict[str, Json], managed: t.Collection[str], release: Release) -> Sorted:
+    """Say which CRDs of a chart are to be applied: those of the parts that this collection manages.
+
+    What belongs to another stays as it is when it serves what the chart's own would, and is refused otherwise.
+
+    :param charts: the chart's CRDs.
+    :param live: the cluster's CRDs by name.
+    :param managed: the parts.
+    """
+    found = Sorted()
+    for crd in charts:
+        name = crd["metadata"]["name"]
+        part = PART_OF.get(crd["spec"]["group"], SPIDERPOOL)
+        have = live.get(name)
+        # Spiderpool makes NetworkAttachmentDefinitions whoever brings Multus.
+        if part not in managed and (part != MULTUS or have is not None):
+            continue
+        owner = owner_of((have or crd)["metadata"])
+        own = have is None or (
+            owner.marked in ("", str(release)) and (made_here(have) or (part == SPIDERPOOL and release.ours))
+        )
+        if own:
+            found.apply.append(name)
+            continue
+        lacking = list(lacks(crd, have or {}))
+        told = f"{owner.name} ({version_of(have or crd) or 'version unknown'})"
+        if not lacking:
+            found.others.setdefault(told, []).append(name)
+            continue
+        more = f" and {len(lacking) - _MOST} more" if len(lacking) > _MOST else ""
+        found.problems.append(
+            Problem(
+                f"CRD {name}",
+                f"It belongs to {told}, and lacks {', '.join(lacking[:_MOST])}{more}.",
+                f"Update it where it comes from, or delete it if nobody uses it any more; or use that part as it is: "
+                f"cluster_components: {{{part}: adopt}}.",
+            )
+        )
+    return found
+
+
+def lacks(wanted: Json, have: Json) -> Iterator[str]:
+    """Give what a CRD does not have that another one has: versions, fields."""
+    if wanted["spec"]["scope"] != have["spec"]["scope"]:
+        yield f"the scope {wanted['spec']['scope']}"
+    served = {row["name"]: row for row in have["spec"]["versions"] if row.get("served", True)}
+    for row in wanted["spec"]["versions"]:
+        if row["name"] in served:
+            yield from _missing(schema_of(row), schema_of(served[row["name"]]), "")
+        elif row.get("served", True):
+            yield f"version {row['name']}"
+
+
+def schema_of(version: Json) -> Json:
+    """Return the schema of one version of a CRD; a version without one takes any field."""
+    schema = (version.get("schema") or {}).get("openAPIV3Schema")
+    return schema if schema is not None else {"x-kubernetes-preserve-unknown-fields": True}
+
+
+def _below(schema: Json, name: str) -> Json | None:
+    """Return the schema of a field; None when it is not declared."""
+    if schema.get("x-kubernetes-preserve-unknown-fields") or "additionalProperties" in schema:
+        return {"x-kubernetes-preserve-unknown-fields": True}
+    return t.cast("Json | None", (schema.get("properties") or {}).get(name))
+
+
+def _missing(wanted: Json, have: Json, place: str) -> Iterator[str]:
+    for name, below in (wanted.get("properties") or {}).items():
+        # Every object has these, whether or not a schema says so.
+        if not place and name in ("apiVersion", "kind", "metadata"):
+            continue
+        path = f"{place}.{name}" if place else name
+        there = _below(have, name)
+        if there is None:
+            yield path
+        else:
+            yield from _missing(below, there, path)
+    if "items" in wanted:
+        open_ = have.get("x-kubernetes-preserve-unknown-fields")
+        yield from _missing(wanted["items"], have if open_ else have.get("items") or {}, f"{place}[]")
+
+
+def undeclared(value: t.Any, schema: Json, place: str = "") -> Iterator[str]:
+    """Give the fields of an object that a schema does not know."""
+    if isinstance(value, dict):
+        for name, item in value.items():
+            path = f"{place}.{name}" if place else name
+            below = _below(schema, name)
+            if below is None:
+                yield path
+            else:
+                yield from undeclared(item, below, path)
+    elif isinstance(value, list):
+        for item in value:
+            yield from undeclared(item, schema.get("items") or schema, f"{place}[]")

@@ -1,0 +1,188 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The ground that a plan comes to: the distribution, the cluster's own network, the addresses of its nodes. Pure."""
+
+from __future__ import annotations
+
+import csv
+import io
+import ipaddress
+import re
+import typing as t
+from dataclasses import dataclass
+
+from .._errors import Problem
+from .nodes import listed, lost_nodes
+
+if t.TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+Json = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
+CILIUM = ("cilium", "rke2-cilium")
+PROGRAMS, CONFIGURATIONS = "cniBinHostPath", "cniConfHostPath"
+"""Helm values, below `global`: the folders of a node's CNI programs and configurations."""
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """What differs in a distribution from a cluster that kubeadm made."""
+
+    name: str
+    sign: str
+    """A pattern in a node's kubelet version, provider or labels."""
+    networks: tuple[str, ...] = ()
+    """DaemonSets of its own networks."""
+    built_in: bool = False
+    """Its network runs without a DaemonSet."""
+    programs: str = "/opt/cni/bin"
+    configurations: str = "/etc/cni/net.d"
+    own_multus: str = ""
+    """Why the chart's Multus does not work there."""
+    refused: str = ""
+
+    @property
+    def folders(self) -> dict[str, str]:
+        """Return the Helm values of its folders."""
+        return {PROGRAMS: self.programs, CONFIGURATIONS: self.configurations}
+
+
+USUAL = Distribution("Kubernetes", "")
+DISTRIBUTIONS = (
+    Distribution(
+        "OpenShift",
+        r"node\.openshift\.io/",
+        refused="its network operator owns Multus and the CNI folders, and its security constraints keep the chart's "
+        "privileged agents out",
+    ),
+    Distribution(
+        "GKE",
+        r"-gke\.|cloud\.google\.com/gke-",
+        refused="Google's agents own the nodes' network and CNI folders, and a node's root file system is read-only; "
+        "RDMA comes there by GKE's own multi-networking",
+    ),
+    Distribution("AKS", r"kubernetes\.azure\.com/", networks=("azure-cns",), built_in=True),
+    Distribution(
+        "k3s",
+        r"\+k3s\d",
+        built_in=True,
+        programs="/var/lib/rancher/k3s/data/cni",
+        configurations="/var/lib/rancher/k3s/agent/etc/cni/net.d",
+        own_multus="the chart's Multus writes /etc/cni/net.d into its configuration, where k3s has none",
+    ),
+    Distribution("RKE2", r"\+rke2r\d", networks=("rke2-canal", "rke2-cilium", "rke2-flannel")),
+)
+
+
+def distribution_of(nodes: Sequence[Json]) -> Distribution:
+    """Return the distribution of the first node that has a sign of one."""
+    for node in nodes:
+        words = [
+            ((node.get("status") or {}).get("nodeInfo") or {}).get("kubeletVersion") or "",
+            *(node["metadata"].get("labels") or ()),
+        ]
+        for row in DISTRIBUTIONS:
+            if any(re.search(row.sign, word) for word in words):
+                return row
+    return USUAL
+
+
+def unsuited(distribution: Distribution, values: Json | None, *, multus: bool) -> Iterator[Problem]:
+    """Give what of a distribution the plan does not go with.
+
+    :param values: the Helm values; None when nothing is installed.
+    :param multus: whether the chart's Multus would be installed.
+    """
+    if distribution.refused:
+        yield Problem(
+            "cluster",
+            f"This is {distribution.name}, which is not supported: {distribution.refused}.",
+            "See the table of distributions in docs/cluster.md.",
+        )
+        return
+    if values is None:
+        return
+    have = {**USUAL.folders, **(values.get("global") or {})}
+    wrong = {name: path for name, path in distribution.folders.items() if have[name] != path}
+    # A folder of the user's own is only judged where the distribution is known to have another one.
+    if wrong and distribution.folders != USUAL.folders:
+        pairs = ", ".join(f"{name}: {path}" for name, path in wrong.items())
+        yield Problem(
+            "spiderpool_values",
+            f"This is {distribution.name}, whose CNI folders are others than the chart's.",
+            f"Set spiderpool_values: {{global: {{{pairs}}}}}.",
+        )
+    if multus and distribution.own_multus:
+        yield Problem(
+            "cluster_components",
+            f"This is {distribution.name}: {distribution.own_multus}.",
+            f"Install {distribution.name}'s own Multus, and set cluster_components: {{multus: adopt}}.",
+        )
+
+
+def network_problems(
+    sets: Sequence[Json],
+    networks: Collection[str],
+    nodes: Sequence[Json],
+    cilium: Sequence[Json],
+    distribution: Distribution = USUAL,
+) -> Iterator[Problem]:
+    """Give what of the cluster's own network would keep rails from working.
+
+    :param sets: the cluster's DaemonSets.
+    :param networks: names of the DaemonSets of networks that rails go with.
+    :param nodes: the cluster's nodes.
+    :param cilium: Cilium's ConfigMaps, of any namespace.
+    """
+    every = {*networks, *distribution.networks}
+    known = [row for row in sets if row["metadata"]["name"] in every]
+    if not known and not distribution.built_in:
+        yield Problem(
+            "cluster",
+            f"The cluster has no network of its own that this role knows ({', '.join(sorted(every))}). Spiderpool's "
+            "rails are second interfaces.",
+            "Install Calico, Cilium or another CNI first, or name its DaemonSet in spiderpool_cni_daemonsets.",
+        )
+    down = lost_nodes(nodes)
+    for row in known:
+        name, place = row["metadata"]["name"], row["metadata"].get("namespace", "kube-system")
+        status = row.get("status") or {}
+        wanted, ready = status.get("desiredNumberScheduled"), status.get("numberReady", 0)
+        # Somebody who plays a cluster sets no status.
+        if wanted and ready < wanted - len(down):
+            beside = f" ({listed(down)} down)" if down else ""
+            yield Problem(
+                "cluster",
+                f"The cluster's network is not ready: {ready} of {wanted} pods of DaemonSet {name}{beside}.",
+                f"See kubectl -n {place} get pods.",
+            )
+        config = next((item for item in cilium if item["metadata"].get("namespace") == place), None)
+        # Without the key Cilium takes the folder for itself: its default.
+        if name in CILIUM and config and (config.get("data") or {}).get("cni-exclusive", "true").lower() != "false":
+            yield Problem(
+                "cluster",
+                "Cilium would push Multus aside: it renames all other CNI configurations of a node (cni-exclusive).",
+                f'helm upgrade cilium with cni.exclusive=false (or cni-exclusive: "false" in ConfigMap {place}/'
+                f"{config['metadata']['name']}), and restart its agents.",
+            )
+
+
+def nodes_on_rails(nodes: Sequence[Json], prefixes: str) -> Iterator[Problem]:
+    """Give the nodes whose Kubernetes address lies on a rail.
+
+    :param prefixes: the text of the plan's switch/prefixes.csv; empty without a plan.
+    """
+    rails = [(ipaddress.ip_network(row["aggregate"]), row["rail"]) for row in csv.DictReader(io.StringIO(prefixes))]
+    for node in nodes:
+        for entry in (node.get("status") or {}).get("addresses") or ():
+            if entry.get("type") != "InternalIP":
+                continue
+            address = ipaddress.ip_address(entry["address"])
+            rail = next((rail for net, rail in rails if net.version == address.version and address in net), None)
+            if rail:
+                yield Problem(
+                    f"node {node['metadata']['name']}",
+                    f"Its Kubernetes address {address} lies on {rail}: its kubelet speaks over the fabric.",
+                    "Give the kubelet --node-ip with its management address and restart it.",
+                )

@@ -1,0 +1,231 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One run at a time on a fabric: a Lease in the cluster, which a process of the run renews and gives back at its end.
+
+The process ends with the run, however that ends; a lease that nobody renewed for 60 s is free. Without a cluster that
+answers, the hosts keep other runs away (`_hold`), and the process tells later runs on this controller who still lives.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import select
+import tempfile
+import time
+import typing as t
+from datetime import datetime, timezone
+
+from .._detach import detach
+from .._errors import RdmaError
+from .._hold import SECONDS, SINCE, taken
+from . import library
+from .access import ACCESS, Access
+from .answers import Gone, Stale
+from .client import Cluster
+from .model import Ref
+from .progress import teller
+
+if t.TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ansible.module_utils.basic import AnsibleModule
+
+    Json = dict[str, t.Any]
+    Place = tuple[str, str, str]
+
+SPEC: dict[str, t.Any] = {
+    "fabric": {"type": "str", "required": True},
+    "namespace": {"type": "str", "required": True},
+    "cluster": {"type": "bool", "required": True},
+    "run": {"type": "dict", "options": {"user": {"type": "str"}, "pid": {"type": "int"}}},
+    "progress_file": {"type": "path"},
+    **ACCESS,
+}
+RENEW_SECONDS = 15.0
+LOOK_SECONDS = 5.0
+API = "coordination.k8s.io/v1"
+
+
+class Lease:
+    """The Lease of a fabric, as one run sees it."""
+
+    def __init__(self, cluster: Cluster, namespace: str, name: str, holder: str) -> None:
+        self._cluster = cluster
+        self._ref = Ref("coordination.k8s.io", "Lease", namespace, name)
+        self._holder = holder
+        self._resource = cluster.resource(API, "Lease")
+
+    def take(self, tell: Callable[[str], None]) -> None:
+        """Take it; one that another run has is waited out.
+
+        :raises RdmaError: the other run renewed it meanwhile.
+        """
+        seen: tuple[t.Any, ...] | None = None
+        until = 0.0
+        while True:
+            found, spec = self._read()
+            other = spec.get("holderIdentity")
+            if other == self._holder:
+                return
+            if found and other:
+                mark = (other, spec.get("renewTime"), found["metadata"]["uid"])
+                if seen not in (None, mark):
+                    raise taken(other)
+                if seen is None:
+                    seen, until = mark, time.monotonic() + SECONDS
+                    tell(f"{other} has this fabric; it is free if that run does not come again within {SECONDS:.0f} s")
+                if (left := until - time.monotonic()) > 0:
+                    time.sleep(min(LOOK_SECONDS, left))
+                    continue
+            # Two may try at once: what is read back says whose it is.
+            with contextlib.suppress(Stale):
+                self._write(found)
+
+    def renew(self) -> None:
+        """Renew it where it is still ours."""
+        found, spec = self._read()
+        if spec.get("holderIdentity") == self._holder:
+            with contextlib.suppress(Stale):
+                self._write(found)
+
+    def give_back(self) -> None:
+        """Let the next run begin at once."""
+        found, spec = self._read()
+        if found and spec.get("holderIdentity") == self._holder:
+            with contextlib.suppress(Gone):
+                self._cluster.delete(self._resource, self._ref, version=found["metadata"]["resourceVersion"])
+
+    def _read(self) -> tuple[Json | None, Json]:
+        found = self._cluster.get(self._resource, self._ref)
+        return found, (found or {}).get("spec") or {}
+
+    def _write(self, found: Json | None) -> None:
+        now = _now()
+        spec = {"holderIdentity": self._holder, "leaseDurationSeconds": int(SECONDS), "renewTime": now}
+        place = {"name": self._ref.name, "namespace": self._ref.namespace}
+        if found is None:
+            body: Json = {"apiVersion": API, "kind": "Lease", "metadata": place, "spec": {**spec, "acquireTime": now}}
+            if self._cluster.namespace_phase(self._ref.namespace) == "Missing":
+                self._cluster.create(
+                    {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place["namespace"]}}
+                )
+            self._cluster.create(body)
+        else:
+            patch = {"metadata": {"resourceVersion": found["metadata"]["resourceVersion"]}, "spec": spec}
+            self._cluster.patch_read(
+                self._resource, self._ref.name, patch, content="merge-patch", namespace=self._ref.namespace
+            )
+
+
+def run(module: AnsibleModule) -> dict[str, t.Any]:
+    """Take the lease, and leave a process behind that renews it as long as the run lives."""
+    params = module.params
+    result: dict[str, t.Any] = {"changed": False, "lease": False, "run": "", "warnings": []}
+    if module.check_mode:
+        return result
+    pid = params["run"]["pid"]
+    handle, holder, live = registered(params["run"]["user"], pid)
+    place = (params["namespace"], params["fabric"], holder)
+    access = Access.of(params)
+    try:
+        if params["cluster"]:
+            _take(access, place, teller(params["progress_file"]))
+            result["lease"] = True
+    except RdmaError as exc:
+        # Hosts are mended also while the API is away, or does not let this identity have leases.
+        if "code" not in exc.facts:
+            raise
+        result["warnings"] += [f"No lease of the cluster keeps other runs away, only files on the hosts. {exc}"]
+    if handle is not None:
+        detach(lambda: keep(access, place if result["lease"] else None, pid), handle)
+    return {**result, "run": "" if result["lease"] else "|".join([holder, *live])}
+
+
+def registered(user: str, pid: int) -> tuple[int | None, str, list[str]]:
+    """Write down that a run lives on this controller: the kernel lets go of the file's lock with the run's process.
+
+    :return: the locked file, None where an earlier call did that; the run's name; the names of the others that live.
+    """
+    folder = os.path.join(tempfile.gettempdir(), f"railops-rdma-{os.getuid()}")
+    os.makedirs(folder, 0o700, exist_ok=True)
+    if os.lstat(folder).st_uid != os.getuid():
+        raise RdmaError(f"The folder {folder!r} belongs to somebody else.", "Remove it.")
+    live = {}
+    door = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(door, fcntl.LOCK_EX)
+        for name in os.listdir(folder):
+            path = os.path.join(folder, name)
+            with open(path, encoding="utf-8") as stream:
+                try:
+                    fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    os.unlink(path)
+                except BlockingIOError:
+                    live[name] = stream.read()
+        mine = live.pop(str(pid), "")
+        if mine:
+            return None, mine, [*live.values()]
+        mine = f"{user}, process {pid}{SINCE}{_now()}"
+        handle = os.open(os.path.join(folder, str(pid)), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        os.write(handle, mine.encode())
+        return handle, mine, [*live.values()]
+    finally:
+        os.close(door)
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _take(access: Access, place: Place, tell: Callable[[str], None]) -> None:
+    if library.KUBERNETES_ERROR:
+        raise RdmaError("The Python library kubernetes is not there.", "Install it for the controller.", code=0)
+    with Cluster(access, retry_seconds=LOOK_SECONDS) as cluster:
+        lease = Lease(cluster, *place)
+        lease.take(tell)
+        # What the process will need is imported by now: the files that it comes from go with the module.
+        lease.renew()
+
+
+def keep(access: Access, place: Place | None, pid: int) -> None:
+    """Renew the lease as long as the run lives, then give it back: the work of the run's own process."""
+    over = False
+    while not over:
+        over = ended(pid, RENEW_SECONDS)
+        if place is None:
+            continue
+        with contextlib.suppress(RdmaError), Cluster(access, retry_seconds=RENEW_SECONDS) as cluster:
+            lease = Lease(cluster, *place)
+            if over:
+                lease.give_back()
+            else:
+                lease.renew()
+
+
+def ended(pid: int, seconds: float) -> bool:
+    """Wait for a process; return whether it has ended."""
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    except (AttributeError, OSError):  # not Linux, or an old one
+        time.sleep(seconds)
+        return _gone(pid)
+    try:
+        return bool(select.select([handle], [], [], seconds)[0])
+    finally:
+        os.close(handle)
+
+
+def _gone(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except OSError as exc:
+        return exc.errno == errno.ESRCH
+    return False

@@ -1,0 +1,325 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Look at a cluster before anything is installed: ground, parts, CRDs. The door of cluster_components_info."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import typing as t
+from dataclasses import replace
+
+from .._errors import Problem, RdmaError
+from .._fabric.marks import NETWORK, POLICY, SRIOV
+from . import access, source
+from .access import ACCESS, Access
+from .client import Cluster
+from .components import (
+    ADOPT,
+    DEVICE_PLUGIN,
+    MANAGED,
+    MULTUS,
+    SERVED,
+    SPIDERPOOL,
+    SRIOV_OPERATOR,
+    TITLES,
+    Found,
+    Planned,
+    Release,
+    Seen,
+    differences,
+    needed,
+    networks_found,
+    owner_of,
+    policies_found,
+    states,
+    taken_networks,
+    value_changes,
+    workloads_found,
+)
+from .crds import API, Sorted, made_here, schema_of, sort, undeclared
+from .ground import CILIUM, distribution_of, network_problems, nodes_on_rails, unsuited
+from .model import Ref
+
+if t.TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ansible.module_utils.basic import AnsibleModule
+
+Json = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
+SPEC: dict[str, t.Any] = {
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "components": {"type": "dict", "default": {}},
+    "values": {"type": "dict", "default": {}},
+    "release": {
+        "type": "dict",
+        "default": {},
+        "options": {
+            "name": {"type": "str", "default": "spiderpool"},
+            "namespace": {"type": "str", "default": "spiderpool"},
+            "ours": {"type": "bool", "default": False},
+            "there": {"type": "bool", "default": False},
+            "chart": {"type": "str", "default": ""},
+            "values": {"type": "dict", "default": {}},
+        },
+    },
+    "take_over": {"type": "bool", "default": False},
+    "crds": {"type": "list", "elements": "dict", "default": []},
+    "kinds": {"type": "list", "elements": "str", "default": []},
+    "networks": {"type": "list", "elements": "str", "default": []},
+    "cilium_config": {"type": "str", "default": "cilium-config"},
+    "cluster_dir": {"type": "path"},
+    **ACCESS,
+}
+NEEDS = [*access.NEEDS, ("PyYAML", source.YAML_ERROR)]
+OPERATED = (("mellanox.com/v1alpha1", "NicClusterPolicy"), ("mellanox.com/v1alpha1", "NicNodePolicy"))
+CONFIG_MAP = ("v1", "ConfigMap")
+CALICO, COORDINATOR = "calico-node", "SpiderCoordinator"
+# The CRD by which an operator is known that runs elsewhere, or is left over.
+PROOFS = {
+    MULTUS: f"network-attachment-definitions.{NETWORK[0].partition('/')[0]}",
+    SRIOV_OPERATOR: f"sriovnetworknodepolicies.{SRIOV.partition('/')[0]}",
+}
+
+
+class Look:
+    """What is read of a cluster."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def listed(self, api_version: str, kind: str) -> list[Json]:
+        """Return the objects of a kind; none when it is not served."""
+        resource = self._cluster.resource(api_version, kind)
+        return [] if resource is None else [row for page in self._cluster.pages(resource) for row in page]
+
+    def one(self, key: tuple[str, str], name: str, namespace: str = "") -> Json | None:
+        """Return the object of a name; `key` is API version and kind."""
+        resource = self._cluster.resource(*key)
+        ref = Ref(key[0].rpartition("/")[0], key[1], namespace, name)
+        return None if resource is None else self._cluster.get(resource, ref)
+
+    def crds(self, names: Iterable[str]) -> dict[str, Json]:
+        """Return the CRDs of these names that are there."""
+        found = {name: self.one(API, name) for name in names}
+        return {name: crd for name, crd in found.items() if crd is not None}
+
+    def mounted(self, found: Iterable[Found], key: str) -> str | None:
+        """Return a key of a ConfigMap that workloads mount."""
+        for row in found:
+            pod = ((row.body.get("spec") or {}).get("template") or {}).get("spec") or {}
+            for volume in pod.get("volumes") or ():
+                name = (volume.get("configMap") or {}).get("name")
+                config = self.one(CONFIG_MAP, name, row.body["metadata"]["namespace"]) if name else None
+                if config and key in (config.get("data") or {}):
+                    return str(config["data"][key])
+        return None
+
+
+def run(module: AnsibleModule) -> dict[str, t.Any]:
+    """Look, and return what is managed and adopted, or refuse with everything that is in the way."""
+    params = module.params
+    with Cluster(Access.of(params), retry_seconds=10) as cluster:
+        look = Look(cluster)
+        given = {name: value for name, value in params["release"].items() if name != "values"}
+        release = Release(**given)
+        if params["state"] == "absent":
+            return removable(look, params["crds"], release)
+        return surveyed(look, params, release)
+
+
+def removable(look: Look, charts: list[Json], release: Release) -> dict[str, t.Any]:
+    """Return the CRDs of a chart that only this collection made and no object uses, and what stays, with the reason.
+
+    `foreign`: the SR-IOV operator's CRD where it is not ours; the chart's own hook would delete it with the release.
+    """
+    proof = PROOFS[SRIOV_OPERATOR]
+    live = look.crds({proof, *(crd["metadata"]["name"] for crd in charts)})
+    users: dict[str, int] = {}
+    for name, crd in live.items():
+        if made_here(crd) and not owner_of(crd["metadata"]).marked:
+            rows = [] if crd["spec"]["names"]["kind"] == COORDINATOR else look.listed(*kind_of(crd))
+            users[name] = sum(owner_of(row["metadata"]).marked != str(release) for row in rows)
+    asked = {crd["metadata"]["name"] for crd in charts} & live.keys()
+    return {
+        "changed": False,
+        "components": {},
+        "crds": sorted(name for name in asked if users.get(name) == 0),
+        "left": [
+            f"CRD {name} stays: "
+            + (
+                f"{users[name]} objects use it"
+                if name in users
+                else f"it belongs to {owner_of(live[name]['metadata']).name}"
+            )
+            for name, crd in sorted(live.items())
+            if name in asked and users.get(name) != 0
+        ],
+        "foreign": [proof] if proof in live and proof not in users else [],
+        "notes": [],
+        "calico": "",
+    }
+
+
+def kind_of(crd: Json) -> tuple[str, str]:
+    """Return API version and kind of what a CRD defines."""
+    spec = crd["spec"]
+    version = next(row["name"] for row in spec["versions"] if row.get("served", True))
+    return f"{spec['group']}/{version}", spec["names"]["kind"]
+
+
+def surveyed(look: Look, params: dict[str, t.Any], noted: Release) -> dict[str, t.Any]:
+    """Return how each part comes to the cluster.
+
+    :raises RdmaError: something is in the way; all of it is named at once.
+    """
+    release = replace(noted, ours=noted.ours or params["take_over"])
+    folder = params["cluster_dir"] or ""
+    sets, nodes = look.listed("apps/v1", "DaemonSet"), look.listed("v1", "Node")
+    networks = look.listed(*NETWORK)
+    found = [*workloads_found([*look.listed("apps/v1", "Deployment"), *sets], release)]
+    found += policies_found([row for kind in OPERATED for row in look.listed(*kind)])
+    found += networks_found(networks)
+    if release.there and not release.ours and not any(row.part == SPIDERPOOL for row in found):
+        chart = release.chart.rpartition("-")[2]
+        found.append(Found(SPIDERPOOL, f"release {release}", f"the Helm release {release}", chart))
+    settings = {name: value for name, value in params["components"].items() if value}
+    needs = needed(params["values"])
+    live = look.crds({*PROOFS.values(), *(crd["metadata"]["name"] for crd in params["crds"])})
+    for part, name in PROOFS.items():
+        if name in live and not any(row.part == part for row in found):
+            found.append(Found(part, f"CRD {name}", owner_of(live[name]["metadata"]).name, sure=SERVED))
+    parts, problems, asked = states(needs, settings, found, release)
+    managed = {part for part, state in parts.items() if state == MANAGED}
+    taken = []
+    if noted.there and not noted.ours and SPIDERPOOL in managed and SPIDERPOOL not in asked:
+        taken = list(value_changes(params["release"]["values"], params["values"]))
+        if not release.ours:
+            problems.append(
+                Problem(
+                    f"release {release}",
+                    "It is not this collection's. Helm would bring it to the plan's values: "
+                    f"{'; '.join(taken) or 'no value differs'}.",
+                    "Set spiderpool_take_over: true to take it over with these.",
+                )
+            )
+
+    distribution = distribution_of(nodes)
+    cilium = [
+        config
+        for row in sets
+        if row["metadata"]["name"] in CILIUM
+        for config in [look.one(CONFIG_MAP, params["cilium_config"], row["metadata"]["namespace"])]
+        if config
+    ]
+    values = params["values"] if SPIDERPOOL in managed else None
+    policies = manifests(folder, "sriovpolicies.yaml")
+    configs = {
+        (row["metadata"].get("namespace", ""), row["metadata"]["name"])
+        for row in manifests(folder, "multusconfigs.yaml")
+    }
+    crds = sort(params["crds"], live, managed, release) if SPIDERPOOL in managed else Sorted()
+    planned = Planned(params["values"], policies, {**distribution.folders, **(params["values"].get("global") or {})})
+    problems += [
+        *unsuited(distribution, values, multus=MULTUS in managed),
+        *network_problems(sets, params["networks"], nodes, cilium, distribution),
+        *nodes_on_rails(nodes, text(os.path.join(os.path.dirname(folder), "switch", "prefixes.csv"))),
+        *unknown_kinds(look, params["kinds"], params["crds"]),
+        *taken_networks(networks, configs),
+        *crds.problems,
+    ]
+    for part, state in parts.items():
+        rows = [row for row in found if row.part == part]
+        if state == ADOPT and rows:
+            problems += differences(part, planned, seen(look, part, rows, policies, live))
+    if problems:
+        lines = "\n".join(f"  - {problem}" for problem in problems)
+        setting = ", ".join(f"{part}: {ADOPT}" for part in asked)
+        line = f" The line for all that is there: cluster_components: {{{setting}}}." if asked else ""
+        raise RdmaError(
+            f"{len(problems)} thing(s) of the cluster stand in the way of the plan:\n{lines}\n",
+            f"Nothing was changed. Mend what is listed and run again.{line}",
+            problems=[str(problem) for problem in problems],
+        )
+    beside = {row.part: row for row in found if not row.ours and (row.sure > SERVED or parts.get(row.part) == ADOPT)}
+    notes = [
+        f"{TITLES[part]} ({row}) {'is adopted' if parts.get(part) == ADOPT else 'is there too, and not touched'}"
+        for part, row in sorted(beside.items())
+    ]
+    return {
+        "changed": False,
+        "components": parts,
+        "crds": crds.apply,
+        "left": crds.left,
+        "foreign": [],
+        "notes": [*notes, *([f"release {release} is taken over: {'; '.join(taken)}"] if taken else [])],
+        "calico": next((row["metadata"]["namespace"] for row in sets if row["metadata"]["name"] == CALICO), ""),
+    }
+
+
+def seen(look: Look, part: str, rows: list[Found], policies: list[Json], live: dict[str, Json]) -> Seen:
+    """Return what an adopted part says of itself.
+
+    :param part: which.
+    :param rows: what is there of it.
+    :param policies: those of the plan.
+    :param live: the cluster's CRDs by name.
+    """
+    if part == SPIDERPOOL:
+        told = look.mounted(rows, "conf.yml") or ""
+        return Seen(rows, config=next(iter(source.load_all(io.BytesIO(told.encode()))), {}) or {})
+    if part == DEVICE_PLUGIN:
+        given = [row.body["config"] for row in rows if "config" in row.body] or [look.mounted(rows, "config.json")]
+        with contextlib.suppress(ValueError, TypeError, AttributeError):
+            read = json.loads(given[0]) if isinstance(given[0], str) else given[0]
+            return Seen(rows, plugin=read.get("configList") or [])
+    lacking: list[str] = []
+    if part == SRIOV_OPERATOR and PROOFS[part] in live:
+        schema = next(
+            (
+                schema_of(row)
+                for row in live[PROOFS[part]]["spec"]["versions"]
+                if row["name"] == SRIOV.partition("/")[2]
+            ),
+            {},
+        )
+        fields = {name for policy in policies for name in undeclared({"spec": policy["spec"]}, schema)}
+        lacking = sorted(f"{POLICY} {name}" for name in fields)
+    return Seen(rows, lacking=lacking)
+
+
+def unknown_kinds(look: Look, kinds: list[str], charts: list[Json]) -> list[Problem]:
+    """Return the kinds of a release that the cluster does not know: helm would then make none of its objects."""
+    left = set(kinds) - {f"{crd['spec']['names']['kind']}.{crd['spec']['group']}" for crd in charts}
+    if left:
+        left -= {f"{crd['spec']['names']['kind']}.{crd['spec']['group']}" for crd in look.listed(*API)}
+    if not left:
+        return []
+    return [
+        Problem(
+            "spiderpool_values",
+            f"The cluster does not know {', '.join(sorted(left))}.",
+            "Install the operator that brings it first (Grafana's for GrafanaDashboard, Prometheus' for ServiceMonitor "
+            "and PrometheusRule, cert-manager for Certificate), or leave that out: see spiderpool_grafana, "
+            "spiderpool_tls_method and spiderpool_values.",
+        )
+    ]
+
+
+def manifests(folder: str, name: str) -> list[Json]:
+    """Return the objects of a file of the plan's cluster folder; none when it is not there."""
+    path = os.path.join(folder, name)
+    return [row for row in source.documents(path) if row] if os.path.isfile(path) else []
+
+
+def text(path: str) -> str:
+    """Return a file's text; nothing when it is not there."""
+    try:
+        with open(path, encoding="utf-8") as stream:
+            return stream.read()
+    except OSError:
+        return ""

@@ -1,0 +1,323 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.components import (
+    ROWS,
+    TITLES,
+    Found,
+    Planned,
+    Release,
+    Seen,
+    differences,
+    needed,
+    networks_found,
+    part_of,
+    policies_found,
+    states,
+    taken_networks,
+    value_changes,
+    workloads_found,
+)
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.crds import lacks, sort, undeclared
+
+OURS = Release(ours=True, there=True)
+
+
+def workload(name, *images, kind="DaemonSet", namespace="kube-system", release="", labels=None, **pod):
+    notes = {}
+    if release:
+        place, _slash, helm = release.partition("/")
+        notes = {"meta.helm.sh/release-name": helm, "meta.helm.sh/release-namespace": place}
+    boxes = [{"name": f"c{number}", "image": image} for number, image in enumerate(images)]
+    meta = {"name": name, "namespace": namespace, "annotations": notes, "labels": labels or {}}
+    return {"kind": kind, "metadata": meta, "spec": {"template": {"spec": {"containers": boxes, **pod}}}}
+
+
+@pytest.mark.parametrize(
+    ("obj", "part"),
+    [
+        (workload("kube-multus-ds", "ghcr.io/k8snetworkplumbingwg/multus-cni:v4.2.2"), "multus"),
+        (workload("rke2-multus", "rancher/hardened-multus-cni:v4.2.1-build20250627"), "multus"),
+        (workload("multus-networkpolicy", "x/multi-networkpolicy-iptables:v1"), ""),
+        (workload("rdma-shared-dp-ds", "ghcr.io/mellanox/k8s-rdma-shared-dev-plugin:v1.5.2"), "rdma_device_plugin"),
+        (workload("spiderpool-rdma-shared-device-plugin", "x/pause:3"), "rdma_device_plugin"),
+        (workload("sriov-network-operator", kind="Deployment"), "sriov_operator"),
+        (workload("spiderpool-sriov-operator", kind="Deployment"), "sriov_operator"),
+        (workload("network-operator", "nvcr.io/nvidia/cloud-native/network-operator:v25.10.0"), "network_operator"),
+        (workload("nv-ipam-node"), "nv_ipam"),
+        (workload("calico-node", "calico/node:v3"), ""),
+        (workload("agent", "ghcr.io/spidernet-io/spiderpool/spiderpool-agent@sha256:0"), "spiderpool"),
+    ],
+)
+def test_a_part_is_known_by_name_label_or_image(obj, part):
+    assert part_of(obj) == part
+
+
+def test_whose_a_part_is_and_its_version():
+    objects = [
+        workload("kube-multus-ds", "ghcr.io/k8snetworkplumbingwg/multus-cni:v4.2.2", release="net/multus"),
+        workload("spiderpool-agent", labels={"app.kubernetes.io/version": "1.2.1"}, release="spiderpool/spiderpool"),
+    ]
+    multus, spiderpool = workloads_found(objects, OURS)
+    assert str(multus) == "v4.2.2, DaemonSet kube-system/kube-multus-ds of the Helm release net/multus"
+    assert (multus.ours, spiderpool.ours, spiderpool.version) == (False, True, "1.2.1")
+    assert not next(workloads_found(objects[1:], Release())).ours, "without a note nothing is ours"
+
+
+def test_parts_of_the_network_operator_are_known_by_its_policies():
+    spec = {
+        "secondaryNetwork": {"multus": {"version": "v4.2.2"}, "cniPlugins": {}},
+        "rdmaSharedDevicePlugin": {"config": "{}"},
+        "ofedDriver": {},
+    }
+    policy = {"kind": "NicClusterPolicy", "metadata": {"name": "nic-cluster-policy"}, "spec": spec}
+    assert [row.part for row in policies_found([policy])] == ["multus", "rdma_device_plugin"]
+
+
+def network(name, *owners, namespace="spiderpool"):
+    rows = [{"kind": owner, "name": "x"} for owner in owners]
+    return {"metadata": {"name": name, "namespace": namespace, "ownerReferences": rows}}
+
+
+def test_a_users_networks_tell_of_a_multus_and_are_not_overwritten():
+    assert list(networks_found([network("one", "SpiderMultusConfig")])) == []
+    (found,) = networks_found([network("one"), network("two")])
+    assert (found.part, found.place) == ("multus", "NetworkAttachmentDefinition spiderpool/one")
+    planned = {("spiderpool", "fabric-rail1")}
+    (problem,) = taken_networks([network("fabric-rail1"), network("fabric-rail1", namespace="ml")], planned)
+    assert problem.place == "NetworkAttachmentDefinition spiderpool/fabric-rail1"
+    assert list(taken_networks([network("fabric-rail1", "SpiderMultusConfig")], planned)) == []
+
+
+def test_what_the_chart_would_install_is_needed():
+    plugin = {"rdmaSharedDevicePlugin": {"install": True}}
+    assert needed({"rdma": plugin, "sriov": {"install": False}}) == ["spiderpool", "multus", "rdma_device_plugin"]
+    assert needed({"multus": {"multusCNI": {"install": False}}, "sriov": {"install": True}}) == [
+        "spiderpool",
+        "sriov_operator",
+    ]
+
+
+THEIRS = Found("multus", "DaemonSet a/multus", "kubectl", "v4.2.2")
+LEFT = Found("multus", "CRD x", "helm", sure=1)
+SAME = Found("spiderpool", "DaemonSet spiderpool/spiderpool-agent", "the Helm release spiderpool/spiderpool", "1.2.1")
+
+
+@pytest.mark.parametrize(
+    ("settings", "found", "state", "said"),
+    [
+        ({}, [], "managed", ""),
+        ({}, [LEFT], "managed", ""),
+        ({}, [THEIRS], "managed", "Set it to adopt to use it as it is."),
+        ({}, [THEIRS, Found("multus", "x", ours=True)], "managed", ""),
+        ({"multus": "adopt"}, [THEIRS], "adopt", ""),
+        ({"multus": "adopt"}, [LEFT], "adopt", ""),
+        ({"multus": "adopt"}, [], "adopt", "Install it, or leave this setting out."),
+        ({"multus": "managed"}, [THEIRS], "managed", "Set it to adopt, or take that one away first."),
+        ({"multus": "managed"}, [Found("multus", "x", sure=2)], "managed", ""),
+        ({"spiderpool": "adopt"}, [SAME, THEIRS], "adopt", ""),
+        ({"spiderpool": "adopt", "multus": "managed"}, [SAME], "managed", "Set it to adopt, or leave it out."),
+    ],
+)
+def test_who_brings_a_part(settings, found, state, said):
+    parts, problems, asked = states(["spiderpool", "multus"], settings, found, Release())
+    assert parts["multus"] == state
+    assert [row.fix for row in problems] == ([said] if said else [])
+    assert asked == (["multus"] if said.startswith("Set it to adopt to use") else [])
+
+
+def test_a_release_of_our_name_is_taken_over_only_on_purpose():
+    _parts, (problem,), asked = states(["spiderpool"], {}, [SAME], Release())
+    assert "managed, with spiderpool_take_over: true, takes this release over" in problem.fix
+    assert asked == ["spiderpool"]
+    # Its values are compared then, before anything else, and its other parts come along with it.
+    along = Found("multus", "DaemonSet spiderpool/spiderpool-agent", SAME.owner)
+    assert states(["spiderpool", "multus"], {"spiderpool": "managed"}, [SAME, along], Release())[1] == []
+    assert states(["spiderpool"], {"spiderpool": "managed"}, [SAME], Release())[1] == []
+    elsewhere = Found("spiderpool", "DaemonSet other/spiderpool-agent", "the Helm release other/spiderpool", "1.2.1")
+    assert (
+        "take that one away first"
+        in states(["spiderpool"], {"spiderpool": "managed"}, [elsewhere], Release())[1][0].fix
+    )
+
+
+def test_nv_ipam_is_only_adopted():
+    assert states(["nv_ipam"], {}, [], Release())[1][0].fix == "Set it to adopt, or leave it out."
+    assert states(["nv_ipam"], {"nv_ipam": "adopt"}, [Found("nv_ipam", "x")], Release())[1] == []
+
+
+VALUES = {
+    "ipam": {"enableIPv4": True, "enableIPv6": False},
+    "rdma": {
+        "rdmaSharedDevicePlugin": {"deviceConfig": {"configList": [{"resourceName": "r1", "resourcePrefix": "p"}]}}
+    },
+    "spiderpoolController": {"podResourceInject": {"enabled": True, "namespacesInclude": ["ml"]}},
+    "sriov": {"resourcePrefix": "spidernet.io"},
+}
+POLICIES = [{"metadata": {"namespace": "spiderpool"}, "spec": {"numVfs": 8}}]
+CONFIG = {
+    "enableIPv4": True,
+    "enableIPv6": True,
+    "enableSpiderSubnet": False,
+    "podResourceInject": {"enabled": True, "namespacesInclude": []},
+}
+
+
+def good(part):
+    """Return a part that serves the plan."""
+    paths = [{"hostPath": {"path": "/opt/cni/bin"}}, {"hostPath": {"path": "/etc/cni/net.d/"}}, {"name": "x"}]
+    body = workload(part, "x:1.3.1", namespace="spiderpool", volumes=paths)
+    body["spec"]["template"]["spec"]["containers"][0]["env"] = [
+        {"name": "SPIDERPOOL_MULTUS_CONFIG_ENABLED", "value": "true"},
+        {"name": "RESOURCE_PREFIX", "value": "spidernet.io"},
+    ]
+    version = {"multus": "v4.2.2", "nv_ipam": "v0.4.0"}.get(part, "1.3.1")
+    found = Found(part, "x", version=version, body=body)
+    return Seen([found], config=copy.deepcopy(CONFIG), plugin=[{"resourceName": "r1", "resourcePrefix": "p"}])
+
+
+def spoil(seen, what):
+    """Spoil what a row of the table looks at."""
+    pod = seen.found[0].body["spec"]["template"]["spec"]
+    match what:
+        case "version":
+            return Seen([replace(seen.found[0], version="0.1.0")], seen.config, seen.plugin)
+        case "IPv4" | "IPv6" | "SpiderSubnet" as key:
+            name = f"enable{key}"
+            seen.config[name] = not seen.config[name]
+        case "SpiderMultusConfig":
+            pod["containers"][0]["env"][0]["value"] = "false"
+        case "injection":
+            seen.config["podResourceInject"]["enabled"] = False
+        case "namespaces of injection":
+            seen.config["podResourceInject"]["namespacesInclude"] = ["default"]
+        case "folder of CNI programs" | "folder of CNI configurations":
+            pod["volumes"] = [{"hostPath": {"path": "/elsewhere"}}]
+        case "namespace":
+            seen.found[0].body["metadata"]["namespace"] = "sriov-network-operator"
+        case "prefix of resources":
+            pod["containers"][0]["env"][1]["value"] = "nvidia.com"
+        case "fields of its policies":
+            return Seen(seen.found, lacking=["SriovNetworkNodePolicy spec.mtu"])
+        case "resources":
+            return Seen(seen.found, plugin=[{"resourceName": "other"}])
+    return seen
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.part}: {row.what}")
+def test_each_row_of_the_table_is_compared(row):
+    planned = Planned({**VALUES, "ipam": {"enableIPv4": True, "enableIPv6": True}}, POLICIES)
+    assert list(differences(row.part, planned, good(row.part))) == []
+    (problem,) = differences(row.part, planned, spoil(good(row.part), row.what))
+    assert f"{TITLES[row.part]} is adopted, and does not serve the plan by its {row.what}: planned " in problem.problem
+    assert problem.fix == row.fix
+
+
+def test_what_spiderpool_does_not_tell_is_no_pass():
+    found = Seen([Found("spiderpool", "x", version="1.2.1", body=good("spiderpool").found[0].body)])
+    assert any("found unknown" in row.problem for row in differences("spiderpool", Planned(VALUES), found))
+
+
+def test_what_the_plan_does_not_ask_is_not_compared():
+    seen = spoil(good("spiderpool"), "IPv6")
+    assert list(differences("spiderpool", Planned(VALUES), seen)) == []
+
+
+def test_a_version_that_is_none_is_no_difference():
+    seen = Seen([Found("rdma_device_plugin", "x", version="network-operator-v25.10.0")], plugin=good("x").plugin)
+    assert list(differences("rdma_device_plugin", Planned(VALUES), seen)) == []
+
+
+def test_values_that_would_change_are_named_both_ways():
+    assert list(value_changes({"a": {"b": 1}, "c": True}, {"a": {"b": 2, "d": [1]}})) == [
+        "a.b: 1 -> 2",
+        "a.d: unset -> 1",
+        "c: true -> unset",
+    ]
+
+
+# CRDs
+
+
+def crd(
+    name="policies.sriovnetwork.openshift.io", manager="kubectl", fields=("mtu", "numVfs"), scope="Namespaced", **meta
+):
+    group = name.partition(".")[2]
+    spec = {"type": "object", "properties": {field: {"type": "string"} for field in fields}}
+    version = {"name": "v1", "served": True, "schema": {"openAPIV3Schema": {"properties": {"spec": spec}}}}
+    rows = [{"manager": manager, "operation": "Apply", "fieldsV1": {"f:spec": {}}}]
+    return {
+        "metadata": {"name": name, "managedFields": rows, **meta},
+        "spec": {"group": group, "scope": scope, "names": {"kind": "K"}, "versions": [version]},
+    }
+
+
+HELM = {"annotations": {"meta.helm.sh/release-name": "network-operator", "meta.helm.sh/release-namespace": "nvidia"}}
+
+
+@pytest.mark.parametrize(
+    ("have", "managed", "applied", "left", "refused"),
+    [
+        (None, ["sriov_operator"], 1, 0, 0),
+        (None, [], 0, 0, 0),
+        (crd(manager="railops.rdma", fields=["mtu"]), ["sriov_operator"], 1, 0, 0),
+        (crd(manager="railops.rdma", **HELM), ["sriov_operator"], 0, 1, 0),
+        (crd(fields=["mtu", "numVfs", "more"]), ["sriov_operator"], 0, 1, 0),
+        (crd(fields=["mtu"]), ["sriov_operator"], 0, 0, 1),
+        (crd(scope="Cluster"), ["sriov_operator"], 0, 0, 1),
+        (crd(fields=["mtu"]), ["spiderpool"], 0, 0, 0),
+    ],
+)
+def test_crds_of_others_are_left_alone_or_refused(have, managed, applied, left, refused):
+    charts = crd()
+    found = sort([charts], {charts["metadata"]["name"]: have} if have else {}, managed, Release())
+    assert (len(found.apply), len(found.left), len(found.problems)) == (applied, left, refused)
+
+
+def test_a_refused_crd_is_named_with_owner_version_and_what_it_lacks():
+    charts = crd()
+    have = crd(fields=["mtu"], **HELM, labels={"app.kubernetes.io/version": "v25.1.0"})
+    (problem,) = sort([charts], {charts["metadata"]["name"]: have}, ["sriov_operator"], Release()).problems
+    assert problem.problem == "It belongs to the Helm release nvidia/network-operator (v25.1.0), and lacks spec.numVfs."
+    assert "cluster_components: {sriov_operator: adopt}" in problem.fix
+
+
+def test_the_definition_of_networks_is_made_where_there_is_none():
+    name = "network-attachment-definitions.k8s.cni.cncf.io"
+    assert sort([crd(name)], {}, ["spiderpool"], Release()).apply == [name], (
+        "Spiderpool writes them, whoever brings Multus"
+    )
+    assert sort([crd(name)], {name: crd(name, fields=[])}, ["spiderpool"], Release()).problems == []
+
+
+def test_crds_of_a_release_that_was_taken_over_are_ours():
+    name = "spiderippools.spiderpool.spidernet.io"
+    assert sort([crd(name)], {name: crd(name, fields=[])}, ["spiderpool"], OURS).apply == [name]
+
+
+def test_fields_are_compared_down_to_lists_and_open_schemas():
+    wanted, have = crd(), crd()
+    wanted["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"] |= {"apiVersion": {}, "metadata": {}}
+    below = wanted["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+    below["list"] = {"type": "array", "items": {"properties": {"a": {}, "b": {}}}}
+    theirs = have["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    theirs["properties"]["list"] = {"type": "array", "items": {"properties": {"a": {}}}}
+    assert list(lacks(wanted, have)) == ["spec.list[].b"]
+    theirs["x-kubernetes-preserve-unknown-fields"] = True
+    assert list(lacks(wanted, have)) == []
+    have["spec"]["versions"][0]["name"] = "v1beta1"
+    assert list(lacks(wanted, have)) == ["version v1"]
+
+
+def test_fields_of_a_policy_that_a_schema_does_not_know():
+    schema = {"properties": {"spec": {"properties": {"nicSelector": {"properties": {"pfNames": {"items": {}}}}}}}}
+    policy = {"spec": {"nicSelector": {"pfNames": ["a"], "netFilter": "x"}, "mtu": 1}}
+    assert sorted(undeclared(policy, schema)) == ["spec.mtu", "spec.nicSelector.netFilter"]

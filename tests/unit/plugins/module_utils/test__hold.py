@@ -1,0 +1,107 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Who changes a host: the file there, over a clock that is played."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils import _hold
+from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
+
+OURS = "ann@ctl1, process 7 since 2026-11-23T10:00:00.000000Z"
+EARLIER = "ann@ctl1, process 3 since 2026-11-23T09:00:00.000000Z"
+LATER = "ann@ctl1, process 9 since 2026-11-23T11:00:00.000000Z"
+THEIRS = "bob@ctl2, process 7 since 2026-11-23T09:00:00.000000Z"
+
+
+class Clock:
+    """A clock that moves when somebody sleeps; meanwhile others may come again."""
+
+    def __init__(self, path: str) -> None:
+        self.now = time.time()
+        self.slept = 0.0
+        self.path = path
+        self.comes_again = False
+
+    def time(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.slept += seconds
+        if self.comes_again:
+            os.utime(self.path, (self.now + 1, self.now + 1))
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(tmp_path, monkeypatch):
+    made = Clock(str(tmp_path / "run"))
+    monkeypatch.setattr(_hold, "time", made)
+    return made
+
+
+def held(clock, by):
+    with open(clock.path, "w", encoding="utf-8") as stream:
+        stream.write(by)
+    os.utime(clock.path, (clock.now, clock.now))
+
+
+def holder(clock):
+    with open(clock.path, encoding="utf-8") as stream:
+        return stream.read()
+
+
+def test_a_host_that_nobody_has_is_taken_and_kept_without_waiting(clock):
+    _hold.hold(OURS, clock.path)
+    _hold.hold(OURS, clock.path)
+    assert (holder(clock), clock.slept) == (OURS, 0)
+
+
+def test_another_controllers_run_that_comes_again_is_named(clock):
+    held(clock, THEIRS)
+    clock.comes_again = True
+    with pytest.raises(RdmaError, match=f"Another run is under way: {THEIRS}.*run again"):
+        _hold.hold(OURS, clock.path)
+    assert holder(clock) == THEIRS
+
+
+def test_another_controllers_run_that_does_not_come_again_is_waited_out(clock):
+    held(clock, THEIRS)
+    _hold.hold(OURS, clock.path)
+    assert holder(clock) == OURS
+    assert 59 < clock.slept <= 60
+    clock.now += 61
+    held(clock, THEIRS)
+    clock.now += 61
+    slept = clock.slept
+    _hold.hold(OURS, clock.path)
+    assert clock.slept == slept
+
+
+def test_a_run_of_the_own_controller_is_known_to_be_over(clock):
+    held(clock, EARLIER)
+    _hold.hold(OURS, clock.path)
+    assert (holder(clock), clock.slept) == (OURS, 0)
+
+
+@pytest.mark.parametrize(
+    ("other", "run"), [(EARLIER, f"{OURS}|{EARLIER}"), (LATER, OURS)], ids=["it lives", "it came later"]
+)
+def test_a_run_of_the_own_controller_that_may_live_is_not(clock, other, run):
+    held(clock, other)
+    clock.comes_again = True
+    with pytest.raises(RdmaError, match="Another run is under way"):
+        _hold.hold(run, clock.path)
+
+
+def test_who_may_not_write_there_changes_no_host(clock, tmp_path):
+    os.symlink("/nonexistent", tmp_path / "link")
+    _hold.hold(OURS, str(tmp_path / "link"))
+    _hold.hold(OURS, str(tmp_path / "no/such/folder"))
+    assert not os.path.exists("/nonexistent")
