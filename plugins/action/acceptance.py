@@ -21,6 +21,7 @@ from ..plugin_utils._accept.collect import PAIRED, PREFIX, fabric_checks, host_c
 from ..plugin_utils._accept.ends import Test, ring_of
 from ..plugin_utils._accept.stages import PERFTEST, Entry, Step, walk
 from ..plugin_utils._arguments import arguments, forks
+from ..plugin_utils._refusal import Refusal
 from ..plugin_utils._slice import read_slice
 from ..plugin_utils._verdict import files, merge
 
@@ -57,7 +58,7 @@ class ActionModule(ActionBase):
             fix = "Run the playbook railops.rdma.verify first."
             problem = "is of another plan" if verdict else "is not there"
             msg = f"The verdict of the hosts {problem} ({args['verify_dir']}). {fix}"
-            raise AnsibleActionFail(msg, result={"fix": fix})
+            raise Refusal(msg)
         fleet = state.fleet_of(args, plan, verdict)
         have = state.State.read(args["verify_dir"])
         if args["resume"] and have.resumes(plan["digest"], fleet, self._settings):
@@ -126,7 +127,7 @@ class ActionModule(ActionBase):
             # Nothing was measured, so nothing can be narrowed: the next run begins with this step.
             why = str(jobs[0].get("msg", "")) if jobs else "none was started"
             fix = "Mend that and run the playbook again: it goes on with this step."
-            raise AnsibleActionFail(f"No pods ran the program: {why} {fix}", result={"fix": fix})
+            raise Refusal(f"No pods ran the program: {why} {fix}")
         came = iter(jobs)
         for entry in step.entries:
             made = [(unit, next(came, {"failed": True, "msg": "its Job was not run"})) for unit in entry.units]
@@ -224,7 +225,7 @@ class ActionModule(ActionBase):
         devices = [self._args["devices"].get(rail, "") for rail in rails]
         if not all(devices) and any("{devices" in word for word in words):
             fix = "Name them in accept_devices."
-            raise AnsibleActionFail(f"The RDMA devices of {', '.join(rails)} are not known. {fix}", result={"fix": fix})
+            raise Refusal(f"The RDMA devices of {', '.join(rails)} are not known. {fix}")
         values = {"hosts": ",".join(hosts), "count": str(len(hosts))} if hosts else {}
         values |= {
             "devices": ",".join(f"{device}:1" for device in devices),

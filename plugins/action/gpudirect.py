@@ -13,6 +13,8 @@ import typing as t
 import yaml
 from ansible.plugins.action import ActionBase
 
+from ..plugin_utils._refusal import once
+
 HEADER = """\
 # Helm values of the NVIDIA GPU Operator, written by the role railops.rdma.gpudirect:
 #   helm upgrade --install gpu-operator nvidia/gpu-operator --values THIS_FILE
@@ -36,7 +38,7 @@ class ActionModule(ActionBase):
             if self._write(str(dest), HEADER + yaml.safe_dump(plain)):
                 result["changed"] = True
                 result["changes"] = [*result["changes"], f"write {dest} on the controller"]
-        return result
+        return once(self._task, result)
 
     def _write(self, path: str, text: str) -> bool:
         old = None

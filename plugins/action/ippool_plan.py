@@ -17,6 +17,7 @@ from ..module_utils._fabric.options import DEFAULTS
 from ..plugin_utils._plan.check import NETADDR_ERROR, known_keys
 from ..plugin_utils._plan.input import BOOLEANS
 from ..plugin_utils._plan.run import run
+from ..plugin_utils._refusal import Refusal
 
 HOST_KEYS = {
     "name": "fabric_node_name",
@@ -57,8 +58,10 @@ class ActionModule(ActionBase):
                 raw, nodes, check_mode=bool(self._task.check_mode), diff=bool(self._task.diff), preview_dir=preview
             )
         except RdmaError as exc:
-            result.update(failed=True, msg=str(exc), fix=exc.fix, **exc.facts)
-            return result
+            # Those of a result are lost with a failure.
+            for text in warnings:
+                self._display.warning(text)
+            raise Refusal(str(exc), exc.facts) from None
         warnings += done.pop("plan_warnings")
         result.update(done)
         if warnings:

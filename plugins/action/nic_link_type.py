@@ -8,7 +8,7 @@ from ..plugin_utils._slice_action import SliceAction
 
 
 class ActionModule(SliceAction):
-    """Give nic_link_type the rails of its host."""
+    """Give nic_link_type the rails of its host, and the fabric's networks."""
 
-    SLICE_KEYS = ("rails",)
+    SLICE_KEYS = ("rails", "rdma_prefixes")
     RAIL_KEYS = ("name", "interface", "pci")

@@ -11,13 +11,13 @@ import typing as t
 from collections import Counter
 
 import yaml
-from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
 from ..module_utils._check import compared
 from ..plugin_utils._admission.admission import check
 from ..plugin_utils._admission.strict import strict
 from ..plugin_utils._arguments import arguments
+from ..plugin_utils._refusal import Refusal
 from ..plugin_utils._verdict.files import read_plan
 
 ARGUMENT_SPEC = {"plan_dir": {"type": "path", "required": True}}
@@ -39,9 +39,7 @@ def read_objects(folder: str) -> list[dict[str, t.Any]]:
                 with open(os.path.join(folder, name), "rb") as file:
                     objects += [item for item in yaml.load_all(file, Loader=Loader) if item]
     except (OSError, yaml.YAMLError) as exc:
-        raise AnsibleActionFail(
-            f"The plan's objects in {folder!r} cannot be read: {exc}. {fix}", result={"fix": fix}
-        ) from None
+        raise Refusal(f"The plan's objects in {folder!r} cannot be read: {exc}. {fix}") from None
     return objects
 
 

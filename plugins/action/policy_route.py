@@ -4,11 +4,42 @@
 
 from __future__ import annotations
 
+import typing as t
+
+from ansible.errors import AnsibleConnectionFailure
+from ansible.plugins.action import ActionBase
+
+from ..plugin_utils._refusal import once
 from ..plugin_utils._slice_action import SliceAction
+
+NEW_CONNECTION = "new_connection"
 
 
 class ActionModule(SliceAction):
-    """Give policy_route the host's slice of the plan."""
+    """Give policy_route the host's slice of the plan, and confirm a change over a new connection where that is asked.
+
+    Change and confirmation are one task: in a batch, no host's rollback timer waits for the changes of the others.
+    """
 
     SLICE_KEYS = ("rails", "rdma_prefixes", "policy", "network", "sysctls")
     RAIL_KEYS = SliceAction.ROUTED_RAIL_KEYS
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        """Run the module, and once more to confirm."""
+        ActionBase.run(self, tmp, task_vars)
+        args = dict(self._task.args)
+        confirm = args.get("confirm") == NEW_CONNECTION
+        self._task.args = {**args, "confirm": None} if confirm else args
+        changed = self.asked(task_vars or {})
+        if changed.get("failed") or not (confirm and changed.get("token")):
+            return once(self._task, changed)
+        self._task.args = {**args, "confirm": changed["token"]}
+        try:
+            self._connection.reset()
+            kept = self.asked(task_vars or {})
+        except AnsibleConnectionFailure as exc:
+            raise AnsibleConnectionFailure(
+                f"After the change no new connection came about, and the host takes the change back: {exc}"
+            ) from exc
+        checks = [*changed["checks"], *kept.get("checks", ())]
+        return once(self._task, {**changed, **kept, "changed": True, "checks": checks})

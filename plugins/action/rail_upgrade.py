@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import typing as t
 
-from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
 from ..module_utils._errors import RdmaError
 from ..modules.rail_upgrade import ARGUMENT_SPEC
 from ..plugin_utils._arguments import arguments
+from ..plugin_utils._refusal import Refusal
 from ..plugin_utils._slice import read_slice
 from ..plugin_utils._verdict import files, upgrade
 from ..plugin_utils._verdict.merge import status_of
@@ -59,7 +59,7 @@ class ActionModule(ActionBase):
         try:
             made: dict[str, t.Any] = getattr(self, f"_{args['phase']}")(args, host)
         except RdmaError as exc:
-            raise AnsibleActionFail(str(exc), result={"fix": exc.fix}) from None
+            raise Refusal(str(exc)) from None
         return {"changed": False, **made}
 
     def _order(self, args: dict[str, t.Any], _host: str) -> dict[str, t.Any]:

@@ -10,8 +10,9 @@ import hashlib
 import os
 import typing as t
 
-from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
+
+from ..plugin_utils._refusal import Refusal, once
 
 # Travels with the collection for hosts whose distribution has none, or an older one; pypi.org/project/pyroute2/0.9.7.
 WHEEL = "pyroute2-0.9.7-py3-none-any.whl"
@@ -48,20 +49,20 @@ class ActionModule(ActionBase):
         result: dict[str, t.Any] = self._execute_module(
             module_name="railops.rdma.rdma_driver", module_args=arguments, task_vars=task_vars
         )
-        return result
+        return once(self._task, result)
 
     def _check(self, path: str) -> None:
         with open(path, "rb") as file:
             found = hashlib.sha256(file.read()).hexdigest()
         if found != SHA256:
             fix = "Install the collection again."
-            raise AnsibleActionFail(f"The wheel {path!r} has sha256 {found}, not {SHA256}. {fix}", result={"fix": fix})
+            raise Refusal(f"The wheel {path!r} has sha256 {found}, not {SHA256}. {fix}")
 
     def _send(self, source: str) -> str:
         """Send a wheel to the host and return its path there."""
         if not os.path.isfile(source):
             fix = "Fetch it (pip download --no-deps pyroute2==0.9.7), or leave rdma_driver_pyroute2_wheel out."
-            raise AnsibleActionFail(f"There is no wheel {source!r} on the controller. {fix}", result={"fix": fix})
+            raise Refusal(f"There is no wheel {source!r} on the controller. {fix}")
         shell = self._connection._shell
         if not shell.tmpdir:
             self._make_tmp_path()

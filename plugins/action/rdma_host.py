@@ -10,4 +10,4 @@ from ..plugin_utils._slice_action import SliceAction
 class ActionModule(SliceAction):
     """Give rdma_host the rails of its host, the kind of network and whether pods share its devices."""
 
-    SLICE_KEYS = ("network", "rdma_mode", "rails")
+    SLICE_KEYS = ("network", "rdma_mode", "rails", "rdma_prefixes")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
 from ..module_utils._check import skipped
@@ -17,6 +16,7 @@ from ..module_utils._probe.schedule import schedule, seconds
 from ..modules.rdma_probe import ARGUMENT_SPEC
 from ..plugin_utils._accept.ends import address_of, tests_of
 from ..plugin_utils._arguments import arguments, forks
+from ..plugin_utils._refusal import Refusal, once
 from ..plugin_utils._slice import read_slice
 
 SPARE_SECONDS = 120
@@ -34,7 +34,7 @@ class ActionModule(ActionBase):
             try:
                 reason = self._plan(args, task_vars)
             except RdmaError as exc:
-                raise AnsibleActionFail(str(exc), result={"fix": exc.fix}) from None
+                raise Refusal(str(exc)) from None
             if reason:
                 checks = [skipped(f"traffic_{kind}", reason).data() for kind in args["kinds"]]
                 return {"changed": False, "tests": [], "checks": checks if args["end"] == "client" else []}
@@ -45,7 +45,7 @@ class ActionModule(ActionBase):
         result: dict[str, t.Any] = self._execute_module(
             module_name="railops.rdma.rdma_probe", module_args=sent, task_vars=task_vars
         )
-        return result
+        return once(self._task, result)
 
     def _plan(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> str | None:
         """Fill in this host's tests; return why there are none."""

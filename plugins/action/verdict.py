@@ -16,6 +16,7 @@ from ansible.utils.display import Display
 from ..module_utils._check import skipped
 from ..plugin_utils._accept.collect import without
 from ..plugin_utils._arguments import arguments
+from ..plugin_utils._refusal import Refusal, once
 from ..plugin_utils._slice import read_slice
 from ..plugin_utils._slice_action import refuse_two_declarations, torn_options
 from ..plugin_utils._verdict import files, merge
@@ -65,8 +66,10 @@ class ActionModule(ActionBase):
         self._rails: list[str] = []
         if wrong := unknown(args["require"]):
             fix = f"Name beginnings of ids as docs/verify.md lists them: {', '.join(groups())}, or longer ones."
-            raise AnsibleActionFail(f"No check begins with {', '.join(wrong)} (require). {fix}", result={"fix": fix})
+            raise Refusal(f"No check begins with {', '.join(wrong)} (require). {fix}")
         expected = self._expected(args, plan)
+        if args["planned"] and self._task.check_mode:
+            return {"changed": False}
         if args["phase"] == "begin":
             files.forget(args["verify_dir"], args["hosts"] if args["present"] is None else args["present"])
             lost = "The run ended before this host was verified."
@@ -91,7 +94,7 @@ class ActionModule(ActionBase):
         if args["phase"] == "begin":
             verdict["status"] = "incomplete"
             return begin(args, verdict)
-        return finish(args, with_places(verdict, self._places), display)
+        return once(self._task, finish(args, with_places(verdict, self._places), display))
 
     def _expected(self, args: dict[str, t.Any], plan: PlanFile) -> dict[str, str | None]:
         """Return the hosts of the plan among those asked for, each with its node, and remember where they stand."""
@@ -115,10 +118,10 @@ class ActionModule(ActionBase):
         if left_out and args["planned"]:
             more = f" and {len(left_out) - 5} more" if len(left_out) > 5 else ""
             fix = "Run the playbook railops.rdma.plan, or take these hosts out of the play."
-            raise AnsibleActionFail(
+            raise Refusal(
                 f"{len(left_out)} of {len(args['hosts'])} hosts have no part in the plan, and nothing was changed:"
                 f" {'; '.join(left_out[:5])}{more} {fix}",
-                result={"fix": fix, "unplanned": len(left_out)},
+                result={"unplanned": len(left_out)},
             )
         refuse_two_declarations(torn)
         return expected

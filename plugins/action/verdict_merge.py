@@ -11,12 +11,12 @@ import json
 import os
 import typing as t
 
-from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 from ..module_utils._errors import InputError
 from ..plugin_utils._arguments import arguments
+from ..plugin_utils._refusal import Refusal, once
 from ..plugin_utils._report.equal import shortened
 from ..plugin_utils._slice import HOSTS_FOLDER, read_slice
 from ..plugin_utils._verdict import files
@@ -66,7 +66,7 @@ class ActionModule(ActionBase):
         try:
             verdict = joined.verdict(expected, rails)
         except InputError as exc:
-            raise AnsibleActionFail(f"Nothing was merged. {exc}", result={"fix": exc.fix}) from None
+            raise Refusal(f"Nothing was merged. {exc}") from None
         left = [host for host, entry in verdict["hosts"].items() if entry["status"] == "not_verified"]
         result = finish(args, with_places(verdict, places), display)
         if args["fail"] and verdict["status"] == "incomplete":
@@ -74,7 +74,7 @@ class ActionModule(ActionBase):
             fix = "Verify the hosts that have no result, and merge again with what that run writes."
             more = f" No slice had {shortened(left)}." if left else ""
             result |= {"failed": True, "msg": f"{result['summary']}{more} {fix}", "fix": fix}
-        return {**result, "not_verified": left}
+        return once(self._task, {**result, "not_verified": left})
 
     @staticmethod
     def _take(joined: Joined, path: str) -> None:

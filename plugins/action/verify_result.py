@@ -13,6 +13,7 @@ from ansible.plugins.action import ActionBase
 
 from ..module_utils._check import skipped
 from ..plugin_utils._arguments import arguments
+from ..plugin_utils._refusal import Refusal
 from ..plugin_utils._slice import read_slice
 from ..plugin_utils._verdict.files import read_plan, read_result, result_path, write_json
 from ..plugin_utils._verdict.ids import IDS
@@ -40,7 +41,7 @@ class ActionModule(ActionBase):
         args = arguments(self, ARGUMENT_SPEC)
         if unknown := sorted(set(args["skipped"]) - set(IDS)):
             fix = "Use the ids that docs/verify.md lists."
-            raise AnsibleActionFail(f"No check is called {', '.join(unknown)} (skipped). {fix}", result={"fix": fix})
+            raise Refusal(f"No check is called {', '.join(unknown)} (skipped). {fix}")
         host = (task_vars or {})["inventory_hostname"]
         digest, node, error = None, None, args["error"] or None
         try:

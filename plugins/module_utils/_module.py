@@ -6,11 +6,13 @@
 
 from __future__ import annotations
 
+import os
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 
 from ._errors import RdmaError
+from ._hold import RUN, hold
 
 if t.TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -38,6 +40,8 @@ def run_module(
         if error:
             module.fail_json(msg=missing_required_lib(library), exception=error)
     try:
+        if os.environ.get(RUN) and not module.check_mode:
+            hold(os.environ[RUN])
         result = work(module)
     except RdmaError as exc:
         module.fail_json(msg=str(exc), fix=exc.fix, **exc.facts)

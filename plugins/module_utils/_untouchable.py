@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from ._errors import RdmaError
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from ansible.module_utils.basic import AnsibleModule
 
@@ -39,12 +39,30 @@ class Untouchable:
 
     :param peer: the other end of Ansible's connection; empty without one.
     :param lower: what each interface stands on itself: parent, members, ports, a VF's physical function.
+    :param seen: for each family what `ip` said: links, addresses, rules.
     """
 
     default: frozenset[str] = frozenset()
     connection: frozenset[str] = frozenset()
     peer: str = ""
     lower: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    seen: Sequence[Sequence[list[Json]]] = ()
+
+    @property
+    def links(self) -> dict[str, Json]:
+        """The host's links by name, as `ip -json` prints them."""
+        return {link["ifname"]: link for link in self.seen[0][0]} if self.seen else {}
+
+    @property
+    def held(self) -> list[tuple[str, Json]]:
+        """The host's addresses as `ip -json` prints them, each with its interface; those of links alone left out."""
+        return [
+            (link["ifname"], item)
+            for _links, addresses, *_more in self.seen
+            for link in addresses
+            for item in link.get("addr_info", ())
+            if "local" in item and link["ifname"] != "lo" and item.get("scope") != "link"
+        ]
 
     def why(self, interface: str) -> str:
         """Return what an interface carries, in words; empty when it may be touched."""
@@ -138,7 +156,7 @@ def decide(
             below |= above
         return frozenset(below)
 
-    return Untouchable(whole(default), whole(used), ends[1] if ends else "", found.lower)
+    return Untouchable(whole(default), whole(used), ends[1] if ends else "", found.lower, [row[:3] for row in seen])
 
 
 def connection_ends(sysfs: Sysfs) -> tuple[str, str] | None:

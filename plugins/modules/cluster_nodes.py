@@ -53,6 +53,35 @@ options:
     choices: [sriov, reboot, upgrade]
     default: sriov
     version_added: 0.2.0
+  hosts:
+    description:
+      - The hosts that say who they are, as M(railops.rdma.host_work_info) returns it. Refused is a host with a kubelet
+        whose node of that name is another machine or is missing, and one that is a node of another name.
+      - With O(drain), hosts that have not joined the cluster yet are left out. Without it and without O(plan_dir) they
+        are only looked at.
+    type: list
+    elements: dict
+    version_added: 0.2.0
+    suboptions:
+      host:
+        description: The host's name in the inventory.
+        type: str
+      node:
+        description: The name of its node.
+        type: str
+        required: true
+      machine_id:
+        description: The host's machine ID.
+        type: str
+        required: true
+      boot_id:
+        description: The identifier of its running boot.
+        type: str
+        required: true
+      kubelet:
+        description: The program that runs pods on it; empty for none.
+        type: str
+        required: true
   wait_seconds:
     description:
       - Seconds for which nothing may move while nodes are not as planned. V(0) compares without waiting.
@@ -112,6 +141,18 @@ unfinished:
     - Nodes with the note of O(drain=begin), from this run or one that ended in the middle. With O(drain), those of
       O(nodes) with the note of O(purpose).
   returned: always
+  type: list
+  elements: str
+  sample: [node1]
+offered_by_all:
+  description: Extended resources that every node of the plan offers which is in the cluster.
+  returned: always
+  type: list
+  elements: str
+  sample: [nvidia.com/gpu, spidernet.io/fabric_rail1]
+joined:
+  description: The nodes of O(hosts) that are in the cluster.
+  returned: with O(hosts) alone
   type: list
   elements: str
   sample: [node1]

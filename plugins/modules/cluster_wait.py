@@ -38,6 +38,13 @@ options:
         description: Its namespace. A SpiderCoordinator has none.
         type: str
         default: ""
+      nodes:
+        description:
+          - Nodes that must each have a ready pod of a DaemonSet, which by its own numbers is ready without any. One
+            that has none is named with the reason. Those that are down are named and not waited for.
+        type: list
+        elements: str
+        default: []
   timeout:
     description: Seconds for which nothing may move, neither a pod more nor a container started.
     type: int

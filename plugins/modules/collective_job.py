@@ -54,6 +54,16 @@ options:
     description: Seconds that the program may take once its pods run.
     type: int
     default: 300
+  tolerations:
+    description: Tolerations of the pods, as a pod has them. That of the gate's taint is always there.
+    type: list
+    elements: dict
+    default: []
+  image_pull_secrets:
+    description: Names of the Secrets by which the image is pulled.
+    type: list
+    elements: str
+    default: []
 extends_documentation_fragment:
   - railops.rdma._attributes
   - railops.rdma._cluster
@@ -134,6 +144,8 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "namespace": {"type": "str", "default": "default"},
     "limits": {"type": "dict", "default": {}},
     "seconds": {"type": "int", "default": 300},
+    "tolerations": {"type": "list", "elements": "dict", "default": []},
+    "image_pull_secrets": {"type": "list", "elements": "str", "default": [], "no_log": False},
     **ACCESS,
 }
 
@@ -163,6 +175,8 @@ def wanted_of(params: dict[str, t.Any]) -> Wanted:
         env=dict(pairs),
         limits={key: str(value) for key, value in params["limits"].items()},
         seconds=params["seconds"],
+        tolerations=params["tolerations"],
+        pull_secrets=params["image_pull_secrets"],
     )
 
 

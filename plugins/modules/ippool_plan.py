@@ -275,7 +275,7 @@ options:
     type: bool
     default: false
   plan_locked:
-    description: Fail when the plan would change; for pull requests.
+    description: Fail when the plan would change, and say whether numbers do or only files; for pull requests.
     type: bool
     default: false
   plan_dir:
@@ -415,15 +415,6 @@ summary:
     nodes: 8
     rails: 8
     pools: 64
-problems:
-  description: Everything that is wrong with the input.
-  returned: failure of the input's checks
-  type: list
-  elements: dict
-  sample:
-    - place: fabric_rails[2].subnets[0]
-      problem: "'172.16.11.0/16' has host bits set, so the API would refuse it."
-      fix: Write the network as 172.16.0.0/16.
 """
 
 # The work is done by the action plugin of this name, on the controller.

@@ -20,6 +20,8 @@ description:
   - Never changed and never reset is a card that carries the default route, Ansible's connection or storage of the host,
     one with a virtual function in use, one that serves NVSwitches (by its vital product data), and a BlueField in DPU
     mode or one that does not say. A card without a choice of link type is fine when its link layer is the one wanted.
+  - The link type stays also where a port is a bond's or bridge's, carries a VLAN or macvlan, or has an address outside
+    of the fabric.
   - One card that fails does not stop the others. All failures come together at the end.
 author:
   - railops.rdma contributors (@railops)
@@ -58,6 +60,11 @@ options:
       pci:
         description: The PCI address of the rail's function.
         type: str
+  rdma_prefixes:
+    description: The networks of the fabric. Addresses inside of them are no reason to leave a card alone.
+    type: list
+    elements: str
+    version_added: 0.3.0
   cards:
     description:
       - Which cards, and what they shall be. A selection by address counts more than the one by rails. Two selections of

@@ -14,8 +14,7 @@ description:
     its MTU, the address, a routing table of the rail's own, the rule that sends what comes from the address by that
     table, the routes to the RDMA prefixes in the main table with a metric per rail, and the sysctls.
   - All or nothing. When anything fails, what was done is undone, and the host is as it was before.
-  - With O(confirm_timeout), a guard on the host takes the change back unless a second call over a new connection
-    confirms it.
+  - With O(confirm_timeout), a guard on the host takes the change back unless a new connection confirms it.
   - What is this collection's is told by routing protocol 143, tables 1001 to 1099, rule priorities 10001 to 10099, and
     metrics 101 to 199 of the main table on a rail's interface. A foreign entry inside these ranges is an error;
     everything else is left alone.
@@ -54,6 +53,14 @@ options:
     type: list
     elements: str
     default: []
+  take_over:
+    description:
+      - Ports whose MTU may be lowered although something of somebody else stands on them and would lose its own, such
+        as a VLAN's interface, or a pod's macvlan. Without it that is refused.
+    type: list
+    elements: str
+    default: []
+    version_added: 0.2.0
   confirm_timeout:
     description:
       - Seconds until a guard on the host takes the change back, unless O(confirm) comes before. V(0) is without.
@@ -67,13 +74,16 @@ options:
     choices: [fail, report]
     default: fail
   confirm:
-    description: The token of a change to keep. Nothing is changed then.
+    description:
+      - With V(new_connection) and O(confirm_timeout), this task closes its connection after the change, opens a new one
+        and confirms over that. So the timer does not count what the controller does with other hosts meanwhile.
+      - Otherwise the token of a change to keep. Nothing is changed then.
     type: str
   gateways:
     description:
-      - What to do about the rails' gateways with O(confirm). V(report) asks all of them for an echo from the rails'
-        addresses, bound to their interfaces, and returns the answers in RV(checks). With V(require) the change is not
-        confirmed unless all answer, and the guard takes it back.
+      - What to do about the rails' gateways with O(confirm). V(report) confirms, then asks all of them for an echo from
+        the rails' addresses, bound to their interfaces, and returns the answers in RV(checks). With V(require) it asks
+        before it confirms, and does not confirm unless all answer; the guard takes the change back then.
     type: str
     choices: [ignore, report, require]
     default: ignore
@@ -85,19 +95,11 @@ seealso:
 
 EXAMPLES = r"""
 ---
-- name: Set up all rails as planned, and take it back in a minute unless confirmed
+- name: Set up all rails as planned, and take it back in a minute unless a new connection confirms it
   railops.rdma.policy_route:
     plan_dir: plan/fabric
     confirm_timeout: 60
-  register: result
-
-- name: Open a new connection
-  ansible.builtin.meta: reset_connection
-
-- name: Keep the change
-  railops.rdma.policy_route:
-    confirm: "{{ result.token }}"
-  when: result.token | default('') != ''
+    confirm: new_connection
 
 - name: Set up two rails without a plan
   railops.rdma.policy_route:
@@ -126,7 +128,7 @@ EXAMPLES = r"""
 RETURN = r"""
 before:
   description: What is managed, as it was, written as C(ip) writes it.
-  returned: success, without O(confirm)
+  returned: success, without a token in O(confirm)
   type: dict
   sample:
     links: [ens1np0 mtu 1500 up]
@@ -136,7 +138,7 @@ before:
     sysctls: []
 after:
   description: What is managed, as it is now, or would be in check mode.
-  returned: success, without O(confirm)
+  returned: success, without a token in O(confirm)
   type: dict
   sample:
     links: [ens1np0 mtu 4200 up]
@@ -149,7 +151,7 @@ after:
     sysctls: []
 checks:
   description:
-    - One entry per rail and thing, as it was found before any change; with O(confirm), one per gateway.
+    - One entry per rail and thing, as it was found before any change; with a confirmation, also one per gateway.
   returned: success
   type: list
   elements: dict
@@ -168,12 +170,12 @@ library_missing:
   sample: false
 token:
   description: What to give to O(confirm); empty when there is nothing to confirm.
-  returned: success, without O(confirm)
+  returned: success, without a token in O(confirm)
   type: str
   sample: 0123456789abcdef
 confirmed:
   description: The change was kept.
-  returned: with O(confirm)
+  returned: after a confirmation
   type: bool
   sample: true
 """

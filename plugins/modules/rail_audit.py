@@ -43,16 +43,32 @@ options:
       - V(paths) asks the kernel for routes, V(duplicates) asks every rail whether somebody else has its address,
         V(cabling) compares what LLDP says of each cable, V(pings) asks gateways and a neighbour for an echo.
       - V(counters) looks for failures that nobody sees yet - counters since the last audit, links, PCIe.
+      - V(preflight) looks before the first change for what a run would stop at on this host, or what the host would
+        lose; it needs neither pyroute2 nor RDMA tools.
     type: list
     elements: str
     choices:
-      [driver, link_type, mode, network, persist, paths, duplicates, cabling, qos, gpudirect, devices, counters, pings]
+      - driver
+      - link_type
+      - mode
+      - network
+      - persist
+      - paths
+      - duplicates
+      - cabling
+      - qos
+      - gpudirect
+      - devices
+      - counters
+      - pings
+      - preflight
     default: [link_type, mode, network, persist, paths, duplicates, cabling, qos, gpudirect, devices, counters]
   settings:
     description:
       - The options of the roles' modules, by the module's name; each is checked as that module checks it.
       - Besides C(duplicates) with C(duplicate_wait), the seconds that answers may take, and C(cabling) with
-        C(lldp_listen), the seconds to listen where lldpd has heard nothing, C(counters) with C(limits) and C(gbits).
+        C(lldp_listen), the seconds to listen where lldpd has heard nothing, C(counters) with C(limits) and C(gbits),
+        C(preflight) with the C(roles) that a run plays and whether it keeps files for the next boot (C(persist)).
     type: dict
     default: {}
   variables:

@@ -18,6 +18,9 @@ description:
   - Nothing is applied. No link flaps, and C(netplan apply) is not run; the files count from the next boot.
   - The files are checked by the tool that reads them (C(netplan generate) in a root of its own, C(nmcli)) before any is
     written. Each is replaced atomically.
+  - Before anything is written, what the next boot would make of the files is compared with what it would make without
+    ours. It fails with the other file's name where that comes first, or where addresses, routes, an MTU or what stands
+    on the port would be lost, unless the port is in O(take_over).
   - The interface of the default route and of Ansible's own connection are refused unless listed in O(force).
 author:
   - railops.rdma contributors (@railops)
@@ -48,6 +51,15 @@ options:
     description:
       - Interfaces that may be written for although they carry the default route or Ansible's connection, by themselves
         or below a VLAN, bond or bridge. With another O(root) nobody's network runs over them, and nothing is refused.
+    type: list
+    elements: str
+    default: []
+    version_added: 0.2.0
+  take_over:
+    description:
+      - Ports of rails on which settings of others give way. A file that outranks ours is moved to
+        C(/var/lib/railops-rdma/kept) and put back as it was when the rail or all rails go. A file that also is for an
+        interface outside of this list stays where it is, and is refused.
     type: list
     elements: str
     default: []
@@ -97,7 +109,9 @@ after:
     /etc/netplan/90-railops-ens1np0.yaml: "0600"
     /etc/sysctl.d/90-railops-rails.conf: "0644"
 checks:
-  description: One entry per file, as it was found before any change.
+  description:
+    - One entry per file, as it was found before any change; and for each interface of a rail whether ours is what the
+      next boot uses (C(persist_wins)) and what else is for it (C(persist_foreign)).
   returned: success
   type: list
   elements: dict

@@ -106,6 +106,17 @@ options:
         that no update of firmware, kernel or distribution renames them.
     type: bool
     default: false
+  rdma_prefixes:
+    description: The networks of the fabric. Addresses inside of them are no reason to leave an interface its name.
+    type: list
+    elements: str
+    version_added: 0.3.0
+  take_over:
+    description: Interfaces that get their name although they have addresses of others, which are lost with the old one.
+    type: list
+    elements: str
+    default: []
+    version_added: 0.3.0
   state:
     description: V(absent) removes the owned files and alternative names. Modules stay loaded until the next boot.
     type: str

@@ -104,7 +104,9 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    details: Writes its files in check mode too, since they are the answer and no change of a host.
+    details: >-
+      Writes its files in check mode too, since they are the answer and no change of a host. With O(planned) it only
+      checks.
   diff_mode:
     support: none
   idempotent:

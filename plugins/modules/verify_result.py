@@ -59,8 +59,8 @@ EXAMPLES = r"""
     plan_dir: plan/fabric
     verify_dir: verify/fabric
     results:
-      - "{{ __rail_network_result }}"
-      - "{{ __rdma_host_result }}"
+      - "{{ rail_network_in_check_mode }}"
+      - "{{ rdma_info_of_the_host }}"
     skipped:
       traffic_rdma: verify_traffic is ping
 """

@@ -14,6 +14,8 @@ import typing as t
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
+from ._refusal import once
+
 LOOK_SECONDS = 2.0
 display = Display()
 
@@ -56,7 +58,7 @@ class ProgressAction(ActionBase):
         local = untyped._connection.transport == "local"
         if arguments.get("progress_file") or not local:
             result.update(untyped._execute_module(module_args=arguments, task_vars=task_vars))
-            return result
+            return once(self._task, result)
         handle, path = tempfile.mkstemp(prefix="railops-rdma-progress-")
         os.close(handle)
         follower = Follower(path, str(self._task.action).rpartition(".")[2])
@@ -68,4 +70,4 @@ class ProgressAction(ActionBase):
             follower.stop()
             os.unlink(path)
         result.get("invocation", {}).get("module_args", {}).pop("progress_file", None)
-        return result
+        return once(self._task, result)

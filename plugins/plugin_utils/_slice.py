@@ -22,6 +22,7 @@ from ansible.errors import AnsibleActionFail
 
 from ..module_utils._fabric.lock import LOCK, SCHEMA, SLICE_SCHEMA, canonical, sha256
 from ..module_utils._fabric.shapes import Leaf
+from ._refusal import Refusal
 
 if t.TYPE_CHECKING:
     from ..module_utils._fabric.shapes import Neighbour, PlanFile, Slice
@@ -32,7 +33,7 @@ HOSTS_FOLDER = "hosts"
 def fail(problem: str, fix: str) -> t.NoReturn:
     """Fail the task with what is wrong and what to do."""
     # A controller plugin has no fail_json: the result carries the fix as a module's failure does.
-    raise AnsibleActionFail(f"{problem} {fix}", result={"fix": fix})
+    raise Refusal(f"{problem} {fix}")
 
 
 @functools.lru_cache(maxsize=2)

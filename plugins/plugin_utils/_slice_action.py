@@ -13,6 +13,7 @@ import typing as t
 
 from ansible.plugins.action import ActionBase
 
+from ._refusal import once
 from ._report.equal import shortened
 from ._slice import fail, read_slice
 
@@ -80,9 +81,12 @@ class SliceAction(ActionBase):
         """Add what else the module takes from the plan."""
 
     def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
-        """Run the module, with the slice's values for all options that are not given; an empty text gives nothing."""
+        """Run the module, and fail with its sentence when it does."""
         super().run(tmp, task_vars)
-        task_vars = task_vars or {}
+        return once(self._task, self.asked(task_vars or {}))
+
+    def asked(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
+        """Run the module, with the slice's values for all options that are not given; an empty text gives nothing."""
         args = dict(self._task.args)
         if plan_dir := args.pop("plan_dir", None):
             # As the planner reads an option of type path.

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from ansible.errors import AnsibleActionFail
 
 from ...module_utils._check import DEVIATION, OK
+from .._refusal import Refusal
 from .._slice import read_slice
 from .._verdict import files
 from .._verdict.explain import place_of
@@ -53,7 +54,7 @@ def settings_of(args: Mapping[str, t.Any]) -> Settings:
     wrong += [f"{name} {args[name]} (1 or more)" for name in ("seconds", "timeout") if args[name] < 1]
     if wrong:
         fix = "Mend these variables of accept."
-        raise AnsibleActionFail(f"Not known or out of bounds: {'; '.join(wrong)}. {fix}", result={"fix": fix})
+        raise Refusal(f"Not known or out of bounds: {'; '.join(wrong)}. {fix}")
     keys = ("max_latency_us", "min_gbits", "min_gbits_loaded", "min_gbytes", "share")
     stages = [name for name in STAGES if name in args["stages"]]
     return Settings(stages, list(args["collectives"]), **{key: args[key] for key in keys})
@@ -80,15 +81,13 @@ def fleet_of(args: Mapping[str, t.Any], plan: PlanFile, verdict: Verdict) -> Fle
             if entry is None:
                 # Retired, or never planned: verification passes it over as well.
                 continue
-            raise AnsibleActionFail(f"{host}: {exc}") from exc
+            raise Refusal(f"{host}: {exc}") from exc
         place = place_of(piece, plan)
         rails = tuple(rail["name"] for rail in piece["rails"] if rail["addresses"])
         places[host] = (place.zone, tuple(place.leaves.get(rail, "") for rail in rails))
     if not places or not rails:
         fix = "Look at the inventory group (fabric_group), at --limit, and at the plan."
-        raise AnsibleActionFail(
-            f"No host of this play has rails with addresses in the plan. {fix}", result={"fix": fix}
-        )
+        raise Refusal(f"No host of this play has rails with addresses in the plan. {fix}")
     order = sorted(places, key=lambda host: (natural(places[host][0]), *map(natural, places[host][1]), natural(host)))
     seen = verdict.get("hosts", {})
     trouble = {host: found for host in order if (found := _against(seen.get(host)))}

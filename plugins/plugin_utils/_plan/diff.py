@@ -261,9 +261,13 @@ def _count(number: int, noun: str, plural: str = "s") -> str:
     return f"{number} {noun}{plural if number != 1 else ''}"
 
 
-def changes_text(summary: Mapping[str, t.Any], change: Change) -> str:
-    """Say in one sentence what a locked plan would have changed."""
+def changes_text(summary: Mapping[str, t.Any], change: Change, *, numbers: bool) -> str:
+    """Say in one sentence what a locked plan would have changed.
+
+    :param numbers: whether slots or what decides addresses change, not only how the plan is written.
+    """
     parts = [f"{len(summary[key])} {key}" for key in ("added", "retired", "released", "moved") if summary[key]]
     files: Sequence[str] = sorted([*change.written, *change.removed])
     listed = ", ".join(files[:5]) + (f" and {len(files) - 5} more" if len(files) > 5 else "")
-    return f"nodes: {', '.join(parts) or 'the same'}; files: {listed or LOCK}"
+    what = "numbers change" if numbers else "no number changes, only files do, as a newer version may write them"
+    return f"{what}; nodes: {', '.join(parts) or 'the same'}; files: {listed or LOCK}"

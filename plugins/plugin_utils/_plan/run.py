@@ -71,8 +71,9 @@ def run(
     summary = summary_of(plan, seating, change, digest)
     if change and raw.get("plan_locked"):
         raise RdmaError(
-            f"The plan is locked and would change ({changes_text(summary, change)}).",
-            "Plan without fabric_plan_locked, review the difference and commit it.",
+            f"The inventory gives another plan than {store.lock_path!r}, which is locked"
+            f" ({changes_text(summary, change, numbers=seating.numbers(fabric, lock))}). Nothing was changed.",
+            "Run railops.rdma.plan, review, commit. On purpose, -e fabric_plan_locked=false plans in this run.",
             summary=summary,
         )
     old = thaw(lock.frozen, store.lock_path) if lock else None

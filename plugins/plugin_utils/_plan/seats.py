@@ -9,9 +9,10 @@ from __future__ import annotations
 import typing as t
 from dataclasses import dataclass, replace
 
-from ...module_utils._fabric.lock import LOCK
+from ...module_utils._fabric.lock import LOCK, canonical
 from ...module_utils._fabric.model import Node, Retired
 from .check import Checker, natural_key
+from .lock import Seat, freeze
 from .moves import Moves
 
 if t.TYPE_CHECKING:
@@ -19,7 +20,7 @@ if t.TYPE_CHECKING:
 
     from ...module_utils._fabric.model import Fabric
     from .input import Options
-    from .lock import Lock, Seat
+    from .lock import Lock
     from .nodes import Candidate
 
 
@@ -35,6 +36,12 @@ class Seating:
     moved: tuple[str, ...]
     """Sentences: who moves from where to where (allowed by fabric_allow_renumber)."""
     warnings: tuple[str, ...]
+
+    def numbers(self, fabric: Fabric, lock: Lock | None) -> bool:
+        """Whether slots or what decides addresses differ from the lock."""
+        everybody: tuple[Node | Retired, ...] = (*self.nodes, *self.retired)
+        seats = {one.name: Seat(fabric.zones[one.zone].name, one.slot, isinstance(one, Retired)) for one in everybody}
+        return lock is None or lock.seats != seats or canonical(lock.frozen) != canonical(freeze(fabric))
 
 
 def seat_nodes(fabric: Fabric, candidates: Sequence[Candidate], lock: Lock | None, options: Options) -> Seating:
@@ -116,8 +123,9 @@ class _Allocation:
                 self.check.add(place, f"{name} is in the inventory.", "Take it out of the list, or out of the group.")
             elif name in self.seats and name not in retired:
                 self.check.add(place, f"{name} is not retired.", "Name it in fabric_retire first.")
-            elif name not in self.seats:
-                self.warnings.append(f"fabric_release names {name}, which has no slot: take it out of the list.")
+            else:
+                # Said in the run that releases it, too: a warning that came later would make another report.
+                self.warnings.append(f"fabric_release names {name}, which holds no slot: take it out of the list.")
         return retired - released
 
     def _vanished(self, retired: set[str]) -> None:
@@ -179,6 +187,7 @@ class _Allocation:
             )
 
     def _pins(self, retired: set[str]) -> None:
+        moved: list[tuple[str, int, int, str]] = []
         for name in self.order:
             one = self.candidates[name]
             if one.pin is None or (name in retired and name in self.slots):
@@ -195,8 +204,12 @@ class _Allocation:
                         f"Set it to {slot} or take it out; fabric_allow_renumber=true moves the node.",
                     )
                     continue
-                del self.taken[zone, slot]
-            self._sit(name, one.zone, one.pin, place)
+                # All who move stand up first: two may want each other's slots.
+                if self.taken.get((zone, slot)) == name:
+                    del self.taken[zone, slot]
+            moved.append((name, one.zone, one.pin, place))
+        for row in moved:
+            self._sit(*row)
 
     def _free(self, zone: int) -> Iterator[tuple[int, int]]:
         """Yield the zone's free slots, the lowest first, each as (zone, slot)."""

@@ -13,9 +13,8 @@ import os
 import tempfile
 import typing as t
 
-from ansible.errors import AnsibleActionFail
-
 from ...module_utils._fabric.lock import LOCK
+from .._refusal import Refusal
 from .._slice import parse_plan
 
 if t.TYPE_CHECKING:
@@ -127,4 +126,4 @@ def read_plan(plan_dir: str) -> PlanFile:
         return parse_plan(path)
     except (OSError, ValueError) as exc:
         fix = "Run the playbook railops.rdma.plan first."
-        raise AnsibleActionFail(f"The plan {path!r} cannot be read: {exc}. {fix}", result={"fix": fix}) from None
+        raise Refusal(f"The plan {path!r} cannot be read: {exc}. {fix}") from None

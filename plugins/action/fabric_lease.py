@@ -1,0 +1,24 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Says whose run takes the lease, and shows what it waits for."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+import typing as t
+
+from ..plugin_utils._progress import ProgressAction
+
+
+class ActionModule(ProgressAction):
+    """The action in front of the module fabric_lease."""
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        """Name the run by its user, its controller and its process, which is this worker's parent."""
+        user = f"{getpass.getuser()}@{socket.gethostname()}"
+        self._task.args["run"] = {"user": user, "pid": os.getppid()}
+        return super().run(tmp, task_vars)

@@ -1,0 +1,58 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One run at a time on a host: where there is no lease of a cluster, each module call renews a file there."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+
+from ._errors import RdmaError
+
+# Variable of the environment: the run, then those that live on its controller.
+RUN = "RAILOPS_RUN"
+SECONDS = 60.0
+SINCE = " since "
+
+
+def taken(holder: str) -> RdmaError:
+    """Return the refusal."""
+    fix = "Wait until that run has ended, then run again. After one that was killed this takes a minute at most."
+    return RdmaError(f"Another run is under way: {holder}.", fix)
+
+
+def hold(run: str, path: str = "") -> None:
+    """Take or renew the host; who has it is waited out, and refused when it comes again meanwhile."""
+    mine, *live = run.split("|")
+    seen = None
+    try:
+        # A network namespace is a host of its own.
+        path = path or f"/run/railops-rdma-{os.stat('/proc/self/ns/net').st_ino}.run"
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+    except OSError:
+        return  # Whoever may not write there changes no host.
+    try:
+        while True:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            other, stamp = os.pread(file, 4096, 0).decode(errors="replace"), os.fstat(file).st_mtime_ns
+            age = abs(time.time() - stamp / 1e9)
+            if other in ("", mine) or age >= SECONDS or (other not in live and _before(other, mine)):
+                os.ftruncate(file, 0)
+                os.pwrite(file, mine.encode(), 0)
+                return
+            if seen not in (None, stamp):
+                raise taken(other)
+            seen = stamp
+            fcntl.flock(file, fcntl.LOCK_UN)
+            time.sleep(SECONDS - age)
+    finally:
+        os.close(file)
+
+
+def _before(other: str, mine: str) -> bool:
+    """Whether a run began before ours on our controller, which knows that it is over."""
+    where = [name.partition(", process ")[0] for name in (other, mine)]
+    return where[0] == where[1] and other.rpartition(SINCE)[2] < mine.rpartition(SINCE)[2]

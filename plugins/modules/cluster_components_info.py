@@ -1,0 +1,166 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Look at what a cluster has already, and refuse what would work against it."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: cluster_components_info
+short_description: Find the parts that a cluster has already, and say which are managed and which adopted
+version_added: 0.2.0
+author: railops.rdma contributors (@railops)
+description:
+  - Reads the cluster and changes nothing. Finds Spiderpool, Multus, the SR-IOV operator, shared device plugins, nv-ipam
+    and NVIDIA's network-operator, with their owner, namespace and version.
+  - Fails with everything that stands in the way of the plan, all at once. That is a part of others that nobody decided
+    about, an adopted part that does not serve the plan, a CRD of others that lacks a field of the chart's, or a
+    distribution that does not go. It is also a cluster network that is missing, not ready, or pushes Multus aside, a
+    node whose address lies on a rail, a kind that the cluster does not know, or a user's network that Spiderpool would
+    overwrite.
+options:
+  state:
+    description:
+      - V(present) looks before an installation.
+      - V(absent) looks before the CRDs are taken away. RV(crds) are then those that this collection made and no object
+        of others uses.
+    type: str
+    choices: [present, absent]
+    default: present
+  components:
+    description: V(managed) or V(adopt) by part. A part that is not named is managed where it is not there.
+    type: dict
+    default: {}
+  values:
+    description: The Helm values of the plan, before adopted parts are taken out of them.
+    type: dict
+    default: {}
+  release:
+    description: The Helm release that would be installed.
+    type: dict
+    default: {}
+    suboptions:
+      name:
+        description: Its name.
+        type: str
+        default: spiderpool
+      namespace:
+        description: Its namespace.
+        type: str
+        default: spiderpool
+      ours:
+        description: Whether a note says that this collection made it.
+        type: bool
+        default: false
+      there:
+        description: Whether there is one.
+        type: bool
+        default: false
+      chart:
+        description: The chart of the one that is there.
+        type: str
+        default: ""
+      values:
+        description: The values of the one that is there.
+        type: dict
+        default: {}
+  take_over:
+    description: Whether a release of this name that others made is taken over.
+    type: bool
+    default: false
+  crds:
+    description: The chart's CRDs.
+    type: list
+    elements: dict
+    default: []
+  kinds:
+    description: Kinds of objects of the release that no Kubernetes has by itself, as C(Kind.group).
+    type: list
+    elements: str
+    default: []
+  networks:
+    description: Names of DaemonSets that are a cluster network.
+    type: list
+    elements: str
+    default: []
+  cilium_config:
+    description: Name of Cilium's ConfigMap.
+    type: str
+    default: cilium-config
+  cluster_dir:
+    description: The folder C(cluster) of the plan.
+    type: path
+extends_documentation_fragment:
+  - railops.rdma._attributes
+  - railops.rdma._cluster
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: none
+  idempotent:
+    support: full
+requirements:
+  - kubernetes >= 31
+  - PyYAML
+"""
+
+EXAMPLES = r"""
+---
+- name: See what the cluster has already
+  railops.rdma.cluster_components_info:
+    components:
+      multus: adopt
+    networks: [calico-node]
+    cluster_dir: plan/fabric/cluster
+"""
+
+RETURN = r"""
+components:
+  description: V(managed) or V(adopt) by part that the plan needs.
+  returned: success
+  type: dict
+  sample: {"spiderpool": "managed", "multus": "adopt"}
+crds:
+  description: Names of the chart's CRDs to apply, or with O(state=absent) to delete.
+  returned: success
+  type: list
+  elements: str
+  sample: []
+left:
+  description: CRDs that stay as they are, and why.
+  returned: success
+  type: list
+  elements: str
+  sample: []
+foreign:
+  description: With O(state=absent) the SR-IOV operator's CRD where it is another's. The chart's hook would delete it.
+  returned: success
+  type: list
+  elements: str
+  sample: []
+notes:
+  description: One line for each part of others, whether adopted or not needed.
+  returned: success
+  type: list
+  elements: str
+  sample: ["Multus (v4.2.2, DaemonSet kube-system/kube-multus-ds of kubectl) is adopted"]
+calico:
+  description: The namespace of the DaemonSet C(calico-node); empty without one.
+  returned: success
+  type: str
+  sample: kube-system
+"""
+
+from ..module_utils._cluster.survey_run import NEEDS, SPEC, run
+from ..module_utils._module import run_module
+
+
+def main() -> None:
+    """Read the parameters, run, and report."""
+    run_module(run, SPEC, NEEDS)
+
+
+if __name__ == "__main__":
+    main()

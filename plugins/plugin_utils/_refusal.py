@@ -1,0 +1,40 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This plugin util is PRIVATE to the collection.
+
+"""Failures of action plugins whose sentence a person reads once."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible.errors import AnsibleActionFail
+
+SAID = ("fix", "problems", "summary")
+"""Keys of a failure that its message holds already."""
+
+
+class Refusal(AnsibleActionFail):
+    """A failure with its one sentence: what is wrong, and what to do.
+
+    ansible-core from 2.19 on shows a failure by an error of its own and then by the result; here the result is enough.
+    """
+
+    omit_exception_key = True
+
+    def __init__(self, message: str, result: dict[str, t.Any] | None = None) -> None:
+        more = {key: value for key, value in (result or {}).items() if key not in SAID}
+        super().__init__(message, result=more)  # type: ignore[no-untyped-call]
+
+
+def once(task: t.Any, result: dict[str, t.Any]) -> dict[str, t.Any]:
+    """Return what a module or an action has to say; also a failure, where the task itself judges it.
+
+    :raises Refusal: it failed with a sentence of ours, which has a fix; what crashed is shown by ansible-core.
+    """
+    # What is raised comes neither to failed_when nor to another try.
+    if result.get("failed") and "fix" in result and not (task.failed_when or task.until or task.retries):
+        raise Refusal(str(result["msg"]), result)
+    return result
