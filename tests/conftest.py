@@ -2,18 +2,45 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What holds for all tests: those of rare faults that take minutes wait for the check `long`."""
+"""What holds for all tests: rare faults that take minutes, and draws by chance, are left to the check `long`."""
 
 from __future__ import annotations
 
 import os
+import random
 
 import pytest
+from hypothesis import settings
+
+LONG = bool(os.environ.get("RAILOPS_TEST_LONG"))
+# On each push the same examples, on every machine.
+settings.register_profile("push", derandomize=True)
+settings.register_profile("long", print_blob=True)
+settings.load_profile("long" if LONG else "push")
+
+
+@pytest.fixture
+def seed(record_property):
+    """Give a function: what a test's draws begin with, which is printed: a variable's value, or by chance, or fixed."""
+
+    def chosen(variable):
+        found = int(os.environ.get(variable) or (random.SystemRandom().randrange(1 << 30) if LONG else 1))
+        record_property(variable, found)
+        return found
+
+    return chosen
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Print the seeds."""
+    reports = [report for some in terminalreporter.stats.values() for report in some]
+    for name, value in sorted({row for report in reports for row in getattr(report, "user_properties", ())}):
+        terminalreporter.write_line(f"{name}={value}")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip what takes minutes, unless it is asked for."""
-    if not os.environ.get("RAILOPS_TEST_LONG"):
+    if not LONG:
         for item in items:
             if item.get_closest_marker("long"):
                 item.add_marker(pytest.mark.skip(reason="takes minutes; run: make test CHECK=long"))

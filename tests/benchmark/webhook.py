@@ -8,7 +8,7 @@
     python tests/benchmark/webhook.py --pools 100 --step 25
 
 It runs beside a real kube-apiserver with Spiderpool's real controller (tests/cluster/real_api.py), and is left out
-where the parts of a cluster are not at hand. There is no bar: the time is the webhook's, which lists all pools at each
+where programs of a cluster are not at hand. There is no bar: the time is the webhook's, which lists all pools at each
 create.
 """
 
@@ -79,7 +79,7 @@ def main() -> None:
     real = [sys.executable, str(CHECKOUT / "tests/cluster/real_api.py")]
     done = subprocess.run([*real, "--why-not"], capture_output=True, text=True, check=False)
     if done.returncode or "RAILOPS_TEST_KUBECONFIG" in os.environ:
-        why = done.stderr.strip() or "Spiderpool's controller is not one of the parts"
+        why = done.stderr.strip() or "Spiderpool's controller is not at hand"
         return print(f"No webhooks of Spiderpool here ({why}): not measured.")
     return os.execv(sys.executable, [*real, sys.executable, *sys.argv])
 

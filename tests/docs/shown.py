@@ -119,6 +119,10 @@ ROWS = (
     row(HOSTS + r" lossless_roce.*", f"{GUESTS}test_the_roles_work_in_check_mode_and_change_nothing_twice"),
     row(HOSTS + r" (rdma_driver|gpudirect).*", f"{GUESTS}test_the_roles_work_in_check_mode_and_change_nothing_twice"),
     row(r"ansible .*-m railops\.rdma\.rdma_info", f"{GUESTS}test_every_device_agrees_with_ibv_devinfo"),
+    row(
+        r"ansible .*-m railops\.rdma\.host_work_info",
+        "tests/cluster/test_reboot.py::test_work_that_is_not_kubernetes_is_asked_before_anything",
+    ),
     row(r"ansible .*-m railops\.rdma\.rdma_netns .*", f"{NETNS}test_both_directions_without_another_namespace"),
     row(r"ansible .*-m ansible\.builtin\.(ping|reboot)", "tests/lab/matrix.py::networkd"),
     # The lab.
@@ -153,7 +157,7 @@ ROWS = (
     ),
     row(r"sudo python3 tests/tools/bare\.py.*", f"{BARE}test_nothing_of_the_machine_is_visible"),
     row(r"sudo make deps", "tests/bare/test_second_command.py::test_root"),
-    row(r"RAILOPS_FABRICS=100000 make test CHECK=unit", ".ci/run"),
+    row(r"(RAILOPS_FABRICS=100000 make test CHECK=unit|RAILOPS_PATH_SEED=7 make test CHECK=kernel)", ".ci/run"),
     row(
         r"make build( && ansible-galaxy collection install .*)?",
         "tests/package/test_package.py::test_the_installed_collection_plans_the_guides_fabric",
@@ -172,6 +176,8 @@ ROWS = (
     row(r"pip download --no-deps --dest wheels pyroute2==.*", needs="the network"),
     row(r"pip install --target /tmp/pyroute2-old pyroute2==0\.7\.2", ".ci/run"),
     row(r"sudo env PYTHONPATH=\$TREE .*pytest tests/kernel.*", ".ci/run"),
+    row(r"python3 tests/cluster/programs\.py", "tests/cluster/test_programs.py::test_nothing_is_required"),
+    row(r"python3 tests/cluster/recording\.py", "tests/cluster/test_recorded.py::test_every_answer_is_as_recorded"),
     row(r"RAILOPS_TEST_KUBECONFIG=~/\.kube/config make test CHECK=api", needs="a real cluster"),
     # On a host.
     row(r"for family in .*", f"{ROUTES}test_the_commands_of_the_guide_take_everything_off_by_hand"),

@@ -34,13 +34,21 @@ ALONE = {f"modules/acceptance.py {FIRST_PORT}"}
 # Marks that only roles make, each in the role's vars/main.yml.
 OF_ROLES = {"railops.io/disabled-plugins"}
 IN_CODE = {
-    *(marks.SPIDERPOOL, marks.SRIOV, marks.LABEL_FABRIC, marks.PROBE_LABEL, marks.RUN_LABEL, marks.RESOURCE),
+    *(
+        marks.SPIDERPOOL,
+        marks.SRIOV,
+        marks.LABEL_FABRIC,
+        marks.PROBE_LABEL,
+        marks.RUN_LABEL,
+        marks.RESOURCE,
+        marks.NETWORK[0],
+    ),
     *(marks.POD_NETWORKS, marks.POD_STATUS, marks.POD_DEFAULT, marks.ZONE_LABEL, marks.LEAF_LABEL, marks.OURS),
-    *(marks.OUR_NODES, marks.RESOURCE_PREFIX, *INJECT_KEYS, gate.NOTE, gate.TAINT["key"], release.ANNOTATION),
+    *(marks.OUR_NODES, marks.RESOURCE_PREFIX, *INJECT_KEYS, gate.NOTE, marks.GATE_TAINT["key"], release.ANNOTATION),
     *(note_of(purpose) for purpose in (*PURPOSES, "PURPOSE")),
     *(mutate.LABEL_POOL_CIDR, mutate.CR_NAME, mutate.CNI_VERSION),
 }
-GROUPS = {name.partition("/")[0] for name in (marks.SPIDERPOOL, marks.SRIOV)}
+GROUPS = {name.partition("/")[0] for name in (marks.SPIDERPOOL, marks.SRIOV, marks.NETWORK[0])}
 # What documents show of a fabric's own names: a resource, a node's label, the webhook's name.
 SHOWN = re.compile(
     rf"{re.escape(marks.RESOURCE_PREFIX)}/\w+|{re.escape(marks.OUR_NODES)}/fabric\b|{marks.LEAF_LABEL}?.*|"

@@ -31,17 +31,17 @@ FINDINGS = {
     "is a bond": CORPUS,
     "is a port of": "tests/kernel/test_policy_route.py::test_a_port_of_a_bridge_is_no_rail_unless_forced",
     "Cilium would push Multus aside": (
-        f"{FILTER}test_cluster_problems.py::test_cilium_that_would_push_multus_aside_is_refused"
+        f"{UNIT}module_utils/_cluster/test_ground.py::test_cilium_that_would_push_multus_aside_is_refused"
     ),
     "its kubelet speaks over the fabric": (
-        f"{FILTER}test_cluster_problems.py::test_a_node_whose_kubernetes_address_is_a_rails_is_refused"
+        f"{UNIT}module_utils/_cluster/test_ground.py::test_a_node_whose_kubernetes_address_is_a_rails_is_refused"
     ),
     "The cluster does not know": "tests/cluster/test_roles.py::test_bad_situations_are_told_before_the_first_write",
     "The cluster has no network of its own": (
-        f"{FILTER}test_cluster_problems.py::test_a_cluster_without_a_network_is_refused"
+        f"{UNIT}module_utils/_cluster/test_ground.py::test_a_cluster_without_a_network_is_refused"
     ),
     "The cluster's network is not ready": (
-        f"{FILTER}test_cluster_problems.py::test_a_network_that_is_there_and_not_ready_is_refused"
+        f"{UNIT}module_utils/_cluster/test_ground.py::test_a_network_that_is_there_and_not_ready_is_refused"
     ),
     "Two declarations of lossless RoCE differ": (
         f"{UNIT}action/test_verdict.py::test_variables_that_differ_from_the_plans_lossless_are_named_before_anything_is_changed"

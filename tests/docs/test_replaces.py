@@ -46,7 +46,7 @@ OPEN = {
 ALL = 142
 UNIT, CLUSTER, SITE = "tests/unit/plugins/", "tests/cluster/", "tests/site/test_site.py"
 MODULES, UTILS, PLAN = f"{UNIT}modules/", f"{UNIT}module_utils/", f"{UNIT}plugin_utils/_plan/"
-HOSTS, FLEET = f"{UNIT}filter/test_host_problems.py", f"{UNIT}filter/test_cluster_problems.py"
+HOSTS, FLEET = f"{UNIT}filter/test_host_problems.py", f"{UNIT}module_utils/_cluster/test_ground.py"
 ROUTE, ROLES = "tests/kernel/test_policy_route.py", f"{CLUSTER}test_roles.py"
 # The tests that show what a row says, by the beginning of its step.
 SHOWN = {
@@ -90,6 +90,11 @@ SHOWN = {
     "load ib_ipoib": [f"{UTILS}_rdma/test_host_plan.py::test_infiniband_needs_ipoib_and_umad"],
     "interface names that are": [f"{UTILS}_rdma/test_host_plan.py::test_a_renamed_card_waits_for_the_reboot"],
     "set each NIC's address": [f"{ROUTE}::test_first_run_changes_second_does_not_and_check_mode_predicts"],
+    "InfiniBand `MTU=4200`": [
+        f"{PLAN}test_input.py::test_a_large_ipoib_mtu_is_warned_about",
+        f"{UTILS}_route/test_plan.py",
+    ],
+    "`ENABLE_RDMA_DEFAULT_ROUTE`": [f"{ROUTE}::test_first_run_changes_second_does_not_and_check_mode_predicts"],
     "policy rules by a script": [
         "tests/kernel/test_policy_route_defects.py::test_defect_03_a_second_run_changes_nothing_and_takes_no_other_table"
     ],
@@ -129,6 +134,8 @@ SHOWN = {
     "edit the device plugin": [
         f"{UTILS}_cluster/test_release.py::test_a_part_is_annotated_with_what_it_mounts_and_nothing_else"
     ],
+    "`rdmaHcaMax: 500`": [f"{PLAN}test_objects.py::test_helm_values_fit_the_attachment"],
+    "selectors of the device": [f"{PLAN}test_objects.py::test_helm_values_fit_the_attachment"],
     "allocatable resources": ["tests/site/test_site_cluster.py::test_audit_names_what_was_changed_in_the_cluster"],
     "type a SpiderIPPool": [
         f"{PLAN}test_objects.py::test_the_guides_exclusive_pools",
@@ -152,6 +159,7 @@ SHOWN = {
     "ConnectX-8": [
         f"{UNIT}plugin_utils/_admission/test_admission.py::test_newer_cards_are_given_to_the_operator_as_the_chart_writes_them"
     ],
+    "`nvidia.com/gpu: 1` in": [f"{ROLES}::test_the_test_application_is_not_green_without_pods"],
     "install the rdma-tools": [f"{ROLES}::test_the_test_application"],
     "enter pods": [
         f"{CLUSTER}test_pods.py::test_everything_is_looked_at",

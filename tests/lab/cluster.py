@@ -32,7 +32,6 @@ PODS = "10.244.0.0/16"
 SERVICES = "10.96.0.0/16"
 # The DaemonSet that shows that the cluster has a network of its own.
 NETWORK = "lab-bridge"
-CHART = "spiderpool-1.2.1.tgz"
 # The chart gives a start a minute or two. On a busy machine an emulated one takes longer, and would begin anew forever.
 PATIENT = {"healthChecking": {"startupProbe": {"failureThreshold": 300}, "livenessProbe": {"failureThreshold": 30}}}
 Files = dict[str, tuple[str, int]]
@@ -62,7 +61,9 @@ def start(lab: Lab) -> None:
     """Start the control plane and route to the pods that there will be."""
     home = folder(lab)
     home.mkdir(mode=0o700)
-    _link_tools(lab)
+    binaries(lab).mkdir()
+    for name, path in tools().items():
+        (binaries(lab) / name).symlink_to(path)
     identities = []
     for host in lab.hosts:
         token = secrets.token_hex(16)
@@ -93,13 +94,10 @@ def start(lab: Lab) -> None:
     wait_for("The control plane", up, seconds=180, step=0.1, fix=f"Start with --keep and read the logs in {home}.")
 
 
-def _link_tools(lab: Lab) -> None:
-    """Put helm and kubectl where `exec` finds them."""
-    binaries(lab).mkdir()
-    python = str(environments.environment(None) / "python")
-    for name in ("helm", "kubectl"):
-        path = run([python, str(CHECKOUT / "tests/cluster/tools.py"), name], timeout=600).stdout.strip()
-        (binaries(lab) / name).symlink_to(path)
+def tools() -> dict[str, str]:
+    """Return the paths of helm and kubectl, fetched when missing."""
+    asked = [str(environments.environment(None) / "python"), str(CHECKOUT / "tests/cluster/tools.py")]
+    return {name: run([*asked, name], timeout=600).stdout.strip() for name in ("helm", "kubectl")}
 
 
 def node_files(lab: Lab, host: Host) -> Files:
@@ -201,7 +199,7 @@ def variables(lab: Lab, images: t.Mapping[str, str]) -> dict[str, t.Any]:
     :param images: the digest of each container image of the nodes.
     """
     python = str(environments.environment(None) / "python")
-    chart = run([python, str(CHECKOUT / "tests/cluster/programs.py"), CHART]).stdout.strip()
+    chart = run([python, str(CHECKOUT / "tests/cluster/programs.py"), "chart"]).stdout.strip()
     return {
         "fabric_kubeconfig": str(kubeconfig(lab)),
         "spiderpool_helm": str(binaries(lab) / "helm"),

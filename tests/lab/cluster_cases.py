@@ -350,12 +350,8 @@ def webhooks(fleet: Fleet) -> str:
     """All example inventories whole, and 200 random fabrics, are stored by the real webhooks as they are planned."""
     beside = [sys.executable, str(CHECKOUT / "tests/cluster/real_api.py")]
     tests = ["-m", "pytest", "-q", "-s", "--real-only", str(CHECKOUT / "tests/cluster/test_spiderpool.py")]
-    said = fleet.run(
-        [
-            *("env", "RAILOPS_REAL_FABRICS=200", "RAILOPS_REAL_WHOLE=1", *beside, sys.executable),
-            *(*tests, "-k", "stored_as"),
-        ]
-    )
+    asked = ["RAILOPS_TEST_LONG=1", "RAILOPS_REAL_FABRICS=200", "RAILOPS_REAL_WHOLE=1"]
+    said = fleet.run(["env", *asked, *beside, sys.executable, *tests, "-k", "stored_as"])
     told = re.findall(r"\d+ fabrics, \d+ pools, seed \d+", said)
     if not told:
         raise CaseError("the tests do not say how many fabrics they stored")

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Container images without a registry: the parts of a real cluster over one small Debian, by the names of the chart.
+"""Container images without a registry: programs of a cluster over one small Debian, by the names of the chart.
 
 They are written as one OCI layout in a tar archive, for `ctr images import`. All but one share the first layer.
 """
@@ -46,9 +46,9 @@ CONFIG = "application/vnd.oci.image.config.v1+json"
 
 @dataclass(frozen=True)
 class Content:
-    """What an image has over the first layer: parts by the place that they get, and its command."""
+    """What an image has over the first layer: programs by the place that they get, and its command."""
 
-    parts: t.Mapping[str, str] = field(default_factory=dict)
+    programs: t.Mapping[str, str] = field(default_factory=dict)
     command: tuple[str, ...] = ()
 
 
@@ -81,7 +81,7 @@ def names() -> list[str]:
     # In the environment: the tests' tools want more than the lab does.
     python = str(environments.environment(None) / "python")
     helm = run([python, str(CHECKOUT / "tests/cluster/tools.py"), "helm"], timeout=600).stdout.strip()
-    argv = [helm, "template", "lab", str(programs.part(programs.CHART))]
+    argv = [helm, "template", "lab", str(programs.chart())]
     said = run([*argv, "--set", "rdma.rdmaSharedDevicePlugin.install=true"]).stdout
     return sorted(set(re.findall(r'^[\s-]*image:\s*"?([^"\s]+)', said, re.MULTILINE)))
 
@@ -161,7 +161,7 @@ def build(archive: Path, plugins: Path, work: Path, log: Path) -> dict[str, str]
         layout = Layout(tar)
         for name, content in contents().items():
             layers = [first]
-            files = [(place, programs.part(part)) for place, part in content.parts.items()]
+            files = [(place, programs.program(one)) for place, one in content.programs.items()]
             if name.rpartition("/")[2].startswith("spiderpool-plugins"):
                 files += plugin_files(plugins)
             if files:

@@ -59,6 +59,9 @@ def command_up(args: argparse.Namespace) -> None:
     if lab.kind == "guests":
         require_tools(image.TOOLS, "The kind guests")
         image.image(node=lab.cluster)
+    if lab.cluster:
+        # From inside the lab nothing can be fetched.
+        cluster.tools()
     gateways = _gateways(lab, args.plan) if args.plan else ()
     python = environments.runtime() / "python"
     begun = time.monotonic()

@@ -33,7 +33,7 @@ from fleet import CHECKOUT, LAB, Case, CaseError, Fleet
 
 STATUS = CHECKOUT / "docs/status.md"
 PASSED = CHECKOUT / "tests/output/matrix/passed.json"
-# What lab.py ends with when packages or parts cannot be had.
+# What lab.py ends with when packages or programs cannot be had.
 NOT_HERE = 77
 BEGIN, END = "<!-- lab-test begin -->", "<!-- lab-test end -->"
 
@@ -42,6 +42,8 @@ CASES = (
     Case("networkd", "host network persists, systemd-networkd", 1500, host_cases.network_manager, "networkd"),
     Case("netplan", "host network persists, netplan", 1500, host_cases.network_manager, "netplan"),
     Case("networkmanager", "host network persists, NetworkManager", 1500, host_cases.network_manager, "networkmanager"),
+    Case("cloud-image", "a cloud image needs no variable", 3600, host_cases.cloud_image, "netplan", nodes=1),
+    Case("life", "a host with a life: named, kept, given back", 5400, host_cases.life, "netplan", nodes=1),
     Case("host-modules", "RDMA modules on a kernel with ib_core", 3600, host_cases.host_modules, nodes=1),
     Case("paths", "where packets go, held to a judge that sends them", 1800, host_cases.paths, nodes=1),
     Case("cables", "cables swapped, named by lldpd and by listening", 1800, cable_cases.cables),

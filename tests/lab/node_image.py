@@ -12,6 +12,7 @@ configuration.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import shutil
@@ -61,7 +62,7 @@ wait $running || true
 def inputs() -> tuple[object, ...]:
     """Return everything that this part of the image is made from.
 
-    :raises LabError: a part cannot be had here.
+    :raises LabError: something of it cannot be had here.
     """
     own = sorted(HERE.glob("node/*"))
     return (
@@ -73,20 +74,21 @@ def inputs() -> tuple[object, ...]:
         sorted(container_images.CONTENTS.items()),
         sorted(WRITTEN.items()),
         [(path.name, hashlib.sha256(path.read_bytes()).hexdigest()) for path in own],
-        sorted(parts().items()),
+        digests(),
         development.packages(MIRROR),
     )
 
 
-def parts() -> dict[str, str]:
-    """Return the digests of the parts of a real cluster.
+@functools.cache
+def digests() -> list[tuple[str, str]]:
+    """Return the digest of each program of a cluster that the image holds; those that run outside are at hand, too.
 
-    :raises UnavailableError: they are not there.
+    :raises UnavailableError: one is not there.
     """
-    try:
-        return programs.sums()
-    except programs.MissingError as exc:
-        raise development.UnavailableError("There are no parts of a real cluster.", str(exc)) from exc
+    if why := programs.lacking("pods"):
+        raise development.UnavailableError("There are no programs of a real cluster.", why)
+    inside = {name for row in container_images.CONTENTS.values() for name in row.programs.values()}
+    return [(name, programs.digest(programs.program(name))) for name in ("kubelet", programs.CHART, *sorted(inside))]
 
 
 def kernel_release() -> str:
@@ -137,17 +139,16 @@ def furnish(root: Path, work: Path, log: Path) -> dict[str, str]:
     for place, content in WRITTEN.items():
         write(root, place, content)
     write(root, "usr/local/sbin/rail-runc", (HERE / "node/rail-runc").read_bytes(), 0o755)
-    write(root, "usr/local/bin/k8s", programs.part("k8s").read_bytes(), 0o755)
-    (root / "usr/local/bin/kubelet").symlink_to("k8s")
+    write(root, "usr/local/bin/kubelet", programs.program("kubelet").read_bytes(), 0o755)
     # Those of rails come with the chart.
     for path in (root / STOCK_PLUGINS).iterdir():
         if path.name not in container_images.RAIL_PLUGINS:
             write(root, f"opt/cni/bin/{path.name}", path.read_bytes(), 0o755)
-    digests = container_images.build(root / "var/tmp/images.tar", root / STOCK_PLUGINS, work, log)
+    images = container_images.build(root / "var/tmp/images.tar", root / STOCK_PLUGINS, work, log)
     write(root, "var/tmp/unpack.toml", f"version = 3\ndisabled_plugins = {json.dumps(LEFT_OUT)}\n")
     in_root(root, ["sh", "-c", IMPORT], log)
     for name in ("images.tar", "unpack.toml"):
         (root / "var/tmp" / name).unlink()
     for unit in ("containerd.service", "kubelet.service"):
         in_root(root, ["systemctl", "enable", unit], log)
-    return digests
+    return images

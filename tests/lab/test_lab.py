@@ -266,6 +266,19 @@ class TestRefusals:
             lab("down", NAME, check=False)
         assert left() == NOTHING
 
+    @root
+    def test_what_cannot_be_fetched_for_a_cluster_is_told_before_anything_of_the_lab_exists(self, monkeypatch):
+        def tools():
+            raise LabError("no helm", "fetch it")
+
+        monkeypatch.setattr(program, "require_tools", lambda *dummy: None)
+        monkeypatch.setattr(program.image, "image", lambda *, node: None)
+        monkeypatch.setattr(program.cluster, "tools", tools)
+        args = program.parser().parse_args(["up", "--name", NAME, "--kind", "guests", "--cluster"])
+        with pytest.raises(LabError, match="no helm"):
+            args.function(args)
+        assert left() == NOTHING
+
     def test_an_unknown_lab_is_told_with_those_that_are(self):
         assert "lab.py up --name nobody" in lab("inventory", "nobody", check=False).stderr
 

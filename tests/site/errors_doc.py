@@ -41,8 +41,8 @@ AREAS = (
 )
 HEAD = """# Errors: what each means
 
-Every error says what is wrong, with the place and the value, and what to do; as data they are the keys `msg` and `fix`
-of the failed result. Nothing is half-done after an error: either nothing was changed, or what was changed was taken
+Every error says what is wrong, with the place and the value, and what to do: `msg` of the failed result, shown once.
+Nothing is half-done after an error: either nothing was changed, or what was changed was taken
 back, or the next run goes on from there.
 
 This page is made from the code by `python3 tests/site/errors_doc.py`. `...` stands for a name, a value or a limit.

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 
 import pytest
 import state as lab_state
+from api_double import ApiDouble
 
 from ansible_collections.railops.rdma.tests.unit import machines
 from ansible_collections.railops.rdma.tests.unit.fixtures.mlx.cards import ETH, IB, SWITCH_VPD, Cards, card
@@ -89,3 +91,49 @@ def test_alternative_names_are_refused_before_anything_where_pods_use_the_rails(
         run.output.split()
     )
     assert not [task for task in run.tasks if "nic_link_type" in task["task"] or "link type" in task["task"]]
+
+
+@pytest.fixture
+def workers(fleet, machine, tmp_path):
+    """Let a kubelet and a step of a job run on node1, where no other host sees them."""
+    sleep = tmp_path / "kubelet"
+    shutil.copy(shutil.which("sleep"), sleep)
+    begin = tmp_path / "begin"
+    lines = [
+        "#!/bin/bash",
+        f"{sleep} 600 < /dev/null &> /dev/null &",
+        "(exec -a 'slurmstepd: [4711.batch]' sleep 600) < /dev/null &> /dev/null &",
+        '"$@"',
+        "code=$?",
+        "kill %1 %2",
+        "exit $code",
+    ]
+    program(begin, "\n".join(lines) + "\n")
+    wrapper = lab_state.folder(fleet.name) / "node1/python"
+    before = wrapper.read_text()
+    wrapper.write_text(before.replace(" -- ", f" -- {begin} "))
+    yield
+    wrapper.write_text(before)
+
+
+def test_whom_a_run_would_disturb_is_named_before_anything(fleet, machine, workers):
+    run = preview(fleet)
+    assert run.code == 2, run.output
+    said = " ".join(run.output.split())
+    assert "A kubelet runs here, no cluster is given to drain the node, and the run would reboot it: card" in said, (
+        said[-6000:]
+    )
+    assert "job 4711 of Slurm: at work, and would be disturbed: card" in said
+    assert not [task for task in run.tasks if "link type" in task["task"]]
+    meant = preview(fleet, rdma_host_drain=False, rdma_host_busy="allow")
+    assert meant.code == 0, meant.output
+    with fleet.inside(ApiDouble) as double:
+        double.add_node("gpu-1")
+        kubeconfig = str(double.kubeconfig(fleet.folder / "kubeconfig"))
+        other = preview(fleet, rdma_host_busy="allow", fabric_kubeconfig=kubeconfig)
+    assert other.code == 2, other.output
+    said = " ".join(other.output.split())
+    assert "node1: The cluster has no node node1, and a kubelet runs on this host. Set fabric_node_name" in said, said[
+        -3000:
+    ]
+    assert not [task for task in other.tasks if "link type" in task["task"]]

@@ -21,7 +21,7 @@ import state as lab_state
 
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.merge import flatten
 
-MOST_TASKS = 8
+MOST_TASKS = 10
 HOSTS = ("node1", "node2", "node3")
 
 
@@ -70,7 +70,7 @@ def test_what_was_not_looked_at_is_said(fleet, site):
 
 
 def test_few_tasks_reach_a_host(site):
-    """At most 8 module tasks a host in the host part; a skipped one would run on a host with all roles."""
+    """At most 10 module tasks a host in the host part; a skipped one would run on a host with all roles."""
     counts = Counter(
         task["host"]
         for task in site.tasks
@@ -87,6 +87,25 @@ def test_all_roles_together_stay_within_the_tasks(fleet, site):
     assert run.code == 0, run.output
     sent = [f"{task['status']} {task['task']}" for task in run.tasks if task["module"]]
     assert len(sent) <= MOST_TASKS, sent
+
+
+def test_what_is_in_the_way_is_told_of_all_hosts_at_once_and_nothing_is_touched(fleet, site):
+    """Also in check mode; and the run goes on where somebody says that it is meant."""
+    held = {"node1": "172.17.0.1/16", "node3": "172.17.0.1/16"}
+    for host, address in held.items():
+        fleet.ip(host, "link", "add", "docker0", "type", "bridge")
+        fleet.ip(host, "address", "add", address, "dev", "docker0")
+    before = {host: fleet.dump(host) for host in HOSTS}
+    for words in ((), ("--check",)):
+        run = fleet.play("hosts", *words)
+        assert run.code == 2, run.output
+        assert "node1, node3: 172.17.0.0/21" in run.output
+        assert "docker0 has on this host. Move that network" in run.output
+        assert not [task for task in run.tasks if task["play"] == "Bring the hosts to the plan"]
+    assert {host: fleet.dump(host) for host in HOSTS} == before
+    assert fleet.play("hosts", "--check", "-e", '{"rail_network_force": ["docker0"]}').code == 0
+    for host in held:
+        fleet.ip(host, "link", "del", "docker0")
 
 
 def test_packets_use_their_own_rail(fleet, site):
@@ -185,6 +204,24 @@ def test_an_unreachable_host_is_left_out_and_listed(fleet, site):
     assert verdict["status"] == "incomplete"
     assert verdict["hosts"]["node3"]["status"] == "unreachable"
     assert verdict["hosts"]["node1"]["status"] == "pass"
+
+
+def test_a_lost_plan_renumbers_nobody(fleet, site):
+    """The plan is lost, and a new one gives two nodes each other's addresses."""
+    extra = fleet.folder / "swapped.yml"
+    slots = {host: {"fabric_slot": slot} for host, slot in (("node1", 2), ("node3", 0))}
+    extra.write_text(json.dumps({"all": {"hosts": slots}}), encoding="utf-8")
+    before = {host: fleet.dump(host) for host in HOSTS}
+    words = ("site", "-i", str(extra), "--tags", "plan,preflight", "-e", "fabric_plan_dir=lost")
+    run = fleet.play(*words)
+    assert run.code == 2
+    assert "has 172.17.0.2, and this plan gives it 172.17.0.66: it would be renumbered" in run.output
+    assert "node3: 172.17.0.66 is here, and this plan gives it to node1." in run.output
+    assert "node2: " not in run.output.partition("In the way of this run")[2]
+    assert "fabric_allow_renumber=true" in run.output
+    run = fleet.play(*words, "-e", "fabric_allow_renumber=true")
+    assert run.code == 0, run.output
+    assert {host: fleet.dump(host) for host in HOSTS} == before
 
 
 def test_a_limited_run_leaves_the_others_alone(fleet, site):

@@ -42,14 +42,14 @@ def fleet(tmp_path):
     return tmp_path
 
 
-def playbook(folder, *more):
+def playbook(folder, *more, book="plan"):
     program = os.path.join(os.path.dirname(sys.executable), "ansible-playbook")
     collections = os.environ.get("ANSIBLE_COLLECTIONS_PATH") or next(
         path for path in sys.path if os.path.isdir(os.path.join(path, "ansible_collections/railops/rdma"))
     )
     settings = {"ANSIBLE_COLLECTIONS_PATH": collections, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_LOCALHOST_WARNING": "0"}
     return subprocess.run(
-        [program, "-i", "hosts.ini", "railops.rdma.plan", *more],
+        [program, "-i", "hosts.ini", f"railops.rdma.{book}", *more],
         cwd=folder,
         env={**os.environ, **settings},
         capture_output=True,
@@ -105,7 +105,8 @@ def test_mistakes_come_at_once_with_place_and_fix_and_the_misspelt_variable_is_n
     assert "fabric_supernet is not a variable of this collection; did you mean fabric_supernets?" in output
     assert "fabric_mtu: 99 is out of range. Give a number from 1280 to 9978." in output
     assert "fabric_gateway: 'middle' is neither first, last, none nor an offset." in output
-    assert "fabric_vfs: ['many'] is not a whole number." in output
+    for said in ("fabric_vfs: ['many'] is not a whole number.", "Mend what is listed and run again."):
+        assert output.count(said) == 1, "one sentence, once"
     assert "Traceback" not in output
     assert not (fleet / "plan").exists()
 
@@ -140,7 +141,46 @@ def test_a_locked_plan_refuses_to_change(fleet):
     assert playbook(fleet, "-e", "fabric_plan_locked=true").returncode == 0
     done = playbook(fleet, "-e", "fabric_plan_locked=true", "-e", "fabric_mtu=9000")
     assert done.returncode == 2
-    assert "The plan is locked and would change" in done.stdout + done.stderr
+    assert "no number changes, only files do" in done.stdout + done.stderr
+    assert "Run railops.rdma.plan, review, commit." in done.stdout + done.stderr
+
+
+def test_site_plans_the_first_time_only(fleet):
+    """The parts behind the plan have tags of their own: no host is asked here."""
+
+    def site(*more):
+        done = playbook(fleet, "--tags", "plan", *more, book="site")
+        return done.returncode, done.stdout + done.stderr
+
+    assert site("--check")[0] == 0
+    assert not (fleet / "plan").exists()
+    assert site()[0] == 0
+    assert site()[0] == site("--check")[0] == 0
+    before = (fleet / "plan/fabric/plan.json").read_bytes()
+    (fleet / "hosts.ini").write_text(INVENTORY.replace("node10\n", "node10\nnode11\n"))
+    for words in ((), ("--check",), ("--check", "--diff")):
+        code, output = site(*words)
+        assert code == 2, output
+        assert "numbers change; nodes: 1 added" in output
+        assert "Run railops.rdma.plan, review, commit." in output
+        assert "Plan for the preview" not in output
+    assert (fleet / "plan/fabric/plan.json").read_bytes() == before
+    # A limited run does not plan at all.
+    assert site("--limit", "node11")[0] == 0
+    assert site("--check", "-e", "fabric_plan_locked=false")[0] == 0
+    assert (fleet / "plan/fabric/plan.json").read_bytes() == before
+    assert site("-e", "fabric_plan_locked=false")[0] == 0
+    assert seats(fleet)["node11"] == 2
+
+
+@pytest.mark.parametrize("book", ["hosts", "cluster"])
+@pytest.mark.parametrize("words", [(), ("--check",)], ids=["run", "check"])
+def test_without_a_plan_the_parts_say_who_makes_one(fleet, book, words):
+    (fleet / "group_vars/all.yml").write_text(SETTINGS + "ansible_connection: local\n")
+    done = playbook(fleet, *words, book=book)
+    assert done.returncode == 2
+    assert "Run the playbook railops.rdma.plan" in done.stdout + done.stderr
+    assert not (fleet / "plan").exists()
 
 
 def test_cables_that_were_learned_are_one_more_inventory(fleet):

@@ -4,8 +4,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import yaml
+
 from ansible_collections.railops.rdma.plugins.filter.reboot_plan import reboot_plan
 
+ROOT = Path(__file__).resolve().parents[4]
 CARD = "LINK_TYPE_P1 is IB(1), wanted 2: waits for a reset or a reboot"
 NIC = {
     "changed": True,
@@ -71,3 +76,13 @@ def test_cards_that_are_left_alone_are_named():
     alone = [{"card": "0000:05:00", "devices": ["mlx5_8"], "why": "serves the NVSwitches (VPD SMDL=SW_MNG)"}]
     lines = reboot_plan({"nic_mode": {"left_alone": alone}})["lines"]
     assert lines == ["leave alone (nic_mode): card 0000:05:00 (mlx5_8): serves the NVSwitches (VPD SMDL=SW_MNG)"]
+
+
+def test_who_may_ask_for_the_reboot_comes_before_it_and_is_asked():
+    plays = yaml.safe_load((ROOT / "playbooks/hosts.yml").read_text(encoding="utf-8"))
+    tasks = [task["ansible.builtin.include_role"] for task in plays[-1]["tasks"][0]["block"]]
+    reboot = next(place for place, task in enumerate(tasks) if task.get("tasks_from") == "reboot")
+    (block,) = yaml.safe_load((ROOT / "roles/rdma_host/tasks/reboot.yml").read_text(encoding="utf-8"))
+    asked = block["vars"]["__rdma_host_results"]
+    assert [task["name"].rpartition(".")[2] for task in tasks[:reboot]] == list(asked)
+    assert asked["gpudirect"] == "{{ __gpudirect_result | default({}) }}"

@@ -237,6 +237,20 @@ def test_which_way_is_open(run_module, machine, files, mode, path, status, word)
     assert word is None or word in check["cause"] + (check["fix"] or "")
 
 
+@pytest.mark.parametrize("interface", [True, False], ids=["loaded-now", "the-driver-comes-with-the-reboot"])
+def test_peermem_is_loaded_where_the_kernel_can_and_at_every_boot(run_module, machine, tmp_path, interface):
+    machines.put(machine.root, f"/lib/modules/{os.uname().release}/modules.dep", "extra/nvidia-peermem.ko: x\n")
+    if interface:
+        machines.put(machine.root, "/proc/kallsyms", "0 T ib_register_peer_memory_client\t[ib_core]\n")
+    log = tmp_path / "modprobe.log"
+    machines.program(tmp_path / "bin/modprobe", f'#!/bin/sh\necho "$*" >> {log}\n')
+    result = run_module(mode="peermem")
+    assert (result.get("failed"), result["changed"], log.exists()) == (None, True, interface)
+    assert "nvidia_peermem" in (machine.root / "etc/modules-load.d/railops-gpudirect.conf").read_text()
+    assert one(result, "gpudirect_path")["status"] == "deviation"
+    assert ("load nvidia_peermem" in result["changes"]) is interface
+
+
 def test_an_old_kernel_has_no_dmabuf(run_module, monkeypatch):
     monkeypatch.setattr(os, "uname", lambda: type("Uname", (), {"release": "4.18.0-553.el8.x86_64"}))
     assert "older than 5.12" in one(run_module(), "gpudirect_path")["cause"]

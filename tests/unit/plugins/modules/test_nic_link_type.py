@@ -406,6 +406,19 @@ def test_without_a_tool_a_host_that_is_as_wanted_is_fine(machine, run_module, re
     assert {item["status"] for item in looked["checks"]} == {"deviation"}
 
 
+@pytest.mark.parametrize("said", ["Failed to open the device", "Unsupported device"])
+def test_a_card_that_cannot_be_asked_and_needs_nothing_is_left_alone(machine, run_module, refused, said):
+    """Kernel lockdown, or a card that is newer than the tool: no reason to stop where the kernel shows the wish."""
+    machine.cards.change(RAIL1, fault=said)
+    result = run_module(cards=RAILS_IB)
+    assert (result.get("failed"), result["changed"], statuses(result)[RAIL1]) == (None, False, "done")
+    (row,) = [item for item in result["checks"] if item["object"] == RAIL1]
+    assert (row["status"], row["fix"] != "") == ("warning", True)
+    assert "what the next boot brings cannot be asked" in row["cause"]
+    assert f"Card {RAIL1}: as the kernel shows it" in str(result["warnings"])
+    refused(RAIL1, cards=RAILS_ETH)
+
+
 # Selections
 
 
@@ -531,6 +544,14 @@ def test_a_card_that_carries_storage_by_tcp_is_never_touched(machine, refused, k
     install(machine.root / "bin", plain("eno1", {over: {}}), way)
     assert statuses(refused(f"192.0.2.7 over {over}", cards=RAILS_ETH))[RAIL1] == "failed"
     assert not any(RAIL1 in call for call in machine.cards.calls("set"))
+
+
+def test_a_port_that_carries_a_vlan_keeps_its_link_type_and_gets_virtual_functions(machine, run_module, refused):
+    over = next((function(machine, f"{RAIL1}.0") / "net").iterdir()).name
+    install(machine.root / "bin", plain("eno1", {over: {}, "storage": {"link": over}}))
+    assert statuses(refused(f"carries storage ({over}), so it is left alone", cards=RAILS_ETH))[RAIL1] == "failed"
+    assert not any(RAIL1 in call for call in machine.cards.calls("set"))
+    assert statuses(run_module(cards=[{"select": "rails", "vfs": 4}]))[RAIL1] == "pending"
 
 
 @pytest.mark.parametrize("use", ["machine", "pod"])

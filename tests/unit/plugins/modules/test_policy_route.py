@@ -37,6 +37,7 @@ class FakeKernel:
         self.snapshot = Snapshot({"ens1np0": Link("ens1np0", 1500, False, max_mtu=9978)}, *[frozenset()] * 3, {})
         self.writes = []
         self.refuse = ""
+        self.group = 4092
 
     def __enter__(self):
         return self
@@ -64,6 +65,9 @@ class FakeKernel:
         return True
 
     def _carry_out(self, op):
+        if isinstance(op.what, Link) and op.what.kind == "infiniband":
+            # ipoib_change_mtu() of the kernel: success, and the smaller of the two.
+            op = dataclasses.replace(op, what=dataclasses.replace(op.what, mtu=min(op.what.mtu, self.group)))
         part = {Address: "addresses", Route: "routes", Rule: "rules"}.get(type(op.what))
         if part is None:
             self.snapshot = dataclasses.replace(self.snapshot, links={op.what.name: op.what})
@@ -116,6 +120,22 @@ def test_a_failure_says_what_to_do_and_leaves_nothing(kernel, refused):
     result = refused()
     assert (result["taken_back"], kernel.snapshot) == (True, before)
     assert result["fix"]
+
+
+@pytest.mark.parametrize("group", [2044, 4092])
+def test_the_mtu_of_ipoib_is_read_back_and_what_holds_it_is_named(kernel, run_module, refused, group):
+    link = Link("ens1np0", 2044, True, kind="infiniband", mode="datagram", max_mtu=4092)
+    kernel.snapshot = before = dataclasses.replace(kernel.snapshot, links={"ens1np0": link})
+    kernel.group = group
+    wish = {"network": "infiniband", "rails": [{**RAIL, "mtu": 4092}]}
+    if group == 2044:
+        result = refused("the subnet manager's IPoIB group has 2044", fix="OpenSM", **wish)
+        assert (result["taken_back"], kernel.snapshot) == (True, before)
+        checks = run_module(**wish, _ansible_check_mode=True)["checks"]
+        assert ["OpenSM" in check["fix"] for check in checks if check["id"] == "network_mtu"] == [True]
+    else:
+        assert run_module(**wish)["changed"] is True
+        assert run_module(**wish)["changed"] is False
 
 
 def test_what_cannot_be_taken_back_is_named(kernel, run_module):

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._persist import run as work
@@ -45,10 +46,12 @@ def tree(root):
 def test_the_first_run_changes_and_the_second_does_not(run_module, root):
     assert run_module()["changed"] is True
     after = tree(root)
-    assert after["etc/netplan/90-railops-ens1np0.yaml"][1] == 0o600
+    assert after["etc/netplan/zz-railops-ens1np0.yaml"][1] == 0o600
     second = run_module()
     assert second["changed"] is False
-    assert {check["status"] for check in second["checks"]} == {"ok"}
+    found = {check["id"]: check["status"] for check in second["checks"]}
+    # What netplan makes of the files of another root, nobody knows.
+    assert found == {"persist_file": "ok", "persist_wins": "skipped"}
     assert tree(root) == after
 
 
@@ -71,18 +74,18 @@ def test_absent_undoes_present(run_module, root, manager):
 
 
 def test_what_an_earlier_plan_or_manager_left_goes(run_module, root):
-    run_module(manager="networkd")
+    run_module(manager="networkmanager")
     assert any(check["id"] == "persist_stale" for check in run_module()["checks"])
-    assert "etc/systemd/network/05-railops-ens1np0.network" not in tree(root)
+    assert "etc/NetworkManager/system-connections/railops-ens1np0.nmconnection" not in tree(root)
     run_module(rails=[{**RAIL, "interface": "ens2np0"}])
-    assert "etc/netplan/90-railops-ens1np0.yaml" not in tree(root)
+    assert "etc/netplan/zz-railops-ens1np0.yaml" not in tree(root)
 
 
 def test_a_changed_mode_is_a_change(run_module, root):
     run_module()
-    (root / "etc/netplan/90-railops-ens1np0.yaml").chmod(0o644)
+    (root / "etc/netplan/zz-railops-ens1np0.yaml").chmod(0o644)
     assert run_module()["changed"] is True
-    assert tree(root)["etc/netplan/90-railops-ens1np0.yaml"][1] == 0o600
+    assert tree(root)["etc/netplan/zz-railops-ens1np0.yaml"][1] == 0o600
 
 
 def test_an_ifupdown_host_is_refused_with_the_fix(run_module, refused, root):
@@ -99,6 +102,18 @@ def test_an_ifupdown_host_is_refused_with_the_fix(run_module, refused, root):
 def test_a_guard_that_the_renderer_cannot_express_is_refused(refused, root):
     (root / "etc/netplan/01-all.yaml").write_text("network:\n  renderer: NetworkManager\n")
     refused("renderer NetworkManager", policy="default_route")
+
+
+def test_a_priority_is_written_for_the_renderer_that_goes_by_it_alone(run_module, root):
+    """netplan 1.1 refuses the word for the other: networkmanager backend settings found but renderer is not."""
+    path = root / "etc/netplan/zz-railops-ens1np0.yaml"
+    run_module()
+    assert "networkmanager" not in path.read_text()
+    (root / "etc/netplan/01-all.yaml").write_text("network:\n  renderer: NetworkManager\n")
+    run_module()
+    port = yaml.safe_load(path.read_text())["network"]["ethernets"]["ens1np0"]
+    passed = {"passthrough": {"connection.autoconnect-priority": "999"}}
+    assert (port["renderer"], port["networkmanager"], port["dhcp4"]) == ("NetworkManager", passed, False)
 
 
 def test_a_read_only_folder_is_an_error_with_its_path(refused, root):

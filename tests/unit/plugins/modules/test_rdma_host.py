@@ -82,6 +82,92 @@ def test_the_interface_of_the_default_route_keeps_its_name(root, run_module, ref
     assert not run_module(rails=[{**RAIL, "interface": "ens1np0"}]).get("failed")
 
 
+STORAGE = {"ens1np0.30": {"link": "ens1np0"}, "ens1np0": {}}
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        (plain("eth0", STORAGE), "ens1np0 carries ens1np0.30, and would be rail1"),
+        (plain("eth0", {"ens1np0": {"master": "bond0"}, "bond0": {}}), "ens1np0 is a port of bond0"),
+        (plain("eth0", ens1np0="10.66.0.5"), "ens1np0 has the address 10.66.0.5/32"),
+    ],
+)
+def test_a_port_that_is_for_something_else_keeps_its_name(root, run_module, refused, said, found):
+    install(root / "bin", said)
+    result = refused(found, rails=[RAIL], rdma_prefixes=["172.17.0.0/16"])
+    assert not (root / LINK).exists()
+    assert ("rail_network_take_over" in result["msg"]) is ("address" in found)
+    (check,) = [item for item in run_module(rails=[RAIL], _ansible_check_mode=True)["checks"] if "name" in item["id"]]
+    assert (check["id"], check["status"]) == ("rdma_rename", "deviation")
+
+
+def test_a_port_over_which_storage_is_mounted_keeps_its_name(root, refused):
+    machines.put(root, "proc/mounts", "filer:/home /home nfs4 rw,addr=192.0.2.7 0 0\n")
+    install(root / "bin", plain("eth0", {"ens1np0": {}}), '[{"dst": "192.0.2.7", "dev": "ens1np0"}]')
+    refused("ens1np0 carries storage (nfs4 192.0.2.7 over ens1np0)", rails=[RAIL])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"rdma_prefixes": ["10.66.0.0/16"]}, {"take_over": ["ens1np0"]}],
+)
+def test_what_is_the_fabrics_or_given_up_keeps_no_name(root, run_module, options):
+    install(root / "bin", plain("eth0", STORAGE, **{"ens1np0.30": "10.66.0.6", "ens1np0": "10.66.0.5"}))
+    if "take_over" in options:
+        install(root / "bin", plain("eth0", ens1np0="10.66.0.5"))
+    assert run_module(rails=[RAIL], **options)["reboot_required"] is True
+    assert (root / LINK).exists()
+
+
+RINGS = "[Match]\n{}\n\n[Link]\nNamePolicy=onboard\nRxBufferSize=8192\nGenericReceiveOffload=false\n"
+
+
+@pytest.mark.parametrize(
+    "match",
+    ["Path=pci-0000:19:00.*", "Driver=mlx5_core", "Type=ether\nOriginalName=*", "PermanentMACAddress={mac}"],
+)
+def test_a_users_settings_of_a_link_are_kept_beside_the_name(root, run_module, match):
+    (root / "sys/class/net/ens1np0/address").write_text("00:00:5e:00:53:01\n")
+    text = RINGS.format(match.format(mac="00-00-5E-00-53-01"))
+    machines.put(root, "etc/systemd/network/10-rings.link", text)
+    machines.put(root, "usr/lib/systemd/network/10-rings.link", "[Match]\nOriginalName=*\n")
+    machines.put(
+        root, "etc/systemd/network/10-rings.link.d/ours.conf", "[Link]\nTxBufferSize=4096\n[SR-IOV]\nTrust=yes"
+    )
+    machines.put(root, "etc/systemd/network/09-other.link", "[Match]\nPath=pci-0000:1a:*\n[Link]\nMTUBytes=9000\n")
+    run_module(rails=[RAIL])
+    said = (root / LINK).read_text()
+    assert "# with the settings of /etc/systemd/network/10-rings.link\n" in said
+    link = said.partition("[Link]\n")[2].partition("\n\n")[0].splitlines()
+    assert link == [
+        "Name=rail1",
+        "AlternativeNamesPolicy=database onboard slot path",
+        "MACAddressPolicy=persistent",
+        "RxBufferSize=8192",
+        "GenericReceiveOffload=false",
+        "TxBufferSize=4096",
+    ]
+    assert said.endswith("\n[SR-IOV]\nTrust=yes\n")
+    assert run_module(rails=[RAIL])["changed"] is False
+    os.unlink(root / "etc/systemd/network/10-rings.link")
+    assert run_module(rails=[RAIL])["changed"] is True
+    assert "RxBufferSize" not in (root / LINK).read_text()
+
+
+def test_a_file_that_decides_before_ours_or_that_cannot_be_judged_is_refused(root, refused, run_module):
+    machines.put(root, "etc/systemd/network/00-names.link", RINGS.format("Type=ether"))
+    refused("/etc/systemd/network/00-names.link comes before 05-railops-rail1.link", rails=[RAIL])
+    os.unlink(root / "etc/systemd/network/00-names.link")
+    machines.put(root, "etc/systemd/network/10-host.link", RINGS.format("Host=gpu-*"))
+    refused("whether /etc/systemd/network/10-host.link is for ens1np0 cannot be told", rails=[RAIL])
+    machines.put(root, "etc/systemd/network/10-host.link", RINGS.format("Host=gpu-*\nDriver=!mlx5*"))
+    machines.put(root, "usr/lib/systemd/network/73-usb.link", "[Match]\nProperty=ID_USB_DRIVER=?*\n")
+    machines.put(root, "usr/lib/systemd/network/99-default.link", "[Match]\nOriginalName=*\n[Link]\nNamePolicy=keep\n")
+    assert not run_module(rails=[RAIL]).get("failed")
+    assert "with the settings" not in (root / LINK).read_text()
+
+
 def test_check_mode_predicts_the_same_diff_and_writes_nothing(root, run_module):
     predicted = run_module(rails=[RAIL], _ansible_check_mode=True, _ansible_diff=True)
     assert not (root / CONF).exists()

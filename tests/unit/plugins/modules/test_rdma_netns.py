@@ -213,6 +213,18 @@ def test_dracut_makes_the_image_of_the_rhel_family(host, run_module):
     assert host.text("dracut.log") == f"-f {host.root}/boot/initramfs-{KERNEL}.img {KERNEL}\n"
 
 
+@pytest.mark.parametrize(
+    "path", [f"boot/0b5e/{KERNEL}/initrd", f"efi/Default/{KERNEL}/initrd.img", f"usr/lib/modules/{KERNEL}/initrd"]
+)
+def test_images_of_the_boot_loader_specification_are_found(host, run_module, path):
+    host.tool("lsinitrd", LSINITRAMFS)
+    host.tool("dracut", '#!/bin/sh\necho "$*" > "{root}/dracut.log"\n')
+    host.write(path, "usr/lib/modules/x/ib_core.ko.xz\n")
+    host.write("boot/0b5e/0-rescue/initrd", "usr/lib/modules/x/ib_core.ko.xz\n")
+    assert run_module(mode="exclusive")["initramfs"] == [f"/{path}"]
+    assert host.text("dracut.log") == f"-f {host.root}/{path} {KERNEL}\n"
+
+
 def _has_rdma():
     try:
         socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, netlink.NETLINK_RDMA).close()

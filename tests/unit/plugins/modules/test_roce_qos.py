@@ -39,6 +39,10 @@ def ets_of(wanted):
     return bytes([0, 8, 0]) + share + share + algorithm + classes + bytes(24)
 
 
+def numbered(found):
+    return {int(key) if key.isdigit() else key: value for key, value in found.items()}
+
+
 class FakeMlx5:
     """DCB of mlx5: only the DSCP selector, set replaces, the map decides on trust, changing PFC flaps the link."""
 
@@ -48,6 +52,11 @@ class FakeMlx5:
         self.flaps = []
         self.keeps_dcbx = False
         self.overridden = False
+        self.broken = None  # the interface, and what cannot be done there
+
+    def _answer(self, *what):
+        if what == self.broken:
+            raise OSError(errno.EIO, "Input/output error")
 
     def port(self, interface):
         return self.ports.setdefault(interface, {"pfc": 0, "dscp": {}, "dcbx": 0x0A})
@@ -64,6 +73,7 @@ class FakeMlx5:
         }
 
     def set_pfc(self, interface, enabled, delay):
+        self._answer(interface, "pfc")
         self.writes.append((interface, "pfc", enabled))
         if delay != 7:
             self.port(interface)["delay"] = delay
@@ -81,6 +91,7 @@ class FakeMlx5:
         self.port(interface)["dscp"][dscp] = priority
 
     def del_app(self, interface, dscp, priority):
+        self._answer(interface, "del")
         self.writes.append((interface, "del", dscp, priority))
         if self.port(interface)["dscp"].get(dscp) != priority:
             raise OSError(errno.ENOENT, "No such file or directory")
@@ -401,14 +412,33 @@ def test_infiniband_needs_none_of_it(run_module, dcb):
 def test_a_run_that_fails_half_way_remembers_what_was_before_it(run_module, refused, root, dcb):
     port = dcb.port("ens1np0")
     port.update(pfc=0b1000, dscp={26: 3})
-    dcb.overridden = True
-    refused(replace=True)
+    dcb.overridden, dcb.broken = True, ("ens1np0", "del")
+    refused("did not keep", fix="ens1np0 could not be taken back", replace=True)
     assert port["dscp"] != {26: 3}
     dcb.overridden = False
     assert run_module()["changed"] is True
+    dcb.broken = None
     run_module(state="absent")
     assert (port["pfc"], port["dscp"]) == (0b1000, {26: 3})
     assert not (root / SETTINGS.lstrip("/")).exists()
+
+
+@pytest.mark.parametrize("before", [{"pfc": 0, "dscp": {}, "dcbx": 0x0A}, {"pfc": 8, "dscp": {26: 3}, "dcbx": 9}])
+def test_when_a_later_interface_fails_those_before_it_are_as_they_were(run_module, refused, root, dcb, before):
+    for number in range(1, 9):
+        dcb.ports[f"ens{number}np0"] = json.loads(json.dumps(before), object_hook=numbered)
+    dcb.broken = ("ens8np0", "pfc")
+    failed = refused("ens8np0", fix="taken back, on all interfaces", replace=True)
+    assert "Input/output error" in failed["msg"]
+    for number in range(1, 8):
+        assert (port := dcb.port(f"ens{number}np0"))["pfc"] == before["pfc"], port
+        assert (port["dscp"], port["dcbx"] & 1) == (before["dscp"], before["dcbx"] & 1)
+    assert not (root / SETTINGS.lstrip("/")).exists()
+    dcb.broken = None
+    assert run_module(replace=True)["changed"] is True
+    dcb.broken = ("ens8np0", "pfc")
+    refused("ens8np0", priority=3, dscp=26)
+    assert dcb.port("ens1np0")["pfc"] == 32, "what an earlier run set stays set"
 
 
 def test_settings_need_not_last_and_can_still_be_taken_back(run_module, root, dcb):

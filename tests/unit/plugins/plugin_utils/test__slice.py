@@ -76,9 +76,8 @@ def test_a_host_without_a_slice_is_refused(folder):
 )
 def test_a_stale_slice_is_refused_with_its_fix(folder, file, values, says):
     change(folder / file, **values)
-    with pytest.raises(AnsibleActionFail, match=says) as caught:
+    with pytest.raises(AnsibleActionFail, match=rf"{says}[\s\S]*(Run|Take) "):
         read_slice(str(folder), "node1")
-    assert caught.value.result["fix"]
 
 
 def test_a_half_written_file_is_refused(folder):

@@ -232,13 +232,13 @@ def test_a_terminating_pool_cannot_be_updated():
 
 
 def test_random_pools_agree_with_a_slow_check():
-    random.seed(4)
+    draw = random.Random(4)
     admission, held = Admission(), []
     for index in range(400):
-        length = random.choice((26, 27, 28))
-        subnet = random.randrange(0, 256, 2 ** (32 - length))
-        low = subnet + random.randrange(2 ** (32 - length))
-        high = random.randrange(low, subnet + 2 ** (32 - length))
+        length = draw.choice((26, 27, 28))
+        subnet = draw.randrange(0, 256, 2 ** (32 - length))
+        low = subnet + draw.randrange(2 ** (32 - length))
+        high = draw.randrange(low, subnet + 2 ** (32 - length))
         obj = pool(str(index), subnet=f"10.0.0.{subnet}/{length}", ips=[f"10.0.0.{low}-10.0.0.{high}"])
         del obj["spec"]["gateway"]
         last = subnet + 2 ** (32 - length) - 1
@@ -247,8 +247,8 @@ def test_random_pools_agree_with_a_slow_check():
         with pytest.raises(AdmissionError) if nested or shared else contextlib.nullcontext():
             admission.create(obj)
             held.append((subnet, last, low, high, obj))
-        if held and random.random() < 0.5:
-            admission.delete(held.pop(random.randrange(len(held)))[4])
+        if held and draw.random() < 0.5:
+            admission.delete(held.pop(draw.randrange(len(held)))[4])
 
 
 # --- the other kinds --------------------------------------------------------------------------------------------------
@@ -342,10 +342,10 @@ def test_addresses_are_read_as_go_reads_them():
 
 
 def test_interval_arithmetic_agrees_with_sets():
-    random.seed(7)
+    draw = random.Random(7)
     for _round in range(300):
-        wanted = [sorted((random.randrange(40), random.randrange(40))) for _i in range(random.randrange(5))]
-        taken = [sorted((random.randrange(40), random.randrange(40))) for _i in range(random.randrange(5))]
+        wanted = [sorted((draw.randrange(40), draw.randrange(40))) for _i in range(draw.randrange(5))]
+        taken = [sorted((draw.randrange(40), draw.randrange(40))) for _i in range(draw.randrange(5))]
         left = subtract(merge(map(tuple, wanted)), merge(map(tuple, taken)))
         spelled = {value for low, high in left for value in range(low, high + 1)}
         want_set = {value for low, high in wanted for value in range(low, high + 1)}
@@ -405,7 +405,7 @@ def test_a_large_fleet_is_checked_in_linear_time():
     def calls(count):
         made = itertools.count()
         objects = list(pools(count))
-        random.shuffle(objects)
+        random.Random(1).shuffle(objects)
         sys.setprofile(lambda *dummy: next(made))
         try:
             problems = check(objects)

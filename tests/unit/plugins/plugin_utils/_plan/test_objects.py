@@ -9,6 +9,7 @@ import ipaddress
 import json
 import re
 
+import env
 import pytest
 import yaml
 
@@ -23,7 +24,6 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._admission.strict imp
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.objects import object_warnings, render_cluster
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.text import block
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import (
-    CHECKOUT,
     INJECT,
     OTHER,
     SAMPLES,
@@ -35,7 +35,7 @@ from ansible_collections.railops.rdma.tests.unit.fabric_samples import (
 )
 from ansible_collections.railops.rdma.tests.unit.stored import check_device_config, server_fields_removed
 
-CRDS = CHECKOUT.parent / "shared/crds"
+CRDS = env.SHARED / "crds"
 FILES = ("ippools.yaml", "multusconfigs.yaml", "reservedips.yaml", "sriovpolicies.yaml")
 ALL = [pytest.param(sample, id=sample) for sample in SAMPLES]
 
@@ -464,7 +464,7 @@ def test_yaml_of_any_json_reads_back():
 @pytest.fixture(scope="module")
 def schemas():
     if not CRDS.is_dir():
-        pytest.skip("the CRDs are not beside the checkout (../shared/crds): put them there to run this test")
+        pytest.skip(env.NO_CRDS)
     found = {}
     for path in sorted(CRDS.glob("*.yaml")):
         crd = yaml.safe_load(path.read_text(encoding="utf-8"))

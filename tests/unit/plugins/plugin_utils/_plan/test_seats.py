@@ -108,6 +108,8 @@ def test_retire_and_release_in_one_run():
     second = plan(exclusive(retire=["node1"], release=["node1"]), named("node2", "node9"), first.lock)
 
     assert seats(second) == {"node2": 1, "node9": 0}
+    again = plan(exclusive(retire=["node1"], release=["node1"]), named("node2", "node9"), second.lock)
+    assert again.files == second.files
 
 
 def test_a_renamed_node_keeps_its_slot_by_a_pin():
@@ -244,6 +246,29 @@ def test_a_pin_that_contradicts_the_lock_is_refused_or_moves_the_node_when_allow
     moved = plan(exclusive(allow_renumber=True), nodes, first.lock)
     assert seats(moved) == {"node1": 5, "node2": 1}
     assert moved.seating.moved[0].startswith("node1: rail1 from 172.17.0.2/27 by 172.17.0.1 to 172.17.0.162/27")
+
+
+@pytest.mark.parametrize("zones", [(), ("su1", "su2")], ids=["flat", "zones"])
+def test_two_nodes_swap_their_slots_when_allowed(zones):
+    su = [{"name": zone, "supernets": [f"172.17.{128 * n}.0/17"], "max_nodes": 8} for n, zone in enumerate(zones)]
+    raw = exclusive(**({"zones": su} if zones else {}))
+    one, two = [[name] for name in zones] or [[], []]
+    first = plan(raw, [{"host": "node1", "groups": one}, {"host": "node2", "groups": two}])
+    pin = 0 if zones else 1
+    back = [{"host": "node1", "slot": pin, "groups": two}, {"host": "node2", "slot": 0, "groups": one}]
+
+    assert "fabric_allow_renumber=true" in str(failure(raw, back, first.lock))
+
+    swapped = plan({**raw, "allow_renumber": True}, back, first.lock)
+    assert swapped.address("node1", 1) == first.address("node2", 1)
+    assert swapped.address("node2", 1) == first.address("node1", 1)
+    assert len(swapped.seating.moved) == 2
+
+
+def test_a_slot_that_another_keeps_is_refused_even_when_moving_is_allowed():
+    first = plan(exclusive(), hosts(2))
+    wants = [{"host": "node1", "slot": 1}, {"host": "node2"}]
+    assert "node1 and node2 both want slot 1" in str(failure(exclusive(allow_renumber=True), wants, first.lock))
 
 
 # --- frozen parameters ------------------------------------------------------------------------------------------------

@@ -162,8 +162,15 @@ def test_a_locked_plan_fails_when_it_would_change_and_passes_when_not(tmp_path):
     before = tree(tmp_path)
 
     assert not make(tmp_path, 2, plan_locked=True)["changed"]
-    with pytest.raises(RdmaError, match=r"would change \(nodes: 1 added; files: cluster/ippools.yaml"):
+    with pytest.raises(
+        RdmaError, match=r"\(numbers change; nodes: 1 added; files: cluster/ippools.yaml.*Run r"
+    ) as told:
         make(tmp_path, 3, plan_locked=True)
+    assert "only files" not in str(told.value)
+    with pytest.raises(RdmaError, match=r"no number changes, only files do.*nodes: the same; files: .*Run railops"):
+        make(tmp_path, 2, plan_locked=True, mtu=9000)
+    with pytest.raises(RdmaError, match=r"\(numbers change; nodes: the same"):
+        make(tmp_path, 2, plan_locked=True, reserved=["172.17.0.30"])
     assert tree(tmp_path) == before
 
 

@@ -18,6 +18,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import env
 import pytest
 import yaml
 
@@ -26,7 +27,6 @@ from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import N
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.topology import hostlist, label_value
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.workload import render_workload
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import (
-    CHECKOUT,
     INFINIBAND,
     OTHER,
     SAMPLES,
@@ -323,14 +323,14 @@ def test_rails_whose_groups_differ_are_no_tree():
     assert "leaf" not in files["kueue-topology.yaml"]
 
 
-CRD = CHECKOUT.parent / "shared/crds-workload/kueue.x-k8s.io_topologies.yaml"
+CRD = env.SHARED / "crds-workload/kueue.x-k8s.io_topologies.yaml"
 
 
 @pytest.mark.parametrize("sample", EACH)
 def test_kueue_takes_the_topology(sample):
     """By the CRD's schema, as far as it goes; tests/cluster asks a real server."""
     if not CRD.exists():
-        pytest.skip(f"Kueue's CRD is not beside the checkout ({CRD.parent.name}/{CRD.name})")
+        pytest.skip(env.NO_CRDS)
     made = yaml.safe_load(made_of(sample)[1]["kueue-topology.yaml"])
     crd = yaml.safe_load(CRD.read_text(encoding="utf-8"))
     version = next(one for one in crd["spec"]["versions"] if one["storage"])

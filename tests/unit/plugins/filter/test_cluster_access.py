@@ -1,0 +1,54 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.filter import cluster_access as module
+
+ROOT = Path(__file__).resolve().parents[4]
+
+
+@pytest.mark.parametrize(
+    ("named", "environment", "token", "there", "kubeconfig"),
+    [
+        pytest.param("", {}, False, False, "", id="none"),
+        pytest.param(None, {}, False, False, "", id="null"),
+        pytest.param("/a", {"KUBECONFIG": "/b"}, True, True, "/a", id="the-inventory-first"),
+        pytest.param(
+            "", {"KUBECONFIG": "/b:/c", "KUBERNETES_SERVICE_HOST": "1"}, True, True, "/b:/c", id="environment"
+        ),
+        pytest.param("", {"KUBERNETES_SERVICE_HOST": "1"}, True, True, "", id="in-a-pod"),
+        pytest.param("", {"KUBERNETES_SERVICE_HOST": "1"}, False, False, "", id="a-pod-without-a-service-account"),
+        pytest.param("", {}, True, False, "", id="a-token-that-is-none-of-ours"),
+    ],
+)
+def test_there_is_a_cluster(named, environment, token, there, kubeconfig, monkeypatch, tmp_path):
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(module, "SERVICE_ACCOUNT", str(tmp_path / "token"))
+    if token:
+        (tmp_path / "token").touch()
+    assert module.cluster_access(named) == {"there": there, "kubeconfig": kubeconfig}
+
+
+def test_no_playbook_or_role_answers_it_in_another_way():
+    """Who names fabric_kubeconfig hands it to the filter, or on to a role that does; nobody reads the environment."""
+    files = [path for folder in ("playbooks", "roles") for path in (ROOT / folder).rglob("*.yml")]
+    for path in files:
+        for line in path.read_text(encoding="utf-8").splitlines():
+            code = line.partition("#")[0]
+            assert "'KUBECONFIG'" not in code, path
+            if re.search(r"(?:{{|{%|that:|when:).*\bfabric_kubeconfig\b", code):
+                handed_on = re.search(r"_kubeconfig: \"{{ fabric_kubeconfig \| default\(''\) }}\"", code)
+                assert handed_on or "fabric_kubeconfig | default('') | railops.rdma.cluster_access" in code, (
+                    path,
+                    line,
+                )
