@@ -11,7 +11,7 @@ import typing as t
 from api_kinds import REAL_CRDS, Kind
 from api_store import Json, Refused, Store
 
-from ansible_collections.railops.rdma.plugins.plugin_utils._admission.admission import Admission, AdmissionError
+from ansible_collections.railops.rdma.tests.admission.admission import Admission, AdmissionError
 
 GROUPS = ("spiderpool.spidernet.io", "sriovnetwork.openshift.io")
 

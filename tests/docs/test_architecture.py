@@ -39,7 +39,6 @@ PURE = (
     "module_utils/*/*_plan.py",
     "module_utils/*/model.py",
     "module_utils/*/checks.py",
-    "plugin_utils/_admission/*.py",
 )
 # Asking and changing the world; socket is there for the numbers of address families.
 THIN = {"ansible", "kubernetes", "pyroute2", "pyverbs", "requests", "shutil", "subprocess", "urllib"}

@@ -18,8 +18,8 @@ from ansible_collections.railops.rdma.plugins.module_utils._fabric.options impor
 from ansible_collections.railops.rdma.plugins.module_utils._probe.perftest import FIRST_PORT
 from ansible_collections.railops.rdma.plugins.module_utils._route.model import PROTOCOL
 from ansible_collections.railops.rdma.plugins.modules import acceptance
-from ansible_collections.railops.rdma.plugins.plugin_utils._admission import mutate
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.files import VERDICT
+from ansible_collections.railops.rdma.tests.admission.mutate import LABEL_POOL_CIDR
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PLUGINS = CHECKOUT / "plugins"
@@ -46,7 +46,7 @@ IN_CODE = {
     *(marks.POD_NETWORKS, marks.POD_STATUS, marks.POD_DEFAULT, marks.ZONE_LABEL, marks.LEAF_LABEL, marks.OURS),
     *(marks.OUR_NODES, marks.RESOURCE_PREFIX, *INJECT_KEYS, gate.NOTE, marks.GATE_TAINT["key"], release.ANNOTATION),
     *(note_of(purpose) for purpose in (*PURPOSES, "PURPOSE")),
-    *(mutate.LABEL_POOL_CIDR, mutate.CR_NAME, mutate.CNI_VERSION),
+    LABEL_POOL_CIDR,
 }
 GROUPS = {name.partition("/")[0] for name in (marks.SPIDERPOOL, marks.SRIOV, marks.NETWORK[0])}
 # What documents show of a fabric's own names: a resource, a node's label, the webhook's name.

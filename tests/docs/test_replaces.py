@@ -157,7 +157,7 @@ SHOWN = {
         f"{ROLES}::test_sriov_nodes_are_emptied_and_added_one_at_a_time",
     ],
     "ConnectX-8": [
-        f"{UNIT}plugin_utils/_admission/test_admission.py::test_newer_cards_are_given_to_the_operator_as_the_chart_writes_them"
+        "tests/unit/admission/test_admission.py::test_newer_cards_are_given_to_the_operator_as_the_chart_writes_them"
     ],
     "`nvidia.com/gpu: 1` in": [f"{ROLES}::test_the_test_application_is_not_green_without_pods"],
     "install the rdma-tools": [f"{ROLES}::test_the_test_application"],

@@ -21,11 +21,10 @@ import yaml
 CHECKOUT = Path(__file__).resolve().parents[2]
 DOCUMENT = CHECKOUT / "docs/errors.md"
 # Where each stands among (place, problem, fix); the last two are always problem and fix.
-CALLS = {"RdmaError": 0, "Problem": 1, "AdmissionError": 2, "_fail": 0, "fail": 0, "add": 1}
+CALLS = {"RdmaError": 0, "Problem": 1, "_fail": 0, "fail": 0, "add": 1}
 # Rooms, and beginnings of the names of modules and of other files beside the rooms.
 AREAS = (
     ("The plan", ("_fabric", "_plan", "ippool_plan", "_slice")),
-    ("What admission refuses", ("_admission",)),
     ("Host network", ("_route", "_persist", "policy_route", "rail_")),
     (
         "RDMA on the host",
@@ -36,7 +35,7 @@ AREAS = (
     ("The cluster", ("_cluster", "cluster_", "webhook", "node_gate")),
     (
         "Verification",
-        ("_probe", "_verdict", "_report", "verdict", "verify_", "rdma_probe", "plan_objects", "_pods", "pod_"),
+        ("_probe", "_verdict", "_report", "verdict", "verify_", "rdma_probe", "_pods", "pod_"),
     ),
 )
 HEAD = """# Errors: what each means

@@ -29,7 +29,6 @@ ROOMS: dict[str, set[str]] = {
     "ippool_plan": set(),
     "nic_link_type": {"_card", "_fabric"},
     "node_gate": CLUSTER,
-    "plan_objects_info": set(),
     "pod_probe": {*CLUSTER, "_pods", "_probe"},
     "policy_route": {"_fabric", "_route"},
     "rail_audit": {
@@ -69,7 +68,6 @@ BYTES: dict[str, tuple[int | None, int, str]] = {
     "ippool_plan": (259_667, 0, ""),
     "nic_link_type": (96_599, 115_000, "what carries the host's own network, or other duties, is kept"),
     "node_gate": (None, 90_836, ""),
-    "plan_objects_info": (2_161, 0, ""),
     "pod_probe": (163_031, 192_793, "which nodes take pods, and why others do not; Jobs that Kubernetes ended"),
     "policy_route": (
         122_227,

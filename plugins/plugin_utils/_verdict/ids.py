@@ -58,7 +58,6 @@ IDS = {
     "object_in_use": "nothing that should go is still in use",
     "object_owner": "no field of ours belongs to somebody else",
     "object_state": "objects in the cluster are as planned",
-    "objects_admission": "admission takes the plan's objects",
     "pcie_link": "the card's PCIe link is as wide and fast as card and slot offer",
     "persist_file": "the file that brings the rail back at the next boot is as planned",
     "persist_foreign": "nothing that others have set for the rail's port is lost at the next boot",

@@ -17,12 +17,12 @@ from ansible_collections.railops.rdma.plugins.module_utils._errors import InputE
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.marks import short_name
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.model import range_text
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.names import inject_value
-from ansible_collections.railops.rdma.plugins.plugin_utils._admission.admission import check
-from ansible_collections.railops.rdma.plugins.plugin_utils._admission.mutate import mutate
-from ansible_collections.railops.rdma.plugins.plugin_utils._admission.schema import KINDS
-from ansible_collections.railops.rdma.plugins.plugin_utils._admission.strict import strict
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.objects import object_warnings, render_cluster
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.text import block
+from ansible_collections.railops.rdma.tests.admission.admission import check
+from ansible_collections.railops.rdma.tests.admission.mutate import mutate
+from ansible_collections.railops.rdma.tests.admission.schema import KINDS
+from ansible_collections.railops.rdma.tests.admission.strict import strict
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import (
     INJECT,
     OTHER,

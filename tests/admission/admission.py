@@ -2,12 +2,11 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the cluster's admission says to an object, known before any API is touched.
+"""What the cluster's admission answers to an object: the webhook of the API double, and a judge of what is planned.
 
-`Admission` holds a set of objects and answers create, update and delete as the webhooks do; `check` puts a whole set
-through it. `mutate` has what the server makes of an object, `pools`, `multus` and
-`sriov` the rules by kind, `schema` the fields; `strict` the rules that no webhook has
-but pods suffer from. Everything is pure: no API, no socket, no file.
+`Admission` holds a set of objects and answers create and update as the webhooks do; `check` puts a whole set through
+it. `mutate` has what the server makes of an object, `pools`, `multus` and `sriov` the rules by kind, `schema` the
+fields; `strict` the rules that no webhook has but pods suffer from.
 
 Source of the rules here: Spiderpool 1.2 (pkg/subnetmanager, pkg/reservedipmanager); the others name theirs.
 """
@@ -16,12 +15,10 @@ from __future__ import annotations
 
 import typing as t
 
-from ...module_utils._errors import Problem
 from .multus import attachment, check_annotations, check_chain, check_cni, check_coordinator
 from .mutate import AdmissionError, Json, Key, key_of, mutate
 from .pools import (
     Partition,
-    allocations,
     check_cidr,
     check_gateway,
     check_in_use,
@@ -48,30 +45,15 @@ class Admission:
     that the webhook sends. The set changes only when the call succeeds; `dry_run` never changes it.
 
     `schema` also refuses what the CRDs' schemas refuse (unknown fields, wrong types), as server-side apply does.
-    `deny_delete` is the chart's value spiderpoolController.enableValidatingResourcesDeletedWebhook.
     """
 
-    def __init__(
-        self,
-        existing: Iterable[Json] = (),
-        *,
-        ipv4: bool = True,
-        ipv6: bool = True,
-        schema: bool = True,
-        deny_delete: bool = False,
-    ) -> None:
-        self._families = {4: ipv4, 6: ipv6}
+    def __init__(self, existing: Iterable[Json] = (), *, schema: bool = True) -> None:
         self._schema = schema
-        self._deny_delete = deny_delete
         self._pools = {4: Partition(), 6: Partition()}
         self._objects: dict[Key, Json] = {}
         self._attachments: dict[tuple[str, str], str] = {}
         for obj in existing:
             self.load(obj)
-
-    def get(self, key: Key) -> Json | None:
-        """Return the stored object of (kind, namespace, name), or None."""
-        return self._objects.get(key)
 
     def load(self, obj: Json) -> None:
         """Take an object that is in the cluster already, unchecked."""
@@ -89,30 +71,17 @@ class Admission:
             self._remember(new)
         return new
 
-    def update(self, old: Json | None, new: Json, *, dry_run: bool = False) -> Json:
-        """Return what the server would store for a changed object; `old` None takes the stored one of that name."""
-        before = old if old is not None else self._objects.get(key_of(new))
-        if before is None:
-            raise AdmissionError(new, "metadata.name", "not found", "Create the object first.", code=404)
-        after = self._admitted(new, before)
+    def update(self, old: Json, new: Json, *, dry_run: bool = False) -> Json:
+        """Return what the server would store for a changed object."""
+        after = self._admitted(new, old)
         if not dry_run:
-            self._forget(before)
+            self._forget(old)
             self._remember(after)
         return after
 
-    def delete(self, obj: Json, *, dry_run: bool = False) -> None:
-        """Take an object out of the set, unless the webhook forbids it."""
-        stored = self._objects.get(key_of(obj), obj)
-        if self._deny_delete and stored.get("kind") == "SpiderIPPool" and allocations(stored):
-            raise AdmissionError(
-                stored,
-                "metadata.name",
-                f"IPPool {stored['metadata']['name']} still has {len(allocations(stored))} allocated addresses",
-                "Remove the pods that hold its addresses first.",
-                code=403,
-            )
-        if not dry_run:
-            self._forget(stored)
+    def delete(self, obj: Json) -> None:
+        """Take an object out of the set."""
+        self._forget(obj)
 
     def _admitted(self, obj: Json, old: Json | None) -> Json:
         if KINDS.get(str(obj.get("kind"))) is None:
@@ -157,7 +126,6 @@ class Admission:
                     new,
                     "metadata.deletionTimestamp",
                     "cannot update a terminating IPPool",
-                    "Wait until it is gone and create it anew.",
                     code=403,
                 )
             check_unchanged(new, old, ("ipVersion", "subnet"))
@@ -165,9 +133,7 @@ class Admission:
         if old is None:
             check_cidr(new)
             if key_of(new) in self._objects:
-                raise AdmissionError(
-                    new, "spec.subnet", f"Internal error: IPPool {name} already exists", "Update it instead.", code=409
-                )
+                raise AdmissionError(new, "spec.subnet", f"Internal error: IPPool {name} already exists", code=409)
         cidr = cidr_of(new)
         partition = self._pools[cidr.family]
         if old is None and (clash := partition.overlapping_subnet(cidr.first, cidr.last, spec["subnet"])):
@@ -176,7 +142,6 @@ class Admission:
                 "spec.subnet",
                 f'Invalid value: "{spec["subnet"]}": overlap with IPPool {clash[0]} which '
                 f"'spec.subnet' is {clash[1]}",
-                "Give both pools the same subnet, or subnets that share no address.",
             )
         check_ranges(new)
         if shared := partition.overlapping_pool(cidr.first, name, effective_ranges(spec)):
@@ -186,7 +151,6 @@ class Admission:
                 f"Forbidden: overlap with IPPool {shared[0]} in IP ranges "
                 f"[{' '.join(ranges_text(shared[1], cidr.family))}], total IP addresses of an IPPool are jointly "
                 "determined by 'spec.ips' and 'spec.excludeIPs'",
-                "Give each pool of a subnet addresses of its own.",
             )
         check_gateway(new)
         check_routes(new)
@@ -205,7 +169,6 @@ class Admission:
                     new,
                     f"spec.ips[{index}]",
                     f'Invalid value: "{entry}": invalid IP range format in IPv{family}',
-                    "Write each entry as one address or as first-last, all of one family.",
                 )
 
     def _check_spidercoordinator(self, new: Json, old: Json | None) -> None:
@@ -220,7 +183,6 @@ class Admission:
                 "metadata.annotations",
                 f"Invalid value: the net-attach-def {key_of(new)[1]}/{attachment(new)} already exists and is "
                 f"managed by SpiderMultusConfig {key_of(new)[1]}/{owner}",
-                "Choose another name.",
             )
         check_cni(new)
         if isinstance(new["spec"].get("coordinator"), dict):
@@ -247,34 +209,21 @@ class Admission:
                 obj,
                 "spec.ipVersion",
                 f'Unsupported value: {family}: supported values: "4", "6"',
-                "Write 4 or 6, or leave it out.",
-            )
-        if not self._families[family]:
-            raise AdmissionError(
-                obj,
-                "spec.ipVersion",
-                f"Forbidden: IPv{family} is disabled",
-                f"Install Spiderpool with ipam.enableIPv{family}=true.",
             )
 
 
-def check(objects: Iterable[Json], existing: Iterable[Json] = (), **options: bool) -> list[Problem]:
+def check(objects: Iterable[Json]) -> list[str]:
     """Return what the API would refuse of a set of new objects, in their order; [] when all of it would be stored.
 
-    `existing` are objects of the cluster; one of the same name makes the new one an update. `options` are those of
-    Admission. Rules that no webhook has: `strict.strict`.
+    Rules that no webhook has: `strict.strict`.
     """
-    admission = Admission(existing, **options)
+    admission = Admission()
     problems = []
     for obj in objects:
-        old = admission.get(key_of(obj))
         try:
-            if old is None:
-                admission.create(obj)
-            else:
-                admission.update(old, obj)
+            admission.create(obj)
         except AdmissionError as exc:
-            problems.append(exc.as_problem())
+            problems.append(str(exc))
     return problems
 
 

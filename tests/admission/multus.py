@@ -14,7 +14,8 @@ import json
 import re
 import typing as t
 
-from ...module_utils._fabric.options import INJECT_KEYS
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.options import INJECT_KEYS
+
 from .mutate import (
     BLOCKS,
     CNI_VERSION,
@@ -43,21 +44,18 @@ def check_annotations(new: Json, old: Json | None) -> None:
             new,
             "metadata.annotations",
             f"Invalid value: it's unsupported to change the net-attach-def name to '{annotations[CR_NAME]}'",
-            f"Make a new object, or leave {CR_NAME} as it was.",
         )
     if CR_NAME in annotations and not DNS_NAME.fullmatch(str(annotations[CR_NAME])):
         raise AdmissionError(
             new,
             "metadata.annotations",
             f"Invalid value: invalid custom net-attach-def resource name '{annotations[CR_NAME]}'",
-            "Use lower-case letters, digits and hyphens.",
         )
     if CNI_VERSION in annotations and annotations[CNI_VERSION] not in CNI_VERSIONS:
         raise AdmissionError(
             new,
             "metadata.annotations",
             f"Invalid value: unsupported CNI version {annotations[CNI_VERSION]}",
-            f"Use one of {', '.join(CNI_VERSIONS)}.",
         )
 
 
@@ -71,10 +69,9 @@ def check_cni(obj: Json) -> None:
             obj,
             "spec.cniType",
             f"Forbidden: the cniType {cni} does not support RDMA resource or network resource injected",
-            f"Drop the annotation {inject[0]}.",
         )
     if cni != "custom" and block is None:
-        raise AdmissionError(obj, place, f"Required value: no {place} specified", f"Add the block {name} to the spec.")
+        raise AdmissionError(obj, place, f"Required value: no {place} specified")
     others = [other for other in BLOCKS.values() if other != name and spec.get(other) is not None]
     if cni in PARENTS:
         _check_parent(obj, cni, block)
@@ -89,34 +86,32 @@ def check_cni(obj: Json) -> None:
             obj,
             "spec.cniType",
             f"Forbidden: the cniType {cni} only supports {place}, please remove other CNI configs",
-            f"Remove {', '.join(f'spec.{other}' for other in others)}.",
         )
     _check_injection(obj, cni, block)
 
 
 def _require(obj: Json, place: str, block: Json, field: str) -> None:
     if not block.get(field):
-        raise AdmissionError(obj, place, f"Required value: no {place}[{field}] specified", f"Add {field}.")
+        raise AdmissionError(obj, place, f"Required value: no {place}[{field}] specified")
 
 
 def _check_parent(obj: Json, cni: str, block: Json) -> None:
     place = f"spec.{cni}"
     if cni == "vlan" and block.get("vlanMode") == "auto" and block.get("vlanID") is not None:
         problem = "vlanId must not be specified when vlanMode is auto"
-        raise AdmissionError(obj, place, f"Invalid value: {problem}", "Drop vlanID, or set vlanMode to manual.")
+        raise AdmissionError(obj, place, f"Invalid value: {problem}")
     if (block.get("ippools") or {}).get("matchMasterSubnet"):
         raise AdmissionError(
             obj,
             place,
             f"Invalid value: MatchMasterSubnet feature is not supported for {cni}",
-            "Use pools with nodeName, selected by a wildcard; matchMasterSubnet is for sriov only.",
         )
     masters, bond = block.get("master") or [], block.get("bond")
     if not masters:
-        raise AdmissionError(obj, place, "Invalid value: master can't be empty", "Name the parent interface.")
+        raise AdmissionError(obj, place, "Invalid value: master can't be empty")
     if len(masters) > 1 and not (bond or {}).get("name"):
         problem = "bond name can't be empty" if bond else "the bond property is nil with multiple Interfaces"
-        raise AdmissionError(obj, place, f"Invalid value: {problem}", "Add a bond with a name, or name one interface.")
+        raise AdmissionError(obj, place, f"Invalid value: {problem}")
 
 
 def _check_sriov(obj: Json, block: Json) -> None:
@@ -126,7 +121,6 @@ def _check_sriov(obj: Json, block: Json) -> None:
             obj,
             "spec.sriov",
             f"Invalid value: {low}: minTxRateMbps must be less than maxTxRateMbps",
-            "Raise maxTxRateMbps or lower minTxRateMbps.",
         )
     _require(obj, "spec.sriov", block, "resourceName")
 
@@ -149,17 +143,13 @@ def _check_injection(obj: Json, cni: str, block: t.Any) -> None:
     elif INJECT_NETWORK in annotations and cni in PARENTS and resource and not pools:
         problem = "no ippools configured for spiderMultusConfig with the network injection annotation"
     if problem:
-        raise AdmissionError(
-            obj, place, f"Invalid value: {problem}", f"Name the resource and the pools inside of {place}."
-        )
+        raise AdmissionError(obj, place, f"Invalid value: {problem}")
 
 
 def check_coordinator(obj: Json, spec: Json, place: str) -> None:
     for index, item in enumerate(spec.get("hijackCIDR") or ()):
         if parse_address(item) is None and parse_cidr(item) is None:
-            raise AdmissionError(
-                obj, f"{place}.hijackCIDR[{index}]", f'Invalid value: "{item}": invalid IP or CIDR', "Write a CIDR."
-            )
+            raise AdmissionError(obj, f"{place}.hijackCIDR[{index}]", f'Invalid value: "{item}": invalid IP or CIDR')
     for index, route in enumerate(spec.get("policyRoutes") or ()):
         gateway, target = parse_address(route["gw"]), parse_cidr(as_cidr(route["dst"]))
         if gateway is None or target is None or gateway[0] != target.family:
@@ -167,7 +157,6 @@ def check_coordinator(obj: Json, spec: Json, place: str) -> None:
                 obj,
                 f"{place}.policyRoutes[{index}]",
                 f"Invalid value: dst {route['dst']} and gw {route['gw']} must be of one family",
-                "Write dst as a CIDR and gw as an address of the same family.",
             )
     _check_mac_prefix(obj, spec.get("podMACPrefix"), place)
     numbers = (
@@ -177,15 +166,12 @@ def check_coordinator(obj: Json, spec: Json, place: str) -> None:
     )
     for field, good, problem in numbers:
         if not good:
-            raise AdmissionError(
-                obj, f"{place}.{field}", f"Invalid value: {spec[field]}: {field} {problem}", "Correct it."
-            )
+            raise AdmissionError(obj, f"{place}.{field}", f"Invalid value: {spec[field]}: {field} {problem}")
     if (link := spec.get("vethLinkAddress")) and parse_address(link) is None:
         raise AdmissionError(
             obj,
             f"{place}.vethLinkAddress",
             f'Invalid value: "{link}": vethLinkAddress is an invalid IP address',
-            "Write one address, such as 169.254.200.1.",
         )
 
 
@@ -198,9 +184,7 @@ def _check_mac_prefix(obj: Json, prefix: str | None, place: str) -> None:
         problem = "not a unicast MAC: the lowest bit of the first byte must be 0"
     else:
         return
-    raise AdmissionError(
-        obj, f"{place}.podMACPrefix", f'Invalid value: "{prefix}": {problem}', "Write two bytes such as 0a:1b."
-    )
+    raise AdmissionError(obj, f"{place}.podMACPrefix", f'Invalid value: "{prefix}": {problem}')
 
 
 def check_chain(obj: Json) -> None:
@@ -214,5 +198,4 @@ def check_chain(obj: Json) -> None:
                 obj,
                 f"spec.chainCNIJsonData[{index}]",
                 f"Forbidden: invalid {text}: not a CNI plugin configuration",
-                'Write JSON with a "type".',
             )

@@ -22,8 +22,8 @@ RESOURCE_NAME = re.compile(r"[a-zA-Z0-9_]+")
 _PF_NAME = re.compile(r"([^#]+)(?:#(\d+)-(\d+))?")
 
 
-def _deny_policy(obj: Json, place: str, problem: str, fix: str) -> AdmissionError:
-    return AdmissionError(obj, place, problem, fix, code=400)
+def _deny_policy(obj: Json, place: str, problem: str) -> AdmissionError:
+    return AdmissionError(obj, place, problem, code=400)
 
 
 def _ports(obj: Json) -> list[tuple[str, int, int]]:
@@ -36,7 +36,6 @@ def _ports(obj: Json) -> list[tuple[str, int, int]]:
                 obj,
                 "spec.nicSelector.pfNames",
                 f"failed to parse {entry} PF name in nicSelector, probably incorrect separator character usage",
-                "Write name or name#first-last.",
             )
         first, last = (int(match[2]), int(match[3])) if match[2] else (0, obj["spec"]["numVfs"] - 1)
         found.append((match[1], first, last))
@@ -46,7 +45,6 @@ def _ports(obj: Json) -> list[tuple[str, int, int]]:
                 "spec.nicSelector.pfNames",
                 f"failed to parse {entry} PF name nicSelector, end range shall not be smaller than start range and "
                 f"below numVfs ({obj['spec']['numVfs']})",
-                "Keep the range below numVfs.",
             )
     return found
 
@@ -60,7 +58,6 @@ def check_policy(obj: Json) -> None:
             obj,
             "spec.resourceName",
             f'resource name "{spec["resourceName"]}" contains invalid characters',
-            "Use letters, digits and underscores only.",
         )
     if not any(nic.get(key) for key in ("vendor", "deviceID", "pfNames", "rootDevices", "netFilter")):
         raise _deny_policy(
@@ -68,24 +65,21 @@ def check_policy(obj: Json) -> None:
             "spec.nicSelector",
             "at least one of these parameters (vendor, deviceID, pfNames, rootDevices or netFilter) has to be defined "
             f"in nicSelector in CR {name}",
-            "Name the interfaces in pfNames.",
         )
     if vendor == MELLANOX and device and device not in MELLANOX_DEVICES:
         raise _deny_policy(
             obj,
             "spec.nicSelector.deviceID",
             f"vendor/device {vendor}/{device} is not supported",
-            "Add the card to the chart's supportedExtraNICs.",
         )
     _ports(obj)
     if spec["numVfs"] == 0:
-        raise _deny_policy(obj, "spec.numVfs", f"numVfs(0) in CR {name} is not allowed", "Ask for at least one.")
+        raise _deny_policy(obj, "spec.numVfs", f"numVfs(0) in CR {name} is not allowed")
     if spec["numVfs"] > MELLANOX_MAX_VFS and vendor in (None, "", MELLANOX):
         raise _deny_policy(
             obj,
             "spec.numVfs",
             f"numVfs({spec['numVfs']}) in CR {name} exceed the maximum allowed value({MELLANOX_MAX_VFS})",
-            f"Ask for at most {MELLANOX_MAX_VFS}.",
         )
     _check_policy_kind(obj)
 
@@ -94,14 +88,14 @@ def _check_policy_kind(obj: Json) -> None:
     spec = obj["spec"]
     infiniband = str(spec.get("linkType", "")).lower() == "ib"
     if spec.get("deviceType") == "vfio-pci" and spec.get("isRdma"):
-        problem, fix = "'deviceType: vfio-pci' conflicts with 'isRdma: true'", "Use deviceType: netdevice."
+        problem = "'deviceType: vfio-pci' conflicts with 'isRdma: true'"
     elif infiniband and not spec.get("isRdma"):
-        problem, fix = "'linkType: ib or IB' requires 'isRdma: true'", "Set isRdma: true."
+        problem = "'linkType: ib or IB' requires 'isRdma: true'"
     elif infiniband and spec.get("eSwitchMode") == "switchdev":
-        problem, fix = "'eSwitchMode: switchdev' can be used only with ethernet links", "Drop eSwitchMode."
+        problem = "'eSwitchMode: switchdev' can be used only with ethernet links"
     else:
         return
-    raise _deny_policy(obj, "spec", f"{problem}; set in CR {obj['metadata']['name']}", fix)
+    raise _deny_policy(obj, "spec", f"{problem}; set in CR {obj['metadata']['name']}")
 
 
 def share_nodes(one: Json, other: Json) -> bool:
@@ -121,14 +115,12 @@ def check_policy_pair(new: Json, other: Json) -> None:
                     new,
                     "spec.nicSelector.pfNames",
                     f"VF index range in {port} is overlapped with existing policy {other['metadata']['name']}",
-                    "Give each policy its own interfaces, or ranges of VFs that share none.",
                 )
             if bool(new["spec"].get("externallyManaged")) != bool(other["spec"].get("externallyManaged")):
                 raise _deny_policy(
                     new,
                     "spec.externallyManaged",
                     f"externallyManaged is inconsistent with existing policy {other['metadata']['name']}",
-                    "Give both policies of one interface the same value.",
                 )
     roots = set(new["spec"]["nicSelector"].get("rootDevices") or ())
     if shared := sorted(roots.intersection(other["spec"]["nicSelector"].get("rootDevices") or ())):
@@ -136,7 +128,6 @@ def check_policy_pair(new: Json, other: Json) -> None:
             new,
             "spec.nicSelector.rootDevices",
             f"root device {shared[0]} is overlapped with existing policy {other['metadata']['name']}",
-            "Name each device in one policy.",
         )
     same = new["spec"]["resourceName"] == other["spec"]["resourceName"]
     if same and bool(new["spec"].get("excludeTopology")) != bool(other["spec"].get("excludeTopology")):
@@ -144,5 +135,4 @@ def check_policy_pair(new: Json, other: Json) -> None:
             new,
             "spec.excludeTopology",
             f"excludeTopology is inconsistent with existing policy {other['metadata']['name']}",
-            "Give all policies of one resource the same value.",
         )

@@ -13,10 +13,10 @@ from __future__ import annotations
 import re
 import typing as t
 
-from ...module_utils import _intervals as intervals
-from ...module_utils._errors import Problem, RdmaError
-from ...module_utils._fabric.marks import SPIDERPOOL
-from ...module_utils._fabric.options import INJECT_KEYS
+from ansible_collections.railops.rdma.plugins.module_utils import _intervals as intervals
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.marks import SPIDERPOOL
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.options import INJECT_KEYS
+
 from .ranges import parse_address, parse_cidr, parse_range, ranges_text
 from .schema import KINDS, copied, with_defaults
 
@@ -67,31 +67,17 @@ DNS_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0
 LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
 
 
-class AdmissionError(RdmaError):
-    """An object that the API would refuse: the message it would send, the HTTP code and the reason.
+class AdmissionError(Exception):
+    """An object that the API would refuse: the message it would send, the HTTP code and the reason."""
 
-    `place` is the field (`spec.ips[0]`), `code` and `reason` what the Status object of the answer holds.
-    """
-
-    def __init__(self, obj: Json, place: str, problem: str, fix: str, *, code: int = 422) -> None:
+    def __init__(self, obj: Json, place: str, problem: str, *, code: int = 422) -> None:
         kind, name = str(obj.get("kind")), str(metadata_of(obj).get("name"))
-        detail = f"{place}: {problem}"
+        self.message = f"{place}: {problem}"
         if kind in KINDS and code == 422:
-            detail = f'{kind}.{KINDS[kind].group} "{name}" is invalid: {detail}'
-        super().__init__(detail, fix, kind=kind, name=name, place=place)
-        self.place = place
-        self.detail = problem
+            self.message = f'{kind}.{KINDS[kind].group} "{name}" is invalid: {self.message}'
+        super().__init__(f"{kind}/{name} {place}: {problem}")
         self.code = code
-        self.reason = {403: "Forbidden", 409: "AlreadyExists", 500: "InternalError"}.get(code, "Invalid")
-
-    @property
-    def message(self) -> str:
-        """The message as the API sends it, without the fix."""
-        return self.problem
-
-    def as_problem(self) -> Problem:
-        """Return the same as one line of a list of problems."""
-        return Problem(f"{self.facts['kind']}/{self.facts['name']} {self.place}", f"{self.detail}.", self.fix)
+        self.reason = {403: "Forbidden", 409: "AlreadyExists"}.get(code, "Invalid")
 
 
 def metadata_of(obj: Json) -> Json:
@@ -157,7 +143,6 @@ def _merge_ranges(obj: Json, field: str, family: int) -> None:
                 obj,
                 f"spec.{field}",
                 f"failed to merge 'spec.{field}': invalid IP range format in IPv{family} '{entry}'",
-                "Write each entry as one address or as first-last, of the subnet's family.",
                 code=403,
             )
         spans.append((parsed.first, parsed.last))
@@ -173,7 +158,6 @@ def _mutate_pool(obj: Json) -> None:
                 obj,
                 "spec.subnet",
                 f"failed to generate 'spec.ipVersion' from 'spec.subnet' {spec.get('subnet')}, nothing to mutate",
-                "Write the subnet as a CIDR.",
                 code=403,
             )
         spec["ipVersion"] = cidr.family
@@ -187,9 +171,7 @@ def _mutate_pool(obj: Json) -> None:
 def _mutate_reserved(obj: Json) -> None:
     ips = obj["spec"].get("ips")
     if not ips:
-        raise AdmissionError(
-            obj, "spec.ips", "empty 'spec.ips', nothing to mutate", "List at least one address.", code=403
-        )
+        raise AdmissionError(obj, "spec.ips", "empty 'spec.ips', nothing to mutate", code=403)
     if obj["spec"].get("ipVersion") is None:
         first = parse_range(ips[0])
         if first is None:
@@ -197,7 +179,6 @@ def _mutate_reserved(obj: Json) -> None:
                 obj,
                 "spec.ips",
                 f"failed to generate 'spec.ipVersion' from 'spec.ips[0]' {ips[0]}, nothing to mutate",
-                "Write each entry as one address or as first-last.",
                 code=403,
             )
         obj["spec"]["ipVersion"] = first.family
@@ -206,9 +187,7 @@ def _mutate_reserved(obj: Json) -> None:
 
 def _mutate_coordinator(obj: Json) -> None:
     if not obj["spec"].get("podCIDRType"):
-        raise AdmissionError(
-            obj, "spec.podCIDRType", "PodCIDRType is not allowed to be empty", "Write podCIDRType: auto.", code=403
-        )
+        raise AdmissionError(obj, "spec.podCIDRType", "PodCIDRType is not allowed to be empty", code=403)
     obj["spec"].setdefault("vethMTU", 1500)
     hijack = obj["spec"].get("hijackCIDR")
     if isinstance(hijack, list):

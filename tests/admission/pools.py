@@ -14,12 +14,13 @@ import json
 import typing as t
 from bisect import bisect_left, insort
 
-from ...module_utils._intervals import merge, subtract
+from ansible_collections.railops.rdma.plugins.module_utils._intervals import merge, subtract
+
 from .mutate import LABEL_VALUE, AdmissionError, Json
-from .ranges import Cidr, parse_address, parse_cidr, parse_range, ranges_text
+from .ranges import Cidr, parse_address, parse_cidr, parse_range
 
 if t.TYPE_CHECKING:
-    from ...module_utils._intervals import Interval, Intervals
+    from ansible_collections.railops.rdma.plugins.module_utils._intervals import Interval, Intervals
 
 UNPARSABLE = "is neither an address nor a range of the pool's family"
 _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
@@ -119,7 +120,6 @@ def check_unchanged(new: Json, old: Json, fields: tuple[str, ...]) -> None:
                 new,
                 f"spec.{field}",
                 f"Forbidden: is not changeable (it is {before})",
-                "Make a pool of another name, move the pods, then remove the old one.",
             )
 
 
@@ -127,9 +127,7 @@ def cidr_of(obj: Json) -> Cidr:
     text = obj["spec"]["subnet"]
     cidr = parse_cidr(text)
     if cidr is None:
-        raise AdmissionError(
-            obj, "spec.subnet", f'Invalid value: "{text}": invalid CIDR address', "Write a network as 192.0.2.0/24."
-        )
+        raise AdmissionError(obj, "spec.subnet", f'Invalid value: "{text}": invalid CIDR address')
     return cidr
 
 
@@ -141,14 +139,12 @@ def check_cidr(obj: Json) -> None:
             obj,
             "spec.subnet",
             f'Invalid value: "{text}": invalid CIDR format in IPv{family}',
-            f"Write an IPv{family} network such as {'192.0.2.0/24' if family == 4 else '2001:db8::/64'}.",
         )
     if cidr.masked() != text:
         raise AdmissionError(
             obj,
             "spec.subnet",
             f'Invalid value: "{text}": unformatted subnet {text}, please change it to {cidr.masked()}',
-            f"Write {cidr.masked()}, or the prefix length that was meant.",
         )
 
 
@@ -164,7 +160,6 @@ def check_ranges(obj: Json) -> None:
                     obj,
                     place,
                     f'Invalid value: "{entry}": invalid IP range format in IPv{cidr.family}: it {UNPARSABLE}',
-                    "Write one address or first-last, without spaces and without a prefix length.",
                 )
             if min(parsed.first, parsed.last) < cidr.first or max(parsed.first, parsed.last) > cidr.last:
                 raise AdmissionError(
@@ -172,7 +167,6 @@ def check_ranges(obj: Json) -> None:
                     place,
                     f"Invalid value: \"{entry}\": not pertains to the 'spec.subnet' {obj['spec']['subnet']} of IPPool: "
                     "it is not inside the subnet",
-                    f"Keep to {ranges_text(((cidr.first, cidr.last),), cidr.family)[0]}.",
                 )
 
 
@@ -180,15 +174,12 @@ def _check_inside(obj: Json, place: str, text: str) -> None:
     cidr = parse_cidr(obj["spec"]["subnet"])
     address = parse_address(text)
     if cidr is None or address is None or address[0] != cidr.family:
-        raise AdmissionError(
-            obj, place, f'Invalid value: "{text}": invalid IP', "Write one address of the subnet's family."
-        )
+        raise AdmissionError(obj, place, f'Invalid value: "{text}": invalid IP')
     if not cidr.first <= address[1] <= cidr.last:
         raise AdmissionError(
             obj,
             place,
             f"Invalid value: \"{text}\": not pertains to the 'spec.subnet' {obj['spec']['subnet']} of IPPool",
-            "Take an address of the subnet.",
         )
 
 
@@ -212,7 +203,6 @@ def check_gateway(obj: Json) -> None:
                 f"spec.ips[{index}]",
                 f"Invalid value: \"{entry}\": conflicts with 'spec.gateway' {gateway}, add the gateway IP address to "
                 "'spec.excludeIPs' or remove it from 'spec.ips'",
-                "Leave the gateway out of the addresses.",
             )
 
 
@@ -233,7 +223,6 @@ def check_routes(obj: Json) -> None:
                 obj,
                 place,
                 f'Invalid value: "{dst}": {problem}',
-                "List each destination once, as dst and gw.",
             )
         seen.add(dst)
         _check_inside(obj, f"spec.routes[{index}].gw", route["gw"])
@@ -256,9 +245,7 @@ def check_pod_affinity(obj: Json) -> None:
         if len(value) > 63 or not LABEL_VALUE.fullmatch(value):
             problem = f"not a label value: {value}"
     if problem:
-        raise AdmissionError(
-            obj, "spec.podAffinity", f"Invalid value: {problem}", "Select pods by labels they carry, or drop the field."
-        )
+        raise AdmissionError(obj, "spec.podAffinity", f"Invalid value: {problem}")
 
 
 def check_in_use(new: Json, old: Json) -> None:
@@ -275,5 +262,4 @@ def check_in_use(new: Json, old: Json) -> None:
                 "spec.ips",
                 f"Forbidden: remove an IP address {text} that is being used by Pod {pod}, total IP addresses of an "
                 "IPPool are jointly determined by 'spec.ips' and 'spec.excludeIPs'",
-                "Remove the pod first.",
             )

@@ -15,10 +15,10 @@ import fnmatch
 import re
 import typing as t
 
-from ...module_utils._errors import Problem
-from ...module_utils._fabric.model import WIDTH
-from ...module_utils._fabric.options import INJECT_KEYS
-from ...module_utils._intervals import merge, size, subtract
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.model import WIDTH
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.options import INJECT_KEYS
+from ansible_collections.railops.rdma.plugins.module_utils._intervals import merge, size, subtract
+
 from .mutate import BLOCKS, CR_NAME, AdmissionError, key_of, mutate
 from .pools import effective_ranges
 from .ranges import parse_cidr, parse_range, ranges_text
@@ -26,7 +26,8 @@ from .ranges import parse_cidr, parse_range, ranges_text
 if t.TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from ...module_utils._intervals import Interval, Intervals
+    from ansible_collections.railops.rdma.plugins.module_utils._intervals import Interval, Intervals
+
     from .mutate import Json
 
 MAX_ALLOCATED = 5000
@@ -34,7 +35,7 @@ MAX_ALLOCATED = 5000
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
-def strict(objects: Iterable[Json], nodes: Collection[str] | None = None) -> list[Problem]:
+def strict(objects: Iterable[Json], nodes: Collection[str] | None = None) -> list[str]:
     """Return what is wrong with a whole set beyond what admission refuses.
 
     :param objects: everything that is to be in the cluster.
@@ -46,7 +47,7 @@ def strict(objects: Iterable[Json], nodes: Collection[str] | None = None) -> lis
         try:
             made.append((obj, mutate(obj)))
         except AdmissionError as exc:
-            found.problems.append(exc.as_problem())
+            found.problems.append(str(exc))
     by_kind: dict[str, list[Json]] = {}
     for obj, new in made:
         by_kind.setdefault(str(obj.get("kind")), []).append(new)
@@ -65,17 +66,17 @@ def strict(objects: Iterable[Json], nodes: Collection[str] | None = None) -> lis
 
 class _Findings:
     def __init__(self) -> None:
-        self.problems: list[Problem] = []
+        self.problems: list[str] = []
 
-    def add(self, obj: Json, place: str, problem: str, fix: str) -> None:
-        self.problems.append(Problem(f"{obj['kind']}/{obj['metadata']['name']} {place}", problem, fix))
+    def add(self, obj: Json, place: str, problem: str) -> None:
+        self.problems.append(f"{obj['kind']}/{obj['metadata']['name']} {place}: {problem}")
 
 
 def _pool(found: _Findings, pool: Json) -> None:
     """Check one pool as it was written: the webhook's mutation hides some of it."""
     spec = pool.get("spec") or {}
     if spec.get("nodeName") == []:
-        found.add(pool, "spec.nodeName", "An empty list opens the pool to every node.", "Name nodes or drop it.")
+        found.add(pool, "spec.nodeName", "An empty list opens the pool to every node.")
     cidr = parse_cidr(spec.get("subnet"))
     if cidr is None:
         return
@@ -87,26 +88,22 @@ def _pool(found: _Findings, pool: Json) -> None:
                 pool,
                 f"spec.{field}",
                 "A range ends before it begins: the webhook takes a single one so, and nothing can be allocated.",
-                "Swap its ends.",
             )
         elif size(merge(spans)) < size(spans):
-            found.add(pool, f"spec.{field}", "Its entries overlap each other.", "Name each address once.")
+            found.add(pool, f"spec.{field}", "Its entries overlap each other.")
     ranges = effective_ranges(spec)
     if not ranges:
-        found.add(pool, "spec.ips", "The pool has no address to give.", "Add addresses, or leave the pool out.")
+        found.add(pool, "spec.ips", "The pool has no address to give.")
     if size(ranges) > MAX_ALLOCATED:
         found.add(
             pool,
             "spec.ips",
             f"{size(ranges)} addresses are more than the {MAX_ALLOCATED} that one pool can hand out.",
-            "Split the pool into several with the same subnet.",
         )
     _ends(found, pool, ranges)
     for index, route in enumerate(spec.get("routes") or ()):
         if (target := parse_cidr(route.get("dst"))) is not None and target.masked() != route["dst"]:
-            found.add(
-                pool, f"spec.routes[{index}].dst", f"{route['dst']} has host bits set.", f"Write {target.masked()}."
-            )
+            found.add(pool, f"spec.routes[{index}].dst", f"{route['dst']} has host bits set.")
 
 
 def _ends(found: _Findings, pool: Json, ranges: Intervals) -> None:
@@ -117,9 +114,9 @@ def _ends(found: _Findings, pool: Json, ranges: Intervals) -> None:
     for address in [cidr.first] if cidr.family == 6 else [cidr.first, cidr.last]:
         text = ranges_text(((address, address),), cidr.family)[0]
         if any(first <= address <= last for first, last in ranges):
-            found.add(pool, "spec.ips", f"{text} is an end of the subnet: no pod can use it.", "Leave it out.")
+            found.add(pool, "spec.ips", f"{text} is an end of the subnet: no pod can use it.")
         if parse_range(pool["spec"].get("gateway")) == (cidr.family, address, address):
-            found.add(pool, "spec.gateway", f"{text} is an end of the subnet.", "Name the switch's own address.")
+            found.add(pool, "spec.gateway", f"{text} is an end of the subnet.")
 
 
 def _reserved(objects: Iterable[Json]) -> dict[int, Intervals]:
@@ -145,24 +142,22 @@ def _pool_among_others(
             pool,
             "spec.ips",
             "It has addresses that a SpiderReservedIP keeps from everybody: they count and are never given.",
-            "Leave them out of the pool.",
         )
     if nodes is not None:
         for name in spec.get("nodeName") or ():
             if name not in nodes:
-                found.add(pool, "spec.nodeName", f"There is no node {name!r}.", "Name it as Kubernetes does.")
+                found.add(pool, "spec.nodeName", f"There is no node {name!r}.")
     if spec.get("multusName"):
         known = {"/".join(key_of(config)[1:]): config for config in configs}
         for name in spec["multusName"]:
             config = known.get(name)
             if "/" in name and config is None:
-                found.add(pool, "spec.multusName", f"There is no config {name!r}.", "Write namespace/name.")
+                found.add(pool, "spec.multusName", f"There is no config {name!r}.")
             elif config is not None and (_block(config).get("ippools") or {}).get("matchMasterSubnet"):
                 found.add(
                     pool,
                     "spec.multusName",
                     f"It switches off the matchMasterSubnet of {name}.",
-                    "Drop multusName, or matchMasterSubnet.",
                 )
 
 
@@ -180,29 +175,26 @@ def _config(found: _Findings, config: Json) -> None:
             config,
             "metadata.name",
             f"{name!r} cannot be injected: only names of at most 63 letters, digits and hyphens can.",
-            "Rename it without dots.",
         )
     if given and CR_NAME in annotations:
         found.add(
             config,
             "metadata.annotations",
             f"Injection uses the object's own name, so {CR_NAME} breaks it.",
-            "Drop one of the two annotations.",
         )
     if len(given) == 2:
-        found.add(config, "metadata.annotations", f"Only {given[0]} counts.", f"Drop {given[1]}.")
+        found.add(config, "metadata.annotations", f"Only {given[0]} counts.")
     ippools = _block(config).get("ippools") or {}
     if ippools.get("matchMasterSubnet") and config["spec"]["cniType"] != "sriov":
         found.add(
             config,
             f"spec.{BLOCKS[config['spec']['cniType']]}.ippools",
             "matchMasterSubnet does nothing here: it is for sriov only.",
-            "Use pools with nodeName, selected by a wildcard.",
         )
     for family in ("ipv4", "ipv6"):
         names = ippools.get(family) or []
         if len(set(names)) < len(names):
-            found.add(config, f"ippools.{family}", "A pool is named twice.", "Name each pool once.")
+            found.add(config, f"ippools.{family}", "A pool is named twice.")
 
 
 def _matching(pattern: str, names: Iterable[str]) -> list[str]:
@@ -221,9 +213,9 @@ def _pools_of_configs(found: _Findings, configs: list[Json], pools: dict[str, Js
             for pattern in ippools.get(f"ipv{family}") or ():
                 names = [pattern] if pattern in pools else _matching(pattern, pools)
                 if not names:
-                    found.add(config, f"ippools.ipv{family}", f"No pool fits {pattern!r}.", "Make it, or rename it.")
+                    found.add(config, f"ippools.ipv{family}", f"No pool fits {pattern!r}.")
                 if wrong := [name for name in names if pools[name]["spec"]["ipVersion"] != family]:
-                    found.add(config, f"ippools.ipv{family}", f"{wrong[0]} is no IPv{family} pool.", "Move it.")
+                    found.add(config, f"ippools.ipv{family}", f"{wrong[0]} is no IPv{family} pool.")
                 own.update(names)
         annotations = config["metadata"].get("annotations") or {}
         value = next((annotations[key] for key in INJECT_KEYS if key in annotations), "")
@@ -232,6 +224,5 @@ def _pools_of_configs(found: _Findings, configs: list[Json], pools: dict[str, Js
                 config,
                 "ippools",
                 f"It shares a pool with {shared[0]}: two interfaces of one pod would get the same address.",
-                "Give each rail pools of its own.",
             )
         users.update({(value, name): config["metadata"]["name"] for name in own})

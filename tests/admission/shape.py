@@ -21,7 +21,7 @@ def check_shape(obj: Json) -> None:
             isinstance(value, dict) and all(isinstance(item, str) for item in value.values())
         )
         if not isinstance(value, dict) or not texts:
-            raise AdmissionError(obj, place, "Invalid type: expected a mapping", "Write keys and values.", code=400)
+            raise AdmissionError(obj, place, "Invalid type: expected a mapping", code=400)
 
 
 def check_name(obj: Json) -> None:
@@ -34,7 +34,6 @@ def check_name(obj: Json) -> None:
             "metadata.name",
             f'Invalid value: "{name}": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric '
             "characters, '-' or '.', and must start and end with an alphanumeric character",
-            "Use lower-case letters, digits and hyphens.",
         )
 
 
@@ -47,7 +46,7 @@ def check_schema(obj: Json) -> None:
     if problems:
         place, problem = problems[0]
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-        raise AdmissionError(obj, place, f"{problem}{more}", "Move or rename the field as the schema has it.")
+        raise AdmissionError(obj, place, f"{problem}{more}")
 
 
 def check_labels(obj: Json) -> None:
@@ -59,5 +58,4 @@ def check_labels(obj: Json) -> None:
                 "metadata.labels",
                 f'Invalid value: "{value}": the label {key} must be at most 63 letters, digits, "-", "_" or ".", '
                 "and start and end with a letter or digit",
-                "Shorten the value; the injection annotation becomes a label too.",
             )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.plugin_utils._admission.mutate import INJECT_RDMA
+from .mutate import INJECT_RDMA
 
 SPIDERPOOL = "spiderpool.spidernet.io/v2beta1"
 INFINIBAND = {"isRdma": True, "linkType": "ib"}

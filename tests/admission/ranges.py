@@ -12,12 +12,12 @@ from __future__ import annotations
 import typing as t
 from socket import AF_INET, AF_INET6, inet_pton
 
-from ...module_utils._fabric.model import WIDTH, address_text, range_text
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.model import WIDTH, address_text, range_text
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ...module_utils._intervals import Interval
+    from ansible_collections.railops.rdma.plugins.module_utils._intervals import Interval
 
 _MAPPED = 0xFFFF << 32
 
