@@ -45,7 +45,6 @@ ROOMS: dict[str, set[str]] = {
     "rdma_probe": {"_probe"},
     "roce_qos": {"_qos", "_rdma"},
     "verdict": set(),
-    "verdict_merge": set(),
     "verify_result": set(),
     "webhook_tls": CLUSTER,
 }
@@ -107,7 +106,6 @@ BYTES: dict[str, tuple[int | None, int, str]] = {
     ),
     "roce_qos": (141_098, 117_539, ""),
     "verdict": (5_310, 0, ""),
-    "verdict_merge": (None, 0, ""),
     "verify_result": (2_972, 0, ""),
     "webhook_tls": (66_810, 64_200, ""),
 }

@@ -118,14 +118,14 @@ class Neighbour(_Neighbour, total=False):
     """Where it is another one than the host's own."""
 
 
-class _Part(t.TypedDict):
+class _Section(t.TypedDict):
     status: str
     """pass, deviation, error, incomplete, skipped, unreachable."""
     checks: list[CheckData]
     """Those that are not ok."""
 
 
-class Part(_Part, total=False):
+class Section(_Section, total=False):
     """What a verdict says of the plan or the cluster."""
 
     counts: dict[str, int]
@@ -137,7 +137,7 @@ class Part(_Part, total=False):
     error: str
 
 
-class _Entry(_Part):
+class _Entry(_Section):
     node: str | None
     rails: dict[str, str]
     """A status by rail."""
@@ -175,8 +175,8 @@ class _Verdict(t.TypedDict):
     status: str
     rails: list[str]
     hosts: dict[str, Entry]
-    plan: Part
-    cluster: Part
+    plan: Section
+    cluster: Section
 
 
 class Verdict(_Verdict, total=False):

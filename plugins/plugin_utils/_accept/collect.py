@@ -170,16 +170,18 @@ def _stage_checks(
             yield host, skipped(name, "runs with this host failed by others' fault, and the stage was left").data()
 
 
-def without(part: Mapping[str, t.Any]) -> Json:
-    """Return a part of a verdict without what an acceptance added to it."""
-    gone = [check for check in part["checks"] if check["id"].startswith(PREFIX)]
+def without(section: Mapping[str, t.Any]) -> Json:
+    """Return a verdict's section of the plan or the cluster without what an acceptance added to it."""
+    gone = [check for check in section["checks"] if check["id"].startswith(PREFIX)]
     if not gone:
-        return dict(part)
+        return dict(section)
     # Only deviations were added.
-    left = part["counts"][DEVIATION] - len(gone)
-    status = part["status"] if left or part["status"] != DEVIATION else "pass" if part["counts"][OK] else SKIPPED
-    counts = {**part["counts"], DEVIATION: left}
-    return {**part, "status": status, "counts": counts, "checks": [one for one in part["checks"] if one not in gone]}
+    counts = {**section["counts"], DEVIATION: section["counts"][DEVIATION] - len(gone)}
+    status = section["status"]
+    if status == DEVIATION and not counts[DEVIATION]:
+        status = "pass" if counts[OK] else SKIPPED
+    checks = [check for check in section["checks"] if check not in gone]
+    return {**section, "status": status, "counts": counts, "checks": checks}
 
 
 def fabric_checks(report: Report, judged: Judge) -> list[CheckData]:

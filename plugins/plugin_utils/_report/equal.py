@@ -32,7 +32,7 @@ class Equal:
     alike: bool
     """Whether planned and observed are those of all of them."""
     places: tuple[tuple[str, str], ...]
-    """Host (or part of the verdict) and rail of each; the rail is empty where there is none."""
+    """Host (or section of the verdict) and rail of each; the rail is empty where there is none."""
     causes: tuple[str, ...]
     """Each once."""
 

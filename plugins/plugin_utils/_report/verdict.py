@@ -32,7 +32,7 @@ DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', r
 SLOT = re.compile(r"<!--v:([a-z0-9]+)-->.*?<!--/v-->", re.DOTALL)
 # A warning is no reason to paint a rail red; it stands in the table.
 _STATES = {"deviation": "bad", "error": "bad", "ok": "ok", "warning": "ok", "pass": "ok"}
-_PARTS = ("plan", "cluster")
+_SECTIONS = ("plan", "cluster")
 _CODES = {"ok": "o", "bad": "b", "unknown": "u"}
 
 
@@ -114,8 +114,8 @@ def _text(value: t.Any) -> str:
 
 def _named(verdict: Verdict) -> list[tuple[str, Mapping[str, t.Any]]]:
     """Return the hosts, and what is said of plan and cluster."""
-    parts = t.cast("Mapping[str, Mapping[str, t.Any]]", verdict)
-    return [*verdict.get("hosts", {}).items(), *((part, parts.get(part) or {}) for part in _PARTS)]
+    sections = t.cast("Mapping[str, Mapping[str, t.Any]]", verdict)
+    return [*verdict.get("hosts", {}).items(), *((section, sections.get(section) or {}) for section in _SECTIONS)]
 
 
 def findings(verdict: Verdict) -> tuple[Finding, ...]:

@@ -19,7 +19,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from ...module_utils._check import DEVIATION, SKIPPED
-from .merge import PARTS, natural, part_of, untested
+from .merge import SECTIONS, natural, section_of, untested
 from .pairs import with_faults
 
 if t.TYPE_CHECKING:
@@ -134,10 +134,10 @@ def explain(verdict: Verdict, places: Mapping[str, Place]) -> list[Explained]:
     for (name, rails), cells in bad.items():
         for scope, count in _cover(fleet, cells, unseen.get((name, rails), set()) - set(cells), rails=rails).items():
             found.setdefault(scope, Counter())[name] += count
-    for part in PARTS:
-        names = Counter(check["id"] for check in part_of(verdict, part)["checks"] if check["status"] == DEVIATION)
+    for section in SECTIONS:
+        names = Counter(check["id"] for check in section_of(verdict, section)["checks"] if check["status"] == DEVIATION)
         if names:
-            found[(("part", part),)] = names
+            found[(("part", section),)] = names
     rows: list[Explained] = [
         {"scope": dict(scope), "deviations": names.total(), "checks": dict(sorted(names.items()))}
         for scope, names in found.items()
@@ -163,5 +163,5 @@ def with_places(verdict: Verdict, places: Mapping[str, Place]) -> Verdict:
         for reason, (ids, hosts) in untested(verdict).items()
     ]
     more = {"explained": explain(verdict, places), "skipped": left}
-    before = {key: value for key, value in verdict.items() if key != "hosts" and key not in PARTS}
+    before = {key: value for key, value in verdict.items() if key != "hosts" and key not in SECTIONS}
     return t.cast("Verdict", {**before, **more, **verdict, **more})

@@ -89,8 +89,8 @@ def _worst(verdict: Verdict, limit: int = 10) -> str:
     where = places(verdict)
     found += where[:_PLACES] + [f"and {len(where) - _PLACES} more places"] * (len(where) > _PLACES)
     for host, check in merge.deviations(verdict):
-        thing = check["rail"] or ("" if host in merge.PARTS else "host")
+        thing = check["rail"] or ("" if host in merge.SECTIONS else "host")
         found.append(f"{host}: {' '.join(filter(None, (thing, check['id'])))}")
-    parts = {name: merge.part_of(verdict, name) for name in merge.PARTS}
-    found += [f"{name}: {part['error']}" for name, part in parts.items() if part.get("error")]
+    sections = {name: merge.section_of(verdict, name) for name in merge.SECTIONS}
+    found += [f"{name}: {section['error']}" for name, section in sections.items() if section.get("error")]
     return "; ".join(found[:limit]) + (f" and {len(found) - limit} more" if len(found) > limit else "") + "."

@@ -37,7 +37,7 @@ def groups() -> list[str]:
 
 
 class Required:
-    """Looks at one host after the other, and at the parts of plan and cluster, for what may not be skipped."""
+    """Looks at one host after the other, and at the sections of plan and cluster, for what may not be skipped."""
 
     def __init__(self, required: Sequence[str]) -> None:
         self._required = required
@@ -51,8 +51,8 @@ class Required:
         self._hosts.append(name)
         return [check for group in self._required for check in self._look(group, name, checks, self._made[group])]
 
-    def part(self, name: str, checks: Sequence[Mapping[str, t.Any]], made: Iterable[str]) -> list[Check]:
-        """Return the same of the plan's or the cluster's part.
+    def section(self, name: str, checks: Sequence[Mapping[str, t.Any]], made: Iterable[str]) -> list[Check]:
+        """Return the same of the plan's or the cluster's section.
 
         :param checks: those that are not ok.
         :param made: the ids of those that are.

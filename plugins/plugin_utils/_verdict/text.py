@@ -11,7 +11,7 @@ import typing as t
 
 from ...module_utils._check import WARNING
 from .._report.equal import Equal, equal, places, shortened
-from .merge import PARTS, deviations, left_out, part_of, summary, untested
+from .merge import SECTIONS, deviations, left_out, section_of, summary, untested
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -77,8 +77,8 @@ def markdown(verdict: Verdict, fabric: str) -> str:
     broken = [
         (name, entry["status"], entry.get("error")) for name, entry in verdict["hosts"].items() if "error" in entry
     ]
-    parts = {name: part_of(verdict, name) for name in PARTS}
-    broken += [(name, "error", part["error"]) for name, part in parts.items() if part.get("error")]
+    sections = {name: section_of(verdict, name) for name in SECTIONS}
+    broken += [(name, "error", section["error"]) for name, section in sections.items() if section.get("error")]
     if broken:
         lines += ["## Without a result", "", *_table(("where", "status", "why"), broken), ""]
     rails = verdict["rails"]
@@ -90,7 +90,7 @@ def markdown(verdict: Verdict, fabric: str) -> str:
     if left := untested(verdict):
         reasons = [(reason, ", ".join(sorted(ids)), shortened(names)) for reason, (ids, names) in left.items()]
         lines += ["## Not looked at", "", *_table(("why", "checks", "where"), reasons), ""]
-    rows = [(name, part["status"], part.get("reason")) for name, part in parts.items()]
+    rows = [(name, section["status"], section.get("reason")) for name, section in sections.items()]
     lines += ["## Plan and cluster", "", *_table(("what", "status", "why"), rows), ""]
     return "\n".join(lines)
 
@@ -187,10 +187,10 @@ def picture(verdict: Verdict, fabric: str, *, colour: bool = False) -> str:
     if len(shown) < len(hosts):
         lines.append(f"  ... and {len(hosts) - len(shown)} more hosts")
     lines.append("")
-    for name in PARTS:
-        part = part_of(verdict, name)
-        sign = {"pass": "ok", "skipped": "skipped", "error": "error"}.get(part["status"], "deviation")
-        told = _plain(part.get("error") or part.get("reason") or part["status"])
+    for name in SECTIONS:
+        section = section_of(verdict, name)
+        sign = {"pass": "ok", "skipped": "skipped", "error": "error"}.get(section["status"], "deviation")
+        told = _plain(section.get("error") or section.get("reason") or section["status"])
         lines.append(f"  {name:<{width}}  {paint.sign(sign)}     {told}")
     lines.append("")
     where = places(verdict)

@@ -9,7 +9,7 @@ import json
 import pytest
 
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.causes import Plugin, explain, plugin_of, with_host
-from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.merge import OfNodes, host_result
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.merge import NodeChecks, host_result
 
 ONE, TWO = "spidernet.io/fabric_rail1", "spidernet.io/fabric_rail2"
 RAILS = {"node1": {ONE: ("rail1", "ens1np0"), TWO: ("rail2", "ens2np0")}}
@@ -106,14 +106,14 @@ def host(name, rail="rail1"):
 def test_what_the_host_found_is_the_cause(own, cause):
     check = short(rail="rail1")
     assert with_host(check, own)["cause"] == cause
-    of_nodes = OfNodes([check])
+    of_nodes = NodeChecks([check])
     (result,) = of_nodes.attach([host_result("a", "node1", "d", own)])
     assert of_nodes.left() == []
     assert result["checks"][-1]["cause"] == cause
 
 
 def test_of_a_node_without_a_result_the_cluster_tells():
-    of_nodes = OfNodes({"checks": [short()]})
+    of_nodes = NodeChecks({"checks": [short()]})
     (result,) = of_nodes.attach([host_result("a", "node7", "d", [])])
     assert result["checks"] == []
     (left,) = of_nodes.left()

@@ -92,7 +92,7 @@ def test_what_was_not_made_is_no_good_result():
 
 def test_the_cluster_explains_itself():
     made, stand = verdict(cells([1], ["rail1"], ["network_link"]))
-    made["cluster"] = merge.seen_part([deviation("object_state", "a", "b", "c", "d").data()])
+    made["cluster"] = merge.seen_section([deviation("object_state", "a", "b", "c", "d").data()])
     assert explain(made, stand) == [
         {"scope": {"part": "cluster"}, "deviations": 1, "checks": {"object_state": 1}},
         {"scope": {"node": "node1", "rail": "rail1"}, "deviations": 1, "checks": {"network_link": 1}},

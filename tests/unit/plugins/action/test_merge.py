@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The playbook merge, as people start it, and what it makes of slices."""
+"""The playbook merge, as people start it, and what it makes of its parts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._check import deviati
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run as plan
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import files, merge, outliers
-from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.slices import Joined
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.parts import MergedVerdict
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts
 
 RECORDED = Path(__file__).resolve().parents[2] / "fixtures/verdict/schema1.json"
@@ -32,19 +32,19 @@ def part(digest, *names, check=UP, cluster=None, nodes=None):
 
 
 def joined(*verdicts, expected=()):
-    made = Joined("d")
+    made = MergedVerdict("d")
     for number, verdict in enumerate(verdicts, 1):
-        made.take(f"slice{number}", verdict)
+        made.take(f"part{number}", verdict)
     return made.verdict({name: name for name in expected}, ["rail1"])
 
 
 @pytest.fixture
-def slices(tmp_path):
+def parts(tmp_path):
     """A plan of five nodes, and the verdicts of two runs."""
     plan({**exclusive(), "plan_dir": str(tmp_path / "plan")}, hosts(5), check_mode=False)
     digest = files.read_plan(str(tmp_path / "plan/fabric"))["digest"]
-    files.write_json(str(tmp_path / "slices/1/verdict.json"), part(digest, "node1", "node2", check=DOWN))
-    files.write_json(str(tmp_path / "slices/2/verdict.json"), part(digest, "node3", "node4"))
+    files.write_json(str(tmp_path / "parts/1/verdict.json"), part(digest, "node1", "node2", check=DOWN))
+    files.write_json(str(tmp_path / "parts/2/verdict.json"), part(digest, "node3", "node4"))
     return tmp_path
 
 
@@ -54,10 +54,10 @@ def play(folder, *words):
     return subprocess.run(argv, cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=120)
 
 
-def test_one_verdict_is_made_and_names_who_was_forgotten(slices):
-    done = play(slices)
+def test_one_verdict_is_made_and_names_who_was_forgotten(parts):
+    done = play(parts)
     assert done.returncode == 2, done.stdout + done.stderr
-    verdict = json.loads((slices / "verify/fabric/verdict.json").read_text(encoding="utf-8"))
+    verdict = json.loads((parts / "verify/fabric/verdict.json").read_text(encoding="utf-8"))
     assert {name: entry["status"] for name, entry in verdict["hosts"].items()} == {
         "node1": "deviation",
         "node2": "deviation",
@@ -66,21 +66,21 @@ def test_one_verdict_is_made_and_names_who_was_forgotten(slices):
         "node5": "not_verified",
     }
     assert [(row["name"], row["hosts"]) for row in verdict["slices"]] == [
-        ("slices/1/verdict.json", 2),
-        ("slices/2/verdict.json", 2),
+        ("parts/1/verdict.json", 2),
+        ("parts/2/verdict.json", 2),
     ]
     assert sum(row["deviations"] for row in verdict["explained"]) == 2
-    assert "No slice had this host" in (slices / "verify/fabric/verdict.txt").read_text(encoding="utf-8")
+    assert "No part had this host" in (parts / "verify/fabric/verdict.txt").read_text(encoding="utf-8")
 
 
-def test_slices_of_another_plan_and_what_is_no_verdict_are_refused_at_once(slices):
-    files.write_json(str(slices / "slices/2/verdict.json"), part("other", "node3"))
-    files.write_text(str(slices / "slices/3/verdict.json"), "{")
-    done = play(slices, "-e", '{"merge_verdicts": ["slices/*", "gone/*.json"]}')
+def test_parts_of_another_plan_and_what_is_no_verdict_are_refused_at_once(parts):
+    files.write_json(str(parts / "parts/2/verdict.json"), part("other", "node3"))
+    files.write_text(str(parts / "parts/3/verdict.json"), "{")
+    done = play(parts, "-e", '{"merge_verdicts": ["parts/*", "gone/*.json"]}')
     assert done.returncode == 2
-    for told in ("slices/2/verdict.json", "it is of the plan other", "slices/3/verdict.json", "gone/*.json"):
+    for told in ("parts/2/verdict.json", "it is of the plan other", "parts/3/verdict.json", "gone/*.json"):
         assert told in done.stdout + done.stderr
-    assert not (slices / "verify").exists()
+    assert not (parts / "verify").exists()
 
 
 def test_all_hosts_pass():
@@ -99,16 +99,16 @@ def test_of_two_answers_the_later_counts_and_silence_is_none():
 
 
 def test_the_cluster_comes_from_who_looked_at_it():
-    blind = merge.seen_part([skipped("cluster_api", "no kubeconfig is set").data()])
-    good = merge.seen_part([ok("object_state", "3 objects", "3 objects").data()])
+    blind = merge.seen_section([skipped("cluster_api", "no kubeconfig is set").data()])
+    good = merge.seen_section([ok("object_state", "3 objects", "3 objects").data()])
     for order in ((blind, good), (good, blind)):
         verdict = joined(part("d", "a", cluster=order[0]), part("d", "b", cluster=order[1]), expected=["a", "b"])
         assert (verdict["cluster"]["status"], verdict["cluster"]["checks"]) == ("pass", [])
 
 
-def test_what_one_slices_cluster_said_of_anothers_node_comes_to_its_host():
+def test_what_one_parts_cluster_said_of_anothers_node_comes_to_its_host():
     bad = deviation("node_resources", 8, 0, "too little", "look", rail="rail1", node="b").data()
-    good = merge.seen_part([ok("object_state", "3 objects", "3 objects").data()])
+    good = merge.seen_section([ok("object_state", "3 objects", "3 objects").data()])
     first = part("d", "a", cluster=good, nodes=[bad])
     assert first["cluster"]["checks"][0]["observed"] == "b: 0"
     verdict = joined(first, part("d", "b"), expected=["a", "b"])
@@ -123,7 +123,7 @@ def test_what_one_slices_cluster_said_of_anothers_node_comes_to_its_host():
 
 def test_a_verdict_of_schema_1_is_merged_and_one_of_tomorrow_refused():
     old = json.loads(RECORDED.read_text(encoding="utf-8"))
-    made = Joined(old["plan_digest"])
+    made = MergedVerdict(old["plan_digest"])
     made.take("old", old)
     verdict = made.verdict({"node1": "node1"}, old["rails"])
     assert (verdict["schema"], verdict["hosts"]["node1"]["counts"]["warning"]) == (2, 0)
@@ -163,15 +163,15 @@ def verdict_of(results):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_slices_say_of_the_fleet_what_one_run_would_have_said(seed):
+def test_parts_say_of_the_fleet_what_one_run_would_have_said(seed):
     """Whatever the cut: who is unlike the others, and whose address a duplicate is, does not depend on it."""
     rng = random.Random(seed)
     results = [told(rng, f"node{number}") for number in range(1, rng.randint(3, 10))]
     rng.shuffle(results)
     cut = rng.randint(0, len(results))
-    made = Joined("d")
+    made = MergedVerdict("d")
     for number, rows in enumerate((results[:cut], results[cut:]), 1):
-        made.take(f"slice{number}", verdict_of(rows))
+        made.take(f"part{number}", verdict_of(rows))
     verdict = made.verdict({}, ["rail1", "rail2"])
     whole = verdict_of(results)
     for entry in (*verdict["hosts"].values(), *whole["hosts"].values()):
@@ -180,7 +180,7 @@ def test_slices_say_of_the_fleet_what_one_run_would_have_said(seed):
     assert verdict["status"] == whole["status"]
 
 
-def test_a_host_without_facts_keeps_what_its_slice_found():
+def test_a_host_without_facts_keeps_what_its_part_found():
     odd = {**part("d", "a"), "ports": []}
     slow = deviation("fleet_speed", "400 Gb/s", "200 Gb/s", "slow", "look", rail="rail1").data()
     odd["hosts"]["a"] = merge.added(odd["hosts"]["a"], [merge.normal_check(slow)])
