@@ -227,7 +227,12 @@ def verdict_of(
     sections: Mapping[str, Mapping[str, t.Any]],
     **more: t.Any,
 ) -> Verdict:
-    """Return the verdict over these hosts, and the sections of plan and cluster."""
+    """Return the verdict.
+
+    :param hosts: the entry of each host.
+    :param sections: those of plan and cluster.
+    :param more: what else the verdict has, by its key.
+    """
     statuses = [entry["status"] for entry in hosts.values()]
     statuses += [section["status"] for section in sections.values() if section["status"] != SKIPPED]
     made = {
