@@ -14,7 +14,7 @@ from __future__ import annotations
 import typing as t
 from dataclasses import dataclass, field
 
-from ansible_collections.railops.rdma.plugins.module_utils._fabric.marks import SPIDERPOOL, SRIOV
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import SPIDERPOOL, SRIOV
 
 
 @dataclass(frozen=True)

@@ -171,7 +171,7 @@ SHOWN = {
     ],
     "tell the network team": [f"{PLAN}test_switch.py::test_the_guides_exclusive_fabric"],
     "find out months later": [f"{SITE}::test_what_was_broken_is_named_and_mended"],
-    "add a node": ["tests/docs/test_day2.py", f"{PLAN}test_seats.py"],
+    "add a node": ["tests/docs/test_day2.py", f"{PLAN}test_allocation.py"],
 }
 
 

@@ -15,7 +15,7 @@ import typing as t
 from dataclasses import dataclass, field
 
 from .._errors import Problem
-from .._fabric.marks import CONFIG, RESOURCE_PREFIX
+from .._fabric.labels import CONFIG, RESOURCE_PREFIX
 from .ground import CONFIGURATIONS, PROGRAMS, USUAL
 from .model import FIELD_MANAGER
 

@@ -10,8 +10,8 @@ import typing as t
 from dataclasses import dataclass, field
 
 from .._errors import Problem
-from .._fabric.marks import NETWORK, SRIOV
-from .._fabric.marks import SPIDERPOOL as SPIDERPOOL_API
+from .._fabric.labels import NETWORK, SRIOV
+from .._fabric.labels import SPIDERPOOL as SPIDERPOOL_API
 from .components import MULTUS, SPIDERPOOL, SRIOV_OPERATOR, Release, owner_of, version_of
 from .model import FIELD_MANAGER
 

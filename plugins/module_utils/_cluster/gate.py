@@ -17,7 +17,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
 
-from .._fabric.marks import GATE_TAINT, OUR_NODES
+from .._fabric.labels import GATE_TAINT, OUR_NODES
 
 if t.TYPE_CHECKING:
     from collections.abc import Collection, Mapping

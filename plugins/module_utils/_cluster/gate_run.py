@@ -14,8 +14,8 @@ import typing as t
 from concurrent.futures import ThreadPoolExecutor
 
 from .._errors import RdmaError
+from .._fabric.labels import GATE_TAINT
 from .._fabric.lock import read_lock
-from .._fabric.marks import GATE_TAINT
 from . import gate
 from .access import ACCESS, Access
 from .answers import Gone, Stale

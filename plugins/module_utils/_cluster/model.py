@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from .._fabric.attachments import OBJECTS
-from .._fabric.marks import POLICY, POOL, SPIDERPOOL, SRIOV
+from .._fabric.labels import POLICY, POOL, SPIDERPOOL, SRIOV
 from .._fabric.numbers import MANAGER
 
 if t.TYPE_CHECKING:

@@ -10,7 +10,7 @@ import typing as t
 from dataclasses import dataclass, field
 
 from .._check import CheckData, compared
-from .._fabric.marks import LEAF_LABEL, OURS, RESOURCE_PREFIX, ZONE_LABEL
+from .._fabric.labels import LEAF_LABEL, OURS, RESOURCE_PREFIX, ZONE_LABEL
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterable

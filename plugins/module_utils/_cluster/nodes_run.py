@@ -13,8 +13,8 @@ import typing as t
 from dataclasses import replace
 
 from .._errors import InputError, RdmaError
+from .._fabric.labels import SRIOV
 from .._fabric.lock import AGAIN, read_lock, read_slices
-from .._fabric.marks import SRIOV
 from . import access, source
 from .access import ACCESS, Access
 from .client import Cluster

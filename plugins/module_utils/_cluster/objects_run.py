@@ -11,7 +11,7 @@ import sys
 import typing as t
 
 from .._errors import RdmaError
-from .._fabric.marks import LABEL_FABRIC, POOL
+from .._fabric.labels import LABEL_FABRIC, POOL
 from . import access, source
 from .access import WHOLE_ACCESS, Access
 from .client import Cluster

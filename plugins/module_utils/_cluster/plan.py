@@ -18,7 +18,7 @@ import typing as t
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 
-from .._fabric.marks import LABEL_FABRIC, LABEL_MANAGER, POOL
+from .._fabric.labels import LABEL_FABRIC, LABEL_MANAGER, POOL
 from .._intervals import subtract
 from .compare import (
     addresses,

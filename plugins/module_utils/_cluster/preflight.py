@@ -10,7 +10,7 @@ import typing as t
 from dataclasses import dataclass, field
 
 from .._errors import RdmaError
-from .._fabric.marks import POOL
+from .._fabric.labels import POOL
 from .answers import FieldConflict
 from .client import Cluster
 from .model import PRUNED_KINDS, Conflict, Kept, Plan, Ref, Step

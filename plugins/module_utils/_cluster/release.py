@@ -14,7 +14,7 @@ import hashlib
 import json
 import typing as t
 
-from .._fabric.marks import OURS
+from .._fabric.labels import OURS
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -13,7 +13,7 @@ import typing as t
 from concurrent.futures import ThreadPoolExecutor
 
 from .._errors import RdmaError
-from .._fabric.marks import LABEL_FABRIC, LABEL_MANAGER
+from .._fabric.labels import LABEL_FABRIC, LABEL_MANAGER
 from .answers import FieldConflict, Gone
 from .client import Cluster
 from .compare import keep_pool

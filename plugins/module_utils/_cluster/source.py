@@ -12,8 +12,8 @@ import traceback
 import typing as t
 
 from .._errors import InputError, Problem, RdmaError
+from .._fabric.labels import LABEL_FABRIC
 from .._fabric.lock import LOCK, verify_part
-from .._fabric.marks import LABEL_FABRIC
 from .model import Ref
 
 YAML_ERROR: str | None = None

@@ -14,7 +14,7 @@ import typing as t
 from dataclasses import replace
 
 from .._errors import Problem, RdmaError
-from .._fabric.marks import NETWORK, POLICY, SRIOV
+from .._fabric.labels import NETWORK, POLICY, SRIOV
 from . import access, source
 from .access import ACCESS, Access
 from .client import Cluster

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .marks import CONFIG, POOL, RESERVED, SPIDERPOOL
+from .labels import CONFIG, POOL, RESERVED, SPIDERPOOL
 
 SPIDER = "spiderpool"
 OBJECTS: dict[str, dict[str, tuple[str, str]]] = {

@@ -4,7 +4,7 @@
 
 """Say whether a part of a plan folder is what plan.json was written with: for readers, without the planner.
 
-The digests of plan.json are defined here; `_plan.seats` describes the file and checks the whole of it.
+The digests of plan.json are defined here; `_plan.lock` describes the file and checks the whole of it.
 """
 
 from __future__ import annotations

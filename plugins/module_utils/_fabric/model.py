@@ -36,7 +36,7 @@ Range = intervals.Interval
 
 
 @functools.lru_cache(maxsize=1024)
-def octets_text(network: int) -> str:
+def _octets(network: int) -> str:
     """Return what the addresses of a /24 begin with, its last dot included; neighbours are written together."""
     return f"{network >> 16}.{network >> 8 & 255}.{network & 255}."
 
@@ -44,7 +44,7 @@ def octets_text(network: int) -> str:
 def address_text(family: int, value: int) -> str:
     """Return the canonical text of an address (RFC 5952 for IPv6)."""
     if family == 4:
-        return f"{octets_text(value >> 8)}{value & 255}"
+        return f"{_octets(value >> 8)}{value & 255}"
     return socket.inet_ntop(socket.AF_INET6, value.to_bytes(16, "big"))
 
 
@@ -313,7 +313,7 @@ class Block:
         return Prefix(self.family, self.subnet_first(slot), self.subnet_length)
 
     def gateway(self, slot: int) -> int | None:
-        """Return the switch's address in the slot's subnet."""
+        """Return the gateway in the slot's subnet."""
         return None if self.gateway_offset is None else self.subnet_first(slot) + self.gateway_offset
 
     def host(self, slot: int) -> int | None:
@@ -343,7 +343,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Plan:
+class FabricPlan:
     """The whole plan. Everything that is written, shown or compared comes from it."""
 
     fabric: Fabric

@@ -12,7 +12,7 @@ if t.TYPE_CHECKING:
     from .._check import CheckData
 
 
-class Seat(t.TypedDict):
+class PlanNode(t.TypedDict):
     """A node in plan.json."""
 
     zone: str
@@ -30,7 +30,7 @@ class PlanFile(t.TypedDict):
     """A digest by part: cluster, hosts, report, switch, workload."""
     frozen: dict[str, t.Any]
     """The declaration, as far as it decides addresses."""
-    nodes: dict[str, Seat]
+    nodes: dict[str, PlanNode]
 
 
 class SliceAddress(t.TypedDict):

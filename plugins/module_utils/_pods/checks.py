@@ -16,7 +16,7 @@ import typing as t
 from dataclasses import dataclass
 
 from .._check import CheckData, compared, skipped
-from .._fabric.marks import POD_STATUS
+from .._fabric.labels import POD_STATUS
 from .._fabric.networks import networks_of
 from .state import name_of, ready, trouble
 

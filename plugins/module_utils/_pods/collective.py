@@ -15,8 +15,8 @@ import base64
 import typing as t
 from dataclasses import dataclass, field
 
-from .._fabric.marks import HOSTNAME, PROBE_LABEL, RUN_LABEL
-from .._fabric.marks import labels as labels_of
+from .._fabric.labels import HOSTNAME, PROBE_LABEL, RUN_LABEL
+from .._fabric.labels import labels as labels_of
 from .checks import Json
 from .place import by_name, with_gate
 

@@ -19,8 +19,8 @@ from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
-from .._fabric.marks import OURS, POD_DEFAULT, POD_NETWORKS, PROBE_LABEL, RUN_LABEL
-from .._fabric.marks import labels as labels_of
+from .._fabric.labels import OURS, POD_DEFAULT, POD_NETWORKS, PROBE_LABEL, RUN_LABEL
+from .._fabric.labels import labels as labels_of
 from .._probe.perftest import FIRST_PORT, Failure, explain, judge, parse
 from .._probe.schedule import schedule
 from .checks import Json, Network, Node, check, left_out

@@ -12,7 +12,7 @@ from __future__ import annotations
 import typing as t
 
 from .._cluster.nodes import lost_nodes
-from .._fabric.marks import GATE_TAINT
+from .._fabric.labels import GATE_TAINT
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

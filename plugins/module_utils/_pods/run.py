@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from .._cluster.answers import Gone
 from .._errors import RdmaError
-from .._fabric.marks import labels as labels_of
+from .._fabric.labels import labels as labels_of
 from . import checks as looks
 from . import inside, jobs
 from .client import CommandFailed

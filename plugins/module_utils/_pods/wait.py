@@ -14,7 +14,7 @@ import typing as t
 from dataclasses import dataclass, replace
 
 from .._cluster.nodes import listed
-from .._fabric.marks import SPIDERPOOL
+from .._fabric.labels import SPIDERPOOL
 from .checks import newest, wanted_node
 from .place import DOWN, LEFT_OUT, fix_of, kept_off
 from .state import Trouble, begun, is_ready, job_failure, name_of, trouble, unscheduled

@@ -13,7 +13,7 @@ from __future__ import annotations
 import typing as t
 
 from ...module_utils import _intervals as intervals
-from ...module_utils._fabric.model import WIDTH, Block, Cut, Fabric, Plan, Prefix, Range, Zone
+from ...module_utils._fabric.model import WIDTH, Block, Cut, Fabric, FabricPlan, Prefix, Range, Zone
 from ...module_utils._fabric.totals import pool_count
 
 if t.TYPE_CHECKING:
@@ -48,7 +48,7 @@ def power_of_two(number: int) -> int:
 
 
 def gateway_offset(spec: str | int, window: int) -> int | None:
-    """Return the offset of the switch's address in a subnet of which `window` addresses are used."""
+    """Return the offset of the gateway in a subnet of which `window` addresses are used."""
     if spec == "none":
         return None
     if window == 2:
@@ -71,10 +71,10 @@ def lay_out(
     :param gateway: `first`, `last`, `none` or an offset.
     :param at_end: nodes have the last addresses instead of the first.
     """
-    switch = gateway_offset(gateway, window)
+    offset = gateway_offset(gateway, window)
     if window == 2:
-        return Layout(switch, intervals.subtract([(1, 1)], holes), ())
-    taken = [*holes] if switch is None else [*holes, (switch, switch)]
+        return Layout(offset, intervals.subtract([(1, 1)], holes), ())
+    taken = [*holes] if offset is None else [*holes, (offset, offset)]
     free = intervals.subtract([(max(span[0], 1), min(span[1], window - 2))], intervals.merge(taken))
     if at_end:
         rest, nodes = intervals.take(free, max(0, intervals.size(free) - hosts))
@@ -82,7 +82,7 @@ def lay_out(
         nodes, rest = intervals.take(free, hosts)
     if limit is not None:
         rest = intervals.take(rest, limit)[0]
-    return Layout(switch, nodes, intervals.merge(rest))
+    return Layout(offset, nodes, intervals.merge(rest))
 
 
 def window_of(prefix: Prefix, twin: Prefix | None) -> int:
@@ -225,7 +225,7 @@ def build_blocks(fabric: Fabric) -> tuple[Block, ...]:
 
 def build_plan(
     fabric: Fabric, nodes: tuple[Node, ...], retired: tuple[Retired, ...], warnings: tuple[str, ...] = ()
-) -> Plan:
+) -> FabricPlan:
     """Put the plan together and add the warnings that follow from its size.
 
     :param warnings: of what was done before.
@@ -251,4 +251,4 @@ def build_plan(
                 f"fabric_reserved leaves {count} of {usual} pod addresses in {block.subnet(slot)} "
                 f"(slot {slot}, {fabric.rails[block.rail].name})."
             )
-    return Plan(fabric, nodes, retired, blocks, tuple(found))
+    return FabricPlan(fabric, nodes, retired, blocks, tuple(found))

@@ -22,9 +22,9 @@ from .check import natural_key
 if t.TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from ...module_utils._fabric.model import Block, Fabric, Plan
+    from ...module_utils._fabric.model import Block, Fabric, FabricPlan
+    from .allocation import Allocation
     from .lock import Lock
-    from .seats import Seating
     from .store import Change
 
 LISTED = 20
@@ -42,10 +42,10 @@ class View:
     """One side of the diff: the blocks of a plan, by zone name, and who is retired."""
 
     def __init__(
-        self, fabric: Fabric | None, blocks: Iterable[Block], seats: Mapping[str, tuple[str, int, bool]]
+        self, fabric: Fabric | None, blocks: Iterable[Block], slots: Mapping[str, tuple[str, int, bool]]
     ) -> None:
         self.fabric = fabric
-        self.seats = seats
+        self.slots = slots
         self.blocks: dict[tuple[str, str, int], Block] = {}
         if fabric is not None:
             for block in blocks:
@@ -56,16 +56,16 @@ class View:
         """Make the view of the plan that stands."""
         if lock is None or fabric is None:
             return cls(None, (), {})
-        seats = {name: (seat.zone, seat.slot, seat.retired) for name, seat in lock.seats.items()}
-        return cls(fabric, arithmetic.build_blocks(fabric), seats)
+        slots = {name: (entry.zone, entry.slot, entry.retired) for name, entry in lock.nodes.items()}
+        return cls(fabric, arithmetic.build_blocks(fabric), slots)
 
     @classmethod
-    def of_plan(cls, plan: Plan) -> View:
+    def of_plan(cls, plan: FabricPlan) -> View:
         """Make the view of the new plan."""
         zones = plan.fabric.zones
-        seats = {node.name: (zones[node.zone].name, node.slot, False) for node in plan.nodes}
-        seats.update((one.name, (zones[one.zone].name, one.slot, True)) for one in plan.retired)
-        return cls(plan.fabric, plan.blocks, seats)
+        slots = {node.name: (zones[node.zone].name, node.slot, False) for node in plan.nodes}
+        slots.update((one.name, (zones[one.zone].name, one.slot, True)) for one in plan.retired)
+        return cls(plan.fabric, plan.blocks, slots)
 
     def lines(self, slices: Iterable[str]) -> list[str]:
         """Write one line per node, and one per node and rail, of the slices that are given."""
@@ -81,7 +81,7 @@ class View:
 
     def _node_lines(self, data: Mapping[str, t.Any]) -> list[str]:
         name = data["node"]
-        zone, slot, _retired = self.seats.get(name, ("", data["slot"], False))
+        zone, slot, _retired = self.slots.get(name, ("", data["slot"], False))
         where = f" of zone {zone}" if zone else ""
         reach = f", {data['policy']} {' '.join(data['rdma_prefixes'])}" if data["rdma_prefixes"] else ""
         # A slice of schema 1 has none: that is the one line that differs then.
@@ -116,7 +116,7 @@ class View:
                 found.append(f"{where}{rail}: {block.subnet(0)} {pods_text(block, 0)}")
         found += [
             f"{name}: slot {slot}" + (f" of zone {zone}" if zone else "") + " retired"
-            for name, (zone, slot, retired) in self.seats.items()
+            for name, (zone, slot, retired) in self.slots.items()
             if retired
         ]
         return sorted(found, key=natural_key)
@@ -180,7 +180,7 @@ def _brief(text: str) -> str:
     return f"{text.count(chr(10))} lines, sha256 {hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
-def summary_of(plan: Plan, seating: Seating, change: Change, digest: str) -> dict[str, t.Any]:
+def summary_of(plan: FabricPlan, allocation: Allocation, change: Change, digest: str) -> dict[str, t.Any]:
     """Return what a run did, as data; `text` says it in sentences."""
     fabric = plan.fabric
     used = dict.fromkeys(range(len(fabric.zones)), 0)
@@ -209,11 +209,11 @@ def summary_of(plan: Plan, seating: Seating, change: Change, digest: str) -> dic
         "zones": zones,
         "prefixes": [str(prefix) for prefix in rdma_prefixes(fabric, plan.blocks)],
         "pools": pool_count(plan.nodes, plan.blocks),
-        "added": list(seating.added),
-        "retired": list(seating.retired_now),
-        "released": list(seating.released),
-        "moved": list(seating.moved),
-        "kept": len(plan.nodes) - len(seating.added),
+        "added": list(allocation.added),
+        "retired": list(allocation.retired_now),
+        "released": list(allocation.released),
+        "moved": list(allocation.moved),
+        "kept": len(plan.nodes) - len(allocation.added),
         "written": len(change.written) + (change.lock is not None),
         "removed": len(change.removed),
         "digest": digest,
@@ -222,7 +222,7 @@ def summary_of(plan: Plan, seating: Seating, change: Change, digest: str) -> dic
     return result
 
 
-def _text(plan: Plan, result: Mapping[str, t.Any]) -> list[str]:
+def _text(plan: FabricPlan, result: Mapping[str, t.Any]) -> list[str]:
     fabric = plan.fabric
     lines = [
         f"Fabric {fabric.name}: {_count(len(plan.nodes), 'node')}, {_count(len(fabric.rails), 'rail')}, {fabric.mode}, "

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""plan.json, the lock: what is frozen, who sits where, and the digests of the rest of the folder.
+"""plan.json, the lock: what is frozen, who has which slot, and the digests of the rest of the folder.
 
 `schema`; `digest`, sha256 of the canonical JSON of all its other keys, empty while a run is writing; `files`, a sha256
 for each part of the folder; `frozen`, what decides addresses; `nodes`, each with zone, slot, retired.
@@ -33,7 +33,7 @@ RESTORE = "Restore it from version control (git log shows its history); never wr
 
 
 @dataclass(frozen=True)
-class Seat:
+class Entry:
     """A node's entry in the lock."""
 
     zone: str
@@ -46,11 +46,11 @@ class Lock:
     """What plan.json says."""
 
     frozen: Mapping[str, t.Any]
-    seats: Mapping[str, Seat]
+    nodes: Mapping[str, Entry]
     files: Mapping[str, str]
     digest: str
     unfinished: bool
-    """A run was killed while it was writing: the seats are those of before that run."""
+    """A run was killed while it was writing: the nodes are those of before that run."""
 
 
 def freeze(fabric: Fabric) -> dict[str, t.Any]:
@@ -132,12 +132,12 @@ def parse_lock(text: str, place: str, *, accept: bool = False) -> Lock:
         fix = "Use the version of the collection that wrote it, or one that can read it."
         problem = f"It has schema {shown(data.get('schema'))}, and this collection reads schema {SCHEMA}."
         raise InputError([Problem(f"{place}: schema", problem, fix)])
-    seats = _parse_seats(data.get("nodes"), place)
+    entries = _parse_nodes(data.get("nodes"), place)
     frozen = data.get("frozen")
     if not isinstance(frozen, dict):
         raise InputError([Problem(f"{place}: frozen", f"{shown(frozen)} is not an object.", RESTORE)])
     if data.get("digest") == "" and isinstance(frozen.get(UNFINISHED), dict):
-        return Lock(frozen[UNFINISHED], seats, {}, "", True)
+        return Lock(frozen[UNFINISHED], entries, {}, "", True)
     if data.get("digest") != lock_digest(data) and not accept:
         problem = f"Its digest is {shown(data.get('digest'))}, its content makes {lock_digest(data)!r}: it was changed"
         fix = RESTORE + " After a merge that you have checked (every node on its slot), run once with "
@@ -145,18 +145,18 @@ def parse_lock(text: str, place: str, *, accept: bool = False) -> Lock:
             [Problem(f"{place}: digest", problem + " by hand or merged.", fix + "fabric_accept_lock=true.")]
         )
     files = data.get("files")
-    return Lock(frozen, seats, files if isinstance(files, dict) else {}, str(data.get("digest")), False)
+    return Lock(frozen, entries, files if isinstance(files, dict) else {}, str(data.get("digest")), False)
 
 
-def _parse_seats(nodes: object, place: str) -> dict[str, Seat]:
+def _parse_nodes(nodes: object, place: str) -> dict[str, Entry]:
     if not isinstance(nodes, dict):
         raise InputError([Problem(f"{place}: nodes", f"{shown(nodes)} is not an object.", RESTORE)])
-    seats: dict[str, Seat] = {}
+    entries: dict[str, Entry] = {}
     taken: dict[tuple[str, int], str] = {}
     check = Checker()
     for name, entry in nodes.items():
         where = f"{place}: nodes.{name}"
-        if not _is_seat(entry):
+        if not _is_entry(entry):
             check.add_counted("nodes", where, f"{shown(entry)} is not {{zone, slot, retired}}.", RESTORE)
             continue
         zone = entry["zone"]
@@ -171,12 +171,12 @@ def _parse_seats(nodes: object, place: str) -> dict[str, Seat]:
                 "A merge brought two nodes to one slot: take the younger one out of plan.json's nodes and run again "
                 "with fabric_accept_lock=true; it gets a free slot.",
             )
-        seats[name] = Seat(zone, entry["slot"], entry["retired"])
+        entries[name] = Entry(zone, entry["slot"], entry["retired"])
     check.raise_any()
-    return seats
+    return entries
 
 
-def _is_seat(entry: object) -> bool:
+def _is_entry(entry: object) -> bool:
     """Whether an entry of the lock is {zone, slot, retired}; a boolean is no slot."""
     if not isinstance(entry, dict) or set(entry) != {"zone", "slot", "retired"}:
         return False
@@ -197,22 +197,26 @@ def lock_of(fabric: Fabric, nodes: Iterable[Node], retired: Iterable[Retired], f
 
     :param files: a digest by part of the plan.
     """
-    seats = {node.name: {"zone": fabric.zones[node.zone].name, "slot": node.slot, "retired": False} for node in nodes}
+    entries = {node.name: {"zone": fabric.zones[node.zone].name, "slot": node.slot, "retired": False} for node in nodes}
     for one in retired:
-        seats[one.name] = {"zone": fabric.zones[one.zone].name, "slot": one.slot, "retired": True}
-    return write_lock(freeze(fabric), seats, files)
+        entries[one.name] = {"zone": fabric.zones[one.zone].name, "slot": one.slot, "retired": True}
+    return write_lock(freeze(fabric), entries, files)
 
 
-def write_lock(frozen: Mapping[str, t.Any], seats: Mapping[str, Mapping[str, t.Any]], files: Mapping[str, str]) -> str:
+def write_lock(
+    frozen: Mapping[str, t.Any], entries: Mapping[str, Mapping[str, t.Any]], files: Mapping[str, str]
+) -> str:
     """Write plan.json of its parts, with its digest."""
-    body = {"schema": SCHEMA, "files": dict(files), "frozen": frozen, "nodes": seats}
+    body = {"schema": SCHEMA, "files": dict(files), "frozen": frozen, "nodes": entries}
     return _lock_text(body, lock_digest(body))
 
 
 def unfinished_lock(lock: Lock) -> str:
     """Write the plan.json that stands while a run is writing: every reader refuses it, the next run continues it."""
-    seats = {name: {"zone": seat.zone, "slot": seat.slot, "retired": seat.retired} for name, seat in lock.seats.items()}
-    return _lock_text({"schema": SCHEMA, "files": {}, "frozen": {UNFINISHED: lock.frozen}, "nodes": seats}, "")
+    entries = {
+        name: {"zone": entry.zone, "slot": entry.slot, "retired": entry.retired} for name, entry in lock.nodes.items()
+    }
+    return _lock_text({"schema": SCHEMA, "files": {}, "frozen": {UNFINISHED: lock.frozen}, "nodes": entries}, "")
 
 
 def _lock_text(body: Mapping[str, t.Any], digest: str) -> str:
@@ -221,9 +225,9 @@ def _lock_text(body: Mapping[str, t.Any], digest: str) -> str:
 
     names = sorted(body["nodes"], key=natural_key)
     nodes = ",\n".join(
-        f'    "{name}": {{"retired": {"true" if seat["retired"] else "false"}, "slot": {seat["slot"]}, '
-        f'"zone": "{seat["zone"]}"}}'
-        for name, seat in ((name, body["nodes"][name]) for name in names)
+        f'    "{name}": {{"retired": {"true" if entry["retired"] else "false"}, "slot": {entry["slot"]}, '
+        f'"zone": "{entry["zone"]}"}}'
+        for name, entry in ((name, body["nodes"][name]) for name in names)
     )
     return (
         f'{{\n  "schema": {body["schema"]},\n  "digest": "{digest}",\n'

@@ -22,7 +22,7 @@ from .lock import freeze
 if t.TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ...module_utils._fabric.model import Block, Fabric, Node, Plan
+    from ...module_utils._fabric.model import Block, Fabric, FabricPlan, Node
 
     # Gives a node's address, subnet and gateway texts by its slot.
     Fill = Callable[[int], "tuple[str, ...]"]
@@ -59,7 +59,7 @@ def sysctls(fabric: Fabric, interfaces: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def render_slices(plan: Plan) -> dict[str, str]:
+def render_slices(plan: FabricPlan) -> dict[str, str]:
     """Return the text of each host's slice by file name."""
     blocks: dict[int, list[Block]] = {}
     for block in plan.blocks:
@@ -86,7 +86,7 @@ def render_slices(plan: Plan) -> dict[str, str]:
     return texts
 
 
-def _head(plan: Plan) -> str:
+def _head(plan: FabricPlan) -> str:
     """Write the part that all slices share, with %s for node, slot and cables."""
     fabric = plan.fabric
     prefixes = [str(prefix) for prefix in rdma_prefixes(fabric, plan.blocks)]
@@ -148,13 +148,13 @@ def _fill(block: Block) -> Fill:
     family = block.family
     first = block.aggregate.network
     step = block.subnet_size if block.per_node else 0
-    switch = block.gateway_offset
+    gateway = block.gateway_offset
     usual = block.host_offsets[0][0] if block.per_node else None
 
     def fill(slot: int) -> tuple[str, ...]:
         subnet = first + slot * step
         host = block.host(slot) if usual is None or slot in block.cuts else subnet + usual
         texts = (address_text(family, host or 0), address_text(family, subnet))
-        return texts if switch is None else (*texts, address_text(family, subnet + switch))
+        return texts if gateway is None else (*texts, address_text(family, subnet + gateway))
 
     return fill

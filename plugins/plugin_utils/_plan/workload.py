@@ -16,15 +16,15 @@ import json
 import textwrap
 import typing as t
 
-from ...module_utils._fabric.marks import DECLARED, POD_NETWORKS, labels, short_name
+from ...module_utils._fabric.labels import DECLARED, POD_NETWORKS, labels, short_name
 from ...module_utils._fabric.names import inject_value, node_label, profiles
 from ...module_utils._fabric.totals import rdma_prefixes
-from .objects import networks_of, node_labels
+from .objects import networks_of
 from .text import HEADING, documents
 from .topology import kueue_topology, slurm_conf, slurm_yaml, topology_labels
 
 if t.TYPE_CHECKING:
-    from ...module_utils._fabric.model import Fabric, Plan, Prefix
+    from ...module_utils._fabric.model import Fabric, FabricPlan, Prefix
 
 PODS, HOSTS = "pods", "hosts"
 POD_INTERFACE = "eth0"
@@ -58,7 +58,7 @@ def _text(head: str, values: t.Iterable[Value]) -> str:
 # --- what both libraries are told ------------------------------------------------------------------------------------
 
 
-def rails_meet(plan: Plan) -> bool | None:
+def rails_meet(plan: FabricPlan) -> bool | None:
     """Say whether one rail's NIC reaches those of other rails; None where the plan cannot know."""
     fabric = plan.fabric
     if fabric.rails_meet is not None:
@@ -68,7 +68,7 @@ def rails_meet(plan: Plan) -> bool | None:
     return any(block.gateway_offset is not None for block in plan.blocks)
 
 
-def address_range(plan: Plan, family: int) -> Prefix | None:
+def address_range(plan: FabricPlan, family: int) -> Prefix | None:
     """Return the one network that holds all rails of a family, or None."""
     wanted = [block.aggregate for block in plan.blocks if block.family == family]
     exact = [prefix for prefix in rdma_prefixes(plan.fabric, plan.blocks) if prefix.family == family]
@@ -76,7 +76,7 @@ def address_range(plan: Plan, family: int) -> Prefix | None:
     return next((net for net in nets if wanted and all(net.contains(prefix) for prefix in wanted)), None)
 
 
-def _devices(plan: Plan, where: str) -> tuple[str, str]:
+def _devices(plan: FabricPlan, where: str) -> tuple[str, str]:
     """Return the devices in rail order as `name:port,...`, or nothing and the reason."""
     fabric = plan.fabric
     if where == PODS and fabric.attached.own_device:
@@ -107,7 +107,7 @@ def _traffic_class(fabric: Fabric, name: str) -> Value | None:
 # --- NCCL ------------------------------------------------------------------------------------------------------------
 
 
-def _nccl(plan: Plan, where: str) -> t.Iterator[Value]:
+def _nccl(plan: FabricPlan, where: str) -> t.Iterator[Value]:
     fabric = plan.fabric
     devices, why = _devices(plan, where)
     if devices:
@@ -133,7 +133,7 @@ def _nccl(plan: Plan, where: str) -> t.Iterator[Value]:
     yield _cross_nic(plan)
 
 
-def _nccl_gid(plan: Plan) -> t.Iterator[Value]:
+def _nccl_gid(plan: FabricPlan) -> t.Iterator[Value]:
     """Tell which GID to take by its properties: an index would differ from pod to pod."""
     family = min(plan.fabric.families, default=4)
     yield Value("NCCL_IB_ROCE_VERSION_NUM", "2", "RoCE v2: routed, and what the plan's switches expect.")
@@ -147,7 +147,7 @@ def _nccl_gid(plan: Plan) -> t.Iterator[Value]:
         yield Value("", "", reason)
 
 
-def _cross_nic(plan: Plan) -> Value:
+def _cross_nic(plan: FabricPlan) -> Value:
     meet = rails_meet(plan)
     if meet is None:
         reason = "the plan does not know whether these InfiniBand rails are one subnet; fabric_rails_meet says it"
@@ -160,7 +160,7 @@ def _cross_nic(plan: Plan) -> Value:
 # --- UCX -------------------------------------------------------------------------------------------------------------
 
 
-def _ucx(plan: Plan, where: str) -> t.Iterator[Value]:
+def _ucx(plan: FabricPlan, where: str) -> t.Iterator[Value]:
     fabric = plan.fabric
     devices, why = _devices(plan, where)
     if devices:
@@ -196,10 +196,9 @@ POD_HEAD = """\
 """
 
 
-def _pods(plan: Plan) -> list[dict[str, t.Any]]:
+def _pods(plan: FabricPlan) -> list[dict[str, t.Any]]:
     """Return a PodTemplate for each way in which nodes name the rails' interfaces."""
     fabric = plan.fabric
-    marks = node_labels(plan)
     made = []
     for profile, networks in networks_of(plan).items():
         limits = {network["resource"]: "1" for network in networks if network["ask"] or not fabric.inject}
@@ -216,7 +215,7 @@ def _pods(plan: Plan) -> list[dict[str, t.Any]]:
             # Extended resources must be limits; a request alone is refused.
             container["resources"] = {"limits": limits}
         spec: dict[str, t.Any] = {"containers": [container]}
-        if marks and profile != DECLARED:
+        if profile != DECLARED:
             spec["nodeSelector"] = {node_label(fabric): profile}
         suffix = "" if profile == DECLARED else f"-{profile}"
         made.append(
@@ -230,7 +229,7 @@ def _pods(plan: Plan) -> list[dict[str, t.Any]]:
     return made
 
 
-def render_workload(plan: Plan) -> dict[str, str]:
+def render_workload(plan: FabricPlan) -> dict[str, str]:
     """Return the files of the plan's folder `workload/`: name -> text."""
     fabric = plan.fabric
     by = f"for the fabric {fabric.name}: {fabric.network} by {fabric.attachment}"

@@ -21,7 +21,7 @@ from ...module_utils._fabric.totals import pods_per_node, pool_count, rdma_prefi
 if t.TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ...module_utils._fabric.model import Block, Node, Plan, Prefix, Zone
+    from ...module_utils._fabric.model import Block, FabricPlan, Node, Prefix, Zone
 
 MODES = {
     "shared": "one subnet per rail, shared by all nodes",
@@ -62,7 +62,7 @@ class SupernetFacts:
 class Report:
     """All that a report shows."""
 
-    plan: Plan
+    plan: FabricPlan
     zones: tuple[ZoneFacts, ...]
     supernets: tuple[SupernetFacts, ...]
     pools: int
@@ -88,7 +88,7 @@ class Report:
         return sum(zone.retired for zone in self.zones)
 
 
-def collect(plan: Plan) -> Report:
+def collect(plan: FabricPlan) -> Report:
     """Count everything once."""
     return Report(
         plan=plan,
@@ -102,7 +102,7 @@ def collect(plan: Plan) -> Report:
     )
 
 
-def _zones(plan: Plan) -> tuple[ZoneFacts, ...]:
+def _zones(plan: FabricPlan) -> tuple[ZoneFacts, ...]:
     used = Counter(node.zone for node in plan.nodes)
     gone = Counter(slot.zone for slot in plan.retired)
     return tuple(ZoneFacts(zone, used[index], gone[index]) for index, zone in enumerate(plan.fabric.zones))
@@ -117,7 +117,7 @@ def span_of(block: Block, flat: bool) -> tuple[int, int]:
     return first + min(low for low, _high in used), first + max(high for _low, high in used)
 
 
-def _supernets(plan: Plan) -> tuple[SupernetFacts, ...]:
+def _supernets(plan: FabricPlan) -> tuple[SupernetFacts, ...]:
     found = []
     flat = plan.fabric.mode == "flat"
     for index, zone in enumerate(plan.fabric.zones):
@@ -144,7 +144,7 @@ def count(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
-def subtitle(plan: Plan) -> str:
+def subtitle(plan: FabricPlan) -> str:
     """Return the fabric in one line."""
     fabric = plan.fabric
     families = " and ".join(f"IPv{family}" for family in fabric.families) or "LID only, no addresses"

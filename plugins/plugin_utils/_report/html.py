@@ -12,7 +12,7 @@ from __future__ import annotations
 import typing as t
 from pathlib import Path
 
-from ...module_utils._fabric.marks import DECLARED
+from ...module_utils._fabric.labels import DECLARED
 from ...module_utils._fabric.model import address_text, range_text
 from .facts import CODE_TITLES, Report, count, rail_table, span_of, subtitle, table_data
 from .verdict import NO_VERDICT, e, embedded, section, shorten, slot, table

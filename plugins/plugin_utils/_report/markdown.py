@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import typing as t
 
-from ...module_utils._fabric.marks import DECLARED
+from ...module_utils._fabric.labels import DECLARED
 from ...module_utils._fabric.model import address_text
 from .facts import CODE_TITLES, Report, collect, count, rail_table, subtitle, used_columns
 from .html import render_html
@@ -22,7 +22,7 @@ from .verdict import SHOWN_FINDINGS, findings, standings, with_verdict
 if t.TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ...module_utils._fabric.model import Plan
+    from ...module_utils._fabric.model import FabricPlan
     from ...module_utils._fabric.shapes import Verdict
 
 MARKDOWN_NODES = 256
@@ -128,7 +128,7 @@ def render_markdown(report: Report, verdict: Verdict | None = None) -> str:
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def render_report(plan: Plan, verdict: Verdict | None = None) -> dict[str, str]:
+def render_report(plan: FabricPlan, verdict: Verdict | None = None) -> dict[str, str]:
     """Return report.md and report.html: name -> text. With a verdict they also show how rails and nodes stand."""
     report = collect(plan)
     page = render_html(report)

@@ -25,7 +25,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._cluster.gate import 
     status_patch,
     taint_patch,
 )
-from ansible_collections.railops.rdma.plugins.module_utils._fabric.marks import GATE_TAINT
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import GATE_TAINT
 
 FOREIGN = {"key": "foreign", "value": "x", "effect": "NoSchedule"}
 

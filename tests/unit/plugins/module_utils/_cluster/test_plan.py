@@ -18,7 +18,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._cluster.compare impo
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.model import FIELD_MANAGER, Ref
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.plan import Planner
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.text import describe, summary
-from ansible_collections.railops.rdma.plugins.module_utils._fabric.marks import LABEL_FABRIC, LABEL_MANAGER
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import LABEL_FABRIC, LABEL_MANAGER
 
 GROUP = "spiderpool.spidernet.io"
 V2 = f"{GROUP}/v2beta1"

@@ -96,7 +96,7 @@ def test_nothing_renumbers_anybody(case, seed):
             == []
         )
     if grown:
-        seats = json.loads(grown.lock)["nodes"]
-        places = [(seat["zone"], seat["slot"]) for seat in seats.values()]
+        entries = json.loads(grown.lock)["nodes"]
+        places = [(entry["zone"], entry["slot"]) for entry in entries.values()]
         assert len(places) == len(set(places))
-        assert seats[gone] == {**json.loads(made.lock)["nodes"][gone], "retired": True}
+        assert entries[gone] == {**json.loads(made.lock)["nodes"][gone], "retired": True}

@@ -446,7 +446,7 @@ def test_an_error_at_every_write_changes_nothing_or_marks_the_plan(tmp_path):
 
 
 def test_a_run_after_a_kill_still_knows_who_sat_where(tmp_path):
-    """The mark keeps the old seats: the next run renumbers nobody, and a vanished node is still missed."""
+    """The mark keeps the old slots: the next run renumbers nobody, and a vanished node is still missed."""
     make(tmp_path, 3)
     lock = PlanStore(str(tmp_path / "fabric")).read_lock()
     (tmp_path / "fabric/plan.json").write_text(store_module.unfinished_lock(lock))

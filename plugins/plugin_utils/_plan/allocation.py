@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The slots: who sits where, and that nobody is renumbered unless that is asked for."""
+"""The slots: who has which, and that nobody is renumbered unless that is asked for."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from ...module_utils._fabric.lock import LOCK, canonical
 from ...module_utils._fabric.model import Node, Retired
 from .check import Checker, natural_key
-from .lock import Seat, freeze
+from .lock import Entry, freeze
 from .moves import Moves
 
 if t.TYPE_CHECKING:
@@ -25,8 +25,8 @@ if t.TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Seating:
-    """Who sits where now, and what changed since the lock."""
+class Allocation:
+    """Who has which slot now, and what changed since the lock."""
 
     nodes: tuple[Node, ...]
     retired: tuple[Retired, ...]
@@ -40,20 +40,22 @@ class Seating:
     def numbers(self, fabric: Fabric, lock: Lock | None) -> bool:
         """Whether slots or what decides addresses differ from the lock."""
         everybody: tuple[Node | Retired, ...] = (*self.nodes, *self.retired)
-        seats = {one.name: Seat(fabric.zones[one.zone].name, one.slot, isinstance(one, Retired)) for one in everybody}
-        return lock is None or lock.seats != seats or canonical(lock.frozen) != canonical(freeze(fabric))
+        entries = {
+            one.name: Entry(fabric.zones[one.zone].name, one.slot, isinstance(one, Retired)) for one in everybody
+        }
+        return lock is None or lock.nodes != entries or canonical(lock.frozen) != canonical(freeze(fabric))
 
 
-def seat_nodes(fabric: Fabric, candidates: Sequence[Candidate], lock: Lock | None, options: Options) -> Seating:
+def allocate(fabric: Fabric, candidates: Sequence[Candidate], lock: Lock | None, options: Options) -> Allocation:
     """Give every node its slot: the locked one, the pinned one, or the lowest free, first come in natural order.
 
     :raises InputError: a node that vanished, a slot taken twice, no slot left, or somebody who would move.
     """
-    return _Allocation(fabric, candidates, lock, options).seat()
+    return _Allocator(fabric, candidates, lock, options).allocate()
 
 
-class _Allocation:
-    """The steps of seating; every step adds its problems, and all are raised together."""
+class _Allocator:
+    """The steps of allocation; every step adds its problems, and all are raised together."""
 
     def __init__(self, fabric: Fabric, candidates: Sequence[Candidate], lock: Lock | None, options: Options) -> None:
         self.fabric = fabric
@@ -61,7 +63,7 @@ class _Allocation:
         self.candidates = {candidate.name: candidate for candidate in candidates}
         self.order = sorted(self.candidates, key=natural_key)
         self.lock = lock
-        self.seats: Mapping[str, Seat] = lock.seats if lock else {}
+        self.locked: Mapping[str, Entry] = lock.nodes if lock else {}
         self.check = Checker()
         self.zone_index = {zone.name: index for index, zone in enumerate(fabric.zones)}
         self.moves = Moves(fabric, lock, self.check, options) if lock else None
@@ -69,7 +71,7 @@ class _Allocation:
         self.slots: dict[str, tuple[int, int]] = {}
         self.warnings: list[str] = []
 
-    def seat(self) -> Seating:
+    def allocate(self) -> Allocation:
         retired = self._retired()
         self._vanished(retired)
         self._keep(retired)
@@ -87,14 +89,14 @@ class _Allocation:
         gone = tuple(
             Retired(name, *self.slots[name]) for name in sorted(retired, key=natural_key) if name in self.slots
         )
-        return Seating(
+        return Allocation(
             nodes=tuple(nodes),
             retired=gone,
-            added=tuple(node.name for node in nodes if node.name not in self.seats),
+            added=tuple(node.name for node in nodes if node.name not in self.locked),
             retired_now=tuple(
-                one.name for one in gone if one.name not in self.seats or not self.seats[one.name].retired
+                one.name for one in gone if one.name not in self.locked or not self.locked[one.name].retired
             ),
-            released=tuple(sorted((name for name in self.options.release if name in self.seats), key=natural_key)),
+            released=tuple(sorted((name for name in self.options.release if name in self.locked), key=natural_key)),
             moved=moved,
             warnings=tuple(self.warnings),
         )
@@ -103,7 +105,7 @@ class _Allocation:
         """Return whose slots stay empty: retired now, or retired before and not back in the inventory."""
         wanted = set(self.options.retire)
         released = set(self.options.release)
-        retired = wanted & set(self.seats)
+        retired = wanted & set(self.locked)
         for name in sorted(wanted - retired, key=natural_key):
             # A node that is retired before it ever had a slot gets none.
             self.candidates.pop(name, None)
@@ -116,12 +118,12 @@ class _Allocation:
             f"{name} is retired but still in the inventory: take it out when it is torn down."
             for name in sorted(wanted & set(self.candidates), key=natural_key)
         ]
-        retired |= {name for name, seat in self.seats.items() if seat.retired and name not in self.candidates}
+        retired |= {name for name, entry in self.locked.items() if entry.retired and name not in self.candidates}
         for name in sorted(released, key=natural_key):
             place = f"fabric_release[{self.options.release.index(name)}]"
             if name in self.candidates:
                 self.check.add(place, f"{name} is in the inventory.", "Take it out of the list, or out of the group.")
-            elif name in self.seats and name not in retired:
+            elif name in self.locked and name not in retired:
                 self.check.add(place, f"{name} is not retired.", "Name it in fabric_retire first.")
             else:
                 # Said in the run that releases it, too: a warning that came later would make another report.
@@ -130,7 +132,7 @@ class _Allocation:
 
     def _vanished(self, retired: set[str]) -> None:
         known = retired | set(self.candidates) | set(self.options.release)
-        if gone := sorted((name for name in self.seats if name not in known), key=natural_key):
+        if gone := sorted((name for name in self.locked if name not in known), key=natural_key):
             listed = ", ".join(gone[:50]) + (f" and {len(gone) - 50} more" if len(gone) > 50 else "")
             self.check.add(
                 "fabric_group",
@@ -139,38 +141,38 @@ class _Allocation:
             )
 
     def _keep(self, retired: set[str]) -> None:
-        """Everybody who has a seat keeps it; a zone that was only renamed is the same zone."""
-        for name, seat in self.seats.items():
+        """Everybody who has a slot keeps it; a zone that was only renamed is the same zone."""
+        for name, entry in self.locked.items():
             if name in self.candidates:
                 zone = self.candidates[name].zone
             elif name in retired:
-                zone = self.zone_index.get(seat.zone, -1)
+                zone = self.zone_index.get(entry.zone, -1)
                 if zone < 0 and self.moves:
-                    zone = self.moves.same_zone(seat)
+                    zone = self.moves.same_zone(entry)
                 if zone < 0:
                     fix = f"Name {name} in fabric_release, or bring the zone back."
                     self.check.add(
-                        "fabric_zones", f"Retired {name} has a slot in zone {seat.zone!r}, which is gone.", fix
+                        "fabric_zones", f"Retired {name} has a slot in zone {entry.zone!r}, which is gone.", fix
                     )
                     continue
             else:
                 continue
-            moved = self.fabric.zones[zone].name != seat.zone and not self._same_place(zone, seat)
+            moved = self.fabric.zones[zone].name != entry.zone and not self._same_place(zone, entry)
             if moved and not self.options.allow_renumber:
                 self.check.add_counted(
                     "fabric_zones",
                     "fabric_zones",
-                    f"{name} would move from zone {seat.zone!r} to {self.fabric.zones[zone].name!r}: all its "
+                    f"{name} would move from zone {entry.zone!r} to {self.fabric.zones[zone].name!r}: all its "
                     "addresses change.",
                     "Put it back, or set fabric_allow_renumber=true.",
                 )
             elif not moved:
-                self._sit(name, zone, seat.slot, LOCK)
+                self._take(name, zone, entry.slot, LOCK)
 
-    def _same_place(self, zone: int, seat: Seat) -> bool:
-        return self.moves is not None and self.moves.same_zone(seat) == zone
+    def _same_place(self, zone: int, entry: Entry) -> bool:
+        return self.moves is not None and self.moves.same_zone(entry) == zone
 
-    def _sit(self, name: str, zone: int, slot: int, place: str) -> None:
+    def _take(self, name: str, zone: int, slot: int, place: str) -> None:
         other = self.taken.setdefault((zone, slot), name)
         limit = self.fabric.zones[zone].max_nodes
         self.slots[name] = (zone, slot)
@@ -204,12 +206,12 @@ class _Allocation:
                         f"Set it to {slot} or take it out; fabric_allow_renumber=true moves the node.",
                     )
                     continue
-                # All who move stand up first: two may want each other's slots.
+                # All who move leave theirs first: two may want each other's slots.
                 if self.taken.get((zone, slot)) == name:
                     del self.taken[zone, slot]
             moved.append((name, one.zone, one.pin, place))
         for row in moved:
-            self._sit(*row)
+            self._take(*row)
 
     def _free(self, zone: int) -> Iterator[tuple[int, int]]:
         """Yield the zone's free slots, the lowest first, each as (zone, slot)."""
@@ -224,11 +226,11 @@ class _Allocation:
             if name in self.slots:
                 continue
             zone = self.candidates[name].zone
-            seat = next(free[zone], None)
-            if seat is None:
+            found = next(free[zone], None)
+            if found is None:
                 missing[zone] += 1
             else:
-                self.slots[name] = seat
+                self.slots[name] = found
         for zone, count in enumerate(missing):
             if not count:
                 continue

@@ -18,7 +18,7 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._plan.check import na
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts, plan, rails, shared
 
 
-def seats(made):
+def slots(made):
     return {node.name: node.slot for node in made.plan.nodes}
 
 
@@ -43,13 +43,13 @@ def tampered(lock: str, change) -> str:
     return json.dumps(data)
 
 
-# --- who sits where ---------------------------------------------------------------------------------------------------
+# --- who has which slot -----------------------------------------------------------------------------------------------
 
 
 def test_first_assignment_is_in_natural_order_whatever_the_inventorys():
     made = plan(exclusive(max_nodes=16), named("node10", "node2", "node1", "node9"))
 
-    assert seats(made) == {"node1": 0, "node2": 1, "node9": 2, "node10": 3}
+    assert slots(made) == {"node1": 0, "node2": 1, "node9": 2, "node10": 3}
 
 
 def test_natural_key_sorts_numbers_by_value():
@@ -68,7 +68,7 @@ def test_names_of_the_same_numbers_have_an_order_whatever_the_inventorys():
     names = ["node1", "node01", "node001"]
     one, other = (plan(exclusive(), named(*order)) for order in (names, names[::-1]))
 
-    assert seats(one) == {"node001": 0, "node01": 1, "node1": 2}
+    assert slots(one) == {"node001": 0, "node01": 1, "node1": 2}
     assert one.files == other.files
 
 
@@ -76,15 +76,15 @@ def test_growth_takes_the_lowest_free_slot_and_renumbers_nobody():
     first = plan(exclusive(), named("node1", "node5"))
     second = plan(exclusive(), named("node3", "node5", "node1"), first.lock)
 
-    assert seats(second) == {"node1": 0, "node5": 1, "node3": 2}
-    assert second.seating.added == ("node3",)
+    assert slots(second) == {"node1": 0, "node5": 1, "node3": 2}
+    assert second.allocation.added == ("node3",)
     assert slices(first).items() <= slices(second).items()
 
 
 def test_pins_come_first_and_leave_the_rest_to_the_others():
     nodes = [{"host": "node1"}, {"host": "node2", "slot": 0}, {"host": "node3", "slot": "4"}]
 
-    assert seats(plan(exclusive(), nodes)) == {"node1": 1, "node2": 0, "node3": 4}
+    assert slots(plan(exclusive(), nodes)) == {"node1": 1, "node2": 0, "node3": 4}
 
 
 def test_a_retired_slot_stays_empty_until_it_is_released():
@@ -94,20 +94,20 @@ def test_a_retired_slot_stays_empty_until_it_is_released():
 
     assert [one.name for one in second.plan.retired] == ["node2"]
     assert "hosts/node2.json" not in second.files
-    assert seats(third) == {"node1": 0, "node3": 2, "node4": 3}
+    assert slots(third) == {"node1": 0, "node3": 2, "node4": 3}
     still = plan(exclusive(), named("node1", "node3", "node4", "node5"), third.lock)
-    assert seats(still)["node5"] == 4
+    assert slots(still)["node5"] == 4
 
     freed = plan(exclusive(release=["node2"]), named("node1", "node3", "node5"), second.lock)
-    assert seats(freed) == {"node1": 0, "node3": 2, "node5": 1}
-    assert freed.seating.released == ("node2",)
+    assert slots(freed) == {"node1": 0, "node3": 2, "node5": 1}
+    assert freed.allocation.released == ("node2",)
 
 
 def test_retire_and_release_in_one_run():
     first = plan(exclusive(), hosts(2))
     second = plan(exclusive(retire=["node1"], release=["node1"]), named("node2", "node9"), first.lock)
 
-    assert seats(second) == {"node2": 1, "node9": 0}
+    assert slots(second) == {"node2": 1, "node9": 0}
     again = plan(exclusive(retire=["node1"], release=["node1"]), named("node2", "node9"), second.lock)
     assert again.files == second.files
 
@@ -118,14 +118,14 @@ def test_a_renamed_node_keeps_its_slot_by_a_pin():
 
     second = plan(exclusive(retire=["node2"], release=["node2"]), nodes, first.lock)
 
-    assert seats(second) == {"node1": 0, "node2.example": 1, "node3": 2}
+    assert slots(second) == {"node1": 0, "node2.example": 1, "node3": 2}
     assert first.address("node2", 8) == second.address("node2", 8)
 
 
 def test_a_new_node_that_is_retired_already_gets_no_slot():
     made = plan(exclusive(retire=["node2"]), hosts(3))
 
-    assert seats(made) == {"node1": 0, "node3": 1}
+    assert slots(made) == {"node1": 0, "node3": 1}
     assert made.plan.retired == ()
 
 
@@ -134,14 +134,14 @@ def test_a_retired_node_that_comes_back_gets_its_own_slot():
     second = plan(exclusive(retire=["node1"]), named("node2", "node3"), first.lock)
     third = plan(exclusive(), named("node3", "node2", "node1", "node0"), second.lock)
 
-    assert seats(third) == {"node0": 3, "node1": 0, "node2": 1, "node3": 2}
+    assert slots(third) == {"node0": 3, "node1": 0, "node2": 1, "node3": 2}
 
 
 def test_a_node_retired_while_it_is_in_the_inventory_gets_no_slice_and_a_warning():
     first = plan(exclusive(), hosts(2))
     second = plan(exclusive(retire=["node2"]), hosts(2), first.lock)
 
-    assert seats(second) == {"node1": 0}
+    assert slots(second) == {"node1": 0}
     assert "node2 is retired but still in the inventory" in second.plan.warnings[0]
 
 
@@ -244,8 +244,8 @@ def test_a_pin_that_contradicts_the_lock_is_refused_or_moves_the_node_when_allow
     assert "5 is not the slot that node1 has in plan.json: 0" in str(failure(exclusive(), nodes, first.lock))
 
     moved = plan(exclusive(allow_renumber=True), nodes, first.lock)
-    assert seats(moved) == {"node1": 5, "node2": 1}
-    assert moved.seating.moved[0].startswith("node1: rail1 from 172.17.0.2/27 by 172.17.0.1 to 172.17.0.162/27")
+    assert slots(moved) == {"node1": 5, "node2": 1}
+    assert moved.allocation.moved[0].startswith("node1: rail1 from 172.17.0.2/27 by 172.17.0.1 to 172.17.0.162/27")
 
 
 @pytest.mark.parametrize("zones", [(), ("su1", "su2")], ids=["flat", "zones"])
@@ -262,7 +262,7 @@ def test_two_nodes_swap_their_slots_when_allowed(zones):
     swapped = plan({**raw, "allow_renumber": True}, back, first.lock)
     assert swapped.address("node1", 1) == first.address("node2", 1)
     assert swapped.address("node2", 1) == first.address("node1", 1)
-    assert len(swapped.seating.moved) == 2
+    assert len(swapped.allocation.moved) == 2
 
 
 def test_a_slot_that_another_keeps_is_refused_even_when_moving_is_allowed():
@@ -303,7 +303,7 @@ def test_a_change_that_renumbers_is_refused_and_says_who_and_where_to(more, text
     assert "would renumber" in str(error)
     assert text in str(error)
     assert "fabric_allow_renumber=true" in str(error)
-    assert plan(exclusive(**more, allow_renumber=True), hosts(8), first.lock).seating.moved
+    assert plan(exclusive(**more, allow_renumber=True), hosts(8), first.lock).allocation.moved
 
 
 @pytest.mark.parametrize(
@@ -350,28 +350,28 @@ def zoned(*zones):
     return exclusive(supernets=[], zones=list(zones))
 
 
-def seated(*groups):
+def in_groups(*groups):
     """Return the nodes a, b and so on, each in its group."""
     return [{"host": name, "groups": [group]} for name, group in zip("abc", groups, strict=False)]
 
 
 def test_a_renamed_zone_or_group_renumbers_nobody():
-    first = plan(zoned(*TWO), seated("su1", "su2", "su2"))
+    first = plan(zoned(*TWO), in_groups("su1", "su2", "su2"))
     east = {"name": "east", "group": "hall_east", "supernets": ["10.2.0.0/16"]}
 
-    second = plan(zoned(TWO[0], east), seated("su1", "hall_east", "hall_east"), first.lock)
+    second = plan(zoned(TWO[0], east), in_groups("su1", "hall_east", "hall_east"), first.lock)
 
-    assert seats(second) == {"a": 0, "b": 0, "c": 1}
+    assert slots(second) == {"a": 0, "b": 0, "c": 1}
     assert first.address("c", 8) == second.address("c", 8)
 
 
 def test_a_node_that_changes_its_zone_is_refused_or_moves_when_allowed():
     raw = zoned(*TWO)
-    first = plan(raw, seated("su1", "su2"))
-    nodes = seated("su2", "su2")
+    first = plan(raw, in_groups("su1", "su2"))
+    nodes = in_groups("su2", "su2")
 
     assert "a would move from zone 'su1' to 'su2'" in str(failure(raw, nodes, first.lock))
-    assert seats(plan({**raw, "allow_renumber": True}, nodes, first.lock)) == {"a": 1, "b": 0}
+    assert slots(plan({**raw, "allow_renumber": True}, nodes, first.lock)) == {"a": 1, "b": 0}
 
 
 def test_naming_the_only_zone_later_renumbers_nobody():
@@ -384,11 +384,11 @@ def test_naming_the_only_zone_later_renumbers_nobody():
 
 
 def test_a_retired_slot_in_a_zone_that_is_gone_has_to_be_released():
-    first = plan(zoned(*TWO), seated("su1", "su2"))
-    second = plan({**zoned(*TWO), "retire": ["b"]}, seated("su1"), first.lock)
+    first = plan(zoned(*TWO), in_groups("su1", "su2"))
+    second = plan({**zoned(*TWO), "retire": ["b"]}, in_groups("su1"), first.lock)
 
-    assert "Name b in fabric_release" in str(failure(zoned(TWO[0]), seated("su1"), second.lock))
-    assert seats(plan({**zoned(TWO[0]), "release": ["b"]}, seated("su1"), second.lock)) == {"a": 0}
+    assert "Name b in fabric_release" in str(failure(zoned(TWO[0]), in_groups("su1"), second.lock))
+    assert slots(plan({**zoned(TWO[0]), "release": ["b"]}, in_groups("su1"), second.lock)) == {"a": 0}
 
 
 # --- the lock itself --------------------------------------------------------------------------------------------------
@@ -465,7 +465,7 @@ def test_a_merged_lock_is_taken_when_told():
     nodes = [*hosts(2), {"host": "node9"}]
 
     assert "fabric_accept_lock=true" in str(failure(exclusive(), nodes, lock))
-    assert seats(plan(exclusive(accept_lock=True), nodes, lock))["node9"] == 2
+    assert slots(plan(exclusive(accept_lock=True), nodes, lock))["node9"] == 2
 
 
 def test_a_frozen_part_that_cannot_be_read_is_one_clear_error():
@@ -480,7 +480,7 @@ def test_the_lock_reads_back_as_it_was_written():
     made = plan(exclusive(retire=["node3"]), hosts(3), plan(exclusive(), hosts(3)).lock)
     lock = locks.parse_lock(made.lock, "plan.json")
 
-    assert lock.seats["node3"] == locks.Seat("", 2, True)
+    assert lock.nodes["node3"] == locks.Entry("", 2, True)
     assert lock.frozen == locks.freeze(made.plan.fabric)
     assert locks.freeze(locks.thaw(lock.frozen, "plan.json")) == lock.frozen
     assert json.loads(made.lock)["digest"] == lock_digest(json.loads(made.lock))
@@ -494,7 +494,7 @@ def test_an_unfinished_lock_keeps_the_old_seats_and_matches_no_slice():
 
     assert lock.unfinished
     assert lock.frozen == locks.freeze(made.plan.fabric)
-    assert set(lock.seats) == {"node1", "node2"}
+    assert set(lock.nodes) == {"node1", "node2"}
     assert sha256(canonical(data["frozen"])) != made.slice("node1")["frozen_digest"]
 
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What marks an object, a node or a pod as ours, and the words of others that plan and cluster both go by.
+"""The labels of what is ours in a cluster, and the words of others that plan and cluster both go by.
 
 Without the model of a fabric, so that modules that speak to a cluster do not bring it along.
 """
