@@ -17,7 +17,7 @@ from ..module_utils._errors import RdmaError
 from ..modules.acceptance import ARGUMENT_SPEC
 from ..plugin_utils._accept import state
 from ..plugin_utils._accept.bisect import NODE
-from ..plugin_utils._accept.collect import PAIRED, PREFIX, fabric_checks, host_checks, others, told
+from ..plugin_utils._accept.collect import PAIRED, PREFIX, described, fabric_checks, host_checks, others
 from ..plugin_utils._accept.ends import Test, ring_of
 from ..plugin_utils._accept.stages import PERFTEST, Entry, Step, walk
 from ..plugin_utils._arguments import arguments, forks
@@ -55,10 +55,9 @@ class ActionModule(ActionBase):
         plan = files.read_plan(args["plan_dir"])
         verdict = files.read_verdict(args["verify_dir"])
         if not verdict or verdict.get("plan_digest") != plan.get("digest"):
-            fix = "Run the playbook railops.rdma.verify first."
             problem = "is of another plan" if verdict else "is not there"
-            msg = f"The verdict of the hosts {problem} ({args['verify_dir']}). {fix}"
-            raise Refusal(msg)
+            fix = "Run the playbook railops.rdma.verify first."
+            raise Refusal(f"The verdict of the hosts {problem} ({args['verify_dir']}). {fix}")
         fleet = state.fleet_of(args, plan, verdict)
         have = state.State.read(args["verify_dir"])
         if args["resume"] and have.resumes(plan["digest"], fleet, self._settings):
@@ -80,15 +79,16 @@ class ActionModule(ActionBase):
     def _decide(self, have: state.State) -> dict[str, t.Any]:
         report, judged = walk(have.fleet, self._settings, have.results)
         step = have.begin_step(report, self._settings)
+        ended = {"more": False, "failed_stage": report.failed or ""}
         if self._task.check_mode:
-            return {"more": False, "failed_stage": report.failed or ""}
+            return ended
         have.write(self._args["verify_dir"])
         if step is None:
             accused = [finding for finding in report.findings if finding.what == NODE]
             for finding in [*accused, *others(report.findings)][:SHOWN]:
-                where, cause, _fix = told(finding, judged)
+                where, cause, _fix = described(finding, judged)
                 display.display(f"accept: {report.failed}: {where}: {cause}")
-            return {"more": False, "failed_stage": report.failed or ""}
+            return ended
         count = sum(len(entry.hosts) for entry in step.entries)
         units = sum(len(entry.units) for entry in step.entries)
         left = have.left(self._settings, self._seconds())
@@ -161,22 +161,22 @@ class ActionModule(ActionBase):
     def _host(self, phase: str) -> dict[str, t.Any]:
         host = self._vars["inventory_hostname"]
         have = state.State.read(self._args["verify_dir"])
-        entry = next((one for one in have.step.entries if host in one.hosts), None) if have.step else None
-        if have.step is None or entry is None:
-            return {"changed": False, "skipped": True, "skip_reason": "this host is not in the step"}
-        perftest = have.step.kind in PERFTEST
-        if self._in_pods(have.step):
-            return {"changed": False, "skipped": True, "skip_reason": "it runs in pods"}
+        step = have.step
+        entry = next((one for one in step.entries if host in one.hosts), None) if step else None
+        if step is None or entry is None:
+            return self._skipped("this host is not in the step")
+        if self._in_pods(step):
+            return self._skipped("it runs in pods")
         probe: dict[str, t.Any] = {"end": {"serve": "server", "send": "client", "end": "none"}[phase]}
         if phase != "end":
             try:
-                probe |= self._tests(have, have.step, entry, host, probe["end"])
+                probe |= self._tests(have, step, entry, host, probe["end"])
             except (AnsibleActionFail, RdmaError) as exc:
                 failed = {"failed": True, "msg": str(exc)}
                 state.note(self._args["verify_dir"], host, have.number, phase, failed)
                 return failed
-        if not perftest and (phase != "send" or not probe["tests"]):
-            return {"changed": False, "skipped": True, "skip_reason": "it is started by other hosts"}
+        if step.kind not in PERFTEST and (phase != "send" or not probe["tests"]):
+            return self._skipped("it is started by other hosts")
         probe["token"] = f"accept-{os.path.basename(os.path.normpath(self._args['plan_dir']))}"
         untyped: t.Any = self
         result: dict[str, t.Any] = untyped._execute_module(
@@ -185,6 +185,10 @@ class ActionModule(ActionBase):
         if phase != "end":
             state.note(self._args["verify_dir"], host, have.number, phase, result)
         return {**result, "changed": False}
+
+    @staticmethod
+    def _skipped(reason: str) -> dict[str, t.Any]:
+        return {"changed": False, "skipped": True, "skip_reason": reason}
 
     def _tests(self, have: state.State, step: Step, entry: Entry, host: str, end: str) -> dict[str, t.Any]:
         args = self._args
@@ -210,30 +214,25 @@ class ActionModule(ActionBase):
     def _commands(self, kind: str, entry: Entry, host: str, tests: list[Test]) -> list[Test]:
         """Return what a host starts: with the next host by each rail, or as the first of all with all rails."""
         words = self._args["collectives"][kind]
-        made: list[Test] = []
-        for test in tests:
-            if kind == PAIRED:
-                made.append({**test, "argv": self._filled(words, (host, test["peer"]), (test["rail"],))})
-        if kind != PAIRED and host == entry.hosts[0]:
-            for slot, unit in enumerate(entry.units):
-                test = next(test for test in tests if test["rail"] == unit[0])
-                made.append({**test, "slot": slot, "argv": self._filled(words, entry.hosts, unit)})
-        return made
+        if kind == PAIRED:
+            return [{**test, "argv": self._filled(words, (host, test["peer"]), (test["rail"],))} for test in tests]
+        if host != entry.hosts[0]:
+            return []
+        by_rail = {test["rail"]: test for test in tests}
+        return [
+            {**by_rail[unit[0]], "slot": slot, "argv": self._filled(words, entry.hosts, unit)}
+            for slot, unit in enumerate(entry.units)
+        ]
 
     def _filled(self, words: list[str], hosts: tuple[str, ...] | None, rails: tuple[str, ...]) -> list[str]:
         """Fill in a command; without hosts those of the pods are filled in later."""
         devices = [self._args["devices"].get(rail, "") for rail in rails]
         if not all(devices) and any("{devices" in word for word in words):
-            fix = "Name them in accept_devices."
-            raise Refusal(f"The RDMA devices of {', '.join(rails)} are not known. {fix}")
-        values = {"hosts": ",".join(hosts), "count": str(len(hosts))} if hosts else {}
-        values |= {
-            "devices": ",".join(f"{device}:1" for device in devices),
-            "rails": ",".join(rails),
-        }
-        return [self._word(str(word), values) for word in words]
-
-    def _word(self, word: str, values: dict[str, str]) -> str:
+            raise Refusal(f"The RDMA devices of {', '.join(rails)} are not known. Name them in accept_devices.")
+        values = {"{devices}": ",".join(f"{device}:1" for device in devices), "{rails}": ",".join(rails)}
+        if hosts:
+            values |= {"{hosts}": ",".join(hosts), "{count}": str(len(hosts))}
+        filled = [str(word) for word in words]
         for name, value in values.items():
-            word = word.replace(f"{{{name}}}", value)
-        return word
+            filled = [word.replace(name, value) for word in filled]
+        return filled

@@ -9,15 +9,16 @@ from __future__ import annotations
 import typing as t
 from dataclasses import replace
 
-from ...module_utils._check import DEVIATION, OK, SKIPPED, CheckData, compared, deviation, skipped
+from ...module_utils._check import DEVIATION, OK, SKIPPED, CheckData, compared, deviation, ok, skipped
 from ...module_utils._probe.perftest import TOOLS
 from .bisect import BETWEEN, NODE, TOGETHER
 from .results import READERS, judge
 from .stages import LATENCY, PERFTEST, STAGES
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from ...module_utils._check import Check
     from .bisect import Finding, Names, Run
     from .stages import Entry, Fleet, Judge, Outcome, Report
 
@@ -74,13 +75,13 @@ def _measured(
         return float(test[TOOLS[test["test"]].metric]), "", ""
     # A server that did not start knows why; its client knows only that nobody answers.
     served = (found.get(test["peer"]) or {}).get("served") or ()
-    told = next((one for one in served if one["port"] == test["port"] and one["rail"] == test["rail"]), test)
-    return None, str(told["cause"]), str(told["fix"])
+    failed = next((one for one in served if one["port"] == test["port"] and one["rail"] == test["rail"]), test)
+    return None, str(failed["cause"]), str(failed["fix"])
 
 
 # --- checks ----------------------------------------------------------------------------------------------------------
 
-_SAID = {
+_CAUSES = {
     BETWEEN: ("each side passes without the other: it is what lies between them", "leaves' uplinks, routes and cables"),
     TOGETHER: ("it fails only with all of them at once", "uplinks' load, ECMP, PFC and ECN of the leaves"),
 }
@@ -97,15 +98,15 @@ def names(hosts: Names) -> str:
     return ", ".join(hosts[:_SHOWN]) + (f" and {len(hosts) - _SHOWN} more" if len(hosts) > _SHOWN else "")
 
 
-def told(finding: Finding, judged: Judge) -> tuple[str, str, str]:
+def described(finding: Finding, judged: Judge) -> tuple[str, str, str]:
     """Return what a finding is about, its cause and its fix."""
     failure = judged.why(finding.run)
     cause, fix = (failure.cause, failure.fix) if failure else ("", "")
     rails = ", ".join(finding.rails)
     where = names(finding.hosts) + (f" with {names(finding.others)}" if finding.others else "")
     if finding.what != NODE:
-        said, look = _SAID.get(finding.what, _NOBODY)
-        cause, fix = f"{said} ({cause})", f"Look at {look}."
+        shown, look = _CAUSES.get(finding.what, _NOBODY)
+        cause, fix = f"{shown} ({cause})", f"Look at {look}."
     return f"{where}, {rails}", cause, fix
 
 
@@ -127,47 +128,54 @@ def host_checks(
     """Return the checks of each host."""
     made: dict[str, list[CheckData]] = {host: [] for host in fleet.places}
     for stage, planned in STAGES.items():
-        name = f"accept_{stage}"
-        if stage == "hosts" and stage in report.done and stage not in report.skipped:
+        name = f"{PREFIX}{stage}"
+        if stage in report.skipped or stage not in report.done:
+            reason = report.skipped.get(stage) or f"not reached: the stage {report.failed} did not pass"
+            for checks in made.values():
+                checks.append(skipped(name, reason).data())
+        elif stage == "hosts":
             fix = "Run the playbook railops.rdma.verify and mend what it names."
             for host, checks in made.items():
                 against = fleet.trouble.get(host, "")
                 checks.append(compared(name, planned, against or "nothing", against, fix, good=not against).data())
-        elif stage in report.skipped or stage not in report.done:
-            reason = report.skipped.get(stage) or f"not reached: the stage {report.failed} did not pass"
-            for checks in made.values():
-                checks.append(skipped(name, reason).data())
         else:
-            for host, check in _stage_checks(name, planned, report, judged, results):
-                made[host].append(check)
+            findings = report.findings if report.failed == stage else []
+            by_host: dict[str, list[Run]] = {}
+            for run in report.done[stage]:
+                for host in run.hosts:
+                    by_host.setdefault(host, []).append(run)
+            for host, runs in by_host.items():
+                accused = [finding for finding in findings if finding.what == NODE and finding.hosts == (host,)]
+                made[host] += (check.data() for check in _stage_checks(name, planned, runs, accused, judged, results))
     return made
 
 
 def _stage_checks(
-    name: str, planned: str, report: Report, judged: Judge, results: Mapping[str, Outcome]
-) -> Iterator[tuple[str, CheckData]]:
-    stage = name.partition("_")[2]
-    findings = report.findings if report.failed == stage else []
-    by_host: dict[str, list[Run]] = {}
-    for run in report.done[stage]:
-        for host in run.hosts:
-            by_host.setdefault(host, []).append(run)
-    accused = {host: [one for one in findings if one.what == NODE and one.hosts == (host,)] for host in by_host}
-    for host, runs in by_host.items():
-        for finding in accused[host]:
-            _where, cause, fix = told(finding, judged)
-            rail = finding.rails[0] if len(finding.rails) == 1 else None
-            shown = f"{_shown(finding.run, results[finding.run.key].get('value'))} with {names(finding.run.hosts)}"
-            yield host, deviation(name, planned, shown, cause, fix, rail=rail).data()
-        if accused[host]:
-            continue
-        if all(judged.passes(run) for run in runs):
-            values = [(results[run.key]["value"], run) for run in runs]
-            value, run = (max if runs[0].kind == LATENCY else min)(values, key=lambda pair: float(pair[0]))
-            shown = f"{_shown(run, value)} at worst, in {len(runs)} runs"
-            yield host, compared(name, planned, shown, "", "", good=True).data()
-        else:
-            yield host, skipped(name, "runs with this host failed by others' fault, and the stage was left").data()
+    name: str,
+    planned: str,
+    runs: Sequence[Run],
+    accused: Sequence[Finding],
+    judged: Judge,
+    results: Mapping[str, Outcome],
+) -> Iterator[Check]:
+    """Yield the checks of a host in one stage.
+
+    :param name: the check's id.
+    :param runs: those of the stage that the host was in.
+    :param accused: what is the host's own fault.
+    """
+    for finding in accused:
+        _where, cause, fix = described(finding, judged)
+        rail = finding.rails[0] if len(finding.rails) == 1 else None
+        shown = f"{_shown(finding.run, results[finding.run.key].get('value'))} with {names(finding.run.hosts)}"
+        yield deviation(name, planned, shown, cause, fix, rail=rail)
+    if accused:
+        return
+    if all(judged.passes(run) for run in runs):
+        worst = (max if runs[0].kind == LATENCY else min)(runs, key=lambda run: float(results[run.key]["value"]))
+        yield ok(name, planned, f"{_shown(worst, results[worst.key]['value'])} at worst, in {len(runs)} runs")
+    else:
+        yield skipped(name, "runs with this host failed by others' fault, and the stage was left")
 
 
 def without(section: Mapping[str, t.Any]) -> Json:
@@ -188,7 +196,7 @@ def fabric_checks(report: Report, judged: Judge) -> list[CheckData]:
     """Return the checks of what is no single host's fault."""
     found = []
     for finding in others(report.findings):
-        where, cause, fix = told(finding, judged)
+        where, cause, fix = described(finding, judged)
         planned = STAGES[str(report.failed)]
         found.append(deviation(f"accept_{report.failed}", planned, where, cause, fix, object=where).data())
     return found

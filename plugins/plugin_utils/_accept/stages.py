@@ -207,8 +207,7 @@ def _runs(stage: str, fleet: Fleet, settings: Settings) -> tuple[list[Run], str]
 # --- steps -----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(t.NamedTuple):
     """What a group of hosts does in one step: units of rails one after the other, the rails of a unit at once."""
 
     hosts: Names

@@ -50,7 +50,7 @@ def settings_of(args: Mapping[str, t.Any]) -> Settings:
     """
     wrong = [f"the collective {name!r} ({', '.join(READERS)})" for name in args["collectives"] if name not in READERS]
     wrong += ["netpipe in pods (accept_image)"] * bool(args["image"] and PAIRED in args["collectives"])
-    wrong += [f"{name} {args[name]} (0 to 1)" for name in ("share",) if not 0 <= args[name] <= 1]
+    wrong += [f"share {args['share']} (0 to 1)"] * (not 0 <= args["share"] <= 1)
     wrong += [f"{name} {args[name]} (1 or more)" for name in ("seconds", "timeout") if args[name] < 1]
     if wrong:
         fix = "Mend these variables of accept."
@@ -77,11 +77,9 @@ def fleet_of(args: Mapping[str, t.Any], plan: PlanFile, verdict: Verdict) -> Fle
         try:
             piece = read_slice(args["plan_dir"], host)
         except AnsibleActionFail as exc:
-            entry = verdict.get("hosts", {}).get(host)
-            if entry is None:
-                # Retired, or never planned: verification passes it over as well.
-                continue
-            raise Refusal(f"{host}: {exc}") from exc
+            if host in verdict["hosts"]:
+                raise Refusal(f"{host}: {exc}") from exc
+            continue  # Retired, or never planned: verification passes it over as well.
         place = place_of(piece, plan)
         rails = tuple(rail["name"] for rail in piece["rails"] if rail["addresses"])
         places[host] = (place.zone, tuple(place.leaves.get(rail, "") for rail in rails))
@@ -89,8 +87,7 @@ def fleet_of(args: Mapping[str, t.Any], plan: PlanFile, verdict: Verdict) -> Fle
         fix = "Look at the inventory group (fabric_group), at --limit, and at the plan."
         raise Refusal(f"No host of this play has rails with addresses in the plan. {fix}")
     order = sorted(places, key=lambda host: (natural(places[host][0]), *map(natural, places[host][1]), natural(host)))
-    seen = verdict.get("hosts", {})
-    trouble = {host: found for host in order if (found := _against(seen.get(host)))}
+    trouble = {host: found for host in order if (found := _against(verdict["hosts"].get(host)))}
     gpus = {
         result["host"]
         for result in files.read_results(args["verify_dir"], order if args["gpu"] else ())
@@ -119,16 +116,17 @@ def note(verify_dir: str, host: str, number: int, phase: str, result: Mapping[st
     path = _host_path(verify_dir, host)
     have = files.read_json(path)
     if have.get("step") != number:
-        have = {"step": number}
-    error = str(result.get("msg") or "the module failed") if result.get("failed") else ""
-    if result.get("unreachable"):
-        error = "it is unreachable"
+        have = {"step": number, "error": ""}
     tests = result.get("tests") or []
     if phase == "serve":
         have["served"] = [test for test in tests if test["status"] != "ok"]
     else:
         have["sent"] = tests
-    files.write_json(path, {**have, "error": error or have.get("error", "")})
+    if result.get("unreachable"):
+        have["error"] = "it is unreachable"
+    elif result.get("failed"):
+        have["error"] = str(result.get("msg") or "the module failed")
+    files.write_json(path, have)
 
 
 def _host_path(verify_dir: str, host: str) -> str:
@@ -160,40 +158,19 @@ class State:
         have = files.read_json(os.path.join(verify_dir, FILE))
         if have.get("schema") != SCHEMA:
             return cls("", Fleet({}, ()))
+        del have["schema"]
         fleet, step = have["fleet"], have["step"]
         places = {host: (zone, tuple(leaves)) for host, (zone, leaves) in fleet["places"].items()}
-        made = cls(
-            have["digest"],
-            Fleet(places, tuple(fleet["rails"]), fleet["trouble"], frozenset(fleet["gpus"])),
-            **{key: have[key] for key in ("results", "number", "begun", "overhead", "finished", "asked")},
-        )
+        have["fleet"] = Fleet(places, tuple(fleet["rails"]), fleet["trouble"], frozenset(fleet["gpus"]))
         if step:
             entries = [Entry(tuple(hosts), tuple(tuple(unit) for unit in units)) for hosts, units in step["entries"]]
-            made.step = Step(step["stage"], step["kind"], tuple(entries))
-        return made
+            have["step"] = Step(step["stage"], step["kind"], tuple(entries))
+        return cls(**have)
 
     def write(self, verify_dir: str) -> None:
         """Replace the file."""
-        fleet, step = self.fleet, self.step
-        made: Json = {
-            "schema": SCHEMA,
-            "digest": self.digest,
-            "fleet": {
-                "places": dict(fleet.places),
-                "rails": fleet.rails,
-                "trouble": dict(fleet.trouble),
-                "gpus": sorted(fleet.gpus),
-            },
-            "results": self.results,
-            "step": None,
-        }
-        made |= {key: getattr(self, key) for key in ("number", "begun", "overhead", "finished", "asked")}
-        if step:
-            made["step"] = {
-                "stage": step.stage,
-                "kind": step.kind,
-                "entries": [(entry.hosts, entry.units) for entry in step.entries],
-            }
+        fleet = {**vars(self.fleet), "gpus": sorted(self.fleet.gpus)}
+        made = {"schema": SCHEMA, **vars(self), "fleet": fleet, "step": vars(self.step) if self.step else None}
         files.write_json(os.path.join(verify_dir, FILE), made)
 
     def resumes(self, digest: str, fleet: Fleet, settings: Settings) -> bool:

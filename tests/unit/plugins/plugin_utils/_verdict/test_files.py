@@ -11,8 +11,8 @@ import pytest
 from ansible.errors import AnsibleActionFail
 
 from ansible_collections.railops.rdma.plugins.action.rdma_probe import address_of
-from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.finish import _page
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import files
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.finish import _page
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.merge import host_result
 
 

@@ -88,7 +88,7 @@ def test_markdown_cannot_be_broken_by_a_name():
     text = verdict_text.markdown(verdict, "fabric")
     row = next(line for line in text.splitlines() if "missing" in line)
     assert row.count(" | ") == 7
-    assert "\\<b\\>" in row
+    assert "&lt;b&gt;" in row
 
 
 def test_the_picture_names_every_deviation_with_cause_and_fix():
