@@ -16,7 +16,7 @@ from .results import READERS, judge
 from .stages import LATENCY, PERFTEST, STAGES
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from ...module_utils._check import Check
     from .bisect import Finding, Names, Run
@@ -33,13 +33,17 @@ _LOST_FIX = "Look at the host: ansible could not run the test there."
 _SHOWN = 4
 
 
-def outcome(kind: str, entry: Entry, unit: Names, found: Mapping[str, Mapping[str, t.Any]]) -> Outcome:
+def outcome(
+    kind: str, entry: Entry, unit: Names, found: Mapping[str, Mapping[str, t.Any]], gpus: Collection[str] = ()
+) -> Outcome:
     """Return what came of one run.
 
     :param kind: the kind of test.
     :param found: host -> what it wrote: `sent` (the clients' results), `served` (servers that did not start), `error`.
+    :param gpus: hosts whose GPU memory the network can reach: a program that runs on these alone must reach it.
     """
     senders = entry.hosts if kind in PERFTEST or kind == PAIRED else entry.hosts[:1]
+    gpu_memory = bool(gpus) and all(host in gpus for host in entry.hosts)
     values: list[tuple[float, str]] = []
     for host in senders:
         wrote = found.get(host)
@@ -50,7 +54,7 @@ def outcome(kind: str, entry: Entry, unit: Names, found: Mapping[str, Mapping[st
             if test["rail"] not in unit:
                 continue
             where = f"{host} to {test['peer']}, {test['rail']}" if len(senders) > 1 else ""
-            value, cause, fix = _measured(kind, test, found)
+            value, cause, fix = _measured(kind, test, found, gpu_memory)
             if value is None:
                 return {"value": None, "cause": f"{where}: {cause}" if where else cause, "fix": fix}
             values.append((value, where))
@@ -61,12 +65,12 @@ def outcome(kind: str, entry: Entry, unit: Names, found: Mapping[str, Mapping[st
 
 
 def _measured(
-    kind: str, test: Mapping[str, t.Any], found: Mapping[str, Mapping[str, t.Any]]
+    kind: str, test: Mapping[str, t.Any], found: Mapping[str, Mapping[str, t.Any]], gpu_memory: bool
 ) -> tuple[float | None, str, str]:
     """Return the value of one test, or why it has none and what to do."""
     if kind not in PERFTEST:
         measured = READERS[kind](test.get("output") or "")
-        failure = judge(measured, test.get("code"))
+        failure = judge(measured, test.get("code"), gpu_memory=gpu_memory)
         if failure is None:
             return measured.gbytes, "", ""
         # Nobody keeps the output: the line that tells it goes along.

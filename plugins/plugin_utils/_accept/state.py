@@ -194,7 +194,7 @@ class State:
             wrote = {host: files.read_json(_host_path(verify_dir, host)) for host in entry.hosts}
             found = {host: made for host, made in wrote.items() if made.get("step") == self.number}
             for run, unit in zip(runs_of(Step("", self.step.kind, (entry,))), entry.units, strict=True):
-                self.results[run.key] = outcome(self.step.kind, entry, unit, found)
+                self.results[run.key] = outcome(self.step.kind, entry, unit, found, self.fleet.gpus)
         self.overhead = max(1.0, time.time() - self.begun - seconds_of(self.step, seconds, 0.0))
 
     def narrowing(self, report: Report) -> bool:
