@@ -44,7 +44,8 @@ Every error says what is wrong, with the place and the value, and what to do: `m
 Nothing is half-done after an error: either nothing was changed, or what was changed was taken
 back, or the next run goes on from there.
 
-This page is made from the code by `python3 tests/site/errors_doc.py`. `...` stands for a name, a value or a limit.
+This page is made from the code by `python3 tests/site/errors_doc.py`, and kept on purpose until each error has an id.
+`...` stands for a name, a value or a limit.
 
 Deviations are not errors: a verdict names them with planned, observed, cause and fix ([verify](verify.md)).
 """

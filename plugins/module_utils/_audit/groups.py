@@ -23,7 +23,7 @@ from .._gpudirect import run as gpudirect_run
 from .._persist import run as persist_run
 from .._probe import duplicates, health
 from .._qos import run as qos_run
-from .._qos.files import Files
+from .._qos.files import QosFiles
 from .._qos.leaf import is_declared, recorded_params
 from .._qos.plan import make_policy
 from .._rdma import cabling, host_run, info_run, mode_run
@@ -130,7 +130,7 @@ def tos_of(request: Request) -> int:
         return 0
     options = options_of("roce_qos", qos_run.SPEC, request)
     # What an earlier run set stays until the site declares what its switches have.
-    said = options if is_declared(options) else recorded_params(Files().settings())
+    said = options if is_declared(options) else recorded_params(QosFiles().settings())
     if said is None:
         return 0
     policy = make_policy({**options, **said})

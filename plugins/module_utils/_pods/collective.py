@@ -216,7 +216,10 @@ def belongings(wanted: Wanted, uid: str, private: bytes, public: bytes) -> list[
 
 
 def mpi_job(wanted: Wanted) -> Json:
-    """Return the same run as an MPIJob: mpi-operator makes keys, names and the list of hosts."""
+    """Return the same run as an MPIJob: mpi-operator makes keys, names and the list of hosts.
+
+    Kept on purpose: docs/accept.md sends mpi-operator's users there.
+    """
     hosts = [f"{wanted.name}-worker-{index}.{wanted.name}" for index in range(len(wanted.nodes))]
     worker = _pod(wanted, ["/usr/sbin/sshd", "-De"], key=False)
     launcher: Json = {
