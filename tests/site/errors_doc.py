@@ -20,6 +20,8 @@ import yaml
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 DOCUMENT = CHECKOUT / "docs/errors.md"
+# Fixes that several files have.
+SHARED = CHECKOUT / "plugins/module_utils/_fabric/lock.py"
 # Where each stands among (place, problem, fix); the last two are always problem and fix.
 CALLS = {"RdmaError": 0, "Problem": 1, "_fail": 0, "fail": 0, "add": 1}
 # Rooms, and beginnings of the names of modules and of other files beside the rooms.
@@ -78,7 +80,8 @@ def constants(tree: ast.Module) -> dict[str, str]:
 def errors(path: Path) -> t.Iterator[tuple[str, str]]:
     """Return (problem, fix) of every error that a file raises with words of its own."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    named = constants(tree)
+    shared = constants(ast.parse(SHARED.read_text(encoding="utf-8")))
+    named = {**{name: text for name, text in shared.items() if name.isupper()}, **constants(tree)}
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue

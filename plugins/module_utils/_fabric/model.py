@@ -212,8 +212,8 @@ class Fabric:
     node_prefix: Mapping[int, int] = field(default_factory=lambda: NODE_PREFIX)
     """Length of a node's and rail's subnet by family (exclusive)."""
     first_block: int = DEFAULTS["first_block"]
-    gateway: str | int = DEFAULTS["gateway"]
-    """`first`, `last`, `none` or an offset from the network address, negative from the end (-1 is the last address)."""
+    gateway: Mapping[int, str | int] = field(default_factory=lambda: dict.fromkeys(WIDTH, DEFAULTS["gateway"]))
+    """By family `first`, `last`, `none` or an offset from the network address, negative from the end."""
     host_addresses: str = DEFAULTS["host_addresses"]
     """`start` or `end` (shared and flat)."""
     node_pods: int | None = None

@@ -23,7 +23,7 @@ class PlanNode(t.TypedDict):
 class PlanFile(t.TypedDict):
     """plan.json."""
 
-    schema: int
+    format: int
     digest: str
     """sha256 of all the rest; empty while a run replaces the other files."""
     files: dict[str, str]

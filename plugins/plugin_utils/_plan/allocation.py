@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing as t
 from dataclasses import dataclass, replace
 
-from ...module_utils._fabric.lock import LOCK, canonical
+from ...module_utils._fabric.lock import LOCK
 from ...module_utils._fabric.model import Node, Retired
 from .check import Checker, natural_key
 from .lock import Entry, freeze
@@ -43,7 +43,7 @@ class Allocation:
         entries = {
             one.name: Entry(fabric.zones[one.zone].name, one.slot, isinstance(one, Retired)) for one in everybody
         }
-        return lock is None or lock.nodes != entries or canonical(lock.frozen) != canonical(freeze(fabric))
+        return lock is None or lock.nodes != entries or freeze(lock.fabric) != freeze(fabric)
 
 
 def allocate(fabric: Fabric, candidates: Sequence[Candidate], lock: Lock | None, options: Options) -> Allocation:

@@ -162,7 +162,9 @@ def _cuts(fabric: Fabric, aggregate: Prefix, window: int, slots: int, limit: int
             if slot in cuts:
                 continue
             subnet = Prefix(aggregate.family, aggregate.network + slot * size, length)
-            layout = lay_out((0, window - 1), window, fabric.gateway, 1, False, limit, _holes(fabric, subnet))
+            layout = lay_out(
+                (0, window - 1), window, fabric.gateway[aggregate.family], 1, False, limit, _holes(fabric, subnet)
+            )
             cuts[slot] = Cut(
                 subnet.first + layout.hosts[0][0] if layout.hosts else None,
                 tuple((subnet.first + low, subnet.first + high) for low, high in layout.pods),
@@ -191,11 +193,11 @@ def build_block(fabric: Fabric, zone: int, rail: int, family: int) -> Block | No
     window = window_of(subnet, twin)
     limit = pods_limit(fabric, family, where.max_nodes)
     if per_node:
-        layout = lay_out((0, window - 1), window, fabric.gateway, 1, False, limit, ())
+        layout = lay_out((0, window - 1), window, fabric.gateway[aggregate.family], 1, False, limit, ())
     else:
         span = _flat_part(fabric, what, window) if fabric.mode == "flat" else (0, window - 1)
         at_end = fabric.host_addresses == "end"
-        layout = lay_out(span, window, fabric.gateway, where.max_nodes, at_end, limit, _holes(fabric, subnet))
+        layout = lay_out(span, window, fabric.gateway[family], where.max_nodes, at_end, limit, _holes(fabric, subnet))
     return Block(
         zone=zone,
         rail=rail,

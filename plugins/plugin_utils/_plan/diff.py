@@ -52,12 +52,12 @@ class View:
                 self.blocks[fabric.zones[block.zone].name, fabric.rails[block.rail].name, block.family] = block
 
     @classmethod
-    def of_lock(cls, lock: Lock | None, fabric: Fabric | None) -> View:
+    def of_lock(cls, lock: Lock | None) -> View:
         """Make the view of the plan that stands."""
-        if lock is None or fabric is None:
+        if lock is None:
             return cls(None, (), {})
         slots = {name: (entry.zone, entry.slot, entry.retired) for name, entry in lock.nodes.items()}
-        return cls(fabric, arithmetic.build_blocks(fabric), slots)
+        return cls(lock.fabric, arithmetic.build_blocks(lock.fabric), slots)
 
     @classmethod
     def of_plan(cls, plan: FabricPlan) -> View:

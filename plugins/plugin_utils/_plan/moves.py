@@ -9,10 +9,9 @@ from __future__ import annotations
 import typing as t
 
 from ...module_utils import _intervals as intervals
-from ...module_utils._fabric.lock import LOCK, canonical
 from ...module_utils._fabric.model import address_text, range_text
 from . import blocks as arithmetic
-from .lock import Entry, freeze, thaw
+from .lock import Entry, freeze
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -30,11 +29,11 @@ class Moves:
 
     def __init__(self, fabric: Fabric, lock: Lock, check: Checker, options: Options) -> None:
         self.new = fabric
-        self.old = thaw(lock.frozen, LOCK)
+        self.old = lock.fabric
         self.locked = lock.nodes
         self.check = check
         self.allowed = options.allow_renumber
-        self.same = canonical(lock.frozen) == canonical(freeze(fabric))
+        self.same = freeze(lock.fabric) == freeze(fabric)
         self.old_blocks = _table(self.old, arithmetic.build_blocks(self.old))
         self.new_blocks = _table(fabric, arithmetic.build_blocks(fabric))
         self._zones: dict[str, int] = {}

@@ -21,7 +21,7 @@ from .blocks import build_plan
 from .check import Checker, shown
 from .diff import View, changes_text, diff_of, summary_of
 from .input import read_fabric, read_options
-from .lock import foreign_of, lock_of, thaw
+from .lock import foreign_of, lock_of
 from .nodes import read_nodes
 from .objects import object_warnings, render_cluster
 from .slices import render_slices
@@ -76,7 +76,6 @@ def run(
             "Run railops.rdma.plan, review, commit. On purpose, -e fabric_plan_locked=false plans in this run.",
             summary=summary,
         )
-    old = thaw(lock.frozen, store.lock_path) if lock else None
     plan_dir = store.folder
     if not check_mode:
         store.apply(change, lock)
@@ -93,7 +92,7 @@ def run(
         "plan_warnings": [*plan.warnings, *object_warnings(plan)],
     }
     if diff:
-        result["diff"] = diff_of(View.of_lock(lock, old), View.of_plan(plan), change, have)
+        result["diff"] = diff_of(View.of_lock(lock), View.of_plan(plan), change, have)
     return result
 
 

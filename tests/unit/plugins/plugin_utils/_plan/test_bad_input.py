@@ -38,7 +38,7 @@ LOCKS = {
     "truncated": lambda text: text[: len(text) // 2],
     "empty": lambda text: "",
     "binary": lambda text: b"\xff\xfe" + text.encode(),
-    "schema": lambda text: text.replace('"schema": 1', '"schema": 99'),
+    "format": lambda text: text.replace('"format": 1', '"format": 99'),
     "tampered": lambda text: text.replace('"slot": 2', '"slot": 3'),
     "merged": merged,
     "traverses": traverses,

@@ -13,12 +13,15 @@ from __future__ import annotations
 import json
 import os
 import random
+from dataclasses import asdict
 
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan import lock as locks
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.blocks import build_blocks
 from ansible_collections.railops.rdma.tests.admission import admission
 from ansible_collections.railops.rdma.tests.unit import plan_checker
 from ansible_collections.railops.rdma.tests.unit.fabrics import plan
@@ -62,6 +65,20 @@ def test_no_address_is_wrong_or_given_twice(case):
     assert admission.check(objects(made)) == []
 
 
+@given(fabrics())
+@settings(max_examples=FABRICS, **COMMON)
+def test_what_was_frozen_is_read_and_planned_again_byte_by_byte(case):
+    raw, nodes = case
+    made = planned(raw, nodes)
+    if made is None:
+        return
+    lock, data = locks.parse_lock(made.lock, "plan.json"), json.loads(made.lock)
+    entries = {name: asdict(entry) for name, entry in lock.nodes.items()}
+    assert locks.write_lock(locks.freeze(lock.fabric), entries, data["files"]) == made.lock
+    assert build_blocks(lock.fabric) == made.plan.blocks
+    assert plan(raw, nodes, made.lock, report=False).files == made.files
+
+
 @given(fabrics(), st.integers(0, 1 << 30))
 @settings(max_examples=FABRICS // 3, **COMMON)
 def test_nothing_renumbers_anybody(case, seed):
@@ -70,8 +87,6 @@ def test_nothing_renumbers_anybody(case, seed):
     if made is None:
         return
     chance = random.Random(seed)
-
-    assert plan(raw, nodes, made.lock, report=False).files == made.files
 
     shuffled = chance.sample(nodes, len(nodes))
     assert plan(raw, shuffled, made.lock, report=False).files == made.files

@@ -86,7 +86,7 @@ def test_the_layout_is_the_contracts(tmp_path):
         *(f"cluster/{name}" for name in NAMES["cluster"] if name != "nodelabels.json"),
     }
     lock = json.loads((tmp_path / "fabric/plan.json").read_text())
-    assert set(lock) == {"schema", "digest", "files", "frozen", "nodes"}
+    assert set(lock) == {"format", "digest", "files", "frozen", "nodes"}
 
 
 def test_two_folders_of_the_same_input_are_byte_identical_and_name_no_path(tmp_path):
