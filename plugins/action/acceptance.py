@@ -19,7 +19,7 @@ from ..plugin_utils._accept import state
 from ..plugin_utils._accept.bisect import NODE
 from ..plugin_utils._accept.collect import PAIRED, PREFIX, described, fabric_checks, host_checks, others
 from ..plugin_utils._accept.ends import Test, ring_of
-from ..plugin_utils._accept.stages import PERFTEST, Entry, Step, walk
+from ..plugin_utils._accept.stages import PERFTEST, Step, StepGroup, walk
 from ..plugin_utils._arguments import arguments, forks
 from ..plugin_utils._refusal import Refusal
 from ..plugin_utils._slice import read_slice
@@ -59,24 +59,24 @@ class ActionModule(ActionBase):
             fix = "Run the playbook railops.rdma.verify first."
             raise Refusal(f"The verdict of the hosts {problem} ({args['verify_dir']}). {fix}")
         fleet = state.fleet_of(args, plan, verdict)
-        have = state.State.read(args["verify_dir"])
+        have = state.AcceptState.read(args["verify_dir"])
         if args["resume"] and have.resumes(plan["digest"], fleet, self._settings):
             display.display(f"accept: goes on where it was left, with {len(have.results)} runs made")
         else:
-            have = state.State(plan["digest"], fleet)
+            have = state.AcceptState(plan["digest"], fleet)
         have.step = None
         for line in have.outlook(self._settings, self._seconds(), forks(self._vars)):
             display.display(f"accept: {line}")
         return self._decide(have)
 
     def _next(self) -> dict[str, t.Any]:
-        have = state.State.read(self._args["verify_dir"])
+        have = state.AcceptState.read(self._args["verify_dir"])
         if have.step and self._in_pods(have.step):
             self._take(have, have.step)
         have.collect(self._args["verify_dir"], self._seconds())
         return self._decide(have)
 
-    def _decide(self, have: state.State) -> dict[str, t.Any]:
+    def _decide(self, have: state.AcceptState) -> dict[str, t.Any]:
         report, judged = walk(have.fleet, self._settings, have.results)
         step = have.begin_step(report, self._settings)
         ended = {"more": False, "failed_stage": report.failed or ""}
@@ -120,7 +120,7 @@ class ActionModule(ActionBase):
             for unit in entry.units
         ]
 
-    def _take(self, have: state.State, step: Step) -> None:
+    def _take(self, have: state.AcceptState, step: Step) -> None:
         """Write what pods returned as if the first host of each group had."""
         jobs: list[dict[str, t.Any]] = self._args["collective"]
         if not any("output" in job for job in jobs):
@@ -136,15 +136,15 @@ class ActionModule(ActionBase):
                 for unit, job in made
             ]
             bad: dict[str, t.Any] = next((job for _unit, job in made if "output" not in job), {})
-            told = {"failed": bool(bad), "msg": bad.get("msg", ""), "tests": tests}
-            state.note(self._args["verify_dir"], entry.hosts[0], have.number, "send", told)
+            result = {"failed": bool(bad), "msg": bad.get("msg", ""), "tests": tests}
+            state.note(self._args["verify_dir"], entry.hosts[0], have.number, "send", result)
 
     def _seconds(self) -> dict[str, float]:
         return state.unit_seconds(self._args["seconds"], self._args["timeout"])
 
     def _finish(self) -> dict[str, t.Any]:
         """Add the checks to the hosts' results; the verdict merges these."""
-        have = state.State.read(self._args["verify_dir"])
+        have = state.AcceptState.read(self._args["verify_dir"])
         report, judged = walk(have.fleet, self._settings, have.results)
         digest = have.digest
         for host, checks in host_checks(have.fleet, report, judged, have.results).items():
@@ -160,7 +160,7 @@ class ActionModule(ActionBase):
 
     def _host(self, phase: str) -> dict[str, t.Any]:
         host = self._vars["inventory_hostname"]
-        have = state.State.read(self._args["verify_dir"])
+        have = state.AcceptState.read(self._args["verify_dir"])
         step = have.step
         entry = next((one for one in step.entries if host in one.hosts), None) if step else None
         if step is None or entry is None:
@@ -190,7 +190,7 @@ class ActionModule(ActionBase):
     def _skipped(reason: str) -> dict[str, t.Any]:
         return {"changed": False, "skipped": True, "skip_reason": reason}
 
-    def _tests(self, have: state.State, step: Step, entry: Entry, host: str, end: str) -> dict[str, t.Any]:
+    def _tests(self, have: state.AcceptState, step: Step, entry: StepGroup, host: str, end: str) -> dict[str, t.Any]:
         args = self._args
         tests = ring_of(args["plan_dir"], host, entry, end, args["first_port"])
         if step.kind in PERFTEST:
@@ -211,7 +211,7 @@ class ActionModule(ActionBase):
             "lifetime": SPARE_SECONDS + waves * len(entry.units) * timeout,
         }
 
-    def _commands(self, kind: str, entry: Entry, host: str, tests: list[Test]) -> list[Test]:
+    def _commands(self, kind: str, entry: StepGroup, host: str, tests: list[Test]) -> list[Test]:
         """Return what a host starts: with the next host by each rail, or as the first of all with all rails."""
         words = self._args["collectives"][kind]
         if kind == PAIRED:

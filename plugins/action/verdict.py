@@ -24,9 +24,9 @@ from ..plugin_utils._report.equal import shortened
 from ..plugin_utils._slice import HOSTS_FOLDER, read_slice
 from ..plugin_utils._slice_action import refuse_two_declarations, torn_options
 from ..plugin_utils._verdict import files, merge
-from ..plugin_utils._verdict.explain import Place, place_of, with_places
+from ..plugin_utils._verdict.explain import HostPlace, place_of, with_places
 from ..plugin_utils._verdict.finish import begin, finish
-from ..plugin_utils._verdict.outliers import Ports, compare_fleet
+from ..plugin_utils._verdict.outliers import PortKinds, compare_fleet
 from ..plugin_utils._verdict.parts import MergedVerdict
 from ..plugin_utils._verdict.require import groups, unknown
 
@@ -69,7 +69,7 @@ class ActionModule(ActionBase):
         args = arguments(self, ARGUMENT_SPEC, one_of=["hosts", "verdicts"])
         self._vars = task_vars or {}
         plan = files.read_plan(args["plan_dir"])
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, HostPlace] = {}
         self._rails: list[str] = []
         if args["verdicts"] is not None:
             return once(self._task, self._merged(args, plan))
@@ -85,7 +85,7 @@ class ActionModule(ActionBase):
         else:
             lost = "No result came from this host: it is unreachable, or it was lost on the way."
         kept = self._kept(args) if args["keep"] else {}
-        ports = Ports()
+        ports = PortKinds()
         verdict = merge.merge(
             plan.get("digest"),
             compare_fleet(lambda: files.read_results(args["verify_dir"], expected), ports),
@@ -106,7 +106,7 @@ class ActionModule(ActionBase):
         return once(self._task, finish(args, with_places(verdict, self._places), display))
 
     def _expected(self, args: dict[str, t.Any], plan: PlanFile) -> dict[str, str | None]:
-        """Return the hosts of the plan among those asked for, each with its node, and remember where they stand."""
+        """Return the hosts of the plan among those of the play, each with its node, and remember where they stand."""
         expected: dict[str, str | None] = {}
         left_out: list[str] = []
         torn: dict[tuple[str, t.Any, int], list[str]] = {}

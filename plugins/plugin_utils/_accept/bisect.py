@@ -54,7 +54,7 @@ class Finding:
         is not), TOGETHER (its parts pass and the whole does not), UNCLEAR (one or several of `hosts`: nobody was sound
         to compare with).
     :param rails: the rail; several where it fails only with all of them at once.
-    :param run: the run that tells it best.
+    :param run: the run that shows it best.
     """
 
     what: str
@@ -229,13 +229,13 @@ class Narrow:
         host = suspect[0]
         left = [other for other in sound if other not in before]
         near = [other for other in left if self._leaves[other] == self._leaves[host]]
-        asked = {self._leaves[other] for other in before}
-        choice = near or [other for other in left if self._leaves[other] not in asked]
+        tried = {self._leaves[other] for other in before}
+        choice = near or [other for other in left if self._leaves[other] not in tried]
         # Suspects take different partners, so that their runs can be made at once.
         return choice[number % len(choice)] if choice else None
 
     def _between(self, pairs: list[tuple[Names, Names, Names]]) -> list[Finding]:
-        """Narrow what fails though both sides pass: keep one side and halve the other, while one half tells it."""
+        """Narrow what fails though both sides pass: keep one side and halve the other, while one half shows it."""
         found: list[Finding] = []
         while pairs:
             done = [(one, other, rails) for one, other, rails in pairs if len(one) == len(other) == 1]

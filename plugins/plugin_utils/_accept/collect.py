@@ -20,7 +20,7 @@ if t.TYPE_CHECKING:
 
     from ...module_utils._check import Check
     from .bisect import Finding, Names, Run
-    from .stages import Entry, Fleet, Judge, Outcome, Report
+    from .stages import AcceptFleet, AcceptReport, Judge, Outcome, StepGroup
 
 Json = dict[str, t.Any]
 
@@ -34,7 +34,7 @@ _SHOWN = 4
 
 
 def outcome(
-    kind: str, entry: Entry, unit: Names, found: Mapping[str, Mapping[str, t.Any]], gpus: Collection[str] = ()
+    kind: str, entry: StepGroup, unit: Names, found: Mapping[str, Mapping[str, t.Any]], gpus: Collection[str] = ()
 ) -> Outcome:
     """Return what came of one run.
 
@@ -73,7 +73,7 @@ def _measured(
         failure = judge(measured, test.get("code"), gpu_memory=gpu_memory)
         if failure is None:
             return measured.gbytes, "", ""
-        # Nobody keeps the output: the line that tells it goes along.
+        # Nobody keeps the output: the line that shows it goes along.
         return None, f"{failure.cause} ({failure.line})" if failure.line else failure.cause, failure.fix
     if test["status"] == "ok":
         return float(test[TOOLS[test["test"]].metric]), "", ""
@@ -115,7 +115,7 @@ def described(finding: Finding, judged: Judge) -> tuple[str, str, str]:
 
 
 def others(findings: Iterable[Finding]) -> list[Finding]:
-    """Return what is no single host's fault, each once, with all rails of which it is said."""
+    """Return what is no single host's fault, each once, with all rails that it is about."""
     rails: dict[t.Any, dict[str, None]] = {}
     first: dict[t.Any, Finding] = {}
     for one in findings:
@@ -127,7 +127,7 @@ def others(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def host_checks(
-    fleet: Fleet, report: Report, judged: Judge, results: Mapping[str, Outcome]
+    fleet: AcceptFleet, report: AcceptReport, judged: Judge, results: Mapping[str, Outcome]
 ) -> dict[str, list[CheckData]]:
     """Return the checks of each host."""
     made: dict[str, list[CheckData]] = {host: [] for host in fleet.places}
@@ -196,7 +196,7 @@ def without(section: Mapping[str, t.Any]) -> Json:
     return {**section, "status": status, "counts": counts, "checks": checks}
 
 
-def fabric_checks(report: Report, judged: Judge) -> list[CheckData]:
+def fabric_checks(report: AcceptReport, judged: Judge) -> list[CheckData]:
     """Return the checks of what is no single host's fault."""
     found = []
     for finding in others(report.findings):

@@ -81,8 +81,8 @@ class Measured:
         and in-place.
     :param gbytes: that of the largest size, what a run is judged by; None when there was none.
     :param wrong: wrong values; None when they were not checked.
-    :param nets: how often each network of NCCL or transport of UCX was named, such as {"IB": 4}; empty: none was told.
-    :param gpu_memory: whether the network reads and writes GPU memory itself; None when nothing was told.
+    :param nets: how often each network of NCCL or transport of UCX was named, such as {"IB": 4}; empty: none was named.
+    :param gpu_memory: whether the network reads and writes GPU memory itself; None when nothing is known.
     :param ended: whether the output is whole.
     :param problem: what the output says went wrong.
     """

@@ -25,13 +25,25 @@ from .._verdict.explain import place_of
 from .._verdict.merge import natural, number_of
 from .collect import PAIRED, PREFIX, outcome
 from .results import READERS
-from .stages import LATENCY, PERFTEST, STAGES, Entry, Fleet, Settings, Step, forecast, runs_of, seconds_of, step_of
+from .stages import (
+    LATENCY,
+    PERFTEST,
+    STAGES,
+    AcceptFleet,
+    AcceptSettings,
+    Step,
+    StepGroup,
+    forecast,
+    runs_of,
+    seconds_of,
+    step_of,
+)
 
 if t.TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ...module_utils._fabric.shapes import PlanFile, Verdict
-    from .stages import Outcome, Report
+    from .stages import AcceptReport, Outcome
 
 SCHEMA = 1
 FILE, FOLDER = "accept.json", "accept"
@@ -43,7 +55,7 @@ CONNECT_SECONDS = 3.0
 Json = dict[str, t.Any]
 
 
-def settings_of(args: Mapping[str, t.Any]) -> Settings:
+def settings_of(args: Mapping[str, t.Any]) -> AcceptSettings:
     """Return what the module's options ask for.
 
     :raises AnsibleActionFail: for names and numbers that cannot be.
@@ -57,7 +69,7 @@ def settings_of(args: Mapping[str, t.Any]) -> Settings:
         raise Refusal(f"Not known or out of bounds: {'; '.join(wrong)}. {fix}")
     keys = ("max_latency_us", "min_gbits", "min_gbits_loaded", "min_gbytes", "share")
     stages = [name for name in STAGES if name in args["stages"]]
-    return Settings(stages, list(args["collectives"]), **{key: args[key] for key in keys})
+    return AcceptSettings(stages, list(args["collectives"]), **{key: args[key] for key in keys})
 
 
 def unit_seconds(seconds: int, timeout: int) -> dict[str, float]:
@@ -66,7 +78,7 @@ def unit_seconds(seconds: int, timeout: int) -> dict[str, float]:
     return {**dict.fromkeys(READERS, float(timeout)), **known}
 
 
-def fleet_of(args: Mapping[str, t.Any], plan: PlanFile, verdict: Verdict) -> Fleet:
+def fleet_of(args: Mapping[str, t.Any], plan: PlanFile, verdict: Verdict) -> AcceptFleet:
     """Return who takes part, in the order of the topology, and what the last verdict has against them.
 
     :raises AnsibleActionFail: when no host of the play is in the plan.
@@ -93,7 +105,7 @@ def fleet_of(args: Mapping[str, t.Any], plan: PlanFile, verdict: Verdict) -> Fle
         for result in files.read_results(args["verify_dir"], order if args["gpu"] else ())
         if any(check["id"] == "gpudirect_path" and check["status"] == OK for check in result["checks"])
     }
-    return Fleet({host: places[host] for host in order}, rails, trouble, frozenset(gpus))
+    return AcceptFleet({host: places[host] for host in order}, rails, trouble, frozenset(gpus))
 
 
 def _against(entry: Mapping[str, t.Any] | None) -> str:
@@ -134,7 +146,7 @@ def _host_path(verify_dir: str, host: str) -> str:
 
 
 @dataclass
-class State:
+class AcceptState:
     """One acceptance.
 
     :param digest: of the plan.
@@ -143,7 +155,7 @@ class State:
     """
 
     digest: str
-    fleet: Fleet
+    fleet: AcceptFleet
     results: dict[str, Outcome] = field(default_factory=dict)
     number: int = 0
     step: Step | None = None
@@ -153,17 +165,19 @@ class State:
     asked: Json = field(default_factory=dict)
 
     @classmethod
-    def read(cls, verify_dir: str) -> State:
+    def read(cls, verify_dir: str) -> AcceptState:
         """Return the acceptance beside a verdict; an empty one where there is none that can be read."""
         have = files.read_json(os.path.join(verify_dir, FILE))
         if have.get("schema") != SCHEMA:
-            return cls("", Fleet({}, ()))
+            return cls("", AcceptFleet({}, ()))
         del have["schema"]
         fleet, step = have["fleet"], have["step"]
         places = {host: (zone, tuple(leaves)) for host, (zone, leaves) in fleet["places"].items()}
-        have["fleet"] = Fleet(places, tuple(fleet["rails"]), fleet["trouble"], frozenset(fleet["gpus"]))
+        have["fleet"] = AcceptFleet(places, tuple(fleet["rails"]), fleet["trouble"], frozenset(fleet["gpus"]))
         if step:
-            entries = [Entry(tuple(hosts), tuple(tuple(unit) for unit in units)) for hosts, units in step["entries"]]
+            entries = [
+                StepGroup(tuple(hosts), tuple(tuple(unit) for unit in units)) for hosts, units in step["entries"]
+            ]
             have["step"] = Step(step["stage"], step["kind"], tuple(entries))
         return cls(**have)
 
@@ -173,15 +187,15 @@ class State:
         made = {"schema": SCHEMA, **vars(self), "fleet": fleet, "step": vars(self.step) if self.step else None}
         files.write_json(os.path.join(verify_dir, FILE), made)
 
-    def resumes(self, digest: str, fleet: Fleet, settings: Settings) -> bool:
+    def resumes(self, digest: str, fleet: AcceptFleet, settings: AcceptSettings) -> bool:
         """Say whether this one goes on: of the same plan and hosts, and left before its end."""
         same = (self.digest, self.fleet) == (digest, fleet)
         return same and not self.finished and bool(self.results) and self.asked == _asked(settings)
 
-    def begin_step(self, report: Report, settings: Settings) -> Step | None:
+    def begin_step(self, report: AcceptReport, settings: AcceptSettings) -> Step | None:
         """Take the next step; None when there is none."""
-        self.asked, self.finished = _asked(settings), report.asked is None
-        self.step = step_of(report.asked, report.runs) if report.asked else None
+        self.asked, self.finished = _asked(settings), report.waiting is None
+        self.step = step_of(report.waiting, report.runs) if report.waiting else None
         self.number += bool(self.step)
         self.begun = round(time.time(), 3)
         return self.step
@@ -197,15 +211,15 @@ class State:
                 self.results[run.key] = outcome(self.step.kind, entry, unit, found, self.fleet.gpus)
         self.overhead = max(1.0, time.time() - self.begun - seconds_of(self.step, seconds, 0.0))
 
-    def narrowing(self, report: Report) -> bool:
+    def narrowing(self, report: AcceptReport) -> bool:
         """Say whether a step narrows down what failed, and is not one of its stage's own runs."""
-        return any(run not in report.done.get(str(report.asked), ()) for run in report.runs)
+        return any(run not in report.done.get(str(report.waiting), ()) for run in report.runs)
 
-    def left(self, settings: Settings, seconds: Mapping[str, float]) -> float:
+    def left(self, settings: AcceptSettings, seconds: Mapping[str, float]) -> float:
         """Return the seconds to go if all passes."""
         return sum(row[1] for row in forecast(self.fleet, settings, self.results, seconds, self.overhead).values())
 
-    def outlook(self, settings: Settings, seconds: Mapping[str, float], forks: int) -> list[str]:
+    def outlook(self, settings: AcceptSettings, seconds: Mapping[str, float], forks: int) -> list[str]:
         """Return a line for each stage: what it will take if all passes."""
         waves = -(-len(self.fleet.places) // max(1, forks))
         rows = forecast(self.fleet, settings, self.results, seconds, self.overhead * waves)
@@ -216,5 +230,5 @@ class State:
         return [f"{len(self.fleet.places)} hosts, {len(self.fleet.rails)} rails", *lines]
 
 
-def _asked(settings: Settings) -> Json:
+def _asked(settings: AcceptSettings) -> Json:
     return {"stages": list(settings.stages), "collectives": list(settings.collectives)}

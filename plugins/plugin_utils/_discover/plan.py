@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Proposes the rails of a fleet from what its hosts have, and tells which hosts differ. No files, no sockets.
+"""Proposes the rails of a fleet from what its hosts have, and names the hosts that differ. No files, no sockets.
 
 A rail is a position: the first GPU's NIC, the second one's, ... What most hosts have is taken for what is meant.
 """
@@ -42,7 +42,7 @@ class Nic:
 
 
 @dataclass(frozen=True)
-class Finding:
+class HostFinding:
     """One way in which a host differs from the others, or needs a look."""
 
     host: str
@@ -53,7 +53,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Rail:
+class ProposedRail:
     """A rail as most hosts have it."""
 
     name: str
@@ -68,10 +68,10 @@ class Proposal:
     """What could go into the inventory, and what has to be looked at."""
 
     network: str
-    rails: tuple[Rail, ...]
+    rails: tuple[ProposedRail, ...]
     interfaces: dict[str, dict[str, str]]  # host: {rail: name}, where a host differs
     nics: dict[str, tuple[Nic | None, ...]]  # host: the NIC of each rail
-    findings: tuple[Finding, ...]
+    findings: tuple[HostFinding, ...]
 
 
 def candidates(info: Mapping[str, t.Any]) -> tuple[list[Nic], list[Nic]]:
@@ -124,7 +124,7 @@ def discover(infos: Mapping[str, Mapping[str, t.Any] | None], names: Sequence[st
     hosts = sorted((host for host, info in infos.items() if info), key=natural)
     silent = sorted((host for host, info in infos.items() if not info), key=natural)
     findings = [
-        Finding(host, None, "no answer", "It did not answer.", "Make it reachable and run discover again.")
+        HostFinding(host, None, "no answer", "It did not answer.", "Make it reachable and run discover again.")
         for host in silent
     ]
     ports = {host: candidates(t.cast("Mapping[str, t.Any]", infos[host])) for host in hosts}
@@ -140,7 +140,7 @@ def discover(infos: Mapping[str, Mapping[str, t.Any] | None], names: Sequence[st
     network = NETWORKS.get(_most(nic.link_layer for nics in placed.values() for nic in nics if nic) or "", "roce")
     findings += _port_findings(placed, rail_names, network)
     findings += [
-        Finding(
+        HostFinding(
             host,
             None,
             "left alone",
@@ -182,7 +182,7 @@ def _profile(have: Mapping[str, Sequence[Nic]], count: int) -> Sequence[Nic]:
 
 def _place(
     host: str, nics: Sequence[Nic], others: Sequence[Nic], profile: Sequence[Nic], rails: Sequence[str]
-) -> tuple[tuple[Nic | None, ...], list[Finding]]:
+) -> tuple[tuple[Nic | None, ...], list[HostFinding]]:
     """Give each rail a NIC of the host: by position when the number is right, else by PCI place, name and GPU."""
     if len(nics) == len(rails):
         return tuple(nics), []
@@ -202,9 +202,9 @@ def _place(
         if placed[index] is None and spare:
             placed[index] = spare
             text = f"{spare.name} is there, but no GPU is next to it."
-            findings.append(Finding(host, rails[index], "missing GPU", text, "Look at the GPU: lspci, dmesg."))
+            findings.append(HostFinding(host, rails[index], "missing GPU", text, "Look at the GPU: lspci, dmesg."))
     findings += [
-        Finding(
+        HostFinding(
             host,
             rails[index],
             "missing NIC",
@@ -215,7 +215,7 @@ def _place(
         if nic is None
     ]
     findings += [
-        Finding(
+        HostFinding(
             host,
             None,
             "one NIC more",
@@ -227,14 +227,14 @@ def _place(
     return tuple(placed), findings
 
 
-def _rails(names: Sequence[str], placed: Mapping[str, Sequence[Nic | None]]) -> tuple[Rail, ...]:
+def _rails(names: Sequence[str], placed: Mapping[str, Sequence[Nic | None]]) -> tuple[ProposedRail, ...]:
     found = []
     for index, name in enumerate(names):
         column = [nics[index] for nics in placed.values()]
         there = [nic for nic in column if nic]
         addresses = {nic.pci for nic in there}
         found.append(
-            Rail(
+            ProposedRail(
                 name=name,
                 interface=_most(nic.name for nic in there),
                 gpu=_most(nic.gpu for nic in there),
@@ -245,7 +245,7 @@ def _rails(names: Sequence[str], placed: Mapping[str, Sequence[Nic | None]]) -> 
     return tuple(found)
 
 
-def _differing(placed: Mapping[str, Sequence[Nic | None]], rails: Sequence[Rail]) -> dict[str, dict[str, str]]:
+def _differing(placed: Mapping[str, Sequence[Nic | None]], rails: Sequence[ProposedRail]) -> dict[str, dict[str, str]]:
     found = {}
     for host, nics in placed.items():
         names = {
@@ -256,7 +256,7 @@ def _differing(placed: Mapping[str, Sequence[Nic | None]], rails: Sequence[Rail]
     return found
 
 
-def _port_findings(placed: Mapping[str, Sequence[Nic | None]], rails: Sequence[str], network: str) -> list[Finding]:
+def _port_findings(placed: Mapping[str, Sequence[Nic | None]], rails: Sequence[str], network: str) -> list[HostFinding]:
     """Return ports with another link layer, without a link, and with a cable on a switch that serves another rail."""
     layer = next(name for name, kind in NETWORKS.items() if kind == network)
     owner = _owners(placed)
@@ -268,16 +268,16 @@ def _port_findings(placed: Mapping[str, Sequence[Nic | None]], rails: Sequence[s
             if nic.link_layer and nic.link_layer != layer:
                 text = f"{nic.name} runs {nic.link_layer}; the fleet runs {layer}."
                 fix = "Set it with the role nic_mode; it takes effect after a reset or reboot."
-                found.append(Finding(host, rails[index], "other link layer", text, fix))
+                found.append(HostFinding(host, rails[index], "other link layer", text, fix))
             if nic.state and nic.state != "ACTIVE":
                 fix = "Bring the interface up (role rail_network); if it stays down look at cable and switch port."
-                found.append(Finding(host, rails[index], "no link", f"{nic.name} is {nic.state}.", fix))
+                found.append(HostFinding(host, rails[index], "no link", f"{nic.name} is {nic.state}.", fix))
             if nic.switch and owner.get(nic.switch, index) != index:
                 usual = sorted((switch for switch, rail in owner.items() if rail == index), key=natural)
                 place = f"{nic.switch} {nic.switch_port or ''}".rstrip()
                 text = f"{nic.name} is on {place}, which serves {rails[owner[nic.switch]]}."
                 fix = f"Move the cable to {' or '.join(usual)}." if usual else "Find the right switch port."
-                found.append(Finding(host, rails[index], "wrong leaf", text, fix))
+                found.append(HostFinding(host, rails[index], "wrong leaf", text, fix))
     return found
 
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Puts equal deviations together: one line for what is the same on many rails and hosts; says where they are. Pure."""
+"""Puts equal deviations together: one line for what is the same on many rails and hosts; and where they are. Pure."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class SupernetFacts:
 
 
 @dataclass(frozen=True)
-class Report:
+class PlanReport:
     """All that a report shows."""
 
     plan: FabricPlan
@@ -88,9 +88,9 @@ class Report:
         return sum(zone.retired for zone in self.zones)
 
 
-def collect(plan: FabricPlan) -> Report:
+def collect(plan: FabricPlan) -> PlanReport:
     """Count everything once."""
-    return Report(
+    return PlanReport(
         plan=plan,
         zones=_zones(plan),
         supernets=_supernets(plan),
@@ -158,7 +158,7 @@ def subtitle(plan: FabricPlan) -> str:
     )
 
 
-def rail_rows(report: Report) -> list[list[str]]:
+def rail_rows(report: PlanReport) -> list[list[str]]:
     """Return one row a rail, zone and family; the rail's own columns only in its first row."""
     rows = []
     for number, rail in enumerate(report.plan.fabric.rails):
@@ -202,7 +202,7 @@ def used_columns(titles: Sequence[str], rows: list[list[str]]) -> tuple[list[str
     return [titles[index] for index in kept], [[row[index] for index in kept] for row in rows]
 
 
-def rail_table(report: Report) -> tuple[list[str], list[list[str]]]:
+def rail_table(report: PlanReport) -> tuple[list[str], list[list[str]]]:
     """Return titles and rows of the table of rails."""
     titles = list(RAIL_TITLES)
     if report.plan.fabric.mode != "exclusive":
@@ -239,7 +239,7 @@ def _block_data(block: Block) -> dict[str, t.Any]:
     return made
 
 
-def table_data(report: Report) -> dict[str, t.Any]:
+def table_data(report: PlanReport) -> dict[str, t.Any]:
     """Return what the browser needs for the table of nodes and its search."""
     plan = report.plan
     names = list(report.profiles)

@@ -14,7 +14,7 @@ import typing as t
 
 from ...module_utils._fabric.labels import DECLARED
 from ...module_utils._fabric.model import address_text
-from .facts import CODE_TITLES, Report, collect, count, rail_table, subtitle, used_columns
+from .facts import CODE_TITLES, PlanReport, collect, count, rail_table, subtitle, used_columns
 from .html import render_html
 from .table import md, md_table
 
@@ -25,7 +25,7 @@ MARKDOWN_NODES = 256
 """Above this many nodes the Markdown lists none: they stand in report.html and in hosts/."""
 
 
-def _md_nodes(report: Report) -> list[str]:
+def _md_nodes(report: PlanReport) -> list[str]:
     plan = report.plan
     lines = ["## Nodes", ""]
     if not plan.nodes:
@@ -47,7 +47,7 @@ def _md_nodes(report: Report) -> list[str]:
     return [*lines, *md_table(*used_columns(titles, rows))]
 
 
-def render_markdown(report: Report) -> str:
+def render_markdown(report: PlanReport) -> str:
     """Return report.md."""
     plan = report.plan
     lines = [f"# Fabric {md(plan.fabric.name)}", "", md(subtitle(plan)) + ".", ""]

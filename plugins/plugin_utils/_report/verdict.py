@@ -25,7 +25,7 @@ if t.TYPE_CHECKING:
 
     from ...module_utils._fabric.shapes import Verdict
 
-# The sign is for people who do not tell the colours apart.
+# The sign is for people who cannot see the colours.
 SIGNS = {"ok": "✓", "bad": "✗", "unknown": "·"}
 SHOWN_FINDINGS = 500
 SHOWN_PLACES = 20
@@ -88,8 +88,8 @@ def section(title: str, note: str, body: str, kind: str = "") -> str:
     :param body: HTML.
     :param kind: its class in page.css.
     """
-    told = f'<p class="note">{e(note)}</p>' if note else ""
-    return f'<section class="{kind}"><h2>{e(title)}</h2>{told}{body}</section>\n'
+    line = f'<p class="note">{e(note)}</p>' if note else ""
+    return f'<section class="{kind}"><h2>{e(title)}</h2>{line}{body}</section>\n'
 
 
 def _text(value: t.Any) -> str:
@@ -99,7 +99,7 @@ def _text(value: t.Any) -> str:
 
 
 def _named(verdict: Verdict) -> list[tuple[str, Mapping[str, t.Any]]]:
-    """Return the hosts, and what is said of plan and cluster; early verdicts say nothing of the plan."""
+    """Return the hosts, and the sections of plan and cluster; early verdicts have none of the plan."""
     sections = t.cast("Mapping[str, Mapping[str, t.Any]]", verdict)
     return [*verdict["hosts"].items(), *((name, sections.get(name) or {}) for name in _SECTIONS)]
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Writes a verdict into its files, shows its picture, and says whether the run fails."""
+"""Writes a verdict into its files, shows its picture, and decides whether the run fails."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ SECTIONS = ("plan", "cluster")
 KEYS = ("id", "rail", "status", "planned", "observed", "cause", "fix")
 MORE_KEYS = ("family", "object", "peers")
 KINDS = (OK, DEVIATION, WARNING, SKIPPED)
-# What is said of a rail: the worst that was found on it.
+# A rail's status is the worst that was found on it.
 WORST = (DEVIATION, WARNING, OK, SKIPPED)
 
 
@@ -71,7 +71,7 @@ def flatten(nested: t.Any) -> list[Check]:
 
 
 class NodeChecks:
-    """What the cluster said of nodes, on its way to the results of the hosts that are these nodes."""
+    """The checks that the cluster made of nodes, on their way to the results of the hosts that are these nodes."""
 
     def __init__(self, nested: t.Any) -> None:
         """Take checks with `node`, in any of flatten's forms."""
@@ -80,7 +80,7 @@ class NodeChecks:
             self._by_node.setdefault(raw.get("node"), []).append(normal_check(raw))
 
     def attach(self, results: Iterable[Mapping[str, t.Any]]) -> Iterator[dict[str, t.Any]]:
-        """Yield the results of hosts, each with what was said of its node."""
+        """Yield the results of hosts, each with the checks of its node."""
         for result in results:
             found = self._by_node.pop(result.get("node"), ()) if result.get("node") else ()
             own = result["checks"]
@@ -109,7 +109,7 @@ def host_result(
     """Return what one host found, as it is written to its file.
 
     :param error: why it was not looked at; None where it was.
-    :param facts: what else the host said of itself (counters, versions), which the verdict passes on.
+    :param facts: what else the host reported of itself (counters, versions), which the verdict passes on.
     """
     made: dict[str, t.Any] = {
         "schema": SCHEMA,
@@ -189,9 +189,9 @@ def merge(
     :param rails: the plan's rails, in order.
     :param cluster: {status, checks, ...} of the cluster, or None when it was not looked at.
     :param plan: the same of the plan itself, against the inventory.
-    :param nodes: what the cluster said of nodes: checks with `node`; the cluster's section has those without a result.
+    :param nodes: the cluster's checks of nodes, each with its `node`; its section has those of nodes without a result.
     :param require: the beginnings of ids that may not be skipped.
-    :param lost: what is said of a host without a result.
+    :param lost: the error of a host without a result.
     """
     hosts: dict[str, dict[str, t.Any]] = {}
     of_nodes, required = NodeChecks(nodes), Required(require)
@@ -347,8 +347,8 @@ def summary(verdict: Verdict) -> str:
     """Return the verdict as one sentence."""
     hosts = ", ".join(f"{count} {status}" for status, count in sorted(tally(verdict).items()))
     counts = counted(verdict)
-    told = [number_of(counts[DEVIATION], "deviation")]
-    told += [number_of(counts[WARNING], "warning")] if counts[WARNING] else []
-    told += [left_out(verdict)] if counts[SKIPPED] else []
+    rows = [number_of(counts[DEVIATION], "deviation")]
+    rows += [number_of(counts[WARNING], "warning")] if counts[WARNING] else []
+    rows += filter(None, [left_out(verdict)])
     cluster = section_of(verdict, "cluster")["status"]
-    return f"Verdict {verdict['status']}: hosts: {hosts or 'none'}; cluster: {cluster}; {', '.join(told)}."
+    return f"Verdict {verdict['status']}: hosts: {hosts or 'none'}; cluster: {cluster}; {', '.join(rows)}."

@@ -4,7 +4,7 @@
 
 """Makes one verdict of its parts: the verdicts of several runs, each of some of the hosts. Pure.
 
-Hosts come from the run that had them; plan and cluster from the runs that looked at these; who is unlike the fleet is
+Hosts come from the run that had them; plan and cluster from the runs that looked at these; what is unlike the fleet is
 found anew over all hosts.
 """
 
@@ -34,7 +34,7 @@ from .merge import (
     unseen_section,
     verdict_of,
 )
-from .outliers import ASPECTS, Fleet, Ports, with_holder
+from .outliers import ASPECTS, FleetPorts, PortKinds, with_holder
 
 if t.TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,7 +59,7 @@ class MergedVerdict:
         self._blind: set[str] = set()
         self._sections: dict[str, list[Mapping[str, t.Any]]] = {name: [] for name in SECTIONS}
         self._parts: list[dict[str, t.Any]] = []
-        self._ports = Ports()
+        self._ports = PortKinds()
 
     def refuse(self, name: str, problem: str, fix: str) -> None:
         """Remember a file that cannot be merged."""
@@ -80,7 +80,7 @@ class MergedVerdict:
             return
         sections = {section: section_of(t.cast("Verdict", verdict), section) for section in SECTIONS}
         blind = not _looked(sections["cluster"])
-        ports = Ports(verdict.get("ports") or ())
+        ports = PortKinds(verdict.get("ports") or ())
         for host, entry in verdict["hosts"].items():
             if entry["status"] in (UNREACHABLE, NOT_VERIFIED) and host in self._hosts:
                 continue
@@ -111,8 +111,8 @@ class MergedVerdict:
         return verdict_of(self._digest, rails, self._hosts, sections, **more)
 
     def _compare(self) -> None:
-        """Name who is unlike the whole fleet: each part knew its own hosts, where the odd one may be usual."""
-        fleet = Fleet()
+        """Name the hosts that are unlike the whole fleet: in its own part the odd one may be usual."""
+        fleet = FleetPorts()
         more: dict[str, list[Check]] = {host: [] for host, entry in self._hosts.items() if entry.get("facts")}
         for host in more:
             fleet.add(host, self._ports.whole(self._hosts[host]["facts"]))
@@ -124,7 +124,7 @@ class MergedVerdict:
             self._hosts[host] = _replaced(entry, [*own, *found])
 
     def _to_hosts(self, section: Entry) -> Entry:
-        """Take what the cluster said of nodes to their hosts, which other parts had.
+        """Take the checks that the cluster made of nodes to their hosts, which other parts had.
 
         A part that looked at the cluster itself has that with its hosts already.
         """

@@ -18,7 +18,7 @@ if t.TYPE_CHECKING:
 
     from ...module_utils._fabric.shapes import Verdict
 
-# SGR codes (ECMA-48 8.3.117); the signs tell the same without colour.
+# SGR codes (ECMA-48 8.3.117); the signs mean the same without colour.
 _COLOURS = {"green": "32", "red": "31", "yellow": "33", "grey": "90", "bold": "1"}
 _SIGNS = {
     "ok": ("●", "green"),

@@ -156,7 +156,7 @@ def told(rng, name):
 
 
 def verdict_of(results):
-    ports = outliers.Ports()
+    ports = outliers.PortKinds()
     names = {result["host"]: result["host"] for result in results}
     made = merge.merge("d", outliers.compare_fleet(lambda: iter(results), ports), names, rails=["rail1", "rail2"])
     return json.loads(json.dumps({**made, "ports": ports.kinds}))
