@@ -13,7 +13,7 @@ import typing as t
 from dataclasses import dataclass, field, replace
 
 from ...module_utils._probe.perftest import Failure, judge
-from .bisect import Ask, Bad, Finding, Names, Narrow, Need, Run, ring
+from .bisect import Ask, Finding, Names, Narrow, Need, Run, ring
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -174,7 +174,7 @@ def _stage(runs: list[Run], fleet: AcceptFleet, ask: Ask, judged: Judge) -> list
     bad = [run for run, good in zip(runs, ask(runs), strict=True) if not good]
     found: list[Finding] = []
     for kind in dict.fromkeys(run.kind for run in bad):
-        found += Narrow(ask, kind, fleet.places).groups([Bad(run.hosts, run.rails) for run in bad if run.kind == kind])
+        found += Narrow(ask, kind, fleet.places).groups(run for run in bad if run.kind == kind)
     return found
 
 

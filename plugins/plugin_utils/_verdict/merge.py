@@ -39,19 +39,16 @@ WORST = (DEVIATION, WARNING, OK, SKIPPED)
 
 
 def normal_check(check: Mapping[str, t.Any]) -> Check:
-    """Return a check with exactly the contract's keys; one without status is a deviation when it names a cause."""
-    made: dict[str, t.Any] = {key: check.get(key) for key in KEYS}
-    made |= {key: check[key] for key in MORE_KEYS if check.get(key) is not None}
-    if made["status"] not in KINDS:
-        made["status"] = DEVIATION if check.get("cause") else OK
-    return t.cast("Check", made)
+    """Return a check with exactly the contract's keys."""
+    more = {key: check[key] for key in MORE_KEYS if check.get(key) is not None}
+    return t.cast("Check", {**{key: check.get(key) for key in KEYS}, **more})
 
 
 def _raw(nested: t.Any) -> Iterable[Mapping[str, t.Any]]:
     if isinstance(nested, dict):
         if "checks" in nested:
             yield from _raw(nested["checks"])
-        elif "id" in nested and ("status" in nested or "planned" in nested):
+        elif "id" in nested and nested.get("status") in KINDS:
             yield nested
         else:
             for value in nested.values():
@@ -64,7 +61,7 @@ def _raw(nested: t.Any) -> Iterable[Mapping[str, t.Any]]:
 def flatten(nested: t.Any) -> list[Check]:
     """Return all checks in a value: results of modules, lists of them, or lists of checks.
 
-    A dict with `checks` gives these; a check is known by its `id` and `planned`. A merged result (a dict of results)
+    A dict with `checks` gives these; a check is known by its `id` and `status`. A merged result (a dict of results)
     gives those of all its members.
     """
     return [normal_check(check) for check in _raw(nested)]
@@ -88,13 +85,11 @@ class NodeChecks:
 
     def left(self) -> list[Check]:
         """Return the checks of nodes that have no result: these name their node, also in what was observed."""
-        found = []
+        found = list(self._by_node.pop(None, ()))
         for node, checks in self._by_node.items():
             for check in checks:
-                if node:
-                    shown = check["observed"]
-                    check = {**check, "node": node, "observed": f"{node}: {'-' if shown in (None, '') else shown}"}
-                found.append(check)
+                shown = "-" if check["observed"] in (None, "") else check["observed"]
+                found.append({**check, "node": node, "observed": f"{node}: {shown}"})
         return found
 
 

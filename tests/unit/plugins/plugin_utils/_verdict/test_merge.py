@@ -78,11 +78,6 @@ def test_checks_are_collected_from_whatever_roles_register():
     assert len(merge.flatten([registered, [check()], None, "text", {"skipped": True}])) == 3
 
 
-def test_a_check_without_status_gets_one():
-    assert merge.normal_check({"id": "x", "cause": "why"})["status"] == "deviation"
-    assert merge.normal_check({"id": "x", "planned": 1})["status"] == "ok"
-
-
 def test_markdown_cannot_be_broken_by_a_name():
     verdict = merged(result("a", check("deviation", observed="x | y\n<b>")))
     text = verdict_text.markdown(verdict, "fabric")
