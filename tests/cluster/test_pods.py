@@ -275,10 +275,10 @@ def test_two_runs_at_once_leave_each_other_alone(
     code = (
         "import sys, json; from ansible_collections.railops.rdma.plugins.module_utils._pods import probe_run as p;"
         "from ansible_collections.railops.rdma.plugins.module_utils._cluster.access import Access;"
-        "from ansible_collections.railops.rdma.plugins.module_utils._pods.run import Options, Pods;"
+        "from ansible_collections.railops.rdma.plugins.module_utils._pods.run import Pods, ProbeOptions;"
         "nodes = p.read_nodes(sys.argv[1]);"
         "cluster = p.PodCluster(Access(kubeconfig=sys.argv[2]));"
-        "print(json.dumps(Pods(cluster, nodes, Options('fabric'), sys.argv[3]).checks()))"
+        "print(json.dumps(Pods(cluster, nodes, ProbeOptions('fabric'), sys.argv[3]).checks()))"
     )
     probe.pods.delay = 0.3
     folder, access = str(plans("exclusive") / "fabric"), str(double.kubeconfig(tmp_path / "config"))

@@ -20,7 +20,7 @@ from .._errors import RdmaError
 from .._files import HostFiles
 from .._gpudirect import run as gpudirect_run
 from .._rdma import busy, host_run, mode_run
-from .groups import Checks, Facts, Part, Request, options_of
+from .groups import Checks, Facts, Request, RoleModule, options_of
 
 IDENTITY = ("machine_id", "boot_id", "kubelet")
 # Who changes a driver, a mode or a name, and asks for the reboot: the role, its module, and where that works.
@@ -74,7 +74,7 @@ def changes_of(request: Request, run: dict[str, t.Any]) -> tuple[list[str], list
         if roles is not None and role not in roles:
             continue
         try:
-            result = door.run(Part(request.module, options_of(name, door.SPEC, request)))
+            result = door.run(RoleModule(request.module, options_of(name, door.SPEC, request)))
         except RdmaError:
             continue  # the role says it itself
         reboots += result.get("reboot_reasons") or ()

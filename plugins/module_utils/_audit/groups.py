@@ -57,7 +57,7 @@ class Request:
         return self.params.get("settings") or {}
 
 
-class Part:
+class RoleModule:
     """The audit's module as one of the roles' modules sees it: with its own parameters, and in check mode."""
 
     def __init__(self, module: AnsibleModule, params: dict[str, t.Any]) -> None:
@@ -105,7 +105,7 @@ def of_module(name: str, work: t.Callable[[t.Any], dict[str, t.Any]], spec: dict
     """
 
     def look(request: Request) -> tuple[Checks, Facts]:
-        result = work(Part(request.module, options_of(name, spec, request)))
+        result = work(RoleModule(request.module, options_of(name, spec, request)))
         request.warnings.extend(result.get("warnings") or ())
         return list(result.get("checks") or ()), {key: result[key] for key in facts if key in result}
 
@@ -143,7 +143,7 @@ def look_at_pings(request: Request) -> tuple[Checks, Facts]:
     neighbours = [host for host in request.params.get("neighbours") or [] if not host.get("zone")][:1]
     settings = {"rail_ping": {"neighbour_hosts": neighbours, **request.settings.get("rail_ping", {})}}
     asked = Request(request.module, {**request.params, "settings": settings})
-    part: t.Any = Part(request.module, options_of("rail_ping", ping.SPEC, asked))
+    part: t.Any = RoleModule(request.module, options_of("rail_ping", ping.SPEC, asked))
     return list(ping.run(part, answers_at)["checks"]), {}
 
 

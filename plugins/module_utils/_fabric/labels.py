@@ -15,7 +15,7 @@ import typing as t
 from .numbers import MANAGER
 
 if t.TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 SPIDERPOOL = "spiderpool.spidernet.io/v2beta1"
 SRIOV = "sriovnetwork.openshift.io/v1"
@@ -68,6 +68,11 @@ def short_name(name: str) -> str:
 def labels(fabric: str) -> dict[str, str]:
     """Return the labels of every object of a fabric, by its name."""
     return {LABEL_MANAGER: MANAGER, LABEL_FABRIC: fabric}
+
+
+def selector(wanted: Mapping[str, str]) -> str:
+    """Return labels as the API's selector has them."""
+    return ",".join(f"{name}={value}" for name, value in wanted.items())
 
 
 def profile_name(interfaces: Sequence[str]) -> str:

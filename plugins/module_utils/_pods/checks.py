@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from .._check import CheckData, compared, skipped
 from .._fabric.labels import POD_STATUS
 from .._fabric.networks import networks_of
+from .place import nodes_named
 from .state import name_of, ready, trouble
 
 if t.TYPE_CHECKING:
@@ -45,14 +46,14 @@ class Network:
 
 
 @dataclass(frozen=True)
-class Node:
+class PodNode:
     """One node of the plan and the networks of its pods."""
 
     name: str
     networks: tuple[Network, ...]
 
 
-def node_of(piece: Slice, networks: dict[str, list[PodNetwork]]) -> Node:
+def node_of(piece: Slice, networks: dict[str, list[PodNetwork]]) -> PodNode:
     """Return what pods on the node of a slice get.
 
     :param piece: the host's slice of the plan.
@@ -74,7 +75,7 @@ def node_of(piece: Slice, networks: dict[str, list[PodNetwork]]) -> Node:
                     row["mtu"],
                 )
             )
-    return Node(piece["node"], tuple(found))
+    return PodNode(piece["node"], tuple(found))
 
 
 def check(
@@ -125,12 +126,8 @@ def wanted_node(pod: Mapping[str, t.Any]) -> str:
     spec = pod.get("spec") or {}
     if spec.get("nodeName"):
         return str(spec["nodeName"])
-    affinity = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
-        "requiredDuringSchedulingIgnoredDuringExecution"
-    ) or {}
-    rows = [row for term in affinity.get("nodeSelectorTerms") or () for row in term.get("matchFields") or ()]
-    named = (row["values"] for row in rows if row.get("key") == "metadata.name" and len(row.get("values") or ()) == 1)
-    return next((str(name) for (name,) in named), "")
+    named = nodes_named(spec)
+    return named[0] if len(named) == 1 else ""
 
 
 def _inside(address: str, subnets: Iterable[str]) -> bool:
@@ -141,7 +138,7 @@ def _inside(address: str, subnets: Iterable[str]) -> bool:
         return False
 
 
-def network_checks(node: Node, pod: Mapping[str, t.Any], events: Sequence[Json] = ()) -> list[CheckData]:
+def network_checks(node: PodNode, pod: Mapping[str, t.Any], events: Sequence[Json] = ()) -> list[CheckData]:
     """Return whether the pod runs, and for each rail whether it has the rail's network with the planned addresses.
 
     :param events: of a pod that does not run.

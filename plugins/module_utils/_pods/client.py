@@ -66,6 +66,13 @@ class PodCluster(Cluster):
             return []
         return [row for page in self.pages(resource, namespace=namespace, selector=selector) for row in page]
 
+    def nodes(self) -> dict[str, Json]:
+        """Return the nodes by name; none when this identity may not list them."""
+        try:
+            return {node["metadata"]["name"]: node for node in self.listed("v1", "Node")}
+        except RdmaError:
+            return {}
+
     def remove(self, body: Json) -> None:
         """Delete an object and what belongs to it, if it is there."""
         resource = self.resource(body["apiVersion"], body["kind"])

@@ -15,6 +15,7 @@ import time
 import typing as t
 
 from .._errors import RdmaError
+from .._fabric.labels import selector
 from . import collective
 from .jobs import exit_code, finished
 from .place import fix_of, kept_off, off_text
@@ -50,10 +51,10 @@ def make_key() -> tuple[bytes, bytes]:
 class Collective:
     """One run."""
 
-    def __init__(self, cluster: PodCluster, wanted: collective.Wanted) -> None:
+    def __init__(self, cluster: PodCluster, wanted: collective.CollectivePlan) -> None:
         self._cluster = cluster
         self._wanted = wanted
-        self._selector = ",".join(f"{name}={value}" for name, value in wanted.labels.items())
+        self._selector = selector(wanted.labels)
 
     def run(self) -> dict[str, t.Any]:
         """Return `code` (None: it did not end in its time) and `output` of the program.
@@ -74,13 +75,10 @@ class Collective:
 
     def _refuse_nodes(self, spec: Json) -> None:
         """Say at once which nodes take no pods: it takes one on each."""
-        try:
-            live = {node["metadata"]["name"]: node for node in self._cluster.listed("v1", "Node")}
-        except RdmaError:
-            return
+        live = self._cluster.nodes()
         # All nodes that it names together are its affinity, so each is looked at by its taints alone.
         placed = {"tolerations": spec["tolerations"]}
-        found = {name: why for name in self._wanted.nodes if (why := kept_off(live.get(name), placed))}
+        found = {name: why for name in self._wanted.nodes if live and (why := kept_off(live.get(name), placed))}
         if found:
             told = "; ".join(off_text(name, why) for name, why in found.items())
             raise RdmaError(f"The program needs a pod on each node, and {told}.", fix_of(next(iter(found.values()))))

@@ -21,10 +21,12 @@ from datetime import datetime, timezone
 
 from .._fabric.labels import OURS, POD_DEFAULT, POD_NETWORKS, PROBE_LABEL, RUN_LABEL
 from .._fabric.labels import labels as labels_of
+from .._fabric.labels import selector as selector_of
 from .._probe.perftest import FIRST_PORT, Failure, explain, judge, parse
 from .._probe.schedule import schedule
-from .checks import Json, Network, Node, check, left_out
+from .checks import Json, Network, PodNode, check, left_out
 from .place import by_name, fix_of, off_text, with_gate
+from .state import condition
 
 if t.TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -147,27 +149,26 @@ _NO_RESULT_FIX = (
 
 
 @dataclass(frozen=True)
-class Pair:
+class PodPair:
     """Tests between pods on two nodes over rails that both have."""
 
     rails: tuple[str, ...]
     client: str
     server: str
 
-    def singles(self) -> list[Pair]:
+    def singles(self) -> list[PodPair]:
         """Return the same, each rail for itself."""
-        return [Pair((rail,), self.client, self.server) for rail in self.rails]
+        return [PodPair((rail,), self.client, self.server) for rail in self.rails]
 
 
 @dataclass(frozen=True)
-class Model:
+class JobModel:
     """What a Job's pod takes over from the test application."""
 
     fabric: str
     namespace: str
     image: str
     template: Json
-    labels: Mapping[str, str]
 
     @property
     def tolerations(self) -> list[Json]:
@@ -185,11 +186,11 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class LatencyOutcome:
     """What came of a pair over one rail: the latency, why there is none, or why nothing was measured."""
 
     rail: str
-    pair: Pair
+    pair: PodPair
     latency_us: float | None = None
     failure: Failure | None = None
     unmeasured: str = ""
@@ -203,7 +204,7 @@ def draw(nodes: Sequence[str], count: int, seed: int) -> list[str]:
     return order if count < 1 or len(order) <= count else sorted(random.Random(seed).sample(order, max(2, count)))
 
 
-def pairs(nodes: Mapping[str, Node], chosen: Sequence[str], mode: str, peers: int, seed: int) -> list[Pair]:
+def pairs(nodes: Mapping[str, PodNode], chosen: Sequence[str], mode: str, peers: int, seed: int) -> list[PodPair]:
     """Return the pairs, each with the rails that both nodes have.
 
     :param chosen: the nodes that take part.
@@ -214,17 +215,18 @@ def pairs(nodes: Mapping[str, Node], chosen: Sequence[str], mode: str, peers: in
     made = schedule(chosen, ["all"], [TEST], mode=mode, peers=peers, seed=seed)
     ends = [(pair.client, pair.server) for name in made.hosts for pair in made.as_client(name)]
     found = [
-        Pair(tuple(rail for rail in rails if {(one, rail), (other, rail)} <= have), one, other) for one, other in ends
+        PodPair(tuple(rail for rail in rails if {(one, rail), (other, rail)} <= have), one, other)
+        for one, other in ends
     ]
     return [pair for pair in found if pair.rails]
 
 
-def networks_over(node: Node, rails: Sequence[str]) -> list[Network]:
+def networks_over(node: PodNode, rails: Sequence[str]) -> list[Network]:
     """Return a node's networks of rails, in their order."""
     return [next(network for network in node.networks if network.rail == rail) for rail in rails]
 
 
-def job_name(fabric: str, run: str, pair: Pair, end: str) -> str:
+def job_name(fabric: str, run: str, pair: PodPair, end: str) -> str:
     """Return the name of a Job: a DNS label, different for each pair of each run.
 
     :param run: tells this run's Jobs from others'.
@@ -236,24 +238,22 @@ def job_name(fabric: str, run: str, pair: Pair, end: str) -> str:
 
 def selector(fabric: str, run: str = "") -> str:
     """Return the label selector of the probe's Jobs and pods, of one run or of all."""
-    wanted = {**labels_of(fabric), PROBE_LABEL: PROBE, **({RUN_LABEL: run} if run else {})}
-    return ",".join(f"{name}={value}" for name, value in wanted.items())
+    return selector_of({**labels_of(fabric), PROBE_LABEL: PROBE, **({RUN_LABEL: run} if run else {})})
 
 
-def model_of(daemon_set: Mapping[str, t.Any], fabric: str, image: str = "") -> Model:
+def model_of(daemon_set: Mapping[str, t.Any], fabric: str, image: str = "") -> JobModel:
     """Return what the Jobs take over from the test application's DaemonSet."""
     meta, template = daemon_set["metadata"], daemon_set["spec"]["template"]
     containers = (template.get("spec") or {}).get("containers") or [{}]
-    return Model(
+    return JobModel(
         fabric,
         str(meta.get("namespace") or "default"),
         image or str(containers[0].get("image") or ""),
         template,
-        labels_of(fabric),
     )
 
 
-def job(model: Model, run: str, pair: Pair, node: Node, limits: Limits, servers: Sequence[str] = ()) -> Json:
+def job(model: JobModel, run: str, pair: PodPair, node: PodNode, limits: Limits, servers: Sequence[str] = ()) -> Json:
     """Return one end of a pair as a Job: the server's, or with the server's addresses the client's.
 
     :param run: tells this run's Jobs from others'.
@@ -262,7 +262,7 @@ def job(model: Model, run: str, pair: Pair, node: Node, limits: Limits, servers:
     """
     name = job_name(model.fabric, run, pair, "client" if servers else "server")
     networks = networks_over(node, pair.rails)
-    labels = {**model.labels, PROBE_LABEL: PROBE, RUN_LABEL: run}
+    labels = {**labels_of(model.fabric), PROBE_LABEL: PROBE, RUN_LABEL: run}
     told = {
         f"{OURS}/rails": ",".join(pair.rails),
         f"{OURS}/client": pair.client,
@@ -338,8 +338,7 @@ def left_over(job: Mapping[str, t.Any], now: float) -> bool:
 
     :param now: seconds since 1970.
     """
-    conditions = (job.get("status") or {}).get("conditions") or ()
-    if any(row.get("type") in ("Complete", "Failed") and row.get("status") == "True" for row in conditions):
+    if condition(job, "Complete", "Failed"):
         return True
     made = datetime.strptime(job["metadata"]["creationTimestamp"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc)
     return now > made.timestamp() + int(job["spec"].get("activeDeadlineSeconds") or 0) + KEPT
@@ -368,7 +367,7 @@ def parts(log: str, count: int, code: int | None) -> list[tuple[str, int | None,
     return [("\n".join(text), own, said) for text, own, said in zip(texts, codes, ended)]
 
 
-def read_logs(pair: Pair, log: str, code: int | None, limits: Limits, server_log: str = "") -> list[Outcome]:
+def read_logs(pair: PodPair, log: str, code: int | None, limits: Limits, server_log: str = "") -> list[LatencyOutcome]:
     """Return what the client's log says of each rail.
 
     :param log: what the client's pod printed.
@@ -381,16 +380,18 @@ def read_logs(pair: Pair, log: str, code: int | None, limits: Limits, server_log
     return [_read(rail, pair, *part, limits, other) for rail, part, other in ends]
 
 
-def _read(rail: str, pair: Pair, log: str, code: int | None, ended: bool, limits: Limits, server_log: str) -> Outcome:
+def _read(
+    rail: str, pair: PodPair, log: str, code: int | None, ended: bool, limits: Limits, server_log: str
+) -> LatencyOutcome:
     if (measured := parse(TEST, log)) is not None and not code:
         failure = judge(TEST, measured, {"max_latency_us": limits.max_latency_us})
-        return Outcome(rail, pair, measured["latency_us"], failure)
+        return LatencyOutcome(rail, pair, measured["latency_us"], failure)
     if said := next((Failure(*row) for text in (log, server_log) for row in _SAID if row[0] in text), None):
-        return Outcome(rail, pair, None, said)
+        return LatencyOutcome(rail, pair, None, said)
     if code in _WHOLE and not (ended and "railops: " in log):
         # The script says of each test which device it takes, and before it ends itself, how the test ended.
         told = f"the log of the client's pod on {pair.client} is not whole: the kubelet rotated it away"
-        return Outcome(rail, pair, unmeasured=told, fix=_ROTATED_FIX)
+        return LatencyOutcome(rail, pair, unmeasured=told, fix=_ROTATED_FIX)
     failure = explain(log, code)
     if code == 0:
         shown = next((line.strip() for line in reversed(log.splitlines()) if line.strip()), "nothing")
@@ -398,15 +399,15 @@ def _read(rail: str, pair: Pair, log: str, code: int | None, ended: bool, limits
         failure = Failure(shown, cause, _NO_RESULT_FIX)
     elif not failure.line and code is not None:
         failure = Failure("", f"ib_read_lat ended with exit code {code} and said nothing", _NO_RESULT_FIX)
-    return Outcome(rail, pair, None, failure)
+    return LatencyOutcome(rail, pair, None, failure)
 
 
-def failed(pair: Pair, cause: str, fix: str) -> list[Outcome]:
+def failed(pair: PodPair, cause: str, fix: str) -> list[LatencyOutcome]:
     """Return a pair whose tests were not run to their end."""
-    return [Outcome(rail, pair, None, Failure("", cause, fix)) for rail in pair.rails]
+    return [LatencyOutcome(rail, pair, None, Failure("", cause, fix)) for rail in pair.rails]
 
 
-def excused(outcome: Outcome, off: Mapping[str, str]) -> Outcome:
+def excused(outcome: LatencyOutcome, off: Mapping[str, str]) -> LatencyOutcome:
     """Return an outcome; a failure with a node that takes no pods is none, but not measured.
 
     :param off: why nodes take no pods.
@@ -415,12 +416,12 @@ def excused(outcome: Outcome, off: Mapping[str, str]) -> Outcome:
     name = next((name for name in (pair.client, pair.server) if name in off), "")
     if not name or outcome.failure is None:
         return outcome
-    return Outcome(outcome.rail, pair, unmeasured=off_text(name, off[name]), fix=fix_of(off[name]))
+    return LatencyOutcome(outcome.rail, pair, unmeasured=off_text(name, off[name]), fix=fix_of(off[name]))
 
 
-def latency_checks(outcomes: Sequence[Outcome]) -> list[CheckData]:
+def latency_checks(outcomes: Sequence[LatencyOutcome]) -> list[CheckData]:
     """Return one check for each client's node and rail: its servers together, the failed ones named."""
-    groups: dict[tuple[str, str], list[Outcome]] = {}
+    groups: dict[tuple[str, str], list[LatencyOutcome]] = {}
     for outcome in outcomes:
         groups.setdefault((outcome.pair.client, outcome.rail), []).append(outcome)
     checks = []

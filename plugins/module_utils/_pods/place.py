@@ -49,6 +49,14 @@ def by_name(names: Iterable[str]) -> Json:
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
 
 
+def nodes_named(spec: Mapping[str, t.Any]) -> list[str]:
+    """Return the nodes that a pod's affinity names, as `by_name` and the DaemonSet controller write it."""
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    rows = [row for term in required.get("nodeSelectorTerms") or () for row in term.get("matchFields") or ()]
+    return [str(value) for row in rows for value in row.get("values") or ()]
+
+
 def kept_off(node: Mapping[str, t.Any] | None, spec: Mapping[str, t.Any], *, daemon: bool = False) -> str:
     """Return why a node takes no new pod, as what it is or has; nothing where it takes one.
 
@@ -98,9 +106,5 @@ def _tolerated(taint: Mapping[str, t.Any], tolerations: Iterable[Mapping[str, t.
 def _selected(node: Mapping[str, t.Any], spec: Mapping[str, t.Any]) -> bool:
     """Say whether the pods' own choice has the node: by labels, or by its name as `by_name` writes it."""
     labels, name = node["metadata"].get("labels") or {}, node["metadata"]["name"]
-    required = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
-        "requiredDuringSchedulingIgnoredDuringExecution"
-    )
-    terms = (required or {}).get("nodeSelectorTerms") or ()
-    named = [value for term in terms for row in term.get("matchFields") or () for value in row.get("values") or ()]
+    named = nodes_named(spec)
     return (spec.get("nodeSelector") or {}).items() <= labels.items() and (not named or name in named)

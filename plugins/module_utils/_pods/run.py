@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from .._cluster.answers import Gone
 from .._errors import RdmaError
 from .._fabric.labels import labels as labels_of
+from .._fabric.labels import selector
 from . import checks as looks
 from . import inside, jobs
 from .client import CommandFailed
@@ -39,7 +40,7 @@ _PERMISSION = "Give this identity that permission (docs/verify.md), or set verif
 
 
 @dataclass(frozen=True)
-class Options:
+class ProbeOptions:
     """What is asked for."""
 
     fabric: str
@@ -59,7 +60,9 @@ class Pods:
     :param nodes: the plan's nodes by name.
     """
 
-    def __init__(self, cluster: PodCluster, nodes: Mapping[str, looks.Node], options: Options, run: str) -> None:
+    def __init__(
+        self, cluster: PodCluster, nodes: Mapping[str, looks.PodNode], options: ProbeOptions, run: str
+    ) -> None:
         self._cluster = cluster
         self._nodes = nodes
         self._options = options
@@ -67,18 +70,16 @@ class Pods:
 
     def checks(self, *, check_mode: bool = False) -> list[CheckData]:
         """Return all checks."""
-        selector = ",".join(f"{name}={value}" for name, value in labels_of(self._options.fabric).items())
-        sets = self._cluster.listed("apps/v1", "DaemonSet", selector=selector)
+        sets = self._cluster.listed("apps/v1", "DaemonSet", selector=selector(labels_of(self._options.fabric)))
         if not sets:
             return [looks.left_out("pod_application", None, "the test application does not run", _START)]
         return [row for daemon_set in sets for row in self._application(daemon_set, check_mode=check_mode)]
 
     def _application(self, daemon_set: Json, *, check_mode: bool) -> list[CheckData]:
         meta = daemon_set["metadata"]
-        labels = ((daemon_set["spec"].get("selector") or {}).get("matchLabels") or {}).items()
-        selector = ",".join(f"{name}={value}" for name, value in labels)
-        pods = looks.newest(self._cluster.listed("v1", "Pod", namespace=meta["namespace"], selector=selector))
-        live = self._live()
+        labels = (daemon_set["spec"].get("selector") or {}).get("matchLabels") or {}
+        pods = looks.newest(self._cluster.listed("v1", "Pod", namespace=meta["namespace"], selector=selector(labels)))
+        live = self._cluster.nodes()
         found: list[CheckData] = []
         alive: dict[str, Json] = {}
         for name in self._nodes:
@@ -102,13 +103,6 @@ class Pods:
                 jobs.model_of(daemon_set, self._options.fabric, self._options.image), alive, live, check_mode
             )
         return found
-
-    def _live(self) -> dict[str, Json]:
-        """Return the nodes; nothing where this identity may not list them: then no pod is told off a node."""
-        try:
-            return {node["metadata"]["name"]: node for node in self._cluster.listed("v1", "Node")}
-        except RdmaError:
-            return {}
 
     def _without_pod(self, daemon_set: Json, name: str, why: str) -> CheckData:
         if why:
@@ -145,7 +139,7 @@ class Pods:
     # Jobs
 
     def _latency(
-        self, model: jobs.Model, alive: Mapping[str, Json], live: Mapping[str, Json], check_mode: bool
+        self, model: jobs.JobModel, alive: Mapping[str, Json], live: Mapping[str, Json], check_mode: bool
     ) -> list[CheckData]:
         off = self._off(model, alive, live)
         found = [looks.left_out(jobs.CHECK, name, off_text(name, why), fix_of(why)) for name, why in off.items()]
@@ -169,21 +163,21 @@ class Pods:
         outcomes = self._tested(model, todo)
         # A node that stopped taking pods meanwhile is no fault of its neighbour.
         if any(outcome.failure for outcome in outcomes):
-            late = self._off(model, chosen, self._live())
+            late = self._off(model, chosen, self._cluster.nodes())
             outcomes = [jobs.excused(outcome, late) for outcome in outcomes]
         return [*found, *jobs.latency_checks(outcomes)]
 
     @staticmethod
-    def _off(model: jobs.Model, names: t.Iterable[str], live: Mapping[str, Json]) -> dict[str, str]:
+    def _off(model: jobs.JobModel, names: t.Iterable[str], live: Mapping[str, Json]) -> dict[str, str]:
         """Return why nodes take no pods of Jobs, by name; those that take them are left out."""
         spec = {"tolerations": model.tolerations}
         reasons = {name: kept_off(live.get(name), spec) for name in names} if live else {}
         return {name: why for name, why in reasons.items() if why}
 
-    def _tested(self, model: jobs.Model, todo: Sequence[jobs.Pair]) -> list[jobs.Outcome]:
+    def _tested(self, model: jobs.JobModel, todo: Sequence[jobs.PodPair]) -> list[jobs.LatencyOutcome]:
         """Return what came of all pairs: those whose pods do not start with all rails, rail by rail."""
-        outcomes: list[jobs.Outcome] = []
-        apart: list[jobs.Pair] = []
+        outcomes: list[jobs.LatencyOutcome] = []
+        apart: list[jobs.PodPair] = []
         step = self._options.parallel
         for start in range(0, len(todo), step):
             wave = _Wave(self._cluster, self._nodes, model, self._options.limits, self._run)
@@ -200,8 +194,8 @@ class Pods:
 
     def _sweep(self, namespace: str) -> None:
         """Delete what runs that were killed left behind; Jobs that live may be those of a run beside this one."""
-        selector = jobs.selector(self._options.fabric)
-        for body in self._cluster.listed("batch/v1", "Job", namespace=namespace, selector=selector):
+        ours = jobs.selector(self._options.fabric)
+        for body in self._cluster.listed("batch/v1", "Job", namespace=namespace, selector=ours):
             if jobs.left_over(body, time.time()):
                 self._cluster.remove(body)
 
@@ -210,7 +204,12 @@ class _Wave:
     """Pairs that are tested side by side."""
 
     def __init__(
-        self, cluster: PodCluster, nodes: Mapping[str, looks.Node], model: jobs.Model, limits: jobs.Limits, run: str
+        self,
+        cluster: PodCluster,
+        nodes: Mapping[str, looks.PodNode],
+        model: jobs.JobModel,
+        limits: jobs.Limits,
+        run: str,
     ) -> None:
         self._cluster = cluster
         self._nodes = nodes
@@ -221,7 +220,7 @@ class _Wave:
         self._pods: dict[str, Json] = {}
         self._jobs: dict[str, Json] = {}
 
-    def test(self, todo: Sequence[jobs.Pair]) -> dict[jobs.Pair, list[jobs.Outcome]]:
+    def test(self, todo: Sequence[jobs.PodPair]) -> dict[jobs.PodPair, list[jobs.LatencyOutcome]]:
         """Return what came of each pair, nothing where pods with several rails do not start.
 
         The Jobs are gone afterwards, whatever happened.
@@ -237,8 +236,8 @@ class _Wave:
         with contextlib.suppress(RdmaError):
             self._cluster.remove(body)
 
-    def _test(self, todo: Sequence[jobs.Pair]) -> dict[jobs.Pair, list[jobs.Outcome]]:
-        done: dict[jobs.Pair, list[jobs.Outcome]] = {}
+    def _test(self, todo: Sequence[jobs.PodPair]) -> dict[jobs.PodPair, list[jobs.LatencyOutcome]]:
+        done: dict[jobs.PodPair, list[jobs.LatencyOutcome]] = {}
         for pair in todo:
             self._start(pair, done)
         self._wait(
@@ -263,7 +262,9 @@ class _Wave:
                 done[pair] = self._result(pair)
         return {pair: done[pair] for pair in todo}
 
-    def _start(self, pair: jobs.Pair, done: dict[jobs.Pair, list[jobs.Outcome]], addresses: Sequence[str] = ()) -> None:
+    def _start(
+        self, pair: jobs.PodPair, done: dict[jobs.PodPair, list[jobs.LatencyOutcome]], addresses: Sequence[str] = ()
+    ) -> None:
         node = self._nodes[pair.client if addresses else pair.server]
         body = jobs.job(self._model, self._run, pair, node, self._limits, addresses)
         # Noted first: an answer that is lost leaves a Job behind.
@@ -293,10 +294,10 @@ class _Wave:
                 if owner.get("kind") == "Job":
                     self._pods[owner["name"]] = pod
 
-    def _pod(self, pair: jobs.Pair, end: str) -> Json | None:
+    def _pod(self, pair: jobs.PodPair, end: str) -> Json | None:
         return self._pods.get(jobs.job_name(self._model.fabric, self._run, pair, end))
 
-    def _given_up(self, pair: jobs.Pair, end: str) -> str:
+    def _given_up(self, pair: jobs.PodPair, end: str) -> str:
         """Return why a Job has no end of its own to wait for: Kubernetes gave it up, or somebody has deleted it."""
         job = self._jobs.get(jobs.job_name(self._model.fabric, self._run, pair, end))
         if job is None or job["metadata"].get("deletionTimestamp"):
@@ -304,7 +305,7 @@ class _Wave:
         failure = job_failure(job)
         return f"Kubernetes has ended its Job: {failure}" if failure else ""
 
-    def _server_up(self, pair: jobs.Pair) -> list[str]:
+    def _server_up(self, pair: jobs.PodPair) -> list[str]:
         """Return the addresses of a server that runs, rail by rail; nothing while one is missing."""
         pod = self._pod(pair, "server")
         if pod is None or not ready(pod):
@@ -314,15 +315,15 @@ class _Wave:
         found = [jobs.server_address(attached, network, pod) for network in networks]
         return found if all(found) else []
 
-    def _begun(self, pair: jobs.Pair) -> bool:
+    def _begun(self, pair: jobs.PodPair) -> bool:
         pod = self._pod(pair, "client")
         return pod is not None and (ready(pod) or jobs.finished(pod))
 
-    def _ended(self, pair: jobs.Pair) -> bool:
+    def _ended(self, pair: jobs.PodPair) -> bool:
         pod = self._pod(pair, "client")
         return jobs.finished(pod) if pod is not None else bool(self._given_up(pair, "client"))
 
-    def _not_started(self, pair: jobs.Pair, end: str) -> list[jobs.Outcome]:
+    def _not_started(self, pair: jobs.PodPair, end: str) -> list[jobs.LatencyOutcome]:
         """Say why a pod with one rail did not get as far as its test; of several, nothing."""
         node = pair.client if end == "client" else pair.server
         where = f"the {end}'s pod on {node}"
@@ -347,7 +348,7 @@ class _Wave:
         found = trouble(pod, self._cluster.events(pod))
         return jobs.failed(pair, f"{where}: {found.text}", found.fix)
 
-    def _result(self, pair: jobs.Pair) -> list[jobs.Outcome]:
+    def _result(self, pair: jobs.PodPair) -> list[jobs.LatencyOutcome]:
         """Read what a client measured, or why it did not."""
         pod = self._pod(pair, "client")
         if pod is None or not (jobs.finished(pod) or ready(pod)):

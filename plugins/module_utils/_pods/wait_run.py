@@ -78,7 +78,7 @@ def api_lost(stderr: str) -> RdmaError | None:
 
 
 @dataclass
-class Outcome:
+class WaitOutcome:
     """What came of waiting."""
 
     looks: tuple[Look, ...] = ()
@@ -111,11 +111,11 @@ class Waiting:
         self._sleep = sleep
         self._detailed: dict[Part, Look] = {}
 
-    def until_ready(self, over: Callable[[], bool] | None = None) -> Outcome:
+    def until_ready(self, over: Callable[[], bool] | None = None) -> WaitOutcome:
         """Wait until all parts are ready, or with `over` until that says so."""
         began = self._clock()
         patience = Patience(self._timeout, began)
-        outcome = Outcome()
+        outcome = WaitOutcome()
         told = began
         detail = 0.0
         while True:
@@ -166,7 +166,7 @@ class Waiting:
         self._detailed[part] = with_every_node(found, obj, pods, nodes) if part.nodes else found
         return self._detailed[part]
 
-    def _why(self, outcome: Outcome) -> str:
+    def _why(self, outcome: WaitOutcome) -> str:
         """Return what keeps the first part that has something to tell."""
         for each in outcome.looks:
             if each.own is not None:
@@ -245,7 +245,7 @@ def reported(each: Look) -> dict[str, t.Any]:
     return {**where, "ready": each.done, "text": each.text}
 
 
-def beside(waiting: Waiting, argv: list[str], stdin: str) -> tuple[Outcome, dict[str, t.Any]]:
+def beside(waiting: Waiting, argv: list[str], stdin: str) -> tuple[WaitOutcome, dict[str, t.Any]]:
     """Run a command and look meanwhile.
 
     :raises RdmaError: when it cannot be started.

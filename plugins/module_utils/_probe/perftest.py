@@ -15,16 +15,15 @@ import typing as t
 from dataclasses import dataclass
 
 if t.TYPE_CHECKING:
-    from collections.abc import Sequence
+    pass
 
 
 @dataclass(frozen=True)
 class Tool:
-    """One program: what it measures, its heading's column, and the limits of one run."""
+    """One program: what it measures, and in which unit."""
 
     program: str
     metric: str
-    column: str
     unit: str
 
 
@@ -33,8 +32,8 @@ FIRST_PORT = 18515
 
 # A test's name in the module's options, and the program behind it.
 TOOLS: dict[str, Tool] = {
-    "read_lat": Tool("ib_read_lat", "latency_us", "t_typical", "us"),
-    "write_bw": Tool("ib_write_bw", "gbits", "BW average", "Gb/s"),
+    "read_lat": Tool("ib_read_lat", "latency_us", "us"),
+    "write_bw": Tool("ib_write_bw", "gbits", "Gb/s"),
 }
 
 # Bits per second of one unit of a bandwidth heading. Older versions say MB/sec and mean 2**20 bytes.
@@ -293,8 +292,3 @@ def judge(test: str, measured: dict[str, float], limits: dict[str, float]) -> Fa
             "Look at the port's speed, the PCIe width (lspci -vv, LnkSta), the active MTU, pause and ECN counters.",
         )
     return None
-
-
-def describe(tests: Sequence[str]) -> str:
-    """Name tests for people: `ib_read_lat and ib_write_bw`."""
-    return " and ".join(TOOLS[test].program for test in tests)

@@ -541,35 +541,26 @@ class Nic:
         """Make one change. read() must have been called: it chooses the back end."""
         kind, value = operation
         try:
-            (getattr(self._backend, f"set_{kind}", None) or getattr(self, f"_set_{kind}"))(value)
+            if kind in ("ecn_np", "ecn_rp"):
+                self._enable(f"{self._net}/ecn/roce_{kind[4:]}/enable", value)
+            elif kind in CNP_FILES:
+                self._put(self._cnp_path(kind), value)
+            elif kind == "traffic_class":
+                for path in self._tos_files(make=True):
+                    self._put(path, value)
+            elif kind == "forced_traffic_class":
+                for path in self._forced_files():
+                    self._put(path, value)
+            else:
+                getattr(self._backend, f"set_{kind}")(value)
         except (OSError, subprocess.TimeoutExpired) as exc:
             raise QosError(f"{self.interface}: setting {kind} to {value} failed: {exc}") from exc
-
-    def _set_ecn_np(self, value: t.Sequence[int]) -> None:
-        self._enable(f"{self._net}/ecn/roce_np/enable", value)
-
-    def _set_ecn_rp(self, value: t.Sequence[int]) -> None:
-        self._enable(f"{self._net}/ecn/roce_rp/enable", value)
 
     def _enable(self, folder: str, value: t.Sequence[int]) -> None:
         have = self._enabled(folder) or []
         for priority in range(8):
             if (priority in value) != (priority in have):
                 self._put(f"{folder}/{priority}", int(priority in value))
-
-    def _set_cnp_dscp(self, value: int) -> None:
-        self._put(self._cnp_path("cnp_dscp"), value)
-
-    def _set_cnp_priority(self, value: int) -> None:
-        self._put(self._cnp_path("cnp_priority"), value)
-
-    def _set_traffic_class(self, value: int) -> None:
-        for path in self._tos_files(make=True):
-            self._put(path, value)
-
-    def _set_forced_traffic_class(self, value: int) -> None:
-        for path in self._forced_files():
-            self._put(path, value)
 
 
 def wait_for_rdma(nic: Nic, seconds: float) -> None:

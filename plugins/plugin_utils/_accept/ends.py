@@ -15,7 +15,7 @@ if t.TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ...module_utils._fabric.shapes import SliceRail
-    from ...module_utils._probe.schedule import Pair
+    from ...module_utils._probe.schedule import HostPair
     from .stages import StepGroup
 
 
@@ -47,7 +47,7 @@ def address_of(rail: SliceRail) -> str | None:
     return addresses[0]["address"].partition("/")[0] if addresses else None
 
 
-def tests_of(plan_dir: str, rails: dict[str, SliceRail], pairs: Iterable[Pair], end: str) -> list[Test]:
+def tests_of(plan_dir: str, rails: dict[str, SliceRail], pairs: Iterable[HostPair], end: str) -> list[Test]:
     """Return a host's end of these pairs.
 
     :param rails: the host's rails by name.
