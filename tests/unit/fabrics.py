@@ -77,5 +77,7 @@ def plan(raw: dict[str, t.Any], nodes: t.Any = None, lock: str | None = None, *,
         files.update((f"cluster/{name}", text) for name, text in render_cluster(made).items())
         files.update((f"switch/{name}", text) for name, text in render_switch(made).items())
         files.update((f"workload/{name}", text) for name, text in render_workload(made).items())
-    files["plan.json"] = locks.lock_of(fabric, made.nodes, made.retired, part_digests(files))
+    files["plan.json"] = locks.write_lock(
+        locks.freeze(fabric), locks.entries_of(fabric, made.nodes, made.retired), part_digests(files)
+    )
     return Planned(made, files, allocation)

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from ...module_utils._fabric.lock import LOCK
 from ...module_utils._fabric.model import Node, Retired
 from .check import Checker, natural_key
-from .lock import Entry, freeze
 from .moves import Moves
 
 if t.TYPE_CHECKING:
@@ -20,7 +19,7 @@ if t.TYPE_CHECKING:
 
     from ...module_utils._fabric.model import Fabric
     from .input import Options
-    from .lock import Lock
+    from .lock import Entry, Lock
     from .nodes import Candidate
 
 
@@ -36,14 +35,6 @@ class Allocation:
     moved: tuple[str, ...]
     """Sentences: who moves from where to where (allowed by fabric_allow_renumber)."""
     warnings: tuple[str, ...]
-
-    def numbers(self, fabric: Fabric, lock: Lock | None) -> bool:
-        """Whether slots or what decides addresses differ from the lock."""
-        everybody: tuple[Node | Retired, ...] = (*self.nodes, *self.retired)
-        entries = {
-            one.name: Entry(fabric.zones[one.zone].name, one.slot, isinstance(one, Retired)) for one in everybody
-        }
-        return lock is None or lock.nodes != entries or freeze(lock.fabric) != freeze(fabric)
 
 
 def allocate(fabric: Fabric, candidates: Sequence[Candidate], lock: Lock | None, options: Options) -> Allocation:

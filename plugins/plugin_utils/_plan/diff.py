@@ -24,7 +24,7 @@ if t.TYPE_CHECKING:
 
     from ...module_utils._fabric.model import Block, Fabric, FabricPlan
     from .allocation import Allocation
-    from .lock import Lock
+    from .lock import Entry
     from .store import Change
 
 LISTED = 20
@@ -41,31 +41,16 @@ TOLD = ("cluster/ippools.yaml", f"cluster/{NETWORKS}", "switch/gateways.csv")
 class View:
     """One side of the diff: the blocks of a plan, by zone name, and who is retired."""
 
-    def __init__(
-        self, fabric: Fabric | None, blocks: Iterable[Block], slots: Mapping[str, tuple[str, int, bool]]
-    ) -> None:
-        self.fabric = fabric
-        self.slots = slots
-        self.blocks: dict[tuple[str, str, int], Block] = {}
-        if fabric is not None:
-            for block in blocks:
-                self.blocks[fabric.zones[block.zone].name, fabric.rails[block.rail].name, block.family] = block
-
-    @classmethod
-    def of_lock(cls, lock: Lock | None) -> View:
-        """Make the view of the plan that stands."""
-        if lock is None:
-            return cls(None, (), {})
-        slots = {name: (entry.zone, entry.slot, entry.retired) for name, entry in lock.nodes.items()}
-        return cls(lock.fabric, arithmetic.build_blocks(lock.fabric), slots)
-
-    @classmethod
-    def of_plan(cls, plan: FabricPlan) -> View:
-        """Make the view of the new plan."""
-        zones = plan.fabric.zones
-        slots = {node.name: (zones[node.zone].name, node.slot, False) for node in plan.nodes}
-        slots.update((one.name, (zones[one.zone].name, one.slot, True)) for one in plan.retired)
-        return cls(plan.fabric, plan.blocks, slots)
+    def __init__(self, fabric: Fabric | None, entries: Mapping[str, Entry]) -> None:
+        self.entries = entries
+        self.blocks = (
+            {
+                (fabric.zones[block.zone].name, fabric.rails[block.rail].name, block.family): block
+                for block in arithmetic.build_blocks(fabric)
+            }
+            if fabric
+            else {}
+        )
 
     def lines(self, slices: Iterable[str]) -> list[str]:
         """Write one line per node, and one per node and rail, of the slices that are given."""
@@ -81,7 +66,7 @@ class View:
 
     def _node_lines(self, data: Mapping[str, t.Any]) -> list[str]:
         name = data["node"]
-        zone, slot, _retired = self.slots.get(name, ("", data["slot"], False))
+        zone, slot, _retired = self.entries.get(name, ("", data["slot"], False))
         where = f" of zone {zone}" if zone else ""
         reach = f", {data['policy']} {' '.join(data['rdma_prefixes'])}" if data["rdma_prefixes"] else ""
         # A slice of schema 1 has none: that is the one line that differs then.
@@ -116,7 +101,7 @@ class View:
                 found.append(f"{where}{rail}: {block.subnet(0)} {pods_text(block, 0)}")
         found += [
             f"{name}: slot {slot}" + (f" of zone {zone}" if zone else "") + " retired"
-            for name, (zone, slot, retired) in self.slots.items()
+            for name, (zone, slot, retired) in self.entries.items()
             if retired
         ]
         return sorted(found, key=natural_key)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import functools
 import json
 import typing as t
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from ...module_utils._errors import InputError, Problem
 from ...module_utils._fabric.lock import FORMAT, NEWER, is_readable, lock_digest
@@ -47,8 +47,7 @@ BY_MODE = {
 """The frozen keys of each mode: all that decides its addresses, and nothing that it does not use."""
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(t.NamedTuple):
     """A node's entry in the lock."""
 
     zone: str
@@ -238,44 +237,37 @@ def foreign_of(place: str, label: str, text: str) -> Foreign:
     return Foreign(place, label, tuple(sorted({block.aggregate for block in arithmetic.build_blocks(fabric)})))
 
 
-def lock_of(fabric: Fabric, nodes: Iterable[Node], retired: Iterable[Retired], files: Mapping[str, str]) -> str:
-    """Write plan.json: one line per node, in natural order.
+def entries_of(fabric: Fabric, nodes: Iterable[Node], retired: Iterable[Retired]) -> dict[str, Entry]:
+    """Return the nodes' entries in the lock, by name."""
+    entries = {node.name: Entry(fabric.zones[node.zone].name, node.slot, False) for node in nodes}
+    return {**entries, **{one.name: Entry(fabric.zones[one.zone].name, one.slot, True) for one in retired}}
+
+
+def write_lock(frozen: Mapping[str, t.Any], entries: Mapping[str, Entry], files: Mapping[str, str]) -> str:
+    """Write plan.json of its parts, with its digest: one line per node, in natural order.
 
     :param files: a digest by part of the plan.
     """
-    entries = {node.name: {"zone": fabric.zones[node.zone].name, "slot": node.slot, "retired": False} for node in nodes}
-    for one in retired:
-        entries[one.name] = {"zone": fabric.zones[one.zone].name, "slot": one.slot, "retired": True}
-    return write_lock(freeze(fabric), entries, files)
-
-
-def write_lock(
-    frozen: Mapping[str, t.Any], entries: Mapping[str, Mapping[str, t.Any]], files: Mapping[str, str]
-) -> str:
-    """Write plan.json of its parts, with its digest."""
-    body = {"format": FORMAT, "files": dict(files), "frozen": frozen, "nodes": entries}
-    return _lock_text(body, lock_digest(body))
+    nodes = {name: entry._asdict() for name, entry in entries.items()}
+    digest = lock_digest({"format": FORMAT, "files": dict(files), "frozen": frozen, "nodes": nodes})
+    return _lock_text(frozen, entries, files, digest)
 
 
 def unfinished_lock(lock: Lock) -> str:
     """Write the plan.json that stands while a run is writing: every reader refuses it, the next run continues it."""
-    entries = {name: asdict(entry) for name, entry in lock.nodes.items()}
-    frozen = {UNFINISHED: freeze(lock.fabric)}
-    return _lock_text({"format": FORMAT, "files": {}, "frozen": frozen, "nodes": entries}, "")
+    return _lock_text({UNFINISHED: freeze(lock.fabric)}, lock.nodes, {}, "")
 
 
-def _lock_text(body: Mapping[str, t.Any], digest: str) -> str:
+def _lock_text(frozen: Mapping[str, t.Any], entries: Mapping[str, Entry], files: Mapping[str, str], digest: str) -> str:
     def indented(value: object) -> str:
         return json.dumps(value, indent=2, sort_keys=True).replace("\n", "\n  ")
 
-    names = sorted(body["nodes"], key=natural_key)
     nodes = ",\n".join(
-        f'    "{name}": {{"retired": {"true" if entry["retired"] else "false"}, "slot": {entry["slot"]}, '
-        f'"zone": "{entry["zone"]}"}}'
-        for name, entry in ((name, body["nodes"][name]) for name in names)
+        f'    "{name}": {json.dumps(entries[name]._asdict(), sort_keys=True)}'
+        for name in sorted(entries, key=natural_key)
     )
     return (
-        f'{{\n  "format": {body["format"]},\n  "digest": "{digest}",\n'
-        f'  "files": {indented(body["files"])},\n  "frozen": {indented(body["frozen"])},\n'
+        f'{{\n  "format": {FORMAT},\n  "digest": "{digest}",\n'
+        f'  "files": {indented(files)},\n  "frozen": {indented(frozen)},\n'
         '  "nodes": {' + (f"\n{nodes}\n  " if nodes else "") + "}\n}\n"
     )

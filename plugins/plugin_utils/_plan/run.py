@@ -21,7 +21,7 @@ from .blocks import build_plan
 from .check import Checker, shown
 from .diff import View, changes_text, diff_of, summary_of
 from .input import read_fabric, read_options
-from .lock import foreign_of, lock_of
+from .lock import entries_of, foreign_of, freeze, write_lock
 from .nodes import read_nodes
 from .objects import object_warnings, render_cluster
 from .slices import render_slices
@@ -64,15 +64,17 @@ def run(
     allocation = allocate(fabric, candidates, lock, options)
     plan = build_plan(fabric, allocation.nodes, allocation.retired, allocation.warnings)
     files = render(plan)
-    text = lock_of(fabric, plan.nodes, plan.retired, part_digests(files))
+    entries = entries_of(fabric, plan.nodes, plan.retired)
+    text = write_lock(freeze(fabric), entries, part_digests(files))
     digest = str(json.loads(text)["digest"])
     have = store.read_files()
     change = store.compare(files, text, have)
     summary = summary_of(plan, allocation, change, digest)
     if change and raw.get("plan_locked"):
+        numbers = lock is None or lock.nodes != entries or freeze(lock.fabric) != freeze(fabric)
         raise RdmaError(
             f"The inventory gives another plan than {store.lock_path!r}, which is locked"
-            f" ({changes_text(summary, change, numbers=allocation.numbers(fabric, lock))}). Nothing was changed.",
+            f" ({changes_text(summary, change, numbers=numbers)}). Nothing was changed.",
             "Run railops.rdma.plan, review, commit. On purpose, -e fabric_plan_locked=false plans in this run.",
             summary=summary,
         )
@@ -92,7 +94,9 @@ def run(
         "plan_warnings": [*plan.warnings, *object_warnings(plan)],
     }
     if diff:
-        result["diff"] = diff_of(View.of_lock(lock), View.of_plan(plan), change, have)
+        result["diff"] = diff_of(
+            View(lock.fabric, lock.nodes) if lock else View(None, {}), View(fabric, entries), change, have
+        )
     return result
 
 

@@ -30,7 +30,9 @@ def merged(text):
 def traverses(text):
     data = json.loads(text)
     data["nodes"]["../node3"] = data["nodes"].pop("node3")
-    return locks.write_lock(data["frozen"], data["nodes"], data["files"])
+    return locks.write_lock(
+        data["frozen"], {name: locks.Entry(**one) for name, one in data["nodes"].items()}, data["files"]
+    )
 
 
 LOCKS = {

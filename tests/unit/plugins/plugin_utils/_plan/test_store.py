@@ -429,7 +429,9 @@ def test_an_error_at_every_write_changes_nothing_or_marks_the_plan(tmp_path):
         shutil.copytree(base, folder)
         answer = trapped(folder, stop, error=errno.ENOSPC)
         if isinstance(answer, int):
-            break
+            if answer < stop:
+                break
+            continue  # of a folder that is there already, or of what may be left behind
         problem, fix = answer
         assert "No space left on device" in problem
         kinds.add(fix.partition(":")[0])
