@@ -18,7 +18,7 @@ import pytest
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.model import address_text, range_text
 from ansible_collections.railops.rdma.plugins.plugin_utils._report.markdown import render_report
 from ansible_collections.railops.rdma.plugins.plugin_utils._report.verdict import DATA
-from ansible_collections.railops.rdma.tests.unit.fabric_samples import SAMPLES, names, plan_of, raw_of
+from ansible_collections.railops.rdma.tests.unit.fabric_samples import SAMPLES, block_of, names, plan_of, raw_of
 from ansible_collections.railops.rdma.tests.unit.reports import EVIL, evil_plan, page_of, verdict_of
 
 PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -90,7 +90,7 @@ def expected(plan):
     for node in plan.nodes:
         for rail in range(len(plan.fabric.rails)):
             for family in plan.fabric.families:
-                block = plan.block(node.zone, rail, family)
+                block = block_of(plan, node.zone, rail, family)
                 host, gateway = block.host(node.slot), block.gateway(node.slot)
                 rows.append(
                     [

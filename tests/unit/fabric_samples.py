@@ -37,6 +37,11 @@ def plan_of(raw, nodes):
     return build_plan(fabric, allocation.nodes, allocation.retired, allocation.warnings)
 
 
+def block_of(plan, zone, rail, family):
+    """Return the block of a zone (index), rail (index from 0) and family."""
+    return next(block for block in plan.blocks if (block.zone, block.rail, block.family) == (zone, rail, family))
+
+
 def example(name):
     """Return (raw values, nodes) of an example inventory."""
     folder = CHECKOUT / "inventory" / name

@@ -355,13 +355,6 @@ class FabricPlan:
     """Sorted by zone, rail, family; none when the fabric is LID only."""
     warnings: tuple[str, ...] = ()
 
-    def block(self, zone: int, rail: int, family: int) -> Block:
-        """Return the block of a zone (index), rail (index from 0) and family; KeyError when there is none."""
-        for block in self.blocks:
-            if (block.zone, block.rail, block.family) == (zone, rail, family):
-                return block
-        raise KeyError((zone, rail, family))
-
     @functools.cached_property
     def by_interfaces(self) -> Mapping[tuple[str, ...], tuple[Node, ...]]:
         """The active nodes by the names of their interfaces."""

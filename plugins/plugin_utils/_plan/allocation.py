@@ -148,7 +148,8 @@ class _Allocator:
                     continue
             else:
                 continue
-            moved = self.fabric.zones[zone].name != entry.zone and not self._same_place(zone, entry)
+            renamed = self.moves is not None and self.moves.same_zone(entry) == zone
+            moved = self.fabric.zones[zone].name != entry.zone and not renamed
             if moved and not self.options.allow_renumber:
                 self.check.add_counted(
                     "fabric_zones",
@@ -159,9 +160,6 @@ class _Allocator:
                 )
             elif not moved:
                 self._take(name, zone, entry.slot, LOCK)
-
-    def _same_place(self, zone: int, entry: Entry) -> bool:
-        return self.moves is not None and self.moves.same_zone(entry) == zone
 
     def _take(self, name: str, zone: int, slot: int, place: str) -> None:
         other = self.taken.setdefault((zone, slot), name)

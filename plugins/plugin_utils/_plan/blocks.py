@@ -10,6 +10,8 @@ supernet (rail-major), so that a rail's leaf announces one aggregate.
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import typing as t
 
 from ...module_utils import _intervals as intervals
@@ -85,11 +87,6 @@ def lay_out(
     return Layout(offset, nodes, intervals.merge(rest))
 
 
-def window_of(prefix: Prefix, twin: Prefix | None) -> int:
-    """Return how many addresses of a subnet are used: IPv6 beside IPv4 uses IPv4's offsets, so no more than those."""
-    return min(prefix.size, twin.size) if prefix.family == 6 and twin is not None else prefix.size
-
-
 def pods_limit(fabric: Fabric, family: int, slots: int) -> int | None:
     """Return the most pod addresses of a subnet (exclusive) or of a rail (shared, flat); None is all that are free."""
     pods = fabric.node_pods
@@ -127,18 +124,10 @@ def subnet_length_of(fabric: Fabric, aggregate: Prefix) -> int:
 
 def _holes(fabric: Fabric, subnet: Prefix) -> list[Range]:
     """Return the reserved ranges inside a subnet, as offsets."""
-    low, high = 0, len(fabric.reserved)
-    # The ranges are sorted and disjoint: find the first that ends in the subnet or behind its beginning.
-    while low < high:
-        middle = (low + high) // 2
-        family, _first, last = fabric.reserved[middle]
-        if (family, last) < (subnet.family, subnet.first):
-            low = middle + 1
-        else:
-            high = middle
+    # The ranges are sorted and disjoint: begin with the first that ends in the subnet or behind its beginning.
+    begin = bisect.bisect_left(fabric.reserved, (subnet.family, subnet.first), key=lambda span: (span[0], span[2]))
     found: list[Range] = []
-    for index in range(low, len(fabric.reserved)):
-        family, first, last = fabric.reserved[index]
+    for family, first, last in itertools.islice(fabric.reserved, begin, None):
         if family != subnet.family or first > subnet.last:
             break
         found.append((max(first, subnet.first) - subnet.first, min(last, subnet.last) - subnet.first))
@@ -182,15 +171,15 @@ def build_block(fabric: Fabric, zone: int, rail: int, family: int) -> Block | No
     aggregate = aggregate_of(fabric, where, what, family)
     if aggregate is None:
         return None
-    twin = aggregate_of(fabric, where, what, 4) if family == 6 else None
     per_node = fabric.mode == "exclusive"
     length = subnet_length_of(fabric, aggregate)
     if length < aggregate.length:
         return None
     subnet = Prefix(family, aggregate.network, length)
-    if twin is not None:
-        twin = Prefix(4, twin.network, subnet_length_of(fabric, twin))
-    window = window_of(subnet, twin)
+    window = subnet.size
+    if family == 6 and (twin := aggregate_of(fabric, where, what, 4)):
+        # IPv6 beside IPv4 uses IPv4's offsets, so no more addresses than those.
+        window = min(window, 1 << (WIDTH[4] - subnet_length_of(fabric, twin)))
     limit = pods_limit(fabric, family, where.max_nodes)
     if per_node:
         layout = lay_out((0, window - 1), window, fabric.gateway[aggregate.family], 1, False, limit, ())

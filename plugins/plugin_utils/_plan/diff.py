@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import typing as t
+from collections import Counter
 
 from ...module_utils._fabric.lock import LOCK
 from ...module_utils._fabric.model import Prefix, range_text
@@ -168,19 +169,14 @@ def _brief(text: str) -> str:
 def summary_of(plan: FabricPlan, allocation: Allocation, change: Change, digest: str) -> dict[str, t.Any]:
     """Return what a run did, as data; `text` says it in sentences."""
     fabric = plan.fabric
-    used = dict.fromkeys(range(len(fabric.zones)), 0)
-    held = dict(used)
-    for node in plan.nodes:
-        used[node.zone] += 1
-    for one in plan.retired:
-        held[one.zone] += 1
+    used, retired = Counter(node.zone for node in plan.nodes), Counter(one.zone for one in plan.retired)
     zones = [
         {
             "name": zone.name,
             "nodes": used[index],
-            "retired": held[index],
+            "retired": retired[index],
             "slots": zone.max_nodes,
-            "free": zone.max_nodes - used[index] - held[index],
+            "free": zone.max_nodes - used[index] - retired[index],
         }
         for index, zone in enumerate(fabric.zones)
     ]

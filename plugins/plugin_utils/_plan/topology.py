@@ -15,6 +15,7 @@ import hashlib
 import re
 import typing as t
 
+from ...module_utils import _intervals as intervals
 from ...module_utils._fabric.labels import HOSTNAME, ZONE_LABEL, labels, short_name
 from ...module_utils._fabric.names import leaf_label
 from .text import block as yaml_block
@@ -102,12 +103,7 @@ def hostlist(names: Iterable[str]) -> str:
 def _range(head: str, width: int, numbers: list[int]) -> str:
     if len(numbers) == 1:
         return f"{head}{numbers[0]:0{width}d}"
-    spans: list[list[int]] = []
-    for number in sorted(numbers):
-        if spans and number == spans[-1][1] + 1:
-            spans[-1][1] = number
-        else:
-            spans.append([number, number])
+    spans = intervals.merge((number, number) for number in numbers)
     parts = [f"{low:0{width}d}" + (f"-{high:0{width}d}" if high > low else "") for low, high in spans]
     return f"{head}[{','.join(parts)}]"
 

@@ -28,6 +28,7 @@ from ansible_collections.railops.rdma.tests.unit.fabric_samples import (
     OTHER,
     SAMPLES,
     SWAPPED,
+    block_of,
     names,
     plan_of,
     rails,
@@ -179,7 +180,7 @@ def test_each_config_finds_the_pools_of_its_rail_on_every_node(sample, rendered)
             found = [pool for pool in pools if any(fnmatch.fnmatch(pool["metadata"]["name"], p) for p in patterns)]
             for node in plan.nodes:
                 own = [pool for pool in found if node.name in pool["spec"].get("nodeName", [node.name])]
-                subnet = str(plan.block(node.zone, rail, family).subnet(node.slot))
+                subnet = str(block_of(plan, node.zone, rail, family).subnet(node.slot))
                 assert own
                 assert {pool["spec"]["subnet"] for pool in own} == {subnet}
             for pool in found:
