@@ -151,7 +151,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
 
 
 def wanted_of(params: dict[str, t.Any]) -> CollectivePlan:
-    """Return the run that the parameters and the plan ask for.
+    """Return the run that the parameters and the plan make.
 
     :raises RdmaError: when they do not fit together.
     """

@@ -14,7 +14,7 @@ description:
     process.
   - Proves paths - asks the kernel, from every rail's address to its gateway and to neighbours on the same rail, on the
     next one and in another zone, by which interface, gateway and table RoCE's packets leave; and names the rule and
-    the route that lead elsewhere, with who made them.
+    the route that lead elsewhere, with their makers.
   - Changes nothing. What differs is a deviation in RV(checks), not a failure; what could not be looked at is in
     RV(errors).
 author:
@@ -96,7 +96,7 @@ options:
   roles:
     description:
       - The roles whose state is compared. With it O(checks) is not read - the groups are those of these roles, RDMA
-        devices, counters and pings - and with O(verify_dir) what is left out is told as skipped, with the reason.
+        devices, counters and pings - and with O(verify_dir) what is left out is reported as skipped, with the reason.
     type: list
     elements: str
   devices:

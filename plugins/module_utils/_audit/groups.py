@@ -101,7 +101,7 @@ def _given(value: t.Any) -> t.Any:
 def of_module(name: str, work: t.Callable[[t.Any], dict[str, t.Any]], spec: dict[str, t.Any], *facts: str) -> Look:
     """Return the look that a role's module takes in check mode.
 
-    :param facts: the keys of its result that are kept as facts.
+    :param facts: the keys of its result that become facts.
     """
 
     def look(request: Request) -> tuple[Checks, Facts]:
@@ -130,10 +130,10 @@ def tos_of(request: Request) -> int:
         return 0
     options = options_of("roce_qos", qos_run.SPEC, request)
     # What an earlier run set stays until the site declares what its switches have.
-    said = options if is_declared(options) else recorded_params(QosFiles().settings())
-    if said is None:
+    set_by = options if is_declared(options) else recorded_params(QosFiles().settings())
+    if set_by is None:
         return 0
-    policy = make_policy({**options, **said})
+    policy = make_policy({**options, **set_by})
     # The kernel takes no ECN bits in a question.
     return policy.traffic_class & 0xFC
 
@@ -142,8 +142,8 @@ def look_at_pings(request: Request) -> tuple[Checks, Facts]:
     """Ask the gateways and the first neighbour for an echo."""
     neighbours = [host for host in request.params.get("neighbours") or [] if not host.get("zone")][:1]
     settings = {"rail_ping": {"neighbour_hosts": neighbours, **request.settings.get("rail_ping", {})}}
-    asked = Request(request.module, {**request.params, "settings": settings})
-    part: t.Any = RoleModule(request.module, options_of("rail_ping", ping.SPEC, asked))
+    own = Request(request.module, {**request.params, "settings": settings})
+    part: t.Any = RoleModule(request.module, options_of("rail_ping", ping.SPEC, own))
     return list(ping.run(part, answers_at)["checks"]), {}
 
 

@@ -153,14 +153,14 @@ def network_checks(node: PodNode, pod: Mapping[str, t.Any], events: Sequence[Jso
     checks = [check("pod_running", node.name, None, planned, "Running")]
     for network in node.networks:
         have = found.get(network.name)
-        told = ", ".join((network.name, *network.subnets))
+        planned_network = ", ".join((network.name, *network.subnets))
         if have is None:
             cause = "the pod was started without this network" if found else "Multus wrote no network-status to the pod"
             fix = (
                 "Apply the test application again (role rail_objects, tasks_from test_application); with injection see "
                 "that the namespace is among namespacesInclude."
             )
-            checks.append(check("pod_network", node.name, network.rail, told, "not attached", cause, fix))
+            checks.append(check("pod_network", node.name, network.rail, planned_network, "not attached", cause, fix))
             continue
         ips = [str(address) for address in have.get("ips") or ()]
         shown = f"{have.get('interface', '?')} {', '.join(ips) or 'without address'}"
@@ -174,5 +174,5 @@ def network_checks(node: PodNode, pod: Mapping[str, t.Any], events: Sequence[Jso
                 else f"it has no address of {', '.join(lacking)}"
             )
             fix = "Delete the pod, so that it gets its addresses from the present pools (kubectl get spiderippools)."
-        checks.append(check("pod_network", node.name, network.rail, told, shown, cause, fix))
+        checks.append(check("pod_network", node.name, network.rail, planned_network, shown, cause, fix))
     return checks

@@ -31,7 +31,7 @@ for path in /sys/class/infiniband/*/ports/*/gids/*; do
 done
 :
 """
-# What is run in a pod. Rules and routes are asked for the families of the plan. `rdma` has no -json, only -j.
+# What is run in a pod. Rules and routes are read for the families of the plan. `rdma` has no -json, only -j.
 COMMANDS: dict[str, tuple[str, ...]] = {
     "rules4": ("ip", "-json", "-4", "rule", "show"),
     "rules6": ("ip", "-json", "-6", "rule", "show"),
@@ -82,9 +82,9 @@ def gids_of(text: str) -> dict[str, str]:
 
 
 def inside_checks(node: PodNode, pod: Mapping[str, t.Any], outputs: Mapping[str, str]) -> list[CheckData]:
-    """Return what the commands inside of the pod say of each rail.
+    """Return the checks of each rail, from what the commands inside of the pod printed.
 
-    :param outputs: by the name in COMMANDS; what is not there was not asked, or could not be.
+    :param outputs: by the name in COMMANDS; what is not there was not run, or could not be.
     """
     printed = {name: rows_of(text) for name, text in outputs.items() if name != "gids"}
     found = attachments(pod)
@@ -159,7 +159,7 @@ def _way_checks(
     planned = f"table {table}: default via {gateway} dev {interface}"
     shown, cause = f"table {table}: no default route", f"table {table} has no default route"
     if default is not None:
-        shown = f"table {table}: {_told(default)}"
+        shown = f"table {table}: {_route_text(default)}"
         if (default.get("gateway"), default.get("dev")) == (gateway, interface):
             cause = ""
         elif default.get("dev") != interface:
@@ -170,7 +170,7 @@ def _way_checks(
     return [*found, check("pod_table", node.name, network.rail, planned, shown, cause, fix)]
 
 
-def _told(route: Json) -> str:
+def _route_text(route: Json) -> str:
     by = f" via {route['gateway']}" if route.get("gateway") else ""
     return f"{route.get('dst')}{by} dev {route.get('dev')}"
 
@@ -192,7 +192,7 @@ def _main_check(node: PodNode, found: Mapping[str, Json], routes: list[Json], fa
         if str(row.get("dev")) in rails and not _own(str(row.get("dst")), rails[str(row.get("dev"))])
     ]
     default = next((row for row in main if row.get("dst") == "default"), None)
-    shown = "; ".join(_told(row) for row in wrong) or (_told(default) if default else "no default route")
+    shown = "; ".join(_route_text(row) for row in wrong) or (_route_text(default) if default else "no default route")
     cause = fix = ""
     if wrong:
         cause = f"{wrong[0].get('dst')} leaves by {wrong[0].get('dev')}: traffic of the cluster goes over a rail"

@@ -121,8 +121,8 @@ done
 wait
 exit $worst
 """
-# What the script itself says, with cause and fix.
-_SAID: tuple[tuple[str, str, str], ...] = (
+# The script's own messages, with cause and fix.
+_MESSAGES: tuple[tuple[str, str, str], ...] = (
     (
         "the image has no ib_read_lat",
         "the image of the test application has no ib_read_lat",
@@ -229,7 +229,7 @@ def networks_over(node: PodNode, rails: Sequence[str]) -> list[Network]:
 def job_name(fabric: str, run: str, pair: PodPair, end: str) -> str:
     """Return the name of a Job: a DNS label, different for each pair of each run.
 
-    :param run: tells this run's Jobs from others'.
+    :param run: distinguishes this run's Jobs from others'.
     :param end: `client` or `server`.
     """
     digest = hashlib.sha256(repr((run, pair)).encode()).hexdigest()[:10]
@@ -256,14 +256,14 @@ def model_of(daemon_set: Mapping[str, t.Any], fabric: str, image: str = "") -> J
 def job(model: JobModel, run: str, pair: PodPair, node: PodNode, limits: Limits, servers: Sequence[str] = ()) -> Json:
     """Return one end of a pair as a Job: the server's, or with the server's addresses the client's.
 
-    :param run: tells this run's Jobs from others'.
+    :param run: distinguishes this run's Jobs from others'.
     :param servers: its addresses, rail by rail; empty: this is the server.
     :param node: where it runs.
     """
     name = job_name(model.fabric, run, pair, "client" if servers else "server")
     networks = networks_over(node, pair.rails)
     labels = {**labels_of(model.fabric), PROBE_LABEL: PROBE, RUN_LABEL: run}
-    told = {
+    ends = {
         f"{OURS}/rails": ",".join(pair.rails),
         f"{OURS}/client": pair.client,
         f"{OURS}/server": pair.server,
@@ -291,14 +291,14 @@ def job(model: JobModel, run: str, pair: PodPair, node: PodNode, limits: Limits,
     }
     if taken.get("imagePullSecrets"):
         spec["imagePullSecrets"] = taken["imagePullSecrets"]
-    notes = {POD_NETWORKS: ",".join(network.name for network in networks), **told}
+    notes = {POD_NETWORKS: ",".join(network.name for network in networks), **ends}
     own = (model.template.get("metadata") or {}).get("annotations") or {}
     if POD_DEFAULT in own:
         notes[POD_DEFAULT] = own[POD_DEFAULT]
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {"name": name, "namespace": model.namespace, "labels": labels, "annotations": told},
+        "metadata": {"name": name, "namespace": model.namespace, "labels": labels, "annotations": ends},
         "spec": {
             "backoffLimit": 0,
             "completions": 1,
@@ -329,12 +329,12 @@ def exit_code(pod: Mapping[str, t.Any]) -> int | None:
 
 
 def finished(pod: Mapping[str, t.Any]) -> bool:
-    """Say whether a pod has ended."""
+    """Return whether a pod has ended."""
     return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
 
 def left_over(job: Mapping[str, t.Any], now: float) -> bool:
-    """Say whether a Job is of no use to anybody: it has ended, or its time is over. One that lives is some run's.
+    """Return whether a Job is of no use to anybody: it has ended, or its time is over. One that lives is some run's.
 
     :param now: seconds since 1970.
     """
@@ -345,7 +345,7 @@ def left_over(job: Mapping[str, t.Any], now: float) -> bool:
 
 
 def parts(log: str, count: int, code: int | None) -> list[tuple[str, int | None, bool]]:
-    """Split a pod's log by its interfaces net1, net2, ...: what each test printed, its exit code, and if it said it.
+    """Split a pod's log by its interfaces net1, net2, ...: each test's text, its exit code, and if it printed that.
 
     :param log: what the pod printed; lines of no interface belong to each.
     :param code: the pod's exit code, which counts where a test does not say its own; None when its time was up.
@@ -364,7 +364,7 @@ def parts(log: str, count: int, code: int | None) -> list[tuple[str, int | None,
             ended[int(found[1]) - 1] = True
         else:
             texts[int(found[1]) - 1].append(line[found.end() :])
-    return [("\n".join(text), own, said) for text, own, said in zip(texts, codes, ended)]
+    return [("\n".join(text), own, printed) for text, own, printed in zip(texts, codes, ended)]
 
 
 def read_logs(pair: PodPair, log: str, code: int | None, limits: Limits, server_log: str = "") -> list[LatencyOutcome]:
@@ -372,7 +372,7 @@ def read_logs(pair: PodPair, log: str, code: int | None, limits: Limits, server_
 
     :param log: what the client's pod printed.
     :param code: its exit code; None when its time was up.
-    :param server_log: tells the cause when the server failed first.
+    :param server_log: has the cause when the server failed first.
     """
     count = len(pair.rails)
     others = [text for text, _code, _ended in parts(server_log, count, None)]
@@ -386,19 +386,19 @@ def _read(
     if (measured := parse(TEST, log)) is not None and not code:
         failure = judge(TEST, measured, {"max_latency_us": limits.max_latency_us})
         return LatencyOutcome(rail, pair, measured["latency_us"], failure)
-    if said := next((Failure(*row) for text in (log, server_log) for row in _SAID if row[0] in text), None):
-        return LatencyOutcome(rail, pair, None, said)
+    if known := next((Failure(*row) for text in (log, server_log) for row in _MESSAGES if row[0] in text), None):
+        return LatencyOutcome(rail, pair, None, known)
     if code in _WHOLE and not (ended and "railops: " in log):
         # The script says of each test which device it takes, and before it ends itself, how the test ended.
-        told = f"the log of the client's pod on {pair.client} is not whole: the kubelet rotated it away"
-        return LatencyOutcome(rail, pair, unmeasured=told, fix=_ROTATED_FIX)
+        cause = f"the log of the client's pod on {pair.client} is not whole: the kubelet rotated it away"
+        return LatencyOutcome(rail, pair, unmeasured=cause, fix=_ROTATED_FIX)
     failure = explain(log, code)
     if code == 0:
         shown = next((line.strip() for line in reversed(log.splitlines()) if line.strip()), "nothing")
         cause = f"the log of the client's pod holds no result of ib_read_lat (last line: {shown[:120]})"
         failure = Failure(shown, cause, _NO_RESULT_FIX)
     elif not failure.line and code is not None:
-        failure = Failure("", f"ib_read_lat ended with exit code {code} and said nothing", _NO_RESULT_FIX)
+        failure = Failure("", f"ib_read_lat ended with exit code {code} and printed nothing", _NO_RESULT_FIX)
     return LatencyOutcome(rail, pair, None, failure)
 
 
@@ -439,7 +439,9 @@ def latency_checks(outcomes: Sequence[LatencyOutcome]) -> list[CheckData]:
             for item in (bad or members)[:4]
         )
         failure = bad[0].failure if bad else None
-        told = (failure.cause, failure.fix) if failure else ("", "")
+        cause_and_fix = (failure.cause, failure.fix) if failure else ("", "")
         ends = tuple(dict.fromkeys(item.pair.server for item in bad))
-        checks.append(check(CHECK, node, rail, f"a pod on {peers} answers RDMA reads", shown, *told, peers=ends))
+        checks.append(
+            check(CHECK, node, rail, f"a pod on {peers} answers RDMA reads", shown, *cause_and_fix, peers=ends)
+        )
     return checks

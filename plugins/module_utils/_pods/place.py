@@ -4,7 +4,7 @@
 
 """Says whether a node takes pods of a kind, and if not, why: as the scheduler and the DaemonSet controller judge. Pure.
 
-Without resources: of these the scheduler itself tells, by the pod that waits.
+Without resources: the scheduler itself reports these, in the pod that waits.
 """
 
 from __future__ import annotations

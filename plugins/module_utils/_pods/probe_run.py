@@ -48,15 +48,15 @@ def read_nodes(folder: str) -> dict[str, PodNode]:
 
     :raises RdmaError: when there is no whole plan.
     """
-    seats = read_lock(folder)["nodes"]
+    slots = read_lock(folder)["nodes"]
     source.check_plan(os.path.join(folder, "cluster"))
     networks = read_networks(folder)
     nodes = [node_of(row, networks) for row in read_slices(folder)]
-    return {node.name: node for node in nodes if node.name in seats and not seats[node.name].get("retired")}
+    return {node.name: node for node in nodes if node.name in slots and not slots[node.name].get("retired")}
 
 
 def options_of(params: dict[str, t.Any]) -> ProbeOptions:
-    """Return what the parameters ask for.
+    """Return the options that the parameters make.
 
     :raises RdmaError: for numbers that cannot be.
     """

@@ -41,7 +41,7 @@ _PERMISSION = "Give this identity that permission (docs/verify.md), or set verif
 
 @dataclass(frozen=True)
 class ProbeOptions:
-    """What is asked for."""
+    """The options of a run."""
 
     fabric: str
     depth: str = "latency"
@@ -87,8 +87,8 @@ class Pods:
             spec = pod["spec"] if pod else daemon_set["spec"]["template"].get("spec") or {}
             why = kept_off(live.get(name), spec, daemon=pod is None) if live else ""
             if why == DOWN:
-                told = "the node is down: its kubelet is silent"
-                found.append(looks.check("pod_running", name, None, "a pod", "none that is known", told, fix_of(why)))
+                cause = "the node is down: its kubelet is silent"
+                found.append(looks.check("pod_running", name, None, "a pod", "none that is known", cause, fix_of(why)))
             elif pod is not None and (ready(pod) or not why):
                 events = [] if ready(pod) else self._cluster.events(pod)
                 found += looks.network_checks(self._nodes[name], pod, events)
@@ -109,8 +109,8 @@ class Pods:
             return looks.left_out("pod_running", name, off_text(name, why), fix_of(why))
         meta = daemon_set["metadata"]
         cause = f"the DaemonSet {meta['namespace']}/{meta['name']} has made none for this node"
-        if said := last_warning(self._cluster.events(daemon_set)).rstrip("."):
-            cause += f": {said}"
+        if warning := last_warning(self._cluster.events(daemon_set)).rstrip("."):
+            cause += f": {warning}"
         fix = "Look at quotas, Pod Security and webhooks of its namespace, and apply the test application again."
         return looks.check("pod_running", name, None, "a pod", "no pod", cause, fix)
 
@@ -129,11 +129,11 @@ class Pods:
                 outputs[key] = self._cluster.run(pod, argv)
             except CommandFailed as exc:
                 if exc.forbidden:
-                    told = "this identity may not run commands in pods (create and get on pods/exec)"
-                    return [looks.left_out("pod_inside", name, told, _PERMISSION.format(less="status"))]
+                    cause = "this identity may not run commands in pods (create and get on pods/exec)"
+                    return [looks.left_out("pod_inside", name, cause, _PERMISSION.format(less="status"))]
                 missing[f"{argv[0]} in the pod: {exc}"] = None
         fix = "Give the test application an image with iproute2, or set verify_pods to status."
-        unseen = [looks.left_out("pod_inside", name, told, fix) for told in missing]
+        unseen = [looks.left_out("pod_inside", name, cause, fix) for cause in missing]
         return inside.inside_checks(node, pod, outputs) + unseen
 
     # Jobs
@@ -145,8 +145,8 @@ class Pods:
         found = [looks.left_out(jobs.CHECK, name, off_text(name, why), fix_of(why)) for name, why in off.items()]
         fit = [name for name in alive if name not in off]
         chosen = jobs.draw(fit, self._options.nodes, self._options.seed)
-        told = f"{len(chosen)} of {len(fit)} nodes were drawn (verify_pod_nodes)"
-        found += [looks.left_out(jobs.CHECK, name, told) for name in fit if name not in chosen]
+        cause = f"{len(chosen)} of {len(fit)} nodes were drawn (verify_pod_nodes)"
+        found += [looks.left_out(jobs.CHECK, name, cause) for name in fit if name not in chosen]
         options = self._options
         todo = jobs.pairs(self._nodes, chosen, options.schedule, options.peers, options.seed) if len(chosen) > 1 else []
         why = fix = ""
@@ -272,9 +272,9 @@ class _Wave:
         try:
             self._cluster.create(body)
         except (RdmaError, Gone) as exc:
-            told = str(getattr(exc, "problem", exc)).rstrip(".")
+            problem = str(getattr(exc, "problem", exc)).rstrip(".")
             fix = getattr(exc, "fix", "") or "See that the namespace of the test application is there."
-            done[pair] = jobs.failed(pair, f"its Job cannot be made: {told}", fix)
+            done[pair] = jobs.failed(pair, f"its Job cannot be made: {problem}", fix)
 
     def _wait(self, over: t.Callable[[], bool], times: int = 1) -> None:
         """Read pods and Jobs again and again until it is over, or the time is, so many times over."""
@@ -324,7 +324,7 @@ class _Wave:
         return jobs.finished(pod) if pod is not None else bool(self._given_up(pair, "client"))
 
     def _not_started(self, pair: jobs.PodPair, end: str) -> list[jobs.LatencyOutcome]:
-        """Say why a pod with one rail did not get as far as its test; of several, nothing."""
+        """Return why a pod with one rail did not get as far as its test; of several, nothing."""
         node = pair.client if end == "client" else pair.server
         where = f"the {end}'s pod on {node}"
         pod = self._pod(pair, end)
@@ -336,8 +336,10 @@ class _Wave:
             return []
         if pod is None:
             name = jobs.job_name(self._model.fabric, self._run, pair, end)
-            told = last_warning(self._cluster.events({"metadata": {"name": name, "namespace": self._model.namespace}}))
-            why = told.rstrip(".") or f"its Job made none in {self._limits.timeout} s"
+            problem = last_warning(
+                self._cluster.events({"metadata": {"name": name, "namespace": self._model.namespace}})
+            )
+            why = problem.rstrip(".") or f"its Job made none in {self._limits.timeout} s"
             fix = "Look at quotas, Pod Security and webhooks of the namespace of the test application."
             return jobs.failed(pair, f"{where} is not there: {why}", fix)
         if jobs.finished(pod):
@@ -358,6 +360,6 @@ class _Wave:
             server = self._pod(pair, "server")
             other = self._cluster.log(server) if server is not None and jobs.exit_code(pod) != 0 else ""
         except RdmaError as exc:
-            told = exc.problem.rstrip(".")
-            return jobs.failed(pair, f"the log of the client's pod cannot be read: {told}", exc.fix)
+            problem = exc.problem.rstrip(".")
+            return jobs.failed(pair, f"the log of the client's pod cannot be read: {problem}", exc.fix)
         return jobs.read_logs(pair, log, jobs.exit_code(pod), self._limits, other)

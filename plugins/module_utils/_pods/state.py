@@ -42,7 +42,7 @@ _IMAGE = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNever
 class PodTrouble:
     """Why a pod is not ready.
 
-    `container` is the one whose log may tell more, `previous` says that the log is that of its last start.
+    `container` is the one whose log may have more, `previous` is set where the log is that of its last start.
     """
 
     text: str
@@ -58,7 +58,7 @@ def name_of(pod: Mapping[str, t.Any]) -> str:
 
 
 def ready(pod: Mapping[str, t.Any]) -> bool:
-    """Say whether commands can be run in a pod."""
+    """Return whether commands can be run in a pod."""
     return bool((pod.get("status") or {}).get("phase") == "Running" and not pod["metadata"].get("deletionTimestamp"))
 
 
@@ -130,15 +130,15 @@ def last_warning(events: Sequence[Mapping[str, t.Any]]) -> str:
 
 
 def trouble(pod: Mapping[str, t.Any], events: Sequence[Mapping[str, t.Any]] = ()) -> PodTrouble:
-    """Say why a pod is not ready, and what to do."""
+    """Return why a pod is not ready, and what to do."""
     status = pod.get("status") or {}
     namespace, _slash, name = name_of(pod).partition("/")
     look = f"Look at kubectl -n {namespace} describe pod {name}."
     warning = last_warning(events).rstrip(".")
     if pod["metadata"].get("deletionTimestamp"):
         return PodTrouble(f"the pod is being deleted since {pod['metadata']['deletionTimestamp']}", look)
-    if told := unscheduled(pod):
-        return _unscheduled(told)
+    if why := unscheduled(pod):
+        return _unscheduled(why)
     if (found := _container_trouble(pod, look, f"kubectl -n {namespace} logs {name}", warning)) is not None:
         return found
     if warning:
@@ -156,16 +156,16 @@ def trouble(pod: Mapping[str, t.Any], events: Sequence[Mapping[str, t.Any]] = ()
     return PodTrouble(f"the pod is {phase}", look)
 
 
-def _unscheduled(told: str) -> PodTrouble:
+def _unscheduled(why: str) -> PodTrouble:
     fix = "Look at the node's taints and at kubectl get nodes (cordoned, not ready)."
-    if "free ports" in told:
+    if "free ports" in why:
         fix = "A pod of the same kind holds the port on every node that may take it: delete that pod, or add a node."
-    elif "Insufficient" in told:
+    elif "Insufficient" in why:
         fix = (
             "The node offers too little of that resource, or pods hold all of it: compare the check "
             "node_resources, fabric_hca_max and fabric_vfs."
         )
-    return PodTrouble(f"no node takes the pod: {told}", fix)
+    return PodTrouble(f"no node takes the pod: {why}", fix)
 
 
 def _container_trouble(pod: Mapping[str, t.Any], look: str, logs: str, warning: str) -> PodTrouble | None:
@@ -176,31 +176,31 @@ def _container_trouble(pod: Mapping[str, t.Any], look: str, logs: str, warning: 
         what = f"init container {name}" if row in first else f"container {name}"
         ended = state.get("terminated") or (row.get("lastState") or {}).get("terminated") or {}
         waiting = state.get("waiting") or {}
-        reason, said = str(waiting.get("reason") or ""), str(waiting.get("message") or "").rstrip(".")
+        reason, message = str(waiting.get("reason") or ""), str(waiting.get("message") or "").rstrip(".")
         if reason in _IMAGE:
             fix = "See that the node reaches the registry and that the image is there (spiderpool_registry, "
             fix += "rail_objects_test_image)."
-            return PodTrouble(f"{what} has no image: {reason}{': ' + said if said else ''}", fix)
+            return PodTrouble(f"{what} has no image: {reason}{': ' + message if message else ''}", fix)
         if reason not in (*_STARTING, "CrashLoopBackOff"):
-            return PodTrouble(f"{what} does not start: {reason}{': ' + said if said else ''}", look)
+            return PodTrouble(f"{what} does not start: {reason}{': ' + message if message else ''}", look)
         if ended and ended.get("exitCode") and not row.get("ready"):
             code, count = int(ended["exitCode"]), int(row.get("restartCount") or 0)
             why = str(ended.get("reason") or "")
-            told = f"{what} ended with exit code {code}"
-            told += f" ({why})" if why not in ("", "Error") else ""
-            told += f", {count} restart{'s' if count > 1 else ''}" if count else ""
-            told += f": {str(ended['message']).strip()}" if ended.get("message") else ""
+            text = f"{what} ended with exit code {code}"
+            text += f" ({why})" if why not in ("", "Error") else ""
+            text += f", {count} restart{'s' if count > 1 else ''}" if count else ""
+            text += f": {str(ended['message']).strip()}" if ended.get("message") else ""
             fix = f"Read its whole log: {logs} -c {name}{'' if state.get('terminated') else ' --previous'}."
             if why == "OOMKilled":
                 fix = "It needs more memory than its limit: raise the limit in spiderpool_values."
-            return PodTrouble(told, fix, name, not state.get("terminated"), code)
+            return PodTrouble(text, fix, name, not state.get("terminated"), code)
         if reason == "CrashLoopBackOff":
-            told = f"{what} ends again and again (CrashLoopBackOff{': ' + said if said else ''})"
-            return PodTrouble(told, f"Read its log: {logs} -c {name} --previous.", name, True)
+            text = f"{what} ends again and again (CrashLoopBackOff{': ' + message if message else ''})"
+            return PodTrouble(text, f"Read its log: {logs} -c {name} --previous.", name, True)
         if "running" in state and (row in first or not row.get("ready")):
-            told = f"{what} runs and is not ready" if row not in first else f"{what} is still running"
-            told += f": {warning}" if warning.startswith("Unhealthy") else ""
-            return PodTrouble(told, f"Read its log: {logs} -c {name}.", name)
+            text = f"{what} runs and is not ready" if row not in first else f"{what} is still running"
+            text += f": {warning}" if warning.startswith("Unhealthy") else ""
+            return PodTrouble(text, f"Read its log: {logs} -c {name}.", name)
     return None
 
 

@@ -163,8 +163,8 @@ def with_every_node(found: Look, obj: Json, pods: Sequence[Json], nodes: Iterabl
     found = replace(found, text=text, down=tuple(sorted(down)))
     if not missing:
         return found
-    told = "; ".join(f"{listed(names)}: {why}" for why, names in missing.items())
-    own = PodTrouble(told, fix or f"Look at kubectl -n {part.namespace} describe daemonset {part.name}.")
+    text = "; ".join(f"{listed(names)}: {why}" for why, names in missing.items())
+    own = PodTrouble(text, fix or f"Look at kubectl -n {part.namespace} describe daemonset {part.name}.")
     return replace(found, done=False, own=own, final=final)
 
 
@@ -242,9 +242,9 @@ def _job(part: Part, obj: Json, pods: Sequence[Json] | None) -> Look:
     steps: dict[Hashable, int] = {(part, "begun"): sum(begun(pod) for pod in pods or ())}
     if condition(obj, "Complete"):
         return Look(part, True, "has ended well", steps)
-    if told := job_failure(obj):
+    if why := job_failure(obj):
         fix = f"Read the log of its pods: kubectl -n {part.namespace} logs job/{part.name}."
-        return Look(part, False, "has failed", steps, tuple(pods or ()), own=PodTrouble(told, fix), final=True)
+        return Look(part, False, "has failed", steps, tuple(pods or ()), own=PodTrouble(why, fix), final=True)
     behind = tuple(sorted((pod for pod in pods or () if not is_ready(pod)), key=_worst))
     return Look(part, False, "has not ended", steps, behind)
 
@@ -258,7 +258,7 @@ def _coordinator(part: Part, obj: Json) -> Look:
     text = f"is {phase or 'without a phase'}"
     if not phase:
         own = PodTrouble(
-            "the controller has not looked at it: it cannot tell which network the cluster has",
+            "the controller has not looked at it: it cannot find which network the cluster has",
             "Look for Coordinator-Informer in the log: kubectl -n spiderpool logs deployment/spiderpool-controller.",
         )
     elif "kube-controller-manager" in reason or "clusterCIDR" in reason:
@@ -277,8 +277,8 @@ def _coordinator(part: Part, obj: Json) -> Look:
 def headline(looks: Sequence[Look]) -> str:
     """Return how far everything is, in one line."""
     late = [each for each in looks if not each.done]
-    told = (f"{each.part.name}: {each.text}" if each.text[0].isdigit() else f"{each.part} {each.text}" for each in late)
-    return "; ".join(told) or "everything is ready"
+    text = (f"{each.part.name}: {each.text}" if each.text[0].isdigit() else f"{each.part} {each.text}" for each in late)
+    return "; ".join(text) or "everything is ready"
 
 
 def sentence(each: Look, seconds: float, pod: str, node: str, why: PodTrouble | None, log: str) -> tuple[str, str]:
@@ -287,15 +287,15 @@ def sentence(each: Look, seconds: float, pod: str, node: str, why: PodTrouble | 
     :param seconds: for which nothing has moved; 0 where that is not what ended the wait.
     :param pod: the pod that keeps it, if one does; `node` where it is, `why` what keeps it, `log` the end of its log.
     """
-    told = f"{each.part} {each.text}" if not each.text[0].isdigit() else f"{each.part} has {each.text}"
-    told += f", and nothing has moved for {seconds:.0f} s" if seconds else ""
+    text = f"{each.part} {each.text}" if not each.text[0].isdigit() else f"{each.part} has {each.text}"
+    text += f", and nothing has moved for {seconds:.0f} s" if seconds else ""
     fix = "Look at kubectl get events -A and at the log of the controllers of the cluster."
     if each.own is not None:
-        told, fix = f"{told}: {each.own.text}", each.own.fix
+        text, fix = f"{text}: {each.own.text}", each.own.fix
     elif why is not None:
         place = f" on {node}" if node else ""
-        told, fix = f"{told}: pod {pod}{place}: {why.text}", why.fix
-        told += f"; its log ends: {log}" if log else ""
+        text, fix = f"{text}: pod {pod}{place}: {why.text}", why.fix
+        text += f"; its log ends: {log}" if log else ""
         rest = len(each.behind) - 1
-        told += f" ({rest} more pod{'s are' if rest > 1 else ' is'} not ready)" if rest > 0 else ""
-    return f"{told.rstrip('.')}.", fix
+        text += f" ({rest} more pod{'s are' if rest > 1 else ' is'} not ready)" if rest > 0 else ""
+    return f"{text.rstrip('.')}.", fix

@@ -28,7 +28,7 @@ class Tool:
 
 
 FIRST_PORT = 18515
-"""TCP port of a server that is told none: the programs' own."""
+"""TCP port of a server that is given none: the programs' own."""
 
 # A test's name in the module's options, and the program behind it.
 TOOLS: dict[str, Tool] = {
@@ -254,7 +254,7 @@ _FAILURES: tuple[tuple[str, str, str], ...] = (
 
 
 def explain(output: str, code: int | None) -> Failure:
-    """Say why a run failed. `code` is its exit code; None says that it was ended because its time was up."""
+    """Return why a run failed. `code` is its exit code; None says that it was ended because its time was up."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     for pattern, cause, fix in _FAILURES:
         for line in lines:
@@ -274,7 +274,7 @@ def explain(output: str, code: int | None) -> Failure:
 
 
 def judge(test: str, measured: dict[str, float], limits: dict[str, float]) -> Failure | None:
-    """Compare with the thresholds: `max_latency_us` and `min_gbits`; 0 or absent asks for nothing."""
+    """Compare with the thresholds: `max_latency_us` and `min_gbits`; 0 or absent is no limit."""
     if test == "read_lat":
         limit, value = limits.get("max_latency_us") or 0.0, measured["latency_us"]
         if limit and value > limit:

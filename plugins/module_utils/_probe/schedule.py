@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who tests with whom, on which rail and port, and when: pure arithmetic on an ordered list of hosts.
+"""Which hosts test with which, on which rail and port, and when: pure arithmetic on an ordered list of hosts.
 
 Every schedule is a set of shifts: in the round of shift s, host i is the client of host (i + s) mod n. So each host is
 client once and server once a round, every NIC sends one test and receives one, and a host's whole part follows from its
