@@ -265,6 +265,9 @@ def parse_mlnx_qos(text: str) -> Values:
 class KernelQos:
     """Flow control and the DSCP map by DCB over netlink, as the kernel's drivers offer it."""
 
+    writes_trust = False  # a word of its own for trust
+    set_replaces = False  # a new priority for a DSCP takes the old entry's place in the map, whatever the driver
+
     def __init__(self, interface: str, driver: str, dcb: Dcb) -> None:
         self._interface = interface
         self._driver = driver
@@ -320,6 +323,9 @@ class KernelQos:
 
 class VendorQos:
     """The same by the vendor's `mlnx_qos`."""
+
+    writes_trust = True
+    set_replaces = True
 
     def __init__(self, interface: str, driver: str, dcb: Dcb) -> None:
         self._interface = interface
@@ -387,8 +393,9 @@ class VendorQos:
         self._tool(f"--cable_len={value}")
 
 
+Backend = t.Union[KernelQos, VendorQos]  # evaluated on Python 3.9
 # What reads and writes flow control and the DSCP map, in the order in which they are tried.
-BACKENDS: dict[str, type[KernelQos | VendorQos]] = {"kernel": KernelQos, "vendor": VendorQos}
+BACKENDS: dict[str, type[Backend]] = {"kernel": KernelQos, "vendor": VendorQos}
 
 
 class Nic:
@@ -399,7 +406,7 @@ class Nic:
         self._wanted_backend = backend
         self._root = root
         self._dcb = dcb or Dcb()
-        self._backend: KernelQos | VendorQos | None = None
+        self._backend: Backend | None = None
 
     # Files
 

@@ -17,12 +17,12 @@ from dataclasses import asdict, dataclass, fields, replace
 
 from .._check import CheckData, compared, deviation, skipped
 from .._errors import InputError, Problem
-from .device import driver_of
+from .device import BACKENDS, driver_of
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from .device import Driver, Operation
+    from .device import Backend, Driver, Operation
 
 ECT0 = 2  # the ECN field of a sender that understands congestion marks
 ROCE_V2_PORT = 4791
@@ -249,7 +249,7 @@ def plan_nic(policy: QosPolicy, values: Mapping[str, t.Any]) -> NicPlan:
         ets=have.ets if policy.ets is None or have.ets is None else wanted_ets(policy),
         cable_length=have.cable_length if have.cable_length is None else policy.cable_length or have.cable_length,
     )
-    driver, backend = driver_of(values.get("driver")), values.get("backend")
+    driver, backend = driver_of(values.get("driver")), BACKENDS.get(values.get("backend") or "")
     operations = tuple(_operations(have, after, backend, driver))
     # Everything to write on a NIC that comes up with its defaults.
     ours = replace(
@@ -302,13 +302,11 @@ def plan_restore(
         entries = tuple(sorted([*others, *(entry for entry in old.dscp_map or () if entry[0] in ours)]))
     names = ("pfc", "dcbx", "ecn_np", "ecn_rp", "cnp_dscp", "cnp_priority", "traffic_class", "forced_traffic_class")
     after = QosState(trust=back("trust"), dscp_map=entries, **{name: back(name) for name in (*names, *OPTIONAL)})
-    driver = driver_of(values.get("driver"))
-    if values.get("backend") == "kernel" and driver.trust_follows_map and entries is not None:
+    driver, backend = driver_of(values.get("driver")), BACKENDS.get(values.get("backend") or "")
+    if backend and not backend.writes_trust and driver.trust_follows_map and entries is not None:
         after = replace(after, trust="dscp" if entries else "pcp")
     # Flow control first: a priority must not stay lossless for traffic that no longer comes to it.
-    operations = tuple(
-        sorted(_operations(have, after, values.get("backend"), driver), key=lambda item: item[0] != "pfc")
-    )
+    operations = tuple(sorted(_operations(have, after, backend, driver), key=lambda item: item[0] != "pfc"))
     return NicPlan(have, after, operations, disruptions=_disruptions(operations, driver))
 
 
@@ -323,11 +321,11 @@ def _with_priority(have: tuple[int, ...] | None, policy: QosPolicy) -> tuple[int
     return tuple(sorted(rest | {policy.priority} if policy.ecn else rest))
 
 
-def _operations(have: QosState, after: QosState, backend: str | None, driver: Driver) -> Iterator[Operation]:
+def _operations(have: QosState, after: QosState, backend: type[Backend] | None, driver: Driver) -> Iterator[Operation]:
     """Yield the writes in their order: DCBX, trust, the map, and only then flow control."""
     if have.dcbx != after.dcbx and after.dcbx == "host":
         yield "dcbx", "host"
-    trust = backend == "vendor" and have.trust != after.trust
+    trust = backend is not None and backend.writes_trust and have.trust != after.trust
     if trust and after.trust == "dscp":
         yield "trust", "dscp"
     yield from _map_operations(have.dscp_map or (), after.dscp_map or (), backend, driver)
@@ -347,14 +345,14 @@ def _operations(have: QosState, after: QosState, backend: str | None, driver: Dr
 
 
 def _map_operations(
-    have: tuple[tuple[int, int], ...], after: tuple[tuple[int, int], ...], backend: str | None, driver: Driver
+    have: tuple[tuple[int, int], ...], after: tuple[tuple[int, int], ...], backend: type[Backend] | None, driver: Driver
 ) -> Iterator[Operation]:
     """Yield new entries before old ones go: on mlx5 a map that is empty for a moment drops trust to PCP."""
     wanted = dict(after)
     for entry in after:
         if entry not in have:
             yield "dscp", list(entry)
-    replaces = backend == "vendor" or driver.set_replaces
+    replaces = driver.set_replaces or (backend is not None and backend.set_replaces)
     for entry in have:
         if entry not in after and not (replaces and entry[0] in wanted):
             yield "no_dscp", list(entry)

@@ -52,7 +52,7 @@ SPEC = {
     "network": {"type": "str", "choices": ["roce", "infiniband"], "default": "roce"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     **OPTIONS,
-    "backend": {"type": "str", "choices": ["auto", "kernel", "vendor"], "default": "auto"},
+    "backend": {"type": "str", "choices": ["auto", *device.BACKENDS], "default": "auto"},
     "unsupported": {"type": "str", "choices": ["fail", "report"], "default": "fail"},
     "persist": {"type": "bool", "default": True},
     "replace": {"type": "bool", "default": False},
