@@ -61,7 +61,7 @@ SHOWN = {
         f"{FLEET}::test_a_cluster_without_a_network_is_refused",
         f"{FLEET}::test_a_network_that_is_there_and_not_ready_is_refused",
     ],
-    "Calico takes the node": [f"{ROLES}::test_tigera_and_docker_get_their_settings"],
+    "Calico takes the node": [f"{ROLES}::test_tigera_gets_its_settings"],
     "another CNI that keeps": [f"{FLEET}::test_cilium_that_would_push_multus_aside_is_refused"],
     "inbox drivers and tools": [
         f"{MODULES}test_rdma_driver.py::test_the_first_run_changes_and_the_second_does_not",
@@ -124,8 +124,8 @@ SHOWN = {
         f"{MODULES}test_gpudirect.py::test_what_is_kept_is_told_and_fails_nothing",
     ],
     "`helm install` with": [f"{CLUSTER}test_chart.py", f"{PLAN}test_objects.py::test_helm_values_fit_the_attachment"],
-    "`global.imageRegistryOverride`": [f"{ROLES}::test_tigera_and_docker_get_their_settings"],
-    "RDMA metrics": [f"{ROLES}::test_tigera_and_docker_get_their_settings"],
+    "`global.imageRegistryOverride`": [f"{ROLES}::test_tigera_gets_its_settings"],
+    "RDMA metrics": [f"{ROLES}::test_tigera_gets_its_settings"],
     "`grafanaDashboard.install": [f"{ROLES}::test_bad_situations_are_told_before_the_first_write"],
     "see that all pods run": [f"{UTILS}_pods/test_wait.py::test_a_rollout_that_stops_is_given_up_in_one_sentence"],
     "restart spiderpool-controller": [
@@ -142,7 +142,7 @@ SHOWN = {
         f"{CLUSTER}test_objects.py::test_a_node_retired",
     ],
     "type a SpiderMultusConfig": [f"{PLAN}test_objects.py::test_admission_takes_every_object"],
-    "annotate namespaces": [f"{PLAN}test_input.py::test_inject", f"{ROLES}::test_tigera_and_docker_get_their_settings"],
+    "annotate namespaces": [f"{PLAN}test_input.py::test_inject", f"{ROLES}::test_tigera_gets_its_settings"],
     "prepare VFs": [f"{MODULES}test_nic_link_type.py::test_num_of_vfs_is_exactly_what_the_sriov_operator_will_want"],
     "at most 127 VFs": [
         f"{PLAN}test_bad_input.py::test_bad_input_is_one_clear_error_and_writes_nothing",

@@ -23,7 +23,7 @@ DOCUMENT = CHECKOUT / "docs/errors.md"
 # Fixes that several files have.
 SHARED = CHECKOUT / "plugins/module_utils/_fabric/lock.py"
 # Where each stands among (place, problem, fix); the last two are always problem and fix.
-CALLS = {"RdmaError": 0, "Problem": 1, "_fail": 0, "fail": 0, "add": 1}
+CALLS = {"RdmaError": 0, "Problem": 1, "_fail": 0, "fail": 0, "add": 1, "refuse": 1}
 # Rooms, and beginnings of the names of modules and of other files beside the rooms.
 AREAS = (
     ("The plan", ("_fabric", "_plan", "ippool_plan", "_slice")),
