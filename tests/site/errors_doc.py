@@ -66,22 +66,30 @@ def text_of(node: ast.expr) -> str | None:
     return None
 
 
-def constants(tree: ast.Module) -> dict[str, str]:
-    """Return the texts of names that a file gives a text only once."""
-    found: dict[str, set[str]] = {}
+NEAR = 15
+"""Lines above a call in which a name gets the text that it has there."""
+
+
+def named(tree: ast.Module) -> t.Callable[[str, int], str | None]:
+    """Return what finds the text of a name in a line: that of just above it, or the only one that the file gives it."""
+    found: dict[str, list[tuple[int, str]]] = {}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            text = text_of(node.value)
-            if text:
-                found.setdefault(node.targets[0].id, set()).add(text)
-    return {name: next(iter(texts)) for name, texts in found.items() if len(texts) == 1}
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and (text := text_of(node.value)):
+            found.setdefault(node.targets[0].id, []).append((node.lineno, text))
+
+    def text_at(name: str, line: int) -> str | None:
+        rows = sorted(found.get(name, ()))
+        near = [text for at, text in rows if 0 < line - at < NEAR]
+        texts = {text for _at, text in rows}
+        return near[-1] if near else texts.pop() if len(texts) == 1 else None
+
+    return text_at
 
 
 def errors(path: Path) -> t.Iterator[tuple[str, str]]:
     """Return (problem, fix) of every error that a file raises with words of its own."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    shared = constants(ast.parse(SHARED.read_text(encoding="utf-8")))
-    named = {**{name: text for name, text in shared.items() if name.isupper()}, **constants(tree)}
+    here, shared = named(tree), named(ast.parse(SHARED.read_text(encoding="utf-8")))
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue
@@ -90,7 +98,10 @@ def errors(path: Path) -> t.Iterator[tuple[str, str]]:
         if first is None or len(node.args) < first + 2:
             continue
         problem, fix = node.args[first], node.args[first + 1]
-        words = [named.get(part.id) if isinstance(part, ast.Name) else text_of(part) for part in (problem, fix)]
+        words = [text_of(part) for part in (problem, fix)]
+        for at, part in enumerate((problem, fix)):
+            if isinstance(part, ast.Name):
+                words[at] = here(part.id, node.lineno) or (shared(part.id, 0) if part.id.isupper() else None)
         if words[0] and words[0].strip(". "):
             yield words[0], words[1] or "..."
 
