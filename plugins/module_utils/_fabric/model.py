@@ -111,7 +111,7 @@ class Rail:
     vlan: int = 0
     """The VLAN of host, pods and gateway on this rail; 0: untagged."""
     device: str = ""
-    """Name of the NIC's RDMA device on every host (`mlx5_0`); empty where nobody said."""
+    """Name of the NIC's RDMA device on every host (`mlx5_0`); empty where it is not declared."""
 
     @property
     def parent(self) -> str:
@@ -235,7 +235,7 @@ class Fabric:
     inject: tuple[str, str] | None = None
     """(annotation key, value) of pod resource injection."""
     lossless: Lossless | None = None
-    """None: the site has not said what its switches have."""
+    """None: not declared."""
     rails_meet: bool | None = None
     """Whether one rail's NIC reaches those of other rails; None: it follows from the gateways."""
 

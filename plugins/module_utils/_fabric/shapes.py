@@ -112,7 +112,7 @@ class _Neighbour(t.TypedDict):
 
 
 class Neighbour(_Neighbour, total=False):
-    """Another host of the plan, whom a host asks."""
+    """Another host of the plan, that a host queries."""
 
     zone: str
     """Where it is another one than the host's own."""
@@ -126,7 +126,7 @@ class _Section(t.TypedDict):
 
 
 class Section(_Section, total=False):
-    """What a verdict says of the plan or the cluster."""
+    """A verdict of the plan or the cluster."""
 
     counts: dict[str, int]
     """Checks by status."""
@@ -145,7 +145,7 @@ class _Entry(_Section):
 
 
 class Entry(_Entry, total=False):
-    """What a verdict says of a host."""
+    """A verdict of a host."""
 
     error: str
     facts: dict[str, t.Any]

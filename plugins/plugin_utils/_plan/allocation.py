@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The slots: who has which, and that nobody is renumbered unless that is asked for."""
+"""The slots: who has which, and that nobody is renumbered unless that is allowed."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class _Allocator:
             elif name in self.locked and name not in retired:
                 self.check.add(place, f"{name} is not retired.", "Name it in fabric_retire first.")
             else:
-                # Said in the run that releases it, too: a warning that came later would make another report.
+                # In the run that releases it, too: a warning that came later would make another report.
                 self.warnings.append(f"fabric_release names {name}, which holds no slot: take it out of the list.")
         return retired - released
 
@@ -142,9 +142,8 @@ class _Allocator:
                     zone = self.moves.same_zone(entry)
                 if zone < 0:
                     fix = f"Name {name} in fabric_release, or bring the zone back."
-                    self.check.add(
-                        "fabric_zones", f"Retired {name} has a slot in zone {entry.zone!r}, which is gone.", fix
-                    )
+                    problem = f"Retired {name} has a slot in zone {entry.zone!r}, which is gone."
+                    self.check.add("fabric_zones", problem, fix)
                     continue
             else:
                 continue
@@ -224,12 +223,12 @@ class _Allocator:
             if not count:
                 continue
             have = self.fabric.zones[zone].max_nodes
-            held = sum(1 for name, (where, _slot) in self.slots.items() if where == zone and name in retired)
+            retired_here = sum(1 for name, (where, _slot) in self.slots.items() if where == zone and name in retired)
             place = f"fabric_zones[{zone}].max_nodes" if self.fabric.zoned else "fabric_max_nodes"
             need = have + count
-            by_retired = f" ({held} for retired nodes)" if held else ""
+            by_retired = f" ({retired_here} for retired nodes)" if retired_here else ""
             too_few = f"{have} slots are too few: {need} are needed{by_retired}."
-            release = ", or release retired slots with fabric_release." if held else "."
+            release = ", or release retired slots with fabric_release." if retired_here else "."
             if self._would_renumber(zone, need):
                 self.check.add(
                     place,

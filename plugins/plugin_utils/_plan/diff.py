@@ -35,7 +35,7 @@ CONTEXT = 100
 SMALL = 400
 """Lines of a file that is still shown whole in the diff."""
 
-TOLD = ("cluster/ippools.yaml", f"cluster/{NETWORKS}", "switch/gateways.csv")
+REPEATING = ("cluster/ippools.yaml", f"cluster/{NETWORKS}", "switch/gateways.csv")
 """Files that say only what the lines of nodes and rails, or other files, say already."""
 
 
@@ -121,45 +121,32 @@ def diff_of(before: View, after: View, change: Change, have: Mapping[str, str]) 
 
     :param have: the present text by path.
     """
-    touched = [path for path in change.written if path.startswith("hosts/")]
-    gone = [path for path in change.removed if path.startswith("hosts/")]
-    old = before.lines(have[path] for path in [*touched, *gone] if path in have)
-    new = after.lines(change.written[path] for path in touched)
-    if len(touched) > CONTEXT:
+    hosts = [path for path in (*change.written, *change.removed) if path.startswith("hosts/")]
+    old = before.lines(have[path] for path in hosts if path in have)
+    new = after.lines(change.written[path] for path in hosts if path in change.written)
+    if len(hosts) > CONTEXT:
         # Ansible compares the two sides with difflib, which takes minutes when many equal lines lie between others.
-        same = set(old) & set(new)
-        old = [line for line in old if line not in same]
-        new = [line for line in new if line not in same]
-    old_shared, new_shared = before.shared_lines(), after.shared_lines()
-    keep = set(old_shared) & set(new_shared)
-    old += [line for line in old_shared if line not in keep]
-    new += [line for line in new_shared if line not in keep]
-    others = [path for path in [*change.written, *change.removed] if not path.startswith("hosts/")]
-    small = [path for path in others if _is_small(path, have.get(path, ""), change.written.get(path, ""))]
-    others = sorted(set(others) - set(small))
-    old += [f"file {path} {_brief(have[path])}" for path in others if path in have]
-    new += [f"file {path} {_brief(change.written[path])}" for path in others if path in change.written]
-    nodes = {
-        "before_header": "the plan that stands",
-        "after_header": "the new plan",
-        "before": "".join(f"{line}\n" for line in old),
-        "after": "".join(f"{line}\n" for line in new),
-    }
-    files = [
-        {
-            "before_header": path,
-            "after_header": path,
-            "before": have.get(path, ""),
-            "after": change.written.get(path, ""),
-        }
-        for path in sorted(small)
-    ]
-    return [nodes, *files]
+        old, new = _without_equal(old, new)
+    old_shared, new_shared = _without_equal(before.shared_lines(), after.shared_lines())
+    others = {*change.written, *change.removed} - set(hosts)
+    small = {path for path in others if _is_small(path, have.get(path, ""), change.written.get(path, ""))}
+    large = sorted(others - small)
+    old += old_shared + [f"file {path} {_brief(have[path])}" for path in large if path in have]
+    new += new_shared + [f"file {path} {_brief(change.written[path])}" for path in large if path in change.written]
+    texts = [(path, path, have.get(path, ""), change.written.get(path, "")) for path in sorted(small)]
+    before_text, after_text = ("".join(f"{line}\n" for line in lines) for lines in (old, new))
+    texts.insert(0, ("the plan that stands", "the new plan", before_text, after_text))
+    return [dict(zip(("before_header", "after_header", "before", "after"), row, strict=True)) for row in texts]
+
+
+def _without_equal(old: list[str], new: list[str]) -> tuple[list[str], list[str]]:
+    same = set(old) & set(new)
+    return [line for line in old if line not in same], [line for line in new if line not in same]
 
 
 def _is_small(path: str, *texts: str) -> bool:
-    told = path in TOLD or not path.startswith(("cluster/", "switch/", "workload/"))
-    return not told and all(text.count("\n") <= SMALL for text in texts)
+    repeats = path in REPEATING or not path.startswith(("cluster/", "switch/", "workload/"))
+    return not repeats and all(text.count("\n") <= SMALL for text in texts)
 
 
 def _brief(text: str) -> str:

@@ -58,7 +58,7 @@ def read_fabric(raw: Mapping[str, t.Any], foreign: Sequence[Foreign] = ()) -> Fa
     :raises InputError: with every problem found.
     """
     check = Checker()
-    fabric = _read(check, {**DEFAULTS, **{key: value for key, value in raw.items() if value is not None}})
+    fabric = _read(check, _with_defaults(raw))
     # Arithmetic on stand-ins would only add noise to the real problems.
     if not check.problems:
         space.check_space(check, fabric)
@@ -71,7 +71,7 @@ def read_fabric(raw: Mapping[str, t.Any], foreign: Sequence[Foreign] = ()) -> Fa
 def read_options(raw: Mapping[str, t.Any]) -> Options:
     """Validate what governs the run."""
     check = Checker()
-    given = {**DEFAULTS, **{key: value for key, value in raw.items() if value is not None}}
+    given = _with_defaults(raw)
     names: dict[str, tuple[str, ...]] = {}
     for key in ("retire", "release"):
         place = PLACE + key
@@ -87,6 +87,10 @@ def read_options(raw: Mapping[str, t.Any]) -> Options:
         check.add("fabric_plan_dir", f"{shown(given['plan_dir'])} is not a path.", "Give a folder, such as plan.")
     check.raise_any()
     return Options(names["retire"], names["release"], given["allow_renumber"], given["accept_lock"])
+
+
+def _with_defaults(raw: Mapping[str, t.Any]) -> dict[str, t.Any]:
+    return {**DEFAULTS, **{key: value for key, value in raw.items() if value is not None}}
 
 
 def _read(check: Checker, given: dict[str, t.Any]) -> Fabric:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""plan.json, the lock: what is frozen, who has which slot, and the digests of the rest of the folder.
+"""plan.json, the lock: what is frozen, which node has which slot, the digests of the rest of the folder.
 
 `format`; `digest`, sha256 of the canonical JSON of all its other keys, empty while a run is writing; `files`, a sha256
 for each part of the folder; `frozen`, what decides addresses; `nodes`, each with zone, slot, retired.
@@ -57,7 +57,7 @@ class Entry(t.NamedTuple):
 
 @dataclass(frozen=True)
 class Lock:
-    """What plan.json says."""
+    """The content of plan.json."""
 
     fabric: Fabric
     """What was frozen; everything else of it is default."""

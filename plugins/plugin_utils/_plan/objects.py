@@ -36,7 +36,7 @@ DEVICE_PLUGIN_INTERVAL = 300
 
 
 class Addressing(t.NamedTuple):
-    """Who gives pods their addresses."""
+    """What gives pods their addresses."""
 
     problems: Callable[[FabricPlan], list[Problem]]
     """What stands in its way."""

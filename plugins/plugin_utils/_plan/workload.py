@@ -31,7 +31,7 @@ POD_INTERFACE = "eth0"
 """What Kubernetes calls a pod's first interface, the one of the cluster's own network."""
 
 NO_MANAGEMENT = ("lo", "docker0", "virbr0")
-"""Interfaces that no other host reaches: NCCL leaves them out by itself only while it is told nothing."""
+"""Interfaces that no other host reaches: NCCL leaves them out by itself only while nothing is set."""
 
 WIDE = 118
 
@@ -55,11 +55,11 @@ def _text(head: str, values: t.Iterable[Value]) -> str:
     return "".join(parts)
 
 
-# --- what both libraries are told ------------------------------------------------------------------------------------
+# --- what both libraries get -----------------------------------------------------------------------------------------
 
 
 def rails_meet(plan: FabricPlan) -> bool | None:
-    """Say whether one rail's NIC reaches those of other rails; None where the plan cannot know."""
+    """Return whether one rail's NIC reaches those of other rails; None where the plan cannot know."""
     fabric = plan.fabric
     if fabric.rails_meet is not None:
         return fabric.rails_meet
@@ -134,7 +134,7 @@ def _nccl(plan: FabricPlan, where: str) -> t.Iterator[Value]:
 
 
 def _nccl_gid(plan: FabricPlan) -> t.Iterator[Value]:
-    """Tell which GID to take by its properties: an index would differ from pod to pod."""
+    """Return which GID to take by its properties: an index would differ from pod to pod."""
     family = min(plan.fabric.families, default=4)
     yield Value("NCCL_IB_ROCE_VERSION_NUM", "2", "RoCE v2: routed, and what the plan's switches expect.")
     reason = f"The rails' addresses are IPv{family}, so take a GID of that family (NCCL 2.21 and later)."
@@ -234,9 +234,9 @@ def render_workload(plan: FabricPlan) -> dict[str, str]:
     fabric = plan.fabric
     by = f"for the fabric {fabric.name}: {fabric.network} by {fabric.attachment}"
     files = {}
-    for where, who in ((PODS, "pods with the rails"), (HOSTS, "processes on the hosts themselves, as of Slurm")):
-        files[f"nccl-{where}.env"] = _text(f"NCCL of {who}, {by}.", _nccl(plan, where))
-        files[f"ucx-{where}.env"] = _text(f"UCX of {who}, {by}.", _ucx(plan, where))
+    for where, users in ((PODS, "pods with the rails"), (HOSTS, "processes on the hosts themselves, as of Slurm")):
+        files[f"nccl-{where}.env"] = _text(f"NCCL of {users}, {by}.", _nccl(plan, where))
+        files[f"ucx-{where}.env"] = _text(f"UCX of {users}, {by}.", _ucx(plan, where))
     return {
         **files,
         "pod.yaml": documents(_pods(plan), HEADING + POD_HEAD),
