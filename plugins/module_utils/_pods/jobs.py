@@ -17,7 +17,6 @@ import re
 import typing as t
 from collections import Counter
 from dataclasses import dataclass
-from datetime import datetime, timezone
 
 from .._fabric.labels import OURS, POD_DEFAULT, POD_NETWORKS, PROBE_LABEL, RUN_LABEL
 from .._fabric.labels import labels as labels_of
@@ -26,7 +25,6 @@ from .._probe.perftest import FIRST_PORT, Failure, explain, judge, parse
 from .._probe.schedule import schedule
 from .checks import Json, Network, PodNode, check, left_out
 from .place import by_name, fix_of, off_text, with_gate
-from .state import condition
 
 if t.TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -331,17 +329,6 @@ def exit_code(pod: Mapping[str, t.Any]) -> int | None:
 def finished(pod: Mapping[str, t.Any]) -> bool:
     """Return whether a pod has ended."""
     return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
-
-
-def left_over(job: Mapping[str, t.Any], now: float) -> bool:
-    """Return whether a Job is of no use to anybody: it has ended, or its time is over. One that lives is some run's.
-
-    :param now: seconds since 1970.
-    """
-    if condition(job, "Complete", "Failed"):
-        return True
-    made = datetime.strptime(job["metadata"]["creationTimestamp"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc)
-    return now > made.timestamp() + int(job["spec"].get("activeDeadlineSeconds") or 0) + KEPT
 
 
 def parts(log: str, count: int, code: int | None) -> list[tuple[str, int | None, bool]]:

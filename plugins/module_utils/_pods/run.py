@@ -159,7 +159,6 @@ class Pods:
             fix = _PERMISSION.format(less="look")
         if why:
             return [*found, *(looks.left_out(jobs.CHECK, name, why, fix) for name in chosen)]
-        self._sweep(model.namespace)
         outcomes = self._tested(model, todo)
         # A node that stopped taking pods meanwhile is no fault of its neighbour.
         if any(outcome.failure for outcome in outcomes):
@@ -192,13 +191,6 @@ class Pods:
         resource = self._cluster.resource("batch/v1", "Job")
         return all(self._cluster.may(resource, verb, namespace) for verb in ("create", "delete"))
 
-    def _sweep(self, namespace: str) -> None:
-        """Delete what runs that were killed left behind; Jobs that live may be those of a run beside this one."""
-        ours = jobs.selector(self._options.fabric)
-        for body in self._cluster.listed("batch/v1", "Job", namespace=namespace, selector=ours):
-            if jobs.left_over(body, time.time()):
-                self._cluster.remove(body)
-
 
 class _Wave:
     """Pairs that are tested side by side."""
@@ -229,12 +221,9 @@ class _Wave:
             return self._test(todo)
         finally:
             for body in self._made:
-                self._remove(body)
-
-    def _remove(self, body: Json) -> None:
-        # Kubernetes removes it when its time is over; the error that counts is the one on its way up.
-        with contextlib.suppress(RdmaError):
-            self._cluster.remove(body)
+                # Kubernetes removes it when its time is over; the error that counts is the one on its way up.
+                with contextlib.suppress(RdmaError):
+                    self._cluster.remove(body)
 
     def _test(self, todo: Sequence[jobs.PodPair]) -> dict[jobs.PodPair, list[jobs.LatencyOutcome]]:
         done: dict[jobs.PodPair, list[jobs.LatencyOutcome]] = {}

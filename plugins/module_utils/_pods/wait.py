@@ -281,11 +281,11 @@ def headline(looks: Sequence[Look]) -> str:
     return "; ".join(text) or "everything is ready"
 
 
-def sentence(each: Look, seconds: float, pod: str, node: str, why: PodTrouble | None, log: str) -> tuple[str, str]:
+def sentence(each: Look, seconds: float, why: PodTrouble | None = None, log: str = "") -> tuple[str, str]:
     """Return what is wrong with a part that did not get ready, and what to do.
 
     :param seconds: for which nothing has moved; 0 where that is not what ended the wait.
-    :param pod: the pod that keeps it, if one does; `node` where it is, `why` what keeps it, `log` the end of its log.
+    :param why: the trouble of the first pod that is behind, if there is one; `log` the end of its log.
     """
     text = f"{each.part} {each.text}" if not each.text[0].isdigit() else f"{each.part} has {each.text}"
     text += f", and nothing has moved for {seconds:.0f} s" if seconds else ""
@@ -293,8 +293,9 @@ def sentence(each: Look, seconds: float, pod: str, node: str, why: PodTrouble | 
     if each.own is not None:
         text, fix = f"{text}: {each.own.text}", each.own.fix
     elif why is not None:
-        place = f" on {node}" if node else ""
-        text, fix = f"{text}: pod {pod}{place}: {why.text}", why.fix
+        pod = each.behind[0]
+        place = f" on {node}" if (node := wanted_node(pod)) else ""
+        text, fix = f"{text}: pod {pod['metadata']['name']}{place}: {why.text}", why.fix
         text += f"; its log ends: {log}" if log else ""
         rest = len(each.behind) - 1
         text += f" ({rest} more pod{'s are' if rest > 1 else ' is'} not ready)" if rest > 0 else ""

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import subprocess
 import threading
@@ -186,18 +187,17 @@ class Waiting:
             return None
         each = next((one for one in late if one.final), None) or self._worst(late)
         if not each.behind or each.own is not None:
-            return RdmaError(*sentence(each, seconds, "", "", None, ""))
+            return RdmaError(*sentence(each, seconds))
         pod = each.behind[0]
         why = trouble(pod, self._cluster.events(pod))
         log = ""
         if why.container:
-            try:
-                log = self._cluster.log(pod, why.container, tail=LOG_LINES, previous=why.previous)
+            with contextlib.suppress(RdmaError):
                 # A container that was started again meanwhile says in its own log why it will end again.
-                log = log or self._cluster.log(pod, why.container, tail=LOG_LINES)
-            except RdmaError:
-                log = ""
-        return RdmaError(*sentence(each, seconds, str(pod["metadata"]["name"]), wanted_node(pod), why, last_lines(log)))
+                log = self._cluster.log(pod, why.container, tail=LOG_LINES, previous=why.previous) or self._cluster.log(
+                    pod, why.container, tail=LOG_LINES
+                )
+        return RdmaError(*sentence(each, seconds, why, last_lines(log)))
 
     def _worst(self, late: Sequence[Look]) -> Look:
         """Look once more at the parts that are not ready, and return the first that has a cause."""

@@ -301,6 +301,8 @@ def report(run: QosRun, files: list[t.Any]) -> dict[str, t.Any]:
         seen = [change.path for change in files] or "all files as wanted"
         cause, fix = "Files differ or are missing.", "Run the role lossless_roce."
         checks.append(compared("roce_persistence", wanted, seen, cause, fix, good=not files).data())
+    before = {name: view(plan.before) for name, plan in run.plans.items()}
+    after = {**before, **{name: view(plan.after) for name, plan in writes.items()}}
     return {
         "changed": bool(changes),
         "changes": changes,
@@ -308,8 +310,8 @@ def report(run: QosRun, files: list[t.Any]) -> dict[str, t.Any]:
             name: {
                 "backend": run.values[name]["backend"],
                 "driver": run.values[name]["driver"],
-                "before": view(plan.before),
-                "after": view(plan.after if name in writes else plan.before),
+                "before": before[name],
+                "after": after[name],
                 "unsupported": list(plan.unsupported),
             }
             for name, plan in run.plans.items()
@@ -320,8 +322,8 @@ def report(run: QosRun, files: list[t.Any]) -> dict[str, t.Any]:
         "reboot_required": False,
         "reboot_reasons": [],
         "checks": checks,
-        "before": {name: view(plan.before) for name, plan in run.plans.items()},
-        "after": {name: view(plan.after if name in writes else plan.before) for name, plan in run.plans.items()},
+        "before": before,
+        "after": after,
     }
 
 

@@ -102,23 +102,6 @@ def test_a_failure_with_a_node_that_stopped_taking_pods_is_not_measured():
     assert jobs.excused(lost, {"node3": "is cordoned"}) is lost
 
 
-@pytest.mark.parametrize(
-    ("status", "age", "over"),
-    [
-        pytest.param({}, 0, False, id="it-lives"),
-        pytest.param({"active": 1}, 400, False, id="in-its-time"),
-        pytest.param({}, 661, True, id="its-time-is-over"),
-        pytest.param({"conditions": [{"type": "Failed", "status": "True"}]}, 0, True, id="failed"),
-        pytest.param({"conditions": [{"type": "Complete", "status": "True"}]}, 0, True, id="complete"),
-        pytest.param({"conditions": [{"type": "Failed", "status": "False"}]}, 0, False, id="not-failed"),
-    ],
-)
-def test_only_jobs_that_nobody_can_need_are_left_over(status, age, over):
-    spec = {"activeDeadlineSeconds": 360}
-    job = {"metadata": {"creationTimestamp": "1970-01-01T00:00:00Z"}, "spec": spec, "status": status}
-    assert jobs.left_over(job, age) is over
-
-
 def test_the_threshold_is_that_of_hosts():
     slow = printed("read_lat_client").replace("2.31", "9.5")
     (outcome,) = jobs.read_logs(PAIR, slow, 0, LIMITS)
