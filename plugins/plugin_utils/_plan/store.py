@@ -178,8 +178,8 @@ class PlanStore:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                problem = f"Another run is writing the plan in {self.folder!r}."
-                raise RdmaError(problem, "Wait for it and plan again.") from None
+                busy = f"Another run is writing the plan in {self.folder!r}."
+                raise RdmaError(busy, "Wait for it and plan again.") from None
             yield
 
     def _check_unchanged(self) -> None:
