@@ -36,7 +36,6 @@ ROOMS: dict[str, set[str]] = {
     },
     "rail_discover": set(),
     "rail_persist": {"_fabric", "_persist", "_route"},
-    "rail_ping": {"_fabric", "_route"},
     "rail_upgrade": set(),
     "rdma_driver": {"_driver", "_card"},
     "rdma_host": {"_rdma", "_card", "_fabric"},
@@ -77,11 +76,6 @@ BYTES: dict[str, tuple[int | None, int, str]] = {
     "rail_audit": (None, 685_000, ""),
     "rail_discover": (0, 0, ""),
     "rail_persist": (90_791, 136_123, "VLANs; the host's own network is kept; what else is for a rail's port"),
-    "rail_ping": (
-        43_374,
-        55_400,
-        "which rails meet, and whether isolated ones were joined; checks; one file for files",
-    ),
     "rail_upgrade": (None, 4_495, ""),
     "rdma_driver": (
         47_343,

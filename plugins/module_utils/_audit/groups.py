@@ -73,9 +73,10 @@ class RoleModule:
         raise RdmaError(msg, facts.get("fix") or "")
 
 
-def options_of(name: str, spec: dict[str, t.Any], request: Request) -> dict[str, t.Any]:
+def options_of(name: str, spec: dict[str, t.Any], request: Request, documented: str = "") -> dict[str, t.Any]:
     """Return a module's options: its own of the settings, the slice's where it takes them, and its defaults.
 
+    :param documented: the module whose documentation has the options, where it is not `name`.
     :raises InputError: when they do not fit its spec.
     """
     given: dict[str, t.Any] = {}
@@ -86,7 +87,7 @@ def options_of(name: str, spec: dict[str, t.Any], request: Request) -> dict[str,
             given[key] = [{sub: rail[sub] for sub in known if sub in rail} for rail in value] if known else value
     result = ArgumentSpecValidator(spec).validate(_given({**given, **request.settings.get(name, {})}))
     if result.error_messages:
-        fix = f"Mend the variables of the role; `ansible-doc railops.rdma.{name}` has the options."
+        fix = f"Mend the variables of the role; `ansible-doc railops.rdma.{documented or name}` has the options."
         raise InputError(Problem(f"settings.{name}", f"{text}.", fix) for text in result.error_messages)
     return dict(result.validated_parameters)
 
@@ -141,10 +142,10 @@ def tos_of(request: Request) -> int:
 def look_at_pings(request: Request) -> tuple[Checks, Facts]:
     """Ask the gateways and the first neighbour for an echo."""
     neighbours = [host for host in request.params.get("neighbours") or [] if not host.get("zone")][:1]
-    settings = {"rail_ping": {"neighbour_hosts": neighbours, **request.settings.get("rail_ping", {})}}
-    own = Request(request.module, {**request.params, "settings": settings})
-    part: t.Any = RoleModule(request.module, options_of("rail_ping", ping.SPEC, own))
-    return list(ping.run(part, answers_at)["checks"]), {}
+    if "rail_ping" in request.settings:
+        raise InputError([Problem("settings.rail_ping", "this key has another name now.", "Call it ping.")])
+    options = options_of("ping", ping.SPEC, request, "rail_audit")
+    return ping.checks_of_rails(options, neighbours, answers_at), {}
 
 
 def of_rails(name: str, work: t.Callable[[t.Any, t.Any], tuple[list[Check], Facts]]) -> Look:

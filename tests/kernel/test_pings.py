@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._route import guard
-from ansible_collections.railops.rdma.plugins.modules import policy_route, rail_ping
+from ansible_collections.railops.rdma.plugins.modules import policy_route, rail_audit
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, run, want_of
 
 RAILS = 3
@@ -28,35 +28,48 @@ def slice_of(slot):
     return {key: want[key] for key in ("rails", "rdma_prefixes", "policy", "network")}
 
 
-def test_gateways_and_neighbours_answer_in_both_families(fabric):
-    params = {**slice_of(0), "neighbour_hosts": [slice_of(1)], "full_size": True}
-    params["count"] = 20  # links that have just come up need a moment
-    result = fabric.hosts[0].module(rail_ping, params, diff=False)
-    assert {check["status"] for check in result["checks"]} == {"ok"}, result["checks"]
-    assert len(result["checks"]) == RAILS * 2 * 2 * 2
+def pinged(fabric, want, neighbours=(), **ping):
+    """Return what an audit of the first host finds by pings alone."""
+    params = {**want, "checks": ["pings"], "neighbours": list(neighbours), "settings": {"ping": ping}}
+    result = fabric.hosts[0].module(rail_audit, params, diff=False)
+    assert result["errors"] == []
     assert not result["changed"]
+    return result["checks"]
+
+
+def neighbour():
+    return {"host": "node2", **slice_of(1)}
+
+
+def test_the_old_name_of_the_settings_is_refused(fabric):
+    params = {**slice_of(0), "checks": ["pings"], "settings": {"rail_ping": {"across": 1}}}
+    assert "Call it ping." in str(fabric.hosts[0].module(rail_audit, params, diff=False)["errors"])
+
+
+def test_gateways_and_neighbours_answer_in_both_families(fabric):
+    # Links that have just come up need a moment.
+    checks = pinged(fabric, slice_of(0), [neighbour()], full_size=True, count=20)
+    assert {check["status"] for check in checks} == {"ok"}, checks
+    assert len(checks) == RAILS * 2 * 2 * 2
 
 
 def test_what_does_not_answer_is_a_deviation_of_its_rail_alone(fabric):
     run("ip", "-n", fabric.core, "link", "set", "leaf2", "down")
-    result = fabric.hosts[0].module(rail_ping, {**slice_of(0), "timeout": 0.3, "count": 3}, diff=False)
-    assert {check["rail"] for check in result["checks"] if check["status"] == "deviation"} == {"rail2"}
-    assert all(check["fix"] for check in result["checks"] if check["status"] == "deviation")
+    wrong = [check for check in pinged(fabric, slice_of(0), timeout=0.3, count=3) if check["status"] == "deviation"]
+    assert {check["rail"] for check in wrong} == {"rail2"}
+    assert all(check["fix"] for check in wrong)
 
 
 def test_a_switch_with_a_smaller_mtu_shows_in_the_full_size_only(fabric):
     run("ip", "-n", fabric.core, "link", "set", "h1r3", "mtu", "1500")
-    result = fabric.hosts[0].module(
-        rail_ping, {**slice_of(0), "full_size": True, "timeout": 0.3, "count": 3}, diff=False
-    )
-    wrong = {(check["rail"], check["id"]) for check in result["checks"] if check["status"] == "deviation"}
+    checks = pinged(fabric, slice_of(0), full_size=True, timeout=0.3, count=3)
+    wrong = {(check["rail"], check["id"]) for check in checks if check["status"] == "deviation"}
     assert wrong == {("rail3", "ping_gateway_mtu")}
 
 
 def across(fabric, **more):
     """Return status and cause of every pair's check by rail and family; all pairs are asked."""
-    params = {**slice_of(0), "neighbour_hosts": [slice_of(1)], "across": RAILS, "timeout": 0.5, "count": 20, **more}
-    checks = fabric.hosts[0].module(rail_ping, params, diff=False)["checks"]
+    checks = pinged(fabric, slice_of(0), [neighbour()], across=RAILS, timeout=0.5, count=20, **more)
     return {(check["rail"], check["family"]): check for check in checks if check["id"] == "ping_across"}
 
 
@@ -91,8 +104,7 @@ def block(fabric, family, rail, leaf):
 def test_a_missing_interface_is_a_deviation(fabric):
     params = slice_of(0)
     params["rails"][0]["interface"] = "ens99np0"
-    result = fabric.hosts[0].module(rail_ping, {**params, "timeout": 0.3, "count": 3}, diff=False)
-    assert "cannot send" in result["checks"][0]["cause"]
+    assert "cannot send" in pinged(fabric, params, timeout=0.3, count=3)[0]["cause"]
 
 
 def test_a_silent_gateway_keeps_a_change_from_being_confirmed_where_required(fabric, monkeypatch, tmp_path):
