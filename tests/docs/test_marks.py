@@ -11,13 +11,14 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from ansible_collections.railops.rdma.plugins.module_utils._cluster import gate, release
+from ansible_collections.railops.rdma.plugins.module_utils._cluster import gate
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.nodes import PURPOSES, note_of
 from ansible_collections.railops.rdma.plugins.module_utils._fabric import labels, lock, numbers
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.options import INJECT_KEYS
 from ansible_collections.railops.rdma.plugins.module_utils._probe.perftest import FIRST_PORT
 from ansible_collections.railops.rdma.plugins.module_utils._route.model import PROTOCOL
 from ansible_collections.railops.rdma.plugins.modules import acceptance
+from ansible_collections.railops.rdma.plugins.plugin_utils import _release
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.files import VERDICT
 from ansible_collections.railops.rdma.tests.admission.mutate import LABEL_POOL_CIDR
 
@@ -44,7 +45,7 @@ IN_CODE = {
         labels.NETWORK[0],
     ),
     *(labels.POD_NETWORKS, labels.POD_STATUS, labels.POD_DEFAULT, labels.ZONE_LABEL, labels.LEAF_LABEL, labels.OURS),
-    *(labels.OUR_NODES, labels.RESOURCE_PREFIX, *INJECT_KEYS, gate.NOTE, labels.GATE_TAINT["key"], release.ANNOTATION),
+    *(labels.OUR_NODES, labels.RESOURCE_PREFIX, *INJECT_KEYS, gate.NOTE, labels.GATE_TAINT["key"], _release.ANNOTATION),
     *(note_of(purpose) for purpose in (*PURPOSES, "PURPOSE")),
     LABEL_POOL_CIDR,
 }

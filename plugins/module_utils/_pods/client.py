@@ -135,7 +135,7 @@ class PodCluster(Cluster):
             auth_settings=_AUTH,
             _preload_content=False,
             _return_http_data_only=True,
-            **self._options(),
+            _request_timeout=self._timeout,
         )
 
     def run(self, pod: Json, argv: Sequence[str]) -> str:

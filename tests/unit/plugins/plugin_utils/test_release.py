@@ -8,7 +8,7 @@ import copy
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._cluster.release import (
+from ansible_collections.railops.rdma.plugins.plugin_utils._release import (
     ANNOTATION,
     COMPONENT,
     checksums,

@@ -14,7 +14,7 @@ import hashlib
 import json
 import typing as t
 
-from .._fabric.labels import OURS
+from ..module_utils._fabric.labels import OURS
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
