@@ -30,7 +30,6 @@ class Controllers:
     def __init__(self, store: Store) -> None:
         self.store = store
         self.ready = True
-        self.hold_namespaces = False
         self.hold_crds = False
         self.sync = "Succeeded"
         store.after.append(self.after)
@@ -47,6 +46,7 @@ class Controllers:
     def after(self, kind: Kind, old: Json | None, new: Json | None) -> None:
         """React to a write."""
         if new is None:
+            self.gone(kind, old or {})
             return
         act = getattr(self, f"on_{kind.kind.lower()}", None)
         if act is not None:
@@ -65,17 +65,28 @@ class Controllers:
         self.restatus(kind, new, conditions=conditions, storedVersions=stored, acceptedNames=new["spec"]["names"])
 
     def on_namespace(self, kind: Kind, _old: Json | None, new: Json) -> None:
+        """Empty a namespace that ends; what holds an object in it holds the namespace."""
         if not new["metadata"].get("deletionTimestamp"):
             return
         self.restatus(kind, new, phase="Terminating")
-        if self.hold_namespaces:
-            return
         name = new["metadata"]["name"]
-        for other in list(self.store.kinds.values()):
-            for key, item in list(self.store.table(other).items()):
-                if other.namespaced and key[0] == name:
-                    self.store.drop(other, *key, item)
-        self.store.drop(kind, "", name, new)
+        inside = [
+            (other, key) for other in self.store.kinds.values() if other.namespaced
+            for key in self.store.table(other) if key[0] == name
+        ]  # fmt: skip
+        for other, key in inside:
+            # What goes with its owner is gone when its turn comes; what ends the namespace may be the last of them.
+            if key in self.store.table(other):
+                self.store.delete(other, *key, {}, {})
+        if not inside and ("", name) in self.store.table(kind):
+            self.store.drop(kind, "", name, new)
+
+    def gone(self, kind: Kind, old: Json) -> None:
+        """End the namespace that waits for this object."""
+        homes = self.store.kind_of("v1", "Namespace")
+        home = self.store.table(homes).get(("", old["metadata"].get("namespace", "")))
+        if kind.namespaced and home and home["metadata"].get("deletionTimestamp"):
+            self.on_namespace(homes, None, home)
 
     def on_deployment(self, kind: Kind, _old: Json | None, new: Json) -> None:
         if not self.ready:

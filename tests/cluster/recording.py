@@ -33,7 +33,11 @@ FILE = HERE / "recorded.json"
 APPLY, MERGE = "application/apply-patch+yaml", "application/merge-patch+json"
 PLAIN, STRATEGIC = "application/json", "application/strategic-merge-patch+json"
 MAPS = "/api/v1/namespaces/default/configmaps"
+SECRETS, PODS = MAPS.replace("configmaps", "secrets"), MAPS.replace("configmaps", "pods")
 LABEL = "railops-recording"
+# Of a CRD of the rows' own.
+GROUP = "recording.railops.io"
+THINGS = f"/apis/{GROUP}/v1/things"
 
 
 class Asked:
@@ -42,6 +46,7 @@ class Asked:
     def __init__(self, api: played.Api, row: str) -> None:
         self._api = api
         self.row = row
+        self.headers: dict[str, str] = {}
         self.answers: list[Answer] = []
 
     def ask(self, method: str, path: str, body: t.Any = None, content: str = PLAIN, **query: str) -> Json:
@@ -51,12 +56,30 @@ class Asked:
         return made
 
     def quietly(self, method: str, path: str, body: t.Any = None, content: str = PLAIN, **query: str) -> Answer:
-        """Ask and return code and answer."""
+        """Ask and return code and answer: what is no JSON as a text, several lines of JSON as a list."""
         try:
-            done = self._api.raw(method, path, body, content, **query)
+            done = self._api.raw(method, path, body, content, self.headers, **query)
+            code, text = done.status, done.data
         except ApiException as exc:
-            return int(exc.status), t.cast("Json", json.loads(exc.body))
-        return int(done.status), t.cast("Json", json.loads(done.data))
+            code, text = exc.status, exc.body
+        try:
+            rows = [json.loads(line) for line in text.splitlines()] if "watch" in query else json.loads(text)
+        except ValueError:
+            return int(code), {"text": text.decode() if isinstance(text, bytes) else text}
+        return int(code), {"events": rows} if "watch" in query else rows
+
+    def until(self, path: str, true: t.Callable[[Json], bool], seconds: float = 20) -> Json:
+        """Ask again until an answer is as wanted, and return it.
+
+        :raises TimeoutError: it did not come.
+        """
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            code, body = self.quietly("GET", path)
+            if code == 200 and true(body):
+                return body
+            time.sleep(0.1)
+        raise TimeoutError(f"{self.row}: {path} did not become what was waited for")
 
     def body(self, name: str = "", **data: str) -> Json:
         """Return a ConfigMap of the row."""
@@ -192,7 +215,235 @@ def row_18(asked: Asked) -> None:
     asked.quietly("DELETE", path)
 
 
-KEPT = {"row-18": ("metadata.annotations", "status.conditions", "spec.taints", "reason")}
+def row_19(asked: Asked) -> None:
+    """Make what is there already."""
+    asked.ask("POST", MAPS, asked.body(a="1"), fieldManager="one")
+    asked.ask("POST", MAPS, asked.body(a="1"), fieldManager="one")
+
+
+def row_20(asked: Asked) -> None:
+    """Choose by labels and by a field."""
+    for name in ("first", "second"):
+        asked.quietly("POST", MAPS, asked.body(f"{asked.row}-{name}", a="1"), fieldManager="one")
+    for selector in (f"{LABEL}={asked.row}", f"{LABEL}={asked.row},none=there", f"{LABEL}=={asked.row}"):
+        found = asked.quietly("GET", MAPS, labelSelector=selector)
+        asked.answers.append((found[0], {"names": [row["metadata"]["name"] for row in found[1]["items"]]}))
+    asked.ask("GET", MAPS, fieldSelector=f"metadata.name={asked.row}-second")
+
+
+def row_21(asked: Asked) -> None:
+    """A Secret with plain text."""
+    body = {**asked.body(), "kind": "Secret", "stringData": {"a": "plain"}}
+    asked.ask("POST", SECRETS, {**body, "data": {"b": "Yg=="}}, fieldManager="one")
+    asked.quietly("DELETE", f"{SECRETS}/{asked.row}")
+
+
+def row_22(asked: Asked) -> None:
+    """A namespace, and what is made in it while it ends."""
+    path = f"/api/v1/namespaces/{asked.row}"
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": asked.row}}
+    asked.ask("POST", "/api/v1/namespaces", body, fieldManager="one")
+    held = asked.body("held", a="1")
+    held["metadata"]["finalizers"] = ["railops.io/recording"]
+    asked.quietly("POST", f"{path}/configmaps", held)
+    asked.quietly("DELETE", path)
+    asked.ask("POST", f"{path}/configmaps", asked.body("late", a="1"))
+    asked.ask("PATCH", f"{path}/configmaps/late", asked.body("late", a="1"), APPLY, fieldManager="one")
+    asked.quietly("DELETE", f"{path}/configmaps/held")
+    asked.quietly("PATCH", f"{path}/configmaps/held", {"metadata": {"finalizers": None}}, MERGE)
+    # Where no controller ends it.
+    _code, ending = asked.quietly("GET", path)
+    asked.quietly("PUT", f"{path}/finalize", {**ending, "spec": {"finalizers": []}})
+
+
+def row_23(asked: Asked) -> None:
+    """Somebody without any rights."""
+    asked.headers = {"Impersonate-User": "nobody"}
+    asked.apply(a="1")
+    asked.ask("GET", MAPS)
+    asked.ask("GET", f"{MAPS}/{asked.row}")
+    asked.ask("DELETE", f"{MAPS}/{asked.row}")
+    asked.ask("POST", MAPS, asked.body(a="1"))
+    asked.ask("PUT", f"{MAPS}/{asked.row}", asked.body(a="1"))
+    asked.ask("DELETE", MAPS, labelSelector=f"{LABEL}={asked.row}")
+    asked.ask("GET", "/api/v1/nodes")
+    asked.ask("PATCH", "/api/v1/nodes/none/status", {}, STRATEGIC)
+    asked.ask("GET", "/apis/apps/v1/daemonsets")
+    asked.headers = {}
+
+
+def row_24(asked: Asked) -> None:
+    """May I?"""
+    kind = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
+    wanted = {"verb": "patch", "resource": "configmaps", "namespace": "default"}
+    for user in ({}, {"Impersonate-User": "nobody"}):
+        asked.headers = user
+        path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+        asked.ask("POST", path, {**kind, "spec": {"resourceAttributes": wanted}})
+    asked.headers = {}
+
+
+def row_25(asked: Asked) -> None:
+    """A token that nobody gave."""
+    asked.headers = {"authorization": "Bearer wrong"}
+    asked.ask("GET", MAPS)
+    asked.headers = {}
+
+
+def row_26(asked: Asked) -> None:
+    """Forms that the server does not take."""
+    asked.apply(a="1")
+    asked.ask("PATCH", asked.at(), '{"data": {"a": "2"}}', "application/x-none")
+    asked.ask("PATCH", asked.at(), '{"data": {"a": "2"}}', "text/plain")
+
+
+def row_27(asked: Asked) -> None:
+    """What is not served."""
+    with_schema(asked)
+    for path in (f"{GROUP}/v1/nothings", f"{GROUP}/v7/things", f"{GROUP}/v7", "none.example.com/v1/things"):
+        asked.ask("GET", f"/apis/{path}")
+    asked.ask("GET", "/apis/none.example.com/v1")
+    asked.ask("PATCH", f"/apis/none.example.com/v1/things/{asked.row}", asked.body(), APPLY, fieldManager="one")
+
+
+def row_28(asked: Asked) -> None:
+    """Delete what somebody holds, and let it go."""
+    body = asked.body(a="1")
+    body["metadata"]["finalizers"] = ["railops.io/recording"]
+    asked.ask("POST", MAPS, body, fieldManager="one")
+    asked.ask("DELETE", asked.at())
+    asked.ask("DELETE", asked.at())
+    asked.ask("PATCH", asked.at(), {"metadata": {"finalizers": None}}, MERGE, fieldManager="two")
+    asked.ask("GET", asked.at())
+
+
+def row_29(asked: Asked) -> None:
+    """Watch what happens from a version on."""
+    since = asked.apply(a="1")["metadata"]["resourceVersion"]
+    asked.quietly("PATCH", asked.at(), {"data": {"a": "2"}}, MERGE, fieldManager="two")
+    asked.quietly("DELETE", asked.at())
+    asked.quietly("POST", MAPS, asked.body(a="3"), fieldManager="one")
+    chosen_ = {"fieldSelector": f"metadata.name={asked.row}", "watch": "true", "timeoutSeconds": "2"}
+    asked.ask("GET", MAPS, resourceVersion=since, **chosen_)
+    asked.ask("GET", MAPS, **chosen_)
+
+
+def row_30(asked: Asked) -> None:
+    """What discovery says of some kinds."""
+    wanted = ("configmaps", "namespaces", "namespaces/status", "nodes", "nodes/status", "pods", "pods/eviction")
+    code, body = asked.quietly("GET", "/api/v1")
+    rows = [{**row, "storageVersionHash": None} for row in body.pop("resources") if row["name"] in wanted]
+    # Those of no list.
+    asked.answers.append((code, {**body, "resources": [{**row, "categories": None} for row in rows]}))
+    for path in ("/apis/apps", "/apis/apiextensions.k8s.io"):
+        asked.ask("GET", path)
+    code, body = asked.quietly("GET", "/apis")
+    kept = [row for row in body.pop("groups") if row["name"] in ("apps", "batch")]
+    asked.answers.append((code, {**body, "groups": kept}))
+
+
+def row_31(asked: Asked) -> None:
+    """A CRD: served once it is established; unknown fields go, defaults come, a status is another door."""
+    with_schema(asked)
+    path = f"{THINGS}/{asked.row}"
+    made = thing(asked, {"size": 3, "nonsense": True, "inner": {}})
+    asked.ask("POST", THINGS, made, fieldManager="one")
+    asked.ask("PATCH", f"{path}/status", {"status": {"phase": "Good", "nonsense": 1}, "spec": {"size": 9}}, MERGE)
+    asked.ask("PATCH", path, {"status": {"phase": "Bad"}, "spec": {"size": 4}}, MERGE, fieldManager="two")
+    asked.ask("PATCH", path, {"spec": {"size": 5}}, STRATEGIC, fieldManager="two")
+    asked.ask("PATCH", path, thing(asked, {"size": 4, "nonsense": 1}), APPLY, fieldManager="one", force="true")
+    asked.ask("PATCH", path, thing(asked, {"size": "four"}), APPLY, fieldManager="one", force="true")
+    asked.ask("PATCH", path, thing(asked, {"size": 4}), APPLY, fieldManager="three")
+    asked.ask("PATCH", path, thing(asked, {"size": 6}), APPLY, fieldManager="three")
+
+
+def row_32(asked: Asked) -> None:
+    """The limits of a CRD's schema and its CEL rules, word by word."""
+    with_schema(asked)
+    path = f"{THINGS}/{asked.row}"
+    for spec in (
+        {"size": 0, "range": "10-20"},
+        {"size": 100},
+        {"size": 1, "kind": "green"},
+        {"size": "one"},
+        {},
+        {"size": 3, "range": "20-10"},
+        {"size": 3, "range": "ten"},
+        {"size": 3, "odd": True},
+    ):
+        asked.ask("POST", THINGS, thing(asked, spec))
+    asked.quietly("POST", THINGS, thing(asked, {"size": 3, "once": "a"}))
+    asked.ask("PATCH", path, {"spec": {"once": "b"}}, MERGE)
+    asked.ask("PATCH", path, thing(asked, {"size": 3, "once": "b", "range": "9-1"}), APPLY, fieldManager="one")
+
+
+def row_33(asked: Asked) -> None:
+    """Evict a pod that no node has, and one that is not there."""
+    accounts = "/api/v1/namespaces/default/serviceaccounts"
+    asked.quietly("POST", accounts, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}})
+    spec = {"containers": [{"name": "main", "image": "registry.example/x"}], "nodeSelector": {"no": "where"}}
+    asked.quietly("POST", PODS, {**asked.body(), "kind": "Pod", "data": None, "spec": spec})
+    asked.until(f"{PODS}/{asked.row}", bool)
+    gone = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": asked.row, "namespace": "default"}}
+    asked.ask("POST", f"{PODS}/{asked.row}/eviction", gone)
+    asked.ask("POST", f"{PODS}/{asked.row}/eviction", gone)
+
+
+def with_schema(asked: Asked) -> None:
+    """Bring the CRD of things, and wait until the API serves it."""
+    number = {"type": "integer", "minimum": 1, "maximum": 16}
+    rule = {"rule": "int(self.split('-')[0]) <= int(self.split('-')[1])", "message": "a range goes upwards"}
+    spec = {
+        "type": "object",
+        "required": ["size"],
+        "properties": {
+            "size": number,
+            "kind": {"type": "string", "maxLength": 9, "enum": ["blue", "red"], "default": "blue"},
+            "range": {
+                "type": "string",
+                "maxLength": 20,
+                "pattern": "^[0-9]+-[0-9]+$",
+                "x-kubernetes-validations": [rule],
+            },
+            "odd": {"type": "boolean"},
+            "once": {"type": "string", "maxLength": 9, "x-kubernetes-validations": [{"rule": "self == oldSelf"}]},
+            "inner": {"type": "object", "properties": {"deep": {"type": "boolean", "default": True}}},
+        },
+        "x-kubernetes-validations": [
+            {"rule": "!has(self.odd) || !self.odd", "messageExpression": "'odd and ' + self.kind"}
+        ],
+    }
+    status = {"type": "object", "properties": {"phase": {"type": "string"}}}
+    schema = {"type": "object", "properties": {"spec": spec, "status": status}}
+    version = {"name": "v1", "served": True, "storage": True, "subresources": {"status": {}}}
+    names = {"kind": "Thing", "listKind": "ThingList", "plural": "things", "singular": "thing"}
+    body = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"things.{GROUP}"},
+        "spec": {
+            "group": GROUP,
+            "scope": "Cluster",
+            "names": names,
+            "versions": [{**version, "schema": {"openAPIV3Schema": schema}}],
+        },
+    }
+    asked.quietly("POST", played.CRDS, body)
+    asked.until(THINGS, bool)
+    asked.quietly("DELETE", f"{THINGS}/{asked.row}")
+
+
+def thing(asked: Asked, spec: Json) -> Json:
+    """Return a thing of the row."""
+    return {"apiVersion": f"{GROUP}/v1", "kind": "Thing", "metadata": {"name": asked.row}, "spec": spec}
+
+
+KEPT = {
+    "row-18": ("metadata.annotations", "status.conditions", "spec.taints", "reason"),
+    "row-22": ("spec", "status", "message", "reason", "details"),
+    "row-28": ("data", "metadata.deletionGracePeriodSeconds", "metadata.finalizers", "message"),
+    "row-24": ("status.allowed",),
+}
 """What is recorded of a row whose answers hold much beside that."""
 ROWS: dict[str, t.Callable[[Asked], None]] = {
     name.replace("_", "-"): row for name, row in sorted(globals().items()) if name.startswith("row_")
@@ -210,12 +461,15 @@ def plain(answers: list[Answer]) -> list[Json]:
             return value
         gone = ("uid", "creationTimestamp", "time")
         kept = {key: clean(one) for key, one in value.items() if key not in gone and one is not None}
-        # A controller of nodes, where one is at work, adds taints of its own when it likes.
+        # A controller of nodes, where one is at work, adds taints and a note of its own when it likes.
+        kept.pop("node.alpha.kubernetes.io/ttl", None)
         taints = [one for one in kept.pop("taints", ()) if not one["key"].startswith("node.kubernetes.io/")]
         kept.update({"taints": taints} if taints else {})
         if rows := kept.get("managedFields"):
             # Those of one second have no order.
             kept["managedFields"] = sorted(rows, key=lambda row: (row["operation"], row["manager"]))
+        if kept.get("deletionTimestamp"):
+            kept["deletionTimestamp"] = "..."
         if version := kept.get("resourceVersion"):
             kept["resourceVersion"] = versions.setdefault(version, f"version {len(versions) + 1}")
         return {**kept, "continue": "..."} if kept.get("continue") else kept
@@ -256,6 +510,7 @@ def ask_all(kubeconfig: Path) -> dict[str, list[Json]]:
         asked = Asked(api, name)
         asked.quietly("DELETE", MAPS, labelSelector=f"{LABEL}={name}")
         row(asked)
+        asked.headers = {}
         asked.quietly("DELETE", MAPS, labelSelector=f"{LABEL}={name}")
         found[name] = plain(asked.answers)
         if name in KEPT:

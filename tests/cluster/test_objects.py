@@ -482,7 +482,7 @@ class TestFaults:
         assert double.writes() == before
 
     def test_a_namespace_that_is_wanted_and_on_its_way_out(self, objects: Run, double: ApiDouble, live: Live) -> None:
-        double.controllers.hold_namespaces = True
+        double.put("v1", "ConfigMap", "held", "spiderpool", metadata={"finalizers": ["railops.io/test"]})
         live.of("Namespace", "v1").delete(name="spiderpool")
         before = double.writes()
         wanted = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "spiderpool"}}

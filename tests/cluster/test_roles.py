@@ -251,7 +251,7 @@ def test_bad_situations_are_told_before_the_first_write(playbook: Playbook, doub
     assert "no network of its own" in playbook.role("spiderpool", ok=False).text
     assert double.writes() == before
     double.put("v1", "Namespace", "spiderpool")
-    double.controllers.hold_namespaces = True
+    double.put("v1", "ConfigMap", "held", "spiderpool", metadata={"finalizers": ["railops.io/test"]})
     double.store.delete(double.store.kind_of("v1", "Namespace"), "", "spiderpool", {}, {})
     before = double.writes()
     assert "namespace spiderpool is being deleted" in playbook.role("spiderpool", ok=False).text
