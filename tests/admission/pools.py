@@ -149,7 +149,10 @@ def check_cidr(obj: Json) -> None:
 
 
 def check_ranges(obj: Json) -> None:
-    """Every entry is an address or a range in the subnet. A single reversed range passes, as it does upstream."""
+    """Every entry is an address or a range in the subnet. A single reversed range passes.
+
+    As upstream's webhook lets it pass at creation; a pool that is changed to one is refused there (seen on 2026-11-23).
+    """
     cidr = cidr_of(obj)
     for field in ("ips", "excludeIPs"):
         for index, entry in enumerate(obj["spec"].get(field) or ()):

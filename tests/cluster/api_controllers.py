@@ -10,6 +10,7 @@ None of this is Kubernetes or Spiderpool: it only moves the fields that a client
 from __future__ import annotations
 
 import copy
+import ipaddress
 import json
 import threading
 import time
@@ -21,6 +22,8 @@ from api_store import Json, Store, dig, now
 SPIDERPOOL = "spiderpool.spidernet.io"
 SRIOV = "sriovnetwork.openshift.io"
 COMPONENT = "app.kubernetes.io/component"
+INJECT = "cni.spidernet.io/rdma-resource-inject"
+NETWORKS = "k8s.v1.cni.cncf.io/networks"
 CORDON = "node.kubernetes.io/unschedulable"
 
 
@@ -232,7 +235,7 @@ class Controllers:
         if ("", "default") not in self.store.table(kind):
             body = {"metadata": {"name": "default"}, "spec": {"mode": "auto", "podCIDRType": "auto"}}
             made = self.store.create(kind, "", body, {}, "spiderpool-init")
-            self.restatus(kind, made, phase="Synced", overlayPodCIDR=[], serviceCIDR=[])
+            self.restatus(kind, made, phase="Synced", overlayPodCIDR=[], serviceCIDR=["10.96.0.0/16"])
 
     # Spiderpool and the SR-IOV operator
 
@@ -242,7 +245,8 @@ class Controllers:
             if not allocated and new["metadata"].get("finalizers"):
                 self.store.drop(kind, "", new["metadata"]["name"], new)
         elif dig(new, "status.totalIPCount") is None:
-            self.restatus(kind, new, allocatedIPCount=allocated, totalIPCount=len(dig(new, "spec.ips") or []))
+            total = sum(map(size, new["spec"].get("ips") or ())) - sum(map(size, new["spec"].get("excludeIPs") or ()))
+            self.restatus(kind, new, allocatedIPCount=allocated, totalIPCount=total)
 
     def on_spidermultusconfig(self, _kind: Kind, old: Json | None, new: Json) -> None:
         store, meta = self.store, new["metadata"]
@@ -305,6 +309,29 @@ def untolerated(node: Json, spec: Json) -> list[str]:
         if taint["effect"] != "PreferNoSchedule" and not let:
             found.append(taint["key"])
     return found
+
+
+def size(part: str) -> int:
+    """Return how many addresses one entry of a pool has."""
+    first, _dash, last = part.partition("-")
+    return int(ipaddress.ip_address(last or first)) - int(ipaddress.ip_address(first)) + 1
+
+
+def inject(pod: Json, networks: t.Iterable[Json]) -> None:
+    """Give a pod that asks for it the networks of its annotation, and its first container their resources, in place."""
+    notes = pod["metadata"].get("annotations") or {}
+    if not notes.get(INJECT):
+        return
+    chosen = [row for row in networks if (row["metadata"].get("annotations") or {}).get(INJECT) == notes[INJECT]]
+    names = sorted(f"{row['metadata']['namespace']}/{row['metadata']['name']}" for row in chosen)
+    if not names:
+        return
+    notes[NETWORKS] = ",".join(names)
+    links = [row["spec"].get(row["spec"]["cniType"].replace("-", "")) or {} for row in chosen]
+    wanted = {name: "1" for link in links if (name := link.get("rdmaResourceName") or link.get("resourceName"))}
+    resources = pod["spec"]["containers"][0].setdefault("resources", {})
+    for kind in ("limits", "requests") if wanted else ():
+        resources[kind] = {**(resources.get(kind) or {}), **wanted}
 
 
 def component(workload: Json) -> str:

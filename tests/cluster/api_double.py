@@ -34,7 +34,7 @@ import yaml
 
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1] / "tools")]
 import api_protobuf
-from api_controllers import SPIDERPOOL, Controllers
+from api_controllers import SPIDERPOOL, Controllers, inject
 from api_kinds import VERBS, Kind, crd_folder, read_crds
 from api_store import Admit, Json, Refused, Store, dig
 from api_tls import Certificate
@@ -189,6 +189,8 @@ class ApiDouble:
                 '"https://spiderpool-controller.spiderpool.svc:5722/mutate?timeout=10s": dial tcp 10.96.0.9:5722: '
                 "connect: connection refused",
             )
+        if kind.kind == "Pod" and operation == "CREATE":
+            inject(new, self.objects("SpiderMultusConfig").values())
         if self.admission is None or operation == "DELETE":
             return new
         return self.admission(operation, kind, old, new, listed)
