@@ -190,6 +190,15 @@ ON_REAL = [
 ]
 
 
+FOREIGN = (
+    "spiderpool_by_helm_under_the_same_name",
+    "spiderpool_by_helm_in_another_namespace",
+    "multus_alone",
+    "a_users_network",
+    "nvidias_network_operator",
+)
+
+
 def cluster() -> t.Iterator[Argv]:
     command = ["env", "-u", "RAILOPS_TEST_KUBECONFIG", *pytest("tests/cluster", parallel=True)]
     if wanted("api"):
@@ -231,6 +240,12 @@ def long() -> t.Iterator[Argv]:
     yield [*marked, "--double-only", "tests/cluster"]
     with contextlib.suppress(SkipStep):
         yield [*real_api(), *marked, "--real-only", *ON_REAL]
+    with contextlib.suppress(SkipStep):
+        if beside := real_api("webhooks"):
+            # What others left in a cluster is there for good: each case has a cluster of its own.
+            yield from (
+                [*beside, *whole, "--real-only", f"tests/cluster/test_foreign.py::test_{name}"] for name in FOREIGN
+            )
 
 
 BARE = "tests/bare/test_bare.py"
