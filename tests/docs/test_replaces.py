@@ -129,10 +129,10 @@ SHOWN = {
     "`grafanaDashboard.install": [f"{ROLES}::test_bad_situations_are_told_before_the_first_write"],
     "see that all pods run": [f"{UTILS}_pods/test_wait.py::test_a_rollout_that_stops_is_given_up_in_one_sentence"],
     "restart spiderpool-controller": [
-        f"{UTILS}_cluster/test_release.py::test_a_part_is_annotated_with_what_it_mounts_and_nothing_else"
+        "tests/unit/plugins/plugin_utils/test_release.py::test_a_part_is_annotated_with_what_it_mounts_and_nothing_else"
     ],
     "edit the device plugin": [
-        f"{UTILS}_cluster/test_release.py::test_a_part_is_annotated_with_what_it_mounts_and_nothing_else"
+        "tests/unit/plugins/plugin_utils/test_release.py::test_a_part_is_annotated_with_what_it_mounts_and_nothing_else"
     ],
     "`rdmaHcaMax: 500`": [f"{PLAN}test_objects.py::test_helm_values_fit_the_attachment"],
     "selectors of the device": [f"{PLAN}test_objects.py::test_helm_values_fit_the_attachment"],

@@ -76,6 +76,7 @@ class RoleModule:
 def options_of(name: str, spec: dict[str, t.Any], request: Request, documented: str = "") -> dict[str, t.Any]:
     """Return a module's options: its own of the settings, the slice's where it takes them, and its defaults.
 
+    :param spec: of the module, as AnsibleModule takes it.
     :param documented: the module whose documentation has the options, where it is not `name`.
     :raises InputError: when they do not fit its spec.
     """
