@@ -62,7 +62,7 @@ BYTES: dict[str, tuple[int | None, int, str]] = {
     "cluster_wait": (None, 144_730, ""),
     "fabric_lease": (None, 70_300, ""),
     "gpudirect": (46_580, 54_783, "checks; modules run by _module; files by fsync and SELinux context"),
-    "host_work_info": (None, 21_000, ""),
+    "host_work_info": (None, 22_300, ""),
     "ippool_plan": (259_667, 0, ""),
     "nic_link_type": (96_599, 115_000, "what carries the host's own network, or other duties, is kept"),
     "node_gate": (None, 90_836, ""),
@@ -90,7 +90,7 @@ BYTES: dict[str, tuple[int | None, int, str]] = {
     "rdma_info": (88_438, 90_708, ""),
     "rdma_netns": (
         43_729,
-        55_600,
+        58_700,
         "checks; modules run by _module; files by fsync and SELinux context; one file for files",
     ),
     "rdma_probe": (
