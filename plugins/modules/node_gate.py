@@ -106,7 +106,7 @@ out:
   type: list
   elements: str
   sample: [node2]
-capped:
+held:
   description: Broken nodes that stay in, because of O(max_out) or O(keep).
   returned: always
   type: list

@@ -44,7 +44,7 @@ SPEC = {
 
 
 def run(module: AnsibleModule) -> dict[str, t.Any]:
-    """Return the checks and facts of the groups that are wanted, and the error of each group that failed."""
+    """Return the checks and facts of the groups that are asked for, and what kept a group from its answer."""
     request = Request(module, dict(module.params))
     checks: list[CheckData] = []
     facts: dict[str, t.Any] = {}
@@ -52,10 +52,10 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     for name in dict.fromkeys(module.params["checks"]):
         for look in GROUPS[name]:
             try:
-                found, more = look(request)
+                found, told = look(request)
             except RdmaError as exc:
                 errors.append(f"{name}: {exc}")
-            # A defect in one look must not take the others' answers along; it is reported like any other failure.
+            # A defect in one look must not take the others' answers along; it is told like any other failure.
             except Exception as exc:
                 where = traceback.extract_tb(exc.__traceback__)[-1]
                 errors.append(
@@ -63,5 +63,5 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
                 )
             else:
                 checks += found
-                facts.update(more)
+                facts.update(told)
     return {"changed": False, "checks": checks, "facts": facts, "errors": errors, "warnings": request.warnings}

@@ -5,7 +5,7 @@
 """Parts of a cluster that others may have installed: what is there, whose it is, and whether it serves the plan. Pure.
 
 A part is `managed` (this collection installs it) or adopted: used as it is. What an adopted part must be stands in one
-table, REQUIREMENTS, and is compared row by row.
+table, ROWS, and is compared row by row.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import typing as t
 from dataclasses import dataclass, field
 
 from .._errors import Problem
-from .._fabric.labels import CONFIG, RESOURCE_PREFIX
+from .._fabric.marks import CONFIG, RESOURCE_PREFIX
 from .ground import CONFIGURATIONS, PROGRAMS, USUAL
 from .model import FIELD_MANAGER
 
@@ -79,7 +79,7 @@ class Owner:
 
 
 @dataclass(frozen=True)
-class FoundPart:
+class Found:
     """One thing that is there of a part."""
 
     part: str
@@ -138,7 +138,7 @@ def part_of(obj: Json) -> str:
     return next((part for part, sign in SIGNS if any(sign.fullmatch(word) for word in words)), "")
 
 
-def workloads_found(objects: Iterable[Json], release: Release) -> Iterator[FoundPart]:
+def workloads_found(objects: Iterable[Json], release: Release) -> Iterator[Found]:
     """Give the parts among the Deployments and DaemonSets of a cluster."""
     for obj in objects:
         if not (part := part_of(obj)):
@@ -147,14 +147,14 @@ def workloads_found(objects: Iterable[Json], release: Release) -> Iterator[Found
         owner = owner_of(meta)
         ours = release.ours and owner.marked == str(release)
         place = f"{obj['kind']} {meta.get('namespace')}/{meta['name']}"
-        found = FoundPart(part, place, owner.name, version_of(obj), ours, RUNS, obj)
+        found = Found(part, place, owner.name, version_of(obj), ours, RUNS, obj)
         yield found
         # Spiderpool's agent brings Multus along.
         if part == SPIDERPOOL and any("multus" in str(row.get("name")) for row in containers(obj)):
-            yield FoundPart(MULTUS, place, owner.name, "", ours, RUNS, obj)
+            yield Found(MULTUS, place, owner.name, "", ours, RUNS, obj)
 
 
-def policies_found(policies: Iterable[Json]) -> Iterator[FoundPart]:
+def policies_found(policies: Iterable[Json]) -> Iterator[Found]:
     """Give the parts that NVIDIA's network-operator brings, by its NicClusterPolicy and NicNodePolicies."""
     for obj in policies:
         for part, path in OPERATED.items():
@@ -163,18 +163,16 @@ def policies_found(policies: Iterable[Json]) -> Iterator[FoundPart]:
                 below = (below or {}).get(name)
             if below:
                 place = f"{obj['kind']} {obj['metadata']['name']}"
-                yield FoundPart(
-                    part, place, TITLES[NETWORK_OPERATOR], str(below.get("version", "")), False, RUNS, below
-                )
+                yield Found(part, place, TITLES[NETWORK_OPERATOR], str(below.get("version", "")), False, RUNS, below)
 
 
-def networks_found(networks: Iterable[Json]) -> Iterator[FoundPart]:
+def networks_found(networks: Iterable[Json]) -> Iterator[Found]:
     """Give Multus where a user has NetworkAttachmentDefinitions that Spiderpool did not make."""
     for obj in networks:
         if not made_by_spiderpool(obj):
             meta = obj["metadata"]
             place = f"NetworkAttachmentDefinition {meta.get('namespace')}/{meta['name']}"
-            yield FoundPart(MULTUS, place, owner_of(meta).name, "", False, USED)
+            yield Found(MULTUS, place, owner_of(meta).name, "", False, USED)
             return
 
 
@@ -212,7 +210,7 @@ def needed(values: Json) -> list[str]:
 
 
 def states(
-    needs: t.Sequence[str], settings: Mapping[str, str], found: t.Sequence[FoundPart], release: Release
+    needs: t.Sequence[str], settings: Mapping[str, str], found: t.Sequence[Found], release: Release
 ) -> tuple[dict[str, str], list[Problem], list[str]]:
     """Return whether each part is managed or adopted, what cannot be so, and which parts wait for a setting.
 
@@ -290,7 +288,7 @@ def value_changes(now: t.Any, then: t.Any, place: str = "") -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class PlannedParts:
+class Planned:
     """What the plan needs of parts of others."""
 
     values: Json = field(default_factory=dict)
@@ -311,10 +309,10 @@ class PlannedParts:
 
 
 @dataclass(frozen=True)
-class AdoptedPart:
+class Seen:
     """What an adopted part says of itself. What it does not tell is None."""
 
-    found: t.Sequence[FoundPart] = ()
+    found: t.Sequence[Found] = ()
     config: Json = field(default_factory=dict)
     """Spiderpool's conf.yml."""
     plugin: t.Sequence[Json] | None = None
@@ -367,25 +365,25 @@ def _between(planned: tuple[tuple[int, int], tuple[int, int]], seen: t.Any) -> b
 
 
 @dataclass(frozen=True)
-class Requirement:
+class Row:
     """One thing that an adopted part must be. `planned` None: the plan does not ask; `seen` `...`: it does not tell."""
 
     part: str
     what: str
-    planned: Callable[[PlannedParts], t.Any]
-    seen: Callable[[AdoptedPart], t.Any]
+    planned: Callable[[Planned], t.Any]
+    seen: Callable[[Seen], t.Any]
     fix: str
     good: Callable[[t.Any, t.Any], bool] = _equal
 
 
-def _version(part: str, first: tuple[int, int], before: tuple[int, int]) -> Requirement:
+def _version(part: str, first: tuple[int, int], before: tuple[int, int]) -> Row:
     fix = f"Bring it to {first[0]}.{first[1]} or newer, below {before[0]}.{before[1]}."
-    return Requirement(part, "version", lambda plan: (first, before), lambda seen: seen.version or ..., fix, _between)
+    return Row(part, "version", lambda plan: (first, before), lambda seen: seen.version or ..., fix, _between)
 
 
-def _chart(what: str, value: str, key: str, fixed: bool | None = None) -> Requirement:
+def _chart(what: str, value: str, key: str, fixed: bool | None = None) -> Row:
     """Return the row of a switch of Spiderpool's conf.yml: as the plan has it, or as it must be for any plan."""
-    return Requirement(
+    return Row(
         SPIDERPOOL,
         what,
         lambda plan: fixed if fixed is not None else (plan.value(value) or None),
@@ -394,26 +392,26 @@ def _chart(what: str, value: str, key: str, fixed: bool | None = None) -> Requir
     )
 
 
-REQUIREMENTS = (
+ROWS = (
     _version(SPIDERPOOL, (1, 1), (2, 0)),
     _chart("IPv4", "ipam.enableIPv4", "enableIPv4"),
     _chart("IPv6", "ipam.enableIPv6", "enableIPv6"),
     _chart("SpiderSubnet", "ipam.spiderSubnet.enable", "enableSpiderSubnet", False),
-    Requirement(
+    Row(
         SPIDERPOOL,
         "SpiderMultusConfig",
         lambda plan: "true",
         lambda seen: seen.env("SPIDERPOOL_MULTUS_CONFIG_ENABLED"),
         "Set multus.enableMultusConfig to true in the values of its release.",
     ),
-    Requirement(
+    Row(
         SPIDERPOOL,
         "injection",
         lambda plan: plan.value("spiderpoolController.podResourceInject.enabled") or None,
         lambda seen: (seen.config.get("podResourceInject") or {}).get("enabled", False),
         "Set spiderpoolController.podResourceInject.enabled to true in the values of its release.",
     ),
-    Requirement(
+    Row(
         SPIDERPOOL,
         "namespaces of injection",
         lambda plan: plan.value("spiderpoolController.podResourceInject.namespacesInclude") or None,
@@ -421,7 +419,7 @@ REQUIREMENTS = (
         "Add them to spiderpoolController.podResourceInject.namespacesInclude in the values of its release.",
         _among,
     ),
-    Requirement(
+    Row(
         SPIDERPOOL,
         "folder of CNI programs",
         lambda plan: [plan.folders[PROGRAMS]],
@@ -430,7 +428,7 @@ REQUIREMENTS = (
         _among,
     ),
     _version(MULTUS, (3, 7), (5, 0)),
-    Requirement(
+    Row(
         MULTUS,
         "folder of CNI configurations",
         lambda plan: [plan.folders[CONFIGURATIONS]],
@@ -439,7 +437,7 @@ REQUIREMENTS = (
         _among,
     ),
     _version(SRIOV_OPERATOR, (1, 2), (2, 0)),
-    Requirement(
+    Row(
         SRIOV_OPERATOR,
         "namespace",
         lambda plan: {row["metadata"].get("namespace", "") for row in plan.policies},
@@ -447,14 +445,14 @@ REQUIREMENTS = (
         "The operator reads the policies of its own namespace alone: set fabric_namespace to it, and plan again.",
         _among,
     ),
-    Requirement(
+    Row(
         SRIOV_OPERATOR,
         "prefix of resources",
         lambda plan: plan.value("sriov.resourcePrefix") or RESOURCE_PREFIX,
         lambda seen: seen.env("RESOURCE_PREFIX") or ...,
         "Set fabric_resource_prefix to it, and plan again.",
     ),
-    Requirement(
+    Row(
         SRIOV_OPERATOR,
         "fields of its policies",
         lambda plan: [],
@@ -462,7 +460,7 @@ REQUIREMENTS = (
         "Its CRDs are older than the plan: update the operator with its CRDs.",
     ),
     _version(DEVICE_PLUGIN, (1, 3), (2, 0)),
-    Requirement(
+    Row(
         DEVICE_PLUGIN,
         "resources",
         lambda plan: sorted(plan.entries()),
@@ -474,9 +472,9 @@ REQUIREMENTS = (
 )
 
 
-def differences(part: str, planned: PlannedParts, seen: AdoptedPart) -> Iterator[Problem]:
+def differences(part: str, planned: Planned, seen: Seen) -> Iterator[Problem]:
     """Give what of an adopted part does not serve the plan, row by row."""
-    for row in REQUIREMENTS:
+    for row in ROWS:
         if row.part != part:
             continue
         want, have = row.planned(planned), row.seen(seen)

@@ -17,13 +17,13 @@ import re
 import typing as t
 from collections import Counter
 from dataclasses import dataclass
+from datetime import datetime, timezone
 
-from .._fabric.labels import OURS, POD_DEFAULT, POD_NETWORKS, PROBE_LABEL, RUN_LABEL
-from .._fabric.labels import labels as labels_of
-from .._fabric.labels import selector as selector_of
+from .._fabric.marks import OURS, POD_DEFAULT, POD_NETWORKS, PROBE_LABEL, RUN_LABEL
+from .._fabric.marks import labels as labels_of
 from .._probe.perftest import FIRST_PORT, Failure, explain, judge, parse
 from .._probe.schedule import schedule
-from .checks import Json, Network, PodNode, check, left_out
+from .checks import Json, Network, Node, check, left_out
 from .place import by_name, fix_of, off_text, with_gate
 
 if t.TYPE_CHECKING:
@@ -119,8 +119,8 @@ done
 wait
 exit $worst
 """
-# The script's own messages, with cause and fix.
-_MESSAGES: tuple[tuple[str, str, str], ...] = (
+# What the script itself says, with cause and fix.
+_SAID: tuple[tuple[str, str, str], ...] = (
     (
         "the image has no ib_read_lat",
         "the image of the test application has no ib_read_lat",
@@ -147,26 +147,27 @@ _NO_RESULT_FIX = (
 
 
 @dataclass(frozen=True)
-class PodPair:
+class Pair:
     """Tests between pods on two nodes over rails that both have."""
 
     rails: tuple[str, ...]
     client: str
     server: str
 
-    def singles(self) -> list[PodPair]:
+    def singles(self) -> list[Pair]:
         """Return the same, each rail for itself."""
-        return [PodPair((rail,), self.client, self.server) for rail in self.rails]
+        return [Pair((rail,), self.client, self.server) for rail in self.rails]
 
 
 @dataclass(frozen=True)
-class JobModel:
+class Model:
     """What a Job's pod takes over from the test application."""
 
     fabric: str
     namespace: str
     image: str
     template: Json
+    labels: Mapping[str, str]
 
     @property
     def tolerations(self) -> list[Json]:
@@ -184,11 +185,11 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class LatencyOutcome:
+class Outcome:
     """What came of a pair over one rail: the latency, why there is none, or why nothing was measured."""
 
     rail: str
-    pair: PodPair
+    pair: Pair
     latency_us: float | None = None
     failure: Failure | None = None
     unmeasured: str = ""
@@ -202,7 +203,7 @@ def draw(nodes: Sequence[str], count: int, seed: int) -> list[str]:
     return order if count < 1 or len(order) <= count else sorted(random.Random(seed).sample(order, max(2, count)))
 
 
-def pairs(nodes: Mapping[str, PodNode], chosen: Sequence[str], mode: str, peers: int, seed: int) -> list[PodPair]:
+def pairs(nodes: Mapping[str, Node], chosen: Sequence[str], mode: str, peers: int, seed: int) -> list[Pair]:
     """Return the pairs, each with the rails that both nodes have.
 
     :param chosen: the nodes that take part.
@@ -213,21 +214,20 @@ def pairs(nodes: Mapping[str, PodNode], chosen: Sequence[str], mode: str, peers:
     made = schedule(chosen, ["all"], [TEST], mode=mode, peers=peers, seed=seed)
     ends = [(pair.client, pair.server) for name in made.hosts for pair in made.as_client(name)]
     found = [
-        PodPair(tuple(rail for rail in rails if {(one, rail), (other, rail)} <= have), one, other)
-        for one, other in ends
+        Pair(tuple(rail for rail in rails if {(one, rail), (other, rail)} <= have), one, other) for one, other in ends
     ]
     return [pair for pair in found if pair.rails]
 
 
-def networks_over(node: PodNode, rails: Sequence[str]) -> list[Network]:
+def networks_over(node: Node, rails: Sequence[str]) -> list[Network]:
     """Return a node's networks of rails, in their order."""
     return [next(network for network in node.networks if network.rail == rail) for rail in rails]
 
 
-def job_name(fabric: str, run: str, pair: PodPair, end: str) -> str:
+def job_name(fabric: str, run: str, pair: Pair, end: str) -> str:
     """Return the name of a Job: a DNS label, different for each pair of each run.
 
-    :param run: distinguishes this run's Jobs from others'.
+    :param run: tells this run's Jobs from others'.
     :param end: `client` or `server`.
     """
     digest = hashlib.sha256(repr((run, pair)).encode()).hexdigest()[:10]
@@ -236,32 +236,34 @@ def job_name(fabric: str, run: str, pair: PodPair, end: str) -> str:
 
 def selector(fabric: str, run: str = "") -> str:
     """Return the label selector of the probe's Jobs and pods, of one run or of all."""
-    return selector_of({**labels_of(fabric), PROBE_LABEL: PROBE, **({RUN_LABEL: run} if run else {})})
+    wanted = {**labels_of(fabric), PROBE_LABEL: PROBE, **({RUN_LABEL: run} if run else {})}
+    return ",".join(f"{name}={value}" for name, value in wanted.items())
 
 
-def model_of(daemon_set: Mapping[str, t.Any], fabric: str, image: str = "") -> JobModel:
+def model_of(daemon_set: Mapping[str, t.Any], fabric: str, image: str = "") -> Model:
     """Return what the Jobs take over from the test application's DaemonSet."""
     meta, template = daemon_set["metadata"], daemon_set["spec"]["template"]
     containers = (template.get("spec") or {}).get("containers") or [{}]
-    return JobModel(
+    return Model(
         fabric,
         str(meta.get("namespace") or "default"),
         image or str(containers[0].get("image") or ""),
         template,
+        labels_of(fabric),
     )
 
 
-def job(model: JobModel, run: str, pair: PodPair, node: PodNode, limits: Limits, servers: Sequence[str] = ()) -> Json:
+def job(model: Model, run: str, pair: Pair, node: Node, limits: Limits, servers: Sequence[str] = ()) -> Json:
     """Return one end of a pair as a Job: the server's, or with the server's addresses the client's.
 
-    :param run: distinguishes this run's Jobs from others'.
+    :param run: tells this run's Jobs from others'.
     :param servers: its addresses, rail by rail; empty: this is the server.
     :param node: where it runs.
     """
     name = job_name(model.fabric, run, pair, "client" if servers else "server")
     networks = networks_over(node, pair.rails)
-    labels = {**labels_of(model.fabric), PROBE_LABEL: PROBE, RUN_LABEL: run}
-    ends = {
+    labels = {**model.labels, PROBE_LABEL: PROBE, RUN_LABEL: run}
+    told = {
         f"{OURS}/rails": ",".join(pair.rails),
         f"{OURS}/client": pair.client,
         f"{OURS}/server": pair.server,
@@ -289,14 +291,14 @@ def job(model: JobModel, run: str, pair: PodPair, node: PodNode, limits: Limits,
     }
     if taken.get("imagePullSecrets"):
         spec["imagePullSecrets"] = taken["imagePullSecrets"]
-    notes = {POD_NETWORKS: ",".join(network.name for network in networks), **ends}
+    notes = {POD_NETWORKS: ",".join(network.name for network in networks), **told}
     own = (model.template.get("metadata") or {}).get("annotations") or {}
     if POD_DEFAULT in own:
         notes[POD_DEFAULT] = own[POD_DEFAULT]
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {"name": name, "namespace": model.namespace, "labels": labels, "annotations": ends},
+        "metadata": {"name": name, "namespace": model.namespace, "labels": labels, "annotations": told},
         "spec": {
             "backoffLimit": 0,
             "completions": 1,
@@ -327,12 +329,24 @@ def exit_code(pod: Mapping[str, t.Any]) -> int | None:
 
 
 def finished(pod: Mapping[str, t.Any]) -> bool:
-    """Return whether a pod has ended."""
+    """Say whether a pod has ended."""
     return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
 
+def left_over(job: Mapping[str, t.Any], now: float) -> bool:
+    """Say whether a Job is of no use to anybody: it has ended, or its time is over. One that lives is some run's.
+
+    :param now: seconds since 1970.
+    """
+    conditions = (job.get("status") or {}).get("conditions") or ()
+    if any(row.get("type") in ("Complete", "Failed") and row.get("status") == "True" for row in conditions):
+        return True
+    made = datetime.strptime(job["metadata"]["creationTimestamp"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc)
+    return now > made.timestamp() + int(job["spec"].get("activeDeadlineSeconds") or 0) + KEPT
+
+
 def parts(log: str, count: int, code: int | None) -> list[tuple[str, int | None, bool]]:
-    """Split a pod's log by its interfaces net1, net2, ...: each test's text, its exit code, and if it printed that.
+    """Split a pod's log by its interfaces net1, net2, ...: what each test printed, its exit code, and if it said it.
 
     :param log: what the pod printed; lines of no interface belong to each.
     :param code: the pod's exit code, which counts where a test does not say its own; None when its time was up.
@@ -351,15 +365,15 @@ def parts(log: str, count: int, code: int | None) -> list[tuple[str, int | None,
             ended[int(found[1]) - 1] = True
         else:
             texts[int(found[1]) - 1].append(line[found.end() :])
-    return [("\n".join(text), own, printed) for text, own, printed in zip(texts, codes, ended)]
+    return [("\n".join(text), own, said) for text, own, said in zip(texts, codes, ended)]
 
 
-def read_logs(pair: PodPair, log: str, code: int | None, limits: Limits, server_log: str = "") -> list[LatencyOutcome]:
+def read_logs(pair: Pair, log: str, code: int | None, limits: Limits, server_log: str = "") -> list[Outcome]:
     """Return what the client's log says of each rail.
 
     :param log: what the client's pod printed.
     :param code: its exit code; None when its time was up.
-    :param server_log: has the cause when the server failed first.
+    :param server_log: tells the cause when the server failed first.
     """
     count = len(pair.rails)
     others = [text for text, _code, _ended in parts(server_log, count, None)]
@@ -367,34 +381,32 @@ def read_logs(pair: PodPair, log: str, code: int | None, limits: Limits, server_
     return [_read(rail, pair, *part, limits, other) for rail, part, other in ends]
 
 
-def _read(
-    rail: str, pair: PodPair, log: str, code: int | None, ended: bool, limits: Limits, server_log: str
-) -> LatencyOutcome:
+def _read(rail: str, pair: Pair, log: str, code: int | None, ended: bool, limits: Limits, server_log: str) -> Outcome:
     if (measured := parse(TEST, log)) is not None and not code:
         failure = judge(TEST, measured, {"max_latency_us": limits.max_latency_us})
-        return LatencyOutcome(rail, pair, measured["latency_us"], failure)
-    if known := next((Failure(*row) for text in (log, server_log) for row in _MESSAGES if row[0] in text), None):
-        return LatencyOutcome(rail, pair, None, known)
+        return Outcome(rail, pair, measured["latency_us"], failure)
+    if said := next((Failure(*row) for text in (log, server_log) for row in _SAID if row[0] in text), None):
+        return Outcome(rail, pair, None, said)
     if code in _WHOLE and not (ended and "railops: " in log):
         # The script says of each test which device it takes, and before it ends itself, how the test ended.
-        cause = f"the log of the client's pod on {pair.client} is not whole: the kubelet rotated it away"
-        return LatencyOutcome(rail, pair, unmeasured=cause, fix=_ROTATED_FIX)
+        told = f"the log of the client's pod on {pair.client} is not whole: the kubelet rotated it away"
+        return Outcome(rail, pair, unmeasured=told, fix=_ROTATED_FIX)
     failure = explain(log, code)
     if code == 0:
         shown = next((line.strip() for line in reversed(log.splitlines()) if line.strip()), "nothing")
         cause = f"the log of the client's pod holds no result of ib_read_lat (last line: {shown[:120]})"
         failure = Failure(shown, cause, _NO_RESULT_FIX)
     elif not failure.line and code is not None:
-        failure = Failure("", f"ib_read_lat ended with exit code {code} and printed nothing", _NO_RESULT_FIX)
-    return LatencyOutcome(rail, pair, None, failure)
+        failure = Failure("", f"ib_read_lat ended with exit code {code} and said nothing", _NO_RESULT_FIX)
+    return Outcome(rail, pair, None, failure)
 
 
-def failed(pair: PodPair, cause: str, fix: str) -> list[LatencyOutcome]:
+def failed(pair: Pair, cause: str, fix: str) -> list[Outcome]:
     """Return a pair whose tests were not run to their end."""
-    return [LatencyOutcome(rail, pair, None, Failure("", cause, fix)) for rail in pair.rails]
+    return [Outcome(rail, pair, None, Failure("", cause, fix)) for rail in pair.rails]
 
 
-def excused(outcome: LatencyOutcome, off: Mapping[str, str]) -> LatencyOutcome:
+def excused(outcome: Outcome, off: Mapping[str, str]) -> Outcome:
     """Return an outcome; a failure with a node that takes no pods is none, but not measured.
 
     :param off: why nodes take no pods.
@@ -403,12 +415,12 @@ def excused(outcome: LatencyOutcome, off: Mapping[str, str]) -> LatencyOutcome:
     name = next((name for name in (pair.client, pair.server) if name in off), "")
     if not name or outcome.failure is None:
         return outcome
-    return LatencyOutcome(outcome.rail, pair, unmeasured=off_text(name, off[name]), fix=fix_of(off[name]))
+    return Outcome(outcome.rail, pair, unmeasured=off_text(name, off[name]), fix=fix_of(off[name]))
 
 
-def latency_checks(outcomes: Sequence[LatencyOutcome]) -> list[CheckData]:
+def latency_checks(outcomes: Sequence[Outcome]) -> list[CheckData]:
     """Return one check for each client's node and rail: its servers together, the failed ones named."""
-    groups: dict[tuple[str, str], list[LatencyOutcome]] = {}
+    groups: dict[tuple[str, str], list[Outcome]] = {}
     for outcome in outcomes:
         groups.setdefault((outcome.pair.client, outcome.rail), []).append(outcome)
     checks = []
@@ -426,9 +438,7 @@ def latency_checks(outcomes: Sequence[LatencyOutcome]) -> list[CheckData]:
             for item in (bad or members)[:4]
         )
         failure = bad[0].failure if bad else None
-        cause_and_fix = (failure.cause, failure.fix) if failure else ("", "")
+        told = (failure.cause, failure.fix) if failure else ("", "")
         ends = tuple(dict.fromkeys(item.pair.server for item in bad))
-        checks.append(
-            check(CHECK, node, rail, f"a pod on {peers} answers RDMA reads", shown, *cause_and_fix, peers=ends)
-        )
+        checks.append(check(CHECK, node, rail, f"a pod on {peers} answers RDMA reads", shown, *told, peers=ends))
     return checks

@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import subprocess
 import threading
@@ -67,7 +66,7 @@ LOST = re.compile(
 def api_lost(stderr: str) -> RdmaError | None:
     """Return what a command that failed says of an API that went away; None when it says something else.
 
-    That a webhook does not answer is reported by an API that does.
+    A webhook that does not answer is told by an API that does.
     """
     lines = [line.strip() for line in stderr.splitlines() if LOST.search(line) and "webhook" not in line]
     if not lines:
@@ -79,7 +78,7 @@ def api_lost(stderr: str) -> RdmaError | None:
 
 
 @dataclass
-class WaitOutcome:
+class Outcome:
     """What came of waiting."""
 
     looks: tuple[Look, ...] = ()
@@ -92,7 +91,7 @@ class Waiting:
     """Waits for some parts.
 
     :param timeout: seconds for which nothing may move.
-    :param report: takes one line of progress now and then.
+    :param tell: takes one line of progress now and then.
     """
 
     def __init__(
@@ -100,24 +99,24 @@ class Waiting:
         cluster: PodCluster,
         parts: Sequence[Part],
         timeout: float,
-        report: Callable[[str], None] = lambda line: None,
+        tell: Callable[[str], None] = lambda line: None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._cluster = cluster
         self._parts = parts
         self._timeout = timeout
-        self._report = report
+        self._tell = tell
         self._clock = clock
         self._sleep = sleep
         self._detailed: dict[Part, Look] = {}
 
-    def until_ready(self, over: Callable[[], bool] | None = None) -> WaitOutcome:
+    def until_ready(self, over: Callable[[], bool] | None = None) -> Outcome:
         """Wait until all parts are ready, or with `over` until that says so."""
         began = self._clock()
         patience = Patience(self._timeout, began)
-        outcome = WaitOutcome()
-        reported_at = began
+        outcome = Outcome()
+        told = began
         detail = 0.0
         while True:
             now = self._clock()
@@ -135,9 +134,9 @@ class Waiting:
             if final or not moving:
                 outcome.problem = self.problem(outcome.looks, 0 if final else self._timeout)
                 return outcome
-            if now - reported_at >= DETAIL_SECONDS:
-                reported_at = now
-                self._report(f"{now - began:.0f} s: {headline(outcome.looks)}{self._why(outcome)}")
+            if now - told >= DETAIL_SECONDS:
+                told = now
+                self._tell(f"{now - began:.0f} s: {headline(outcome.looks)}{self._why(outcome)}")
             self._sleep(POLL_SECONDS)
 
     def _look(self, part: Part, *, deep: bool) -> Look:
@@ -150,7 +149,7 @@ class Waiting:
         if (found.done and not part.nodes) or obj is None or part.kind == "SpiderCoordinator":
             return found
         if not deep and not found.done:
-            # Of nodes that are down only the pods show it: between two looks at them the last one holds.
+            # Of nodes that are down only the pods tell: between two looks at them the last one holds.
             before = self._detailed.get(part)
             return (
                 Look(part, False, found.text, found.steps, before.behind, before.down, before.own) if before else found
@@ -167,8 +166,8 @@ class Waiting:
         self._detailed[part] = with_every_node(found, obj, pods, nodes) if part.nodes else found
         return self._detailed[part]
 
-    def _why(self, outcome: WaitOutcome) -> str:
-        """Return what keeps the first part that has a cause."""
+    def _why(self, outcome: Outcome) -> str:
+        """Return what keeps the first part that has something to tell."""
         for each in outcome.looks:
             if each.own is not None:
                 return f" ({each.own.text})"
@@ -178,7 +177,7 @@ class Waiting:
         return ""
 
     def problem(self, looks: Sequence[Look], seconds: float = 0) -> RdmaError | None:
-        """Return what keeps the first part that is not ready; None when all are.
+        """Say what keeps the first part that is not ready; None when all are.
 
         :param seconds: for which nothing has moved, where that is why.
         """
@@ -187,20 +186,21 @@ class Waiting:
             return None
         each = next((one for one in late if one.final), None) or self._worst(late)
         if not each.behind or each.own is not None:
-            return RdmaError(*sentence(each, seconds))
+            return RdmaError(*sentence(each, seconds, "", "", None, ""))
         pod = each.behind[0]
         why = trouble(pod, self._cluster.events(pod))
         log = ""
         if why.container:
-            with contextlib.suppress(RdmaError):
+            try:
+                log = self._cluster.log(pod, why.container, tail=LOG_LINES, previous=why.previous)
                 # A container that was started again meanwhile says in its own log why it will end again.
-                log = self._cluster.log(pod, why.container, tail=LOG_LINES, previous=why.previous) or self._cluster.log(
-                    pod, why.container, tail=LOG_LINES
-                )
-        return RdmaError(*sentence(each, seconds, why, last_lines(log)))
+                log = log or self._cluster.log(pod, why.container, tail=LOG_LINES)
+            except RdmaError:
+                log = ""
+        return RdmaError(*sentence(each, seconds, str(pod["metadata"]["name"]), wanted_node(pod), why, last_lines(log)))
 
     def _worst(self, late: Sequence[Look]) -> Look:
-        """Look once more at the parts that are not ready, and return the first that has a cause."""
+        """Look once more at the parts that are not ready, and return the first that has something to tell."""
         again = [self._look(each.part, deep=True) for each in late]
         return next((each for each in again if each.own or each.behind), again[0])
 
@@ -226,7 +226,7 @@ class Command:
         return self._process.returncode
 
     def over(self, seconds: float = 0.1) -> bool:
-        """Return whether it has ended, and wait so long for it."""
+        """Say whether it has ended, and wait so long for it."""
         self._exchange.join(seconds)
         return not self._exchange.is_alive()
 
@@ -245,7 +245,7 @@ def reported(each: Look) -> dict[str, t.Any]:
     return {**where, "ready": each.done, "text": each.text}
 
 
-def beside(waiting: Waiting, argv: list[str], stdin: str) -> tuple[WaitOutcome, dict[str, t.Any]]:
+def beside(waiting: Waiting, argv: list[str], stdin: str) -> tuple[Outcome, dict[str, t.Any]]:
     """Run a command and look meanwhile.
 
     :raises RdmaError: when it cannot be started.
@@ -260,12 +260,8 @@ def beside(waiting: Waiting, argv: list[str], stdin: str) -> tuple[WaitOutcome, 
         command.end()
     if command.rc and outcome.problem is None:
         outcome.problem = api_lost(command.stderr) or waiting.problem(outcome.looks)
-    return outcome, {
-        "rc": command.rc,
-        "stdout": command.stdout,
-        "stderr": command.stderr,
-        "problem": str(outcome.problem or ""),
-    }
+    told = str(outcome.problem or "")
+    return outcome, {"rc": command.rc, "stdout": command.stdout, "stderr": command.stderr, "problem": told}
 
 
 def run(module: AnsibleModule) -> dict[str, t.Any]:

@@ -43,7 +43,9 @@ def statistics(interface: str) -> dict[str, int]:
             numbers = _call(sock, interface, head + bytes(8 * count))[len(head) :]
         except OSError:
             return {}
-    names = [_text(text, place) for place in range(0, len(text), NAME_BYTES)]
+    names = [
+        text[place : place + NAME_BYTES].split(b"\0")[0].decode("ascii", "replace") for place in range(0, len(text), 32)
+    ]
     return dict(zip(names, struct.unpack(f"={count}Q", numbers)))
 
 
