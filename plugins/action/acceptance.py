@@ -17,9 +17,9 @@ from ..module_utils._errors import RdmaError
 from ..modules.acceptance import ARGUMENT_SPEC
 from ..plugin_utils._accept import state
 from ..plugin_utils._accept.bisect import NODE
-from ..plugin_utils._accept.collect import PAIRED, PREFIX, fabric_checks, host_checks, others, told
+from ..plugin_utils._accept.collect import PAIRED, PREFIX, described, fabric_checks, host_checks, others
 from ..plugin_utils._accept.ends import Test, ring_of
-from ..plugin_utils._accept.stages import PERFTEST, Entry, Step, walk
+from ..plugin_utils._accept.stages import PERFTEST, Step, StepGroup, walk
 from ..plugin_utils._arguments import arguments, forks
 from ..plugin_utils._refusal import Refusal
 from ..plugin_utils._slice import read_slice
@@ -55,40 +55,40 @@ class ActionModule(ActionBase):
         plan = files.read_plan(args["plan_dir"])
         verdict = files.read_verdict(args["verify_dir"])
         if not verdict or verdict.get("plan_digest") != plan.get("digest"):
-            fix = "Run the playbook railops.rdma.verify first."
             problem = "is of another plan" if verdict else "is not there"
-            msg = f"The verdict of the hosts {problem} ({args['verify_dir']}). {fix}"
-            raise Refusal(msg)
+            fix = "Run the playbook railops.rdma.verify first."
+            raise Refusal(f"The verdict of the hosts {problem} ({args['verify_dir']}). {fix}")
         fleet = state.fleet_of(args, plan, verdict)
-        have = state.State.read(args["verify_dir"])
+        have = state.AcceptState.read(args["verify_dir"])
         if args["resume"] and have.resumes(plan["digest"], fleet, self._settings):
             display.display(f"accept: goes on where it was left, with {len(have.results)} runs made")
         else:
-            have = state.State(plan["digest"], fleet)
+            have = state.AcceptState(plan["digest"], fleet)
         have.step = None
         for line in have.outlook(self._settings, self._seconds(), forks(self._vars)):
             display.display(f"accept: {line}")
         return self._decide(have)
 
     def _next(self) -> dict[str, t.Any]:
-        have = state.State.read(self._args["verify_dir"])
+        have = state.AcceptState.read(self._args["verify_dir"])
         if have.step and self._in_pods(have.step):
             self._take(have, have.step)
         have.collect(self._args["verify_dir"], self._seconds())
         return self._decide(have)
 
-    def _decide(self, have: state.State) -> dict[str, t.Any]:
+    def _decide(self, have: state.AcceptState) -> dict[str, t.Any]:
         report, judged = walk(have.fleet, self._settings, have.results)
         step = have.begin_step(report, self._settings)
+        ended = {"more": False, "failed_stage": report.failed or ""}
         if self._task.check_mode:
-            return {"more": False, "failed_stage": report.failed or ""}
+            return ended
         have.write(self._args["verify_dir"])
         if step is None:
             accused = [finding for finding in report.findings if finding.what == NODE]
             for finding in [*accused, *others(report.findings)][:SHOWN]:
-                where, cause, _fix = told(finding, judged)
+                where, cause, _fix = described(finding, judged)
                 display.display(f"accept: {report.failed}: {where}: {cause}")
-            return {"more": False, "failed_stage": report.failed or ""}
+            return ended
         count = sum(len(entry.hosts) for entry in step.entries)
         units = sum(len(entry.units) for entry in step.entries)
         left = have.left(self._settings, self._seconds())
@@ -120,7 +120,7 @@ class ActionModule(ActionBase):
             for unit in entry.units
         ]
 
-    def _take(self, have: state.State, step: Step) -> None:
+    def _take(self, have: state.AcceptState, step: Step) -> None:
         """Write what pods returned as if the first host of each group had."""
         jobs: list[dict[str, t.Any]] = self._args["collective"]
         if not any("output" in job for job in jobs):
@@ -136,15 +136,15 @@ class ActionModule(ActionBase):
                 for unit, job in made
             ]
             bad: dict[str, t.Any] = next((job for _unit, job in made if "output" not in job), {})
-            told = {"failed": bool(bad), "msg": bad.get("msg", ""), "tests": tests}
-            state.note(self._args["verify_dir"], entry.hosts[0], have.number, "send", told)
+            result = {"failed": bool(bad), "msg": bad.get("msg", ""), "tests": tests}
+            state.note(self._args["verify_dir"], entry.hosts[0], have.number, "send", result)
 
     def _seconds(self) -> dict[str, float]:
         return state.unit_seconds(self._args["seconds"], self._args["timeout"])
 
     def _finish(self) -> dict[str, t.Any]:
         """Add the checks to the hosts' results; the verdict merges these."""
-        have = state.State.read(self._args["verify_dir"])
+        have = state.AcceptState.read(self._args["verify_dir"])
         report, judged = walk(have.fleet, self._settings, have.results)
         digest = have.digest
         for host, checks in host_checks(have.fleet, report, judged, have.results).items():
@@ -160,23 +160,23 @@ class ActionModule(ActionBase):
 
     def _host(self, phase: str) -> dict[str, t.Any]:
         host = self._vars["inventory_hostname"]
-        have = state.State.read(self._args["verify_dir"])
-        entry = next((one for one in have.step.entries if host in one.hosts), None) if have.step else None
-        if have.step is None or entry is None:
-            return {"changed": False, "skipped": True, "skip_reason": "this host is not in the step"}
-        perftest = have.step.kind in PERFTEST
-        if self._in_pods(have.step):
-            return {"changed": False, "skipped": True, "skip_reason": "it runs in pods"}
+        have = state.AcceptState.read(self._args["verify_dir"])
+        step = have.step
+        entry = next((one for one in step.entries if host in one.hosts), None) if step else None
+        if step is None or entry is None:
+            return self._skipped("this host is not in the step")
+        if self._in_pods(step):
+            return self._skipped("it runs in pods")
         probe: dict[str, t.Any] = {"end": {"serve": "server", "send": "client", "end": "none"}[phase]}
         if phase != "end":
             try:
-                probe |= self._tests(have, have.step, entry, host, probe["end"])
+                probe |= self._tests(have, step, entry, host, probe["end"])
             except (AnsibleActionFail, RdmaError) as exc:
                 failed = {"failed": True, "msg": str(exc)}
                 state.note(self._args["verify_dir"], host, have.number, phase, failed)
                 return failed
-        if not perftest and (phase != "send" or not probe["tests"]):
-            return {"changed": False, "skipped": True, "skip_reason": "it is started by other hosts"}
+        if step.kind not in PERFTEST and (phase != "send" or not probe["tests"]):
+            return self._skipped("it is started by other hosts")
         probe["token"] = f"accept-{os.path.basename(os.path.normpath(self._args['plan_dir']))}"
         untyped: t.Any = self
         result: dict[str, t.Any] = untyped._execute_module(
@@ -186,7 +186,11 @@ class ActionModule(ActionBase):
             state.note(self._args["verify_dir"], host, have.number, phase, result)
         return {**result, "changed": False}
 
-    def _tests(self, have: state.State, step: Step, entry: Entry, host: str, end: str) -> dict[str, t.Any]:
+    @staticmethod
+    def _skipped(reason: str) -> dict[str, t.Any]:
+        return {"changed": False, "skipped": True, "skip_reason": reason}
+
+    def _tests(self, have: state.AcceptState, step: Step, entry: StepGroup, host: str, end: str) -> dict[str, t.Any]:
         args = self._args
         tests = ring_of(args["plan_dir"], host, entry, end, args["first_port"])
         if step.kind in PERFTEST:
@@ -207,33 +211,28 @@ class ActionModule(ActionBase):
             "lifetime": SPARE_SECONDS + waves * len(entry.units) * timeout,
         }
 
-    def _commands(self, kind: str, entry: Entry, host: str, tests: list[Test]) -> list[Test]:
+    def _commands(self, kind: str, entry: StepGroup, host: str, tests: list[Test]) -> list[Test]:
         """Return what a host starts: with the next host by each rail, or as the first of all with all rails."""
         words = self._args["collectives"][kind]
-        made: list[Test] = []
-        for test in tests:
-            if kind == PAIRED:
-                made.append({**test, "argv": self._filled(words, (host, test["peer"]), (test["rail"],))})
-        if kind != PAIRED and host == entry.hosts[0]:
-            for slot, unit in enumerate(entry.units):
-                test = next(test for test in tests if test["rail"] == unit[0])
-                made.append({**test, "slot": slot, "argv": self._filled(words, entry.hosts, unit)})
-        return made
+        if kind == PAIRED:
+            return [{**test, "argv": self._filled(words, (host, test["peer"]), (test["rail"],))} for test in tests]
+        if host != entry.hosts[0]:
+            return []
+        by_rail = {test["rail"]: test for test in tests}
+        return [
+            {**by_rail[unit[0]], "slot": slot, "argv": self._filled(words, entry.hosts, unit)}
+            for slot, unit in enumerate(entry.units)
+        ]
 
     def _filled(self, words: list[str], hosts: tuple[str, ...] | None, rails: tuple[str, ...]) -> list[str]:
         """Fill in a command; without hosts those of the pods are filled in later."""
         devices = [self._args["devices"].get(rail, "") for rail in rails]
         if not all(devices) and any("{devices" in word for word in words):
-            fix = "Name them in accept_devices."
-            raise Refusal(f"The RDMA devices of {', '.join(rails)} are not known. {fix}")
-        values = {"hosts": ",".join(hosts), "count": str(len(hosts))} if hosts else {}
-        values |= {
-            "devices": ",".join(f"{device}:1" for device in devices),
-            "rails": ",".join(rails),
-        }
-        return [self._word(str(word), values) for word in words]
-
-    def _word(self, word: str, values: dict[str, str]) -> str:
+            raise Refusal(f"The RDMA devices of {', '.join(rails)} are not known. Name them in accept_devices.")
+        values = {"{devices}": ",".join(f"{device}:1" for device in devices), "{rails}": ",".join(rails)}
+        if hosts:
+            values |= {"{hosts}": ",".join(hosts), "{count}": str(len(hosts))}
+        filled = [str(word) for word in words]
         for name, value in values.items():
-            word = word.replace(f"{{{name}}}", value)
-        return word
+            filled = [word.replace(name, value) for word in filled]
+        return filled

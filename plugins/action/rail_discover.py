@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Merges what the hosts said into a proposal, on the controller."""
+"""Merges what the hosts returned into a proposal, on the controller."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from dataclasses import asdict
 import yaml
 from ansible.plugins.action import ActionBase
 
+from ..plugin_utils._arguments import arguments
 from ..plugin_utils._discover.plan import discover
 from ..plugin_utils._discover.text import cables, inventory, report
+from ..plugin_utils._verdict.files import write_text
 
 HEADER = """\
 # Proposed by the playbook railops.rdma.discover from what is wired. Read report.md first.
@@ -41,6 +43,13 @@ def _yaml(data: dict[str, t.Any]) -> str:
     return str(yaml.safe_dump(json.loads(json.dumps(data)), sort_keys=False, width=120))
 
 
+def _read(path: str) -> str:
+    if not os.path.exists(path):
+        return ""
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
 class ActionModule(ActionBase):
     """Needs no connection to any host."""
 
@@ -48,51 +57,34 @@ class ActionModule(ActionBase):
 
     def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         """Collect, propose, write the files that change."""
-        result: dict[str, t.Any] = super().run(tmp, task_vars)
-        _checked, arguments = self.validate_argument_spec(argument_spec=ARGUMENT_SPEC)  # type: ignore[no-untyped-call]
+        super().run(tmp, task_vars)
+        args = arguments(self, ARGUMENT_SPEC)
         hostvars = (task_vars or {})["hostvars"]
-        infos = {}
-        for host in arguments["hosts"]:
-            said = hostvars[host].get(arguments["register"]) if host in hostvars else None
-            infos[host] = said.get("info") if said else None
-        proposal = discover(infos, arguments["names"])
+        returned = {host: hostvars[host].get(args["register"]) if host in hostvars else None for host in args["hosts"]}
+        proposal = discover({host: row.get("info") if row else None for host, row in returned.items()}, args["names"])
         wanted = {
-            "proposal.yml": HEADER + _yaml(inventory(proposal, arguments["group"])),
+            "proposal.yml": HEADER + _yaml(inventory(proposal, args["group"])),
             "report.md": report(proposal),
         }
-        if seen := cables(proposal, arguments["group"]):
+        if seen := cables(proposal, args["group"]):
             wanted["cables.yml"] = CABLES + _yaml(seen)
-        changed = self._write(arguments["dest"], wanted, result)
-        result.update(
-            changed=changed,
-            files=[os.path.join(arguments["dest"], name) for name in wanted],
-            network=proposal.network,
-            rails=[{**asdict(rail), "switches": list(rail.switches)} for rail in proposal.rails],
-            interfaces=proposal.interfaces,
-            findings=[asdict(finding) for finding in proposal.findings],
-        )
-        return result
-
-    def _write(self, folder: str, wanted: dict[str, str], result: dict[str, t.Any]) -> bool:
-        """Write what differs; in check mode only tell."""
-        differing = {}
-        for name, text in wanted.items():
-            path = os.path.join(folder, name)
-            old = ""
-            if os.path.exists(path):
-                with open(path, encoding="utf-8") as file:
-                    old = file.read()
-            if old != text:
-                differing[path] = (old, text)
+        texts = {os.path.join(args["dest"], name): text for name, text in wanted.items()}
+        before = {path: _read(path) for path in texts}
+        differing = {path: text for path, text in texts.items() if text != before[path]}
+        if not self._task.check_mode:
+            for path, text in differing.items():
+                write_text(path, text)
+        result = {
+            "changed": bool(differing),
+            "files": list(texts),
+            "network": proposal.network,
+            "rails": [{**asdict(rail), "switches": list(rail.switches)} for rail in proposal.rails],
+            "interfaces": proposal.interfaces,
+            "findings": [asdict(finding) for finding in proposal.findings],
+        }
         if self._task.diff:
             result["diff"] = [
-                {"before_header": path, "after_header": path, "before": old, "after": new}
-                for path, (old, new) in differing.items()
+                {"before_header": path, "after_header": path, "before": before[path], "after": text}
+                for path, text in differing.items()
             ]
-        if not self._task.check_mode:
-            for path, (_old, text) in differing.items():
-                os.makedirs(folder, exist_ok=True)
-                with open(f"{path}.new", "w", encoding="utf-8") as file:
-                    file.write(text)
-                os.replace(f"{path}.new", path)
-        return bool(differing)
+        return result

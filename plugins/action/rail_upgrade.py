@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Keeps who is in the middle of an upgrade, on the controller, and lets pure code decide."""
+"""Keeps which hosts are in the middle of an upgrade, on the controller, and lets pure code decide."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class ActionModule(ActionBase):
             seat = nodes[read_slice(args["plan_dir"], host)["node"]]
             seen = files.read_result(files.result_path(folder, host))
             status = status_of(seen) if seen else "error"
-            stands[host] = upgrade.Stand(str(seat["zone"]), seat["slot"], due_of(result), status, host in left)
+            stands[host] = upgrade.UpgradeStand(str(seat["zone"]), seat["slot"], due_of(result), status, host in left)
         order = upgrade.turns(stands, by_zone=args["by_zone"])
         return {"turns": order, "lines": upgrade.lines(stands, order, drain=args["drain"], reboot=args["reboot"])}
 

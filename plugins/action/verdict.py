@@ -2,10 +2,12 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Merges the results of all hosts into one verdict, on the controller."""
+"""Merges the results of all hosts, or the verdicts of several runs, into one verdict, on the controller."""
 
 from __future__ import annotations
 
+import glob
+import json
 import os
 import typing as t
 
@@ -14,24 +16,28 @@ from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 from ..module_utils._check import skipped
+from ..module_utils._errors import InputError
 from ..plugin_utils._accept.collect import without
 from ..plugin_utils._arguments import arguments
 from ..plugin_utils._refusal import Refusal, once
-from ..plugin_utils._slice import read_slice
+from ..plugin_utils._report.equal import shortened
+from ..plugin_utils._slice import HOSTS_FOLDER, read_slice
 from ..plugin_utils._slice_action import refuse_two_declarations, torn_options
 from ..plugin_utils._verdict import files, merge
-from ..plugin_utils._verdict.explain import Place, place_of, with_places
+from ..plugin_utils._verdict.explain import HostPlace, place_of, with_places
 from ..plugin_utils._verdict.finish import begin, finish
-from ..plugin_utils._verdict.outliers import Ports, compare_fleet
+from ..plugin_utils._verdict.outliers import PortKinds, compare_fleet
+from ..plugin_utils._verdict.parts import MergedVerdict
 from ..plugin_utils._verdict.require import groups, unknown
 
 if t.TYPE_CHECKING:
-    from ..module_utils._fabric.shapes import PlanFile
+    from ..module_utils._fabric.shapes import PlanFile, Slice
 
 ARGUMENT_SPEC = {
     "plan_dir": {"type": "path", "required": True},
     "verify_dir": {"type": "path", "required": True},
-    "hosts": {"type": "list", "elements": "str", "required": True},
+    "hosts": {"type": "list", "elements": "str"},
+    "verdicts": {"type": "list", "elements": "str"},
     "phase": {"type": "str", "choices": ["begin", "finish"], "default": "finish"},
     "planned": {"type": "bool", "default": False},
     "present": {"type": "list", "elements": "str"},
@@ -47,6 +53,7 @@ ARGUMENT_SPEC = {
     "fail": {"type": "bool", "default": True},
     "show": {"type": "bool", "default": True},
 }
+FIX_PART = "Name the verdict.json of each part (merge_verdicts)."
 display = Display()
 
 
@@ -57,13 +64,15 @@ class ActionModule(ActionBase):
     _supports_check_mode = True
 
     def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
-        """Begin or finish a verification."""
+        """Begin or finish a verification, or merge the verdicts of several."""
         super().run(tmp, task_vars)
-        args = arguments(self, ARGUMENT_SPEC)
+        args = arguments(self, ARGUMENT_SPEC, one_of=["hosts", "verdicts"])
         self._vars = task_vars or {}
         plan = files.read_plan(args["plan_dir"])
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, HostPlace] = {}
         self._rails: list[str] = []
+        if args["verdicts"] is not None:
+            return once(self._task, self._merged(args, plan))
         if wrong := unknown(args["require"]):
             fix = f"Name beginnings of ids as docs/verify.md lists them: {', '.join(groups())}, or longer ones."
             raise Refusal(f"No check begins with {', '.join(wrong)} (require). {fix}")
@@ -76,16 +85,16 @@ class ActionModule(ActionBase):
         else:
             lost = "No result came from this host: it is unreachable, or it was lost on the way."
         kept = self._kept(args) if args["keep"] else {}
-        ports = Ports()
+        ports = PortKinds()
         verdict = merge.merge(
             plan.get("digest"),
             compare_fleet(lambda: files.read_results(args["verify_dir"], expected), ports),
             expected,
             rails=self._rails,
             cluster=kept.get("cluster")
-            or self._part("cluster_api", args["cluster"], args["cluster_error"], args["cluster_reason"]),
+            or self._section("cluster_api", args["cluster"], args["cluster_error"], args["cluster_reason"]),
             plan=kept.get("plan")
-            or self._part("plan_inventory", args["plan"], args["plan_error"], args["plan_reason"]),
+            or self._section("plan_inventory", args["plan"], args["plan_error"], args["plan_reason"]),
             nodes=args["nodes"],
             require=args["require"] if args["phase"] == "finish" else (),
             lost=lost,
@@ -97,16 +106,14 @@ class ActionModule(ActionBase):
         return once(self._task, finish(args, with_places(verdict, self._places), display))
 
     def _expected(self, args: dict[str, t.Any], plan: PlanFile) -> dict[str, str | None]:
-        """Return the hosts of the plan among those asked for, each with its node, and remember where they stand."""
+        """Return the hosts of the plan among those of the play, each with its node, and remember where they stand."""
         expected: dict[str, str | None] = {}
         left_out: list[str] = []
         torn: dict[tuple[str, t.Any, int], list[str]] = {}
         for host in args["hosts"]:
             try:
-                piece = read_slice(args["plan_dir"], host)
+                piece = self._placed(args["plan_dir"], host, plan)
                 expected[host] = piece["node"]
-                self._places[host] = place_of(piece, plan)
-                self._rails = self._rails or [rail["name"] for rail in piece["rails"]]
                 if args["planned"] and piece.get("lossless"):
                     for row in torn_options(piece, self._vars["hostvars"][host], "lossless_roce_"):
                         torn.setdefault(row, []).append(host)
@@ -126,18 +133,56 @@ class ActionModule(ActionBase):
         refuse_two_declarations(torn)
         return expected
 
+    def _placed(self, plan_dir: str, host: str, plan: PlanFile) -> Slice:
+        """Return what the plan has of a host, and remember where it stands and which rails there are."""
+        piece = read_slice(plan_dir, host)
+        self._places[host] = place_of(piece, plan)
+        self._rails = self._rails or [rail["name"] for rail in piece["rails"]]
+        return piece
+
     def _kept(self, args: dict[str, t.Any]) -> dict[str, t.Any]:
-        """Return the parts of the last verdict, with what acceptance has found in place of what it had found before."""
+        """Return the sections of the last verdict, with what acceptance found this time and not the last time."""
         old = files.read_verdict(args["verify_dir"])
-        parts = {name: without(merge.part_of(old, name)) for name in merge.PARTS}
-        return {**parts, "cluster": merge.added(parts["cluster"], merge.flatten(args["cluster"]))}
+        sections = {name: without(merge.section_of(old, name)) for name in merge.SECTIONS}
+        return {**sections, "cluster": merge.added(sections["cluster"], merge.flatten(args["cluster"]))}
 
-    def _part(self, name: str, results: t.Any, error: str, reason: str) -> dict[str, t.Any] | None:
-        """Return the part of the plan or the cluster; None when nothing is known of it.
+    def _section(self, name: str, results: t.Any, error: str, reason: str) -> dict[str, t.Any] | None:
+        """Return the section of the plan or the cluster; None when nothing is known of it.
 
-        :param name: the check that stands for a part that was not looked at.
+        :param name: the check that stands for a section that was not looked at.
         """
         checks = merge.flatten(results)
         if reason:
             checks.append(skipped(name, reason).data())
-        return merge.seen_part(checks, error or None) if checks or error else None
+        return merge.seen_section(checks, error or None) if checks or error else None
+
+    def _merged(self, args: dict[str, t.Any], plan: PlanFile) -> dict[str, t.Any]:
+        """Make one verdict of its parts, which are read one by one."""
+        merged = MergedVerdict(plan.get("digest"))
+        for name in args["verdicts"]:
+            found = sorted(glob.glob(os.path.expanduser(name)), key=merge.natural)
+            if not found:
+                merged.refuse(name, "there is no such file or folder.", FIX_PART)
+            for path in found:
+                path = os.path.join(path, files.VERDICT) if os.path.isdir(path) else path
+                try:
+                    with open(path, encoding="utf-8") as file:
+                        merged.take(path, json.load(file))
+                except (OSError, ValueError) as exc:
+                    merged.refuse(path, f"it cannot be read: {exc}.", FIX_PART)
+        folder = os.path.join(args["plan_dir"], HOSTS_FOLDER)
+        names = [os.path.splitext(name) for name in os.listdir(folder)] if os.path.isdir(folder) else []
+        hosts = sorted((host for host, kind in names if kind == ".json"), key=merge.natural)
+        expected = {host: self._placed(args["plan_dir"], host, plan)["node"] for host in hosts}
+        try:
+            verdict = merged.verdict(expected, self._rails)
+        except InputError as exc:
+            raise Refusal(f"Nothing was merged. {exc}") from None
+        left = [host for host, entry in verdict["hosts"].items() if entry["status"] == merge.NOT_VERIFIED]
+        result = finish(args, with_places(verdict, self._places), display)
+        if args["fail"] and verdict["status"] == "incomplete":
+            # No unreachable host of this run says so by ansible's own exit code.
+            fix = "Verify the hosts that have no result, and merge again with what that run writes."
+            more = f" No part had {shortened(left)}." if left else ""
+            result |= {"failed": True, "msg": f"{result['summary']}{more} {fix}", "fix": fix}
+        return {**result, "not_verified": left}

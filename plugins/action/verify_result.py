@@ -61,7 +61,7 @@ class ActionModule(ActionBase):
 
 
 def _facts(results: t.Sequence[t.Any]) -> dict[str, t.Any]:
-    """Return what modules said of the host beside their checks."""
+    """Return what modules report of the host beside their checks."""
     found: dict[str, t.Any] = {}
     for result in results:
         if isinstance(result, dict) and "checks" in result and isinstance(result.get("facts"), dict):

@@ -6,10 +6,17 @@
 
 from __future__ import annotations
 
+import json
+import os
 import typing as t
 
+from ansible.errors import AnsibleFilterError
+
+from ..module_utils._cluster import source
+from ..module_utils._errors import RdmaError
+from ..module_utils._fabric.networks import read_networks
+from ..module_utils._pods.checks import node_of
 from ..plugin_utils._verdict.causes import RESOURCES, explain, plugin_of
-from ..plugin_utils._verdict.rails import read_rails
 
 if t.TYPE_CHECKING:
     from ..module_utils._check import CheckData
@@ -61,6 +68,33 @@ _value:
 """
 
 
+Rails = dict[str, dict[str, tuple[str, str]]]
+
+
+def _read_rails(plan_dir: str, nodes: set[str]) -> tuple[Rails, bool]:
+    """Return rail and interface by node and resource, and whether the shared device plugin makes the resources.
+
+    :raises AnsibleFilterError: when the plan cannot be read.
+    """
+    cluster = os.path.join(plan_dir, "cluster")
+    rails: Rails = {}
+    try:
+        pods = read_networks(plan_dir)
+        values: dict[str, t.Any] = next(iter(source.documents(os.path.join(cluster, "values.yaml"))), {})
+        for name in sorted(os.listdir(os.path.join(plan_dir, "hosts"))):
+            with open(os.path.join(plan_dir, "hosts", name), encoding="utf-8") as stream:
+                piece = json.load(stream)
+            if piece["node"] in nodes:
+                interfaces = {rail["name"]: rail["interface"] for rail in piece["rails"]}
+                networks = node_of(piece, pods).networks
+                rails[piece["node"]] = {row.resource: (row.rail, interfaces[row.rail]) for row in networks}
+    except (OSError, ValueError, KeyError, RdmaError) as exc:
+        raise AnsibleFilterError(
+            f"The plan in {plan_dir!r} cannot be read: {exc} Run the playbook railops.rdma.plan."
+        ) from exc
+    return rails, bool(((values.get("rdma") or {}).get("rdmaSharedDevicePlugin") or {}).get("install"))
+
+
 def node_causes(
     checks: list[CheckData],
     plan_dir: str,
@@ -75,7 +109,7 @@ def node_causes(
     short = {row["node"] for row in checks if row["id"] == RESOURCES and row["status"] == "deviation"}
     if not short:
         return checks
-    rails, shared = read_rails(plan_dir, short)
+    rails, shared = _read_rails(plan_dir, short)
     return explain(checks, rails, plugin_of(config_maps, pods) if shared else None)
 
 

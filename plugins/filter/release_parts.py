@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ..module_utils._cluster.release import checksums, custom_kinds, workloads
+from ..plugin_utils._release import checksums, custom_kinds, workloads
 
 DOCUMENTATION = r"""
 name: release_parts

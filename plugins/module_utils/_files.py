@@ -105,16 +105,20 @@ class Sysfs:
         lower = [name[6:] for name in self.names(f"/sys/class/net/{interface}") if name.startswith("lower_")]
         return self.port_interface(lower[0]) if len(lower) == 1 else interface
 
-    def own_interfaces(self, folder: str) -> list[str]:
-        """Return a PCI function's own interfaces out of its `net` folder, sorted.
+    def own_interfaces(self, function: str) -> list[str]:
+        """Return the own interfaces of a PCI function out of its folder, sorted.
 
-        The representors of its virtual functions (switchdev mode) and its IPoIB partitions lie there too.
+        The representors of its virtual functions (switchdev mode) and its IPoIB partitions lie beside them.
         """
-        return [name for name in self.names(folder) if self._is_uplink(f"/sys/class/net/{name}")]
+        # virtio puts one more folder between the function and its net/.
+        devices = [name for name in self.names(function) if re.fullmatch(r"virtio\d+", name)]
+        folders = [f"{function}/net", *(f"{function}/{device}/net" for device in devices)]
+        found = [name for folder in folders for name in self.names(folder)]
+        return [name for name in found if self._is_uplink(f"/sys/class/net/{name}")]
 
     def pci_interfaces(self, address: str) -> list[str]:
         """Return the own interfaces of the PCI function at an address, sorted; none when there is no such function."""
-        return self.own_interfaces(f"/sys/bus/pci/devices/{address}/net")
+        return self.own_interfaces(f"/sys/bus/pci/devices/{address}")
 
     def _is_uplink(self, interface: str) -> bool:
         represented = REPRESENTOR.fullmatch(self.text(f"{interface}/phys_port_name") or "")

@@ -179,7 +179,7 @@ def connection_ends(sysfs: Sysfs) -> tuple[str, str] | None:
 
 
 def _physical(sysfs: Sysfs, interface: str) -> list[str]:
-    return sysfs.own_interfaces(f"/sys/class/net/{interface}/device/physfn/net")
+    return sysfs.own_interfaces(f"/sys/class/net/{interface}/device/physfn")
 
 
 def _lists(text: str) -> list[list[Json]]:

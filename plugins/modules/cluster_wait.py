@@ -15,7 +15,7 @@ description:
   - Follows rollouts. There is no time for all of it, which on a large fleet takes hours. O(timeout) is for how long
     nothing may move.
   - Pods on nodes that are down are not waited for; these nodes are named. Where so many are down that a rollout cannot
-    go on, that is said.
+    go on, that is reported.
   - Every ten seconds a line says how far it is and what keeps it.
   - A failure is one sentence with the pod, its container, the reason, the exit code and the end of its log.
 options:

@@ -132,7 +132,7 @@ from ..module_utils._errors import RdmaError
 from ..module_utils._module import run_module
 from ..module_utils._pods import client as pods_client
 from ..module_utils._pods.client import PodCluster
-from ..module_utils._pods.collective import Wanted, indexed_job, mpi_job
+from ..module_utils._pods.collective import CollectivePlan, indexed_job, mpi_job
 from ..module_utils._pods.collective_run import Collective
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
@@ -150,8 +150,8 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
 }
 
 
-def wanted_of(params: dict[str, t.Any]) -> Wanted:
-    """Return the run that the parameters and the plan ask for.
+def wanted_of(params: dict[str, t.Any]) -> CollectivePlan:
+    """Return the run that the parameters and the plan make.
 
     :raises RdmaError: when they do not fit together.
     """
@@ -169,7 +169,7 @@ def wanted_of(params: dict[str, t.Any]) -> Wanted:
         raise RdmaError(f"The plan has {len(templates)} templates for pods: nodes name their rails differently.", fix)
     run = uuid.uuid4().hex[:8]
     name = f"{params['fabric'][:30].rstrip('-')}-collective-{run}"
-    return Wanted(
+    return CollectivePlan(
         *(name, params["namespace"], params["fabric"], run, sorted(set(params["nodes"])), params["image"]),
         *(templates[0]["template"], params["words"]),
         env=dict(pairs),

@@ -106,7 +106,7 @@ out:
   type: list
   elements: str
   sample: [node2]
-held:
+capped:
   description: Broken nodes that stay in, because of O(max_out) or O(keep).
   returned: always
   type: list

@@ -30,7 +30,7 @@ options:
     default: fabric
   depth:
     description:
-      - V(none) asks nobody and says so, as a check that is V(skipped).
+      - V(none) looks at nothing, and reports that as a check that is V(skipped).
       - V(status) reads what the API says of the pods. V(look) runs commands inside of them too, and needs C(pods/exec).
       - V(latency) also starts the Jobs.
     type: str
@@ -41,7 +41,7 @@ options:
     type: str
     default: ""
   schedule:
-    description: Who tests with whom, as in the option O(railops.rdma.rdma_probe#module:schedule).
+    description: Which nodes test with which, as in the option O(railops.rdma.rdma_probe#module:schedule).
     type: str
     choices: [auto, ring, full, sample]
     default: ring
@@ -70,7 +70,7 @@ options:
     type: int
     default: 1000
   max_latency_us:
-    description: A typical read latency above this many microseconds is a deviation. V(0) asks for nothing.
+    description: A typical read latency above this many microseconds is a deviation. V(0) is no limit.
     type: float
     default: 0
 extends_documentation_fragment:

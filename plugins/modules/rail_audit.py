@@ -14,7 +14,7 @@ description:
     process.
   - Proves paths - asks the kernel, from every rail's address to its gateway and to neighbours on the same rail, on the
     next one and in another zone, by which interface, gateway and table RoCE's packets leave; and names the rule and
-    the route that lead elsewhere, with who made them.
+    the route that lead elsewhere, with their makers.
   - Changes nothing. What differs is a deviation in RV(checks), not a failure; what could not be looked at is in
     RV(errors).
 author:
@@ -69,6 +69,10 @@ options:
       - Besides C(duplicates) with C(duplicate_wait), the seconds that answers may take, and C(cabling) with
         C(lldp_listen), the seconds to listen where lldpd has heard nothing, C(counters) with C(limits) and C(gbits),
         C(preflight) with the C(roles) that a run plays and whether it keeps files for the next boot (C(persist)).
+      - C(ping) takes C(across), how many other rails of the neighbour each rail pings, drawn with C(seed);
+        C(rails_meet), whether they are to answer, by default where rails have gateways; C(full_size), whether packets
+        of the rail's MTU are sent too; C(count), the requests to an address, and C(timeout), the seconds to wait after
+        the last.
     type: dict
     default: {}
   variables:
@@ -96,7 +100,7 @@ options:
   roles:
     description:
       - The roles whose state is compared. With it O(checks) is not read - the groups are those of these roles, RDMA
-        devices, counters and pings - and with O(verify_dir) what is left out is told as skipped, with the reason.
+        devices, counters and pings - and with O(verify_dir) what is left out is reported as skipped, with the reason.
     type: list
     elements: str
   devices:

@@ -145,11 +145,11 @@ options:
     description: The traffic class (DSCP times 4) of the tests' packets. Not set when it is absent.
     type: int
   max_latency_us:
-    description: A typical read latency above this many microseconds is a deviation. V(0) asks for nothing.
+    description: A typical read latency above this many microseconds is a deviation. V(0) is no limit.
     type: float
     default: 0
   min_gbits:
-    description: A write bandwidth below this many Gb/s is a deviation. V(0) asks for nothing.
+    description: A write bandwidth below this many Gb/s is a deviation. V(0) is no limit.
     type: float
     default: 0
   max_errors:

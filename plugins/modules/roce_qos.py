@@ -10,7 +10,7 @@ module: roce_qos
 short_description: Make RoCE lossless on the host side
 version_added: 0.1.0
 description:
-  - Sets trust, priority flow control, the DSCP map, the traffic class of RDMA connections and the marks of congestion
+  - Sets trust, priority flow control, the DSCP map, the traffic class of RDMA connections and the values of congestion
     notifications on the fabric's interfaces, and on no other.
   - Uses the kernel's own interfaces (DCB netlink, configfs, debugfs) where the driver has them, and the vendor's tool
     and sysfs files where not.

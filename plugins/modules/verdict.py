@@ -13,6 +13,10 @@ description:
   - Writes C(verdict.json) (machine-readable), C(verdict.md) (a table), C(verdict.txt) (the terminal picture)
     and C(report.html) (the plan's report with red and green rails) into O(verify_dir), and shows the picture. Runs on
     the controller only.
+  - With O(verdicts) it makes one verdict of its parts, the verdicts of runs that each had some of the hosts (AWX's job
+    slices, or C(--limit) on several controllers). Parts of another plan than the one in O(plan_dir) are refused, all of
+    them at once. A host of the plan that no part has is C(not_verified), which makes the verdict V(incomplete). Of a
+    host that two parts have, the later in O(verdicts) counts, unless it has no answer of it.
   - The verdict is V(pass), V(deviation) (something is not as planned), V(incomplete) (a host did not answer)
     or V(error) (a host or the cluster could not be verified).
 options:
@@ -27,9 +31,14 @@ options:
   hosts:
     description:
       - Inventory names of the hosts that should have a result. Hosts that the plan does not have are passed over.
+      - Required unless O(verdicts) is given.
     type: list
     elements: str
-    required: true
+  verdicts:
+    description: The parts to merge, each as a file, the folder that has it, or a pattern of either.
+    type: list
+    elements: str
+    version_added: 0.2.0
   phase:
     description:
       - V(begin) forgets the results of O(present) and writes a verdict that says V(incomplete), so that a run that
@@ -92,7 +101,7 @@ options:
     type: str
     default: ""
   fail:
-    description: Fail when the verdict is V(deviation) or V(error).
+    description: Fail when the verdict is V(deviation) or V(error); with O(verdicts) also when it is V(incomplete).
     type: bool
     default: true
   show:
@@ -125,6 +134,12 @@ EXAMPLES = r"""
     verify_dir: verify/fabric
     hosts: "{{ groups['gpu_nodes'] }}"
   run_once: true
+
+- name: Make one verdict of those of four job slices
+  railops.rdma.verdict:
+    plan_dir: plan/fabric
+    verify_dir: verify/fabric
+    verdicts: [parts/*/verdict.json]
 """
 
 RETURN = r"""
@@ -138,6 +153,12 @@ summary:
   returned: always
   type: str
   sample: "Verdict pass: hosts: 3 pass; cluster: skipped; 0 deviations."
+not_verified:
+  description: The hosts of the plan that no part has.
+  returned: with O(verdicts)
+  type: list
+  elements: str
+  sample: []
 files:
   description: The files that were written.
   returned: always

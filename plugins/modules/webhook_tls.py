@@ -2,7 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Keep the certificate of an admission webhook in a Secret of the cluster."""
+"""Keep the certificate of an admission webhook in a Secret of the cluster.
+
+Kept on purpose: the chart's method `auto` makes a new CA at every upgrade, and `certmanager` needs cert-manager.
+"""
 
 from __future__ import annotations
 

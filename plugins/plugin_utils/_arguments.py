@@ -17,10 +17,14 @@ if t.TYPE_CHECKING:
     from ansible.plugins.action import ActionBase
 
 
-def arguments(action: ActionBase, spec: dict[str, t.Any]) -> dict[str, t.Any]:
-    """Return the task's arguments, checked against a module's argument spec and with its defaults."""
+def arguments(action: ActionBase, spec: dict[str, t.Any], one_of: list[str] | None = None) -> dict[str, t.Any]:
+    """Return the task's arguments, checked against a module's argument spec and with its defaults.
+
+    :param one_of: options of which exactly one is given.
+    """
     untyped: t.Any = action
-    validated: dict[str, t.Any] = untyped.validate_argument_spec(argument_spec=spec)[1]
+    rules = {"mutually_exclusive": [one_of], "required_one_of": [one_of]} if one_of else {}
+    validated: dict[str, t.Any] = untyped.validate_argument_spec(argument_spec=spec, **rules)[1]
     return validated
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import typing as t
 
 from ansible.errors import AnsibleActionFail
+from ansible.plugins.action import ActionBase
 
 SAID = ("fix", "problems", "summary")
 """Keys of a failure that its message holds already."""
@@ -38,3 +39,15 @@ def once(task: t.Any, result: dict[str, t.Any]) -> dict[str, t.Any]:
     if result.get("failed") and "fix" in result and not (task.failed_when or task.until or task.retries):
         raise Refusal(str(result["msg"]), result)
     return result
+
+
+class OnceAction(ActionBase):
+    """The action in front of a module that needs one only so that its failures are shown once."""
+
+    _supports_check_mode = True
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        """Run the module, and fail with its sentence when it does."""
+        untyped: t.Any = self
+        super().run(tmp, task_vars)
+        return once(self._task, untyped._execute_module(task_vars=task_vars))

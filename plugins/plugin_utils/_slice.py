@@ -20,7 +20,7 @@ import typing as t
 
 from ansible.errors import AnsibleActionFail
 
-from ..module_utils._fabric.lock import LOCK, SCHEMA, SLICE_SCHEMA, canonical, sha256
+from ..module_utils._fabric.lock import FORMAT, LOCK, NEWER, SLICE_SCHEMA, canonical, is_readable, sha256
 from ..module_utils._fabric.shapes import Leaf
 from ._refusal import Refusal
 
@@ -67,10 +67,12 @@ def _read_json(path: str, what: str, fix: str) -> dict[str, t.Any]:
         fail(f"The {what} {path!r} cannot be read: {exc}.", fix)
     if not isinstance(data, dict):
         fail(f"The {what} {path!r} is not a JSON object.", fix)
-    schema = SCHEMA if os.path.basename(path) == LOCK else SLICE_SCHEMA
-    if data.get("schema") != schema:
+    if os.path.basename(path) == LOCK:
+        if not is_readable(data):
+            fail(f"The {what} {path!r} does not have format {FORMAT}, which this collection reads.", NEWER)
+    elif data.get("schema") != SLICE_SCHEMA:
         fail(
-            f"The {what} {path!r} has schema {data.get('schema')!r}; this collection reads schema {schema}.",
+            f"The {what} {path!r} has schema {data.get('schema')!r}; this collection reads schema {SLICE_SCHEMA}.",
             "Run the playbook railops.rdma.plan of the installed version again.",
         )
     return data

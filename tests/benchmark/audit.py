@@ -33,7 +33,7 @@ from table import enter_environment
 RAILS = 8
 CHECKS = 12  # of each rail
 BAD = 100  # every such host deviates
-SLICES = 10
+PARTS = 10
 # What an audit may cost beside a playbook that only pings the same hosts.
 QUICK, PINGS, GROWTH = 2.2, 3.5, 1.2
 SHELL = """#!/bin/sh
@@ -218,23 +218,23 @@ def verdict(hosts: int, every: int) -> None:
             flush=True,
         )
         if every == BAD:
-            cut(folder, SLICES)
+            cut(folder, PARTS)
             words = ["railops.rdma.merge", "-e", "fabric_verify_dir=merged"]
             wall, _cpu, memory = run(["ansible-playbook", "-i", "localhost,", *words], folder, (0, 2))
             size = (folder / "merged/fabric/verdict.json").stat().st_size / 2**20
             print(
-                f"  the same of {SLICES} slices: {wall:6.1f} s  {memory:5.0f} MiB  (verdict.json {size:.1f} MiB)",
+                f"  the same of {PARTS} parts: {wall:6.1f} s  {memory:5.0f} MiB  (verdict.json {size:.1f} MiB)",
                 flush=True,
             )
 
 
-def cut(folder: Path, slices: int) -> None:
-    """Cut a verdict into those of slices, as several controllers would have written them."""
+def cut(folder: Path, parts: int) -> None:
+    """Cut a verdict into those of parts, as several controllers would have written them."""
     whole = json.loads((folder / "verify/fabric/verdict.json").read_text(encoding="utf-8"))
     names = list(whole["hosts"])
-    for number in range(slices):
-        hosts = {name: whole["hosts"][name] for name in names[number::slices]}
-        place = folder / f"slices/{number}"
+    for number in range(parts):
+        hosts = {name: whole["hosts"][name] for name in names[number::parts]}
+        place = folder / f"parts/{number}"
         place.mkdir(parents=True)
         (place / "verdict.json").write_text(json.dumps({**whole, "hosts": hosts}), encoding="utf-8")
 

@@ -10,6 +10,7 @@ None of this is Kubernetes or Spiderpool: it only moves the fields that a client
 from __future__ import annotations
 
 import copy
+import ipaddress
 import json
 import threading
 import time
@@ -21,6 +22,8 @@ from api_store import Json, Store, dig, now
 SPIDERPOOL = "spiderpool.spidernet.io"
 SRIOV = "sriovnetwork.openshift.io"
 COMPONENT = "app.kubernetes.io/component"
+INJECT = "cni.spidernet.io/rdma-resource-inject"
+NETWORKS = "k8s.v1.cni.cncf.io/networks"
 CORDON = "node.kubernetes.io/unschedulable"
 
 
@@ -30,7 +33,6 @@ class Controllers:
     def __init__(self, store: Store) -> None:
         self.store = store
         self.ready = True
-        self.hold_namespaces = False
         self.hold_crds = False
         self.sync = "Succeeded"
         store.after.append(self.after)
@@ -47,6 +49,7 @@ class Controllers:
     def after(self, kind: Kind, old: Json | None, new: Json | None) -> None:
         """React to a write."""
         if new is None:
+            self.gone(kind, old or {})
             return
         act = getattr(self, f"on_{kind.kind.lower()}", None)
         if act is not None:
@@ -65,17 +68,28 @@ class Controllers:
         self.restatus(kind, new, conditions=conditions, storedVersions=stored, acceptedNames=new["spec"]["names"])
 
     def on_namespace(self, kind: Kind, _old: Json | None, new: Json) -> None:
+        """Empty a namespace that ends; what holds an object in it holds the namespace."""
         if not new["metadata"].get("deletionTimestamp"):
             return
         self.restatus(kind, new, phase="Terminating")
-        if self.hold_namespaces:
-            return
         name = new["metadata"]["name"]
-        for other in list(self.store.kinds.values()):
-            for key, item in list(self.store.table(other).items()):
-                if other.namespaced and key[0] == name:
-                    self.store.drop(other, *key, item)
-        self.store.drop(kind, "", name, new)
+        inside = [
+            (other, key) for other in self.store.kinds.values() if other.namespaced
+            for key in self.store.table(other) if key[0] == name
+        ]  # fmt: skip
+        for other, key in inside:
+            # What goes with its owner is gone when its turn comes; what ends the namespace may be the last of them.
+            if key in self.store.table(other):
+                self.store.delete(other, *key, {}, {})
+        if not inside and ("", name) in self.store.table(kind):
+            self.store.drop(kind, "", name, new)
+
+    def gone(self, kind: Kind, old: Json) -> None:
+        """End the namespace that waits for this object."""
+        homes = self.store.kind_of("v1", "Namespace")
+        home = self.store.table(homes).get(("", old["metadata"].get("namespace", "")))
+        if kind.namespaced and home and home["metadata"].get("deletionTimestamp"):
+            self.on_namespace(homes, None, home)
 
     def on_deployment(self, kind: Kind, _old: Json | None, new: Json) -> None:
         if not self.ready:
@@ -221,7 +235,7 @@ class Controllers:
         if ("", "default") not in self.store.table(kind):
             body = {"metadata": {"name": "default"}, "spec": {"mode": "auto", "podCIDRType": "auto"}}
             made = self.store.create(kind, "", body, {}, "spiderpool-init")
-            self.restatus(kind, made, phase="Synced", overlayPodCIDR=[], serviceCIDR=[])
+            self.restatus(kind, made, phase="Synced", overlayPodCIDR=[], serviceCIDR=["10.96.0.0/16"])
 
     # Spiderpool and the SR-IOV operator
 
@@ -231,7 +245,8 @@ class Controllers:
             if not allocated and new["metadata"].get("finalizers"):
                 self.store.drop(kind, "", new["metadata"]["name"], new)
         elif dig(new, "status.totalIPCount") is None:
-            self.restatus(kind, new, allocatedIPCount=allocated, totalIPCount=len(dig(new, "spec.ips") or []))
+            total = sum(map(size, new["spec"].get("ips") or ())) - sum(map(size, new["spec"].get("excludeIPs") or ()))
+            self.restatus(kind, new, allocatedIPCount=allocated, totalIPCount=total)
 
     def on_spidermultusconfig(self, _kind: Kind, old: Json | None, new: Json) -> None:
         store, meta = self.store, new["metadata"]
@@ -294,6 +309,29 @@ def untolerated(node: Json, spec: Json) -> list[str]:
         if taint["effect"] != "PreferNoSchedule" and not let:
             found.append(taint["key"])
     return found
+
+
+def size(part: str) -> int:
+    """Return how many addresses one entry of a pool has."""
+    first, _dash, last = part.partition("-")
+    return int(ipaddress.ip_address(last or first)) - int(ipaddress.ip_address(first)) + 1
+
+
+def inject(pod: Json, networks: t.Iterable[Json]) -> None:
+    """Give a pod that asks for it the networks of its annotation, and its first container their resources, in place."""
+    notes = pod["metadata"].get("annotations") or {}
+    if not notes.get(INJECT):
+        return
+    chosen = [row for row in networks if (row["metadata"].get("annotations") or {}).get(INJECT) == notes[INJECT]]
+    names = sorted(f"{row['metadata']['namespace']}/{row['metadata']['name']}" for row in chosen)
+    if not names:
+        return
+    notes[NETWORKS] = ",".join(names)
+    links = [row["spec"].get(row["spec"]["cniType"].replace("-", "")) or {} for row in chosen]
+    wanted = {name: "1" for link in links if (name := link.get("rdmaResourceName") or link.get("resourceName"))}
+    resources = pod["spec"]["containers"][0].setdefault("resources", {})
+    for kind in ("limits", "requests") if wanted else ():
+        resources[kind] = {**(resources.get(kind) or {}), **wanted}
 
 
 def component(workload: Json) -> str:

@@ -34,7 +34,7 @@ import yaml
 
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1] / "tools")]
 import api_protobuf
-from api_controllers import SPIDERPOOL, Controllers
+from api_controllers import SPIDERPOOL, Controllers, inject
 from api_kinds import VERBS, Kind, crd_folder, read_crds
 from api_store import Admit, Json, Refused, Store, dig
 from api_tls import Certificate
@@ -42,6 +42,24 @@ from api_tls import Certificate
 TOKEN = "a-token-of-the-double"
 VERSION = {"major": "1", "minor": "33", "gitVersion": "v1.33.0", "platform": "linux/amd64", "gitCommit": "double"}
 _READS = ("GET", "HEAD")
+# What can be asked of a kind, by subresource: anything else is refused by name, and not answered wrongly.
+RULES = {
+    "": ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"),
+    "status": ("GET", "PUT", "PATCH"),
+    "finalize": ("PUT",),
+    "eviction": ("POST",),
+    "log": ("GET",),
+    "exec": ("GET", "POST"),
+}
+PATCHES = (
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/apply-patch+yaml",
+    "application/strategic-merge-patch+json",
+)
+UNSUPPORTED = ("UnsupportedMediaType", "415: Unsupported Media Type")
+# Who has these subresources; a status has who serves one.
+OWNED = {"finalize": "Namespace", "eviction": "Pod", "log": "Pod", "exec": "Pod"}
 
 
 @dataclasses.dataclass
@@ -69,6 +87,25 @@ class Fault:
             return False
         self.times -= 1
         return True
+
+
+def refused(code: int, reason: str, message: str) -> Refused:
+    """Return a refusal that says nothing more of what was asked."""
+    made = Refused(code, reason, message)
+    made.body["details"] = {}
+    return made
+
+
+def no_page() -> Refused:
+    """Return the refusal of a path that no group serves: a text."""
+    made = Refused(404, "", "404 page not found\n")
+    made.body = {}
+    return made
+
+
+def without_rule(what: str) -> Refused:
+    """Return the refusal of something that a real server may well answer."""
+    return Refused(501, "NotImplemented", f"the API double has no rule for {what}")
 
 
 class Dropped(Exception):
@@ -152,6 +189,8 @@ class ApiDouble:
                 '"https://spiderpool-controller.spiderpool.svc:5722/mutate?timeout=10s": dial tcp 10.96.0.9:5722: '
                 "connect: connection refused",
             )
+        if kind.kind == "Pod" and operation == "CREATE":
+            inject(new, self.objects("SpiderMultusConfig").values())
         if self.admission is None or operation == "DELETE":
             return new
         return self.admission(operation, kind, old, new, listed)
@@ -230,7 +269,7 @@ class Handler(BaseHTTPRequestHandler):
             self.connection.close()
             return
         except Refused as exc:
-            self.send(exc.code, exc.body, exc.headers)
+            self.send(exc.code, exc.body or str(exc), exc.headers)
             return
         if code:
             self.send(code, answer)
@@ -249,11 +288,11 @@ class Handler(BaseHTTPRequestHandler):
                 refused.headers["Retry-After"] = str(fault.retry_after)
             raise refused
 
-    def send(self, code: int, body: Json, headers: dict[str, str] | None = None) -> None:
-        """Answer with JSON in one packet."""
-        data = json.dumps(body, separators=(",", ":")).encode()
+    def send(self, code: int, body: Json | str, headers: dict[str, str] | None = None) -> None:
+        """Answer with JSON, or a text, in one packet."""
+        data = body.encode() if isinstance(body, str) else json.dumps(body, separators=(",", ":")).encode()
         self.send_response_only(code)
-        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Type", "text/plain" if isinstance(body, str) else "application/json")
         self.send_header("Content-Length", str(len(data)))
         for name, value in (headers or {}).items():
             self.send_header(name, value)
@@ -273,12 +312,13 @@ class Handler(BaseHTTPRequestHandler):
         if plain is not None:
             return 200, plain
         kind, namespace, name, sub = self.resolve(parts)
-        self.allowed(kind, namespace)
+        self.ruled(kind, sub)
         content = self.headers.get("Content-Type", "").split(";")[0]
         body = self.parse(raw, content)
         if kind.kind == "SelfSubjectAccessReview":
             return 201, self.review(body)
-        if sub in ("log", "exec") and double.pods is not None:
+        self.allowed(kind, namespace, name, sub)
+        if sub in ("log", "exec"):
             return double.pods.answer(self, namespace, name, sub)
         if self.command in _READS:
             return self.read(kind, namespace, name, query)
@@ -286,7 +326,8 @@ class Handler(BaseHTTPRequestHandler):
         manager = query.get("fieldManager") or self.headers.get("User-Agent", "unknown").split("/")[0]
         if self.command == "POST":
             if sub == "eviction":
-                return 201, store.delete(kind, namespace, name, {}, query)
+                store.delete(kind, namespace, name, {}, query)
+                return 201, {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
             return 201, store.create(kind, namespace, body, query, manager)
         if self.command == "PUT":
             return 200, store.update(kind, namespace, name, body, query, manager, sub)
@@ -306,9 +347,7 @@ class Handler(BaseHTTPRequestHandler):
                 return api_protobuf.decode(raw)
             return yaml.load(raw, yaml.CSafeLoader) if content.endswith("yaml") and raw[:1] != b"{" else json.loads(raw)
         except ValueError as exc:
-            raise Refused(
-                415, "UnsupportedMediaType", f"the body of the request was in an unknown format: {content}: {exc}"
-            ) from exc
+            raise refused(415, *UNSUPPORTED) from exc
 
     # Discovery
 
@@ -334,9 +373,11 @@ class Handler(BaseHTTPRequestHandler):
         if (len(parts), parts[0]) in ((2, "api"), (3, "apis")):
             found = [kind for kind in kinds if kind.api_version == api]
             if not found:
-                raise Refused(404, "NotFound", "the server could not find the requested resource")
-            rows = [row for kind in found for row in self.resources(kind)]
-            return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": api, "resources": rows}
+                raise no_page()
+            rows = sorted((row for kind in found for row in self.resources(kind)), key=lambda row: row["name"])
+            # The oldest group's list does not say of which version it is.
+            about = {"apiVersion": "v1"} if parts[0] == "apis" else {}
+            return {"kind": "APIResourceList", **about, "groupVersion": api, "resources": rows}
         return self.openapi(parts, kinds)
 
     @staticmethod
@@ -350,7 +391,10 @@ class Handler(BaseHTTPRequestHandler):
         """Return the rows of discovery for a kind."""
         verbs = ["create"] if kind.kind == "SelfSubjectAccessReview" else VERBS
         row = {"name": kind.plural, "singularName": kind.kind.lower(), "namespaced": kind.namespaced, "kind": kind.kind}
-        rows = [{**row, "verbs": verbs, "shortNames": list(kind.short)}]
+        if kind.kind == "Namespace":
+            verbs = [verb for verb in verbs if verb != "deletecollection"]
+        rows = [{**row, "verbs": verbs, "shortNames": list(kind.short)} if kind.short else {**row, "verbs": verbs}]
+        row["singularName"] = ""
         if kind.status:
             rows.append({**row, "name": f"{kind.plural}/status", "verbs": ["get", "patch", "update"]})
         if kind.kind == "Pod":
@@ -402,31 +446,48 @@ class Handler(BaseHTTPRequestHandler):
             namespace, rest = rest[1], rest[2:]
         kind = self.double.store.kinds.get((group, version, rest[0]))
         if kind is None:
-            raise Refused(404, "NotFound", "the server could not find the requested resource")
+            if "." not in group or group.endswith(".k8s.io"):
+                raise without_rule(f"{rest[0]} of {group or 'the core'}/{version}")
+            raise no_page()
         return kind, namespace, rest[1] if len(rest) > 1 else "", rest[2] if len(rest) > 2 else ""
 
-    def allowed(self, kind: Kind, namespace: str) -> None:
-        """Refuse what this identity may not do; `forbidden` holds plurals, or plural:verb-class `write`."""
-        double = self.double
-        write = self.command not in _READS
-        if kind.plural in double.forbidden or (write and f"{kind.plural}:write" in double.forbidden):
-            verb = {"GET": "list", "PATCH": "patch", "DELETE": "delete", "POST": "create"}.get(self.command, "update")
-            where = f' in the namespace "{namespace}"' if namespace else " at the cluster scope"
-            raise Refused(
-                403,
-                "Forbidden",
-                f'{kind.plural}.{kind.group} is forbidden: User "tester" cannot {verb} resource "{kind.plural}" '
-                f'in API group "{kind.group}"{where}',
-                kind=kind.plural,
-            )
+    def ruled(self, kind: Kind, sub: str) -> None:
+        """Refuse what nobody taught the double."""
+        there = OWNED.get(sub, kind.kind) == kind.kind and (sub != "status" or kind.status)
+        played = sub not in ("log", "exec") or self.double.pods is not None
+        if self.command not in RULES.get(sub, ()) or not there or not played:
+            raise without_rule(f"{self.command} of {'/'.join(filter(None, (kind.plural, sub)))}")
+
+    def allowed(self, kind: Kind, namespace: str, name: str, sub: str) -> None:
+        """Refuse what this identity may not do."""
+        user = self.headers.get("Impersonate-User", "tester")
+        whole = "/".join(filter(None, (kind.plural, sub)))
+        if not self.forbidden(user, whole, write=self.command not in _READS):
+            return
+        of_one = {"GET": "get", "PATCH": "patch", "DELETE": "delete", "POST": "create", "PUT": "update"}
+        of_all = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
+        verb = (of_one if name else of_all).get(self.command, "get")
+        group = f".{kind.group}" if kind.group else ""
+        shown = f' "{name}"' if name else ""
+        where = f' in the namespace "{namespace}"' if namespace else " at the cluster scope"
+        told = f'{kind.plural}{group}{shown} is forbidden: User "{user}" cannot {verb} resource "{whole}" in API group '
+        told += f'"{kind.group}"{where}'
+        raise Refused(403, "Forbidden", told, name=name, group=kind.group, kind=kind.plural)
+
+    def forbidden(self, user: str, plural: str, *, write: bool) -> bool:
+        """Say whether an identity may not do something: the tester what a test forbids, others anything.
+
+        A test's set `forbidden` holds plurals, or plural:verb-class `write`.
+        """
+        listed = self.double.forbidden
+        return user != "tester" or plural in listed or (write and f"{plural}:write" in listed)
 
     def review(self, body: Json) -> Json:
         """Answer a SelfSubjectAccessReview."""
         asked = dig(body, "spec.resourceAttributes") or {}
-        plural, verb = asked.get("resource", ""), asked.get("verb", "")
-        write = verb not in ("get", "list", "watch")
-        no = plural in self.double.forbidden or (write and f"{plural}:write" in self.double.forbidden)
-        return {**body, "status": {"allowed": not no}}
+        write = asked.get("verb", "") not in ("get", "list", "watch")
+        user = self.headers.get("Impersonate-User", "tester")
+        return {**body, "status": {"allowed": not self.forbidden(user, asked.get("resource", ""), write=write)}}
 
     # Requests
 
@@ -455,7 +516,7 @@ class Handler(BaseHTTPRequestHandler):
         if not since:
             with store.lock:
                 for obj in store.list(kind, namespace, {k: v for k, v in query.items() if "Selector" in k})["items"]:
-                    self.event("ADDED", obj)
+                    self.event("ADDED", store.shown(kind, obj))
                 since = store.version
         while time.monotonic() < end:
             with store.changed:
@@ -497,11 +558,13 @@ class Handler(BaseHTTPRequestHandler):
         if content == "application/apply-patch+yaml":
             return store.apply(kind, namespace, name, body, query, sub)
         if content == "application/strategic-merge-patch+json" and kind.custom:
-            raise Refused(415, "UnsupportedMediaType", "the body of the request was in an unknown format")
+            taken = ", ".join(name for name in PATCHES if not name.startswith("application/strategic"))
+            told = f"the body of the request was in an unknown format - accepted media types include: {taken}"
+            raise Refused(415, "UnsupportedMediaType", told)
         with store.lock:
             old = store.get(kind, namespace, name)
             if not content.endswith("merge-patch+json"):
-                raise Refused(415, "UnsupportedMediaType", f"{content} is no patch that the double knows")
+                raise without_rule(content) if content in PATCHES else refused(415, *UNSUPPORTED)
             new = merge_patch(old, body, strategic=content.startswith("application/strategic"))
             if not dig(body, "metadata.resourceVersion"):
                 new["metadata"].pop("resourceVersion", None)

@@ -82,7 +82,10 @@ def wrong_type(value: t.Any, schema: dict[str, t.Any], place: str) -> str:
         return ""
     if isinstance(value, allowed) and (not isinstance(value, bool) or wanted == "boolean"):
         return ""
-    noun = {"integer": "numeric", "number": "numeric", "object": "map", "array": "list"}.get(wanted or "", wanted)
+    if wanted in ("integer", "number"):
+        got = {str: "string", bool: "bool", list: "[]interface {}", dict: "map[string]interface {}"}[type(value)]
+        return f"{place}: expected numeric (int or float), got {got}"
+    noun = {"object": "map", "array": "list"}.get(wanted or "", wanted)
     # Of the server's own kinds; of a CRD it is &value.valueUnstructured{...}.
     shown = f"[{' '.join(map(str, value))}]" if isinstance(value, list) else value
     return f"{place}: expected {noun}, got &{{{shown}}}"
@@ -131,14 +134,17 @@ def set_defaults(value: t.Any, schema: dict[str, t.Any]) -> None:
             set_defaults(item, schema.get("items", FREE))
 
 
-def leaves(value: t.Any, schema: dict[str, t.Any], path: Path = ()) -> dict[Path, t.Any]:
-    """Return every field that a manager of this value owns, with what it holds."""
+def leaves(value: t.Any, schema: dict[str, t.Any], path: Path = (), *, maps: bool = False) -> dict[Path, t.Any]:
+    """Return every field that a manager of this value owns, with what it holds.
+
+    :param maps: also that there is a map at all, as who creates or updates owns it, and who applies does not.
+    """
     if isinstance(value, dict) and value and schema.get("x-kubernetes-map-type") != "atomic":
-        found: dict[Path, t.Any] = {}
+        found: dict[Path, t.Any] = {(*path, "."): None} if maps and path not in ((), ("f:metadata",)) else {}
         for name, item in value.items():
             step = (*path, f"f:{name}")
             if step not in _NOT_OWNED:
-                found.update(leaves(item, child(schema, name) or FREE, step))
+                found.update(leaves(item, child(schema, name) or FREE, step, maps=maps))
         return found
     return {} if path in _NOT_OWNED or path in ((), ("f:metadata",)) else {path: value}
 

@@ -21,22 +21,32 @@ import typing as t
 import urllib.parse
 from pathlib import Path
 
-from api_controllers import CORDON, untolerated
+from api_controllers import CORDON, NETWORKS, untolerated
 from api_kinds import Kind
-from api_store import Json, Refused, dig
+from api_store import Json, dig
 
 if t.TYPE_CHECKING:
     from api_double import ApiDouble, Handler
 
-NETWORKS = "k8s.v1.cni.cncf.io/networks"
 STATUS = "k8s.v1.cni.cncf.io/network-status"
-INJECT = "cni.spidernet.io/rdma-resource-inject"
 GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 PROTOCOL = "v4.channel.k8s.io"
 
 # What a client of ib_read_lat prints; the number is replaced.
 PRINTED = Path(__file__).resolve().parents[1] / "unit/fixtures/perftest"
 TYPICAL = "2.31"
+
+
+def unschedulable(nodes: int, why: str) -> str:
+    """Return the scheduler's words for a pod that wants one node.
+
+    :param nodes: how many there are, and `why` what is wrong with the one; empty where it is not there.
+    """
+    rest = f"{nodes - bool(why)} node(s) didn't satisfy plugin(s) [NodeAffinity]"
+    told = ", ".join(filter(None, (why, rest if nodes > bool(why) else "")))
+    none = f"0/{nodes} nodes are available: "
+    more = f"no new claims to deallocate, preemption: {none}{nodes} Preemption is not helpful for scheduling."
+    return f"{none}{told}. {more}"
 
 
 class Pods:
@@ -130,15 +140,13 @@ class Pods:
         """Return the node that takes a pod, or why none does."""
         terms = dig(spec, "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms")
         (name,) = terms[0]["matchFields"][0]["values"]
-        node = self.double.objects("Node").get(name)
+        nodes = self.double.objects("Node")
+        node = nodes.get(name)
         if node is None:
-            return "", "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector."
+            return "", unschedulable(len(nodes), "")
         if off := untolerated(node, spec):
             what = "were unschedulable" if off == [CORDON] else "had untolerated taint(s)"
-            return (
-                "",
-                f"0/3 nodes are available: 1 node(s) {what}, 2 node(s) didn't match Pod's node affinity/selector.",
-            )
+            return "", unschedulable(len(nodes), f"1 node(s) {what}")
         wanted = dig(spec["containers"][0], "resources.limits") or {}
         pods = [pod for pod in self.double.store.table(self.kind()).values() if dig(pod, "spec.nodeName") == name]
         for resource, amount in wanted.items():
@@ -146,7 +154,7 @@ class Pods:
                 int((dig(pod["spec"]["containers"][0], "resources.limits") or {}).get(resource, 0)) for pod in pods
             )
             if used + int(amount) > int((dig(node, "status.allocatable") or {}).get(resource, 0)):
-                return "", f"0/3 nodes are available: 1 Insufficient {resource}, 2 node(s) didn't match node affinity."
+                return "", unschedulable(len(nodes), f"1 Insufficient {resource}")
         return name, ""
 
     def start(self, pod: Json) -> None:
@@ -210,12 +218,6 @@ class Pods:
         notes = meta.get("annotations") or {}
         names = [name for name in str(notes.get(NETWORKS) or "").split(",") if name]
         configs = self.double.objects("SpiderMultusConfig")
-        if notes.get(INJECT):
-            names = sorted(
-                f"{row['metadata']['namespace']}/{name}"
-                for name, row in configs.items()
-                if (row["metadata"].get("annotations") or {}).get(INJECT) == notes[INJECT]
-            )
         if not names:
             return
         entries: list[Json] = [{"name": "k8s-pod-network", "interface": "eth0", "ips": ["10.0.0.9"], "default": True}]
@@ -249,9 +251,6 @@ class Pods:
     def answer(self, handler: Handler, namespace: str, name: str, sub: str) -> tuple[int, Json]:
         """Answer a request for a log or for a command."""
         self.double.store.get(self.kind(), namespace, name)
-        if f"pods/{sub}" in self.double.forbidden:
-            text = f'pods "{name}" is forbidden: User "tester" cannot get resource "pods/{sub}" in API group ""'
-            raise Refused(403, "Forbidden", text, kind="pods")
         if sub == "log":
             query = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(handler.path).query))
             data = self.log(namespace, name, query)

@@ -41,7 +41,7 @@ class Refused(Exception):
         self.code = code
         told = {"reason": reason, "details": {key: value for key, value in details.items() if value}}
         body = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message}
-        self.body = {**body, **{key: value for key, value in told.items() if value}, "code": code}
+        self.body: Json = {**body, **{key: value for key, value in told.items() if value}, "code": code}
         self.headers: dict[str, str] = {}
 
 
@@ -186,7 +186,7 @@ class Store:
                 )
             new = self.cleaned(kind, body)
             new["metadata"].pop("managedFields", None)
-            owned = set(fields.leaves(new, kind.schema))
+            owned = set(fields.leaves(new, kind.schema, maps=True))
             self.set_managers(new, [self.entry(kind, manager, "Update", owned)])
             return self.commit(kind, namespace, None, new, query)
 
@@ -340,13 +340,15 @@ class Store:
             if home is None:
                 raise Refused(404, "NotFound", f'namespaces "{namespace}" not found', name=namespace, kind="namespaces")
             if home["metadata"].get("deletionTimestamp"):
-                going = {"reason": "NamespaceTerminating", "message": f"namespace {namespace} is being terminated"}
+                message = f"namespace {namespace} is being terminated"
                 raise Refused(
                     403,
                     "Forbidden",
                     f'{kind.plural} "{name}" is forbidden: unable to create new content in namespace {namespace} '
                     "because it is being terminated",
-                    causes=[going],
+                    **cause("NamespaceTerminating", "metadata.namespace", message),
+                    name=name,
+                    kind=kind.plural,
                 )
 
     def cleaned(self, kind: Kind, body: Json) -> Json:
@@ -356,9 +358,14 @@ class Store:
         if kind.custom:
             body = fields.prune(body, kind.schema)
             fields.set_defaults(body, kind.schema)
-        if kind.kind == "Secret" and "stringData" in body:
-            data = body.setdefault("data", {})
-            data.update({key: base64.b64encode(text.encode()).decode() for key, text in body.pop("stringData").items()})
+        if kind.kind == "Secret":
+            body.setdefault("type", "Opaque")
+            plain = body.pop("stringData", {})
+            if plain:
+                body["data"] = {
+                    **body.get("data", {}),
+                    **{key: base64.b64encode(text.encode()).decode() for key, text in plain.items()},
+                }
         return body
 
     # Who owns which field
@@ -406,7 +413,7 @@ class Store:
 
     def take_changed(self, kind: Kind, old: Json, new: Json, manager: str, sub: str) -> None:
         """Give the fields that an update changed to its manager."""
-        before, after = fields.leaves(old, kind.schema), fields.leaves(new, kind.schema)
+        before, after = (fields.leaves(obj, kind.schema, maps=True) for obj in (old, new))
         changed = {path for path, value in after.items() if path not in before or before[path] != value}
         gone = set(before) - set(after)
         if not changed and not gone:

@@ -315,12 +315,9 @@ class Account:
 
 
 @pytest.fixture
-def ending(request: pytest.FixtureRequest, kubeconfig: Path) -> t.Iterator[str]:
+def ending(kubeconfig: Path) -> t.Iterator[str]:
     """Give a namespace that is being deleted and cannot end: it holds something with a finalizer."""
     name = f"rr-ending-{uuid.uuid4().hex[:6]}"
-    if not REAL:
-        double: ApiDouble = request.getfixturevalue("double")
-        double.controllers.hold_namespaces = True
     core = client.CoreV1Api(kube_config.new_client_from_config(str(kubeconfig)))
     core.create_namespace({"metadata": {"name": name}})
     held = {"metadata": {"name": "held", "finalizers": ["railops.io/test"]}}

@@ -10,7 +10,7 @@ import ipaddress
 import typing as t
 
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.model import FIELD_MANAGER
-from ansible_collections.railops.rdma.plugins.module_utils._fabric.marks import LABEL_FABRIC, LABEL_MANAGER
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import LABEL_FABRIC, LABEL_MANAGER
 
 Json = dict[str, t.Any]
 SPIDERPOOL = "spiderpool.spidernet.io/v2beta1"

@@ -44,15 +44,27 @@ class Api:
     def __init__(self, kubeconfig: Path) -> None:
         self._client: client.ApiClient = config.new_client_from_config(str(kubeconfig))
 
-    def raw(self, method: str, path: str, body: t.Any = None, content: str = "application/json", **query: str) -> t.Any:
-        """Ask and return the response with its body unread."""
+    def raw(
+        self,
+        method: str,
+        path: str,
+        body: t.Any = None,
+        content: str = "application/json",
+        headers: t.Mapping[str, str] | None = None,
+        **query: str,
+    ) -> t.Any:
+        """Ask and return the response with its body unread.
+
+        :param headers: more of them; `authorization` in place of our own.
+        """
+        more = dict(headers or {})
         return self._client.call_api(
             path,
             method,
             query_params=list(query.items()),
-            header_params={"Content-Type": content, "Accept": "application/json"},
+            header_params={"Content-Type": content, "Accept": "application/json", **more},
             body=body,
-            auth_settings=["BearerToken"],
+            auth_settings=[] if "authorization" in more else ["BearerToken"],
             _preload_content=False,
         )
 
@@ -236,7 +248,7 @@ class Played:
         """Advertise the virtual functions of the policies that select a node."""
         if event == "DELETED":
             return
-        labels, offered = node["metadata"]["labels"], node["status"].get("allocatable") or {}
+        labels, offered = node["metadata"].get("labels") or {}, node["status"].get("allocatable") or {}
         amounts = {}
         with contextlib.suppress(ApiException):
             for row in self._api.items(POLICIES):

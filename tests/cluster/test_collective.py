@@ -17,7 +17,7 @@ from kubernetes import dynamic
 from kubernetes.dynamic.exceptions import NotFoundError
 
 from ansible_collections.railops.rdma.plugins.module_utils._pods.collective import (
-    Wanted,
+    CollectivePlan,
     belongings,
     indexed_job,
     mpi_job,
@@ -42,10 +42,10 @@ TEMPLATE = {
 }
 
 
-def wanted() -> Wanted:
+def wanted() -> CollectivePlan:
     words = ["mpirun", "--host", "{hosts}", "-np", "{count}", "all_reduce_perf"]
     env = {"NCCL_IB_HCA": "=mlx5_0:1"}
-    return Wanted(
+    return CollectivePlan(
         *(
             "fabric-collective",
             "default",

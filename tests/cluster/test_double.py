@@ -203,8 +203,30 @@ def test_defaults_of_a_crd_are_filled_in_and_unknown_fields_pruned(api: Api, dou
 
 
 def test_a_creation_in_a_terminating_namespace_is_forbidden(api: Api, double: t.Any) -> None:
-    double.controllers.hold_namespaces = True
     double.put("v1", "Namespace", "going")
+    double.put("v1", "ConfigMap", "held", "going", metadata={"finalizers": ["railops.io/test"]})
     api.call("DELETE", "/api/v1/namespaces/going")
     code, status = refused(lambda: api.call("POST", api.path(namespace="going"), api.body("x")))
     assert (code, status["details"]["causes"][0]["reason"]) == (403, "NamespaceTerminating")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "what"),
+    [
+        pytest.param(
+            "GET", "/apis/apps/v1/namespaces/default/deployments/x/scale", "GET of deployments/scale", id="scale"
+        ),
+        pytest.param("POST", "/api/v1/namespaces/default/pods/x/binding", "POST of pods/binding", id="binding"),
+        pytest.param("PUT", "/api/v1/nodes/x/finalize", "PUT of nodes/finalize", id="another kind's"),
+        pytest.param("GET", "/api/v1/namespaces/default/pods/x/log", "GET of pods/log", id="pods that are not played"),
+        pytest.param("GET", "/api/v1/persistentvolumes", "persistentvolumes of the core/v1", id="a kind"),
+        pytest.param("GET", "/apis/networking.k8s.io/v1/ingresses", "ingresses of networking.k8s.io/v1", id="a group"),
+    ],
+)
+def test_what_the_double_has_no_rule_for_is_refused_by_name(
+    api: Api, double: t.Any, method: str, path: str, what: str
+) -> None:
+    """A real server may answer it: a test that asks for it stands on nothing."""
+    code, status = refused(lambda: api.call(method, path, {} if method != "GET" else None))
+    assert (code, status["message"]) == (501, f"the API double has no rule for {what}")
+    assert double.store.writes == double.writes()

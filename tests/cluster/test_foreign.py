@@ -2,7 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Clusters that had a life before us: each thing is refused with its line, then adopted, and stays byte for byte."""
+"""Clusters that had a life before us: each thing is refused with its line, then adopted, and stays byte for byte.
+
+Each case runs whole playbooks half a dozen times, 1 to 5 minutes: the shortest runs on each push, the others by `long`.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +30,6 @@ Json = dict[str, t.Any]
 BACKENDS = REAL_CRDS.parent / "crds-backends"
 CRD = "apiextensions.k8s.io/v1"
 NAD = "k8s.cni.cncf.io/v1"
-# Each case runs whole playbooks half a dozen times.
-pytestmark = pytest.mark.long
 # What of others is looked at: whatever this collection could write.
 WATCHED = (
     ("CustomResourceDefinition", CRD),
@@ -134,9 +135,10 @@ def installed(case: Case, namespace: str) -> None:
     argv = [str(tools.helm()), "--kubeconfig", str(case.playbook.kubeconfig), "install", "spiderpool"]
     argv += [case.playbook.values["spiderpool_chart_file"], "--namespace", namespace, "--create-namespace"]
     argv += ["--timeout", "90s", "--values", str(values)]
-    subprocess.run(argv, check=True, capture_output=True, timeout=100)
+    subprocess.run(argv, check=True, capture_output=True, timeout=300)
 
 
+@pytest.mark.long
 def test_spiderpool_by_helm_under_the_same_name(case: Case) -> None:
     installed(case, "spiderpool")
     case.refused(
@@ -171,6 +173,7 @@ def networks_crd() -> Json:
     return next(row for row in read_crds(crd_folder()) if row["spec"]["group"] == "k8s.cni.cncf.io")
 
 
+@pytest.mark.long
 def test_multus_alone(case: Case) -> None:
     define(case.live, [networks_crd()])
     labels = {"app": "multus"}
@@ -186,6 +189,7 @@ def test_multus_alone(case: Case) -> None:
     case.adopted(multus="adopt")
 
 
+@pytest.mark.long
 def test_a_users_network(case: Case) -> None:
     define(case.live, [networks_crd()])
     for namespace, name in (("default", "storage"), ("spiderpool", "fabric-rail3")):
@@ -218,6 +222,7 @@ def test_what_the_network_operators_case_stands_on() -> None:
     assert {row["spec"]["names"]["kind"] for row in backends()} >= {"NicClusterPolicy", "NicNodePolicy"}
 
 
+@pytest.mark.long
 def test_nvidias_network_operator(case: Case) -> None:
     define(case.live, [networks_crd(), *backends()])
     planned = yaml.safe_load((case.playbook.folder / "plan/fabric/cluster/values.yaml").read_text(encoding="utf-8"))
@@ -247,6 +252,7 @@ def test_nvidias_network_operator(case: Case) -> None:
     case.adopted(**adopt)
 
 
+@pytest.mark.long
 @pytest.mark.only_double("needs nodes whose virtual functions come")
 def test_the_sriov_operators_crds_in_an_older_version(
     playbook: Playbook, live: Live, double: ApiDouble, plans: t.Callable[[str], Path]

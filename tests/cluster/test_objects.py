@@ -229,13 +229,13 @@ class TestPoolsInUse:
     def test_an_address_given_out_between_looking_and_deleting_is_seen(
         self, objects: Run, live: Live, fabric: str, one: Json, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        check = run.Run.preflight
+        check = run.ApplyRun.preflight
 
         def allocate_meanwhile(self: t.Any, plan: t.Any) -> None:
             check(self, plan)
             live.allocate(one["metadata"]["name"], ["172.17.0.3"])
 
-        monkeypatch.setattr(run.Run, "preflight", allocate_meanwhile)
+        monkeypatch.setattr(run.ApplyRun, "preflight", allocate_meanwhile)
         result = ok(objects(state="absent", prune=True, fabric=fabric))
         assert result["kept"][0]["name"] == one["metadata"]["name"]
         assert len(live.versions(fabric)) == 1
@@ -482,7 +482,7 @@ class TestFaults:
         assert double.writes() == before
 
     def test_a_namespace_that_is_wanted_and_on_its_way_out(self, objects: Run, double: ApiDouble, live: Live) -> None:
-        double.controllers.hold_namespaces = True
+        double.put("v1", "ConfigMap", "held", "spiderpool", metadata={"finalizers": ["railops.io/test"]})
         live.of("Namespace", "v1").delete(name="spiderpool")
         before = double.writes()
         wanted = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "spiderpool"}}

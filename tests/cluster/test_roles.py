@@ -189,29 +189,19 @@ DETECTION = "nodeAddressAutodetectionV"
 
 
 @pytest.mark.long
-@pytest.mark.only_double("needs nodes with Docker and an operator of Tigera's")
-def test_tigera_and_docker_get_their_settings(
-    playbook: Playbook, double: ApiDouble, live: Live, tmp_path: Path
-) -> None:
+@pytest.mark.only_double("needs an operator of Tigera's")
+def test_tigera_gets_its_settings(playbook: Playbook, double: ApiDouble, live: Live) -> None:
     for crd in (TIGERA, DASHBOARDS):
         double.store.create(
             double.store.kind_of("apiextensions.k8s.io/v1", "CustomResourceDefinition"), "", crd, {}, "x"
         )
     network = {f"{DETECTION}4": {"firstFound": True}, "ipPools": [{"cidr": "192.168.0.0/16"}]}
     double.put("operator.tigera.io/v1", "Installation", "default", spec={"calicoNetwork": network})
-    for node in double.objects("Node").values():
-        info = {"nodeInfo": {"containerRuntimeVersion": "docker://27.1.1"}}
-        double.store.patch_status(double.store.kind_of("v1", "Node"), "", node["metadata"]["name"], info)
-    folder = tmp_path / "plan/fabric/cluster"
-    folder.mkdir(parents=True)
-    (folder / "values.yaml").write_text("{}\n")
-    (folder / "multusconfigs.yaml").write_text("spec:\n  sriov:\n    ippools:\n      matchMasterSubnet: true\n")
-    assert "Set it on the agent" in plays.last_part(playbook.role("spiderpool").changed_tasks())
+    assert "Install or upgrade" in plays.last_part(playbook.role("spiderpool").changed_tasks())
     installed = live.objects("Installation", "operator.tigera.io/v1")["default"]["spec"]["calicoNetwork"]
     assert installed == {f"{DETECTION}4": {"kubernetes": "NodeInternalIP"}, "ipPools": network["ipPools"]}
     sets = live.objects("DaemonSet", "apps/v1")
     assert "env" not in sets["calico-node"]["spec"]["template"]["spec"]["containers"][0], "the operator's, not ours"
-    assert sets["spiderpool-agent"]["spec"]["template"]["spec"]["hostPID"] is True
     assert playbook.role("spiderpool").changed_tasks() == []
 
     double.store.table(double.store.kind_of("operator.tigera.io/v1", "Installation"))[("", "default")]["spec"] = {
@@ -223,7 +213,7 @@ def test_tigera_and_docker_get_their_settings(
         "spiderpool_grafana": True,
         "spiderpool_inject_namespaces": ["ml"],
     }
-    six = playbook.role("spiderpool", spiderpool_host_pid="never", **switches)
+    six = playbook.role("spiderpool", **switches)
     names = ["Set the detection in the operator's Installation", "Install or upgrade"]
     assert plays.last_part(six.changed_tasks()) == names
     installed = live.objects("Installation", "operator.tigera.io/v1")["default"]["spec"]["calicoNetwork"]
@@ -241,6 +231,7 @@ def test_tigera_and_docker_get_their_settings(
 @pytest.mark.only_double("the API must fail in scripted ways")
 def test_bad_situations_are_told_before_the_first_write(playbook: Playbook, double: ApiDouble, tmp_path: Path) -> None:
     before = double.writes()
+    assert "spiderpool_host_pid is gone" in playbook.role("spiderpool", ok=False, spiderpool_host_pid="auto").text
     double.token = "another"
     assert "does not know this identity" in playbook.role("spiderpool", ok=False).text
     double.token = TOKEN
@@ -260,7 +251,7 @@ def test_bad_situations_are_told_before_the_first_write(playbook: Playbook, doub
     assert "no network of its own" in playbook.role("spiderpool", ok=False).text
     assert double.writes() == before
     double.put("v1", "Namespace", "spiderpool")
-    double.controllers.hold_namespaces = True
+    double.put("v1", "ConfigMap", "held", "spiderpool", metadata={"finalizers": ["railops.io/test"]})
     double.store.delete(double.store.kind_of("v1", "Namespace"), "", "spiderpool", {}, {})
     before = double.writes()
     assert "namespace spiderpool is being deleted" in playbook.role("spiderpool", ok=False).text

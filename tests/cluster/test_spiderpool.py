@@ -25,8 +25,8 @@ from played import Api
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
 from ansible_collections.railops.rdma.plugins.modules import cluster_wait
-from ansible_collections.railops.rdma.plugins.plugin_utils._admission.admission import Admission, AdmissionError
-from ansible_collections.railops.rdma.tests.unit import admission_objects as samples
+from ansible_collections.railops.rdma.tests.admission import samples
+from ansible_collections.railops.rdma.tests.admission.admission import Admission, AdmissionError
 from ansible_collections.railops.rdma.tests.unit.fabrics import plan
 from ansible_collections.railops.rdma.tests.unit.random_fabrics import fabrics
 

@@ -99,6 +99,9 @@ def chart_copy(target: Path, version: str = "") -> Path:
     return target
 
 
+INJECTION = "spiderpoolController.podResourceInject.enabled=true"
+
+
 def install_spiderpool(kubeconfig: Path) -> None:
     """Install the real chart by real helm, with what the planner's values say of IPAM.
 
@@ -107,7 +110,12 @@ def install_spiderpool(kubeconfig: Path) -> None:
     argv = [str(helm()), "--kubeconfig", str(kubeconfig), "upgrade", "--install", "spiderpool"]
     argv += [str(programs.chart()), "--timeout", "90s", "--namespace", "spiderpool", "--create-namespace"]
     # Its collector takes back what is lent to pods that are not there, such as those of a test.
-    for row in ("ipam.spiderSubnet.enable=false", "ipam.enableGatewayDetection=true", "ipam.gc.enabled=false"):
+    for row in (
+        "ipam.spiderSubnet.enable=false",
+        "ipam.enableGatewayDetection=true",
+        "ipam.gc.enabled=false",
+        INJECTION,
+    ):
         argv += ["--set", row]
     subprocess.run(argv, check=True, stdout=sys.stderr)
 

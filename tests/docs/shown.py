@@ -85,7 +85,7 @@ ROWS = (
         "tests/lab/matrix.py::upgrade",
     ),
     row(r"ansible-playbook .*railops\.rdma\.audit", f"{SITE}test_what_was_broken_is_named_and_mended"),
-    row(r"ansible-playbook .*railops\.rdma\.merge.*", "tests/unit/plugins/action/test_verdict_merge.py"),
+    row(r"ansible-playbook .*railops\.rdma\.merge.*", "tests/unit/plugins/action/test_merge.py"),
     row(r"ansible-playbook .*railops\.rdma\.accept.*", "tests/lab/matrix.py::accept"),
     row(r"ansible-playbook .*railops\.rdma\.verify.*", "molecule/guests", "tests/lab/matrix.py::site-exclusive"),
     row(r"ansible-playbook .*railops\.rdma\.teardown", f"{SITE}test_teardown_leaves_the_kernel_as_it_was"),

@@ -11,21 +11,22 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from ansible_collections.railops.rdma.plugins.module_utils._cluster import gate, release
+from ansible_collections.railops.rdma.plugins.module_utils._cluster import gate
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.nodes import PURPOSES, note_of
-from ansible_collections.railops.rdma.plugins.module_utils._fabric import lock, marks, numbers
+from ansible_collections.railops.rdma.plugins.module_utils._fabric import labels, lock, numbers
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.options import INJECT_KEYS
 from ansible_collections.railops.rdma.plugins.module_utils._probe.perftest import FIRST_PORT
 from ansible_collections.railops.rdma.plugins.module_utils._route.model import PROTOCOL
 from ansible_collections.railops.rdma.plugins.modules import acceptance
-from ansible_collections.railops.rdma.plugins.plugin_utils._admission import mutate
+from ansible_collections.railops.rdma.plugins.plugin_utils import _release
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.files import VERDICT
+from ansible_collections.railops.rdma.tests.admission.mutate import LABEL_POOL_CIDR
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PLUGINS = CHECKOUT / "plugins"
 MARK = re.compile(r"[a-z0-9.-]*(?:railops|spidernet|cncf|openshift|multus-cni)\.io(?:/[A-Za-z0-9_-]+)?")
 # What is no text of its own but the name of a thing that is ours, or a number that is.
-WHOLE = {lock.LOCK, VERDICT, numbers.MANAGER, marks.LABEL_MANAGER, marks.HOSTNAME}
+WHOLE = {lock.LOCK, VERDICT, numbers.MANAGER, labels.LABEL_MANAGER, labels.HOSTNAME}
 OUR_NUMBERS = {PROTOCOL, numbers.TABLES[0], numbers.PRIORITIES[0], FIRST_PORT}
 DOCUMENTATION = {"DOCUMENTATION", "EXAMPLES", "RETURN"}
 # A module whose file alone goes to hosts says it again; the test below compares it.
@@ -35,23 +36,23 @@ ALONE = {f"modules/acceptance.py {FIRST_PORT}"}
 OF_ROLES = {"railops.io/disabled-plugins"}
 IN_CODE = {
     *(
-        marks.SPIDERPOOL,
-        marks.SRIOV,
-        marks.LABEL_FABRIC,
-        marks.PROBE_LABEL,
-        marks.RUN_LABEL,
-        marks.RESOURCE,
-        marks.NETWORK[0],
+        labels.SPIDERPOOL,
+        labels.SRIOV,
+        labels.LABEL_FABRIC,
+        labels.PROBE_LABEL,
+        labels.RUN_LABEL,
+        labels.RESOURCE,
+        labels.NETWORK[0],
     ),
-    *(marks.POD_NETWORKS, marks.POD_STATUS, marks.POD_DEFAULT, marks.ZONE_LABEL, marks.LEAF_LABEL, marks.OURS),
-    *(marks.OUR_NODES, marks.RESOURCE_PREFIX, *INJECT_KEYS, gate.NOTE, marks.GATE_TAINT["key"], release.ANNOTATION),
+    *(labels.POD_NETWORKS, labels.POD_STATUS, labels.POD_DEFAULT, labels.ZONE_LABEL, labels.LEAF_LABEL, labels.OURS),
+    *(labels.OUR_NODES, labels.RESOURCE_PREFIX, *INJECT_KEYS, gate.NOTE, labels.GATE_TAINT["key"], _release.ANNOTATION),
     *(note_of(purpose) for purpose in (*PURPOSES, "PURPOSE")),
-    *(mutate.LABEL_POOL_CIDR, mutate.CR_NAME, mutate.CNI_VERSION),
+    LABEL_POOL_CIDR,
 }
-GROUPS = {name.partition("/")[0] for name in (marks.SPIDERPOOL, marks.SRIOV, marks.NETWORK[0])}
+GROUPS = {name.partition("/")[0] for name in (labels.SPIDERPOOL, labels.SRIOV, labels.NETWORK[0])}
 # What documents show of a fabric's own names: a resource, a node's label, the webhook's name.
 SHOWN = re.compile(
-    rf"{re.escape(marks.RESOURCE_PREFIX)}/\w+|{re.escape(marks.OUR_NODES)}/fabric\b|{marks.LEAF_LABEL}?.*|"
+    rf"{re.escape(labels.RESOURCE_PREFIX)}/\w+|{re.escape(labels.OUR_NODES)}/fabric\b|{labels.LEAF_LABEL}?.*|"
     rf"pods\.({'|'.join(map(re.escape, GROUPS))})"
 )
 

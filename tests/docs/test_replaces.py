@@ -61,7 +61,7 @@ SHOWN = {
         f"{FLEET}::test_a_cluster_without_a_network_is_refused",
         f"{FLEET}::test_a_network_that_is_there_and_not_ready_is_refused",
     ],
-    "Calico takes the node": [f"{ROLES}::test_tigera_and_docker_get_their_settings"],
+    "Calico takes the node": [f"{ROLES}::test_tigera_gets_its_settings"],
     "another CNI that keeps": [f"{FLEET}::test_cilium_that_would_push_multus_aside_is_refused"],
     "inbox drivers and tools": [
         f"{MODULES}test_rdma_driver.py::test_the_first_run_changes_and_the_second_does_not",
@@ -124,15 +124,15 @@ SHOWN = {
         f"{MODULES}test_gpudirect.py::test_what_is_kept_is_told_and_fails_nothing",
     ],
     "`helm install` with": [f"{CLUSTER}test_chart.py", f"{PLAN}test_objects.py::test_helm_values_fit_the_attachment"],
-    "`global.imageRegistryOverride`": [f"{ROLES}::test_tigera_and_docker_get_their_settings"],
-    "RDMA metrics": [f"{ROLES}::test_tigera_and_docker_get_their_settings"],
+    "`global.imageRegistryOverride`": [f"{ROLES}::test_tigera_gets_its_settings"],
+    "RDMA metrics": [f"{ROLES}::test_tigera_gets_its_settings"],
     "`grafanaDashboard.install": [f"{ROLES}::test_bad_situations_are_told_before_the_first_write"],
     "see that all pods run": [f"{UTILS}_pods/test_wait.py::test_a_rollout_that_stops_is_given_up_in_one_sentence"],
     "restart spiderpool-controller": [
-        f"{UTILS}_cluster/test_release.py::test_a_part_is_annotated_with_what_it_mounts_and_nothing_else"
+        "tests/unit/plugins/plugin_utils/test_release.py::test_a_part_is_annotated_with_what_it_mounts_and_nothing_else"
     ],
     "edit the device plugin": [
-        f"{UTILS}_cluster/test_release.py::test_a_part_is_annotated_with_what_it_mounts_and_nothing_else"
+        "tests/unit/plugins/plugin_utils/test_release.py::test_a_part_is_annotated_with_what_it_mounts_and_nothing_else"
     ],
     "`rdmaHcaMax: 500`": [f"{PLAN}test_objects.py::test_helm_values_fit_the_attachment"],
     "selectors of the device": [f"{PLAN}test_objects.py::test_helm_values_fit_the_attachment"],
@@ -142,7 +142,7 @@ SHOWN = {
         f"{CLUSTER}test_objects.py::test_a_node_retired",
     ],
     "type a SpiderMultusConfig": [f"{PLAN}test_objects.py::test_admission_takes_every_object"],
-    "annotate namespaces": [f"{PLAN}test_input.py::test_inject", f"{ROLES}::test_tigera_and_docker_get_their_settings"],
+    "annotate namespaces": [f"{PLAN}test_input.py::test_inject", f"{ROLES}::test_tigera_gets_its_settings"],
     "prepare VFs": [f"{MODULES}test_nic_link_type.py::test_num_of_vfs_is_exactly_what_the_sriov_operator_will_want"],
     "at most 127 VFs": [
         f"{PLAN}test_bad_input.py::test_bad_input_is_one_clear_error_and_writes_nothing",
@@ -157,7 +157,7 @@ SHOWN = {
         f"{ROLES}::test_sriov_nodes_are_emptied_and_added_one_at_a_time",
     ],
     "ConnectX-8": [
-        f"{UNIT}plugin_utils/_admission/test_admission.py::test_newer_cards_are_given_to_the_operator_as_the_chart_writes_them"
+        "tests/unit/admission/test_admission.py::test_newer_cards_are_given_to_the_operator_as_the_chart_writes_them"
     ],
     "`nvidia.com/gpu: 1` in": [f"{ROLES}::test_the_test_application_is_not_green_without_pods"],
     "install the rdma-tools": [f"{ROLES}::test_the_test_application"],
@@ -171,7 +171,7 @@ SHOWN = {
     ],
     "tell the network team": [f"{PLAN}test_switch.py::test_the_guides_exclusive_fabric"],
     "find out months later": [f"{SITE}::test_what_was_broken_is_named_and_mended"],
-    "add a node": ["tests/docs/test_day2.py", f"{PLAN}test_seats.py"],
+    "add a node": ["tests/docs/test_day2.py", f"{PLAN}test_allocation.py"],
 }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.modules import policy_route, rail_audit, rail_ping
+from ansible_collections.railops.rdma.plugins.modules import policy_route, rail_audit
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, run, want_of
 
 RAILS = 3
@@ -35,7 +35,7 @@ def fabric():
 def audited(fabric, **more):
     """Return what an audit says of paths and pings, every pair of rails asked."""
     neighbour = {"host": "node2", "rails": want_without_gateways(1)["rails"]}
-    settings = {"rail_ping": {"across": RAILS, "count": 10, "timeout": 0.5, **more}}
+    settings = {"ping": {"across": RAILS, "count": 10, "timeout": 0.5, **more}}
     params = {"checks": ["paths", "pings"], "neighbours": [neighbour], "settings": settings}
     result = fabric.hosts[0].module(rail_audit, {**want_without_gateways(0), **params}, diff=False)
     assert result["errors"] == []
@@ -78,18 +78,6 @@ def test_a_rail_whose_neighbour_is_gone_says_nothing_of_the_others(fabric):
     fabric.hosts[1].ip("link", "set", "ens2np0", "down")
     found = of(audited(fabric), "ping_across")
     assert (found["rail2", 4]["status"], found["rail1", 4]["status"]) == ("skipped", "ok")
-
-
-def test_pings_alone_do_not_call_it_green(fabric):
-    """Whoever has joined the rails: no IPv6 echo request leaves for another one."""
-    join(fabric, 1, 2)
-    params = {key: value for key, value in want_without_gateways(0).items() if key != "sysctls"}
-    params |= {"neighbour_hosts": [want_without_gateways(1)], "across": RAILS, "timeout": 0.5, "count": 5}
-    found = of(fabric.hosts[0].module(rail_ping, params, diff=False)["checks"], "ping_across")
-    assert {key: found[key]["status"] for key in found if key[0] != "rail3"} == {
-        **{(rail, 4): "deviation" for rail in ("rail1", "rail2")},
-        **{(rail, 6): "skipped" for rail in ("rail1", "rail2")},
-    }
 
 
 def test_a_packet_that_leaves_elsewhere_is_named_without_a_gateway_too(fabric):

@@ -146,7 +146,7 @@ class Fleet:
 
     def reboot(self) -> None:
         """Reboot all guests and wait for them."""
-        self.lab("exec", self.name, "--", "ansible", "gpu_nodes", "-m", "reboot", "-a", "reboot_timeout=420")
+        self.lab("exec", self.name, "--", "ansible", "gpu_nodes", "-m", "reboot", "-a", "reboot_timeout=900")
 
     def same(self, before: dict[str, dict[str, list[str]]], what: str) -> None:
         """Insist that the kernels hold what they held; what a manager sets up after ssh answers gets a moment."""

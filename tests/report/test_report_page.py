@@ -18,8 +18,8 @@ import pytest
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.model import address_text, range_text
 from ansible_collections.railops.rdma.plugins.plugin_utils._report.markdown import render_report
 from ansible_collections.railops.rdma.plugins.plugin_utils._report.verdict import DATA
-from ansible_collections.railops.rdma.tests.unit.fabric_samples import SAMPLES, names, plan_of, raw_of
-from ansible_collections.railops.rdma.tests.unit.reports import EVIL, evil_plan, verdict_of
+from ansible_collections.railops.rdma.tests.unit.fabric_samples import SAMPLES, block_of, names, plan_of, raw_of
+from ansible_collections.railops.rdma.tests.unit.reports import EVIL, evil_plan, page_of, verdict_of
 
 PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(
@@ -90,7 +90,7 @@ def expected(plan):
     for node in plan.nodes:
         for rail in range(len(plan.fabric.rails)):
             for family in plan.fabric.families:
-                block = plan.block(node.zone, rail, family)
+                block = block_of(plan, node.zone, rail, family)
                 host, gateway = block.host(node.slot), block.gateway(node.slot)
                 rows.append(
                     [
@@ -153,7 +153,7 @@ return answers;
 
 
 def ask(browser, plan, queries, verdict=None):
-    page = render_report(plan, verdict)["report.html"]
+    page = page_of(plan, verdict)
     dom, console = browser(page, script=REPORT % (QUERIES % json.dumps(queries)))
     assert console == []
     return told(dom)
@@ -192,7 +192,7 @@ def test_names_stay_text_in_the_browser(browser):
     script = "window.alert = (what) => { document.title = 'ATTACKED ' + what; };"
     plan = evil_plan()
     verdict = verdict_of(plan, bad={("node1", "rail1")}, cause=EVIL, fix="</td><script>alert(3)</script>")
-    dom, console = browser(render_report(plan, verdict)["report.html"], "q=" + EVIL, script)
+    dom, console = browser(page_of(plan, verdict), "q=" + EVIL, script)
     assert "<title>Fabric fabric</title>" in dom
     assert "<img" not in dom
     assert console == []
@@ -201,7 +201,7 @@ def test_names_stay_text_in_the_browser(browser):
 def test_deviating_nodes_can_be_shown_alone(browser):
     plan = plan_of(*SAMPLES["exclusive"])
     verdict = verdict_of(plan, bad={("node3", "rail4"), ("node5", "rail1")}, lost={"node7"})
-    dom, console = browser(render_report(plan, verdict)["report.html"], "bad=1")
+    dom, console = browser(page_of(plan, verdict), "bad=1")
     assert re.findall(r'class="row"[^>]*data-node="([^"]+)"', dom) == ["node3", "node5"]
     assert '<span class="mono bad">✗ 172.17.3.66</span>' in dom
     assert console == []

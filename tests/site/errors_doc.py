@@ -20,12 +20,13 @@ import yaml
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 DOCUMENT = CHECKOUT / "docs/errors.md"
+# Fixes that several files have.
+SHARED = CHECKOUT / "plugins/module_utils/_fabric/lock.py"
 # Where each stands among (place, problem, fix); the last two are always problem and fix.
-CALLS = {"RdmaError": 0, "Problem": 1, "AdmissionError": 2, "_fail": 0, "fail": 0, "add": 1}
+CALLS = {"RdmaError": 0, "Problem": 1, "_fail": 0, "fail": 0, "add": 1, "refuse": 1}
 # Rooms, and beginnings of the names of modules and of other files beside the rooms.
 AREAS = (
     ("The plan", ("_fabric", "_plan", "ippool_plan", "_slice")),
-    ("What admission refuses", ("_admission",)),
     ("Host network", ("_route", "_persist", "policy_route", "rail_")),
     (
         "RDMA on the host",
@@ -36,7 +37,7 @@ AREAS = (
     ("The cluster", ("_cluster", "cluster_", "webhook", "node_gate")),
     (
         "Verification",
-        ("_probe", "_verdict", "_report", "verdict", "verify_", "rdma_probe", "plan_objects", "_pods", "pod_"),
+        ("_probe", "_verdict", "_report", "verdict", "verify_", "rdma_probe", "_pods", "pod_"),
     ),
 )
 HEAD = """# Errors: what each means
@@ -45,7 +46,8 @@ Every error says what is wrong, with the place and the value, and what to do: `m
 Nothing is half-done after an error: either nothing was changed, or what was changed was taken
 back, or the next run goes on from there.
 
-This page is made from the code by `python3 tests/site/errors_doc.py`. `...` stands for a name, a value or a limit.
+This page is made from the code by `python3 tests/site/errors_doc.py`, and kept on purpose until each error has an id.
+`...` stands for a name, a value or a limit.
 
 Deviations are not errors: a verdict names them with planned, observed, cause and fix ([verify](verify.md)).
 """
@@ -64,21 +66,30 @@ def text_of(node: ast.expr) -> str | None:
     return None
 
 
-def constants(tree: ast.Module) -> dict[str, str]:
-    """Return the texts of names that a file gives a text only once."""
-    found: dict[str, set[str]] = {}
+NEAR = 15
+"""Lines above a call in which a name gets the text that it has there."""
+
+
+def named(tree: ast.Module) -> t.Callable[[str, int], str | None]:
+    """Return what finds the text of a name in a line: that of just above it, or the only one that the file gives it."""
+    found: dict[str, list[tuple[int, str]]] = {}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            text = text_of(node.value)
-            if text:
-                found.setdefault(node.targets[0].id, set()).add(text)
-    return {name: next(iter(texts)) for name, texts in found.items() if len(texts) == 1}
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and (text := text_of(node.value)):
+            found.setdefault(node.targets[0].id, []).append((node.lineno, text))
+
+    def text_at(name: str, line: int) -> str | None:
+        rows = sorted(found.get(name, ()))
+        near = [text for at, text in rows if 0 < line - at < NEAR]
+        texts = {text for _at, text in rows}
+        return near[-1] if near else texts.pop() if len(texts) == 1 else None
+
+    return text_at
 
 
 def errors(path: Path) -> t.Iterator[tuple[str, str]]:
     """Return (problem, fix) of every error that a file raises with words of its own."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    named = constants(tree)
+    here, shared = named(tree), named(ast.parse(SHARED.read_text(encoding="utf-8")))
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue
@@ -87,7 +98,10 @@ def errors(path: Path) -> t.Iterator[tuple[str, str]]:
         if first is None or len(node.args) < first + 2:
             continue
         problem, fix = node.args[first], node.args[first + 1]
-        words = [named.get(part.id) if isinstance(part, ast.Name) else text_of(part) for part in (problem, fix)]
+        words = [text_of(part) for part in (problem, fix)]
+        for at, part in enumerate((problem, fix)):
+            if isinstance(part, ast.Name):
+                words[at] = here(part.id, node.lineno) or (shared(part.id, 0) if part.id.isupper() else None)
         if words[0] and words[0].strip(". "):
             yield words[0], words[1] or "..."
 

@@ -17,7 +17,10 @@ from pathlib import Path
 
 BEFORE = Path(__file__).parent / "taken_along"
 # Files of the plan that may differ, and why.
-RENDERED: dict[str, str] = {}
+RENDERED = {
+    "plan.json": "its version is called format, and the gateway is frozen as a map per family",
+    **{f"hosts/node{number}.json": "frozen_digest is that of what is frozen" for number in (1, 2, 3)},
+}
 # Tasks that change a host of that commit once, and why.
 ONCE = {
     "railops.rdma.rail_network : Persist | Write the files of the host's network manager": (
@@ -49,14 +52,19 @@ def test_planning_again_moves_nobody(tmp_path):
     assert numbers(after) == numbers(before)
     old, new = files(before), files(after)
     assert {name for name in {*old, *new} if old.get(name) != new.get(name)} == set(RENDERED)
+    lock, was = json.loads(new["plan.json"]), json.loads(old["plan.json"])
+    assert lock["frozen"] == {**was["frozen"], "gateway": {"ipv4": was["frozen"]["gateway"]}}
+    for name in set(RENDERED) - {"plan.json"}:
+        assert json.loads(new[name]) | {"frozen_digest": ""} == json.loads(old[name]) | {"frozen_digest": ""}
 
 
 def test_its_hosts_keep_their_files_and_addresses(fleet):
     """On a host that has that commit's files site changes what the changelog names, once, and no address."""
     shutil.copytree(BEFORE / "plan", fleet.folder / "plan")
     fleet.lab("gateways", fleet.name, "--plan", str(BEFORE / "plan/fabric"))
-    first = fleet.play("site")
-    assert first.code == 0, first.output
+    for book in ("plan", "site"):
+        first = fleet.play(book)
+        assert first.code == 0, first.output
     kept = [fleet.dump(f"node{number}") for number in (1, 2, 3)]
     for number in (1, 2, 3):
         there = f"node{number}"
@@ -69,6 +77,14 @@ def test_its_hosts_keep_their_files_and_addresses(fleet):
     assert [fleet.dump(f"node{number}") for number in (1, 2, 3)] == kept
 
 
-def test_its_verdict_is_still_read(fleet, tmp_path):
-    merged = fleet.play("merge", "-e", json.dumps({"merge_verdicts": [str(BEFORE / "verify/fabric/verdict.json")]}))
-    assert merged.code == 0, merged.output
+def test_its_verdict_is_still_read(tmp_path):
+    """With the plan that it is of: planned again, the plan has another digest."""
+    values = {
+        "fabric_plan_dir": str(BEFORE / "plan"),
+        "fabric_verify_dir": str(tmp_path),
+        "merge_verdicts": [str(BEFORE / "verify/fabric/verdict.json")],
+    }
+    command = ["ansible-playbook", "-i", "localhost,", "railops.rdma.merge", "-e", json.dumps(values)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert json.loads((tmp_path / "fabric/verdict.json").read_bytes())["status"] == "pass"

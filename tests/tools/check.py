@@ -186,8 +186,17 @@ def wanted(name: str) -> bool:
 # What runs on a real cluster, the longest first. The first wants one without Spiderpool.
 ON_REAL = [
     f"tests/cluster/test_{name}.py"
-    for name in ("life", "spiderpool", "double", "recorded", "gate", "collective", "objects", "roles", "kills")
+    for name in ("life", "spiderpool", "double", "recorded", "gate", "collective", "objects", "roles", "kills", "lease")
 ]
+
+
+FOREIGN = (
+    "spiderpool_by_helm_under_the_same_name",
+    "spiderpool_by_helm_in_another_namespace",
+    "multus_alone",
+    "a_users_network",
+    "nvidias_network_operator",
+)
 
 
 def cluster() -> t.Iterator[Argv]:
@@ -231,6 +240,12 @@ def long() -> t.Iterator[Argv]:
     yield [*marked, "--double-only", "tests/cluster"]
     with contextlib.suppress(SkipStep):
         yield [*real_api(), *marked, "--real-only", *ON_REAL]
+    with contextlib.suppress(SkipStep):
+        if beside := real_api("webhooks"):
+            # What others left in a cluster is there for good: each case has a cluster of its own.
+            yield from (
+                [*beside, *whole, "--real-only", f"tests/cluster/test_foreign.py::test_{name}"] for name in FOREIGN
+            )
 
 
 BARE = "tests/bare/test_bare.py"

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import yaml
 
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.allocation import allocate
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.blocks import build_plan
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.input import Options, read_fabric
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.nodes import read_nodes
-from ansible_collections.railops.rdma.plugins.plugin_utils._plan.seats import seat_nodes
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 EXAMPLES = (
@@ -33,8 +33,13 @@ def plan_of(raw, nodes):
     """Plan a fabric from its raw values (names without fabric_) and its nodes (names, or dictionaries)."""
     fabric = read_fabric(raw)
     given = [node if isinstance(node, dict) else {"host": node, "groups": []} for node in nodes]
-    seating = seat_nodes(fabric, read_nodes(fabric, given), None, Options())
-    return build_plan(fabric, seating.nodes, seating.retired, seating.warnings)
+    allocation = allocate(fabric, read_nodes(fabric, given), None, Options())
+    return build_plan(fabric, allocation.nodes, allocation.retired, allocation.warnings)
+
+
+def block_of(plan, zone, rail, family):
+    """Return the block of a zone (index), rail (index from 0) and family."""
+    return next(block for block in plan.blocks if (block.zone, block.rail, block.family) == (zone, rail, family))
 
 
 def example(name):

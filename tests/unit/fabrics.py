@@ -11,7 +11,7 @@ import typing as t
 
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import part_digests
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan import lock as locks
-from ansible_collections.railops.rdma.plugins.plugin_utils._plan import seats as slots
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.allocation import Allocation, allocate
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.blocks import build_plan
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.input import read_fabric, read_options
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.nodes import read_nodes
@@ -22,7 +22,7 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._plan.switch import r
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.workload import render_workload
 
 if t.TYPE_CHECKING:
-    from ansible_collections.railops.rdma.plugins.module_utils._fabric.model import Plan
+    from ansible_collections.railops.rdma.plugins.module_utils._fabric.model import FabricPlan
 
 
 def rails(count: int = 8) -> list[dict[str, t.Any]]:
@@ -48,9 +48,9 @@ def shared(**more: t.Any) -> dict[str, t.Any]:
 class Planned(t.NamedTuple):
     """A plan and all its files, plan.json among them."""
 
-    plan: Plan
+    plan: FabricPlan
     files: dict[str, str]
-    seating: slots.Seating
+    allocation: Allocation
 
     @property
     def lock(self) -> str:
@@ -70,12 +70,14 @@ def plan(raw: dict[str, t.Any], nodes: t.Any = None, lock: str | None = None, *,
     options = read_options(raw)
     old = locks.parse_lock(lock, "plan.json", accept=options.accept_lock) if lock else None
     candidates = read_nodes(fabric, hosts(1) if nodes is None else nodes)
-    seating = slots.seat_nodes(fabric, candidates, old, options)
-    made = build_plan(fabric, seating.nodes, seating.retired, seating.warnings)
+    allocation = allocate(fabric, candidates, old, options)
+    made = build_plan(fabric, allocation.nodes, allocation.retired, allocation.warnings)
     files = render(made) if report else {f"hosts/{name}": text for name, text in render_slices(made).items()}
     if not report:
         files.update((f"cluster/{name}", text) for name, text in render_cluster(made).items())
         files.update((f"switch/{name}", text) for name, text in render_switch(made).items())
         files.update((f"workload/{name}", text) for name, text in render_workload(made).items())
-    files["plan.json"] = locks.lock_of(fabric, made.nodes, made.retired, part_digests(files))
-    return Planned(made, files, seating)
+    files["plan.json"] = locks.write_lock(
+        locks.freeze(fabric), locks.entries_of(fabric, made.nodes, made.retired), part_digests(files)
+    )
+    return Planned(made, files, allocation)

@@ -35,6 +35,7 @@ Json = dict[str, t.Any]
 CHECKOUT = Path(__file__).resolve().parents[2]
 LOADER = DataLoader()
 ROLES = ("railops.rdma.fabric", "railops.rdma.rail_network")
+ASSERTED = ("__site_in_the_way", "__site_preview", "__site_plan_dir")
 FILES: dict[str, t.Any] = {}
 init_plugin_loader([])
 # Tests import the collection as plain Python: this is what Ansible's own importer would have said of it.
@@ -192,10 +193,6 @@ class Playbooks:
             for host in mine:
                 self._slice(args["plan_dir"], host)
 
-    def _objects(self, args: Json, _task: Json, _values: Json, _mine: list[str]) -> None:
-        if not os.path.exists(f"{args['plan_dir']}/plan.json"):
-            raise RefusedError("There is no plan. Run the playbook railops.rdma.plan.")
-
     def _look(self, args: Json, task: Json, values: Json, mine: list[str]) -> None:
         asked = task["railops.rdma.rail_audit"]["variables"][renumbered.NAME]
         allowed = self._variables(values).get(asked["allow"])
@@ -215,7 +212,7 @@ class Playbooks:
 
     def _assert(self, args: Json, task: Json, values: Json, _mine: list[str]) -> None:
         # What is asked of other things than plan and addresses has no answer here.
-        if ("__site_in_the_way" in str(args) or "__site_preview" in str(args)) and not self._true(args["that"], values):
+        if any(name in str(args) for name in ASSERTED) and not self._true(args["that"], values):
             raise RefusedError(str(self._value(args["fail_msg"], values)))
 
     def _tempfile(self, _args: Json, task: Json, _values: Json, _mine: list[str]) -> None:
@@ -238,7 +235,6 @@ HANDLERS: dict[str, t.Callable[..., None]] = {
     "railops.rdma.ippool_plan": Playbooks._plan,
     "railops.rdma.verdict": Playbooks._verdict,
     "railops.rdma.rail_audit": Playbooks._look,
-    "railops.rdma.plan_objects_info": Playbooks._objects,
     "ansible.builtin.assert": Playbooks._assert,
     "ansible.builtin.tempfile": Playbooks._tempfile,
     "ansible.builtin.file": Playbooks._file,

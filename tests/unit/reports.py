@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+from ansible_collections.railops.rdma.plugins.plugin_utils._report.markdown import render_report
+from ansible_collections.railops.rdma.plugins.plugin_utils._report.verdict import with_verdict
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.merge import host_result, merge
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import plan_of, raw_of
 
@@ -20,6 +22,12 @@ def evil_plan():
     ]
     nodes = [{"host": f"node{number}", "groups": [f"su{number}"]} for number in range(len(zones))]
     return plan_of(raw_of(supernets=None, zones=zones), nodes)
+
+
+def page_of(plan, verdict=None):
+    """Return report.html of a plan, with a verdict in it."""
+    page = render_report(plan)["report.html"]
+    return with_verdict(page, verdict) if verdict else page
 
 
 def check(name, rail, status, **more):

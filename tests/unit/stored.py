@@ -10,8 +10,8 @@ import typing as t
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import Problem
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.options import INJECT_KEYS
-from ansible_collections.railops.rdma.plugins.plugin_utils._admission.mutate import LABEL_POOL_CIDR
-from ansible_collections.railops.rdma.plugins.plugin_utils._admission.sriov import RESOURCE_NAME
+from ansible_collections.railops.rdma.tests.admission.mutate import LABEL_POOL_CIDR
+from ansible_collections.railops.rdma.tests.admission.sriov import RESOURCE_NAME
 
 Json = dict[str, t.Any]
 

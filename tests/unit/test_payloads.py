@@ -29,7 +29,6 @@ ROOMS: dict[str, set[str]] = {
     "ippool_plan": set(),
     "nic_link_type": {"_card", "_fabric"},
     "node_gate": CLUSTER,
-    "plan_objects_info": set(),
     "pod_probe": {*CLUSTER, "_pods", "_probe"},
     "policy_route": {"_fabric", "_route"},
     "rail_audit": {
@@ -37,7 +36,6 @@ ROOMS: dict[str, set[str]] = {
     },
     "rail_discover": set(),
     "rail_persist": {"_fabric", "_persist", "_route"},
-    "rail_ping": {"_fabric", "_route"},
     "rail_upgrade": set(),
     "rdma_driver": {"_driver", "_card"},
     "rdma_host": {"_rdma", "_card", "_fabric"},
@@ -46,7 +44,6 @@ ROOMS: dict[str, set[str]] = {
     "rdma_probe": {"_probe"},
     "roce_qos": {"_qos", "_rdma"},
     "verdict": set(),
-    "verdict_merge": set(),
     "verify_result": set(),
     "webhook_tls": CLUSTER,
 }
@@ -65,11 +62,10 @@ BYTES: dict[str, tuple[int | None, int, str]] = {
     "cluster_wait": (None, 144_730, ""),
     "fabric_lease": (None, 70_300, ""),
     "gpudirect": (46_580, 54_783, "checks; modules run by _module; files by fsync and SELinux context"),
-    "host_work_info": (None, 21_000, ""),
+    "host_work_info": (None, 22_300, ""),
     "ippool_plan": (259_667, 0, ""),
     "nic_link_type": (96_599, 115_000, "what carries the host's own network, or other duties, is kept"),
     "node_gate": (None, 90_836, ""),
-    "plan_objects_info": (2_161, 0, ""),
     "pod_probe": (163_031, 192_793, "which nodes take pods, and why others do not; Jobs that Kubernetes ended"),
     "policy_route": (
         122_227,
@@ -80,11 +76,6 @@ BYTES: dict[str, tuple[int | None, int, str]] = {
     "rail_audit": (None, 685_000, ""),
     "rail_discover": (0, 0, ""),
     "rail_persist": (90_791, 136_123, "VLANs; the host's own network is kept; what else is for a rail's port"),
-    "rail_ping": (
-        43_374,
-        55_400,
-        "which rails meet, and whether isolated ones were joined; checks; one file for files",
-    ),
     "rail_upgrade": (None, 4_495, ""),
     "rdma_driver": (
         47_343,
@@ -99,7 +90,7 @@ BYTES: dict[str, tuple[int | None, int, str]] = {
     "rdma_info": (88_438, 90_708, ""),
     "rdma_netns": (
         43_729,
-        55_600,
+        58_700,
         "checks; modules run by _module; files by fsync and SELinux context; one file for files",
     ),
     "rdma_probe": (
@@ -109,7 +100,6 @@ BYTES: dict[str, tuple[int | None, int, str]] = {
     ),
     "roce_qos": (141_098, 117_539, ""),
     "verdict": (5_310, 0, ""),
-    "verdict_merge": (None, 0, ""),
     "verify_result": (2_972, 0, ""),
     "webhook_tls": (66_810, 64_200, ""),
 }

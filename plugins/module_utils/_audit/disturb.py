@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whose work a run would disturb on a host, and who the host says it is to a cluster.
+"""Whose work a run would disturb on a host, and the host's identity in a cluster.
 
-What the run would do is asked of the roles' modules in check mode, and only where somebody is at work.
+What the run would do, the roles' modules return in check mode, and only where somebody is at work.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from .._errors import RdmaError
 from .._files import HostFiles
 from .._gpudirect import run as gpudirect_run
 from .._rdma import busy, host_run, mode_run
-from .groups import Checks, Facts, Part, Request, options_of
+from .groups import Checks, Facts, Request, RoleModule, options_of
 
 IDENTITY = ("machine_id", "boot_id", "kubelet")
-# Who changes a driver, a mode or a name, and asks for the reboot: the role, its module, and where that works.
+# What changes a driver, a mode or a name, and wants the reboot: the role, its module, and where that works.
 CHANGES: tuple[tuple[str, str, t.Any], ...] = (
     ("rdma_driver", "rdma_driver", driver_run),
     ("nic_mode", "nic_link_type", card_run),
@@ -34,7 +34,7 @@ CHANGES: tuple[tuple[str, str, t.Any], ...] = (
 
 
 def look_at_work(request: Request) -> tuple[Checks, Facts]:
-    """Return what would be disturbed, and as fact `node` who the host is."""
+    """Return what would be disturbed, and as fact `node` the host's identity."""
     run = request.settings.get("preflight", {})
     found = busy.read(HostFiles(busy.ROOT))
     facts = {
@@ -65,7 +65,7 @@ def look_at_work(request: Request) -> tuple[Checks, Facts]:
 def changes_of(request: Request, run: dict[str, t.Any]) -> tuple[list[str], list[str]]:
     """Return why the run would reboot the host, and what it would change of it at once.
 
-    :param run: what is said of the run: its `roles`, whether it may `reboot`.
+    :param run: the run's own settings: its `roles`, whether it may `reboot`.
     """
     roles = run.get("roles")
     reboots: list[str] = []
@@ -74,7 +74,7 @@ def changes_of(request: Request, run: dict[str, t.Any]) -> tuple[list[str], list
         if roles is not None and role not in roles:
             continue
         try:
-            result = door.run(Part(request.module, options_of(name, door.SPEC, request)))
+            result = door.run(RoleModule(request.module, options_of(name, door.SPEC, request)))
         except RdmaError:
             continue  # the role says it itself
         reboots += result.get("reboot_reasons") or ()

@@ -23,7 +23,7 @@ from .._gpudirect import run as gpudirect_run
 from .._persist import run as persist_run
 from .._probe import duplicates, health
 from .._qos import run as qos_run
-from .._qos.files import Files
+from .._qos.files import QosFiles
 from .._qos.leaf import is_declared, recorded_params
 from .._qos.plan import make_policy
 from .._rdma import cabling, host_run, info_run, mode_run
@@ -57,7 +57,7 @@ class Request:
         return self.params.get("settings") or {}
 
 
-class Part:
+class RoleModule:
     """The audit's module as one of the roles' modules sees it: with its own parameters, and in check mode."""
 
     def __init__(self, module: AnsibleModule, params: dict[str, t.Any]) -> None:
@@ -73,9 +73,11 @@ class Part:
         raise RdmaError(msg, facts.get("fix") or "")
 
 
-def options_of(name: str, spec: dict[str, t.Any], request: Request) -> dict[str, t.Any]:
+def options_of(name: str, spec: dict[str, t.Any], request: Request, documented: str = "") -> dict[str, t.Any]:
     """Return a module's options: its own of the settings, the slice's where it takes them, and its defaults.
 
+    :param spec: of the module, as AnsibleModule takes it.
+    :param documented: the module whose documentation has the options, where it is not `name`.
     :raises InputError: when they do not fit its spec.
     """
     given: dict[str, t.Any] = {}
@@ -86,7 +88,7 @@ def options_of(name: str, spec: dict[str, t.Any], request: Request) -> dict[str,
             given[key] = [{sub: rail[sub] for sub in known if sub in rail} for rail in value] if known else value
     result = ArgumentSpecValidator(spec).validate(_given({**given, **request.settings.get(name, {})}))
     if result.error_messages:
-        fix = f"Mend the variables of the role; `ansible-doc railops.rdma.{name}` has the options."
+        fix = f"Mend the variables of the role; `ansible-doc railops.rdma.{documented or name}` has the options."
         raise InputError(Problem(f"settings.{name}", f"{text}.", fix) for text in result.error_messages)
     return dict(result.validated_parameters)
 
@@ -101,11 +103,11 @@ def _given(value: t.Any) -> t.Any:
 def of_module(name: str, work: t.Callable[[t.Any], dict[str, t.Any]], spec: dict[str, t.Any], *facts: str) -> Look:
     """Return the look that a role's module takes in check mode.
 
-    :param facts: the keys of its result that are kept as facts.
+    :param facts: the keys of its result that become facts.
     """
 
     def look(request: Request) -> tuple[Checks, Facts]:
-        result = work(Part(request.module, options_of(name, spec, request)))
+        result = work(RoleModule(request.module, options_of(name, spec, request)))
         request.warnings.extend(result.get("warnings") or ())
         return list(result.get("checks") or ()), {key: result[key] for key in facts if key in result}
 
@@ -130,10 +132,10 @@ def tos_of(request: Request) -> int:
         return 0
     options = options_of("roce_qos", qos_run.SPEC, request)
     # What an earlier run set stays until the site declares what its switches have.
-    said = options if is_declared(options) else recorded_params(Files().settings())
-    if said is None:
+    set_by = options if is_declared(options) else recorded_params(QosFiles().settings())
+    if set_by is None:
         return 0
-    policy = make_policy({**options, **said})
+    policy = make_policy({**options, **set_by})
     # The kernel takes no ECN bits in a question.
     return policy.traffic_class & 0xFC
 
@@ -141,10 +143,10 @@ def tos_of(request: Request) -> int:
 def look_at_pings(request: Request) -> tuple[Checks, Facts]:
     """Ask the gateways and the first neighbour for an echo."""
     neighbours = [host for host in request.params.get("neighbours") or [] if not host.get("zone")][:1]
-    settings = {"rail_ping": {"neighbour_hosts": neighbours, **request.settings.get("rail_ping", {})}}
-    asked = Request(request.module, {**request.params, "settings": settings})
-    part: t.Any = Part(request.module, options_of("rail_ping", ping.SPEC, asked))
-    return list(ping.run(part, answers_at)["checks"]), {}
+    if "rail_ping" in request.settings:
+        raise InputError([Problem("settings.rail_ping", "this key has another name now.", "Call it ping.")])
+    options = options_of("ping", ping.SPEC, request, "rail_audit")
+    return ping.checks_of_rails(options, neighbours, answers_at), {}
 
 
 def of_rails(name: str, work: t.Callable[[t.Any, t.Any], tuple[list[Check], Facts]]) -> Look:

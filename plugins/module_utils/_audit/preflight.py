@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a host is asked before the first change: all that a run would stop at there, and all that the host would lose.
+"""What is looked at on a host before the first change: what a run would stop at there, and what the host would lose.
 
 A look takes the rails of the host plan and its settings, and returns checks and facts. A deviation stops the whole
 run before anything is touched, so a look reports what a run cannot mend by itself, and nothing else. It needs neither
@@ -32,7 +32,7 @@ from . import renumbered
 from .disturb import look_at_work
 from .groups import Checks, Facts, Look, Request, of_module, options_of
 
-# What is said of the run, among the settings: its `roles`, and whether it keeps files for the next boot (`persist`).
+# The run's own part of the settings: its `roles`, and whether it keeps files for the next boot (`persist`).
 OWN = "preflight"
 
 
@@ -62,7 +62,7 @@ def before(role: str, name: str, look: Look) -> Look:
     :param name: the module whose settings say what the role shall do.
     """
 
-    def asked(request: Request) -> tuple[Checks, Facts]:
+    def some(request: Request) -> tuple[Checks, Facts]:
         run = request.settings.get(OWN, {})
         absent = request.settings.get(name, {}).get("state") == "absent"
         unkept = name == "rail_persist" and not boolean(run.get("persist", True))
@@ -71,17 +71,17 @@ def before(role: str, name: str, look: Look) -> Look:
         checks, facts = look(request)
         return [check for check in checks if check["status"] != "ok"], facts
 
-    return asked
+    return some
 
 
 def look_at_ports(request: Request) -> tuple[Checks, Facts]:
-    """Hold the rails' interfaces and the host's networks against the plan, as far as `ip` tells them."""
+    """Compare the rails' interfaces and the host's networks with the plan, as far as `ip` shows them."""
     sysfs = Sysfs()
     want = parse_want(options_of("policy_route", route_run.SPEC, request))
     named = plays(request, "rdma_host") and request.settings.get("rdma_host", {}).get("naming") != "none"
     # By its address a rail with a name is found only where it gets that name.
-    asked = [rail if named or not rail.interface else replace(rail, pci="") for rail in want.rails]
-    host = host_of(replace(want, rails=tuple(asked)), read_untouchable(request.module, sysfs), sysfs)
+    looked_up = [rail if named or not rail.interface else replace(rail, pci="") for rail in want.rails]
+    host = host_of(replace(want, rails=tuple(looked_up)), read_untouchable(request.module, sysfs), sysfs)
     links = {name: link for name, link in host.snapshot.links.items() if not link.ours}
     if plays(request, "nic_mode"):
         # It sets the link type before the network is looked at.

@@ -4,7 +4,7 @@
 
 """Whether the plan would take an address from this host: the sign of a plan that was lost and made anew.
 
-Asked are the kernel, for all addresses inside the fabric's networks (after a reboot the network manager has made them,
+It reads the kernel, for all addresses inside the fabric's networks (after a reboot the network manager has made them,
 with its own protocol number), and our own files, for an interface that is down and for a fabric of other networks.
 """
 
@@ -41,7 +41,7 @@ LINE = re.compile(r'^(?: *- |Address=|address\d+=)"?([\da-fA-F.:]+)/\d+"?$', re.
 FILE = re.compile(r"/[^/]*railops-([^/]+)\.(?:yaml|network|nmconnection)$")
 
 
-def kept(host: Host) -> Here:
+def retained(host: Host) -> Here:
     """Return the addresses that our own files give to interfaces at the next boot."""
     found = set()
     for path, state in host.state(()).items():
@@ -50,16 +50,16 @@ def kept(host: Host) -> Here:
     return found
 
 
-def look(asked: Request) -> tuple[Checks, Facts]:
+def look(request: Request) -> tuple[Checks, Facts]:
     """Compare what is here with the plan."""
-    if boolean(asked.settings.get(NAME, {}).get("allow") or False):
+    if boolean(request.settings.get(NAME, {}).get("allow") or False):
         return [], {}
     host = Host()
-    ports = [(rail, _port(host, rail)) for rail in asked.params.get("rails") or []]
+    ports = [(rail, _port(host, rail)) for rail in request.params.get("rails") or []]
     rails = [{**rail, "port": port, "interface": vlan_interface(port, rail.get("vlan") or 0)} for rail, port in ports]
-    networks = [ipaddress.ip_network(text) for text in asked.params.get("rdma_prefixes") or []]
-    live = {(name, item["local"]) for name, item in read_untouchable(asked.module, Sysfs()).held}
-    return decide(rails, networks, live, kept(host))
+    networks = [ipaddress.ip_network(text) for text in request.params.get("rdma_prefixes") or []]
+    live = {(name, item["local"]) for name, item in read_untouchable(request.module, Sysfs()).held}
+    return decide(rails, networks, live, retained(host))
 
 
 def _port(host: Host, rail: t.Any) -> str:
@@ -69,7 +69,7 @@ def _port(host: Host, rail: t.Any) -> str:
     return ""
 
 
-def decide(rails: t.Any, networks: t.Any, live: Here, kept: Here) -> tuple[Checks, Facts]:
+def decide(rails: t.Any, networks: t.Any, live: Here, retained: Here) -> tuple[Checks, Facts]:
     """Return a deviation for each address that its rail would lose for another, and all strange ones as a fact.
 
     :param networks: the fabric's, inside which an address of the kernel's counts.
@@ -83,13 +83,13 @@ def decide(rails: t.Any, networks: t.Any, live: Here, kept: Here) -> tuple[Check
             planned.setdefault((rail["port"], own.version), (rail["name"], str(own)))
     ours = {address for _rail, address in planned.values()}
     inside = {row for row in live if any(ipaddress.ip_address(row[1]) in network for network in networks)}
-    strange = {row for row in inside | kept if row[1] not in ours}
+    strange = {row for row in inside | retained if row[1] not in ours}
     checks = []
     for interface, address in sorted(strange):
         family = ipaddress.ip_address(address).version
         rail, now = planned.get((interface, family), ("", ""))
         # Beside the planned one an address may be somebody's on purpose, unless our own files have it.
-        if now and ((interface, address) in kept or (interface, now) not in live):
+        if now and ((interface, address) in retained or (interface, now) not in live):
             cause = f"{interface} has {address}, and this plan gives it {now}: it would be renumbered"
             checks.append(deviation(NAME, now, address, cause, FIX, rail=rail, family=family).data())
     return checks, {STRANGE: sorted({address for _interface, address in strange})}

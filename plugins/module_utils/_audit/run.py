@@ -44,7 +44,7 @@ SPEC = {
 
 
 def run(module: AnsibleModule) -> dict[str, t.Any]:
-    """Return the checks and facts of the groups that are asked for, and what kept a group from its answer."""
+    """Return the checks and facts of the groups that are wanted, and the error of each group that failed."""
     request = Request(module, dict(module.params))
     checks: list[CheckData] = []
     facts: dict[str, t.Any] = {}
@@ -52,10 +52,10 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     for name in dict.fromkeys(module.params["checks"]):
         for look in GROUPS[name]:
             try:
-                found, told = look(request)
+                found, more = look(request)
             except RdmaError as exc:
                 errors.append(f"{name}: {exc}")
-            # A defect in one look must not take the others' answers along; it is told like any other failure.
+            # A defect in one look must not take the others' answers along; it is reported like any other failure.
             except Exception as exc:
                 where = traceback.extract_tb(exc.__traceback__)[-1]
                 errors.append(
@@ -63,5 +63,5 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
                 )
             else:
                 checks += found
-                facts.update(told)
+                facts.update(more)
     return {"changed": False, "checks": checks, "facts": facts, "errors": errors, "warnings": request.warnings}

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Ask the wire itself who has an address: past the neighbour table, and where no route leads.
+"""Query the wire itself for the holder of an address: past the neighbour table, and where no route leads.
 
 For entries of that table that somebody set by hand, and for isolated rails that have no gateway.
 """
@@ -15,7 +15,7 @@ import struct
 import typing as t
 
 from .._files import Sysfs
-from .._probe.duplicates import ask, inet6
+from .._probe.duplicates import inet6, query
 from .._probe.duplicates_plan import Question
 
 WAIT = 1.0
@@ -27,28 +27,28 @@ def answers_on(interface: str, addresses: t.Sequence[str]) -> dict[str, str]:
     return answers_at({interface: addresses})[interface]
 
 
-def answers_at(asked: t.Mapping[str, t.Sequence[str]]) -> dict[str, dict[str, str]]:
-    """Return the same for several interfaces, all asked at once.
+def answers_at(wanted: t.Mapping[str, t.Sequence[str]]) -> dict[str, dict[str, str]]:
+    """Return the same for several interfaces, all at once.
 
-    :param asked: the addresses by interface.
+    :param wanted: the addresses by interface.
     """
     locals_of = {name: found[0] for name, found in inet6(Sysfs()).items() if found[0]}
     questions: list[Question] = []
-    for interface, addresses in asked.items():
+    for interface, addresses in wanted.items():
         mine = [item for item in addresses if ":" not in item or interface in locals_of]
         try:
             questions += [Question(interface, interface, _own_mac(interface), address) for address in mine]
         except OSError:  # there is no such interface
             continue
-    answers, _failed = ask(questions, locals_of, WAIT)
+    answers, _failed = query(questions, locals_of, WAIT)
     return {
         interface: {item.address: item.mac for item in answers.get(interface, ()) if item.address in addresses}
-        for interface, addresses in asked.items()
+        for interface, addresses in wanted.items()
     }
 
 
 def _own_mac(interface: str) -> str:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         # struct ifreq: the name, then struct sockaddr with the address behind two bytes.
-        said = fcntl.ioctl(sock, SIOCGIFHWADDR, struct.pack("16s24x", interface.encode()))
-    return said[18:24].hex(":")
+        request = fcntl.ioctl(sock, SIOCGIFHWADDR, struct.pack("16s24x", interface.encode()))
+    return request[18:24].hex(":")

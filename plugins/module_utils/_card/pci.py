@@ -214,7 +214,7 @@ def _read_function(sysfs: Sysfs, address: str, real: str) -> PciFunction:
         physfn=physfn.rsplit("/", 1)[-1] if physfn else None,
         total_vfs=sysfs.number(f"{real}/sriov_totalvfs") or 0,
         num_vfs=sysfs.number(f"{real}/sriov_numvfs") or 0,
-        netdevs=_netdevs(sysfs, real) if network else (),
+        netdevs=tuple(sysfs.own_interfaces(real)) if network else (),
         rdma=tuple(sysfs.names(f"{real}/infiniband")) if network else (),
     )
 
@@ -228,12 +228,3 @@ def host_path(real: str) -> tuple[str, ...]:
     parts = real.strip("/").split("/")
     root = next((index for index, part in enumerate(parts) if re.fullmatch(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}", part)), 0)
     return tuple(parts[root:])
-
-
-def _netdevs(sysfs: Sysfs, real: str) -> tuple[str, ...]:
-    # virtio puts one more folder between the function and its net/.
-    found = sysfs.own_interfaces(f"{real}/net")
-    for name in sysfs.names(real):
-        if re.fullmatch(r"virtio\d+", name):
-            found += sysfs.own_interfaces(f"{real}/{name}/net")
-    return tuple(found)

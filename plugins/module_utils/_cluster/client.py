@@ -35,6 +35,7 @@ if t.TYPE_CHECKING:
 C = t.TypeVar("C", bound="Cluster")
 PAGE = 500
 APPLY = "application/apply-patch+yaml"
+MERGE = "application/merge-patch+json"
 UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
 # Seconds: the longest wait between two tries, and the longest that one request may take.
 _LONGEST_PAUSE = 5.0
@@ -63,9 +64,7 @@ class Cluster:
         # The client's own retries know neither the method nor the time that is left.
         made.retries = False
         self.host = made.host
-        client = library.ApiClient(made)
-        self._client = library.DynamicClient(client, discoverer=library.Kinds)
-        self._patches = library.Patches(client)
+        self._client = library.DynamicClient(library.ApiClient(made), discoverer=library.Kinds)
         self._met = False
 
     def __enter__(self: C) -> C:
@@ -96,13 +95,15 @@ class Cluster:
 
         :raises RdmaError: also when this identity may not list the kind.
         """
+        path = resource.path(namespace=namespace or None)
         token = ""
         again = 0
         while True:
-            query = {"limit": PAGE, "label_selector": selector, "_continue": token}
-            asked = {name: value for name, value in query.items() if value}
+            query: dict[str, t.Any] = {"limit": PAGE, "label_selector": selector, "_continue": token}
+            given = {name: value for name, value in query.items() if value}
+            send = functools.partial(self._send, "get", path, **given)
             try:
-                page = self._tried(functools.partial(self._list, resource, namespace, asked), f"list {resource.kind}")
+                page = self._tried(send, f"list {resource.kind}")
             except RdmaError as exc:
                 if exc.facts.get("code") != 410 or not token or again == _MOST_LISTS:
                     raise
@@ -114,24 +115,13 @@ class Cluster:
             if not token:
                 return
 
-    def _list(self, resource: t.Any, namespace: str, query: dict[str, t.Any]) -> Json:
-        done = self._client.get(resource, namespace=namespace or None, serialize=False, **self._options(), **query)
-        return t.cast("Json", json.loads(done.data))
-
     def get(self, resource: t.Any, ref: Ref) -> Json | None:
         """Return one object, or None."""
+        path = resource.path(name=ref.name, namespace=ref.namespace or None)
         try:
-            found: Json = self._tried(
-                lambda: json.loads(
-                    self._client.get(
-                        resource, name=ref.name, namespace=ref.namespace or None, serialize=False, **self._options()
-                    ).data
-                ),
-                str(ref),
-            )
+            return t.cast("Json", self._tried(lambda: self._send("get", path), str(ref)))
         except Gone:
             return None
-        return found
 
     def namespace_phase(self, name: str) -> str:
         """Return Active, Terminating, Missing, or Unknown when this identity may not look."""
@@ -161,10 +151,7 @@ class Cluster:
         if review is None:
             return True
         try:
-            done = self._tried(
-                lambda: json.loads(self._client.create(review, body=body, serialize=False, **self._options()).data),
-                "the own permissions",
-            )
+            done = self._tried(lambda: self._send("post", review.path(), body), "the own permissions")
         except RdmaError as exc:
             if exc.facts.get("code") == 403:
                 return True
@@ -182,39 +169,19 @@ class Cluster:
         :raises FieldConflict: when other managers own fields.
         """
         path = resource.path(name=ref.name, namespace=ref.namespace or None)
-        # What the server would warn of, fields that the schema does not know, it refuses here anyway; not asking spares
-        # it to parse each object a second time.
-        query = {"fieldManager": FIELD_MANAGER, "force": str(force).lower(), "fieldValidation": "Ignore"}
-        if dry_run:
-            query["dryRun"] = "All"
-
-        try:
-            data = library.encoded(body)
-        except TypeError as exc:
-            raise RdmaError(
-                f"{ref} holds a value that JSON does not know: {exc}.",
-                "Write it as text, a number, a list or a map.",
-                code=422,
-            ) from exc
-
-        send = functools.partial(self._patches.send, path, data, APPLY, query, timeout=self._timeout)
+        query = {"force_conflicts": force, **({"dry_run": "All"} if dry_run else {})}
+        send = functools.partial(self._send, "patch", path, body, APPLY, **query)
         self._tried(self._paced(send), str(ref), ref=ref)
 
     def create(self, body: Json) -> None:
         """Make an object that is not there."""
         resource = self.resource(body["apiVersion"], body["kind"])
         meta = body["metadata"]
+        path = resource.path(namespace=meta.get("namespace"))
 
         def send() -> None:
             try:
-                self._client.create(
-                    resource,
-                    body=body,
-                    namespace=meta.get("namespace"),
-                    serialize=False,
-                    field_manager=FIELD_MANAGER,
-                    **self._options(),
-                )
+                self._send("post", path, body)
             except ApiException as exc:
                 # The answer to an earlier try was lost: it is there.
                 if exc.status != 409 or status_of(exc).get("reason") != "AlreadyExists":
@@ -236,19 +203,11 @@ class Cluster:
             body["preconditions"] = preconditions
         if dry_run:
             body["dryRun"] = ["All"]
+        path = resource.path(name=ref.name, namespace=ref.namespace or None)
 
         def send() -> None:
             try:
-                read(
-                    self._client.delete(
-                        resource,
-                        name=ref.name,
-                        namespace=ref.namespace or None,
-                        body=body,
-                        serialize=False,
-                        **self._options(),
-                    )
-                )
+                self._send("delete", path, body)
             except ApiException as exc:
                 if exc.status in (404, 409):
                     raise Gone(str(ref)) from exc
@@ -258,20 +217,8 @@ class Cluster:
 
     def merge_patch(self, resource: t.Any, name: str, patch: Json) -> None:
         """Change a few fields of an object that others own."""
-        self._tried(
-            lambda: read(
-                self._client.patch(
-                    resource,
-                    body=patch,
-                    name=name,
-                    content_type="application/merge-patch+json",
-                    field_manager=FIELD_MANAGER,
-                    serialize=False,
-                    **self._options(),
-                )
-            ),
-            f"{resource.kind} {name}",
-        )
+        send = functools.partial(self._send, "patch", resource.path(name=name), patch, MERGE)
+        self._tried(send, f"{resource.kind} {name}")
 
     def patch_read(
         self, resource: t.Any, name: str, patch: Json, *, content: str, part: str = "", namespace: str = ""
@@ -287,12 +234,10 @@ class Cluster:
         :raises Stale: it is no longer that version: read it again.
         """
         path = resource.path(name=name, namespace=namespace or None) + (f"/{part}" if part else "")
-        body, kind = library.encoded(patch), f"application/{content}+json"
 
         def send() -> Json:
             try:
-                query = {"fieldManager": FIELD_MANAGER}
-                return t.cast("Json", json.loads(self._patches.send(path, body, kind, query, timeout=self._timeout)))
+                return self._send("patch", path, patch, f"application/{content}+json")
             except ApiException as exc:
                 if exc.status == 409:
                     raise Stale(f"{resource.kind} {name}") from exc
@@ -300,7 +245,22 @@ class Cluster:
 
         return t.cast("Json", self._tried(self._paced(send), f"{resource.kind} {name}"))
 
-    # Trying again
+    # Sending, and trying again
+
+    def _send(
+        self, method: str, path: str, body: Json | None = None, content: str | None = None, **query: t.Any
+    ) -> Json:
+        """Send one request and return the answer; only when that is read is the connection free for the next one.
+
+        :param content: the kind of body; JSON without it.
+        :param query: more of it, as the dynamic client calls it.
+        """
+        if method in ("post", "patch"):
+            query["field_manager"] = FIELD_MANAGER
+        done = self._client.request(
+            method, path, body=body, content_type=content, serialize=False, _request_timeout=self._timeout, **query
+        )
+        return t.cast("Json", json.loads(done.data))
 
     def _paced(self, call: Callable[[], t.Any]) -> Callable[[], t.Any]:
         """Return the call, each try of which waits for its turn."""
@@ -313,9 +273,6 @@ class Cluster:
                 self._pace.leave(began)
 
         return in_turn
-
-    def _options(self) -> dict[str, t.Any]:
-        return {"_request_timeout": self._timeout}
 
     def _tried(self, call: Callable[[], t.Any], what: str, *, ref: Ref | None = None, seconds: float = 0.0) -> t.Any:
         """Do it, and again while that may help and the time is not over."""
@@ -359,8 +316,3 @@ class Cluster:
             "Check that it runs and that the kubeconfig names it, then run again: it goes on where this one ended.",
             code=0,
         )
-
-
-def read(answer: t.Any) -> bytes:
-    """Return the body of an answer; only when it is read is the connection free for the next request."""
-    return t.cast("bytes", answer.data)

@@ -13,7 +13,7 @@ import ipaddress
 import json
 import typing as t
 
-from .._fabric.marks import LABEL_FABRIC, LABEL_MANAGER, POOL
+from .._fabric.labels import LABEL_FABRIC, LABEL_MANAGER, POOL
 from .._intervals import merge, subtract
 from .model import FIELD_MANAGER, Difference, Json, Kept, Ref
 from .pools import allocated, users

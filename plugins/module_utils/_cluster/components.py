@@ -5,7 +5,7 @@
 """Parts of a cluster that others may have installed: what is there, whose it is, and whether it serves the plan. Pure.
 
 A part is `managed` (this collection installs it) or adopted: used as it is. What an adopted part must be stands in one
-table, ROWS, and is compared row by row.
+table, REQUIREMENTS, and is compared row by row.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import typing as t
 from dataclasses import dataclass, field
 
 from .._errors import Problem
-from .._fabric.marks import CONFIG, RESOURCE_PREFIX
+from .._fabric.labels import CONFIG, RESOURCE_PREFIX
 from .ground import CONFIGURATIONS, PROGRAMS, USUAL
 from .model import FIELD_MANAGER
 
@@ -79,7 +79,7 @@ class Owner:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundPart:
     """One thing that is there of a part."""
 
     part: str
@@ -138,7 +138,7 @@ def part_of(obj: Json) -> str:
     return next((part for part, sign in SIGNS if any(sign.fullmatch(word) for word in words)), "")
 
 
-def workloads_found(objects: Iterable[Json], release: Release) -> Iterator[Found]:
+def workloads_found(objects: Iterable[Json], release: Release) -> Iterator[FoundPart]:
     """Give the parts among the Deployments and DaemonSets of a cluster."""
     for obj in objects:
         if not (part := part_of(obj)):
@@ -147,14 +147,14 @@ def workloads_found(objects: Iterable[Json], release: Release) -> Iterator[Found
         owner = owner_of(meta)
         ours = release.ours and owner.marked == str(release)
         place = f"{obj['kind']} {meta.get('namespace')}/{meta['name']}"
-        found = Found(part, place, owner.name, version_of(obj), ours, RUNS, obj)
+        found = FoundPart(part, place, owner.name, version_of(obj), ours, RUNS, obj)
         yield found
         # Spiderpool's agent brings Multus along.
         if part == SPIDERPOOL and any("multus" in str(row.get("name")) for row in containers(obj)):
-            yield Found(MULTUS, place, owner.name, "", ours, RUNS, obj)
+            yield FoundPart(MULTUS, place, owner.name, "", ours, RUNS, obj)
 
 
-def policies_found(policies: Iterable[Json]) -> Iterator[Found]:
+def policies_found(policies: Iterable[Json]) -> Iterator[FoundPart]:
     """Give the parts that NVIDIA's network-operator brings, by its NicClusterPolicy and NicNodePolicies."""
     for obj in policies:
         for part, path in OPERATED.items():
@@ -163,16 +163,18 @@ def policies_found(policies: Iterable[Json]) -> Iterator[Found]:
                 below = (below or {}).get(name)
             if below:
                 place = f"{obj['kind']} {obj['metadata']['name']}"
-                yield Found(part, place, TITLES[NETWORK_OPERATOR], str(below.get("version", "")), False, RUNS, below)
+                yield FoundPart(
+                    part, place, TITLES[NETWORK_OPERATOR], str(below.get("version", "")), False, RUNS, below
+                )
 
 
-def networks_found(networks: Iterable[Json]) -> Iterator[Found]:
+def networks_found(networks: Iterable[Json]) -> Iterator[FoundPart]:
     """Give Multus where a user has NetworkAttachmentDefinitions that Spiderpool did not make."""
     for obj in networks:
         if not made_by_spiderpool(obj):
             meta = obj["metadata"]
             place = f"NetworkAttachmentDefinition {meta.get('namespace')}/{meta['name']}"
-            yield Found(MULTUS, place, owner_of(meta).name, "", False, USED)
+            yield FoundPart(MULTUS, place, owner_of(meta).name, "", False, USED)
             return
 
 
@@ -210,7 +212,7 @@ def needed(values: Json) -> list[str]:
 
 
 def states(
-    needs: t.Sequence[str], settings: Mapping[str, str], found: t.Sequence[Found], release: Release
+    needs: t.Sequence[str], settings: Mapping[str, str], found: t.Sequence[FoundPart], release: Release
 ) -> tuple[dict[str, str], list[Problem], list[str]]:
     """Return whether each part is managed or adopted, what cannot be so, and which parts wait for a setting.
 
@@ -288,7 +290,7 @@ def value_changes(now: t.Any, then: t.Any, place: str = "") -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedParts:
     """What the plan needs of parts of others."""
 
     values: Json = field(default_factory=dict)
@@ -309,10 +311,10 @@ class Planned:
 
 
 @dataclass(frozen=True)
-class Seen:
+class AdoptedPart:
     """What an adopted part says of itself. What it does not tell is None."""
 
-    found: t.Sequence[Found] = ()
+    found: t.Sequence[FoundPart] = ()
     config: Json = field(default_factory=dict)
     """Spiderpool's conf.yml."""
     plugin: t.Sequence[Json] | None = None
@@ -365,25 +367,25 @@ def _between(planned: tuple[tuple[int, int], tuple[int, int]], seen: t.Any) -> b
 
 
 @dataclass(frozen=True)
-class Row:
+class Requirement:
     """One thing that an adopted part must be. `planned` None: the plan does not ask; `seen` `...`: it does not tell."""
 
     part: str
     what: str
-    planned: Callable[[Planned], t.Any]
-    seen: Callable[[Seen], t.Any]
+    planned: Callable[[PlannedParts], t.Any]
+    seen: Callable[[AdoptedPart], t.Any]
     fix: str
     good: Callable[[t.Any, t.Any], bool] = _equal
 
 
-def _version(part: str, first: tuple[int, int], before: tuple[int, int]) -> Row:
+def _version(part: str, first: tuple[int, int], before: tuple[int, int]) -> Requirement:
     fix = f"Bring it to {first[0]}.{first[1]} or newer, below {before[0]}.{before[1]}."
-    return Row(part, "version", lambda plan: (first, before), lambda seen: seen.version or ..., fix, _between)
+    return Requirement(part, "version", lambda plan: (first, before), lambda seen: seen.version or ..., fix, _between)
 
 
-def _chart(what: str, value: str, key: str, fixed: bool | None = None) -> Row:
+def _chart(what: str, value: str, key: str, fixed: bool | None = None) -> Requirement:
     """Return the row of a switch of Spiderpool's conf.yml: as the plan has it, or as it must be for any plan."""
-    return Row(
+    return Requirement(
         SPIDERPOOL,
         what,
         lambda plan: fixed if fixed is not None else (plan.value(value) or None),
@@ -392,26 +394,26 @@ def _chart(what: str, value: str, key: str, fixed: bool | None = None) -> Row:
     )
 
 
-ROWS = (
+REQUIREMENTS = (
     _version(SPIDERPOOL, (1, 1), (2, 0)),
     _chart("IPv4", "ipam.enableIPv4", "enableIPv4"),
     _chart("IPv6", "ipam.enableIPv6", "enableIPv6"),
     _chart("SpiderSubnet", "ipam.spiderSubnet.enable", "enableSpiderSubnet", False),
-    Row(
+    Requirement(
         SPIDERPOOL,
         "SpiderMultusConfig",
         lambda plan: "true",
         lambda seen: seen.env("SPIDERPOOL_MULTUS_CONFIG_ENABLED"),
         "Set multus.enableMultusConfig to true in the values of its release.",
     ),
-    Row(
+    Requirement(
         SPIDERPOOL,
         "injection",
         lambda plan: plan.value("spiderpoolController.podResourceInject.enabled") or None,
         lambda seen: (seen.config.get("podResourceInject") or {}).get("enabled", False),
         "Set spiderpoolController.podResourceInject.enabled to true in the values of its release.",
     ),
-    Row(
+    Requirement(
         SPIDERPOOL,
         "namespaces of injection",
         lambda plan: plan.value("spiderpoolController.podResourceInject.namespacesInclude") or None,
@@ -419,7 +421,7 @@ ROWS = (
         "Add them to spiderpoolController.podResourceInject.namespacesInclude in the values of its release.",
         _among,
     ),
-    Row(
+    Requirement(
         SPIDERPOOL,
         "folder of CNI programs",
         lambda plan: [plan.folders[PROGRAMS]],
@@ -428,7 +430,7 @@ ROWS = (
         _among,
     ),
     _version(MULTUS, (3, 7), (5, 0)),
-    Row(
+    Requirement(
         MULTUS,
         "folder of CNI configurations",
         lambda plan: [plan.folders[CONFIGURATIONS]],
@@ -437,7 +439,7 @@ ROWS = (
         _among,
     ),
     _version(SRIOV_OPERATOR, (1, 2), (2, 0)),
-    Row(
+    Requirement(
         SRIOV_OPERATOR,
         "namespace",
         lambda plan: {row["metadata"].get("namespace", "") for row in plan.policies},
@@ -445,14 +447,14 @@ ROWS = (
         "The operator reads the policies of its own namespace alone: set fabric_namespace to it, and plan again.",
         _among,
     ),
-    Row(
+    Requirement(
         SRIOV_OPERATOR,
         "prefix of resources",
         lambda plan: plan.value("sriov.resourcePrefix") or RESOURCE_PREFIX,
         lambda seen: seen.env("RESOURCE_PREFIX") or ...,
         "Set fabric_resource_prefix to it, and plan again.",
     ),
-    Row(
+    Requirement(
         SRIOV_OPERATOR,
         "fields of its policies",
         lambda plan: [],
@@ -460,7 +462,7 @@ ROWS = (
         "Its CRDs are older than the plan: update the operator with its CRDs.",
     ),
     _version(DEVICE_PLUGIN, (1, 3), (2, 0)),
-    Row(
+    Requirement(
         DEVICE_PLUGIN,
         "resources",
         lambda plan: sorted(plan.entries()),
@@ -472,9 +474,9 @@ ROWS = (
 )
 
 
-def differences(part: str, planned: Planned, seen: Seen) -> Iterator[Problem]:
+def differences(part: str, planned: PlannedParts, seen: AdoptedPart) -> Iterator[Problem]:
     """Give what of an adopted part does not serve the plan, row by row."""
-    for row in ROWS:
+    for row in REQUIREMENTS:
         if row.part != part:
             continue
         want, have = row.planned(planned), row.seen(seen)

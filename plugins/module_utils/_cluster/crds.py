@@ -10,8 +10,8 @@ import typing as t
 from dataclasses import dataclass, field
 
 from .._errors import Problem
-from .._fabric.marks import NETWORK, SRIOV
-from .._fabric.marks import SPIDERPOOL as SPIDERPOOL_API
+from .._fabric.labels import NETWORK, SRIOV
+from .._fabric.labels import SPIDERPOOL as SPIDERPOOL_API
 from .components import MULTUS, SPIDERPOOL, SRIOV_OPERATOR, Release, owner_of, version_of
 from .model import FIELD_MANAGER
 
@@ -29,7 +29,7 @@ _MOST = 5
 
 
 @dataclass
-class Sorted:
+class SortedCrds:
     """What becomes of a chart's CRDs."""
 
     apply: list[str] = field(default_factory=list)
@@ -49,7 +49,7 @@ def made_here(crd: Json) -> bool:
     return any(row.get("manager") == FIELD_MANAGER and row.get("operation") == "Apply" for row in rows)
 
 
-def sort(charts: Iterable[Json], live: dict[str, Json], managed: t.Collection[str], release: Release) -> Sorted:
+def sort(charts: Iterable[Json], live: dict[str, Json], managed: t.Collection[str], release: Release) -> SortedCrds:
     """Say which CRDs of a chart are to be applied: those of the parts that this collection manages.
 
     What belongs to another stays as it is when it serves what the chart's own would, and is refused otherwise.
@@ -58,7 +58,7 @@ def sort(charts: Iterable[Json], live: dict[str, Json], managed: t.Collection[st
     :param live: the cluster's CRDs by name.
     :param managed: the parts.
     """
-    found = Sorted()
+    found = SortedCrds()
     for crd in charts:
         name = crd["metadata"]["name"]
         part = PART_OF.get(crd["spec"]["group"], SPIDERPOOL)

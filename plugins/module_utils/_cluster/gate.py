@@ -17,7 +17,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
 
-from .._fabric.marks import GATE_TAINT, OUR_NODES
+from .._fabric.labels import GATE_TAINT, OUR_NODES
 
 if t.TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -34,7 +34,7 @@ LONGEST = 1000
 
 
 @dataclass(frozen=True)
-class Policy:
+class GatePolicy:
     """What the site asks for.
 
     `bad` verdicts in a row make a node broken, `good` ones whole again. Of the fleet `most` nodes may be out at once,
@@ -57,7 +57,7 @@ class Judgement(t.NamedTuple):
 
 
 @dataclass(frozen=True)
-class Memory:
+class GateMemory:
     """What is kept on the node between two runs."""
 
     fabric: str = ""
@@ -72,7 +72,7 @@ class Memory:
     message: str = ""
 
     @classmethod
-    def of(cls, text: str) -> Memory | None:
+    def of(cls, text: str) -> GateMemory | None:
         """Read the annotation; None where it is not one of ours."""
         try:
             data = json.loads(text)
@@ -86,7 +86,7 @@ class Memory:
 
 
 @dataclass(frozen=True)
-class Live:
+class GatedNode:
     """What matters of a node of the cluster."""
 
     version: str = ""
@@ -97,7 +97,7 @@ class Live:
     """Whether its kubelet is up and nobody has cordoned it."""
 
     @classmethod
-    def of(cls, node: Json) -> Live:
+    def of(cls, node: Json) -> GatedNode:
         """Return what matters of a node object."""
         meta, spec = node["metadata"], node.get("spec") or {}
         conditions = {row["type"]: row for row in (node.get("status") or {}).get("conditions") or ()}
@@ -111,16 +111,16 @@ class Live:
         )
 
     @property
-    def memory(self) -> Memory | None:
+    def memory(self) -> GateMemory | None:
         """What was kept on it."""
-        return Memory.of(self.note) if self.note else None
+        return GateMemory.of(self.note) if self.note else None
 
 
 @dataclass(frozen=True)
-class Target:
+class GateTarget:
     """What a node is to be."""
 
-    memory: Memory
+    memory: GateMemory
     status: str
     reason: str
     message: str
@@ -166,7 +166,7 @@ def most_of(text: str, total: int) -> int:
     return number
 
 
-def remembered(memory: Memory, judgement: Judgement | None, when: float, policy: Policy) -> Memory:
+def remembered(memory: GateMemory, judgement: Judgement | None, when: float, policy: GatePolicy) -> GateMemory:
     """Return what is known after a verdict; one that was counted already, or that says nothing, changes nothing.
 
     :param when: the verdict's time, in seconds since 1970.
@@ -188,7 +188,7 @@ def chosen(
     before: Collection[str],
     usable: Mapping[str, bool],
     zones: Mapping[str, str],
-    policy: Policy,
+    policy: GatePolicy,
 ) -> set[str]:
     """Return which of the broken nodes are out.
 
@@ -214,13 +214,13 @@ def chosen(
 
 def decide(
     fabric: str,
-    nodes: Mapping[str, Live],
+    nodes: Mapping[str, GatedNode],
     zones: Mapping[str, str],
     found: Mapping[str, Judgement],
     when: float,
     now: float,
-    policy: Policy,
-) -> dict[str, Target]:
+    policy: GatePolicy,
+) -> dict[str, GateTarget]:
     """Return what every node of the fabric is to be.
 
     :param nodes: the fabric's nodes that are in the cluster; those that another fabric's gate holds left out.
@@ -230,7 +230,8 @@ def decide(
     """
     fresh = when if now - when <= policy.max_age else 0.0
     memories = {
-        name: remembered(live.memory or Memory(fabric), found.get(name), fresh, policy) for name, live in nodes.items()
+        name: remembered(live.memory or GateMemory(fabric), found.get(name), fresh, policy)
+        for name, live in nodes.items()
     }
     out: set[str] = set()
     if policy.taint:
@@ -240,20 +241,22 @@ def decide(
     return {name: _target(replace(memory, out=name in out), now, policy) for name, memory in memories.items()}
 
 
-def _target(memory: Memory, now: float, policy: Policy) -> Target:
+def _target(memory: GateMemory, now: float, policy: GatePolicy) -> GateTarget:
     if not memory.seen:
-        return Target(memory, UNKNOWN, "NotAudited", "No verdict has judged this node yet.")
+        return GateTarget(memory, UNKNOWN, "NotAudited", "No verdict has judged this node yet.")
     if now - memory.seen > policy.max_age:
-        return Target(memory, UNKNOWN, "VerdictTooOld", f"The last verdict of this node is of {stamp(memory.seen)}.")
+        return GateTarget(
+            memory, UNKNOWN, "VerdictTooOld", f"The last verdict of this node is of {stamp(memory.seen)}."
+        )
     if memory.broken is None:
         message = f"{memory.bad} of {policy.bad} bad verdicts in a row: {memory.message}"
-        return Target(memory, UNKNOWN, "TooFewVerdicts", message)
+        return GateTarget(memory, UNKNOWN, "TooFewVerdicts", message)
     if not memory.broken:
         doubt = f" The last verdict was bad ({memory.bad} of {policy.bad}): {memory.message}" if memory.bad else ""
-        return Target(memory, TRUE, "RailsAsPlanned", f"Every rail is as planned.{doubt}")
+        return GateTarget(memory, TRUE, "RailsAsPlanned", f"Every rail is as planned.{doubt}")
     state = memory.message or f"{memory.good} of {policy.good} good verdicts in a row"
-    held = " (not taken out: too many are, or too few of its zone would be left)" if policy.taint else ""
-    return Target(memory, FALSE, "RailsBroken", state + ("" if memory.out else held))
+    capped = " (not taken out: too many are, or too few of its zone would be left)" if policy.taint else ""
+    return GateTarget(memory, FALSE, "RailsBroken", state + ("" if memory.out else capped))
 
 
 # --- patches ---------------------------------------------------------------------------------------------------------
@@ -264,7 +267,7 @@ def stamp(seconds: float) -> str:
     return datetime.fromtimestamp(int(seconds), timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def status_patch(live: Live, target: Target | None, now: float) -> Json | None:
+def status_patch(live: GatedNode, target: GateTarget | None, now: float) -> Json | None:
     """Return the strategic merge of /status that brings condition and annotation, or takes them off; None: as it is.
 
     :param target: None takes both off.
@@ -283,7 +286,7 @@ def status_patch(live: Live, target: Target | None, now: float) -> Json | None:
     return _versioned(live, {"annotations": {NOTE: target.memory.text()}}, {"status": {"conditions": [wanted]}})
 
 
-def taint_patch(live: Live, out: bool) -> Json | None:
+def taint_patch(live: GatedNode, out: bool) -> Json | None:
     """Return the merge patch that brings our taint or takes it off, beside everybody else's; None: as it is."""
     ours = [taint for taint in live.taints if taint.get("key") == GATE_TAINT["key"]]
     if ours == ([GATE_TAINT] if out else []):
@@ -293,6 +296,6 @@ def taint_patch(live: Live, out: bool) -> Json | None:
     return _versioned(live, {}, {"spec": {"taints": wanted or None}})
 
 
-def _versioned(live: Live, meta: Json, rest: Json) -> Json:
+def _versioned(live: GatedNode, meta: Json, rest: Json) -> Json:
     """Return a patch that the server refuses when somebody has changed the node since it was read."""
     return {"metadata": {"resourceVersion": live.version, **meta}, **rest}

@@ -14,8 +14,8 @@ import typing as t
 from concurrent.futures import ThreadPoolExecutor
 
 from .._errors import RdmaError
+from .._fabric.labels import GATE_TAINT
 from .._fabric.lock import read_lock
-from .._fabric.marks import GATE_TAINT
 from . import gate
 from .access import ACCESS, Access
 from .answers import Gone, Stale
@@ -64,19 +64,19 @@ def read_verdict(path: str, digest: str) -> tuple[Verdict, float]:
     return t.cast("Verdict", {"hosts": {}}), 0.0
 
 
-class Nodes:
+class GatedNodes:
     """The nodes of a cluster."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._resource = cluster.resource("v1", "Node")
 
-    def read(self) -> dict[str, gate.Live]:
+    def read(self) -> dict[str, gate.GatedNode]:
         """Return what matters of each node."""
         pages = self._cluster.pages(self._resource)
-        return {node["metadata"]["name"]: gate.Live.of(node) for page in pages for node in page}
+        return {node["metadata"]["name"]: gate.GatedNode.of(node) for page in pages for node in page}
 
-    def bring(self, name: str, live: gate.Live, target: gate.Target | None, now: float) -> None:
+    def bring(self, name: str, live: gate.GatedNode, target: gate.GateTarget | None, now: float) -> None:
         """Bring a node to what was decided; who else changes it meanwhile is not overwritten.
 
         :param name: the node's.
@@ -88,7 +88,7 @@ class Nodes:
             try:
                 if (patch := gate.status_patch(live, target, now)) is not None:
                     made = self._cluster.patch_read(self._resource, name, patch, content=STRATEGIC, part="status")
-                    live = gate.Live.of(made)
+                    live = gate.GatedNode.of(made)
                 if (patch := gate.taint_patch(live, target is not None and target.memory.out)) is not None:
                     self._cluster.patch_read(self._resource, name, patch, content=MERGE)
             except Stale:
@@ -98,14 +98,14 @@ class Nodes:
                 found = self._cluster.get(self._resource, Ref("", "Node", "", name))
                 if found is None:
                     return
-                live = gate.Live.of(found)
+                live = gate.GatedNode.of(found)
             except Gone:
                 return
             else:
                 return
 
 
-def policy_of(params: dict[str, t.Any], total: int) -> gate.Policy:
+def policy_of(params: dict[str, t.Any], total: int) -> gate.GatePolicy:
     """Return what is asked for.
 
     :raises RdmaError: a number is out of its range.
@@ -119,7 +119,7 @@ def policy_of(params: dict[str, t.Any], total: int) -> gate.Policy:
         raise RdmaError(
             f"max_out is {params['max_out']!r}.", "Give a number of nodes, or a percentage such as 10%."
         ) from None
-    return gate.Policy(most=most, **{name: params[name] for name in ("bad", "good", "keep", "max_age", "taint")})
+    return gate.GatePolicy(most=most, **{name: params[name] for name in ("bad", "good", "keep", "max_age", "taint")})
 
 
 def run(module: AnsibleModule) -> dict[str, t.Any]:
@@ -127,21 +127,21 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     params = module.params
     now = time.time()
     fabric = os.path.basename(os.path.normpath(params["plan_dir"]))
-    targets: dict[str, gate.Target] = {}
+    targets: dict[str, gate.GateTarget] = {}
     lock = None if params["state"] == "absent" else read_lock(params["plan_dir"])
     planned = {name: row["zone"] for name, row in lock["nodes"].items() if not row["retired"]} if lock else {}
     with Cluster(Access.of(params), threads=THREADS) as cluster:
-        nodes = Nodes(cluster)
+        nodes = GatedNodes(cluster)
         live = nodes.read()
-        held_by = {name: memory.fabric for name, one in live.items() for memory in [one.memory] if memory}
-        ours = {name: one for name, one in live.items() if name in planned and held_by.get(name, fabric) == fabric}
+        gated_by = {name: memory.fabric for name, one in live.items() for memory in [one.memory] if memory}
+        ours = {name: one for name, one in live.items() if name in planned and gated_by.get(name, fabric) == fabric}
         policy = policy_of(params, len(ours))
         if lock:
             verdict, when = read_verdict(params["verdict"], lock["digest"])
             targets = gate.decide(fabric, ours, planned, gate.judgements(verdict, params["ignore"]), when, now, policy)
         # Who has left the fabric carries no word of it any longer.
-        left = {name for name, owner in held_by.items() if owner == fabric and name not in targets}
-        wanted: dict[str, gate.Target | None] = {**targets, **dict.fromkeys(left)}
+        left = {name for name, owner in gated_by.items() if owner == fabric and name not in targets}
+        wanted: dict[str, gate.GateTarget | None] = {**targets, **dict.fromkeys(left)}
         changes = {name: target for name, target in wanted.items() if differs(live[name], target, now)}
         if not module.check_mode:
             with ThreadPoolExecutor(THREADS) as pool:
@@ -156,8 +156,8 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
             for status in (gate.TRUE, gate.FALSE, gate.UNKNOWN)
         },
         "out": out,
-        "held": [name for name in broken if name not in out] if params["taint"] else [],
-        "foreign": sorted(name for name, owner in held_by.items() if name in planned and owner != fabric),
+        "capped": [name for name in broken if name not in out] if params["taint"] else [],
+        "foreign": sorted(name for name, owner in gated_by.items() if name in planned and owner != fabric),
         "missing": sorted(set(planned) - set(live)),
         "diff": {
             "before": "".join(before(name, live[name]) for name in sorted(changes)),
@@ -166,19 +166,19 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     }
 
 
-def differs(live: gate.Live, target: gate.Target | None, now: float) -> bool:
+def differs(live: gate.GatedNode, target: gate.GateTarget | None, now: float) -> bool:
     """Say whether a node is not what was decided."""
     out = target is not None and target.memory.out
     return gate.status_patch(live, target, now) is not None or gate.taint_patch(live, out) is not None
 
 
-def before(name: str, live: gate.Live) -> str:
+def before(name: str, live: gate.GatedNode) -> str:
     """Return what a node is, for a person."""
     tainted = any(taint.get("key") == GATE_TAINT["key"] for taint in live.taints)
     return _line(name, live.condition.get("status"), live.condition.get("message"), tainted, live.note)
 
 
-def after(name: str, target: gate.Target | None) -> str:
+def after(name: str, target: gate.GateTarget | None) -> str:
     """Return what a node is to be, for a person."""
     if target is None:
         return _line(name, None, None, False, "")

@@ -2,86 +2,22 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The official client's configuration, transport and dynamic client, without the thousand classes that come with them.
+"""What is taken of the official Python client: configuration, transport, the dynamic client and its resources.
 
-Importing `kubernetes` runs package files that import a class for every kind and call there is: more than half of what a
-module spends that finds nothing to change. Those package files run here only when somebody asks for what they bring.
+Its own discovery is not used: it keeps what an API serves in a file that other runs and users share, takes a group that
+does not answer for one without kinds, and several threads cannot ask it at once.
 """
 
 from __future__ import annotations
 
-import contextlib
-import datetime
-import importlib
-import importlib.util
-import json
-import sys
 import threading
 import traceback
-import types
 import typing as t
-from urllib.parse import urlencode, urlsplit
 
-PACKAGES = ("kubernetes", "kubernetes.client", "kubernetes.client.models")
-# Seconds to connect, and to answer what is served.
-DISCOVERY_SECONDS = (5, 30)
 KUBERNETES_ERROR: str | None = None
-
-
-def defer(name: str) -> types.ModuleType:
-    """Put a package in place whose file runs when an attribute is asked for that no submodule gives.
-
-    :raises ImportError: when there is no such package.
-    """
-    spec = importlib.util.find_spec(name)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"No module named {name!r}", name=name)
-    loader = spec.loader
-    package = importlib.util.module_from_spec(spec)
-
-    def missing(attribute: str) -> t.Any:
-        if attribute.startswith("__") and attribute != "__version__":
-            raise AttributeError(attribute)
-        if attribute != "__version__":
-            with contextlib.suppress(ModuleNotFoundError):
-                return importlib.import_module(f"{name}.{attribute}")
-        vars(package).pop("__getattr__", None)
-        loader.exec_module(package)
-        return getattr(package, attribute)
-
-    vars(package)["__getattr__"] = missing
-    sys.modules[name] = package
-    parent, _dot, child = name.rpartition(".")
-    if parent:
-        setattr(sys.modules[parent], child, package)
-    return package
-
-
-def _prepare() -> None:
-    """Let the submodules that we need be imported alone. What is imported already stays as it is."""
-    if "kubernetes" in sys.modules:
-        return
-    try:
-        from importlib.metadata import version
-
-        packages = {name: defer(name) for name in PACKAGES}
-        # What the submodules take from the packages themselves.
-        vars(packages["kubernetes"])["__version__"] = version("kubernetes")
-        for module, name in (("configuration", "Configuration"), ("api_client", "ApiClient")):
-            made = getattr(importlib.import_module(f"kubernetes.client.{module}"), name)
-            setattr(packages["kubernetes.client"], name, made)
-    except Exception:  # another release of the client may be built otherwise: then all of it is imported as usual
-        for name in [name for name in sys.modules if name.partition(".")[0] == "kubernetes"]:
-            del sys.modules[name]
-
-
-_prepare()
 try:
-    import urllib3
-    from kubernetes.client.api_client import ApiClient
-    from kubernetes.client.configuration import Configuration
+    from kubernetes.client import ApiClient, Configuration
     from kubernetes.client.exceptions import ApiException
-    from kubernetes.client.rest import RESTResponse
     from kubernetes.config import ConfigException, load_incluster_config, load_kube_config
     from kubernetes.dynamic import DynamicClient
     from kubernetes.dynamic.resource import Resource
@@ -96,11 +32,11 @@ __all__ = [
     "Configuration",
     "DynamicClient",
     "Kinds",
-    "Patches",
-    "encoded",
     "load_incluster_config",
     "load_kube_config",
 ]
+# Seconds to connect, and to answer what is served.
+DISCOVERY_SECONDS = (5, 30)
 
 
 class Kinds:
@@ -150,66 +86,3 @@ class Kinds:
             # Subresources are answered among the kinds: pods/eviction is of kind Eviction.
             if "/" not in row["name"]
         }
-
-
-class Patches:
-    """Sends patches over the client's own connections, past the layers that take each request apart and build it anew.
-
-    Those cost the controller a third of a write's processor time, and there are thousands of writes.
-
-    :param client: the client; its certificates, identity, proxy and headers are used.
-    """
-
-    def __init__(self, client: ApiClient) -> None:
-        self._client = client
-        manager = client.rest_client.pool_manager
-        host = client.configuration.host.rstrip("/")
-        url = urlsplit(host)
-        self._pool = manager.connection_from_url(host)
-        proxy = getattr(manager, "proxy", None)
-        # A proxy wants the whole address, unless it only passes bytes on to a server that speaks TLS.
-        self._before = host if proxy and url.scheme == "http" else url.path
-        self._headers = dict(manager.proxy_headers) if proxy and url.scheme == "http" else {}
-
-    def send(
-        self, path: str, body: str, content_type: str, query: t.Mapping[str, str], *, timeout: tuple[float, float]
-    ) -> bytes:
-        """Patch an object and return what the API answers.
-
-        :param path: of the object, without the server.
-        :param content_type: the kind of patch.
-        :param query: the parameters behind the path.
-        :param body: the patch as the API reads it, see `encoded`.
-        :param timeout: seconds to connect, and to wait for the answer.
-        :raises ApiException: the API refuses.
-        """
-        headers = {**self._headers, **self._client.default_headers}
-        headers.update({"Accept": "application/json", "Content-Type": content_type})
-        self._client.update_params_for_auth(headers, [], ["BearerToken"])
-        answer = self._pool.request(
-            "PATCH",
-            f"{self._before}{path}?{urlencode(query)}",
-            body=body,
-            headers=headers,
-            retries=False,
-            redirect=False,
-            assert_same_host=False,
-            timeout=urllib3.Timeout(connect=timeout[0], read=timeout[1]),
-        )
-        if not 200 <= answer.status <= 299:
-            raise ApiException(http_resp=RESTResponse(answer))
-        return t.cast("bytes", answer.data)
-
-
-def encoded(body: t.Any) -> str:
-    """Return an object as the API reads it.
-
-    :raises TypeError: it holds a value that YAML knows and JSON does not; the message is that value.
-    """
-    return json.dumps(body, default=_text)
-
-
-def _text(value: t.Any) -> str:
-    if isinstance(value, datetime.date):
-        return value.isoformat()
-    raise TypeError(repr(value))

@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from .._fabric.attachments import OBJECTS
-from .._fabric.marks import POLICY, POOL, SPIDERPOOL, SRIOV
+from .._fabric.labels import POLICY, POOL, SRIOV
 from .._fabric.numbers import MANAGER
 
 if t.TYPE_CHECKING:
@@ -39,7 +39,6 @@ RANKS = {
     **{kind: rank for rank, (_api, kind) in enumerate(PRUNED_KINDS, 20)},
 }
 LAST_RANK = 20 + len(PRUNED_KINDS)
-POOLS = (SPIDERPOOL, POOL)
 # Measured on Spiderpool's webhook, eight threads: it lists all pools at every create, about 0.5 ms for each pool.
 _SECONDS_PER_POOL = 0.0005
 _SECONDS_PER_WRITE = 0.002
@@ -114,7 +113,7 @@ class Conflict:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ClusterPlan:
     """What a run does, keeps and leaves to others."""
 
     steps: tuple[Step, ...] = ()
@@ -168,6 +167,3 @@ class Plan:
             + _SECONDS_PER_POOL * (news * self.pools + news * news / 2),
             1,
         )
-
-
-# Comparing

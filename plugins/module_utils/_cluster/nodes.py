@@ -10,7 +10,7 @@ import typing as t
 from dataclasses import dataclass, field
 
 from .._check import CheckData, compared
-from .._fabric.marks import LEAF_LABEL, OURS, RESOURCE_PREFIX, ZONE_LABEL
+from .._fabric.labels import LEAF_LABEL, OURS, RESOURCE_PREFIX, ZONE_LABEL
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,7 +27,7 @@ _MOST_NAMES = 5
 
 
 @dataclass(frozen=True)
-class Want:
+class NodesRequest:
     """What nodes must be. `labels`: value by node; `resources`: smallest amount by node and resource name."""
 
     nodes: tuple[str, ...] = ()
@@ -70,20 +70,24 @@ class Node:
         )
 
 
-def want_of(
-    nodes: t.Iterable[str], interfaces: dict[str, set[str]], values: Json, policies: list[Json], marks: Json | None
-) -> Want:
+def request_of(
+    nodes: t.Iterable[str],
+    interfaces: dict[str, set[str]],
+    values: Json,
+    policies: list[Json],
+    labels_file: Json | None,
+) -> NodesRequest:
     """Return what the files of a plan say.
 
     :param nodes: the active nodes.
     :param interfaces: interface names by node.
     :param values: the Helm values.
     :param policies: the SriovNetworkNodePolicies.
-    :param marks: the node labels, or None.
+    :param labels_file: the node labels, or None.
     """
     nodes = tuple(sorted(nodes))
-    label = str((marks or {}).get("label", ""))
-    labels = {node: value for node, value in ((marks or {}).get("nodes") or {}).items() if node in set(nodes)}
+    label = str((labels_file or {}).get("label", ""))
+    labels = {node: value for node, value in ((labels_file or {}).get("nodes") or {}).items() if node in set(nodes)}
     plugin = (values.get("rdma") or {}).get("rdmaSharedDevicePlugin") or {}
     entries = (plugin.get("deviceConfig") or {}).get("configList") or () if plugin.get("install") else ()
     prefix = str((values.get("sriov") or {}).get("resourcePrefix") or RESOURCE_PREFIX)
@@ -104,10 +108,10 @@ def want_of(
                 name = f"{prefix}/{spec['resourceName']}"
                 amounts = resources.setdefault(node, {})
                 amounts[name] = amounts.get(name, 0) + int(spec.get("numVfs", 0))
-    return Want(nodes, label, labels, resources, frozenset(sriov))
+    return NodesRequest(nodes, label, labels, resources, frozenset(sriov))
 
 
-def label_changes(want: Want, live: dict[str, str | None], *, absent: bool = False) -> dict[str, str | None]:
+def label_changes(want: NodesRequest, live: dict[str, str | None], *, absent: bool = False) -> dict[str, str | None]:
     """Return the label to set (or None: to take off) by node, for nodes that are there.
 
     :param live: the label's value by node, None where it is missing.
@@ -118,7 +122,9 @@ def label_changes(want: Want, live: dict[str, str | None], *, absent: bool = Fal
     return {node: value for node, value in wanted.items() if live[node] != value}
 
 
-def topology_changes(want: Want, nodes: dict[str, Node], *, absent: bool = False) -> dict[str, dict[str, str | None]]:
+def topology_changes(
+    want: NodesRequest, nodes: dict[str, Node], *, absent: bool = False
+) -> dict[str, dict[str, str | None]]:
     """Return the labels of zone and leaves to set (or None: to take off) by node; nodes with none are left out."""
     found = {}
     for name in sorted(want.known & nodes.keys()):
@@ -163,7 +169,7 @@ def check(
     return compared(name, planned, observed, cause, fix, good=good, node=node).data()
 
 
-def checks(want: Want, nodes: dict[str, Node], states: dict[str, Json]) -> list[CheckData]:
+def checks(want: NodesRequest, nodes: dict[str, Node], states: dict[str, Json]) -> list[CheckData]:
     """Compare nodes and SR-IOV node states with the plan.
 
     :param states: status of the SriovNetworkNodeState by node.
@@ -193,7 +199,7 @@ def checks(want: Want, nodes: dict[str, Node], states: dict[str, Json]) -> list[
     return rows
 
 
-def offered_by_all(want: Want, nodes: dict[str, Node]) -> list[str]:
+def offered_by_all(want: NodesRequest, nodes: dict[str, Node]) -> list[str]:
     """Return the extended resources that every node of the plan offers which is in the cluster."""
     rows = [nodes[name].allocatable for name in want.nodes if name in nodes]
     have = [{name for name, amount in row.items() if "/" in name and _amount(amount) > 0} for row in rows]

@@ -13,8 +13,8 @@ import typing as t
 from dataclasses import replace
 
 from .._errors import InputError, RdmaError
+from .._fabric.labels import SRIOV
 from .._fabric.lock import AGAIN, read_lock, read_slices
-from .._fabric.marks import SRIOV
 from . import access, source
 from .access import ACCESS, Access
 from .client import Cluster
@@ -22,16 +22,16 @@ from .model import Ref
 from .nodes import (
     PURPOSES,
     Node,
-    Want,
+    NodesRequest,
     awaited,
     checks,
     drain_changes,
     label_changes,
     offered_by_all,
     progress,
+    request_of,
     steps,
     topology_changes,
-    want_of,
 )
 from .nodes_who import HOSTS, Machine, joined
 from .progress import Patience, teller
@@ -67,7 +67,7 @@ POLL_SECONDS = 5.0
 TELL_SECONDS = 10.0
 
 
-def read_want(folder: str) -> Want:
+def read_request(folder: str) -> NodesRequest:
     """Return what the plan says about nodes.
 
     :raises RdmaError: when there is no whole plan.
@@ -81,7 +81,7 @@ def read_want(folder: str) -> Want:
     topology: dict[str, dict[str, str]] = {node: group["labels"] for group in groups for node in group["nodes"]}
     values: dict[str, t.Any] = next(iter(source.documents(os.path.join(cluster, "values.yaml"))), {})
     policies = list(source.documents(os.path.join(cluster, "sriovpolicies.yaml")))
-    want = want_of(nodes, interfaces, values, policies, read_labels(folder, "cluster"))
+    want = request_of(nodes, interfaces, values, policies, read_labels(folder, "cluster"))
     return replace(want, topology=topology, known=frozenset(seats))
 
 
@@ -148,7 +148,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
             raise RdmaError("plan_dir is missing.", "Give the plan's folder, drain with nodes, or hosts.")
         with Cluster(Access.of(params)) as cluster:
             return {**UNCHANGED, "joined": joined(params["hosts"], Nodes(cluster, params["namespace"]).machines())}
-    want = read_want(params["plan_dir"])
+    want = read_request(params["plan_dir"])
     absent = params["state"] == "absent"
     with Cluster(Access.of(params)) as cluster:
         nodes = Nodes(cluster, params["namespace"])
@@ -211,7 +211,7 @@ def run_drain(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]
 
 
 def waited(
-    want: Want,
+    want: NodesRequest,
     nodes: Nodes,
     considered: set[str],
     params: dict[str, t.Any],

@@ -6,20 +6,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
 import typing as t
 
 from .._errors import RdmaError
-from .._fabric.marks import LABEL_FABRIC, POOL
+from .._fabric.labels import LABEL_FABRIC
 from . import access, source
 from .access import WHOLE_ACCESS, Access
 from .client import Cluster
-from .model import Plan, Ref
-from .pages import SideBySide, early_pools
-from .preflight import Options, Outcome
+from .model import ClusterPlan, Ref
+from .preflight import ApplyOptions, ApplyOutcome
 from .progress import teller
-from .run import Run
+from .run import ApplyRun
 from .text import describe, summary
 
 if t.TYPE_CHECKING:
@@ -42,26 +39,12 @@ SPEC: dict[str, t.Any] = {
 }
 NEEDS = [*access.NEEDS, ("PyYAML", source.YAML_ERROR)]
 MOST_CHANGES = 1000
-_TURN_SECONDS = 0.0005
 
 
 def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Plan, check and do; return the result."""
     params = module.params
     numbers = {name: params[name] for name in ("threads", "retry_seconds", "request_seconds")}
-    with Cluster(Access.of(params), **numbers) as cluster, contextlib.ExitStack() as stack:
-        pools = None
-        if source.take_long(params["src"]) and POOL in (params["kinds"] or [POOL]):
-            # A thread that reads an answer asks for its turn after each of many small pieces.
-            sys.setswitchinterval(_TURN_SECONDS)
-            pools = stack.enter_context(early_pools(cluster))
-        return done(cluster, params, pools, check_mode=module.check_mode)
-
-
-def done(
-    cluster: Cluster, params: dict[str, t.Any], pools: SideBySide[list[dict[str, t.Any]]] | None, *, check_mode: bool
-) -> dict[str, t.Any]:
-    """Do it with a client that is there, and pools that are being listed already."""
     wanted = source.read(params["definitions"], params["src"], params["kinds"])
     fabric = params["fabric"] or source.fabric_of(wanted.values())
     if params["prune"] and not fabric:
@@ -69,27 +52,28 @@ def done(
             f"prune needs to know the fabric: the objects carry no label {LABEL_FABRIC}, or several.",
             "Set fabric. Nothing was changed.",
         )
-    options = Options(
+    options = ApplyOptions(
         fabric=fabric,
         prune=params["prune"],
         absent=params["state"] == "absent",
         force=params["force"],
-        check_mode=check_mode,
+        check_mode=module.check_mode,
         threads=params["threads"],
         wait_seconds=params["wait_seconds"],
     )
-    doing = Run(cluster, wanted, options, teller(params["progress_file"]), pools)
-    plan = doing.plan()
-    doing.preflight(plan)
-    try:
-        doing.execute(plan)
-    except RdmaError as exc:
-        exc.facts.update(facts_of(plan, doing.outcome))
-        raise
+    with Cluster(Access.of(params), **numbers) as cluster:
+        doing = ApplyRun(cluster, wanted, options, teller(params["progress_file"]))
+        plan = doing.plan()
+        doing.preflight(plan)
+        try:
+            doing.execute(plan)
+        except RdmaError as exc:
+            exc.facts.update(facts_of(plan, doing.outcome))
+            raise
     return ended(plan, doing.outcome)
 
 
-def ended(plan: Plan, outcome: Outcome) -> dict[str, t.Any]:
+def ended(plan: ClusterPlan, outcome: ApplyOutcome) -> dict[str, t.Any]:
     """Return the result, or fail with it when something was refused or belongs to others."""
     facts = facts_of(plan, outcome)
     if outcome.refused:
@@ -127,7 +111,7 @@ def named(ref: Ref) -> dict[str, str]:
     return {"kind": ref.kind, "namespace": ref.namespace, "name": ref.name}
 
 
-def facts_of(plan: Plan, outcome: Outcome) -> dict[str, t.Any]:
+def facts_of(plan: ClusterPlan, outcome: ApplyOutcome) -> dict[str, t.Any]:
     """Return what became of what, for the result and for a failure."""
     steps = list(plan.all_steps())
     kept = [*plan.kept, *outcome.kept]

@@ -12,17 +12,10 @@ import threading
 import typing as t
 from concurrent.futures import ThreadPoolExecutor
 
-from .client import Cluster
-from .model import POOLS
-
 if t.TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    Json = dict[str, t.Any]
-
 T = t.TypeVar("T")
-# Pages of pools that wait until it is known what is wanted of them: memory stays bounded.
-_EARLY_PAGES = 4
 
 
 class SideBySide(t.Generic[T]):
@@ -69,13 +62,3 @@ class SideBySide(t.Generic[T]):
     def __exit__(self, *dummy: object) -> None:
         self._over.set()
         self._pool.shutdown()
-
-
-def early_pools(cluster: Cluster) -> SideBySide[list[Json]]:
-    """Begin to list the pools before it is known what is wanted of them: most objects of a fabric are pools."""
-
-    def pages() -> Iterable[list[Json]]:
-        resource = cluster.resource(*POOLS)
-        return cluster.pages(resource) if resource is not None else ()
-
-    return SideBySide([pages], ahead=_EARLY_PAGES)

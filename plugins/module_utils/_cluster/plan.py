@@ -4,8 +4,9 @@
 
 """Decide what to do to the objects of a cluster: compare what is wanted with what is there, object by object.
 
-Pure: objects come in one at a time (`Planner.see`), so a list is never held as a whole; out comes a `Plan`. Ownership
-follows the server's own record (managedFields), so that what the plan foretells is what the server will answer.
+Pure: objects come in one at a time (`ClusterPlanner.see`), so a list is never held as a whole; out comes a
+`ClusterPlan`. Ownership follows the server's own record (managedFields), so that what the plan foretells is what the
+server will answer.
 
 Source of the pool rules: Spiderpool's webhook (`subnet` and `ipVersion` never change; two pools share addresses only
 by mistake) and one rule more: a pool with allocated addresses is never deleted, narrowed or replaced.
@@ -18,7 +19,7 @@ import typing as t
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 
-from .._fabric.marks import LABEL_FABRIC, LABEL_MANAGER, POOL
+from .._fabric.labels import LABEL_FABRIC, LABEL_MANAGER, POOL
 from .._intervals import subtract
 from .compare import (
     addresses,
@@ -27,14 +28,14 @@ from .compare import (
     object_differences,
     owners,
 )
-from .model import FIELD_MANAGER, Conflict, Difference, Json, Kept, Plan, Ref, Step
+from .model import FIELD_MANAGER, ClusterPlan, Conflict, Difference, Json, Kept, Ref, Step
 
 if t.TYPE_CHECKING:
     from .._intervals import Intervals
 
 
 @dataclass
-class Planner:
+class ClusterPlanner:
     """Takes the live objects one by one and ends with a plan.
 
     `wanted` by reference; `fabric` is whose strays are removed when `prune`; `absent` removes what is wanted gone.
@@ -122,11 +123,11 @@ class Planner:
             return
         labels = wanted["metadata"].get("labels") or {}
         labelled = LABEL_MANAGER in labels
-        held = labelled and self._held(labels, meta)
-        if labelled and not held and not self.force:
+        owned = labelled and self._owned(labels, meta)
+        if labelled and not owned and not self.force:
             self._conflicts.append(self._foreign(ref, live))
             return
-        mended, clashes = self._ownership(ref, live, found, held=held)
+        mended, clashes = self._ownership(ref, live, found, owned=owned)
         if clashes:
             self._conflicts += clashes
             return
@@ -136,7 +137,7 @@ class Planner:
             self._steps.append(Step(action, ref, wanted, found, mended, force, meta.get("uid", ""), version))
 
     @staticmethod
-    def _held(labels: dict[str, str], meta: Json) -> bool:
+    def _owned(labels: dict[str, str], meta: Json) -> bool:
         if is_ours(meta.get("labels") or {}, labels.get(LABEL_FABRIC, "")):
             return True
         # Someone may have taken the labels off; the server still knows who made it.
@@ -147,7 +148,7 @@ class Planner:
         )
 
     def _ownership(
-        self, ref: Ref, live: Json, found: tuple[Difference, ...], *, held: bool
+        self, ref: Ref, live: Json, found: tuple[Difference, ...], *, owned: bool
     ) -> tuple[tuple[str, ...], list[Conflict]]:
         """Tell edits of ours that get mended from fields that another controller declares."""
         mended = []
@@ -156,7 +157,7 @@ class Planner:
             if difference.after is None:
                 continue
             for manager, operation in owners(live, difference.field):
-                if self.force or (held and operation == "Update"):
+                if self.force or (owned and operation == "Update"):
                     mended.append(f"{difference.field} (set by {manager})")
                 else:
                     clashes.append(Conflict(ref, difference.field, manager, "is declared by another field manager"))
@@ -177,7 +178,7 @@ class Planner:
             return ""
         return action
 
-    def finish(self) -> Plan:
+    def finish(self) -> ClusterPlan:
         """Return the plan, with what is missing and with strays that are in the way put first."""
         news = []
         if self.absent:
@@ -187,7 +188,7 @@ class Planner:
         early, blocked = self._in_the_way([step for step in [*news, *self._steps] if step.action != "delete"])
         self._conflicts += blocked.values()
         steps = [step for step in [*news, *self._steps] if step.ref not in early and step.ref not in blocked]
-        return Plan(
+        return ClusterPlan(
             steps=tuple(sorted(steps, key=lambda step: (step.ref.rank, step.ref))),
             early=tuple(step for step in self._steps if step.ref in early),
             kept=tuple(sorted(self._kept, key=lambda row: row.ref)),
@@ -217,6 +218,3 @@ class Planner:
                         ref, "spec.ips", str(stray), "overlaps a pool that still has addresses in use"
                     )
         return early, blocked
-
-
-# Telling

@@ -10,17 +10,17 @@ import typing as t
 from dataclasses import dataclass, field
 
 from .._errors import RdmaError
-from .._fabric.marks import POOL
+from .._fabric.labels import POOL
 from .answers import FieldConflict
 from .client import Cluster
-from .model import PRUNED_KINDS, Conflict, Kept, Plan, Ref, Step
+from .model import PRUNED_KINDS, ClusterPlan, Conflict, Kept, Ref, Step
 
 if t.TYPE_CHECKING:
     Json = dict[str, t.Any]
 
 
 @dataclass(frozen=True)
-class Options:
+class ApplyOptions:
     """How a run is done."""
 
     fabric: str = ""
@@ -33,7 +33,7 @@ class Options:
 
 
 @dataclass
-class Outcome:
+class ApplyOutcome:
     """What came out of it beside the plan."""
 
     conflicts: list[Conflict] = field(default_factory=list)
@@ -50,7 +50,7 @@ class Preflight:
     :param warnings: takes what could not be tried.
     """
 
-    def __init__(self, cluster: Cluster, wanted: dict[Ref, Json], options: Options, warnings: list[str]) -> None:
+    def __init__(self, cluster: Cluster, wanted: dict[Ref, Json], options: ApplyOptions, warnings: list[str]) -> None:
         self._cluster = cluster
         self._wanted = wanted
         self._options = options
@@ -59,7 +59,7 @@ class Preflight:
         self._versions.update({(ref.group, ref.kind): body["apiVersion"] for ref, body in wanted.items()})
         self._absent_namespaces: set[str] = set()
 
-    def check(self, plan: Plan) -> None:
+    def check(self, plan: ClusterPlan) -> None:
         """Refuse what cannot work, before the first write."""
         steps = list(plan.all_steps())
         if not steps:
@@ -122,7 +122,7 @@ class Preflight:
                 "hangs); make a missing one with the role railops.rdma.spiderpool; then run again.",
             )
 
-    def can_try(self, plan: Plan, step: Step) -> bool:
+    def can_try(self, plan: ClusterPlan, step: Step) -> bool:
         """Say whether a dry run of this step tells the truth before the others are done."""
         return (
             step.action in ("create", "apply")
@@ -131,7 +131,7 @@ class Preflight:
             and self.resource_of(step.ref.group, step.ref.kind) is not None
         )
 
-    def _try_samples(self, plan: Plan) -> None:
+    def _try_samples(self, plan: ClusterPlan) -> None:
         """Let the server try one object of each shape: an older CRD, a dead webhook and a bad rule show here."""
         seen = set()
         for step in plan.all_steps():
@@ -152,5 +152,5 @@ class Preflight:
         body = step.body or {}
         resource = self._cluster.resource(body["apiVersion"], body["kind"])
         if resource is None:
-            raise RdmaError(f"{step.ref}: the API does not serve this kind yet.", "Run again.", code=404)
+            raise RdmaError(f"{step.ref}: the API does not serve this kind yet.", "ApplyRun again.", code=404)
         self._cluster.apply(resource, step.ref, body, force=step.force, dry_run=dry_run)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 import typing as t
 
-from .model import Plan
+from .model import ClusterPlan
 
 if t.TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
@@ -34,7 +34,7 @@ def teller(path: str | None) -> Callable[[str], None]:
 class Progress:
     """Tells now and then how far it is and how long it takes, from what was measured so far."""
 
-    def __init__(self, tell: Callable[[str], None], plan: Plan, total: int) -> None:
+    def __init__(self, tell: Callable[[str], None], plan: ClusterPlan, total: int) -> None:
         self._tell = tell
         self._total = total
         self._pools = plan.pools

@@ -13,14 +13,14 @@ import typing as t
 from concurrent.futures import ThreadPoolExecutor
 
 from .._errors import RdmaError
-from .._fabric.marks import LABEL_FABRIC, LABEL_MANAGER
+from .._fabric.labels import LABEL_FABRIC, LABEL_MANAGER
 from .answers import FieldConflict, Gone
 from .client import Cluster
 from .compare import keep_pool
-from .model import FIELD_MANAGER, POOLS, PRUNED_KINDS, Conflict, Plan, Ref, Step
+from .model import FIELD_MANAGER, PRUNED_KINDS, ClusterPlan, Conflict, Ref, Step
 from .pages import SideBySide
-from .plan import Planner
-from .preflight import Options, Outcome, Preflight
+from .plan import ClusterPlanner
+from .preflight import ApplyOptions, ApplyOutcome, Preflight
 from .progress import Progress
 
 if t.TYPE_CHECKING:
@@ -32,37 +32,34 @@ if t.TYPE_CHECKING:
 LISTED_GROUPS = {version.partition("/")[0] for version, _kind in PRUNED_KINDS}
 
 
-class Run:
+class ApplyRun:
     """One run over one cluster.
 
     :param tell: takes one line of progress now and then.
-    :param pools: what `early_pools` has begun to list.
     """
 
     def __init__(
         self,
         cluster: Cluster,
         wanted: dict[Ref, Json],
-        options: Options,
+        options: ApplyOptions,
         tell: Callable[[str], None] = lambda line: None,
-        pools: Iterable[list[Json]] | None = None,
     ) -> None:
         self._cluster = cluster
         self._wanted = wanted
         self._options = options
         self._tell = tell
-        self._pools = pools
         self._missing: set[tuple[str, str]] = set()
         self._lock = threading.Lock()
-        self.outcome = Outcome()
+        self.outcome = ApplyOutcome()
         self._server = Preflight(cluster, wanted, options, self.outcome.warnings)
 
     # Looking
 
-    def plan(self) -> Plan:
+    def plan(self) -> ClusterPlan:
         """Read what is there, a page at a time, and decide."""
         options = self._options
-        planner = Planner(
+        planner = ClusterPlanner(
             self._wanted, fabric=options.fabric, prune=options.prune, absent=options.absent, force=options.force
         )
         groups: dict[tuple[str, str], list[Ref]] = {key: [] for key in PRUNED_KINDS if options.prune}
@@ -82,8 +79,6 @@ class Run:
         if resource is None:
             if refs:
                 self._missing.add(key)
-        elif key == POOLS and refs and self._pools is not None:
-            yield from self._pools
         elif resource.group in LISTED_GROUPS:
             yield from self._listed(resource, refs)
         else:
@@ -133,13 +128,13 @@ class Run:
             missing_kinds=missing,
         )
 
-    def preflight(self, plan: Plan) -> None:
+    def preflight(self, plan: ClusterPlan) -> None:
         """Refuse what cannot work, before the first write."""
         self._server.check(plan)
 
     # Writing
 
-    def execute(self, plan: Plan) -> None:
+    def execute(self, plan: ClusterPlan) -> None:
         """Do the steps, phase by phase; in check mode let the server try them."""
         total = sum(1 for _step in plan.all_steps())
         progress = Progress(self._tell, plan, total)

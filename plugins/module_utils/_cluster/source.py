@@ -6,14 +6,15 @@
 
 from __future__ import annotations
 
-import contextlib
+import datetime
+import json
 import os
 import traceback
 import typing as t
 
 from .._errors import InputError, Problem, RdmaError
+from .._fabric.labels import LABEL_FABRIC
 from .._fabric.lock import LOCK, verify_part
-from .._fabric.marks import LABEL_FABRIC
 from .model import Ref
 
 YAML_ERROR: str | None = None
@@ -26,12 +27,10 @@ except ImportError:
     YAML_ERROR = traceback.format_exc()
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     Json = dict[str, t.Any]
 
-# Bytes of manifests from which on reading them takes a tenth of a second.
-_MUCH = 200_000
 # Values for Helm, networks of pods and labels of nodes lie beside the objects in a plan's folder; they are none.
 NOT_OBJECTS = ("values.yaml", "values.yml", "networks.json", "nodelabels.json")
 
@@ -65,40 +64,9 @@ def files(source: str) -> list[str]:
     )
 
 
-def take_long(sources: Iterable[str]) -> bool:
-    """Say whether reading these files takes longer than a few questions to an API."""
-    size = 0
-    with contextlib.suppress(OSError, RdmaError):
-        size = sum(os.path.getsize(path) for source in sources for path in files(source))
-    return size > _MUCH
-
-
-def plain(node: t.Any, loader: t.Any) -> t.Any:
-    """Return the value of a node: what the loader makes of it, three times faster for maps, lists and texts."""
-    tag = node.tag
-    if tag == "tag:yaml.org,2002:str":
-        return node.value
-    if tag == "tag:yaml.org,2002:map":
-        found = {}
-        for key, value in node.value:
-            if key.tag != "tag:yaml.org,2002:str":
-                # Merges and keys that are no texts are rare: the loader knows all of them.
-                return loader.construct_document(node)
-            found[key.value] = plain(value, loader)
-        return found
-    if tag == "tag:yaml.org,2002:seq":
-        return [plain(item, loader) for item in node.value]
-    return loader.construct_object(node)
-
-
-def load_all(stream: t.IO[bytes]) -> Iterator[t.Any]:
-    """Give the documents of a stream."""
-    loader = LOADER(stream)
-    try:
-        while loader.check_node():
-            yield plain(loader.get_node(), loader)
-    finally:
-        loader.dispose()
+def load_all(stream: t.IO[bytes] | str) -> Iterable[t.Any]:
+    """Give the documents of a stream or text."""
+    return t.cast("Iterable[t.Any]", yaml.load_all(stream, LOADER))
 
 
 def documents(path: str) -> Iterable[t.Any]:
@@ -114,7 +82,7 @@ def documents(path: str) -> Iterable[t.Any]:
                     yield from document["items"] or ()
                 elif document is not None:
                     yield document
-    except (OSError, RecursionError, yaml.YAMLError) as exc:
+    except (OSError, yaml.YAMLError) as exc:
         raise RdmaError(f"{path!r} cannot be read: {exc}.", "Mend the file, or run the plan again.") from exc
 
 
@@ -143,7 +111,12 @@ def read(definitions: Iterable[t.Any], sources: Iterable[str], kinds: Iterable[s
         ref = Ref.of(document)
         if ref in found:
             problems.append(Problem(place, f"{ref} is given twice.", "Give each object once."))
-        found[ref] = document
+        try:
+            # As the server will have it: dates, which YAML knows, become text.
+            found[ref] = json.loads(json.dumps(document, default=_text))
+        except (TypeError, ValueError) as exc:
+            text = f"{ref} holds a value that JSON does not know: {exc}."
+            problems.append(Problem(place, text, "Write it as text, a number, a list or a map."))
 
     for index, document in enumerate(definitions):
         take(f"definitions[{index}]", document)
@@ -155,6 +128,12 @@ def read(definitions: Iterable[t.Any], sources: Iterable[str], kinds: Iterable[s
     if problems:
         raise InputError(problems)
     return found
+
+
+def _text(value: t.Any) -> str:
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    raise TypeError(repr(value))
 
 
 def fabric_of(objects: Iterable[Json]) -> str:

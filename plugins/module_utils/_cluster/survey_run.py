@@ -7,14 +7,13 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import os
 import typing as t
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from .._errors import Problem, RdmaError
-from .._fabric.marks import NETWORK, POLICY, SRIOV
+from .._fabric.labels import NETWORK, POLICY, SRIOV
 from . import access, source
 from .access import ACCESS, Access
 from .client import Cluster
@@ -27,10 +26,10 @@ from .components import (
     SPIDERPOOL,
     SRIOV_OPERATOR,
     TITLES,
-    Found,
-    Planned,
+    AdoptedPart,
+    FoundPart,
+    PlannedParts,
     Release,
-    Seen,
     differences,
     needed,
     networks_found,
@@ -41,12 +40,12 @@ from .components import (
     value_changes,
     workloads_found,
 )
-from .crds import API, Sorted, made_here, schema_of, sort, undeclared
-from .ground import CILIUM, distribution_of, network_problems, nodes_on_rails, unsuited
+from .crds import API, SortedCrds, made_here, schema_of, sort, undeclared
+from .ground import CILIUM, Distribution, distribution_of, network_problems, nodes_on_rails, unsuited
 from .model import Ref
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from ansible.module_utils.basic import AnsibleModule
 
@@ -86,7 +85,7 @@ PROOFS = {
 }
 
 
-class Look:
+class ClusterReader:
     """What is read of a cluster."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -108,7 +107,7 @@ class Look:
         found = {name: self.one(API, name) for name in names}
         return {name: crd for name, crd in found.items() if crd is not None}
 
-    def mounted(self, found: Iterable[Found], key: str) -> str | None:
+    def mounted(self, found: Iterable[FoundPart], key: str) -> str | None:
         """Return a key of a ConfigMap that workloads mount."""
         for row in found:
             pod = ((row.body.get("spec") or {}).get("template") or {}).get("spec") or {}
@@ -124,7 +123,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Look, and return what is managed and adopted, or refuse with everything that is in the way."""
     params = module.params
     with Cluster(Access.of(params), retry_seconds=10) as cluster:
-        look = Look(cluster)
+        look = ClusterReader(cluster)
         given = {name: value for name, value in params["release"].items() if name != "values"}
         release = Release(**given)
         if params["state"] == "absent":
@@ -132,7 +131,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         return surveyed(look, params, release)
 
 
-def removable(look: Look, charts: list[Json], release: Release) -> dict[str, t.Any]:
+def removable(look: ClusterReader, charts: list[Json], release: Release) -> dict[str, t.Any]:
     """Return the CRDs of a chart that only this collection made and no object uses, and what stays, with the reason.
 
     `foreign`: the SR-IOV operator's CRD where it is not ours; the chart's own hook would delete it with the release.
@@ -172,28 +171,42 @@ def kind_of(crd: Json) -> tuple[str, str]:
     return f"{spec['group']}/{version}", spec["names"]["kind"]
 
 
-def surveyed(look: Look, params: dict[str, t.Any], noted: Release) -> dict[str, t.Any]:
+@dataclass(frozen=True)
+class Survey:
+    """What was read of a cluster: its DaemonSets, nodes and networks, the parts that are there, CRDs by name."""
+
+    sets: list[Json]
+    nodes: list[Json]
+    networks: list[Json]
+    found: list[FoundPart]
+    crds: dict[str, Json]
+
+    @classmethod
+    def of(cls, look: ClusterReader, params: dict[str, t.Any], release: Release) -> Survey:
+        """Read it."""
+        sets, networks = look.listed("apps/v1", "DaemonSet"), look.listed(*NETWORK)
+        found = [*workloads_found([*look.listed("apps/v1", "Deployment"), *sets], release)]
+        found += policies_found([row for kind in OPERATED for row in look.listed(*kind)])
+        found += networks_found(networks)
+        if release.there and not release.ours and not any(row.part == SPIDERPOOL for row in found):
+            chart = release.chart.rpartition("-")[2]
+            found.append(FoundPart(SPIDERPOOL, f"release {release}", f"the Helm release {release}", chart))
+        live = look.crds({*PROOFS.values(), *(crd["metadata"]["name"] for crd in params["crds"])})
+        for part, name in PROOFS.items():
+            if name in live and not any(row.part == part for row in found):
+                found.append(FoundPart(part, f"CRD {name}", owner_of(live[name]["metadata"]).name, sure=SERVED))
+        return cls(sets, look.listed("v1", "Node"), networks, found, live)
+
+
+def surveyed(look: ClusterReader, params: dict[str, t.Any], noted: Release) -> dict[str, t.Any]:
     """Return how each part comes to the cluster.
 
     :raises RdmaError: something is in the way; all of it is named at once.
     """
     release = replace(noted, ours=noted.ours or params["take_over"])
-    folder = params["cluster_dir"] or ""
-    sets, nodes = look.listed("apps/v1", "DaemonSet"), look.listed("v1", "Node")
-    networks = look.listed(*NETWORK)
-    found = [*workloads_found([*look.listed("apps/v1", "Deployment"), *sets], release)]
-    found += policies_found([row for kind in OPERATED for row in look.listed(*kind)])
-    found += networks_found(networks)
-    if release.there and not release.ours and not any(row.part == SPIDERPOOL for row in found):
-        chart = release.chart.rpartition("-")[2]
-        found.append(Found(SPIDERPOOL, f"release {release}", f"the Helm release {release}", chart))
+    survey = Survey.of(look, params, release)
     settings = {name: value for name, value in params["components"].items() if value}
-    needs = needed(params["values"])
-    live = look.crds({*PROOFS.values(), *(crd["metadata"]["name"] for crd in params["crds"])})
-    for part, name in PROOFS.items():
-        if name in live and not any(row.part == part for row in found):
-            found.append(Found(part, f"CRD {name}", owner_of(live[name]["metadata"]).name, sure=SERVED))
-    parts, problems, asked = states(needs, settings, found, release)
+    parts, problems, asked = states(needed(params["values"]), settings, survey.found, release)
     managed = {part for part, state in parts.items() if state == MANAGED}
     taken = []
     if noted.there and not noted.ours and SPIDERPOOL in managed and SPIDERPOOL not in asked:
@@ -207,35 +220,13 @@ def surveyed(look: Look, params: dict[str, t.Any], noted: Release) -> dict[str, 
                     "Set spiderpool_take_over: true to take it over with these.",
                 )
             )
-
-    distribution = distribution_of(nodes)
-    cilium = [
-        config
-        for row in sets
-        if row["metadata"]["name"] in CILIUM
-        for config in [look.one(CONFIG_MAP, params["cilium_config"], row["metadata"]["namespace"])]
-        if config
-    ]
-    values = params["values"] if SPIDERPOOL in managed else None
-    policies = manifests(folder, "sriovpolicies.yaml")
-    configs = {
-        (row["metadata"].get("namespace", ""), row["metadata"]["name"])
-        for row in manifests(folder, "multusconfigs.yaml")
-    }
-    crds = sort(params["crds"], live, managed, release) if SPIDERPOOL in managed else Sorted()
-    planned = Planned(params["values"], policies, {**distribution.folders, **(params["values"].get("global") or {})})
+    crds = sort(params["crds"], survey.crds, managed, release) if SPIDERPOOL in managed else SortedCrds()
+    distribution = distribution_of(survey.nodes)
     problems += [
-        *unsuited(distribution, values, multus=MULTUS in managed),
-        *network_problems(sets, params["networks"], nodes, cilium, distribution),
-        *nodes_on_rails(nodes, text(os.path.join(os.path.dirname(folder), "switch", "prefixes.csv"))),
-        *unknown_kinds(look, params["kinds"], params["crds"]),
-        *taken_networks(networks, configs),
+        *ground_problems(look, survey, params, managed, distribution),
         *crds.problems,
+        *adopted_problems(look, survey, params, parts, distribution),
     ]
-    for part, state in parts.items():
-        rows = [row for row in found if row.part == part]
-        if state == ADOPT and rows:
-            problems += differences(part, planned, seen(look, part, rows, policies, live))
     if problems:
         lines = "\n".join(f"  - {problem}" for problem in problems)
         setting = ", ".join(f"{part}: {ADOPT}" for part in asked)
@@ -245,7 +236,9 @@ def surveyed(look: Look, params: dict[str, t.Any], noted: Release) -> dict[str, 
             f"Nothing was changed. Mend what is listed and run again.{line}",
             problems=[str(problem) for problem in problems],
         )
-    beside = {row.part: row for row in found if not row.ours and (row.sure > SERVED or parts.get(row.part) == ADOPT)}
+    beside = {
+        row.part: row for row in survey.found if not row.ours and (row.sure > SERVED or parts.get(row.part) == ADOPT)
+    }
     notes = [
         f"{TITLES[part]} ({row}) {'is adopted' if parts.get(part) == ADOPT else 'is there too, and not touched'}"
         for part, row in sorted(beside.items())
@@ -257,11 +250,58 @@ def surveyed(look: Look, params: dict[str, t.Any], noted: Release) -> dict[str, 
         "left": crds.left,
         "foreign": [],
         "notes": [*notes, *([f"release {release} is taken over: {'; '.join(taken)}"] if taken else [])],
-        "calico": next((row["metadata"]["namespace"] for row in sets if row["metadata"]["name"] == CALICO), ""),
+        "calico": next((row["metadata"]["namespace"] for row in survey.sets if row["metadata"]["name"] == CALICO), ""),
     }
 
 
-def seen(look: Look, part: str, rows: list[Found], policies: list[Json], live: dict[str, Json]) -> Seen:
+def ground_problems(
+    look: ClusterReader, survey: Survey, params: dict[str, t.Any], managed: set[str], distribution: Distribution
+) -> Iterator[Problem]:
+    """Give what of the cluster itself the plan does not go with.
+
+    :param managed: the parts that this collection installs.
+    :param distribution: the cluster's.
+    """
+    folder = params["cluster_dir"] or ""
+    cilium = [
+        config
+        for row in survey.sets
+        if row["metadata"]["name"] in CILIUM
+        for config in [look.one(CONFIG_MAP, params["cilium_config"], row["metadata"]["namespace"])]
+        if config
+    ]
+    configs = {
+        (row["metadata"].get("namespace", ""), row["metadata"]["name"])
+        for row in manifests(folder, "multusconfigs.yaml")
+    }
+    values = params["values"] if SPIDERPOOL in managed else None
+    yield from unsuited(distribution, values, multus=MULTUS in managed)
+    yield from network_problems(survey.sets, params["networks"], survey.nodes, cilium, distribution)
+    yield from nodes_on_rails(survey.nodes, text(os.path.join(os.path.dirname(folder), "switch", "prefixes.csv")))
+    yield from unknown_kinds(look, params["kinds"], params["crds"])
+    yield from taken_networks(survey.networks, configs)
+
+
+def adopted_problems(
+    look: ClusterReader, survey: Survey, params: dict[str, t.Any], parts: dict[str, str], distribution: Distribution
+) -> Iterator[Problem]:
+    """Give what of the adopted parts does not serve the plan.
+
+    :param parts: managed or adopt, by part.
+    :param distribution: the cluster's.
+    """
+    policies = manifests(params["cluster_dir"] or "", "sriovpolicies.yaml")
+    folders = {**distribution.folders, **(params["values"].get("global") or {})}
+    for part, state in parts.items():
+        rows = [row for row in survey.found if row.part == part]
+        if state == ADOPT and rows:
+            planned = PlannedParts(params["values"], policies, folders)
+            yield from differences(part, planned, seen(look, part, rows, policies, survey.crds))
+
+
+def seen(
+    look: ClusterReader, part: str, rows: list[FoundPart], policies: list[Json], live: dict[str, Json]
+) -> AdoptedPart:
     """Return what an adopted part says of itself.
 
     :param part: which.
@@ -271,12 +311,12 @@ def seen(look: Look, part: str, rows: list[Found], policies: list[Json], live: d
     """
     if part == SPIDERPOOL:
         told = look.mounted(rows, "conf.yml") or ""
-        return Seen(rows, config=next(iter(source.load_all(io.BytesIO(told.encode()))), {}) or {})
+        return AdoptedPart(rows, config=next(iter(source.load_all(told)), {}) or {})
     if part == DEVICE_PLUGIN:
         given = [row.body["config"] for row in rows if "config" in row.body] or [look.mounted(rows, "config.json")]
         with contextlib.suppress(ValueError, TypeError, AttributeError):
             read = json.loads(given[0]) if isinstance(given[0], str) else given[0]
-            return Seen(rows, plugin=read.get("configList") or [])
+            return AdoptedPart(rows, plugin=read.get("configList") or [])
     lacking: list[str] = []
     if part == SRIOV_OPERATOR and PROOFS[part] in live:
         schema = next(
@@ -289,10 +329,10 @@ def seen(look: Look, part: str, rows: list[Found], policies: list[Json], live: d
         )
         fields = {name for policy in policies for name in undeclared({"spec": policy["spec"]}, schema)}
         lacking = sorted(f"{POLICY} {name}" for name in fields)
-    return Seen(rows, lacking=lacking)
+    return AdoptedPart(rows, lacking=lacking)
 
 
-def unknown_kinds(look: Look, kinds: list[str], charts: list[Json]) -> list[Problem]:
+def unknown_kinds(look: ClusterReader, kinds: list[str], charts: list[Json]) -> list[Problem]:
     """Return the kinds of a release that the cluster does not know: helm would then make none of its objects."""
     left = set(kinds) - {f"{crd['spec']['names']['kind']}.{crd['spec']['group']}" for crd in charts}
     if left:

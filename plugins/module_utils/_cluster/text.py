@@ -10,7 +10,7 @@ import json
 import typing as t
 from collections import Counter
 
-from .model import Plan
+from .model import ClusterPlan
 
 _SHOWN = 20
 
@@ -21,7 +21,7 @@ def as_text(value: t.Any, most: int = 160) -> str:
     return text if len(text) <= most else f"{text[:most]}... ({len(text)} characters)"
 
 
-def summary(plan: Plan) -> str:
+def summary(plan: ClusterPlan) -> str:
     """Return one line that says it all."""
     counts = plan.counts()
     names = {
@@ -36,7 +36,7 @@ def summary(plan: Plan) -> str:
     return ", ".join(f"{counts[key]:,} {text}" for key, text in names.items())
 
 
-def describe(plan: Plan, most: int = _SHOWN) -> str:
+def describe(plan: ClusterPlan, most: int = _SHOWN) -> str:
     """Return a diff that a person can read at any size: the summary, what needs eyes, then samples of the rest."""
     lines = [summary(plan)]
     lines += [f"! {kept.ref}: kept, would {kept.action}: {kept.reason}" for kept in plan.kept[:most]]

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How pods get to the rails: one row an attachment, and one for each who gives addresses; with what follows from it.
+"""How pods get to the rails: one row an attachment, and one for each IPAM; with what follows from it.
 
 Hosts know none of it: their slice says the RDMA namespace mode. What a row's block looks like is in `_plan.configs`,
 which objects give pods their addresses in the file that `_plan.objects.ADDRESSING` names for the row's `ipam`.
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .marks import CONFIG, POOL, RESERVED, SPIDERPOOL
+from .labels import CONFIG, POOL, RESERVED, SPIDERPOOL
 
 SPIDER = "spiderpool"
 OBJECTS: dict[str, dict[str, tuple[str, str]]] = {
@@ -22,7 +22,7 @@ OBJECTS: dict[str, dict[str, tuple[str, str]]] = {
         "multusconfigs.yaml": (SPIDERPOOL, CONFIG),
     },
 }
-"""By who gives pods their addresses: files of the plan's folder `cluster/`, and API and kind of what is in each.
+"""By what gives pods their addresses: files of the plan's folder `cluster/`, and API and kind of what is in each.
 
 In the order in which the cluster gets them; it is rid of them the other way round.
 """
@@ -50,7 +50,7 @@ class Attachment:
     gid_by_address: bool = True
     """Whether a pod finds its RDMA device by the GID of its address."""
     ipam: str = SPIDER
-    """Who gives pods their addresses: a row of OBJECTS."""
+    """What gives pods their addresses: a row of OBJECTS."""
 
     @property
     def own_device(self) -> bool:

@@ -4,7 +4,7 @@
 
 """Say whether a part of a plan folder is what plan.json was written with: for readers, without the planner.
 
-The digests of plan.json are defined here; `_plan.seats` describes the file and checks the whole of it.
+The digests of plan.json are defined here; `_plan.lock` describes the file and checks the whole of it.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ if t.TYPE_CHECKING:
     from .shapes import PlanFile, Slice
 
 LOCK = "plan.json"
-SCHEMA = 1
-"""Version of plan.json."""
+FORMAT = 1
+"""Version of plan.json. It was called `schema` while readers still computed with keys that they did not know."""
+NEWER = "A newer version of railops.rdma wrote this; install that or newer."
 SLICE_SCHEMA = 2
 """Version of hosts/*.json; 1 had the attachment in place of the RDMA namespace mode that follows from it."""
 PARTS = ("cluster", "hosts", "switch", "workload")
@@ -63,6 +64,12 @@ def canonical(value: object) -> str:
 def sha256(text: str) -> str:
     """Return the digest as hexadecimal digits."""
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def is_readable(lock: Mapping[str, t.Any]) -> bool:
+    """Whether plan.json has the format that this version reads; before there was one it had `schema: 1`."""
+    version: object = lock.get("format", lock.get("schema"))
+    return version == FORMAT
 
 
 def lock_digest(lock: Mapping[str, t.Any]) -> str:
@@ -114,7 +121,7 @@ def _texts(folder: str, paths: Iterable[str]) -> Iterator[tuple[str, str]]:
 def read_lock(folder: str) -> PlanFile:
     """Read plan.json as far as readers need it.
 
-    :raises RdmaError: no plan, an unfinished one, one of another schema, or one that was changed.
+    :raises RdmaError: no plan, an unfinished one, one of another format, or one that was changed.
     """
     place = os.path.join(folder, LOCK)
     try:
@@ -128,9 +135,8 @@ def read_lock(folder: str) -> PlanFile:
         ) from None
     except ValueError as exc:
         raise RdmaError(f"The plan {place!r} is not valid JSON: {exc}.", "Restore it from version control.") from None
-    if not isinstance(data, dict) or data.get("schema") != SCHEMA:
-        fix = "Use the version of the collection that wrote it, or one that can read it."
-        raise RdmaError(f"The plan {place!r} does not have schema {SCHEMA}, which this collection reads.", fix)
+    if not isinstance(data, dict) or not is_readable(data):
+        raise RdmaError(f"The plan {place!r} does not have format {FORMAT}, which this collection reads.", NEWER)
     if data.get("digest") == "":
         raise RdmaError(f"The plan in {folder!r} is unfinished: a run was killed while it wrote.", AGAIN)
     if data.get("digest") != lock_digest(data):

@@ -36,7 +36,7 @@ Range = intervals.Interval
 
 
 @functools.lru_cache(maxsize=1024)
-def octets_text(network: int) -> str:
+def _octets(network: int) -> str:
     """Return what the addresses of a /24 begin with, its last dot included; neighbours are written together."""
     return f"{network >> 16}.{network >> 8 & 255}.{network & 255}."
 
@@ -44,7 +44,7 @@ def octets_text(network: int) -> str:
 def address_text(family: int, value: int) -> str:
     """Return the canonical text of an address (RFC 5952 for IPv6)."""
     if family == 4:
-        return f"{octets_text(value >> 8)}{value & 255}"
+        return f"{_octets(value >> 8)}{value & 255}"
     return socket.inet_ntop(socket.AF_INET6, value.to_bytes(16, "big"))
 
 
@@ -111,7 +111,7 @@ class Rail:
     vlan: int = 0
     """The VLAN of host, pods and gateway on this rail; 0: untagged."""
     device: str = ""
-    """Name of the NIC's RDMA device on every host (`mlx5_0`); empty where nobody said."""
+    """Name of the NIC's RDMA device on every host (`mlx5_0`); empty where it is not declared."""
 
     @property
     def parent(self) -> str:
@@ -212,8 +212,8 @@ class Fabric:
     node_prefix: Mapping[int, int] = field(default_factory=lambda: NODE_PREFIX)
     """Length of a node's and rail's subnet by family (exclusive)."""
     first_block: int = DEFAULTS["first_block"]
-    gateway: str | int = DEFAULTS["gateway"]
-    """`first`, `last`, `none` or an offset from the network address, negative from the end (-1 is the last address)."""
+    gateway: Mapping[int, str | int] = field(default_factory=lambda: dict.fromkeys(WIDTH, DEFAULTS["gateway"]))
+    """By family `first`, `last`, `none` or an offset from the network address, negative from the end."""
     host_addresses: str = DEFAULTS["host_addresses"]
     """`start` or `end` (shared and flat)."""
     node_pods: int | None = None
@@ -235,7 +235,7 @@ class Fabric:
     inject: tuple[str, str] | None = None
     """(annotation key, value) of pod resource injection."""
     lossless: Lossless | None = None
-    """None: the site has not said what its switches have."""
+    """None: not declared."""
     rails_meet: bool | None = None
     """Whether one rail's NIC reaches those of other rails; None: it follows from the gateways."""
 
@@ -313,7 +313,7 @@ class Block:
         return Prefix(self.family, self.subnet_first(slot), self.subnet_length)
 
     def gateway(self, slot: int) -> int | None:
-        """Return the switch's address in the slot's subnet."""
+        """Return the gateway in the slot's subnet."""
         return None if self.gateway_offset is None else self.subnet_first(slot) + self.gateway_offset
 
     def host(self, slot: int) -> int | None:
@@ -343,7 +343,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Plan:
+class FabricPlan:
     """The whole plan. Everything that is written, shown or compared comes from it."""
 
     fabric: Fabric
@@ -354,13 +354,6 @@ class Plan:
     blocks: tuple[Block, ...]
     """Sorted by zone, rail, family; none when the fabric is LID only."""
     warnings: tuple[str, ...] = ()
-
-    def block(self, zone: int, rail: int, family: int) -> Block:
-        """Return the block of a zone (index), rail (index from 0) and family; KeyError when there is none."""
-        for block in self.blocks:
-            if (block.zone, block.rail, block.family) == (zone, rail, family):
-                return block
-        raise KeyError((zone, rail, family))
 
     @functools.cached_property
     def by_interfaces(self) -> Mapping[tuple[str, ...], tuple[Node, ...]]:

@@ -14,12 +14,12 @@ from __future__ import annotations
 import hashlib
 import typing as t
 
-from .marks import DECLARED, KEPT, LEAF_LABEL, MAX_NAME, OUR_NODES, labels, profile_name, short_name
+from .labels import DECLARED, KEPT, LEAF_LABEL, MAX_NAME, OUR_NODES, labels, profile_name, short_name
 
 if t.TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from .model import Fabric, Node, Plan, Rail
+    from .model import Fabric, FabricPlan, Node, Rail
 
 
 class _Metadata(t.TypedDict):
@@ -90,7 +90,7 @@ def profile_of(fabric: Fabric, interfaces: tuple[str, ...]) -> str:
     return DECLARED if interfaces == tuple(rail.interface for rail in fabric.rails) else profile_name(interfaces)
 
 
-def profiles(plan: Plan) -> Mapping[str, tuple[Node, ...]]:
+def profiles(plan: FabricPlan) -> Mapping[str, tuple[Node, ...]]:
     """Return the nodes of each name profile, the declared one first; with no nodes at all the declared one alone."""
     found = {profile_of(plan.fabric, interfaces): nodes for interfaces, nodes in plan.by_interfaces.items()}
     if not found:
@@ -103,7 +103,7 @@ def interfaces_of(fabric: Fabric, nodes: Sequence[Node]) -> tuple[str, ...]:
     return nodes[0].interfaces if nodes else tuple(rail.interface for rail in fabric.rails)
 
 
-def full_resource(plan: Plan, rail: Rail, profile: str = DECLARED) -> str:
+def full_resource(plan: FabricPlan, rail: Rail, profile: str = DECLARED) -> str:
     """Return the resource that a pod asks for to get a rail on the nodes of a profile.
 
     Profiles share it, unless pods share the devices (which are found by name) and a name is another rail's elsewhere.

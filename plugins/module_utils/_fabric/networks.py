@@ -14,8 +14,8 @@ import os
 import typing as t
 
 from .._errors import RdmaError
+from .labels import DECLARED, profile_name
 from .lock import AGAIN
-from .marks import DECLARED, profile_name
 
 if t.TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,7 +14,7 @@ import typing as t
 from dataclasses import dataclass
 
 from .attachments import ATTACHMENTS
-from .marks import RESOURCE_PREFIX
+from .labels import RESOURCE_PREFIX
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ if t.TYPE_CHECKING:
     from .._check import CheckData
 
 
-class Seat(t.TypedDict):
+class PlanNode(t.TypedDict):
     """A node in plan.json."""
 
     zone: str
@@ -23,14 +23,14 @@ class Seat(t.TypedDict):
 class PlanFile(t.TypedDict):
     """plan.json."""
 
-    schema: int
+    format: int
     digest: str
     """sha256 of all the rest; empty while a run replaces the other files."""
     files: dict[str, str]
     """A digest by part: cluster, hosts, report, switch, workload."""
     frozen: dict[str, t.Any]
     """The declaration, as far as it decides addresses."""
-    nodes: dict[str, Seat]
+    nodes: dict[str, PlanNode]
 
 
 class SliceAddress(t.TypedDict):
@@ -112,21 +112,21 @@ class _Neighbour(t.TypedDict):
 
 
 class Neighbour(_Neighbour, total=False):
-    """Another host of the plan, whom a host asks."""
+    """Another host of the plan, that a host queries."""
 
     zone: str
     """Where it is another one than the host's own."""
 
 
-class _Part(t.TypedDict):
+class _Section(t.TypedDict):
     status: str
     """pass, deviation, error, incomplete, skipped, unreachable."""
     checks: list[CheckData]
     """Those that are not ok."""
 
 
-class Part(_Part, total=False):
-    """What a verdict says of the plan or the cluster."""
+class Section(_Section, total=False):
+    """A verdict of the plan or the cluster."""
 
     counts: dict[str, int]
     """Checks by status."""
@@ -137,7 +137,7 @@ class Part(_Part, total=False):
     error: str
 
 
-class _Entry(_Part):
+class _Entry(_Section):
     node: str | None
     rails: dict[str, str]
     """A status by rail."""
@@ -145,7 +145,7 @@ class _Entry(_Part):
 
 
 class Entry(_Entry, total=False):
-    """What a verdict says of a host."""
+    """A verdict of a host."""
 
     error: str
     facts: dict[str, t.Any]
@@ -175,8 +175,8 @@ class _Verdict(t.TypedDict):
     status: str
     rails: list[str]
     hosts: dict[str, Entry]
-    plan: Part
-    cluster: Part
+    plan: Section
+    cluster: Section
 
 
 class Verdict(_Verdict, total=False):

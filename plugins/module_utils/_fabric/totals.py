@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import typing as t
 
 from .model import Prefix
@@ -32,18 +33,15 @@ def rdma_prefixes(fabric: Fabric, blocks: Sequence[Block]) -> tuple[Prefix, ...]
 
 def join_prefixes(prefixes: Iterable[Prefix]) -> tuple[Prefix, ...]:
     """Join networks to the fewest that cover exactly the same addresses."""
-    joined: list[Prefix] = []
-    for prefix in sorted(set(prefixes)):
-        if joined and joined[-1].contains(prefix):
-            continue
-        joined.append(prefix)
-        while len(joined) > 1:
-            low, high = joined[-2:]
-            same = low.family == high.family and low.length == high.length
-            if not (same and low.length and low.last + 1 == high.first and not low.network & low.size):
-                break
-            joined[-2:] = [Prefix(low.family, low.network, low.length - 1)]
-    return tuple(joined)
+    given: dict[int, list[t.Any]] = {4: [], 6: []}
+    for prefix in prefixes:
+        kind = ipaddress.IPv4Network if prefix.family == 4 else ipaddress.IPv6Network
+        given[prefix.family].append(kind((prefix.network, prefix.length)))
+    return tuple(
+        Prefix(family, int(net.network_address), net.prefixlen)
+        for family, nets in given.items()
+        for net in ipaddress.collapse_addresses(nets)
+    )
 
 
 def pool_count(nodes: Iterable[Node], blocks: Iterable[Block]) -> int:

@@ -25,6 +25,7 @@ if t.TYPE_CHECKING:
     from .model import File, Texts
 
 TAKE = "Or list {port} in rail_network_take_over."
+NAMING = ("Name", "NamePolicy", "AlternativeName", "AlternativeNamesPolicy")
 IFUPDOWN = "/etc/network/interfaces"
 
 
@@ -146,6 +147,9 @@ class Judge:
         ]
         old, new = (min(side, key=lambda item: item.rank, default=None) for side in sides)
         lost = sorted(old.holds - new.holds) if old and new and old.path.startswith("/etc/") else []
+        if new and not new.matches(replace(device, name="", others=frozenset())):
+            # A file that goes by the name alone is not for the interface yet when it gets its name.
+            lost = [what for what in lost if what.partition("=")[0] not in NAMING]
         if old and new and lost and port not in self.taken:
             text = f"{device.name}: {old.path} sets {', '.join(lost)}, and the next boot would not have that any more."
             fix = f"Rename it so that it sorts before {os.path.basename(new.path)}. {TAKE.format(port=port)}"

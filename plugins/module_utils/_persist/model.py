@@ -16,7 +16,6 @@ if t.TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from .._route.want import Want, WantRail
-    from .host import Host
 
 HEADER = "# Managed by Ansible: railops.rdma.rail_persist. The whole file is replaced; change the plan instead.\n"
 PRIVATE = 0o600
@@ -93,6 +92,34 @@ def sections(text: str) -> list[Section]:
     return found
 
 
+class PersistHost(t.Protocol):
+    """What managers need of a host; host.Host is one."""
+
+    command: Callable[[list[str], str], Ran]
+
+    @property
+    def live(self) -> bool:
+        """Whether the root is that of the running system."""
+
+    def is_folder(self, path: str) -> bool:
+        """Whether there is such a folder."""
+
+    def tool(self, name: str) -> str | None:
+        """Return the path of a program of the host, or None."""
+
+    def enabled(self, unit: str) -> bool:
+        """Whether a service is started at boot."""
+
+    def ifupdown_interfaces(self) -> tuple[str, ...]:
+        """Return the interfaces that ifupdown configures."""
+
+    def names(self, path: str) -> list[str]:
+        """Return the names in a folder."""
+
+    def read(self, path: str) -> str | None:
+        """Return the text of a file, or None."""
+
+
 class Manager:
     """A network manager. To add one: a file with its class, and its row in MANAGERS of plan.py."""
 
@@ -116,15 +143,15 @@ class Manager:
             if any(path.startswith(f"{folder}/") and name.match(path[len(folder) + 1 :]) for folder, name in self.owned)
         ]
 
-    def manages(self, host: Host) -> bool:
+    def manages(self, host: PersistHost) -> bool:
         """Whether it manages that host's network."""
         raise NotImplementedError
 
-    def could_manage(self, host: Host) -> bool:
+    def could_manage(self, host: PersistHost) -> bool:
         """Whether it would, on a host where none does yet."""
         return False
 
-    def refuse(self, want: Want, host: Host) -> None:
+    def refuse(self, want: Want, host: PersistHost) -> None:
         """Raise RdmaError for what it has no words for."""
 
     def files(
@@ -137,17 +164,17 @@ class Manager:
         """
         raise NotImplementedError
 
-    def check(self, host: Host, files: Sequence[File], write: Sequence[File]) -> None:
+    def check(self, host: PersistHost, files: Sequence[File], write: Sequence[File]) -> None:
         """Let its own tool read the files before any is written; raise RdmaError when it refuses.
 
         :param files: all that are wanted; `write` are those that differ.
         """
 
-    def fitted(self, host: Host, files: tuple[File, ...]) -> tuple[File, ...]:
+    def fitted(self, host: PersistHost, files: tuple[File, ...]) -> tuple[File, ...]:
         """Return the files as this very host needs them."""
         return files
 
-    def at_boot(self, host: Host, texts: Texts) -> Texts | None:
+    def at_boot(self, host: PersistHost, texts: Texts) -> Texts | None:
         """Return what its daemon will read at the next boot where these files are there; None when nobody can say."""
         return texts
 
@@ -155,7 +182,7 @@ class Manager:
         """Return what the daemon will make of these files."""
         raise NotImplementedError
 
-    def loaded(self, host: Host, written: Sequence[str], removed: Sequence[str]) -> None:
+    def loaded(self, host: PersistHost, written: Sequence[str], removed: Sequence[str]) -> None:
         """Say to it, where it runs, that files came and went."""
 
 

@@ -22,7 +22,7 @@ if t.TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from .._route.want import Want, WantRail
-    from .host import Host
+    from .model import PersistHost
 
 FOLDER = "/etc/netplan"
 # Files merge by the name of the interface, and what a later file says counts: ours sorts after 99-*.
@@ -47,15 +47,15 @@ class Netplan(Manager):
     folders = (*SOURCES, *networkd.FOLDERS, *networkmanager.NetworkManager.folders)
     keeps = "Move it to the entry {port!r} of a file in /etc/netplan, with which ours merges"
 
-    def manages(self, host: Host) -> bool:
+    def manages(self, host: PersistHost) -> bool:
         """Whether it is there and has files: then the others only read what it generates."""
         return bool(host.tool("netplan") and self._sources(host))
 
-    def could_manage(self, host: Host) -> bool:
+    def could_manage(self, host: PersistHost) -> bool:
         """Whether it is there."""
         return bool(host.tool("netplan"))
 
-    def refuse(self, want: Want, host: Host) -> None:
+    def refuse(self, want: Want, host: PersistHost) -> None:
         """Refuse a guard where NetworkManager renders: it has no file beside which it could stand."""
         if want.policy == "default_route" and self._for_networkmanager(host):
             raise RdmaError(
@@ -63,20 +63,20 @@ class Netplan(Manager):
                 "Use fabric_policy: prefixes (the default), which needs no guard.",
             )
 
-    def fitted(self, host: Host, files: tuple[File, ...]) -> tuple[File, ...]:
+    def fitted(self, host: PersistHost, files: tuple[File, ...]) -> tuple[File, ...]:
         """Return the files with the priority that NetworkManager goes by, where it is what netplan renders for."""
         if not self._for_networkmanager(host):
             return files
         return tuple(replace(file, text=file.text.replace(DHCP, FIRST + DHCP)) for file in files)
 
-    def _for_networkmanager(self, host: Host) -> bool:
+    def _for_networkmanager(self, host: PersistHost) -> bool:
         tool = host.tool("netplan") if host.live else None
         done = host.command([tool, "get", "renderer"], "") if tool else None
         if done and not done.status:
             return done.out.strip() == "NetworkManager"
         return any(RENDERER.search(text) for text in self._sources(host))
 
-    def _sources(self, host: Host) -> list[str]:
+    def _sources(self, host: PersistHost) -> list[str]:
         names = ((folder, name) for folder in SOURCES for name in host.names(folder) if name.endswith(".yaml"))
         return [host.read(f"{folder}/{name}") or "" for folder, name in names]
 
@@ -132,7 +132,7 @@ class Netplan(Manager):
             text = HEADER + "".join(networkd.rule_section(rule) for rule in inverted)
             yield File(f"{networkd.FOLDER}/10-netplan-{interface}.network.d/90-railops.conf", text, PUBLIC, rail.name)
 
-    def at_boot(self, host: Host, texts: Texts) -> Texts | None:
+    def at_boot(self, host: PersistHost, texts: Texts) -> Texts | None:
         """Return what `netplan generate` makes of these files in a root of its own, and what it leaves as it is."""
         tool = host.tool("netplan")
         if not tool or not host.live:

@@ -18,7 +18,7 @@ if t.TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from .._route.want import WantRail
-    from .host import Host
+    from .model import PersistHost
 
 FOLDER = "/etc/systemd/network"
 # A name in one of them hides it in those after it.
@@ -42,7 +42,7 @@ class Networkd(Manager):
     keeps = "Move it to {ours}.d/NAME.conf, which is not ours"
     beside = (KEEP_FOREIGN,)
 
-    def manages(self, host: Host) -> bool:
+    def manages(self, host: PersistHost) -> bool:
         """Whether it has links, or will be started."""
         return host.is_folder("/run/systemd/netif/links") or host.enabled("systemd-networkd")
 

@@ -21,7 +21,7 @@ if t.TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from .._route.want import WantRail
-    from .host import Host
+    from .model import PersistHost
 
 FOLDER = "/etc/NetworkManager/system-connections"
 RUN = "/run/NetworkManager/system-connections"
@@ -45,7 +45,7 @@ class NetworkManager(Manager):
     keeps = "Give it to another interface, or take it out of the profile"
     detects_duplicates = False
 
-    def manages(self, host: Host) -> bool:
+    def manages(self, host: PersistHost) -> bool:
         """Whether it runs, or will be started."""
         return host.is_folder("/run/NetworkManager") or host.enabled("NetworkManager")
 
@@ -94,7 +94,7 @@ class NetworkManager(Manager):
                 text += f"routing-rule{number}={_rule(rule)}\n"
         yield File(f"{FOLDER}/railops-{interface}.nmconnection", text, PRIVATE, rail.name)
 
-    def check(self, host: Host, files: Sequence[File], write: Sequence[File]) -> None:
+    def check(self, host: PersistHost, files: Sequence[File], write: Sequence[File]) -> None:
         """Let nmcli read each profile without the daemon, where it can (NetworkManager 1.40 and later)."""
         tool = host.tool("nmcli")
         if not tool:
@@ -113,7 +113,7 @@ class NetworkManager(Manager):
                         profile=file.text,
                     )
 
-    def loaded(self, host: Host, written: Sequence[str], removed: Sequence[str]) -> None:
+    def loaded(self, host: PersistHost, written: Sequence[str], removed: Sequence[str]) -> None:
         """Tell a running one of the profiles (a device that is up stays as it is), and of those that went.
 
         The next flap of the link would bring those back.
@@ -134,7 +134,7 @@ class NetworkManager(Manager):
                 "Run `nmcli connection reload` on the host.",
             )
 
-    def _running(self, host: Host) -> str | None:
+    def _running(self, host: PersistHost) -> str | None:
         return host.tool("nmcli") if host.live and os.path.isdir("/run/NetworkManager") else None
 
     def profiles(self, texts: Mapping[str, str]) -> list[Profile]:

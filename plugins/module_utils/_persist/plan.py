@@ -24,7 +24,7 @@ from .networkmanager import NetworkManager
 
 if t.TYPE_CHECKING:
     from .._route.want import Want
-    from .host import Host
+    from .model import PersistHost
 
 # The order in which they are looked for: where netplan is used, the others only read what it generates.
 MANAGERS: dict[str, Manager] = {
@@ -44,7 +44,7 @@ BESIDE = (PROTOCOL_FILE, *(file for manager in MANAGERS.values() for file in man
 SINGLE = {SYSCTL_FILE, IPOIB_FILE, *(file.path for file in BESIDE)}
 
 
-def manager_of(host: Host) -> str:
+def manager_of(host: PersistHost) -> str:
     """Return which of MANAGERS manages the host; raise when none does that this module can write for."""
     for name, manager in MANAGERS.items():
         if manager.manages(host):

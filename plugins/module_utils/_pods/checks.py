@@ -16,8 +16,9 @@ import typing as t
 from dataclasses import dataclass
 
 from .._check import CheckData, compared, skipped
-from .._fabric.marks import POD_STATUS
+from .._fabric.labels import POD_STATUS
 from .._fabric.networks import networks_of
+from .place import nodes_named
 from .state import name_of, ready, trouble
 
 if t.TYPE_CHECKING:
@@ -45,14 +46,14 @@ class Network:
 
 
 @dataclass(frozen=True)
-class Node:
+class PodNode:
     """One node of the plan and the networks of its pods."""
 
     name: str
     networks: tuple[Network, ...]
 
 
-def node_of(piece: Slice, networks: dict[str, list[PodNetwork]]) -> Node:
+def node_of(piece: Slice, networks: dict[str, list[PodNetwork]]) -> PodNode:
     """Return what pods on the node of a slice get.
 
     :param piece: the host's slice of the plan.
@@ -74,7 +75,7 @@ def node_of(piece: Slice, networks: dict[str, list[PodNetwork]]) -> Node:
                     row["mtu"],
                 )
             )
-    return Node(piece["node"], tuple(found))
+    return PodNode(piece["node"], tuple(found))
 
 
 def check(
@@ -125,12 +126,8 @@ def wanted_node(pod: Mapping[str, t.Any]) -> str:
     spec = pod.get("spec") or {}
     if spec.get("nodeName"):
         return str(spec["nodeName"])
-    affinity = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
-        "requiredDuringSchedulingIgnoredDuringExecution"
-    ) or {}
-    rows = [row for term in affinity.get("nodeSelectorTerms") or () for row in term.get("matchFields") or ()]
-    named = (row["values"] for row in rows if row.get("key") == "metadata.name" and len(row.get("values") or ()) == 1)
-    return next((str(name) for (name,) in named), "")
+    named = nodes_named(spec)
+    return named[0] if len(named) == 1 else ""
 
 
 def _inside(address: str, subnets: Iterable[str]) -> bool:
@@ -141,7 +138,7 @@ def _inside(address: str, subnets: Iterable[str]) -> bool:
         return False
 
 
-def network_checks(node: Node, pod: Mapping[str, t.Any], events: Sequence[Json] = ()) -> list[CheckData]:
+def network_checks(node: PodNode, pod: Mapping[str, t.Any], events: Sequence[Json] = ()) -> list[CheckData]:
     """Return whether the pod runs, and for each rail whether it has the rail's network with the planned addresses.
 
     :param events: of a pod that does not run.
@@ -156,14 +153,14 @@ def network_checks(node: Node, pod: Mapping[str, t.Any], events: Sequence[Json] 
     checks = [check("pod_running", node.name, None, planned, "Running")]
     for network in node.networks:
         have = found.get(network.name)
-        told = ", ".join((network.name, *network.subnets))
+        planned_network = ", ".join((network.name, *network.subnets))
         if have is None:
             cause = "the pod was started without this network" if found else "Multus wrote no network-status to the pod"
             fix = (
                 "Apply the test application again (role rail_objects, tasks_from test_application); with injection see "
                 "that the namespace is among namespacesInclude."
             )
-            checks.append(check("pod_network", node.name, network.rail, told, "not attached", cause, fix))
+            checks.append(check("pod_network", node.name, network.rail, planned_network, "not attached", cause, fix))
             continue
         ips = [str(address) for address in have.get("ips") or ()]
         shown = f"{have.get('interface', '?')} {', '.join(ips) or 'without address'}"
@@ -177,5 +174,5 @@ def network_checks(node: Node, pod: Mapping[str, t.Any], events: Sequence[Json] 
                 else f"it has no address of {', '.join(lacking)}"
             )
             fix = "Delete the pod, so that it gets its addresses from the present pools (kubectl get spiderippools)."
-        checks.append(check("pod_network", node.name, network.rail, told, shown, cause, fix))
+        checks.append(check("pod_network", node.name, network.rail, planned_network, shown, cause, fix))
     return checks

@@ -39,7 +39,7 @@ _AUTH = ["BearerToken"]
 
 
 class CommandFailed(Exception):
-    """A command could not be run in a pod, or ended with an error: what was said, and whether it was forbidden."""
+    """A command could not be run in a pod, or ended with an error: the message, and whether it was forbidden."""
 
     def __init__(self, message: str, *, forbidden: bool = False) -> None:
         super().__init__(message)
@@ -66,6 +66,13 @@ class PodCluster(Cluster):
             return []
         return [row for page in self.pages(resource, namespace=namespace, selector=selector) for row in page]
 
+    def nodes(self) -> dict[str, Json]:
+        """Return the nodes by name; none when this identity may not list them."""
+        try:
+            return {node["metadata"]["name"]: node for node in self.listed("v1", "Node")}
+        except RdmaError:
+            return {}
+
     def remove(self, body: Json) -> None:
         """Delete an object and what belongs to it, if it is there."""
         resource = self.resource(body["apiVersion"], body["kind"])
@@ -89,14 +96,14 @@ class PodCluster(Cluster):
         query = {name: value for name, value in wanted.items() if value}
 
         def send() -> bytes:
-            kept = bytearray()
+            end = bytearray()
             try:
                 # The API has a limit for the beginning only: what counts, the result, is at the end.
                 for part in self._get(path, **query).stream(LOG_BYTES):
-                    kept += part
-                    if len(kept) > 2 * limit:
-                        del kept[:-limit]
-                return bytes(kept[-limit:])
+                    end += part
+                    if len(end) > 2 * limit:
+                        del end[:-limit]
+                return bytes(end[-limit:])
             except ApiException as exc:
                 # 400: its container is still waiting to start, or had no start before.
                 if exc.status in (400, 404):
@@ -128,7 +135,7 @@ class PodCluster(Cluster):
             auth_settings=_AUTH,
             _preload_content=False,
             _return_http_data_only=True,
-            **self._options(),
+            _request_timeout=self._timeout,
         )
 
     def run(self, pod: Json, argv: Sequence[str]) -> str:
@@ -150,8 +157,8 @@ class PodCluster(Cluster):
                 _preload_content=False,
             )
         except ApiException as exc:
-            told = str(exc.reason or exc).split(" -+-+-", 1)[0].strip()
-            raise CommandFailed(told[:300], forbidden=" 403 " in f" {told} ") from exc
+            problem = str(exc.reason or exc).split(" -+-+-", 1)[0].strip()
+            raise CommandFailed(problem[:300], forbidden=" 403 " in f" {problem} ") from exc
         return _output(stream)
 
 
@@ -166,13 +173,13 @@ def _output(stream: t.Any) -> str:
         if stream.is_open():
             raise CommandFailed(f"it did not end in {EXEC_SECONDS} s")
         out, err = stream.read_stdout() or "", stream.read_stderr() or ""
-        told = _refusal(stream.read_channel(ws_client.ERROR_CHANNEL) or "")
+        problem = _refusal(stream.read_channel(ws_client.ERROR_CHANNEL) or "")
     except (WebSocketException, OSError) as exc:
         raise CommandFailed(str(exc)[:300]) from exc
     finally:
         stream.close()
-    if told:
-        raise CommandFailed((err or told).strip()[:300])
+    if problem:
+        raise CommandFailed((err or problem).strip()[:300])
     return str(out)
 
 

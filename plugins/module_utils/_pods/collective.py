@@ -15,8 +15,8 @@ import base64
 import typing as t
 from dataclasses import dataclass, field
 
-from .._fabric.marks import HOSTNAME, PROBE_LABEL, RUN_LABEL
-from .._fabric.marks import labels as labels_of
+from .._fabric.labels import HOSTNAME, PROBE_LABEL, RUN_LABEL
+from .._fabric.labels import labels as labels_of
 from .checks import Json
 from .place import by_name, with_gate
 
@@ -79,7 +79,7 @@ exec "$@"
 
 
 @dataclass(frozen=True)
-class Wanted:
+class CollectivePlan:
     """One run of a program over pods, one on each of the nodes.
 
     :param name: of the Job; so short that `NAME-INDEX` is a DNS label.
@@ -128,7 +128,7 @@ class Wanted:
         return [word.replace("{hosts}", listed).replace("{count}", count) for word in self.words]
 
 
-def _pod(wanted: Wanted, command: Sequence[str], *, key: bool) -> Json:
+def _pod(wanted: CollectivePlan, command: Sequence[str], *, key: bool) -> Json:
     """Return a pod's template: the plan's annotations and limits, one pod a node."""
     given = wanted.template
     first: Json = dict((given.get("spec") or {}).get("containers", [{}])[0])
@@ -163,7 +163,7 @@ def _pod(wanted: Wanted, command: Sequence[str], *, key: bool) -> Json:
     return {"metadata": {"labels": wanted.labels, "annotations": dict(notes)}, "spec": spec}
 
 
-def indexed_job(wanted: Wanted) -> Json:
+def indexed_job(wanted: CollectivePlan) -> Json:
     """Return the Job."""
     count = len(wanted.nodes)
     words = [
@@ -188,7 +188,7 @@ def indexed_job(wanted: Wanted) -> Json:
     }
 
 
-def belongings(wanted: Wanted, uid: str, private: bytes, public: bytes) -> list[Json]:
+def belongings(wanted: CollectivePlan, uid: str, private: bytes, public: bytes) -> list[Json]:
     """Return what goes with a Job: the Secret with the run's key, and the Service that gives its pods names.
 
     :param private: the private key.
@@ -215,8 +215,11 @@ def belongings(wanted: Wanted, uid: str, private: bytes, public: bytes) -> list[
     ]
 
 
-def mpi_job(wanted: Wanted) -> Json:
-    """Return the same run as an MPIJob: mpi-operator makes keys, names and the list of hosts."""
+def mpi_job(wanted: CollectivePlan) -> Json:
+    """Return the same run as an MPIJob: mpi-operator makes keys, names and the list of hosts.
+
+    Kept on purpose: docs/accept.md sends mpi-operator's users there.
+    """
     hosts = [f"{wanted.name}-worker-{index}.{wanted.name}" for index in range(len(wanted.nodes))]
     worker = _pod(wanted, ["/usr/sbin/sshd", "-De"], key=False)
     launcher: Json = {

@@ -15,6 +15,7 @@ import time
 import typing as t
 
 from .._errors import RdmaError
+from .._fabric.labels import selector
 from . import collective
 from .jobs import exit_code, finished
 from .place import fix_of, kept_off, off_text
@@ -25,7 +26,7 @@ if t.TYPE_CHECKING:
     from .client import PodCluster
 
 POLL_SECONDS = 2.0
-# NCCL tells a line for each channel of each rank.
+# NCCL writes a line for each channel of each rank.
 LOG_BYTES = 32 * 2**20
 
 
@@ -50,10 +51,10 @@ def make_key() -> tuple[bytes, bytes]:
 class Collective:
     """One run."""
 
-    def __init__(self, cluster: PodCluster, wanted: collective.Wanted) -> None:
+    def __init__(self, cluster: PodCluster, wanted: collective.CollectivePlan) -> None:
         self._cluster = cluster
         self._wanted = wanted
-        self._selector = ",".join(f"{name}={value}" for name, value in wanted.labels.items())
+        self._selector = selector(wanted.labels)
 
     def run(self) -> dict[str, t.Any]:
         """Return `code` (None: it did not end in its time) and `output` of the program.
@@ -73,17 +74,14 @@ class Collective:
                 self._cluster.remove(body)
 
     def _refuse_nodes(self, spec: Json) -> None:
-        """Say at once which nodes take no pods: it takes one on each."""
-        try:
-            live = {node["metadata"]["name"]: node for node in self._cluster.listed("v1", "Node")}
-        except RdmaError:
-            return
+        """Refuse nodes that take no pods: it takes one on each."""
+        live = self._cluster.nodes()
         # All nodes that it names together are its affinity, so each is looked at by its taints alone.
         placed = {"tolerations": spec["tolerations"]}
-        found = {name: why for name in self._wanted.nodes if (why := kept_off(live.get(name), placed))}
+        found = {name: why for name in self._wanted.nodes if live and (why := kept_off(live.get(name), placed))}
         if found:
-            told = "; ".join(off_text(name, why) for name, why in found.items())
-            raise RdmaError(f"The program needs a pod on each node, and {told}.", fix_of(next(iter(found.values()))))
+            text = "; ".join(off_text(name, why) for name, why in found.items())
+            raise RdmaError(f"The program needs a pod on each node, and {text}.", fix_of(next(iter(found.values()))))
 
     def _job(self) -> Json:
         made = self._cluster.listed("batch/v1", "Job", namespace=self._wanted.namespace, selector=self._selector)
@@ -119,23 +117,23 @@ class Collective:
         log = self._cluster.log(pod, limit=LOG_BYTES)
         if collective.BEGIN in log:
             return log
-        told = (
+        text = (
             f"The log of pod {pod['metadata']['name']} is not whole, so nothing was measured: the kubelet rotated it."
         )
         raise RdmaError(
-            told, "Let the program say less (NCCL_DEBUG_SUBSYS), or see containerLogMaxSize of the kubelet."
+            text, "Let the program write less (NCCL_DEBUG_SUBSYS), or see containerLogMaxSize of the kubelet."
         )
 
     def _given_up(self, failure: str, pods: list[Json]) -> RdmaError:
-        """Say why Kubernetes ended the Job, and what the pod said that failed first."""
-        told = f"Kubernetes has ended the Job {self._wanted.name}: {failure}"
+        """Return why Kubernetes ended the Job, and the log of the pod that failed first."""
+        text = f"Kubernetes has ended the Job {self._wanted.name}: {failure}"
         for pod in pods:
             if finished(pod) and exit_code(pod):
-                said = last_lines(self._cluster.log(pod))
-                told += f"; pod {pod['metadata']['name']} ended with exit code {exit_code(pod)}: {said}"
+                log = last_lines(self._cluster.log(pod))
+                text += f"; pod {pod['metadata']['name']} ended with exit code {exit_code(pod)}: {log}"
                 break
         fix = "Mend what the pod says; where its time was up, set seconds (accept_collective_timeout)."
-        return RdmaError(f"{told.rstrip('.')}.", fix)
+        return RdmaError(f"{text.rstrip('.')}.", fix)
 
     def _not_started(self, pods: list[Json]) -> RdmaError:
         late = next((pod for pod in pods if (pod.get("status") or {}).get("phase") != "Running"), None)

@@ -15,7 +15,7 @@ import json
 import typing as t
 
 from .._fabric.attachments import ATTACHMENTS
-from .checks import Json, Network, Node, attachments, check
+from .checks import Json, Network, PodNode, attachments, check
 
 if t.TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ for path in /sys/class/infiniband/*/ports/*/gids/*; do
 done
 :
 """
-# What is run in a pod. Rules and routes are asked for the families of the plan. `rdma` has no -json, only -j.
+# What is run in a pod. Rules and routes are read for the families of the plan. `rdma` has no -json, only -j.
 COMMANDS: dict[str, tuple[str, ...]] = {
     "rules4": ("ip", "-json", "-4", "rule", "show"),
     "rules6": ("ip", "-json", "-6", "rule", "show"),
@@ -45,7 +45,7 @@ _TUNE = "See coordinator.tunePodRoutes of the network's config and the Spiderpoo
 _REMAKE = "Delete the pod, so that its network is made anew; look at the log of the Spiderpool agent on the node."
 
 
-def commands(node: Node) -> dict[str, tuple[str, ...]]:
+def commands(node: PodNode) -> dict[str, tuple[str, ...]]:
     """Return the commands that are worth running in a pod of a node."""
     families = {str(ipaddress.ip_network(subnet).version) for net in node.networks for subnet in net.subnets}
     routed = any(net.gateways for net in node.networks)
@@ -81,10 +81,10 @@ def gids_of(text: str) -> dict[str, str]:
     return found
 
 
-def inside_checks(node: Node, pod: Mapping[str, t.Any], outputs: Mapping[str, str]) -> list[CheckData]:
-    """Return what the commands inside of the pod say of each rail.
+def inside_checks(node: PodNode, pod: Mapping[str, t.Any], outputs: Mapping[str, str]) -> list[CheckData]:
+    """Return the checks of each rail, from what the commands inside of the pod printed.
 
-    :param outputs: by the name in COMMANDS; what is not there was not asked, or could not be.
+    :param outputs: by the name in COMMANDS; what is not there was not run, or could not be.
     """
     printed = {name: rows_of(text) for name, text in outputs.items() if name != "gids"}
     found = attachments(pod)
@@ -114,7 +114,7 @@ def _of_family(addresses: Sequence[t.Any], family: int) -> list[str]:
     return [str(address) for address in addresses if (":" in str(address)) == (family == 6)]
 
 
-def _link_check(node: Node, network: Network, interface: str, have: Json, links: list[Json]) -> CheckData:
+def _link_check(node: PodNode, network: Network, interface: str, have: Json, links: list[Json]) -> CheckData:
     """Return whether the interface is up, with the planned MTU and the addresses that Multus wrote."""
     ips = sorted(str(address) for address in have.get("ips") or ())
     planned = f"{interface} up" + (f", mtu {network.mtu}" if network.mtu else "") + "".join(f", {ip}" for ip in ips)
@@ -143,7 +143,7 @@ def _link_check(node: Node, network: Network, interface: str, have: Json, links:
 
 
 def _way_checks(
-    node: Node, network: Network, interface: str, address: str, rules: list[Json], routes: list[Json]
+    node: PodNode, network: Network, interface: str, address: str, rules: list[Json], routes: list[Json]
 ) -> list[CheckData]:
     """Return whether packets from an address leave by its rail: by a rule, and by the table that the rule names."""
     planned = f"from {address} by {interface}"
@@ -159,7 +159,7 @@ def _way_checks(
     planned = f"table {table}: default via {gateway} dev {interface}"
     shown, cause = f"table {table}: no default route", f"table {table} has no default route"
     if default is not None:
-        shown = f"table {table}: {_told(default)}"
+        shown = f"table {table}: {_route_text(default)}"
         if (default.get("gateway"), default.get("dev")) == (gateway, interface):
             cause = ""
         elif default.get("dev") != interface:
@@ -170,12 +170,12 @@ def _way_checks(
     return [*found, check("pod_table", node.name, network.rail, planned, shown, cause, fix)]
 
 
-def _told(route: Json) -> str:
+def _route_text(route: Json) -> str:
     by = f" via {route['gateway']}" if route.get("gateway") else ""
     return f"{route.get('dst')}{by} dev {route.get('dev')}"
 
 
-def _main_check(node: Node, found: Mapping[str, Json], routes: list[Json], family: int) -> CheckData:
+def _main_check(node: PodNode, found: Mapping[str, Json], routes: list[Json], family: int) -> CheckData:
     """Return whether the main table sends anything by a rail but what belongs to the rail's own subnet."""
     rails: dict[str, Network] = {}
     for network in node.networks:
@@ -192,7 +192,7 @@ def _main_check(node: Node, found: Mapping[str, Json], routes: list[Json], famil
         if str(row.get("dev")) in rails and not _own(str(row.get("dst")), rails[str(row.get("dev"))])
     ]
     default = next((row for row in main if row.get("dst") == "default"), None)
-    shown = "; ".join(_told(row) for row in wrong) or (_told(default) if default else "no default route")
+    shown = "; ".join(_route_text(row) for row in wrong) or (_route_text(default) if default else "no default route")
     cause = fix = ""
     if wrong:
         cause = f"{wrong[0].get('dst')} leaves by {wrong[0].get('dev')}: traffic of the cluster goes over a rail"
@@ -214,7 +214,7 @@ def _own(destination: str, network: Network) -> bool:
 
 
 def _device_checks(
-    node: Node, found: Mapping[str, Json], links: list[Json], gids: Mapping[str, str] | None
+    node: PodNode, found: Mapping[str, Json], links: list[Json], gids: Mapping[str, str] | None
 ) -> list[CheckData]:
     """Return whether each rail has its RDMA device, and whether the pod sees one that it must not see.
 
@@ -250,7 +250,7 @@ def _device_checks(
     return checks
 
 
-def _own_device(node: Node, network: Network, interface: str, links: list[Json]) -> CheckData:
+def _own_device(node: PodNode, network: Network, interface: str, links: list[Json]) -> CheckData:
     """Return whether the interface came with its RDMA device."""
     rows = [row for row in links if row.get("netdev") == interface]
     shown = ", ".join(f"{row.get('ifname')} {row.get('state')}" for row in rows) or "none"
@@ -265,7 +265,7 @@ def _own_device(node: Node, network: Network, interface: str, links: list[Json])
 
 
 def _shared_device(
-    node: Node, network: Network, address: str, states: Mapping[str, str], gids: Mapping[str, str]
+    node: PodNode, network: Network, address: str, states: Mapping[str, str], gids: Mapping[str, str]
 ) -> CheckData:
     """Return whether an active device of the node has the GID of the pod's address on a rail."""
     where = gids.get(address, "")

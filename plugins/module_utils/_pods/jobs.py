@@ -17,13 +17,13 @@ import re
 import typing as t
 from collections import Counter
 from dataclasses import dataclass
-from datetime import datetime, timezone
 
-from .._fabric.marks import OURS, POD_DEFAULT, POD_NETWORKS, PROBE_LABEL, RUN_LABEL
-from .._fabric.marks import labels as labels_of
+from .._fabric.labels import OURS, POD_DEFAULT, POD_NETWORKS, PROBE_LABEL, RUN_LABEL
+from .._fabric.labels import labels as labels_of
+from .._fabric.labels import selector as selector_of
 from .._probe.perftest import FIRST_PORT, Failure, explain, judge, parse
 from .._probe.schedule import schedule
-from .checks import Json, Network, Node, check, left_out
+from .checks import Json, Network, PodNode, check, left_out
 from .place import by_name, fix_of, off_text, with_gate
 
 if t.TYPE_CHECKING:
@@ -119,8 +119,8 @@ done
 wait
 exit $worst
 """
-# What the script itself says, with cause and fix.
-_SAID: tuple[tuple[str, str, str], ...] = (
+# The script's own messages, with cause and fix.
+_MESSAGES: tuple[tuple[str, str, str], ...] = (
     (
         "the image has no ib_read_lat",
         "the image of the test application has no ib_read_lat",
@@ -147,27 +147,26 @@ _NO_RESULT_FIX = (
 
 
 @dataclass(frozen=True)
-class Pair:
+class PodPair:
     """Tests between pods on two nodes over rails that both have."""
 
     rails: tuple[str, ...]
     client: str
     server: str
 
-    def singles(self) -> list[Pair]:
+    def singles(self) -> list[PodPair]:
         """Return the same, each rail for itself."""
-        return [Pair((rail,), self.client, self.server) for rail in self.rails]
+        return [PodPair((rail,), self.client, self.server) for rail in self.rails]
 
 
 @dataclass(frozen=True)
-class Model:
+class JobModel:
     """What a Job's pod takes over from the test application."""
 
     fabric: str
     namespace: str
     image: str
     template: Json
-    labels: Mapping[str, str]
 
     @property
     def tolerations(self) -> list[Json]:
@@ -185,11 +184,11 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class LatencyOutcome:
     """What came of a pair over one rail: the latency, why there is none, or why nothing was measured."""
 
     rail: str
-    pair: Pair
+    pair: PodPair
     latency_us: float | None = None
     failure: Failure | None = None
     unmeasured: str = ""
@@ -203,7 +202,7 @@ def draw(nodes: Sequence[str], count: int, seed: int) -> list[str]:
     return order if count < 1 or len(order) <= count else sorted(random.Random(seed).sample(order, max(2, count)))
 
 
-def pairs(nodes: Mapping[str, Node], chosen: Sequence[str], mode: str, peers: int, seed: int) -> list[Pair]:
+def pairs(nodes: Mapping[str, PodNode], chosen: Sequence[str], mode: str, peers: int, seed: int) -> list[PodPair]:
     """Return the pairs, each with the rails that both nodes have.
 
     :param chosen: the nodes that take part.
@@ -214,20 +213,21 @@ def pairs(nodes: Mapping[str, Node], chosen: Sequence[str], mode: str, peers: in
     made = schedule(chosen, ["all"], [TEST], mode=mode, peers=peers, seed=seed)
     ends = [(pair.client, pair.server) for name in made.hosts for pair in made.as_client(name)]
     found = [
-        Pair(tuple(rail for rail in rails if {(one, rail), (other, rail)} <= have), one, other) for one, other in ends
+        PodPair(tuple(rail for rail in rails if {(one, rail), (other, rail)} <= have), one, other)
+        for one, other in ends
     ]
     return [pair for pair in found if pair.rails]
 
 
-def networks_over(node: Node, rails: Sequence[str]) -> list[Network]:
+def networks_over(node: PodNode, rails: Sequence[str]) -> list[Network]:
     """Return a node's networks of rails, in their order."""
     return [next(network for network in node.networks if network.rail == rail) for rail in rails]
 
 
-def job_name(fabric: str, run: str, pair: Pair, end: str) -> str:
+def job_name(fabric: str, run: str, pair: PodPair, end: str) -> str:
     """Return the name of a Job: a DNS label, different for each pair of each run.
 
-    :param run: tells this run's Jobs from others'.
+    :param run: distinguishes this run's Jobs from others'.
     :param end: `client` or `server`.
     """
     digest = hashlib.sha256(repr((run, pair)).encode()).hexdigest()[:10]
@@ -236,34 +236,32 @@ def job_name(fabric: str, run: str, pair: Pair, end: str) -> str:
 
 def selector(fabric: str, run: str = "") -> str:
     """Return the label selector of the probe's Jobs and pods, of one run or of all."""
-    wanted = {**labels_of(fabric), PROBE_LABEL: PROBE, **({RUN_LABEL: run} if run else {})}
-    return ",".join(f"{name}={value}" for name, value in wanted.items())
+    return selector_of({**labels_of(fabric), PROBE_LABEL: PROBE, **({RUN_LABEL: run} if run else {})})
 
 
-def model_of(daemon_set: Mapping[str, t.Any], fabric: str, image: str = "") -> Model:
+def model_of(daemon_set: Mapping[str, t.Any], fabric: str, image: str = "") -> JobModel:
     """Return what the Jobs take over from the test application's DaemonSet."""
     meta, template = daemon_set["metadata"], daemon_set["spec"]["template"]
     containers = (template.get("spec") or {}).get("containers") or [{}]
-    return Model(
+    return JobModel(
         fabric,
         str(meta.get("namespace") or "default"),
         image or str(containers[0].get("image") or ""),
         template,
-        labels_of(fabric),
     )
 
 
-def job(model: Model, run: str, pair: Pair, node: Node, limits: Limits, servers: Sequence[str] = ()) -> Json:
+def job(model: JobModel, run: str, pair: PodPair, node: PodNode, limits: Limits, servers: Sequence[str] = ()) -> Json:
     """Return one end of a pair as a Job: the server's, or with the server's addresses the client's.
 
-    :param run: tells this run's Jobs from others'.
+    :param run: distinguishes this run's Jobs from others'.
     :param servers: its addresses, rail by rail; empty: this is the server.
     :param node: where it runs.
     """
     name = job_name(model.fabric, run, pair, "client" if servers else "server")
     networks = networks_over(node, pair.rails)
-    labels = {**model.labels, PROBE_LABEL: PROBE, RUN_LABEL: run}
-    told = {
+    labels = {**labels_of(model.fabric), PROBE_LABEL: PROBE, RUN_LABEL: run}
+    ends = {
         f"{OURS}/rails": ",".join(pair.rails),
         f"{OURS}/client": pair.client,
         f"{OURS}/server": pair.server,
@@ -291,14 +289,14 @@ def job(model: Model, run: str, pair: Pair, node: Node, limits: Limits, servers:
     }
     if taken.get("imagePullSecrets"):
         spec["imagePullSecrets"] = taken["imagePullSecrets"]
-    notes = {POD_NETWORKS: ",".join(network.name for network in networks), **told}
+    notes = {POD_NETWORKS: ",".join(network.name for network in networks), **ends}
     own = (model.template.get("metadata") or {}).get("annotations") or {}
     if POD_DEFAULT in own:
         notes[POD_DEFAULT] = own[POD_DEFAULT]
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {"name": name, "namespace": model.namespace, "labels": labels, "annotations": told},
+        "metadata": {"name": name, "namespace": model.namespace, "labels": labels, "annotations": ends},
         "spec": {
             "backoffLimit": 0,
             "completions": 1,
@@ -329,24 +327,12 @@ def exit_code(pod: Mapping[str, t.Any]) -> int | None:
 
 
 def finished(pod: Mapping[str, t.Any]) -> bool:
-    """Say whether a pod has ended."""
+    """Return whether a pod has ended."""
     return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
 
-def left_over(job: Mapping[str, t.Any], now: float) -> bool:
-    """Say whether a Job is of no use to anybody: it has ended, or its time is over. One that lives is some run's.
-
-    :param now: seconds since 1970.
-    """
-    conditions = (job.get("status") or {}).get("conditions") or ()
-    if any(row.get("type") in ("Complete", "Failed") and row.get("status") == "True" for row in conditions):
-        return True
-    made = datetime.strptime(job["metadata"]["creationTimestamp"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc)
-    return now > made.timestamp() + int(job["spec"].get("activeDeadlineSeconds") or 0) + KEPT
-
-
 def parts(log: str, count: int, code: int | None) -> list[tuple[str, int | None, bool]]:
-    """Split a pod's log by its interfaces net1, net2, ...: what each test printed, its exit code, and if it said it.
+    """Split a pod's log by its interfaces net1, net2, ...: each test's text, its exit code, and if it printed that.
 
     :param log: what the pod printed; lines of no interface belong to each.
     :param code: the pod's exit code, which counts where a test does not say its own; None when its time was up.
@@ -365,15 +351,15 @@ def parts(log: str, count: int, code: int | None) -> list[tuple[str, int | None,
             ended[int(found[1]) - 1] = True
         else:
             texts[int(found[1]) - 1].append(line[found.end() :])
-    return [("\n".join(text), own, said) for text, own, said in zip(texts, codes, ended)]
+    return [("\n".join(text), own, printed) for text, own, printed in zip(texts, codes, ended)]
 
 
-def read_logs(pair: Pair, log: str, code: int | None, limits: Limits, server_log: str = "") -> list[Outcome]:
+def read_logs(pair: PodPair, log: str, code: int | None, limits: Limits, server_log: str = "") -> list[LatencyOutcome]:
     """Return what the client's log says of each rail.
 
     :param log: what the client's pod printed.
     :param code: its exit code; None when its time was up.
-    :param server_log: tells the cause when the server failed first.
+    :param server_log: has the cause when the server failed first.
     """
     count = len(pair.rails)
     others = [text for text, _code, _ended in parts(server_log, count, None)]
@@ -381,32 +367,34 @@ def read_logs(pair: Pair, log: str, code: int | None, limits: Limits, server_log
     return [_read(rail, pair, *part, limits, other) for rail, part, other in ends]
 
 
-def _read(rail: str, pair: Pair, log: str, code: int | None, ended: bool, limits: Limits, server_log: str) -> Outcome:
+def _read(
+    rail: str, pair: PodPair, log: str, code: int | None, ended: bool, limits: Limits, server_log: str
+) -> LatencyOutcome:
     if (measured := parse(TEST, log)) is not None and not code:
         failure = judge(TEST, measured, {"max_latency_us": limits.max_latency_us})
-        return Outcome(rail, pair, measured["latency_us"], failure)
-    if said := next((Failure(*row) for text in (log, server_log) for row in _SAID if row[0] in text), None):
-        return Outcome(rail, pair, None, said)
+        return LatencyOutcome(rail, pair, measured["latency_us"], failure)
+    if known := next((Failure(*row) for text in (log, server_log) for row in _MESSAGES if row[0] in text), None):
+        return LatencyOutcome(rail, pair, None, known)
     if code in _WHOLE and not (ended and "railops: " in log):
         # The script says of each test which device it takes, and before it ends itself, how the test ended.
-        told = f"the log of the client's pod on {pair.client} is not whole: the kubelet rotated it away"
-        return Outcome(rail, pair, unmeasured=told, fix=_ROTATED_FIX)
+        cause = f"the log of the client's pod on {pair.client} is not whole: the kubelet rotated it away"
+        return LatencyOutcome(rail, pair, unmeasured=cause, fix=_ROTATED_FIX)
     failure = explain(log, code)
     if code == 0:
         shown = next((line.strip() for line in reversed(log.splitlines()) if line.strip()), "nothing")
         cause = f"the log of the client's pod holds no result of ib_read_lat (last line: {shown[:120]})"
         failure = Failure(shown, cause, _NO_RESULT_FIX)
     elif not failure.line and code is not None:
-        failure = Failure("", f"ib_read_lat ended with exit code {code} and said nothing", _NO_RESULT_FIX)
-    return Outcome(rail, pair, None, failure)
+        failure = Failure("", f"ib_read_lat ended with exit code {code} and printed nothing", _NO_RESULT_FIX)
+    return LatencyOutcome(rail, pair, None, failure)
 
 
-def failed(pair: Pair, cause: str, fix: str) -> list[Outcome]:
+def failed(pair: PodPair, cause: str, fix: str) -> list[LatencyOutcome]:
     """Return a pair whose tests were not run to their end."""
-    return [Outcome(rail, pair, None, Failure("", cause, fix)) for rail in pair.rails]
+    return [LatencyOutcome(rail, pair, None, Failure("", cause, fix)) for rail in pair.rails]
 
 
-def excused(outcome: Outcome, off: Mapping[str, str]) -> Outcome:
+def excused(outcome: LatencyOutcome, off: Mapping[str, str]) -> LatencyOutcome:
     """Return an outcome; a failure with a node that takes no pods is none, but not measured.
 
     :param off: why nodes take no pods.
@@ -415,12 +403,12 @@ def excused(outcome: Outcome, off: Mapping[str, str]) -> Outcome:
     name = next((name for name in (pair.client, pair.server) if name in off), "")
     if not name or outcome.failure is None:
         return outcome
-    return Outcome(outcome.rail, pair, unmeasured=off_text(name, off[name]), fix=fix_of(off[name]))
+    return LatencyOutcome(outcome.rail, pair, unmeasured=off_text(name, off[name]), fix=fix_of(off[name]))
 
 
-def latency_checks(outcomes: Sequence[Outcome]) -> list[CheckData]:
+def latency_checks(outcomes: Sequence[LatencyOutcome]) -> list[CheckData]:
     """Return one check for each client's node and rail: its servers together, the failed ones named."""
-    groups: dict[tuple[str, str], list[Outcome]] = {}
+    groups: dict[tuple[str, str], list[LatencyOutcome]] = {}
     for outcome in outcomes:
         groups.setdefault((outcome.pair.client, outcome.rail), []).append(outcome)
     checks = []
@@ -438,7 +426,9 @@ def latency_checks(outcomes: Sequence[Outcome]) -> list[CheckData]:
             for item in (bad or members)[:4]
         )
         failure = bad[0].failure if bad else None
-        told = (failure.cause, failure.fix) if failure else ("", "")
+        cause_and_fix = (failure.cause, failure.fix) if failure else ("", "")
         ends = tuple(dict.fromkeys(item.pair.server for item in bad))
-        checks.append(check(CHECK, node, rail, f"a pod on {peers} answers RDMA reads", shown, *told, peers=ends))
+        checks.append(
+            check(CHECK, node, rail, f"a pod on {peers} answers RDMA reads", shown, *cause_and_fix, peers=ends)
+        )
     return checks

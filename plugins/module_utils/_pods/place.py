@@ -4,7 +4,7 @@
 
 """Says whether a node takes pods of a kind, and if not, why: as the scheduler and the DaemonSet controller judge. Pure.
 
-Without resources: of these the scheduler itself tells, by the pod that waits.
+Without resources: the scheduler itself reports these, in the pod that waits.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import typing as t
 
 from .._cluster.nodes import lost_nodes
-from .._fabric.marks import GATE_TAINT
+from .._fabric.labels import GATE_TAINT
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -47,6 +47,14 @@ def by_name(names: Iterable[str]) -> Json:
     """Return the affinity of pods that may run on these nodes: by the node's own name, whatever its labels say."""
     terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]} for name in sorted(names)]
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+
+
+def nodes_named(spec: Mapping[str, t.Any]) -> list[str]:
+    """Return the nodes that a pod's affinity names, as `by_name` and the DaemonSet controller write it."""
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    rows = [row for term in required.get("nodeSelectorTerms") or () for row in term.get("matchFields") or ()]
+    return [str(value) for row in rows for value in row.get("values") or ()]
 
 
 def kept_off(node: Mapping[str, t.Any] | None, spec: Mapping[str, t.Any], *, daemon: bool = False) -> str:
@@ -98,9 +106,5 @@ def _tolerated(taint: Mapping[str, t.Any], tolerations: Iterable[Mapping[str, t.
 def _selected(node: Mapping[str, t.Any], spec: Mapping[str, t.Any]) -> bool:
     """Say whether the pods' own choice has the node: by labels, or by its name as `by_name` writes it."""
     labels, name = node["metadata"].get("labels") or {}, node["metadata"]["name"]
-    required = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
-        "requiredDuringSchedulingIgnoredDuringExecution"
-    )
-    terms = (required or {}).get("nodeSelectorTerms") or ()
-    named = [value for term in terms for row in term.get("matchFields") or () for value in row.get("values") or ()]
+    named = nodes_named(spec)
     return (spec.get("nodeSelector") or {}).items() <= labels.items() and (not named or name in named)

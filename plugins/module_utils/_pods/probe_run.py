@@ -17,10 +17,10 @@ from .._errors import RdmaError
 from .._fabric.lock import read_lock, read_slices
 from .._fabric.networks import read_networks
 from . import client
-from .checks import Node, node_of
+from .checks import PodNode, node_of
 from .client import PodCluster
 from .jobs import Limits
-from .run import Options, Pods
+from .run import Pods, ProbeOptions
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
@@ -43,20 +43,20 @@ SPEC: dict[str, t.Any] = {
 NEEDS = [*client.NEEDS, ("PyYAML", source.YAML_ERROR)]
 
 
-def read_nodes(folder: str) -> dict[str, Node]:
+def read_nodes(folder: str) -> dict[str, PodNode]:
     """Return what pods get on each node of a plan.
 
     :raises RdmaError: when there is no whole plan.
     """
-    seats = read_lock(folder)["nodes"]
+    slots = read_lock(folder)["nodes"]
     source.check_plan(os.path.join(folder, "cluster"))
     networks = read_networks(folder)
     nodes = [node_of(row, networks) for row in read_slices(folder)]
-    return {node.name: node for node in nodes if node.name in seats and not seats[node.name].get("retired")}
+    return {node.name: node for node in nodes if node.name in slots and not slots[node.name].get("retired")}
 
 
-def options_of(params: dict[str, t.Any]) -> Options:
-    """Return what the parameters ask for.
+def options_of(params: dict[str, t.Any]) -> ProbeOptions:
+    """Return the options that the parameters make.
 
     :raises RdmaError: for numbers that cannot be.
     """
@@ -65,7 +65,7 @@ def options_of(params: dict[str, t.Any]) -> Options:
             raise RdmaError(f"{name} is {params[name]}; it must be {least} or more.", f"Set {name}.")
     limits = Limits(params["timeout"], params["iterations"], params["max_latency_us"])
     names = ("fabric", "depth", "image", "schedule", "peers", "seed", "nodes", "parallel")
-    return Options(**{name: params[name] for name in names}, limits=limits)
+    return ProbeOptions(**{name: params[name] for name in names}, limits=limits)
 
 
 def run(module: AnsibleModule) -> dict[str, t.Any]:

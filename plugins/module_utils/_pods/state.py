@@ -39,10 +39,10 @@ _IMAGE = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNever
 
 
 @dataclass(frozen=True)
-class Trouble:
+class PodTrouble:
     """Why a pod is not ready.
 
-    `container` is the one whose log may tell more, `previous` says that the log is that of its last start.
+    `container` is the one whose log may have more, `previous` is set where the log is that of its last start.
     """
 
     text: str
@@ -58,37 +58,48 @@ def name_of(pod: Mapping[str, t.Any]) -> str:
 
 
 def ready(pod: Mapping[str, t.Any]) -> bool:
-    """Say whether commands can be run in a pod."""
+    """Return whether commands can be run in a pod."""
     return bool((pod.get("status") or {}).get("phase") == "Running" and not pod["metadata"].get("deletionTimestamp"))
 
 
+def condition(body: Mapping[str, t.Any], *types: str, status: str = "True") -> Json:
+    """Return the first condition of one of these types that has a status; empty when there is none."""
+    rows = (body.get("status") or {}).get("conditions") or ()
+    return next((row for row in rows if row.get("type") in types and row.get("status") == status), {})
+
+
+def containers(pod: Mapping[str, t.Any]) -> list[Json]:
+    """Return the states of a pod's containers, those that run before the others first."""
+    status = pod.get("status") or {}
+    return [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
+
+
 def is_ready(pod: Mapping[str, t.Any]) -> bool:
-    """Say whether a pod is ready to serve, by its own condition."""
-    rows = (pod.get("status") or {}).get("conditions") or ()
-    return any(row.get("type") == "Ready" and row.get("status") == "True" for row in rows) and ready(pod)
+    """Return whether a pod is ready to serve, by its own condition."""
+    return bool(condition(pod, "Ready")) and ready(pod)
 
 
 def unscheduled(pod: Mapping[str, t.Any]) -> str:
     """Return why the scheduler has found no node for a pod; nothing where it has, or has not looked yet."""
-    for row in (pod.get("status") or {}).get("conditions") or ():
-        if row.get("type") == "PodScheduled" and row.get("status") == "False":
-            return str(row.get("message") or row.get("reason") or "no reason given").rstrip(".")
-    return ""
+    row = condition(pod, "PodScheduled", status="False")
+    return str(row.get("message") or row.get("reason") or "no reason given").rstrip(".") if row else ""
 
 
 def job_failure(job: Mapping[str, t.Any]) -> str:
     """Return reason and message of a Job that Kubernetes has given up; nothing while it has not."""
-    for row in (job.get("status") or {}).get("conditions") or ():
-        if row.get("type") in ("Failed", "FailureTarget") and row.get("status") == "True":
-            return ": ".join(str(row[key]).rstrip(".") for key in ("reason", "message") if row.get(key)) or "Failed"
-    return ""
+    row = condition(job, "Failed", "FailureTarget")
+    return _reason(row) or "Failed" if row else ""
+
+
+def _reason(row: Mapping[str, t.Any]) -> str:
+    return ": ".join(str(row[key]).rstrip(".") for key in ("reason", "message") if row.get(key))
 
 
 def begun(pod: Mapping[str, t.Any]) -> int:
     """Return how many containers of a pod have been started, and its being scheduled as one more: it only grows."""
-    status = pod.get("status") or {}
-    rows = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
-    started = sum(1 for row in rows if {"running", "terminated"} & set(row.get("state") or {}) or row.get("lastState"))
+    started = sum(
+        1 for row in containers(pod) if {"running", "terminated"} & set(row.get("state") or {}) or row.get("lastState")
+    )
     return started + bool((pod.get("spec") or {}).get("nodeName"))
 
 
@@ -118,78 +129,78 @@ def last_warning(events: Sequence[Mapping[str, t.Any]]) -> str:
     return ""
 
 
-def trouble(pod: Mapping[str, t.Any], events: Sequence[Mapping[str, t.Any]] = ()) -> Trouble:
-    """Say why a pod is not ready, and what to do."""
+def trouble(pod: Mapping[str, t.Any], events: Sequence[Mapping[str, t.Any]] = ()) -> PodTrouble:
+    """Return why a pod is not ready, and what to do."""
     status = pod.get("status") or {}
     namespace, _slash, name = name_of(pod).partition("/")
     look = f"Look at kubectl -n {namespace} describe pod {name}."
     warning = last_warning(events).rstrip(".")
     if pod["metadata"].get("deletionTimestamp"):
-        return Trouble(f"the pod is being deleted since {pod['metadata']['deletionTimestamp']}", look)
-    if told := unscheduled(pod):
-        return _unscheduled(told)
-    if (found := _container_trouble(status, look, f"kubectl -n {namespace} logs {name}", warning)) is not None:
+        return PodTrouble(f"the pod is being deleted since {pod['metadata']['deletionTimestamp']}", look)
+    if why := unscheduled(pod):
+        return _unscheduled(why)
+    if (found := _container_trouble(pod, look, f"kubectl -n {namespace} logs {name}", warning)) is not None:
         return found
     if warning:
         if "IPPool" in warning or "no available IP" in warning:
             look = "Look at kubectl get spiderippools: the rail's pool for this node is full, disabled or missing."
         elif "spidercoordinator" in warning:
             look = "Run the playbook railops.rdma.cluster: it says why the SpiderCoordinator is not ready."
-        return Trouble(f"the pod does not start: {warning}", look)
+        return PodTrouble(f"the pod does not start: {warning}", look)
     phase = str(status.get("phase") or "Unknown")
-    if told := ": ".join(str(status[key]).rstrip(".") for key in ("reason", "message") if status.get(key)):
-        return Trouble(f"the pod is {phase}: {told}", look)
+    if why := _reason(status):
+        return PodTrouble(f"the pod is {phase}: {why}", look)
     if phase == "Pending" and events:
         newest = max(events, key=event_time)
-        return Trouble(f"the pod is being started ({str(newest.get('message') or '').strip().rstrip('.')})", look)
-    return Trouble(f"the pod is {phase}", look)
+        return PodTrouble(f"the pod is being started ({str(newest.get('message') or '').strip().rstrip('.')})", look)
+    return PodTrouble(f"the pod is {phase}", look)
 
 
-def _unscheduled(told: str) -> Trouble:
+def _unscheduled(why: str) -> PodTrouble:
     fix = "Look at the node's taints and at kubectl get nodes (cordoned, not ready)."
-    if "free ports" in told:
+    if "free ports" in why:
         fix = "A pod of the same kind holds the port on every node that may take it: delete that pod, or add a node."
-    elif "Insufficient" in told:
+    elif "Insufficient" in why:
         fix = (
             "The node offers too little of that resource, or pods hold all of it: compare the check "
             "node_resources, fabric_hca_max and fabric_vfs."
         )
-    return Trouble(f"no node takes the pod: {told}", fix)
+    return PodTrouble(f"no node takes the pod: {why}", fix)
 
 
-def _container_trouble(status: Mapping[str, t.Any], look: str, logs: str, warning: str) -> Trouble | None:
+def _container_trouble(pod: Mapping[str, t.Any], look: str, logs: str, warning: str) -> PodTrouble | None:
     """Return what the first container says that does not get on; None while all of them are only being started."""
-    first = [*(status.get("initContainerStatuses") or ())]
-    for row in [*first, *(status.get("containerStatuses") or ())]:
+    first = (pod.get("status") or {}).get("initContainerStatuses") or ()
+    for row in containers(pod):
         name, state = str(row.get("name")), row.get("state") or {}
         what = f"init container {name}" if row in first else f"container {name}"
         ended = state.get("terminated") or (row.get("lastState") or {}).get("terminated") or {}
         waiting = state.get("waiting") or {}
-        reason, said = str(waiting.get("reason") or ""), str(waiting.get("message") or "").rstrip(".")
+        reason, message = str(waiting.get("reason") or ""), str(waiting.get("message") or "").rstrip(".")
         if reason in _IMAGE:
             fix = "See that the node reaches the registry and that the image is there (spiderpool_registry, "
             fix += "rail_objects_test_image)."
-            return Trouble(f"{what} has no image: {reason}{': ' + said if said else ''}", fix)
+            return PodTrouble(f"{what} has no image: {reason}{': ' + message if message else ''}", fix)
         if reason not in (*_STARTING, "CrashLoopBackOff"):
-            return Trouble(f"{what} does not start: {reason}{': ' + said if said else ''}", look)
+            return PodTrouble(f"{what} does not start: {reason}{': ' + message if message else ''}", look)
         if ended and ended.get("exitCode") and not row.get("ready"):
             code, count = int(ended["exitCode"]), int(row.get("restartCount") or 0)
             why = str(ended.get("reason") or "")
-            told = f"{what} ended with exit code {code}"
-            told += f" ({why})" if why not in ("", "Error") else ""
-            told += f", {count} restart{'s' if count > 1 else ''}" if count else ""
-            told += f": {str(ended['message']).strip()}" if ended.get("message") else ""
+            text = f"{what} ended with exit code {code}"
+            text += f" ({why})" if why not in ("", "Error") else ""
+            text += f", {count} restart{'s' if count > 1 else ''}" if count else ""
+            text += f": {str(ended['message']).strip()}" if ended.get("message") else ""
             fix = f"Read its whole log: {logs} -c {name}{'' if state.get('terminated') else ' --previous'}."
             if why == "OOMKilled":
                 fix = "It needs more memory than its limit: raise the limit in spiderpool_values."
-            return Trouble(told, fix, name, not state.get("terminated"), code)
+            return PodTrouble(text, fix, name, not state.get("terminated"), code)
         if reason == "CrashLoopBackOff":
-            told = f"{what} ends again and again (CrashLoopBackOff{': ' + said if said else ''})"
-            return Trouble(told, f"Read its log: {logs} -c {name} --previous.", name, True)
+            text = f"{what} ends again and again (CrashLoopBackOff{': ' + message if message else ''})"
+            return PodTrouble(text, f"Read its log: {logs} -c {name} --previous.", name, True)
         if "running" in state and (row in first or not row.get("ready")):
-            told = f"{what} runs and is not ready" if row not in first else f"{what} is still running"
-            told += f": {warning}" if warning.startswith("Unhealthy") else ""
-            return Trouble(told, f"Read its log: {logs} -c {name}.", name)
+            text = f"{what} runs and is not ready" if row not in first else f"{what} is still running"
+            text += f": {warning}" if warning.startswith("Unhealthy") else ""
+            return PodTrouble(text, f"Read its log: {logs} -c {name}.", name)
     return None
 
 

@@ -14,10 +14,11 @@ import typing as t
 from dataclasses import dataclass, replace
 
 from .._cluster.nodes import listed
-from .._fabric.marks import SPIDERPOOL
+from .._fabric.labels import SPIDERPOOL
+from .._fabric.labels import selector as selector_of
 from .checks import newest, wanted_node
 from .place import DOWN, LEFT_OUT, fix_of, kept_off
-from .state import Trouble, begun, is_ready, job_failure, name_of, trouble, unscheduled
+from .state import PodTrouble, begun, condition, containers, is_ready, job_failure, name_of, trouble, unscheduled
 
 if t.TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
@@ -62,14 +63,14 @@ class Look:
     steps: Mapping[Hashable, int]
     behind: tuple[Json, ...] = ()
     down: tuple[str, ...] = ()
-    own: Trouble | None = None
+    own: PodTrouble | None = None
     final: bool = False
 
 
 def selector(obj: Json) -> str:
     """Return the label selector of a part's pods; nothing when it has none."""
     labels = ((obj.get("spec") or {}).get("selector") or {}).get("matchLabels") or {}
-    return ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
+    return selector_of(labels)
 
 
 def newest_revision(revisions: Iterable[Json], owner: Json) -> str:
@@ -162,19 +163,19 @@ def with_every_node(found: Look, obj: Json, pods: Sequence[Json], nodes: Iterabl
     found = replace(found, text=text, down=tuple(sorted(down)))
     if not missing:
         return found
-    told = "; ".join(f"{listed(names)}: {why}" for why, names in missing.items())
-    own = Trouble(told, fix or f"Look at kubectl -n {part.namespace} describe daemonset {part.name}.")
+    text = "; ".join(f"{listed(names)}: {why}" for why, names in missing.items())
+    own = PodTrouble(text, fix or f"Look at kubectl -n {part.namespace} describe daemonset {part.name}.")
     return replace(found, done=False, own=own, final=final)
 
 
-def _misplaced(pods: Sequence[Json], lost: frozenset[str]) -> Trouble | None:
+def _misplaced(pods: Sequence[Json], lost: frozenset[str]) -> PodTrouble | None:
     """Say when a pod was placed on a node that is down: the chart's controller tolerates every taint, also that one."""
     pod = next((pod for pod in pods if wanted_node(pod) in lost), None)
     if pod is None:
         return None
     namespace, _slash, name = name_of(pod).partition("/")
     node = wanted_node(pod)
-    return Trouble(
+    return PodTrouble(
         f"pod {name} was placed on {node}, which is down",
         f"Bring {node} back, or take it out of the cluster (kubectl delete node {node}), and delete the pod: "
         f"kubectl -n {namespace} delete pod {name} --force.",
@@ -217,13 +218,11 @@ def _revision(pod: Json) -> str:
 
 def _worst(pod: Json) -> tuple[int, str]:
     """Sort pods that broke before those that only wait."""
-    status = pod.get("status") or {}
-    rows = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
-    broken = any(row.get("lastState") or "waiting" in (row.get("state") or {}) for row in rows)
+    broken = any(row.get("lastState") or "waiting" in (row.get("state") or {}) for row in containers(pod))
     return (0 if broken else 1, str(pod["metadata"]["name"]))
 
 
-def _stalled(obj: Json, down: set[str], old: Sequence[Json]) -> Trouble | None:
+def _stalled(obj: Json, down: set[str], old: Sequence[Json]) -> PodTrouble | None:
     """Say when nodes that are down use up what a rollout may take away at a time."""
     rolling = ((obj.get("spec") or {}).get("updateStrategy") or {}).get("rollingUpdate") or {}
     most = rolling.get("maxUnavailable", 1)
@@ -231,7 +230,7 @@ def _stalled(obj: Json, down: set[str], old: Sequence[Json]) -> Trouble | None:
     allowed = -(-want * int(str(most)[:-1]) // 100) if str(most).endswith("%") else int(most)
     if not old or len(down) < allowed:
         return None
-    return Trouble(
+    return PodTrouble(
         f"its rollout takes {most} pods away at a time (maxUnavailable), and the nodes that are down "
         f"({listed(down)}) use that up: {len(old)} pods keep their old configuration",
         "Bring these nodes back, take them out of the cluster, or raise updateStrategy.rollingUpdate.maxUnavailable in "
@@ -240,14 +239,12 @@ def _stalled(obj: Json, down: set[str], old: Sequence[Json]) -> Trouble | None:
 
 
 def _job(part: Part, obj: Json, pods: Sequence[Json] | None) -> Look:
-    status = obj.get("status") or {}
-    states = {row.get("type"): row for row in status.get("conditions") or () if row.get("status") == "True"}
     steps: dict[Hashable, int] = {(part, "begun"): sum(begun(pod) for pod in pods or ())}
-    if "Complete" in states:
+    if condition(obj, "Complete"):
         return Look(part, True, "has ended well", steps)
-    if told := job_failure(obj):
+    if why := job_failure(obj):
         fix = f"Read the log of its pods: kubectl -n {part.namespace} logs job/{part.name}."
-        return Look(part, False, "has failed", steps, tuple(pods or ()), own=Trouble(told, fix), final=True)
+        return Look(part, False, "has failed", steps, tuple(pods or ()), own=PodTrouble(why, fix), final=True)
     behind = tuple(sorted((pod for pod in pods or () if not is_ready(pod)), key=_worst))
     return Look(part, False, "has not ended", steps, behind)
 
@@ -260,17 +257,17 @@ def _coordinator(part: Part, obj: Json) -> Look:
         return Look(part, True, SYNCED, {})
     text = f"is {phase or 'without a phase'}"
     if not phase:
-        own = Trouble(
-            "the controller has not looked at it: it cannot tell which network the cluster has",
+        own = PodTrouble(
+            "the controller has not looked at it: it cannot find which network the cluster has",
             "Look for Coordinator-Informer in the log: kubectl -n spiderpool logs deployment/spiderpool-controller.",
         )
     elif "kube-controller-manager" in reason or "clusterCIDR" in reason:
-        own = Trouble(
+        own = PodTrouble(
             f"{reason} (there is no kubeadm-config either, as on managed clusters)",
             "Set spiderpool_pod_cidrs and spiderpool_service_cidrs to the cluster's networks of pods and services.",
         )
     else:
-        own = Trouble(
+        own = PodTrouble(
             reason or "it gives no reason",
             "Set spiderpool_pod_cidr_type to where the pods' networks are found (calico, cilium, cluster), or to none.",
         )
@@ -280,25 +277,26 @@ def _coordinator(part: Part, obj: Json) -> Look:
 def headline(looks: Sequence[Look]) -> str:
     """Return how far everything is, in one line."""
     late = [each for each in looks if not each.done]
-    told = (f"{each.part.name}: {each.text}" if each.text[0].isdigit() else f"{each.part} {each.text}" for each in late)
-    return "; ".join(told) or "everything is ready"
+    text = (f"{each.part.name}: {each.text}" if each.text[0].isdigit() else f"{each.part} {each.text}" for each in late)
+    return "; ".join(text) or "everything is ready"
 
 
-def sentence(each: Look, seconds: float, pod: str, node: str, why: Trouble | None, log: str) -> tuple[str, str]:
+def sentence(each: Look, seconds: float, why: PodTrouble | None = None, log: str = "") -> tuple[str, str]:
     """Return what is wrong with a part that did not get ready, and what to do.
 
     :param seconds: for which nothing has moved; 0 where that is not what ended the wait.
-    :param pod: the pod that keeps it, if one does; `node` where it is, `why` what keeps it, `log` the end of its log.
+    :param why: the trouble of the first pod that is behind, if there is one; `log` the end of its log.
     """
-    told = f"{each.part} {each.text}" if not each.text[0].isdigit() else f"{each.part} has {each.text}"
-    told += f", and nothing has moved for {seconds:.0f} s" if seconds else ""
+    text = f"{each.part} {each.text}" if not each.text[0].isdigit() else f"{each.part} has {each.text}"
+    text += f", and nothing has moved for {seconds:.0f} s" if seconds else ""
     fix = "Look at kubectl get events -A and at the log of the controllers of the cluster."
     if each.own is not None:
-        told, fix = f"{told}: {each.own.text}", each.own.fix
+        text, fix = f"{text}: {each.own.text}", each.own.fix
     elif why is not None:
-        place = f" on {node}" if node else ""
-        told, fix = f"{told}: pod {pod}{place}: {why.text}", why.fix
-        told += f"; its log ends: {log}" if log else ""
+        pod = each.behind[0]
+        place = f" on {node}" if (node := wanted_node(pod)) else ""
+        text, fix = f"{text}: pod {pod['metadata']['name']}{place}: {why.text}", why.fix
+        text += f"; its log ends: {log}" if log else ""
         rest = len(each.behind) - 1
-        told += f" ({rest} more pod{'s are' if rest > 1 else ' is'} not ready)" if rest > 0 else ""
-    return f"{told.rstrip('.')}.", fix
+        text += f" ({rest} more pod{'s are' if rest > 1 else ' is'} not ready)" if rest > 0 else ""
+    return f"{text.rstrip('.')}.", fix

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import subprocess
 import threading
@@ -66,7 +67,7 @@ LOST = re.compile(
 def api_lost(stderr: str) -> RdmaError | None:
     """Return what a command that failed says of an API that went away; None when it says something else.
 
-    A webhook that does not answer is told by an API that does.
+    That a webhook does not answer is reported by an API that does.
     """
     lines = [line.strip() for line in stderr.splitlines() if LOST.search(line) and "webhook" not in line]
     if not lines:
@@ -78,7 +79,7 @@ def api_lost(stderr: str) -> RdmaError | None:
 
 
 @dataclass
-class Outcome:
+class WaitOutcome:
     """What came of waiting."""
 
     looks: tuple[Look, ...] = ()
@@ -91,7 +92,7 @@ class Waiting:
     """Waits for some parts.
 
     :param timeout: seconds for which nothing may move.
-    :param tell: takes one line of progress now and then.
+    :param report: takes one line of progress now and then.
     """
 
     def __init__(
@@ -99,24 +100,24 @@ class Waiting:
         cluster: PodCluster,
         parts: Sequence[Part],
         timeout: float,
-        tell: Callable[[str], None] = lambda line: None,
+        report: Callable[[str], None] = lambda line: None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._cluster = cluster
         self._parts = parts
         self._timeout = timeout
-        self._tell = tell
+        self._report = report
         self._clock = clock
         self._sleep = sleep
         self._detailed: dict[Part, Look] = {}
 
-    def until_ready(self, over: Callable[[], bool] | None = None) -> Outcome:
+    def until_ready(self, over: Callable[[], bool] | None = None) -> WaitOutcome:
         """Wait until all parts are ready, or with `over` until that says so."""
         began = self._clock()
         patience = Patience(self._timeout, began)
-        outcome = Outcome()
-        told = began
+        outcome = WaitOutcome()
+        reported_at = began
         detail = 0.0
         while True:
             now = self._clock()
@@ -134,9 +135,9 @@ class Waiting:
             if final or not moving:
                 outcome.problem = self.problem(outcome.looks, 0 if final else self._timeout)
                 return outcome
-            if now - told >= DETAIL_SECONDS:
-                told = now
-                self._tell(f"{now - began:.0f} s: {headline(outcome.looks)}{self._why(outcome)}")
+            if now - reported_at >= DETAIL_SECONDS:
+                reported_at = now
+                self._report(f"{now - began:.0f} s: {headline(outcome.looks)}{self._why(outcome)}")
             self._sleep(POLL_SECONDS)
 
     def _look(self, part: Part, *, deep: bool) -> Look:
@@ -149,7 +150,7 @@ class Waiting:
         if (found.done and not part.nodes) or obj is None or part.kind == "SpiderCoordinator":
             return found
         if not deep and not found.done:
-            # Of nodes that are down only the pods tell: between two looks at them the last one holds.
+            # Of nodes that are down only the pods show it: between two looks at them the last one holds.
             before = self._detailed.get(part)
             return (
                 Look(part, False, found.text, found.steps, before.behind, before.down, before.own) if before else found
@@ -166,8 +167,8 @@ class Waiting:
         self._detailed[part] = with_every_node(found, obj, pods, nodes) if part.nodes else found
         return self._detailed[part]
 
-    def _why(self, outcome: Outcome) -> str:
-        """Return what keeps the first part that has something to tell."""
+    def _why(self, outcome: WaitOutcome) -> str:
+        """Return what keeps the first part that has a cause."""
         for each in outcome.looks:
             if each.own is not None:
                 return f" ({each.own.text})"
@@ -177,7 +178,7 @@ class Waiting:
         return ""
 
     def problem(self, looks: Sequence[Look], seconds: float = 0) -> RdmaError | None:
-        """Say what keeps the first part that is not ready; None when all are.
+        """Return what keeps the first part that is not ready; None when all are.
 
         :param seconds: for which nothing has moved, where that is why.
         """
@@ -186,21 +187,20 @@ class Waiting:
             return None
         each = next((one for one in late if one.final), None) or self._worst(late)
         if not each.behind or each.own is not None:
-            return RdmaError(*sentence(each, seconds, "", "", None, ""))
+            return RdmaError(*sentence(each, seconds))
         pod = each.behind[0]
         why = trouble(pod, self._cluster.events(pod))
         log = ""
         if why.container:
-            try:
-                log = self._cluster.log(pod, why.container, tail=LOG_LINES, previous=why.previous)
+            with contextlib.suppress(RdmaError):
                 # A container that was started again meanwhile says in its own log why it will end again.
-                log = log or self._cluster.log(pod, why.container, tail=LOG_LINES)
-            except RdmaError:
-                log = ""
-        return RdmaError(*sentence(each, seconds, str(pod["metadata"]["name"]), wanted_node(pod), why, last_lines(log)))
+                log = self._cluster.log(pod, why.container, tail=LOG_LINES, previous=why.previous) or self._cluster.log(
+                    pod, why.container, tail=LOG_LINES
+                )
+        return RdmaError(*sentence(each, seconds, why, last_lines(log)))
 
     def _worst(self, late: Sequence[Look]) -> Look:
-        """Look once more at the parts that are not ready, and return the first that has something to tell."""
+        """Look once more at the parts that are not ready, and return the first that has a cause."""
         again = [self._look(each.part, deep=True) for each in late]
         return next((each for each in again if each.own or each.behind), again[0])
 
@@ -226,7 +226,7 @@ class Command:
         return self._process.returncode
 
     def over(self, seconds: float = 0.1) -> bool:
-        """Say whether it has ended, and wait so long for it."""
+        """Return whether it has ended, and wait so long for it."""
         self._exchange.join(seconds)
         return not self._exchange.is_alive()
 
@@ -245,7 +245,7 @@ def reported(each: Look) -> dict[str, t.Any]:
     return {**where, "ready": each.done, "text": each.text}
 
 
-def beside(waiting: Waiting, argv: list[str], stdin: str) -> tuple[Outcome, dict[str, t.Any]]:
+def beside(waiting: Waiting, argv: list[str], stdin: str) -> tuple[WaitOutcome, dict[str, t.Any]]:
     """Run a command and look meanwhile.
 
     :raises RdmaError: when it cannot be started.
@@ -260,8 +260,12 @@ def beside(waiting: Waiting, argv: list[str], stdin: str) -> tuple[Outcome, dict
         command.end()
     if command.rc and outcome.problem is None:
         outcome.problem = api_lost(command.stderr) or waiting.problem(outcome.looks)
-    told = str(outcome.problem or "")
-    return outcome, {"rc": command.rc, "stdout": command.stdout, "stderr": command.stderr, "problem": told}
+    return outcome, {
+        "rc": command.rc,
+        "stdout": command.stdout,
+        "stderr": command.stderr,
+        "problem": str(outcome.problem or ""),
+    }
 
 
 def run(module: AnsibleModule) -> dict[str, t.Any]:

@@ -115,7 +115,7 @@ def run_client(bench: Bench, params: dict[str, t.Any]) -> list[Test]:
         numbered, lambda item: (item[1]["slot"], item[1]["slot"] is None and item[0])
     ):
         tests = [test for _number, test in group]
-        # What a program can do is asked before any of them runs.
+        # What a program can do is looked up before any of them runs.
         commands = [client_command(bench, test) for test in tests]
         with ThreadPoolExecutor(len(tests)) as pool:
             results += pool.map(lambda pair: client(bench, params, *pair), zip(tests, commands))

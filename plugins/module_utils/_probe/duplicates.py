@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Asks all rails at once whether anybody else has their addresses, by packet sockets. Read-only, and over in a second.
+"""Queries all rails at once for other holders of their addresses, by packet sockets. Read-only, and over in a second.
 
-One frame for each address and one for its gateway, whose answer tells a proxy from a stranger. Nothing is announced.
+One frame for each address and one for its gateway, by whose answer a proxy is known. Nothing is announced.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def look(rails: Sequence[Mapping[str, t.Any]], options: Mapping[str, t.Any]) -> 
     known = inet6(sysfs)
     questions = [question for rail in rails for question in _questions(sysfs, rail, known)]
     wait = float(options.get("duplicate_wait") or WAIT)
-    answers, failed = ask(questions, {name: found[0] for name, found in known.items() if found[0]}, wait)
+    answers, failed = query(questions, {name: found[0] for name, found in known.items() if found[0]}, wait)
     questions = [Question(**{**vars(item), "silent": item.silent or failed.get(item, "")}) for item in questions]
     own = {sysfs.text(f"{NET}/{name}/address") or "" for name in sysfs.names(NET)}
     return judge(questions, answers, own), {"macs": {item.rail: item.mac for item in questions if item.mac}}
@@ -94,7 +94,7 @@ def _questions(
     if not sysfs.exists(folder):
         why = "The host has no such interface."
     elif sysfs.number(f"{folder}/type") != ETHERNET:
-        why = "The rail is not Ethernet: InfiniBand is not asked."
+        why = "The rail is not Ethernet: InfiniBand is not queried."
     elif sysfs.number(f"{folder}/carrier") != 1:
         why = "The interface has no carrier: nobody could answer."
     local, flags = known.get(interface, ("", {}))
@@ -107,7 +107,7 @@ def _questions(
             mac=sysfs.text(f"{folder}/address") or "",
             address=address,
             gateway=item.get("gateway") or "",
-            silent=why or ("The interface has no link-local address to ask from." if six and not local else ""),
+            silent=why or ("The interface has no link-local address to query from." if six and not local else ""),
             refused=bool(flags.get(address, 0) & DAD_FAILED),
             inside=_inside(sysfs, address, interface),
         )
@@ -126,7 +126,7 @@ def _inside(sysfs: Sysfs, address: str, interface: str) -> tuple[str, ...]:
     return tuple(sorted(owner for owner in owners if owner and owner != interface))
 
 
-def ask(
+def query(
     questions: Sequence[Question], link_local: Mapping[str, str], wait: float
 ) -> tuple[dict[str, list[Answer]], dict[Question, str]]:
     """Send all questions, listen to all rails for `wait` seconds; return the answers by rail, and why what failed."""

@@ -35,7 +35,7 @@ DAD_FAILED = 0x08  # IFA_F_DADFAILED, linux/if_addr.h
 
 @dataclass(frozen=True)
 class Answer:
-    """Somebody says that it has an address. `override` is false for a proxy (RFC 4861 7.2.8); ARP cannot tell."""
+    """Somebody says that it has an address. `override` is false for a proxy (RFC 4861 7.2.8); ARP has no such bit."""
 
     address: str
     mac: str
@@ -53,7 +53,7 @@ class Question:
 
     :param interface: the kernel's name of the rail's interface.
     :param gateway: the switch's address, or empty.
-    :param silent: why it was not asked; empty when it was.
+    :param silent: why it was not queried; empty when it was.
     :param refused: whether the kernel's own detection refused the address (IPv6).
     :param inside: other interfaces of this host whose RDMA GIDs have the address: a pod, where devices are shared.
     """

@@ -43,9 +43,7 @@ def statistics(interface: str) -> dict[str, int]:
             numbers = _call(sock, interface, head + bytes(8 * count))[len(head) :]
         except OSError:
             return {}
-    names = [
-        text[place : place + NAME_BYTES].split(b"\0")[0].decode("ascii", "replace") for place in range(0, len(text), 32)
-    ]
+    names = [_text(text, place) for place in range(0, len(text), NAME_BYTES)]
     return dict(zip(names, struct.unpack(f"={count}Q", numbers)))
 
 

@@ -15,26 +15,25 @@ import typing as t
 from dataclasses import dataclass
 
 if t.TYPE_CHECKING:
-    from collections.abc import Sequence
+    pass
 
 
 @dataclass(frozen=True)
 class Tool:
-    """One program: what it measures, its heading's column, and the limits of one run."""
+    """One program: what it measures, and in which unit."""
 
     program: str
     metric: str
-    column: str
     unit: str
 
 
 FIRST_PORT = 18515
-"""TCP port of a server that is told none: the programs' own."""
+"""TCP port of a server that is given none: the programs' own."""
 
 # A test's name in the module's options, and the program behind it.
 TOOLS: dict[str, Tool] = {
-    "read_lat": Tool("ib_read_lat", "latency_us", "t_typical", "us"),
-    "write_bw": Tool("ib_write_bw", "gbits", "BW average", "Gb/s"),
+    "read_lat": Tool("ib_read_lat", "latency_us", "us"),
+    "write_bw": Tool("ib_write_bw", "gbits", "Gb/s"),
 }
 
 # Bits per second of one unit of a bandwidth heading. Older versions say MB/sec and mean 2**20 bytes.
@@ -255,7 +254,7 @@ _FAILURES: tuple[tuple[str, str, str], ...] = (
 
 
 def explain(output: str, code: int | None) -> Failure:
-    """Say why a run failed. `code` is its exit code; None says that it was ended because its time was up."""
+    """Return why a run failed. `code` is its exit code; None says that it was ended because its time was up."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     for pattern, cause, fix in _FAILURES:
         for line in lines:
@@ -275,7 +274,7 @@ def explain(output: str, code: int | None) -> Failure:
 
 
 def judge(test: str, measured: dict[str, float], limits: dict[str, float]) -> Failure | None:
-    """Compare with the thresholds: `max_latency_us` and `min_gbits`; 0 or absent asks for nothing."""
+    """Compare with the thresholds: `max_latency_us` and `min_gbits`; 0 or absent is no limit."""
     if test == "read_lat":
         limit, value = limits.get("max_latency_us") or 0.0, measured["latency_us"]
         if limit and value > limit:
@@ -293,8 +292,3 @@ def judge(test: str, measured: dict[str, float], limits: dict[str, float]) -> Fa
             "Look at the port's speed, the PCIe width (lspci -vv, LnkSta), the active MTU, pause and ECN counters.",
         )
     return None
-
-
-def describe(tests: Sequence[str]) -> str:
-    """Name tests for people: `ib_read_lat and ib_write_bw`."""
-    return " and ".join(TOOLS[test].program for test in tests)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who tests with whom, on which rail and port, and when: pure arithmetic on an ordered list of hosts.
+"""Which hosts test with which, on which rail and port, and when: pure arithmetic on an ordered list of hosts.
 
 Every schedule is a set of shifts: in the round of shift s, host i is the client of host (i + s) mod n. So each host is
 client once and server once a round, every NIC sends one test and receives one, and a host's whole part follows from its
@@ -23,13 +23,14 @@ if t.TYPE_CHECKING:
 
 MODES = ("auto", "ring", "full", "sample", "none")
 LAST_PORT = 65535
+FULL_UP_TO, RING_UP_TO = 4, 64
+"""Hosts up to which the schedule `auto` is full, and a ring."""
 
 
 @dataclass(frozen=True)
-class Pair:
+class HostPair:
     """One test between two hosts on one rail. `port` is the server's TCP port: no two pairs of a server share one."""
 
-    round: int
     client: str
     server: str
     rail: str
@@ -53,14 +54,14 @@ class Schedule:
         """How many tests a host runs as client, and as many as server."""
         return len(self.shifts) * len(self.rails) * len(self.tests)
 
-    def _pair(self, number: int, client: int, server: int, rail: int, test: int) -> Pair:
+    def _pair(self, number: int, client: int, server: int, rail: int, test: int) -> HostPair:
         port = self.first_port + (number * len(self.rails) + rail) * len(self.tests) + test
-        return Pair(number, self.hosts[client], self.hosts[server], self.rails[rail], self.tests[test], port)
+        return HostPair(self.hosts[client], self.hosts[server], self.rails[rail], self.tests[test], port)
 
     def _place(self, host: str) -> int | None:
         return self.hosts.index(host) if host in self.hosts else None
 
-    def as_client(self, host: str) -> list[Pair]:
+    def as_client(self, host: str) -> list[HostPair]:
         """Return the tests that this host starts, in order."""
         place = self._place(host)
         if place is None:
@@ -72,7 +73,7 @@ class Schedule:
             for test in range(len(self.tests))
         ]
 
-    def as_server(self, host: str) -> list[Pair]:
+    def as_server(self, host: str) -> list[HostPair]:
         """Return the tests that this host waits for."""
         place = self._place(host)
         if place is None:
@@ -105,8 +106,6 @@ def schedule(
     *,
     mode: str = "auto",
     first_port: int = FIRST_PORT,
-    full_up_to: int = 4,
-    ring_up_to: int = 64,
     peers: int = 3,
     seed: int = 0,
 ) -> Schedule:
@@ -115,8 +114,8 @@ def schedule(
     :param tests: what each pair does, one after the other.
     :param hosts: the hosts that take part; their order does not matter, names are sorted.
     :param mode: `ring` (each host with the next), `full` (each with each, both directions), `sample` (the ring and
-        `peers` - 1 more shifts drawn with `seed`), `none`; `auto` takes full up to `full_up_to` hosts, the ring up to
-        `ring_up_to`, and samples above.
+        `peers` - 1 more shifts drawn with `seed`), `none`; `auto` takes full up to `FULL_UP_TO` hosts, the ring up to
+        `RING_UP_TO`, and samples above.
     :param first_port: the first TCP port of the servers.
     :raises RdmaError: for an unknown mode, or when the ports do not suffice.
     """
@@ -124,7 +123,7 @@ def schedule(
         raise RdmaError(f"The schedule {mode!r} does not exist.", f"Choose one of {', '.join(MODES)}.")
     order = tuple(sorted(set(hosts)))
     if mode == "auto":
-        mode = "full" if len(order) <= full_up_to else "ring" if len(order) <= ring_up_to else "sample"
+        mode = "full" if len(order) <= FULL_UP_TO else "ring" if len(order) <= RING_UP_TO else "sample"
     made = Schedule(order, tuple(rails), tuple(tests), _shifts(mode, len(order), peers, seed), first_port, mode)
     if first_port < 1 or first_port + made.pairs_per_host - 1 > LAST_PORT:
         raise RdmaError(

@@ -54,6 +54,11 @@ APP = struct.Struct("=BBH")
 # each priority, and what is recommended to the other side.
 ETS_SIZE, ETS_SHARE, ETS_RECEIVE, ETS_ALGORITHM, ETS_CLASS = 59, 3, 11, 19, 27
 RDMA_WAIT = 60  # seconds that a unit waits for the RDMA half of a driver
+# Of a congestion notification's values: the file of OFED below the interface's folder, and that of debugfs.
+CNP_FILES = {
+    "cnp_dscp": ("ecn/roce_np/cnp_dscp", "np_cnp_dscp"),
+    "cnp_priority": ("ecn/roce_np/cnp_802p_prio", "np_cnp_prio"),
+}
 
 if t.TYPE_CHECKING:
     Values = dict[str, t.Any]
@@ -62,6 +67,33 @@ if t.TYPE_CHECKING:
 
 class QosError(Exception):
     """A setting that could not be read or written."""
+
+
+class Driver(t.NamedTuple):
+    """What a kernel driver does beyond what DCB says."""
+
+    set_replaces: bool = False  # a new priority for a DSCP takes the old entry's place in the map
+    pfc_flaps: bool = False  # changing flow control takes the link down for a moment
+    trust_follows_map: bool = False  # the first entry switches trust to DSCP, removing the last one back to PCP
+    delay_is_cable: bool = False  # the standard's PFC delay holds the length of the cable
+    congestion: str = ""  # the folder of debugfs with the values of congestion notifications, by PCI address
+
+
+# The one home of what drivers do. mlx5: mlx5e_dcbnl_ieee_setapp, _delapp and _getpfc of en_dcbnl.c.
+DRIVERS = {
+    "mlx5_core": Driver(
+        set_replaces=True,
+        pfc_flaps=True,
+        trust_follows_map=True,
+        delay_is_cable=True,
+        congestion="/sys/kernel/debug/mlx5/{}/cc_params",
+    )
+}
+
+
+def driver_of(name: str | None) -> Driver:
+    """Return what a driver does, by its name in the kernel."""
+    return DRIVERS.get(name or "", Driver())
 
 
 def attribute(kind: int, payload: bytes) -> bytes:
@@ -126,7 +158,7 @@ def ets_values(data: bytes) -> list[int]:
 
 
 def ieee_reply(data: bytes) -> Values:
-    """Return what the attributes of an answer to CMD_IEEE_GET say."""
+    """Return the values in an answer to CMD_IEEE_GET."""
     found: Values = {"pfc": None, "pfc_cap": None, "delay": 0, "dscp": [], "ets": None}
     for kind, body in attributes(data):
         if kind != ATTR_IEEE:
@@ -146,7 +178,7 @@ def ieee_reply(data: bytes) -> Values:
 class Dcb:
     """Speaks DCB netlink: one socket for each request, there are few of them."""
 
-    def _ask(self, message: int, command: int, interface: str, payload: bytes = b"") -> bytes:
+    def _query(self, message: int, command: int, interface: str, payload: bytes = b"") -> bytes:
         """Return the attributes of the answer. Errors of the kernel become OSError."""
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as sock:
             sock.settimeout(10)
@@ -162,18 +194,18 @@ class Dcb:
 
     def _set(self, command: int, interface: str, payload: bytes) -> None:
         # The answer holds the negative error number in one byte.
-        for kind, value in attributes(self._ask(RTM_SETDCB, command, interface, payload)):
+        for kind, value in attributes(self._query(RTM_SETDCB, command, interface, payload)):
             if kind == ATTR_IEEE and value and value[0]:
                 code = 256 - value[0]
                 raise OSError(code, os.strerror(code))
 
     def get(self, interface: str) -> Values:
         """Return the IEEE settings and the DCBX mode (a set of DCB_CAP_DCBX bits, or None)."""
-        found = ieee_reply(self._ask(RTM_GETDCB, CMD_IEEE_GET, interface))
+        found = ieee_reply(self._query(RTM_GETDCB, CMD_IEEE_GET, interface))
         found["dcbx"] = None
         with contextlib.suppress(OSError):
-            told = dict(attributes(self._ask(RTM_GETDCB, CMD_GDCBX, interface)))
-            found["dcbx"] = told[ATTR_DCBX][0] if ATTR_DCBX in told else None
+            reply = dict(attributes(self._query(RTM_GETDCB, CMD_GDCBX, interface)))
+            found["dcbx"] = reply[ATTR_DCBX][0] if ATTR_DCBX in reply else None
         return found
 
     def set_pfc(self, interface: str, enabled: int, delay: int) -> None:
@@ -197,7 +229,7 @@ class Dcb:
 
     def set_dcbx(self, interface: str, mode: int) -> None:
         """Choose who negotiates: the host or the firmware."""
-        reply = self._ask(RTM_SETDCB, CMD_SDCBX, interface, attribute(ATTR_DCBX, bytes([mode])))
+        reply = self._query(RTM_SETDCB, CMD_SDCBX, interface, attribute(ATTR_DCBX, bytes([mode])))
         if any(kind == ATTR_DCBX and value[:1] != b"\0" for kind, value in attributes(reply)):
             raise OSError(errno.EPERM, "the device keeps DCBX to itself")
 
@@ -230,8 +262,11 @@ def parse_mlnx_qos(text: str) -> Values:
     return found
 
 
-class Kernel:
+class KernelQos:
     """Flow control and the DSCP map by DCB over netlink, as the kernel's drivers offer it."""
+
+    writes_trust = False  # a word of its own for trust
+    set_replaces = False  # a new priority for a DSCP takes the old entry's place in the map, whatever the driver
 
     def __init__(self, interface: str, driver: str, dcb: Dcb) -> None:
         self._interface = interface
@@ -241,24 +276,23 @@ class Kernel:
         self._paused = 0
 
     def read(self) -> Values:
-        """Return what the driver says; raise QosError when it has none of it."""
+        """Return what the driver has; raise QosError when it has none of it."""
         try:
-            said = self._dcb.get(self._interface)
+            found = self._dcb.get(self._interface)
         except OSError as exc:
             raise QosError(f"DCB netlink: {exc.strerror}") from exc
-        if said["pfc"] is None:
+        if found["pfc"] is None:
             raise QosError("DCB netlink: its driver has no IEEE flow control")
-        self._delay, self._paused = said["delay"], said["pfc"]
+        self._delay, self._paused = found["delay"], found["pfc"]
         return {
-            # mlx5 trusts the DSCP while its map has an entry (mlx5e_dcbnl_ieee_setapp, _delapp).
-            "trust": "dscp" if said["dscp"] else "pcp",
-            "pfc": bits(said["pfc"]),
-            "pfc_cap": said["pfc_cap"],
-            "dscp_map": [list(entry) for entry in sorted(said["dscp"])],
-            "dcbx": None if said["dcbx"] is None else ("host" if said["dcbx"] & DCBX_HOST else "firmware"),
-            "ets": None if said["ets"] is None else ets_values(said["ets"]),
-            # mlx5 keeps its cable's length where the standard has the PFC delay (mlx5e_dcbnl_ieee_getpfc).
-            "cable_length": said["delay"] if self._driver == "mlx5_core" else None,
+            # DCB has no word for it: a driver that knows the map trusts the DSCP while it has an entry.
+            "trust": "dscp" if found["dscp"] else "pcp",
+            "pfc": bits(found["pfc"]),
+            "pfc_cap": found["pfc_cap"],
+            "dscp_map": [list(entry) for entry in sorted(found["dscp"])],
+            "dcbx": None if found["dcbx"] is None else ("host" if found["dcbx"] & DCBX_HOST else "firmware"),
+            "ets": None if found["ets"] is None else ets_values(found["ets"]),
+            "cable_length": found["delay"] if driver_of(self._driver).delay_is_cable else None,
         }
 
     def set_dcbx(self, value: str) -> None:
@@ -287,29 +321,32 @@ class Kernel:
         self._delay = value
 
 
-class Vendor:
+class VendorQos:
     """The same by the vendor's `mlnx_qos`."""
+
+    writes_trust = True
+    set_replaces = True
 
     def __init__(self, interface: str, driver: str, dcb: Dcb) -> None:
         self._interface = interface
         self._dcb = dcb
 
     def read(self) -> Values:
-        """Return what the tool says; raise QosError when it is not there, or does not know the interface."""
+        """Return what the tool prints; raise QosError when it is not there, or does not know the interface."""
         if not shutil.which("mlnx_qos"):
             raise QosError("mlnx_qos is not installed")
-        said: Values = {"pfc": None}
+        found: Values = {"pfc": None}
         with contextlib.suppress(QosError):
-            said = parse_mlnx_qos(self._tool())
-        if said["pfc"] is None:
+            found = parse_mlnx_qos(self._tool())
+        if found["pfc"] is None:
             raise QosError("mlnx_qos does not answer for it")
         classes = None
         with contextlib.suppress(OSError):
-            # The tool prints classes for people; the kernel tells the same as data.
+            # The tool prints classes for people; the kernel has the same as data.
             classes = self._dcb.get(self._interface)["ets"]
         return {
-            **said,
-            "dscp_map": [list(entry) for entry in sorted(said["dscp_map"].items())],
+            **found,
+            "dscp_map": [list(entry) for entry in sorted(found["dscp_map"].items())],
             "ets": None if classes is None else ets_values(classes),
             "pfc_cap": None,
         }
@@ -356,19 +393,20 @@ class Vendor:
         self._tool(f"--cable_len={value}")
 
 
+Backend = t.Union[KernelQos, VendorQos]  # evaluated on Python 3.9
 # What reads and writes flow control and the DSCP map, in the order in which they are tried.
-BACKENDS: dict[str, type[Kernel | Vendor]] = {"kernel": Kernel, "vendor": Vendor}
+BACKENDS: dict[str, type[Backend]] = {"kernel": KernelQos, "vendor": VendorQos}
 
 
 class Nic:
-    """One interface. What its driver does not offer reads as None, and its writing is never asked for."""
+    """One interface. What its driver does not offer reads as None, and is never written."""
 
     def __init__(self, interface: str, backend: str = "auto", root: str = "/", dcb: Dcb | None = None) -> None:
         self.interface = interface
         self._wanted_backend = backend
         self._root = root
         self._dcb = dcb or Dcb()
-        self._backend: Kernel | Vendor | None = None
+        self._backend: Backend | None = None
 
     # Files
 
@@ -428,9 +466,12 @@ class Nic:
             found.append(f"{name}/{port if str(port) in ports else ports[0]}")
         return found
 
-    def _cc_params(self) -> str:
+    def _cnp_path(self, name: str) -> str:
+        """Return the file of a value of congestion notifications: OFED's, else the driver's in debugfs."""
+        ofed, debugfs = CNP_FILES[name]
         device = os.path.basename(os.path.realpath(self._path(f"{self._net}/device")))
-        return f"/sys/kernel/debug/mlx5/{device}/cc_params"
+        path = f"{self._net}/{ofed}"
+        return path if self._text(path) is not None else f"{driver_of(self.driver).congestion.format(device)}/{debugfs}"
 
     # Reading
 
@@ -438,7 +479,9 @@ class Nic:
         """Return all settings, with the back end that reads and writes flow control and the DSCP map."""
         return {
             **self._read_dcb(),
-            **self._read_congestion(),
+            "ecn_np": self._enabled(f"{self._net}/ecn/roce_np/enable"),
+            "ecn_rp": self._enabled(f"{self._net}/ecn/roce_rp/enable"),
+            **{name: self._number(self._cnp_path(name)) for name in CNP_FILES},
             "traffic_class": self._read_tos(),
             "forced_traffic_class": self._read_forced(),
             "driver": self.driver,
@@ -458,23 +501,6 @@ class Nic:
                     problems.append(str(exc))
         empty: Values = dict.fromkeys(("trust", "pfc", "pfc_cap", "dscp_map", "dcbx", "ets", "cable_length"))
         return {**empty, "backend": None, "problem": "; ".join(problems)}
-
-    def _read_congestion(self) -> Values:
-        ecn = f"{self._net}/ecn"
-        if self._names(ecn):
-            return {
-                "ecn_np": self._enabled(f"{ecn}/roce_np/enable"),
-                "ecn_rp": self._enabled(f"{ecn}/roce_rp/enable"),
-                "cnp_dscp": self._number(f"{ecn}/roce_np/cnp_dscp"),
-                "cnp_priority": self._number(f"{ecn}/roce_np/cnp_802p_prio"),
-            }
-        params = self._cc_params()
-        return {
-            "ecn_np": None,
-            "ecn_rp": None,
-            "cnp_dscp": self._number(f"{params}/np_cnp_dscp"),
-            "cnp_priority": self._number(f"{params}/np_cnp_prio"),
-        }
 
     def _enabled(self, folder: str) -> list[int] | None:
         names = [name for name in self._names(folder) if re.fullmatch("[0-7]", name)]
@@ -522,37 +548,26 @@ class Nic:
         """Make one change. read() must have been called: it chooses the back end."""
         kind, value = operation
         try:
-            (getattr(self._backend, f"set_{kind}", None) or getattr(self, f"_set_{kind}"))(value)
+            if kind in ("ecn_np", "ecn_rp"):
+                self._enable(f"{self._net}/ecn/roce_{kind[4:]}/enable", value)
+            elif kind in CNP_FILES:
+                self._put(self._cnp_path(kind), value)
+            elif kind == "traffic_class":
+                for path in self._tos_files(make=True):
+                    self._put(path, value)
+            elif kind == "forced_traffic_class":
+                for path in self._forced_files():
+                    self._put(path, value)
+            else:
+                getattr(self._backend, f"set_{kind}")(value)
         except (OSError, subprocess.TimeoutExpired) as exc:
             raise QosError(f"{self.interface}: setting {kind} to {value} failed: {exc}") from exc
 
-    def _set_ecn_np(self, value: t.Sequence[int]) -> None:
-        self._switch(f"{self._net}/ecn/roce_np/enable", value)
-
-    def _set_ecn_rp(self, value: t.Sequence[int]) -> None:
-        self._switch(f"{self._net}/ecn/roce_rp/enable", value)
-
-    def _switch(self, folder: str, value: t.Sequence[int]) -> None:
+    def _enable(self, folder: str, value: t.Sequence[int]) -> None:
         have = self._enabled(folder) or []
         for priority in range(8):
             if (priority in value) != (priority in have):
                 self._put(f"{folder}/{priority}", int(priority in value))
-
-    def _set_cnp_dscp(self, value: int) -> None:
-        ofed = f"{self._net}/ecn/roce_np/cnp_dscp"
-        self._put(ofed if self._text(ofed) is not None else f"{self._cc_params()}/np_cnp_dscp", value)
-
-    def _set_cnp_priority(self, value: int) -> None:
-        ofed = f"{self._net}/ecn/roce_np/cnp_802p_prio"
-        self._put(ofed if self._text(ofed) is not None else f"{self._cc_params()}/np_cnp_prio", value)
-
-    def _set_traffic_class(self, value: int) -> None:
-        for path in self._tos_files(make=True):
-            self._put(path, value)
-
-    def _set_forced_traffic_class(self, value: int) -> None:
-        for path in self._forced_files():
-            self._put(path, value)
 
 
 def wait_for_rdma(nic: Nic, seconds: float) -> None:
@@ -563,7 +578,7 @@ def wait_for_rdma(nic: Nic, seconds: float) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Apply what a settings file says of one interface: the program of the systemd unit."""
+    """Apply the settings file's values of one interface: the program of the systemd unit."""
     path, interface = arguments
     with open(path, encoding="utf-8") as file:
         entry = json.load(file)["interfaces"].get(interface)

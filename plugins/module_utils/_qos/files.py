@@ -77,7 +77,7 @@ def wanted_files(interfaces: Mapping[str, t.Any], program: str, python: str, *, 
     return {PROGRAM: program, SETTINGS: settings, UNIT: unit}
 
 
-class Files(HostFiles):
+class QosFiles(HostFiles):
     """The owned files on the host."""
 
     def settings(self) -> dict[str, t.Any]:

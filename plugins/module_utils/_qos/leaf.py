@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the site has said of its switches, what an earlier run set before it was asked, and what the leaf announces.
+"""What the site declares of its switches, what an earlier run set without that, and what the leaf announces.
 
 Pure. Nothing is set until priority and DSCP are declared: a host whose values are not the switches' loses the queue
 that it had.
@@ -18,7 +18,7 @@ from .._errors import InputError, Problem
 if t.TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .plan import Policy, State
+    from .plan import QosPolicy, QosState
 
 DECLARE = (
     "Declare in fabric_lossless, priority and dscp, what the switches have (NVIDIA's usual pair is 3 and 26, "
@@ -28,15 +28,15 @@ ECT = 3  # the two ECN bits of a traffic class
 
 
 def is_declared(params: Mapping[str, t.Any]) -> bool:
-    """Whether the site has said which priority and DSCP its switches have.
+    """Whether the site declares which priority and DSCP its switches have.
 
-    :raises InputError: when it has said one of them alone.
+    :raises InputError: when it declares one of them alone.
     """
-    said = [name for name in ("priority", "dscp") if params.get(name) is not None]
-    if len(said) == 1:
-        other = "dscp" if said == ["priority"] else "priority"
-        raise InputError([Problem(other, f"{said[0]} is declared and {other} is not.", f"{DECLARE}.")])
-    return bool(said)
+    given = [name for name in ("priority", "dscp") if params.get(name) is not None]
+    if len(given) == 1:
+        other = "dscp" if given == ["priority"] else "priority"
+        raise InputError([Problem(other, f"{given[0]} is declared and {other} is not.", f"{DECLARE}.")])
+    return bool(given)
 
 
 def recorded_params(settings: Mapping[str, t.Any]) -> dict[str, t.Any] | None:
@@ -45,52 +45,52 @@ def recorded_params(settings: Mapping[str, t.Any]) -> dict[str, t.Any] | None:
     :param settings: the recorded settings by interface; all interfaces of a host have the same.
     """
     for entry in settings.values():
-        said: dict[str, t.Any] = {}
+        values: dict[str, t.Any] = {}
         entries: dict[int, int] = {}
         for kind, value in entry.get("operations", ()):
             if kind == "dscp":
                 entries[int(value[0])] = int(value[1])
             else:
-                said[kind] = value
-        pfc = said.get("pfc")
+                values[kind] = value
+        pfc = values.get("pfc")
         if not pfc or not entries:
             continue
-        mark = said.get("traffic_class", said.get("forced_traffic_class"))
+        traffic_class = values.get("traffic_class", values.get("forced_traffic_class"))
         paused = [dscp for dscp, priority in sorted(entries.items()) if priority in pfc]
-        dscp = mark >> 2 if mark is not None else next(iter(paused), None)
+        dscp = traffic_class >> 2 if traffic_class is not None else next(iter(paused), None)
         if dscp not in entries:
             continue
         others = {one: two for one, two in entries.items() if one != dscp}
-        cnp_dscp = said.get("cnp_dscp") or next((one for one, two in sorted(others.items()) if two not in pfc), None)
+        cnp_dscp = values.get("cnp_dscp") or next((one for one, two in sorted(others.items()) if two not in pfc), None)
         found = {
             "priority": entries[dscp],
             "dscp": dscp,
             "pfc_priorities": list(pfc),
-            "traffic_class": mark,
-            "ecn": mark is None or bool(mark & ECT),
-            "host_dcbx": "dcbx" in said,
+            "traffic_class": traffic_class,
+            "ecn": traffic_class is None or bool(traffic_class & ECT),
+            "host_dcbx": "dcbx" in values,
             "dscp_map": {one: two for one, two in others.items() if one != cnp_dscp},
         }
         if cnp_dscp is not None:
-            found.update(cnp_dscp=cnp_dscp, cnp_priority=others.get(cnp_dscp, said.get("cnp_priority")))
+            found.update(cnp_dscp=cnp_dscp, cnp_priority=others.get(cnp_dscp, values.get("cnp_priority")))
         return found
     return None
 
 
-def undeclared_check(there: Mapping[str, State], kept: Policy | None) -> Check:
-    """Return the one check of a host whose site has not said what its switches have.
+def undeclared_check(there: Mapping[str, QosState], retained: QosPolicy | None) -> Check:
+    """Return the one check of a host whose site does not declare what its switches have.
 
     :param there: what each interface of the fabric has now.
-    :param kept: what an earlier run of this collection set and what stays; None when it set nothing.
+    :param retained: what an earlier run of this collection set and what stays; None when it set nothing.
     """
-    if kept is not None:
+    if retained is not None:
         return warning(
             "roce_declared",
             "declared",
-            {"priority": kept.priority, "dscp": kept.dscp},
-            f"Priority {kept.priority} and DSCP {kept.dscp} were set by an earlier run and stay, but the inventory "
-            "does not say that the switches have them.",
-            f"{DECLARE}; {kept.priority} and {kept.dscp} keep what is there.",
+            {"priority": retained.priority, "dscp": retained.dscp},
+            f"Priority {retained.priority} and DSCP {retained.dscp} were set by an earlier run and stay, but the "
+            "inventory does not say that the switches have them.",
+            f"{DECLARE}; {retained.priority} and {retained.dscp} keep what is there.",
         )
     paused = "; ".join(foreign(name, state) for name, state in sorted(there.items()) if state.pfc)
     return skipped(
@@ -101,24 +101,24 @@ def undeclared_check(there: Mapping[str, State], kept: Policy | None) -> Check:
     )
 
 
-def foreign(name: str, state: State) -> str:
+def foreign(name: str, state: QosState) -> str:
     """Return what an interface has of lossless traffic that this collection did not set."""
     paused = ", ".join(map(str, state.pfc or ()))
-    marks = ", ".join(str(dscp) for dscp, priority in state.dscp_map or () if priority in (state.pfc or ()))
-    return f"{name} has flow control on priority {paused}{f' (DSCP {marks})' if marks else ''}"
+    dscps = ", ".join(str(dscp) for dscp, priority in state.dscp_map or () if priority in (state.pfc or ()))
+    return f"{name} has flow control on priority {paused}{f' (DSCP {dscps})' if dscps else ''}"
 
 
-def leaf_checks(policy: Policy, rails: Mapping[str, str], neighbours: Mapping[str, t.Any] | None) -> list[Check]:
+def leaf_checks(policy: QosPolicy, rails: Mapping[str, str], neighbours: Mapping[str, t.Any] | None) -> list[Check]:
     """Return what each leaf announces against the policy. Not seen is never green.
 
     :param rails: the rail's name by its interface.
-    :param neighbours: what LLDP tells by interface, with `dcbx` as `_rdma.lldp` gives it; None when lldpd does not
+    :param neighbours: what LLDP has by interface, with `dcbx` as `_rdma.lldp` gives it; None when lldpd does not
         answer.
     """
     return [_leaf_check(policy, rail, name, neighbours) for name, rail in rails.items()]
 
 
-def _leaf_check(policy: Policy, rail: str, name: str, neighbours: Mapping[str, t.Any] | None) -> Check:
+def _leaf_check(policy: QosPolicy, rail: str, name: str, neighbours: Mapping[str, t.Any] | None) -> Check:
     wanted: dict[str, t.Any] = {"pfc": list(policy.pfc)}
     if neighbours is None:
         return skipped(
@@ -135,8 +135,11 @@ def _leaf_check(policy: Policy, rail: str, name: str, neighbours: Mapping[str, t
             rail=rail,
         )
     seen: dict[str, t.Any] = {"pfc": dcbx["pfc"]["enabled"]}
-    if marks := {row["value"]: row["priority"] for row in dcbx.get("app", ()) if row["selector"] == "dscp"}:
-        wanted["dscp"], seen["dscp"] = {str(policy.dscp): policy.priority}, {str(policy.dscp): marks.get(policy.dscp)}
+    if priorities := {row["value"]: row["priority"] for row in dcbx.get("app", ()) if row["selector"] == "dscp"}:
+        wanted["dscp"], seen["dscp"] = (
+            {str(policy.dscp): policy.priority},
+            {str(policy.dscp): priorities.get(policy.dscp)},
+        )
     if policy.ets is not None and "ets" in dcbx:
         wanted["ets"] = policy.ets
         seen["ets"] = dcbx["ets"]["bandwidth"][dcbx["ets"]["priority_tc"][policy.priority]]

@@ -13,21 +13,22 @@ IEEE 802.1Qbb (eight priorities), drivers/net/ethernet/mellanox/mlx5/core/en_dcb
 from __future__ import annotations
 
 import typing as t
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, fields, replace
 
 from .._check import CheckData, compared, deviation, skipped
 from .._errors import InputError, Problem
+from .device import BACKENDS, driver_of
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    Operation = tuple[str, t.Any]
+    from .device import Backend, Driver, Operation
 
 ECT0 = 2  # the ECN field of a sender that understands congestion marks
 ROCE_V2_PORT = 4791
 STRICT, ETS = 0, 2  # include/uapi/linux/dcbnl.h
 OPTIONAL = ("ets", "cable_length")
-"""What is only managed when the inventory asks for it: fields of Policy and State."""
+"""What is only managed when the inventory asks for it: fields of QosPolicy and QosState."""
 
 
 OPTIONS: dict[str, dict[str, t.Any]] = {
@@ -41,26 +42,13 @@ OPTIONS: dict[str, dict[str, t.Any]] = {
     "ecn": {"type": "bool", "default": True},
     "host_dcbx": {"type": "bool", "default": True},
     "ets_bandwidth": {"type": "int"},
-    "cable_length": {"type": "int"},
+    "cable_length": {"type": "int"},  # kept on purpose: a step of the guides
 }
 """The module's options that make a policy."""
 
 
 @dataclass(frozen=True)
-class Driver:
-    """What setting an entry of the DSCP map does beyond its word."""
-
-    set_replaces: bool = False  # a new priority for a DSCP takes the old entry's place
-    pfc_flaps: bool = False  # changing flow control takes the link down for a moment
-    trust_follows_map: bool = False  # the first entry switches trust to DSCP, removing the last one back to PCP
-
-
-# The kernel's own table keeps two entries for one DSCP unless a driver takes the old one out.
-DRIVERS = {"mlx5_core": Driver(set_replaces=True, pfc_flaps=True, trust_follows_map=True)}
-
-
-@dataclass(frozen=True)
-class Policy:
+class QosPolicy:
     """The values that hosts and switches share."""
 
     priority: int = 5
@@ -82,7 +70,7 @@ class Policy:
 
 
 @dataclass(frozen=True)
-class State:
+class QosState:
     """The settings of one interface; None is what its driver does not offer."""
 
     trust: str | None = None
@@ -99,39 +87,27 @@ class State:
     cable_length: int | None = None
 
     @classmethod
-    def of(cls, values: Mapping[str, t.Any]) -> State:
+    def of(cls, values: Mapping[str, t.Any]) -> QosState:
         """Return the state that was read, or that a settings file recorded."""
-
-        def row(name: str) -> tuple[int, ...] | None:
-            return None if values.get(name) is None else tuple(sorted(values[name]))
-
-        entries = values.get("dscp_map")
-        return cls(
-            trust=values.get("trust"),
-            pfc=row("pfc"),
-            dscp_map=None if entries is None else tuple(sorted((int(one), int(two)) for one, two in entries)),
-            dcbx=values.get("dcbx"),
-            ecn_np=row("ecn_np"),
-            ecn_rp=row("ecn_rp"),
-            cnp_dscp=values.get("cnp_dscp"),
-            cnp_priority=values.get("cnp_priority"),
-            traffic_class=values.get("traffic_class"),
-            forced_traffic_class=values.get("forced_traffic_class"),
-            ets=None if values.get("ets") is None else tuple(values["ets"]),
-            cable_length=values.get("cable_length"),
-        )
+        found: dict[str, t.Any] = {item.name: values.get(item.name) for item in fields(cls)}
+        for name in ("pfc", "ecn_np", "ecn_rp"):
+            found[name] = None if found[name] is None else tuple(sorted(found[name]))
+        if found["dscp_map"] is not None:
+            found["dscp_map"] = tuple(sorted((int(dscp), int(priority)) for dscp, priority in found["dscp_map"]))
+        found["ets"] = None if found["ets"] is None else tuple(found["ets"])
+        return cls(**found)
 
 
 @dataclass(frozen=True)
 class NicPlan:
     """What is there, what is wanted, and the writes between them in their order."""
 
-    before: State
-    after: State
+    before: QosState
+    after: QosState
     operations: tuple[Operation, ...]
     unsupported: tuple[str, ...] = ()
     disruptions: tuple[str, ...] = ()
-    boot: tuple[Operation, ...] = field(default=())
+    boot: tuple[Operation, ...] = ()
     declared: tuple[str, ...] = ()  # of the settings that are only managed when the inventory asks for them
 
 
@@ -140,7 +116,7 @@ def dscp_of(traffic_class: int) -> int:
     return traffic_class >> 2
 
 
-def make_policy(params: Mapping[str, t.Any]) -> Policy:
+def make_policy(params: Mapping[str, t.Any]) -> QosPolicy:
     """Return the policy of a module's parameters.
 
     What is not given follows from the priorities: their first DSCP (8 times the priority), a traffic class with
@@ -158,7 +134,7 @@ def make_policy(params: Mapping[str, t.Any]) -> Policy:
     except (TypeError, ValueError):
         fix = "Map DSCPs 0 to 63 to priorities 0 to 7."
         raise InputError([Problem("dscp_map", "It has something that is no number.", fix)]) from None
-    policy = Policy(
+    policy = QosPolicy(
         priority=priority,
         dscp=dscp,
         cnp_priority=cnp_priority,
@@ -176,7 +152,7 @@ def make_policy(params: Mapping[str, t.Any]) -> Policy:
     return policy
 
 
-def policy_problems(policy: Policy) -> Iterator[Problem]:
+def policy_problems(policy: QosPolicy) -> Iterator[Problem]:
     """Yield everything that is wrong with a policy."""
     named = {"priority": policy.priority, "cnp_priority": policy.cnp_priority}
     for place, value in [*named.items(), *(("pfc_priorities", value) for value in policy.pfc)]:
@@ -219,7 +195,7 @@ def policy_problems(policy: Policy) -> Iterator[Problem]:
     yield from _traffic_class_problems(policy)
 
 
-def _traffic_class_problems(policy: Policy) -> Iterator[Problem]:
+def _traffic_class_problems(policy: QosPolicy) -> Iterator[Problem]:
     value = policy.traffic_class
     place = "traffic_class"
     if not 0 <= value <= 255:
@@ -243,7 +219,7 @@ def _traffic_class_problems(policy: Policy) -> Iterator[Problem]:
         )
 
 
-def warnings_of(policy: Policy) -> list[str]:
+def warnings_of(policy: QosPolicy) -> list[str]:
     """Return what is allowed and still seldom meant."""
     found = []
     if policy.cnp_priority in policy.pfc:
@@ -256,10 +232,10 @@ def warnings_of(policy: Policy) -> list[str]:
     return found
 
 
-def plan_nic(policy: Policy, values: Mapping[str, t.Any]) -> NicPlan:
+def plan_nic(policy: QosPolicy, values: Mapping[str, t.Any]) -> NicPlan:
     """Return what brings one interface to the policy. `values` is what was read of it."""
-    have = State.of(values)
-    after = State(
+    have = QosState.of(values)
+    after = QosState(
         trust="dscp" if have.trust else None,
         pfc=None if have.pfc is None else policy.pfc,
         dscp_map=None if have.dscp_map is None else _with_entries(have.dscp_map, policy.entries),
@@ -273,20 +249,29 @@ def plan_nic(policy: Policy, values: Mapping[str, t.Any]) -> NicPlan:
         ets=have.ets if policy.ets is None or have.ets is None else wanted_ets(policy),
         cable_length=have.cable_length if have.cable_length is None else policy.cable_length or have.cable_length,
     )
-    driver = DRIVERS.get(values.get("driver") or "", Driver())
-    operations = tuple(_operations(have, after, values.get("backend"), driver))
+    driver, backend = driver_of(values.get("driver")), BACKENDS.get(values.get("backend") or "")
+    operations = tuple(_operations(have, after, backend, driver))
+    # Everything to write on a NIC that comes up with its defaults.
+    ours = replace(
+        after,
+        trust="dscp",
+        dscp_map=None if after.dscp_map is None else tuple(sorted(policy.entries.items())),
+        dcbx=after.dcbx if policy.host_dcbx else None,
+        ets=None if policy.ets is None else after.ets,
+        cable_length=None if policy.cable_length is None else after.cable_length,
+    )
     return NicPlan(
         before=have,
         after=after,
         operations=operations,
         unsupported=tuple(_unsupported(have, values)),
         disruptions=_disruptions(operations, driver),
-        boot=tuple(_boot_operations(policy, after, values.get("backend"))),
+        boot=tuple(_operations(QosState(), ours, backend, driver)),
         declared=tuple(name for name in OPTIONAL if getattr(policy, name) is not None),
     )
 
 
-def wanted_ets(policy: Policy) -> tuple[int, ...]:
+def wanted_ets(policy: QosPolicy) -> tuple[int, ...]:
     """Return the classes that a policy wants: RoCE in one of its own with its share, notifications strictly first.
 
     The same numbers in the order of `mlnx_qos -p, -t, -s`; algorithms as in struct ieee_ets (0 strict, 2 ETS).
@@ -301,8 +286,8 @@ def plan_restore(
     original: Mapping[str, t.Any] | None, policy_entries: Iterable[int], values: Mapping[str, t.Any]
 ) -> NicPlan:
     """Return what takes an interface back to what it was before, or to the driver's defaults."""
-    have = State.of(values)
-    old = State.of(
+    have = QosState.of(values)
+    old = QosState.of(
         original or {"trust": "pcp", "pfc": [], "dscp_map": [], "traffic_class": 0, "forced_traffic_class": 0}
     )
 
@@ -313,17 +298,15 @@ def plan_restore(
     ours = set(policy_entries)
     entries = have.dscp_map
     if entries is not None:
-        kept = [entry for entry in entries if entry[0] not in ours]
-        entries = tuple(sorted([*kept, *(entry for entry in old.dscp_map or () if entry[0] in ours)]))
+        others = [entry for entry in entries if entry[0] not in ours]
+        entries = tuple(sorted([*others, *(entry for entry in old.dscp_map or () if entry[0] in ours)]))
     names = ("pfc", "dcbx", "ecn_np", "ecn_rp", "cnp_dscp", "cnp_priority", "traffic_class", "forced_traffic_class")
-    after = State(trust=back("trust"), dscp_map=entries, **{name: back(name) for name in (*names, *OPTIONAL)})
-    driver = DRIVERS.get(values.get("driver") or "", Driver())
-    if values.get("backend") == "kernel" and driver.trust_follows_map and entries is not None:
+    after = QosState(trust=back("trust"), dscp_map=entries, **{name: back(name) for name in (*names, *OPTIONAL)})
+    driver, backend = driver_of(values.get("driver")), BACKENDS.get(values.get("backend") or "")
+    if backend and not backend.writes_trust and driver.trust_follows_map and entries is not None:
         after = replace(after, trust="dscp" if entries else "pcp")
     # Flow control first: a priority must not stay lossless for traffic that no longer comes to it.
-    operations = tuple(
-        sorted(_operations(have, after, values.get("backend"), driver), key=lambda item: item[0] != "pfc")
-    )
+    operations = tuple(sorted(_operations(have, after, backend, driver), key=lambda item: item[0] != "pfc"))
     return NicPlan(have, after, operations, disruptions=_disruptions(operations, driver))
 
 
@@ -331,18 +314,18 @@ def _with_entries(have: tuple[tuple[int, int], ...], wanted: Mapping[int, int]) 
     return tuple(sorted([*(entry for entry in have if entry[0] not in wanted), *wanted.items()]))
 
 
-def _with_priority(have: tuple[int, ...] | None, policy: Policy) -> tuple[int, ...] | None:
+def _with_priority(have: tuple[int, ...] | None, policy: QosPolicy) -> tuple[int, ...] | None:
     if have is None:
         return None
     rest = set(have) - {policy.priority}
     return tuple(sorted(rest | {policy.priority} if policy.ecn else rest))
 
 
-def _operations(have: State, after: State, backend: str | None, driver: Driver) -> Iterator[Operation]:
-    """Yield the writes in their order: who decides, trust, the map, and only then flow control."""
+def _operations(have: QosState, after: QosState, backend: type[Backend] | None, driver: Driver) -> Iterator[Operation]:
+    """Yield the writes in their order: DCBX, trust, the map, and only then flow control."""
     if have.dcbx != after.dcbx and after.dcbx == "host":
         yield "dcbx", "host"
-    trust = backend == "vendor" and have.trust != after.trust
+    trust = backend is not None and backend.writes_trust and have.trust != after.trust
     if trust and after.trust == "dscp":
         yield "trust", "dscp"
     yield from _map_operations(have.dscp_map or (), after.dscp_map or (), backend, driver)
@@ -354,52 +337,28 @@ def _operations(have: State, after: State, backend: str | None, driver: Driver) 
         yield "cable_length", after.cable_length
     if have.pfc != after.pfc:
         yield "pfc", list(after.pfc or ())
-    for name in ("ecn_np", "ecn_rp"):
-        if getattr(have, name) != getattr(after, name):
-            yield name, list(getattr(after, name))
-    for name in ("cnp_dscp", "cnp_priority", "traffic_class", "forced_traffic_class"):
-        if getattr(have, name) != getattr(after, name):
-            yield name, getattr(after, name)
+    for name in ("ecn_np", "ecn_rp", "cnp_dscp", "cnp_priority", "traffic_class", "forced_traffic_class"):
+        if getattr(have, name) != (value := getattr(after, name)):
+            yield name, list(value) if isinstance(value, tuple) else value
     if have.dcbx != after.dcbx and after.dcbx == "firmware":
         yield "dcbx", "firmware"
 
 
 def _map_operations(
-    have: tuple[tuple[int, int], ...], after: tuple[tuple[int, int], ...], backend: str | None, driver: Driver
+    have: tuple[tuple[int, int], ...], after: tuple[tuple[int, int], ...], backend: type[Backend] | None, driver: Driver
 ) -> Iterator[Operation]:
     """Yield new entries before old ones go: on mlx5 a map that is empty for a moment drops trust to PCP."""
     wanted = dict(after)
     for entry in after:
         if entry not in have:
             yield "dscp", list(entry)
-    replaces = backend == "vendor" or driver.set_replaces
+    replaces = driver.set_replaces or (backend is not None and backend.set_replaces)
     for entry in have:
         if entry not in after and not (replaces and entry[0] in wanted):
             yield "no_dscp", list(entry)
 
 
-def _boot_operations(policy: Policy, after: State, backend: str | None) -> Iterator[Operation]:
-    """Yield everything to write on a NIC that comes up with its defaults."""
-    if after.dcbx == "host" and policy.host_dcbx:
-        yield "dcbx", "host"
-    if backend == "vendor":
-        yield "trust", "dscp"
-    if after.dscp_map is not None:
-        for entry in sorted(policy.entries.items()):
-            yield "dscp", list(entry)
-    if policy.ets is not None and after.ets is not None:
-        yield "ets", list(after.ets)
-    if policy.cable_length is not None and after.cable_length is not None:
-        yield "cable_length", after.cable_length
-    for name in ("pfc", "ecn_np", "ecn_rp"):
-        if (value := getattr(after, name)) is not None:
-            yield name, list(value)
-    for name in ("cnp_dscp", "cnp_priority", "traffic_class", "forced_traffic_class"):
-        if (value := getattr(after, name)) is not None:
-            yield name, value
-
-
-def _unsupported(have: State, values: Mapping[str, t.Any]) -> Iterator[str]:
+def _unsupported(have: QosState, values: Mapping[str, t.Any]) -> Iterator[str]:
     if have.pfc is None:
         yield f"flow control and the DSCP map ({values.get('problem') or 'no interface offers them'})"
     if have.traffic_class is None and have.forced_traffic_class is None:
@@ -419,8 +378,8 @@ def _disruptions(operations: Iterable[Operation], driver: Driver) -> tuple[str, 
 
 def differences(plan: NicPlan, read: Mapping[str, t.Any]) -> dict[str, tuple[t.Any, t.Any]]:
     """Return what was written and did not come to be, as name: (wanted, found)."""
-    wanted, found = vars(plan.after), vars(State.of(read))
-    # Who negotiates DCBX is a wish: many firmware releases keep it.
+    wanted, found = vars(plan.after), vars(QosState.of(read))
+    # Which side negotiates DCBX is a wish: many firmware releases keep it.
     names = [name for name, value in wanted.items() if value is not None and name not in ("dcbx", "dscp_map")]
     bad = {name: (wanted[name], found[name]) for name in names if wanted[name] != found[name]}
     # A device that begins to trust the DSCP also shows the entries it had all along: only ours are compared.
@@ -431,7 +390,7 @@ def differences(plan: NicPlan, read: Mapping[str, t.Any]) -> dict[str, tuple[t.A
     return bad
 
 
-def view(state: State) -> dict[str, t.Any]:
+def view(state: QosState) -> dict[str, t.Any]:
     """Return the settings that are there, for diff and result."""
     found = {name: value for name, value in asdict(state).items() if value is not None}
     if "dscp_map" in found:
@@ -439,7 +398,7 @@ def view(state: State) -> dict[str, t.Any]:
     return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
 
 
-def switch_values(policy: Policy) -> dict[str, t.Any]:
+def switch_values(policy: QosPolicy) -> dict[str, t.Any]:
     """Return what the switch ports of the fabric must be set to: the same variable, the other side."""
     return {
         "trust": "dscp",

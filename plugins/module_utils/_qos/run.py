@@ -21,13 +21,13 @@ from .._rdma.lldp import parse_lldp
 from .._untouchable import read_untouchable
 from . import device
 from .device import Nic, QosError
-from .files import SETTINGS, Files
+from .files import SETTINGS, QosFiles
 from .leaf import foreign, is_declared, leaf_checks, recorded_params, undeclared_check
 from .plan import (
     OPTIONS,
     NicPlan,
-    Policy,
-    State,
+    QosPolicy,
+    QosState,
     checks_of,
     differences,
     make_policy,
@@ -52,7 +52,7 @@ SPEC = {
     "network": {"type": "str", "choices": ["roce", "infiniband"], "default": "roce"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     **OPTIONS,
-    "backend": {"type": "str", "choices": ["auto", "kernel", "vendor"], "default": "auto"},
+    "backend": {"type": "str", "choices": ["auto", *device.BACKENDS], "default": "auto"},
     "unsupported": {"type": "str", "choices": ["fail", "report"], "default": "fail"},
     "persist": {"type": "bool", "default": True},
     "replace": {"type": "bool", "default": False},
@@ -67,23 +67,23 @@ def _given(params: dict[str, t.Any]) -> dict[str, t.Any]:
     return {name: value for name, value in params.items() if value is not None}
 
 
-class Run:
+class QosRun:
     """One run over all interfaces of the host: read, plan, then write."""
 
-    def __init__(self, module: AnsibleModule, sysfs: Sysfs, files: Files, nic: t.Callable[..., Nic]) -> None:
+    def __init__(self, module: AnsibleModule, sysfs: Sysfs, files: QosFiles, nic: t.Callable[..., Nic]) -> None:
         self.params = params = module.params
-        # A preview comes before drivers and names: what is not there yet is told, and no reason to stop.
+        # A preview comes before drivers and names: what is not there yet is reported, and no reason to stop.
         self.check_mode = module.check_mode
         self.warnings: list[str] = []
         self.missing: list[str] = []
         self.present = params["state"] == "present" and params["network"] == "roce"
         self.recorded = files.settings()
-        # What an earlier run set stays as it is until the site says what its switches have.
-        said = None if self.present and not is_declared(params) else params
-        before = recorded_params(self.recorded) if said is None else None
-        self.kept = said is None and before is not None
-        self.idle = said is None and before is None
-        self.policy: Policy = make_policy({**USUAL, **_given(params), **(before or {})})
+        # What an earlier run set stays as it is until the site declares what its switches have.
+        declared = None if self.present and not is_declared(params) else params
+        before = recorded_params(self.recorded) if declared is None else None
+        self.retained = declared is None and before is not None
+        self.idle = declared is None and before is None
+        self.policy: QosPolicy = make_policy({**USUAL, **_given(params), **(before or {})})
         self.rails = {sysfs.kernel_name(rail["interface"]): rail["name"] for rail in params["rails"] or []}
         if self.present and not self.rails:
             raise RdmaError("No rail is named, so nothing would be lossless.", "Give plan_dir, or rails.")
@@ -95,15 +95,15 @@ class Run:
         self.leaving = {name: nic(name, params["backend"]) for name in self.recorded if name not in self.nics}
         self.values: dict[str, dict[str, t.Any]] = {}
         self.plans: dict[str, NicPlan] = {}
-        self.neighbours = self._ask_lldpd(module) if self.present and not self.idle else None
+        self.neighbours = self._read_neighbours(module) if self.present and not self.idle else None
 
     @property
     def writes(self) -> dict[str, NicPlan]:
         """The plans that are carried out: of interfaces whose values the site has declared, and of those that leave."""
-        held = self.nics if self.kept or self.idle else {}
-        return {name: plan for name, plan in self.plans.items() if name not in held}
+        unchanged = self.nics if self.retained or self.idle else {}
+        return {name: plan for name, plan in self.plans.items() if name not in unchanged}
 
-    def _ask_lldpd(self, module: AnsibleModule) -> dict[str, t.Any] | None:
+    def _read_neighbours(self, module: AnsibleModule) -> dict[str, t.Any] | None:
         tool = module.get_bin_path(LLDP[0])
         if tool is None:
             return None
@@ -132,12 +132,12 @@ class Run:
                 entry = self.recorded[name]
                 self.values[name] = nic.read()
                 self.plans[name] = plan_restore(entry.get("original"), entry.get("dscps", []), self.values[name])
-        if not (self.kept or self.idle):
+        if not (self.retained or self.idle):
             self._refuse_unsupported()
             self._refuse_foreign()
 
     def _refuse_foreign(self) -> None:
-        """Who has another priority paused, not by us, is on a lossless queue now, and would be taken off it."""
+        """Refuse an interface with another paused priority that is not ours: it would lose its lossless queue."""
         other = {
             name: foreign(name, self.plans[name].before)
             for name in self.nics
@@ -164,8 +164,8 @@ class Run:
         """Refuse interfaces that carry the host's own network, unless forced."""
         if not self.nics or self.params["force"]:
             return
-        kept = read_untouchable(module, self.sysfs)
-        if taken := [name for name in sorted(self.nics) if kept.why(name)]:
+        untouchable = read_untouchable(module, self.sysfs)
+        if taken := [name for name in sorted(self.nics) if untouchable.why(name)]:
             raise RdmaError(
                 f"{', '.join(taken)} carries a default route or Ansible's connection: changing flow control could"
                 " cut this host off.",
@@ -193,7 +193,7 @@ class Run:
         """Return what the settings file has to hold."""
         if not self.present or self.idle:
             return {}
-        if self.kept:
+        if self.retained:
             return {name: entry for name, entry in self.recorded.items() if name in self.nics}
         found = {}
         for name in self.nics:
@@ -241,7 +241,7 @@ class Run:
         for operation in back.operations:
             with contextlib.suppress(QosError):
                 nic.write(operation)
-        return State.of(nic.read()) == back.after
+        return QosState.of(nic.read()) == back.after
 
     def _write(self, nic: Nic, operation: tuple[str, t.Any]) -> None:
         try:
@@ -274,7 +274,7 @@ def _state(plan: NicPlan) -> dict[str, t.Any]:
     return found
 
 
-def report(run: Run, files: list[t.Any]) -> dict[str, t.Any]:
+def report(run: QosRun, files: list[t.Any]) -> dict[str, t.Any]:
     """Return the result of the module."""
     writes = run.writes
     changes = [f"{name}: {kind} {value}" for name, plan in writes.items() for kind, value in plan.operations]
@@ -288,11 +288,11 @@ def report(run: Run, files: list[t.Any]) -> dict[str, t.Any]:
     ]
     checks += [missing_check(run.rails[name], name) for name in run.missing]
     notes = []
-    if run.present and (run.kept or run.idle):
+    if run.present and (run.retained or run.idle):
         there = {name: run.plans[name].before for name in run.nics}
-        asked = undeclared_check(there, run.policy if run.kept else None)
-        notes.append(f"{asked.cause} {asked.fix}")
-        checks.append(asked.data())
+        undeclared = undeclared_check(there, run.policy if run.retained else None)
+        notes.append(f"{undeclared.cause} {undeclared.fix}")
+        checks.append(undeclared.data())
     elif run.present:
         seen_rails = {name: rail for name, rail in run.rails.items() if name in run.nics}
         checks += [check.data() for check in leaf_checks(run.policy, seen_rails, run.neighbours)]
@@ -301,6 +301,8 @@ def report(run: Run, files: list[t.Any]) -> dict[str, t.Any]:
         seen = [change.path for change in files] or "all files as wanted"
         cause, fix = "Files differ or are missing.", "Run the role lossless_roce."
         checks.append(compared("roce_persistence", wanted, seen, cause, fix, good=not files).data())
+    before = {name: view(plan.before) for name, plan in run.plans.items()}
+    after = {**before, **{name: view(plan.after) for name, plan in writes.items()}}
     return {
         "changed": bool(changes),
         "changes": changes,
@@ -308,8 +310,8 @@ def report(run: Run, files: list[t.Any]) -> dict[str, t.Any]:
             name: {
                 "backend": run.values[name]["backend"],
                 "driver": run.values[name]["driver"],
-                "before": view(plan.before),
-                "after": view(plan.after if name in writes else plan.before),
+                "before": before[name],
+                "after": after[name],
                 "unsupported": list(plan.unsupported),
             }
             for name, plan in run.plans.items()
@@ -320,14 +322,14 @@ def report(run: Run, files: list[t.Any]) -> dict[str, t.Any]:
         "reboot_required": False,
         "reboot_reasons": [],
         "checks": checks,
-        "before": {name: view(plan.before) for name, plan in run.plans.items()},
-        "after": {name: view(plan.after if name in writes else plan.before) for name, plan in run.plans.items()},
+        "before": before,
+        "after": after,
     }
 
 
 def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Read, plan, write unless in check mode, and report."""
-    doing = Run(module, Sysfs(), Files(module=module), Nic)
+    doing = QosRun(module, Sysfs(), QosFiles(module=module), Nic)
     doing.refuse_untouchable(module)
     doing.read()
     changes = doing.files.wanted_changes(

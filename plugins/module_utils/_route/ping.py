@@ -18,7 +18,7 @@ import time
 import typing as t
 from dataclasses import dataclass
 
-from .._check import Check, CheckData, compared, skipped
+from .._check import CheckData, compared
 from .._errors import RdmaError
 from .._files import Sysfs
 from .across import CHECK, Pair, judge, sample
@@ -26,8 +26,6 @@ from .options import slice_spec
 from .want import Want, parse_want
 
 if t.TYPE_CHECKING:
-    from ansible.module_utils.basic import AnsibleModule
-
     # Addresses by interface in, who answered for them out: hardware address by address, by interface.
     Wire = t.Callable[[t.Mapping[str, t.Sequence[str]]], t.Mapping[str, t.Mapping[str, str]]]
 
@@ -44,9 +42,6 @@ TOKEN = struct.Struct(">HHI")
 
 SPEC = {
     **slice_spec(),
-    "gateways": {"type": "bool", "default": True},
-    "neighbours": {"type": "int", "default": 1},
-    "neighbour_hosts": {"type": "list", "elements": "dict"},
     "full_size": {"type": "bool", "default": False},
     "across": {"type": "int", "default": 0},
     "rails_meet": {"type": "bool"},
@@ -93,13 +88,11 @@ def targets_of(
     names: t.Mapping[str, str],
     neighbours: t.Collection[t.Mapping[str, t.Any]] = (),
     *,
-    gateways: bool = True,
     full_size: bool = False,
 ) -> list[Target]:
     """Return what to ask: each rail's gateways, and the neighbours' addresses on the same rail and family.
 
     :param neighbours: hosts with their rails.
-    :param gateways: whether the switch is asked too.
     :param full_size: whether packets as large as the MTU are sent too.
     :param names: the interface name of each rail.
     """
@@ -107,7 +100,7 @@ def targets_of(
     for rail in want.rails:
         name = names[rail.name]
         for item in rail.addresses:
-            others = [("gateway", item.gateway, "")] if gateways and item.gateway else []
+            others = [("gateway", item.gateway, "")] if item.gateway else []
             others += [("neighbour", *there) for there in _neighbours(rail.name, item.family, neighbours)]
             for kind, address, peer in others:
                 for size in [0, rail.mtu] if full_size and rail.mtu else [0]:
@@ -313,17 +306,20 @@ def _fix(target: Target) -> str:
     return "Look at the routes between the leaves, and at the neighbour's own checks."
 
 
-def run(module: AnsibleModule, wire: Wire | None = None) -> dict[str, t.Any]:
-    """Ask, and describe what answered.
+def checks_of_rails(
+    params: dict[str, t.Any], neighbours: t.Sequence[t.Mapping[str, t.Any]], wire: Wire
+) -> list[CheckData]:
+    """Send echo requests from every rail, and return the checks of what answered.
 
-    :param wire: asks at interfaces who has these addresses, for isolated rails without a gateway. Of IPv6 no echo
+    :param params: those of SPEC.
+    :param neighbours: hosts with their rails.
+    :param wire: queries interfaces for these addresses, for isolated rails without a gateway. Of IPv6 no echo
         request leaves by a rail towards another one there, whoever has joined the two; of IPv4 one does, since the
         kernel takes what it has no route for to be on the link that the socket is bound to.
     """
-    params, want = module.params, parse_want(module.params)
-    neighbours, sizes = params["neighbour_hosts"] or [], params["full_size"]
+    want = parse_want(params)
     names = names_of(want)
-    targets = targets_of(want, names, neighbours, gateways=params["gateways"], full_size=sizes)
+    targets = targets_of(want, names, neighbours, full_size=params["full_size"])
     pairs, meet = _across(want, params, neighbours)
     sources = {(rail.name, item.family): item.address for rail in want.rails for item in rail.addresses}
     crossing = [Target(CHECK, p.rail, names[p.rail], sources[p.rail, p.family], p.address) for p in pairs]
@@ -332,39 +328,29 @@ def run(module: AnsibleModule, wire: Wire | None = None) -> dict[str, t.Any]:
     if crossing and not meet:
         outcomes += Sweep(crossing, min(params["count"], SILENT), params["timeout"]).run()
     checks = checks_of(targets, outcomes[: len(targets)])
-    said = dict(zip(pairs, (outcome.received > 0 for outcome in outcomes[len(targets) :])))
-    unseen: list[Check] = []
+    answered = dict(zip(pairs, (outcome.received > 0 for outcome in outcomes[len(targets) :])))
     if not meet:
-        unseen = _ask_the_wire(said, want, names, wire)
+        _add_the_wire(answered, want, names, wire)
     alive = {
         (target.rail, target.family)
         for target, outcome in zip(targets, outcomes)
         if target.check == "ping_neighbour" and outcome.received
     }
-    crossed = judge(said, alive, bool(meet), params["rails_meet"] is not None)
-    checks += [check.data() for check in crossed + unseen]
-    return {"changed": False, "checks": checks}
+    crossed = judge(answered, alive, bool(meet), params["rails_meet"] is not None)
+    return checks + [check.data() for check in crossed]
 
 
-def _ask_the_wire(said: dict[Pair, bool], want: Want, names: t.Mapping[str, str], wire: Wire | None) -> list[Check]:
-    """Put into `said` what the wire says of pairs whose rail has no gateway, or take them out and say so."""
+def _add_the_wire(answered: dict[Pair, bool], want: Want, names: t.Mapping[str, str], wire: Wire) -> None:
+    """Put into `answered` what the wire answers of pairs whose rail has no gateway."""
     routed = {(rail.name, item.family) for rail in want.rails for item in rail.addresses if item.gateway}
-    linked = [pair for pair in said if (pair.rail, pair.family) not in routed]
-    asked: dict[str, list[str]] = {}
+    linked = [pair for pair in answered if (pair.rail, pair.family) not in routed]
+    queries: dict[str, list[str]] = {}
     for pair in linked:
-        asked.setdefault(names[pair.rail], []).append(pair.address)
-    if wire and asked:
-        found = wire(asked)
-        said.update({pair: said[pair] or pair.address in found[names[pair.rail]] for pair in linked})
-        return []
-    unasked = [pair for pair in linked if pair.family == 6 and not said[pair]]
-    for pair in unasked:
-        del said[pair]
-    why = "no IPv6 packet leaves a rail without a gateway for another rail; an audit asks the wire"
-    blind = dict.fromkeys((pair.rail, pair.family) for pair in unasked)
-    return [
-        skipped(CHECK, why, "Run the playbook audit or verify.", rail=rail, family=family) for rail, family in blind
-    ]
+        queries.setdefault(names[pair.rail], []).append(pair.address)
+    if not queries:
+        return
+    found = wire(queries)
+    answered.update({pair: answered[pair] or pair.address in found[names[pair.rail]] for pair in linked})
 
 
 def _across(want: Want, params: dict[str, t.Any], neighbours: t.Any) -> tuple[list[Pair], bool | None]:

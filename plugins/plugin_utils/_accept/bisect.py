@@ -54,7 +54,7 @@ class Finding:
         is not), TOGETHER (its parts pass and the whole does not), UNCLEAR (one or several of `hosts`: nobody was sound
         to compare with).
     :param rails: the rail; several where it fails only with all of them at once.
-    :param run: the run that tells it best.
+    :param run: the run that shows it best.
     """
 
     what: str
@@ -100,14 +100,6 @@ class Ask:
         return dict.fromkeys(host for run in runs for host in run.hosts)
 
 
-@dataclass(frozen=True)
-class Bad:
-    """A group that failed with these rails."""
-
-    hosts: Names
-    rails: Names
-
-
 def _halves(hosts: Names) -> tuple[Names, Names]:
     middle = len(hosts) // 2
     return hosts[:middle], hosts[middle:]
@@ -130,36 +122,38 @@ class Narrow:
         # One order for all: what was run before is not run again.
         return Run(self._kind, tuple(sorted(hosts, key=self._place.__getitem__)), rails)
 
-    def groups(self, failed: Iterable[Bad]) -> list[Finding]:
+    def groups(self, failed: Iterable[Run]) -> list[Finding]:
         """Return what is behind groups that failed, hosts in the order of the topology."""
         return self._halve(self._by_rail(list(failed)))
 
-    def _by_rail(self, failed: list[Bad]) -> list[Bad]:
-        single = [(bad, [Bad(bad.hosts, (rail,)) for rail in bad.rails]) for bad in failed]
-        tried = [one for _bad, parts in single for one in parts]
-        good = dict(zip(tried, self._ask(self._run(one.hosts, one.rails) for one in tried), strict=True))
-        found: list[Bad] = []
+    def _by_rail(self, failed: list[Run]) -> list[Run]:
+        single = [(bad, [self._run(bad.hosts, (rail,)) for rail in bad.rails]) for bad in failed]
+        tried = [run for _bad, parts in single for run in parts]
+        good = dict(zip(tried, self._ask(tried), strict=True))
+        found: list[Run] = []
         for bad, parts in single:
             # What fails only with all rails at once is a matter of the whole node.
-            found += [one for one in parts if not good[one]] or [bad]
+            found += [run for run in parts if not good[run]] or [bad]
         return found
 
-    def _halve(self, groups: list[Bad]) -> list[Finding]:
-        small: list[Bad] = []
+    def _halve(self, groups: list[Run]) -> list[Finding]:
+        small: list[Run] = []
         between: list[tuple[Names, Names, Names]] = []
         while groups:
             small += [bad for bad in groups if len(bad.hosts) <= SMALL]
-            split = [(*_halves(bad.hosts), bad.rails) for bad in groups if len(bad.hosts) > SMALL]
-            good = iter(self._ask(self._run(half, rails) for *both, rails in split for half in both))
+            split = [
+                [self._run(half, bad.rails) for half in _halves(bad.hosts)] for bad in groups if len(bad.hosts) > SMALL
+            ]
+            good = iter(self._ask(half for halves in split for half in halves))
             groups = []
-            for one, other, rails in split:
-                passed = next(good), next(good)
-                if all(passed):
-                    between.append((one, other, rails))
-                groups += [Bad(half, rails) for half, fine in zip((one, other), passed, strict=True) if not fine]
+            for one, other in split:
+                failed = [half for half in (one, other) if not next(good)]
+                if not failed:
+                    between.append((one.hosts, other.hosts, one.rails))
+                groups += failed
         return [*self.pairs(small), *self._between(between)]
 
-    def pairs(self, failed: Iterable[Bad]) -> list[Finding]:
+    def pairs(self, failed: Iterable[Run]) -> list[Finding]:
         """Return what is behind small groups that failed: pairs, mostly.
 
         Everything that passed before counts: who was in it is sound.
@@ -184,7 +178,7 @@ class Narrow:
                 findings.append(Finding(what, first, bad.rails, self._run(bad.hosts, bad.rails), rest))
         return list({finding.run: finding for finding in [*findings, *paths]}.values())
 
-    def _look_for_sound(self, failed: list[Bad]) -> None:
+    def _look_for_sound(self, failed: list[Run]) -> None:
         """Pair suspects with each other where nobody is known to be sound."""
         for rails in dict.fromkeys(bad.rails for bad in failed):
             hosts = tuple(dict.fromkeys(host for bad in failed if bad.rails == rails for host in bad.hosts))
@@ -229,13 +223,13 @@ class Narrow:
         host = suspect[0]
         left = [other for other in sound if other not in before]
         near = [other for other in left if self._leaves[other] == self._leaves[host]]
-        asked = {self._leaves[other] for other in before}
-        choice = near or [other for other in left if self._leaves[other] not in asked]
+        tried = {self._leaves[other] for other in before}
+        choice = near or [other for other in left if self._leaves[other] not in tried]
         # Suspects take different partners, so that their runs can be made at once.
         return choice[number % len(choice)] if choice else None
 
     def _between(self, pairs: list[tuple[Names, Names, Names]]) -> list[Finding]:
-        """Narrow what fails though both sides pass: keep one side and halve the other, while one half tells it."""
+        """Narrow what fails though both sides pass: keep one side and halve the other, while one half shows it."""
         found: list[Finding] = []
         while pairs:
             done = [(one, other, rails) for one, other, rails in pairs if len(one) == len(other) == 1]

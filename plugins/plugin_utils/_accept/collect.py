@@ -9,17 +9,18 @@ from __future__ import annotations
 import typing as t
 from dataclasses import replace
 
-from ...module_utils._check import DEVIATION, OK, SKIPPED, CheckData, compared, deviation, skipped
+from ...module_utils._check import DEVIATION, OK, SKIPPED, CheckData, compared, deviation, ok, skipped
 from ...module_utils._probe.perftest import TOOLS
 from .bisect import BETWEEN, NODE, TOGETHER
 from .results import READERS, judge
 from .stages import LATENCY, PERFTEST, STAGES
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+    from ...module_utils._check import Check
     from .bisect import Finding, Names, Run
-    from .stages import Entry, Fleet, Judge, Outcome, Report
+    from .stages import AcceptFleet, AcceptReport, Judge, Outcome, StepGroup
 
 Json = dict[str, t.Any]
 
@@ -32,13 +33,17 @@ _LOST_FIX = "Look at the host: ansible could not run the test there."
 _SHOWN = 4
 
 
-def outcome(kind: str, entry: Entry, unit: Names, found: Mapping[str, Mapping[str, t.Any]]) -> Outcome:
+def outcome(
+    kind: str, entry: StepGroup, unit: Names, found: Mapping[str, Mapping[str, t.Any]], gpus: Collection[str] = ()
+) -> Outcome:
     """Return what came of one run.
 
     :param kind: the kind of test.
     :param found: host -> what it wrote: `sent` (the clients' results), `served` (servers that did not start), `error`.
+    :param gpus: hosts whose GPU memory the network can reach: a program that runs on these alone must reach it.
     """
     senders = entry.hosts if kind in PERFTEST or kind == PAIRED else entry.hosts[:1]
+    gpu_memory = bool(gpus) and all(host in gpus for host in entry.hosts)
     values: list[tuple[float, str]] = []
     for host in senders:
         wrote = found.get(host)
@@ -49,7 +54,7 @@ def outcome(kind: str, entry: Entry, unit: Names, found: Mapping[str, Mapping[st
             if test["rail"] not in unit:
                 continue
             where = f"{host} to {test['peer']}, {test['rail']}" if len(senders) > 1 else ""
-            value, cause, fix = _measured(kind, test, found)
+            value, cause, fix = _measured(kind, test, found, gpu_memory)
             if value is None:
                 return {"value": None, "cause": f"{where}: {cause}" if where else cause, "fix": fix}
             values.append((value, where))
@@ -60,27 +65,27 @@ def outcome(kind: str, entry: Entry, unit: Names, found: Mapping[str, Mapping[st
 
 
 def _measured(
-    kind: str, test: Mapping[str, t.Any], found: Mapping[str, Mapping[str, t.Any]]
+    kind: str, test: Mapping[str, t.Any], found: Mapping[str, Mapping[str, t.Any]], gpu_memory: bool
 ) -> tuple[float | None, str, str]:
     """Return the value of one test, or why it has none and what to do."""
     if kind not in PERFTEST:
         measured = READERS[kind](test.get("output") or "")
-        failure = judge(measured, test.get("code"))
+        failure = judge(measured, test.get("code"), gpu_memory=gpu_memory)
         if failure is None:
             return measured.gbytes, "", ""
-        # Nobody keeps the output: the line that tells it goes along.
+        # Nobody keeps the output: the line that shows it goes along.
         return None, f"{failure.cause} ({failure.line})" if failure.line else failure.cause, failure.fix
     if test["status"] == "ok":
         return float(test[TOOLS[test["test"]].metric]), "", ""
     # A server that did not start knows why; its client knows only that nobody answers.
     served = (found.get(test["peer"]) or {}).get("served") or ()
-    told = next((one for one in served if one["port"] == test["port"] and one["rail"] == test["rail"]), test)
-    return None, str(told["cause"]), str(told["fix"])
+    failed = next((one for one in served if one["port"] == test["port"] and one["rail"] == test["rail"]), test)
+    return None, str(failed["cause"]), str(failed["fix"])
 
 
 # --- checks ----------------------------------------------------------------------------------------------------------
 
-_SAID = {
+_CAUSES = {
     BETWEEN: ("each side passes without the other: it is what lies between them", "leaves' uplinks, routes and cables"),
     TOGETHER: ("it fails only with all of them at once", "uplinks' load, ECMP, PFC and ECN of the leaves"),
 }
@@ -97,20 +102,20 @@ def names(hosts: Names) -> str:
     return ", ".join(hosts[:_SHOWN]) + (f" and {len(hosts) - _SHOWN} more" if len(hosts) > _SHOWN else "")
 
 
-def told(finding: Finding, judged: Judge) -> tuple[str, str, str]:
+def described(finding: Finding, judged: Judge) -> tuple[str, str, str]:
     """Return what a finding is about, its cause and its fix."""
     failure = judged.why(finding.run)
     cause, fix = (failure.cause, failure.fix) if failure else ("", "")
     rails = ", ".join(finding.rails)
     where = names(finding.hosts) + (f" with {names(finding.others)}" if finding.others else "")
     if finding.what != NODE:
-        said, look = _SAID.get(finding.what, _NOBODY)
-        cause, fix = f"{said} ({cause})", f"Look at {look}."
+        shown, look = _CAUSES.get(finding.what, _NOBODY)
+        cause, fix = f"{shown} ({cause})", f"Look at {look}."
     return f"{where}, {rails}", cause, fix
 
 
 def others(findings: Iterable[Finding]) -> list[Finding]:
-    """Return what is no single host's fault, each once, with all rails of which it is said."""
+    """Return what is no single host's fault, each once, with all rails that it is about."""
     rails: dict[t.Any, dict[str, None]] = {}
     first: dict[t.Any, Finding] = {}
     for one in findings:
@@ -122,71 +127,80 @@ def others(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def host_checks(
-    fleet: Fleet, report: Report, judged: Judge, results: Mapping[str, Outcome]
+    fleet: AcceptFleet, report: AcceptReport, judged: Judge, results: Mapping[str, Outcome]
 ) -> dict[str, list[CheckData]]:
     """Return the checks of each host."""
     made: dict[str, list[CheckData]] = {host: [] for host in fleet.places}
     for stage, planned in STAGES.items():
-        name = f"accept_{stage}"
-        if stage == "hosts" and stage in report.done and stage not in report.skipped:
+        name = f"{PREFIX}{stage}"
+        if stage in report.skipped or stage not in report.done:
+            reason = report.skipped.get(stage) or f"not reached: the stage {report.failed} did not pass"
+            for checks in made.values():
+                checks.append(skipped(name, reason).data())
+        elif stage == "hosts":
             fix = "Run the playbook railops.rdma.verify and mend what it names."
             for host, checks in made.items():
                 against = fleet.trouble.get(host, "")
                 checks.append(compared(name, planned, against or "nothing", against, fix, good=not against).data())
-        elif stage in report.skipped or stage not in report.done:
-            reason = report.skipped.get(stage) or f"not reached: the stage {report.failed} did not pass"
-            for checks in made.values():
-                checks.append(skipped(name, reason).data())
         else:
-            for host, check in _stage_checks(name, planned, report, judged, results):
-                made[host].append(check)
+            findings = report.findings if report.failed == stage else []
+            by_host: dict[str, list[Run]] = {}
+            for run in report.done[stage]:
+                for host in run.hosts:
+                    by_host.setdefault(host, []).append(run)
+            for host, runs in by_host.items():
+                accused = [finding for finding in findings if finding.what == NODE and finding.hosts == (host,)]
+                made[host] += (check.data() for check in _stage_checks(name, planned, runs, accused, judged, results))
     return made
 
 
 def _stage_checks(
-    name: str, planned: str, report: Report, judged: Judge, results: Mapping[str, Outcome]
-) -> Iterator[tuple[str, CheckData]]:
-    stage = name.partition("_")[2]
-    findings = report.findings if report.failed == stage else []
-    by_host: dict[str, list[Run]] = {}
-    for run in report.done[stage]:
-        for host in run.hosts:
-            by_host.setdefault(host, []).append(run)
-    accused = {host: [one for one in findings if one.what == NODE and one.hosts == (host,)] for host in by_host}
-    for host, runs in by_host.items():
-        for finding in accused[host]:
-            _where, cause, fix = told(finding, judged)
-            rail = finding.rails[0] if len(finding.rails) == 1 else None
-            shown = f"{_shown(finding.run, results[finding.run.key].get('value'))} with {names(finding.run.hosts)}"
-            yield host, deviation(name, planned, shown, cause, fix, rail=rail).data()
-        if accused[host]:
-            continue
-        if all(judged.passes(run) for run in runs):
-            values = [(results[run.key]["value"], run) for run in runs]
-            value, run = (max if runs[0].kind == LATENCY else min)(values, key=lambda pair: float(pair[0]))
-            shown = f"{_shown(run, value)} at worst, in {len(runs)} runs"
-            yield host, compared(name, planned, shown, "", "", good=True).data()
-        else:
-            yield host, skipped(name, "runs with this host failed by others' fault, and the stage was left").data()
+    name: str,
+    planned: str,
+    runs: Sequence[Run],
+    accused: Sequence[Finding],
+    judged: Judge,
+    results: Mapping[str, Outcome],
+) -> Iterator[Check]:
+    """Yield the checks of a host in one stage.
+
+    :param name: the check's id.
+    :param runs: those of the stage that the host was in.
+    :param accused: what is the host's own fault.
+    """
+    for finding in accused:
+        _where, cause, fix = described(finding, judged)
+        rail = finding.rails[0] if len(finding.rails) == 1 else None
+        shown = f"{_shown(finding.run, results[finding.run.key].get('value'))} with {names(finding.run.hosts)}"
+        yield deviation(name, planned, shown, cause, fix, rail=rail)
+    if accused:
+        return
+    if all(judged.passes(run) for run in runs):
+        worst = (max if runs[0].kind == LATENCY else min)(runs, key=lambda run: float(results[run.key]["value"]))
+        yield ok(name, planned, f"{_shown(worst, results[worst.key]['value'])} at worst, in {len(runs)} runs")
+    else:
+        yield skipped(name, "runs with this host failed by others' fault, and the stage was left")
 
 
-def without(part: Mapping[str, t.Any]) -> Json:
-    """Return a part of a verdict without what an acceptance added to it."""
-    gone = [check for check in part["checks"] if check["id"].startswith(PREFIX)]
+def without(section: Mapping[str, t.Any]) -> Json:
+    """Return a verdict's section of the plan or the cluster without what an acceptance added to it."""
+    gone = [check for check in section["checks"] if check["id"].startswith(PREFIX)]
     if not gone:
-        return dict(part)
+        return dict(section)
     # Only deviations were added.
-    left = part["counts"][DEVIATION] - len(gone)
-    status = part["status"] if left or part["status"] != DEVIATION else "pass" if part["counts"][OK] else SKIPPED
-    counts = {**part["counts"], DEVIATION: left}
-    return {**part, "status": status, "counts": counts, "checks": [one for one in part["checks"] if one not in gone]}
+    counts = {**section["counts"], DEVIATION: section["counts"][DEVIATION] - len(gone)}
+    status = section["status"]
+    if status == DEVIATION and not counts[DEVIATION]:
+        status = "pass" if counts[OK] else SKIPPED
+    checks = [check for check in section["checks"] if check not in gone]
+    return {**section, "status": status, "counts": counts, "checks": checks}
 
 
-def fabric_checks(report: Report, judged: Judge) -> list[CheckData]:
+def fabric_checks(report: AcceptReport, judged: Judge) -> list[CheckData]:
     """Return the checks of what is no single host's fault."""
     found = []
     for finding in others(report.findings):
-        where, cause, fix = told(finding, judged)
+        where, cause, fix = described(finding, judged)
         planned = STAGES[str(report.failed)]
         found.append(deviation(f"accept_{report.failed}", planned, where, cause, fix, object=where).data())
     return found

@@ -15,8 +15,8 @@ if t.TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ...module_utils._fabric.shapes import SliceRail
-    from ...module_utils._probe.schedule import Pair
-    from .stages import Entry
+    from ...module_utils._probe.schedule import HostPair
+    from .stages import StepGroup
 
 
 class _Test(t.TypedDict):
@@ -47,7 +47,7 @@ def address_of(rail: SliceRail) -> str | None:
     return addresses[0]["address"].partition("/")[0] if addresses else None
 
 
-def tests_of(plan_dir: str, rails: dict[str, SliceRail], pairs: Iterable[Pair], end: str) -> list[Test]:
+def tests_of(plan_dir: str, rails: dict[str, SliceRail], pairs: Iterable[HostPair], end: str) -> list[Test]:
     """Return a host's end of these pairs.
 
     :param rails: the host's rails by name.
@@ -74,7 +74,7 @@ def tests_of(plan_dir: str, rails: dict[str, SliceRail], pairs: Iterable[Pair], 
     return tests
 
 
-def ring_of(plan_dir: str, host: str, entry: Entry, end: str, first_port: int) -> list[Test]:
+def ring_of(plan_dir: str, host: str, entry: StepGroup, end: str, first_port: int) -> list[Test]:
     """Return a host's end of a group's tests: each host sends to the next one, and the last to the first.
 
     Tests of one unit have one slot. `test` is write_bw; callers put another.

@@ -80,16 +80,14 @@ class Measured:
     :param by_size: bus bandwidth in GB/s (10**9 bytes per second) by message size in bytes, the median of out-of-place
         and in-place.
     :param gbytes: that of the largest size, what a run is judged by; None when there was none.
-    :param average: what the program itself says at its end, small sizes included.
     :param wrong: wrong values; None when they were not checked.
-    :param nets: how often each network of NCCL or transport of UCX was named, such as {"IB": 4}; empty: none was told.
-    :param gpu_memory: whether the network reads and writes GPU memory itself; None when nothing was told.
+    :param nets: how often each network of NCCL or transport of UCX was named, such as {"IB": 4}; empty: none was named.
+    :param gpu_memory: whether the network reads and writes GPU memory itself; None when nothing is known.
     :param ended: whether the output is whole.
     :param problem: what the output says went wrong.
     """
 
     by_size: dict[int, float] = field(default_factory=dict)
-    average: float | None = None
     wrong: int | None = None
     nets: dict[str, int] = field(default_factory=dict)
     gpu_memory: bool | None = None
@@ -149,7 +147,6 @@ def nccl(text: str) -> Measured:
     nets = Counter(net for net, _more in channels) or Counter(_NETWORK.findall(text))
     table = _SAID.sub(lambda found: f"{found[1] or ''}\n" if not found[1] else "-1 ", text)
     by_size, wrong = _rows(table)
-    average = _AVERAGE.search(table)
     bounds = re.search(r"^# Out of bounds values\s*:\s*(\d+) (OK|FAILED)", table, re.MULTILINE)
     if bounds and bounds[2] == "FAILED":
         wrong = max(wrong or 0, int(bounds[1]), 1)
@@ -159,11 +156,10 @@ def nccl(text: str) -> Measured:
         problem = Failure("", "the tests were not built with MPI", fix)
     return Measured(
         by_size,
-        float(average[1]) if average else None,
         wrong,
         dict(nets),
         any("GDRDMA" in more for _net, more in channels) if channels else None,
-        average is not None,
+        _AVERAGE.search(table) is not None,
         problem,
     )
 
@@ -183,17 +179,16 @@ def netpipe(text: str) -> Measured:
         nets.pop(inside, None)
     wrong = 1 if "Integrity check failed" in text else 0 if "Integrity check passed" in text else None
     problem = _failure(text)
-    return Measured(rows, None, wrong, dict(nets), None, bool(rows) and problem is None, problem)
+    return Measured(rows, wrong, dict(nets), None, bool(rows) and problem is None, problem)
 
 
 READERS: dict[str, t.Callable[[str], Measured]] = {"all_reduce": nccl, "alltoall": nccl, "netpipe": netpipe}
 
 
-def judge(found: Measured, code: int | None, least: float = 0.0, *, gpu_memory: bool = False) -> Failure | None:
-    """Say why a run does not pass; None when it does.
+def judge(found: Measured, code: int | None, *, gpu_memory: bool = False) -> Failure | None:
+    """Return why a run does not pass; None when it does. How much it must reach is judged by its stage.
 
     :param code: the exit code; None when its time was up.
-    :param least: GB/s that the largest size must reach; 0 asks for nothing.
     :param gpu_memory: whether the network must read GPU memory itself.
     """
     if others := {name: count for name, count in found.nets.items() if not name.startswith("IB")}:
@@ -216,7 +211,6 @@ def judge(found: Measured, code: int | None, least: float = 0.0, *, gpu_memory: 
         return Failure("", "it went through host memory, though GPU memory can be reached (no GDRDMA)", fix)
     if code:
         return Failure("", f"the test ended with exit code {code}", _PATH_FIX)
-    if found.gbytes is None or found.gbytes < least:
-        fix = "It is narrowed to node and rail where other runs tell it."
-        return Failure("", f"{found.gbytes or 0:g} GB/s is below the limit of {least:g} GB/s", fix)
+    if found.gbytes is None:
+        return Failure("", "no bandwidth is in its output", "Read its output in the run's log.")
     return None

@@ -13,7 +13,7 @@ import typing as t
 from dataclasses import dataclass, field, replace
 
 from ...module_utils._probe.perftest import Failure, judge
-from .bisect import Ask, Bad, Finding, Names, Narrow, Need, Run, ring
+from .bisect import Ask, Finding, Names, Narrow, Need, Run, ring
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -35,7 +35,7 @@ STAGES = {
 
 
 @dataclass(frozen=True)
-class Fleet:
+class AcceptFleet:
     """Who takes part.
 
     :param places: the hosts in the order of the topology, each with its zone and the leaves of its rails.
@@ -51,7 +51,7 @@ class Fleet:
 
 
 @dataclass(frozen=True)
-class Settings:
+class AcceptSettings:
     """What passes, and what is run.
 
     :param stages: names of STAGES.
@@ -79,7 +79,7 @@ Outcome = dict[str, t.Any]
 class Judge:
     """Says whether runs pass."""
 
-    def __init__(self, settings: Settings, results: Mapping[str, Outcome]) -> None:
+    def __init__(self, settings: AcceptSettings, results: Mapping[str, Outcome]) -> None:
         self._settings = settings
         self._results = results
         self._floors: dict[tuple[str, int], float] = {}
@@ -104,14 +104,14 @@ class Judge:
         if run.kind not in PERFTEST:
             if value >= settings.min_gbytes:
                 return None
-            said = f"the bus bandwidth of {value:g} GB/s is below the limit of {settings.min_gbytes:g} GB/s"
-            return Failure(
-                "", said, "Look at what the stages before it measured, and at NCCL's lines in the run's log."
-            )
+            cause = f"the bus bandwidth of {value:g} GB/s is below the limit of {settings.min_gbytes:g} GB/s"
+            fix = "Look at what the stages before it measured, and at NCCL's lines in the run's log."
+            return Failure("", cause, fix)
         floor = self._floors.get((run.kind, len(run.rails)), 0.0) if alone else 0.0
         if limit <= value < floor:
-            said = f"{value:g} Gb/s is less than {settings.share:.0%} of what other pairs reach"
-            return Failure("", said, "Compare the port's speed, PCIe width, counters and firmware with another host's.")
+            cause = f"{value:g} Gb/s is less than {settings.share:.0%} of what other pairs reach"
+            fix = "Compare the port's speed, PCIe width, counters and firmware with another host's."
+            return Failure("", cause, fix)
         return judge(BANDWIDTH, {"gbits": value}, {"min_gbits": limit})
 
     def passes(self, run: Run) -> bool | None:
@@ -120,27 +120,27 @@ class Judge:
 
 
 @dataclass
-class Report:
+class AcceptReport:
     """How far it came.
 
     :param done: stage -> its runs, in order; none where it is skipped.
     :param skipped: stage -> why it made no runs.
     :param failed: the stage that did not pass; None when all did.
     :param findings: what is behind it.
-    :param asked: the stage that waits for runs, and `runs` these.
+    :param waiting: the stage that waits for runs, and `runs` these.
     """
 
     done: dict[str, list[Run]] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
     failed: str | None = None
     findings: list[Finding] = field(default_factory=list)
-    asked: str | None = None
+    waiting: str | None = None
     runs: list[Run] = field(default_factory=list)
 
 
-def walk(fleet: Fleet, settings: Settings, results: Mapping[str, Outcome]) -> tuple[Report, Judge]:
+def walk(fleet: AcceptFleet, settings: AcceptSettings, results: Mapping[str, Outcome]) -> tuple[AcceptReport, Judge]:
     """Go through the stages as far as results are there."""
-    report, judged = Report(), Judge(settings, results)
+    report, judged = AcceptReport(), Judge(settings, results)
     ask = Ask(judged.passes)
     for stage in STAGES:
         if stage not in settings.stages:
@@ -158,7 +158,7 @@ def walk(fleet: Fleet, settings: Settings, results: Mapping[str, Outcome]) -> tu
             try:
                 report.findings = _stage(runs, fleet, ask, judged)
             except Need as need:
-                report.asked, report.runs = stage, need.runs
+                report.waiting, report.runs = stage, need.runs
                 return report, judged
             if report.findings:
                 report.failed = stage
@@ -166,7 +166,7 @@ def walk(fleet: Fleet, settings: Settings, results: Mapping[str, Outcome]) -> tu
     return report, judged
 
 
-def _stage(runs: list[Run], fleet: Fleet, ask: Ask, judged: Judge) -> list[Finding]:
+def _stage(runs: list[Run], fleet: AcceptFleet, ask: Ask, judged: Judge) -> list[Finding]:
     for shape in dict.fromkeys((run.kind, len(run.rails)) for run in runs):
         same = [run for run in runs if (run.kind, len(run.rails)) == shape]
         if all(len(run.hosts) == 2 for run in same):
@@ -174,11 +174,11 @@ def _stage(runs: list[Run], fleet: Fleet, ask: Ask, judged: Judge) -> list[Findi
     bad = [run for run, good in zip(runs, ask(runs), strict=True) if not good]
     found: list[Finding] = []
     for kind in dict.fromkeys(run.kind for run in bad):
-        found += Narrow(ask, kind, fleet.places).groups([Bad(run.hosts, run.rails) for run in bad if run.kind == kind])
+        found += Narrow(ask, kind, fleet.places).groups(run for run in bad if run.kind == kind)
     return found
 
 
-def _runs(stage: str, fleet: Fleet, settings: Settings) -> tuple[list[Run], str]:
+def _runs(stage: str, fleet: AcceptFleet, settings: AcceptSettings) -> tuple[list[Run], str]:
     """Return the runs of a stage, or why it has none."""
     hosts, rails = tuple(fleet.places), fleet.rails
     if stage == "hosts":
@@ -207,8 +207,7 @@ def _runs(stage: str, fleet: Fleet, settings: Settings) -> tuple[list[Run], str]
 # --- steps -----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Entry:
+class StepGroup(t.NamedTuple):
     """What a group of hosts does in one step: units of rails one after the other, the rails of a unit at once."""
 
     hosts: Names
@@ -221,7 +220,7 @@ class Step:
 
     stage: str
     kind: str
-    entries: tuple[Entry, ...]
+    entries: tuple[StepGroup, ...]
 
 
 def step_of(stage: str, runs: Iterable[Run]) -> Step:
@@ -239,7 +238,7 @@ def step_of(stage: str, runs: Iterable[Run]) -> Step:
         elif not busy & set(run.hosts):
             entries[run.hosts] = [run.rails]
             busy |= set(run.hosts)
-    return Step(stage, kind, tuple(Entry(hosts, tuple(units)) for hosts, units in entries.items()))
+    return Step(stage, kind, tuple(StepGroup(hosts, tuple(units)) for hosts, units in entries.items()))
 
 
 def runs_of(step: Step) -> list[Run]:
@@ -257,7 +256,11 @@ def seconds_of(step: Step, unit_seconds: Mapping[str, float], overhead: float) -
 
 
 def forecast(
-    fleet: Fleet, settings: Settings, results: Mapping[str, Outcome], unit_seconds: Mapping[str, float], overhead: float
+    fleet: AcceptFleet,
+    settings: AcceptSettings,
+    results: Mapping[str, Outcome],
+    unit_seconds: Mapping[str, float],
+    overhead: float,
 ) -> dict[str, tuple[int, float]]:
     """Return what is still to be done if all passes: stage -> steps and seconds.
 
@@ -270,9 +273,9 @@ def forecast(
     settings = replace(settings, share=0.0)
     while True:
         report, _judged = walk(fleet, settings, played)
-        if report.asked is None:
+        if report.waiting is None:
             return left
-        step = step_of(report.asked, report.runs)
+        step = step_of(report.waiting, report.runs)
         count, seconds = left.get(step.stage, (0, 0.0))
         left[step.stage] = count + 1, seconds + seconds_of(step, unit_seconds, overhead)
         played |= {run.key: {"value": 0.0 if step.kind == LATENCY else 1e9} for run in runs_of(step)}

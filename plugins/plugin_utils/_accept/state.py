@@ -25,13 +25,25 @@ from .._verdict.explain import place_of
 from .._verdict.merge import natural, number_of
 from .collect import PAIRED, PREFIX, outcome
 from .results import READERS
-from .stages import LATENCY, PERFTEST, STAGES, Entry, Fleet, Settings, Step, forecast, runs_of, seconds_of, step_of
+from .stages import (
+    LATENCY,
+    PERFTEST,
+    STAGES,
+    AcceptFleet,
+    AcceptSettings,
+    Step,
+    StepGroup,
+    forecast,
+    runs_of,
+    seconds_of,
+    step_of,
+)
 
 if t.TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ...module_utils._fabric.shapes import PlanFile, Verdict
-    from .stages import Outcome, Report
+    from .stages import AcceptReport, Outcome
 
 SCHEMA = 1
 FILE, FOLDER = "accept.json", "accept"
@@ -43,21 +55,21 @@ CONNECT_SECONDS = 3.0
 Json = dict[str, t.Any]
 
 
-def settings_of(args: Mapping[str, t.Any]) -> Settings:
+def settings_of(args: Mapping[str, t.Any]) -> AcceptSettings:
     """Return what the module's options ask for.
 
     :raises AnsibleActionFail: for names and numbers that cannot be.
     """
     wrong = [f"the collective {name!r} ({', '.join(READERS)})" for name in args["collectives"] if name not in READERS]
     wrong += ["netpipe in pods (accept_image)"] * bool(args["image"] and PAIRED in args["collectives"])
-    wrong += [f"{name} {args[name]} (0 to 1)" for name in ("share",) if not 0 <= args[name] <= 1]
+    wrong += [f"share {args['share']} (0 to 1)"] * (not 0 <= args["share"] <= 1)
     wrong += [f"{name} {args[name]} (1 or more)" for name in ("seconds", "timeout") if args[name] < 1]
     if wrong:
         fix = "Mend these variables of accept."
         raise Refusal(f"Not known or out of bounds: {'; '.join(wrong)}. {fix}")
     keys = ("max_latency_us", "min_gbits", "min_gbits_loaded", "min_gbytes", "share")
     stages = [name for name in STAGES if name in args["stages"]]
-    return Settings(stages, list(args["collectives"]), **{key: args[key] for key in keys})
+    return AcceptSettings(stages, list(args["collectives"]), **{key: args[key] for key in keys})
 
 
 def unit_seconds(seconds: int, timeout: int) -> dict[str, float]:
@@ -66,7 +78,7 @@ def unit_seconds(seconds: int, timeout: int) -> dict[str, float]:
     return {**dict.fromkeys(READERS, float(timeout)), **known}
 
 
-def fleet_of(args: Mapping[str, t.Any], plan: PlanFile, verdict: Verdict) -> Fleet:
+def fleet_of(args: Mapping[str, t.Any], plan: PlanFile, verdict: Verdict) -> AcceptFleet:
     """Return who takes part, in the order of the topology, and what the last verdict has against them.
 
     :raises AnsibleActionFail: when no host of the play is in the plan.
@@ -77,11 +89,9 @@ def fleet_of(args: Mapping[str, t.Any], plan: PlanFile, verdict: Verdict) -> Fle
         try:
             piece = read_slice(args["plan_dir"], host)
         except AnsibleActionFail as exc:
-            entry = verdict.get("hosts", {}).get(host)
-            if entry is None:
-                # Retired, or never planned: verification passes it over as well.
-                continue
-            raise Refusal(f"{host}: {exc}") from exc
+            if host in verdict["hosts"]:
+                raise Refusal(f"{host}: {exc}") from exc
+            continue  # Retired, or never planned: verification passes it over as well.
         place = place_of(piece, plan)
         rails = tuple(rail["name"] for rail in piece["rails"] if rail["addresses"])
         places[host] = (place.zone, tuple(place.leaves.get(rail, "") for rail in rails))
@@ -89,14 +99,13 @@ def fleet_of(args: Mapping[str, t.Any], plan: PlanFile, verdict: Verdict) -> Fle
         fix = "Look at the inventory group (fabric_group), at --limit, and at the plan."
         raise Refusal(f"No host of this play has rails with addresses in the plan. {fix}")
     order = sorted(places, key=lambda host: (natural(places[host][0]), *map(natural, places[host][1]), natural(host)))
-    seen = verdict.get("hosts", {})
-    trouble = {host: found for host in order if (found := _against(seen.get(host)))}
+    trouble = {host: found for host in order if (found := _against(verdict["hosts"].get(host)))}
     gpus = {
         result["host"]
         for result in files.read_results(args["verify_dir"], order if args["gpu"] else ())
         if any(check["id"] == "gpudirect_path" and check["status"] == OK for check in result["checks"])
     }
-    return Fleet({host: places[host] for host in order}, rails, trouble, frozenset(gpus))
+    return AcceptFleet({host: places[host] for host in order}, rails, trouble, frozenset(gpus))
 
 
 def _against(entry: Mapping[str, t.Any] | None) -> str:
@@ -119,16 +128,17 @@ def note(verify_dir: str, host: str, number: int, phase: str, result: Mapping[st
     path = _host_path(verify_dir, host)
     have = files.read_json(path)
     if have.get("step") != number:
-        have = {"step": number}
-    error = str(result.get("msg") or "the module failed") if result.get("failed") else ""
-    if result.get("unreachable"):
-        error = "it is unreachable"
+        have = {"step": number, "error": ""}
     tests = result.get("tests") or []
     if phase == "serve":
         have["served"] = [test for test in tests if test["status"] != "ok"]
     else:
         have["sent"] = tests
-    files.write_json(path, {**have, "error": error or have.get("error", "")})
+    if result.get("unreachable"):
+        have["error"] = "it is unreachable"
+    elif result.get("failed"):
+        have["error"] = str(result.get("msg") or "the module failed")
+    files.write_json(path, have)
 
 
 def _host_path(verify_dir: str, host: str) -> str:
@@ -136,7 +146,7 @@ def _host_path(verify_dir: str, host: str) -> str:
 
 
 @dataclass
-class State:
+class AcceptState:
     """One acceptance.
 
     :param digest: of the plan.
@@ -145,7 +155,7 @@ class State:
     """
 
     digest: str
-    fleet: Fleet
+    fleet: AcceptFleet
     results: dict[str, Outcome] = field(default_factory=dict)
     number: int = 0
     step: Step | None = None
@@ -155,56 +165,37 @@ class State:
     asked: Json = field(default_factory=dict)
 
     @classmethod
-    def read(cls, verify_dir: str) -> State:
+    def read(cls, verify_dir: str) -> AcceptState:
         """Return the acceptance beside a verdict; an empty one where there is none that can be read."""
         have = files.read_json(os.path.join(verify_dir, FILE))
         if have.get("schema") != SCHEMA:
-            return cls("", Fleet({}, ()))
+            return cls("", AcceptFleet({}, ()))
+        del have["schema"]
         fleet, step = have["fleet"], have["step"]
         places = {host: (zone, tuple(leaves)) for host, (zone, leaves) in fleet["places"].items()}
-        made = cls(
-            have["digest"],
-            Fleet(places, tuple(fleet["rails"]), fleet["trouble"], frozenset(fleet["gpus"])),
-            **{key: have[key] for key in ("results", "number", "begun", "overhead", "finished", "asked")},
-        )
+        have["fleet"] = AcceptFleet(places, tuple(fleet["rails"]), fleet["trouble"], frozenset(fleet["gpus"]))
         if step:
-            entries = [Entry(tuple(hosts), tuple(tuple(unit) for unit in units)) for hosts, units in step["entries"]]
-            made.step = Step(step["stage"], step["kind"], tuple(entries))
-        return made
+            entries = [
+                StepGroup(tuple(hosts), tuple(tuple(unit) for unit in units)) for hosts, units in step["entries"]
+            ]
+            have["step"] = Step(step["stage"], step["kind"], tuple(entries))
+        return cls(**have)
 
     def write(self, verify_dir: str) -> None:
         """Replace the file."""
-        fleet, step = self.fleet, self.step
-        made: Json = {
-            "schema": SCHEMA,
-            "digest": self.digest,
-            "fleet": {
-                "places": dict(fleet.places),
-                "rails": fleet.rails,
-                "trouble": dict(fleet.trouble),
-                "gpus": sorted(fleet.gpus),
-            },
-            "results": self.results,
-            "step": None,
-        }
-        made |= {key: getattr(self, key) for key in ("number", "begun", "overhead", "finished", "asked")}
-        if step:
-            made["step"] = {
-                "stage": step.stage,
-                "kind": step.kind,
-                "entries": [(entry.hosts, entry.units) for entry in step.entries],
-            }
+        fleet = {**vars(self.fleet), "gpus": sorted(self.fleet.gpus)}
+        made = {"schema": SCHEMA, **vars(self), "fleet": fleet, "step": vars(self.step) if self.step else None}
         files.write_json(os.path.join(verify_dir, FILE), made)
 
-    def resumes(self, digest: str, fleet: Fleet, settings: Settings) -> bool:
+    def resumes(self, digest: str, fleet: AcceptFleet, settings: AcceptSettings) -> bool:
         """Say whether this one goes on: of the same plan and hosts, and left before its end."""
         same = (self.digest, self.fleet) == (digest, fleet)
         return same and not self.finished and bool(self.results) and self.asked == _asked(settings)
 
-    def begin_step(self, report: Report, settings: Settings) -> Step | None:
+    def begin_step(self, report: AcceptReport, settings: AcceptSettings) -> Step | None:
         """Take the next step; None when there is none."""
-        self.asked, self.finished = _asked(settings), report.asked is None
-        self.step = step_of(report.asked, report.runs) if report.asked else None
+        self.asked, self.finished = _asked(settings), report.waiting is None
+        self.step = step_of(report.waiting, report.runs) if report.waiting else None
         self.number += bool(self.step)
         self.begun = round(time.time(), 3)
         return self.step
@@ -217,18 +208,18 @@ class State:
             wrote = {host: files.read_json(_host_path(verify_dir, host)) for host in entry.hosts}
             found = {host: made for host, made in wrote.items() if made.get("step") == self.number}
             for run, unit in zip(runs_of(Step("", self.step.kind, (entry,))), entry.units, strict=True):
-                self.results[run.key] = outcome(self.step.kind, entry, unit, found)
+                self.results[run.key] = outcome(self.step.kind, entry, unit, found, self.fleet.gpus)
         self.overhead = max(1.0, time.time() - self.begun - seconds_of(self.step, seconds, 0.0))
 
-    def narrowing(self, report: Report) -> bool:
+    def narrowing(self, report: AcceptReport) -> bool:
         """Say whether a step narrows down what failed, and is not one of its stage's own runs."""
-        return any(run not in report.done.get(str(report.asked), ()) for run in report.runs)
+        return any(run not in report.done.get(str(report.waiting), ()) for run in report.runs)
 
-    def left(self, settings: Settings, seconds: Mapping[str, float]) -> float:
+    def left(self, settings: AcceptSettings, seconds: Mapping[str, float]) -> float:
         """Return the seconds to go if all passes."""
         return sum(row[1] for row in forecast(self.fleet, settings, self.results, seconds, self.overhead).values())
 
-    def outlook(self, settings: Settings, seconds: Mapping[str, float], forks: int) -> list[str]:
+    def outlook(self, settings: AcceptSettings, seconds: Mapping[str, float], forks: int) -> list[str]:
         """Return a line for each stage: what it will take if all passes."""
         waves = -(-len(self.fleet.places) // max(1, forks))
         rows = forecast(self.fleet, settings, self.results, seconds, self.overhead * waves)
@@ -239,5 +230,5 @@ class State:
         return [f"{len(self.fleet.places)} hosts, {len(self.fleet.rails)} rails", *lines]
 
 
-def _asked(settings: Settings) -> Json:
+def _asked(settings: AcceptSettings) -> Json:
     return {"stages": list(settings.stages), "collectives": list(settings.collectives)}

@@ -2,19 +2,19 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Proposes the rails of a fleet from what its hosts have, and tells which hosts differ. No files, no sockets.
+"""Proposes the rails of a fleet from what its hosts have, and names the hosts that differ. No files, no sockets.
 
 A rail is a position: the first GPU's NIC, the second one's, ... What most hosts have is taken for what is meant.
 """
 
 from __future__ import annotations
 
-import re
 import typing as t
 from collections import Counter
 from dataclasses import dataclass
 
 from ...module_utils._card.pci import pci_key
+from .._verdict.merge import natural
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -42,7 +42,7 @@ class Nic:
 
 
 @dataclass(frozen=True)
-class Finding:
+class HostFinding:
     """One way in which a host differs from the others, or needs a look."""
 
     host: str
@@ -53,7 +53,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Rail:
+class ProposedRail:
     """A rail as most hosts have it."""
 
     name: str
@@ -68,15 +68,10 @@ class Proposal:
     """What could go into the inventory, and what has to be looked at."""
 
     network: str
-    rails: tuple[Rail, ...]
+    rails: tuple[ProposedRail, ...]
     interfaces: dict[str, dict[str, str]]  # host: {rail: name}, where a host differs
     nics: dict[str, tuple[Nic | None, ...]]  # host: the NIC of each rail
-    findings: tuple[Finding, ...]
-
-
-def natural(text: str) -> tuple[t.Any, ...]:
-    """Return a sort key by which node2 comes before node10."""
-    return tuple((1, int(part), "") if part.isdigit() else (0, 0, part) for part in re.findall(r"\d+|\D+", text))
+    findings: tuple[HostFinding, ...]
 
 
 def candidates(info: Mapping[str, t.Any]) -> tuple[list[Nic], list[Nic]]:
@@ -129,7 +124,7 @@ def discover(infos: Mapping[str, Mapping[str, t.Any] | None], names: Sequence[st
     hosts = sorted((host for host, info in infos.items() if info), key=natural)
     silent = sorted((host for host, info in infos.items() if not info), key=natural)
     findings = [
-        Finding(host, None, "no answer", "It did not answer.", "Make it reachable and run discover again.")
+        HostFinding(host, None, "no answer", "It did not answer.", "Make it reachable and run discover again.")
         for host in silent
     ]
     ports = {host: candidates(t.cast("Mapping[str, t.Any]", infos[host])) for host in hosts}
@@ -143,11 +138,9 @@ def discover(infos: Mapping[str, Mapping[str, t.Any] | None], names: Sequence[st
         findings += more
     rails = _rails(rail_names, placed)
     network = NETWORKS.get(_most(nic.link_layer for nics in placed.values() for nic in nics if nic) or "", "roce")
-    findings += _layer_findings(placed, rail_names, network)
-    findings += _state_findings(placed, rail_names)
-    findings += _switch_findings(placed, rail_names)
+    findings += _port_findings(placed, rail_names, network)
     findings += [
-        Finding(
+        HostFinding(
             host,
             None,
             "left alone",
@@ -180,41 +173,38 @@ def _rail_names(count: int, names: Sequence[str] | None) -> list[str]:
     return given + default[len(given) :]
 
 
-def _profile(have: Mapping[str, Sequence[Nic]], count: int) -> list[Nic]:
+def _profile(have: Mapping[str, Sequence[Nic]], count: int) -> Sequence[Nic]:
     """Return the NICs of a host as most hosts are, as the measure for those that lack one."""
-    whole = [
-        tuple(nics) for _host, nics in sorted(have.items(), key=lambda item: natural(item[0])) if len(nics) == count
-    ]
-    shapes = Counter(tuple((nic.pci, nic.name) for nic in nics) for nics in whole)
-    if not shapes:
-        return []
-    best = max(shapes.values())
-    return list(next(nics for nics in whole if shapes[tuple((nic.pci, nic.name) for nic in nics)] == best))
+    whole = [nics for nics in have.values() if len(nics) == count]
+    shapes = [tuple((nic.pci, nic.name) for nic in nics) for nics in whole]
+    return whole[shapes.index(Counter(shapes).most_common(1)[0][0])] if whole else []
 
 
 def _place(
     host: str, nics: Sequence[Nic], others: Sequence[Nic], profile: Sequence[Nic], rails: Sequence[str]
-) -> tuple[tuple[Nic | None, ...], list[Finding]]:
+) -> tuple[tuple[Nic | None, ...], list[HostFinding]]:
     """Give each rail a NIC of the host: by position when the number is right, else by PCI place, name and GPU."""
     if len(nics) == len(rails):
         return tuple(nics), []
     left = list(nics)
     placed: list[Nic | None] = [None] * len(rails)
-    for same in (_same_pci, _same_name, _same_gpu):
+    for key in ("pci", "name", "gpu"):
         for index, wanted in enumerate(profile):
-            if placed[index] is None and (match := next((nic for nic in left if same(nic, wanted)), None)):
+            value = getattr(wanted, key)
+            match = None if value is None else next((nic for nic in left if getattr(nic, key) == value), None)
+            if placed[index] is None and match:
                 placed[index] = match
                 left.remove(match)
     findings = []
     for index, wanted in enumerate(profile):
         # Its GPU fell off the bus: the NIC is there, and no longer next to one.
-        spare = next((nic for nic in others if _same_pci(nic, wanted) and _same_name(nic, wanted)), None)
+        spare = next((nic for nic in others if nic.pci and (nic.pci, nic.name) == (wanted.pci, wanted.name)), None)
         if placed[index] is None and spare:
             placed[index] = spare
             text = f"{spare.name} is there, but no GPU is next to it."
-            findings.append(Finding(host, rails[index], "missing GPU", text, "Look at the GPU: lspci, dmesg."))
+            findings.append(HostFinding(host, rails[index], "missing GPU", text, "Look at the GPU: lspci, dmesg."))
     findings += [
-        Finding(
+        HostFinding(
             host,
             rails[index],
             "missing NIC",
@@ -225,7 +215,7 @@ def _place(
         if nic is None
     ]
     findings += [
-        Finding(
+        HostFinding(
             host,
             None,
             "one NIC more",
@@ -237,26 +227,14 @@ def _place(
     return tuple(placed), findings
 
 
-def _same_pci(one: Nic, other: Nic) -> bool:
-    return one.pci is not None and one.pci == other.pci
-
-
-def _same_name(one: Nic, other: Nic) -> bool:
-    return one.name == other.name
-
-
-def _same_gpu(one: Nic, other: Nic) -> bool:
-    return one.gpu is not None and one.gpu == other.gpu
-
-
-def _rails(names: Sequence[str], placed: Mapping[str, Sequence[Nic | None]]) -> tuple[Rail, ...]:
+def _rails(names: Sequence[str], placed: Mapping[str, Sequence[Nic | None]]) -> tuple[ProposedRail, ...]:
     found = []
     for index, name in enumerate(names):
         column = [nics[index] for nics in placed.values()]
         there = [nic for nic in column if nic]
         addresses = {nic.pci for nic in there}
         found.append(
-            Rail(
+            ProposedRail(
                 name=name,
                 interface=_most(nic.name for nic in there),
                 gpu=_most(nic.gpu for nic in there),
@@ -267,7 +245,7 @@ def _rails(names: Sequence[str], placed: Mapping[str, Sequence[Nic | None]]) -> 
     return tuple(found)
 
 
-def _differing(placed: Mapping[str, Sequence[Nic | None]], rails: Sequence[Rail]) -> dict[str, dict[str, str]]:
+def _differing(placed: Mapping[str, Sequence[Nic | None]], rails: Sequence[ProposedRail]) -> dict[str, dict[str, str]]:
     found = {}
     for host, nics in placed.items():
         names = {
@@ -278,61 +256,41 @@ def _differing(placed: Mapping[str, Sequence[Nic | None]], rails: Sequence[Rail]
     return found
 
 
-def _layer_findings(placed: Mapping[str, Sequence[Nic | None]], rails: Sequence[str], network: str) -> list[Finding]:
+def _port_findings(placed: Mapping[str, Sequence[Nic | None]], rails: Sequence[str], network: str) -> list[HostFinding]:
+    """Return ports with another link layer, without a link, and with a cable on a switch that serves another rail."""
     layer = next(name for name, kind in NETWORKS.items() if kind == network)
-    return [
-        Finding(
-            host,
-            rails[index],
-            "other link layer",
-            f"{nic.name} runs {nic.link_layer}; the fleet runs {layer}.",
-            "Set it with the role nic_mode; it takes effect after a reset or reboot.",
-        )
-        for host, nics in placed.items()
-        for index, nic in enumerate(nics)
-        if nic and nic.link_layer and nic.link_layer != layer
-    ]
+    owner = _owners(placed)
+    found = []
+    for host, nics in placed.items():
+        for index, nic in enumerate(nics):
+            if nic is None:
+                continue
+            if nic.link_layer and nic.link_layer != layer:
+                text = f"{nic.name} runs {nic.link_layer}; the fleet runs {layer}."
+                fix = "Set it with the role nic_mode; it takes effect after a reset or reboot."
+                found.append(HostFinding(host, rails[index], "other link layer", text, fix))
+            if nic.state and nic.state != "ACTIVE":
+                fix = "Bring the interface up (role rail_network); if it stays down look at cable and switch port."
+                found.append(HostFinding(host, rails[index], "no link", f"{nic.name} is {nic.state}.", fix))
+            if nic.switch and owner.get(nic.switch, index) != index:
+                usual = sorted((switch for switch, rail in owner.items() if rail == index), key=natural)
+                place = f"{nic.switch} {nic.switch_port or ''}".rstrip()
+                text = f"{nic.name} is on {place}, which serves {rails[owner[nic.switch]]}."
+                fix = f"Move the cable to {' or '.join(usual)}." if usual else "Find the right switch port."
+                found.append(HostFinding(host, rails[index], "wrong leaf", text, fix))
+    return found
 
 
-def _state_findings(placed: Mapping[str, Sequence[Nic | None]], rails: Sequence[str]) -> list[Finding]:
-    return [
-        Finding(
-            host,
-            rails[index],
-            "no link",
-            f"{nic.name} is {nic.state}.",
-            "Bring the interface up (the role rail_network does); if it stays down look at cable and switch port.",
-        )
-        for host, nics in placed.items()
-        for index, nic in enumerate(nics)
-        if nic and nic.state and nic.state != "ACTIVE"
-    ]
+def _owners(placed: Mapping[str, Sequence[Nic | None]]) -> dict[str, int]:
+    """Return the rail that each switch serves: the one that more than half of its cables come from.
 
-
-def _switch_findings(placed: Mapping[str, Sequence[Nic | None]], rails: Sequence[str]) -> list[Finding]:
-    """Return cables on a switch that serves another rail elsewhere.
-
-    A switch belongs to the rail that more than half of its cables come from; one that serves several rails alike (a
-    leaf in the rack, say) belongs to none, and nothing is said of it. Scalable units need not be told: each has
-    switches of its own.
+    A switch that serves several rails alike (a leaf in the rack, say) has none. Scalable units need not be known: each
+    has switches of its own.
     """
     served: dict[str, Counter[int]] = {}
     for nics in placed.values():
         for index, nic in enumerate(nics):
             if nic and nic.switch:
                 served.setdefault(nic.switch, Counter())[index] += 1
-    owner = {}
-    for switch, counts in served.items():
-        index, most = counts.most_common(1)[0]
-        if most * 2 > sum(counts.values()):
-            owner[switch] = index
-    found = []
-    for host, nics in placed.items():
-        for index, nic in enumerate(nics):
-            if nic and nic.switch and owner.get(nic.switch, index) != index:
-                usual = sorted((switch for switch, rail in owner.items() if rail == index), key=natural)
-                place = f"{nic.switch} {nic.switch_port or ''}".rstrip()
-                text = f"{nic.name} is on {place}, which serves {rails[owner[nic.switch]]}."
-                fix = f"Move the cable to {' or '.join(usual)}." if usual else "Find the right switch port."
-                found.append(Finding(host, rails[index], "wrong leaf", text, fix))
-    return found
+    most = {switch: counts.most_common(1)[0] for switch, counts in served.items()}
+    return {switch: index for switch, (index, count) in most.items() if count * 2 > served[switch].total()}

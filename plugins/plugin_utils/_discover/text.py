@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import typing as t
 
+from .._report.table import md_table
+
 if t.TYPE_CHECKING:
     from .plan import Proposal
 
 
 def inventory(proposal: Proposal, group: str) -> dict[str, t.Any]:
     """Return the proposal as an inventory: variables of the group, and of the hosts that differ."""
-    rails = []
-    for rail in proposal.rails:
-        entry: dict[str, t.Any] = {"name": rail.name, "interface": rail.interface}
-        if rail.gpu is not None:
-            entry["gpu"] = rail.gpu
-        rails.append(entry)
+    rails = [
+        {"name": rail.name, "interface": rail.interface, **({} if rail.gpu is None else {"gpu": rail.gpu})}
+        for rail in proposal.rails
+    ]
     body: dict[str, t.Any] = {"vars": {"fabric_network": proposal.network, "fabric_rails": rails}}
     if proposal.interfaces:
         body["hosts"] = {host: {"fabric_interfaces": names} for host, names in proposal.interfaces.items()}
@@ -45,37 +45,25 @@ def cables(proposal: Proposal, group: str) -> dict[str, t.Any] | None:
 
 def report(proposal: Proposal) -> str:
     """Return the proposal for a reader."""
+    rails = [
+        (rail.name, rail.interface, "" if rail.gpu is None else rail.gpu, rail.pci or "", ", ".join(rail.switches))
+        for rail in proposal.rails
+    ]
     lines = [
         "# What is wired",
         "",
         f"{len(proposal.nics)} hosts answered; {len(proposal.rails)} rails; network {proposal.network}.",
         "",
-        "| rail | interface | GPU | PCI address, where all have the same | switches |",
-        "| --- | --- | --- | --- | --- |",
+        *md_table(("rail", "interface", "GPU", "PCI address, where all have the same", "switches"), rails),
+        "## Hosts that need a look",
+        "",
     ]
-    for rail in proposal.rails:
-        gpu = "" if rail.gpu is None else str(rail.gpu)
-        lines.append(f"| {rail.name} | {rail.interface} | {gpu} | {rail.pci or ''} | {', '.join(rail.switches)} |")
-    lines += ["", "## Hosts that need a look", ""]
     if proposal.findings:
-        lines += ["| host | rail | what | seen | to do |", "| --- | --- | --- | --- | --- |"]
-        lines += [
-            f"| {item.host} | {item.rail or ''} | {item.kind} | {item.text} | {item.fix} |"
-            for item in proposal.findings
-        ]
+        rows = [(item.host, item.rail or "", item.kind, item.text, item.fix) for item in proposal.findings]
+        lines += md_table(("host", "rail", "what", "seen", "to do"), rows)
     else:
-        lines.append("None: all hosts are alike.")
+        lines += ["None: all hosts are alike.", ""]
     if proposal.interfaces:
-        lines += [
-            "",
-            "## Hosts whose interfaces have other names",
-            "",
-            "| host | rail | interface |",
-            "| --- | --- | --- |",
-        ]
-        lines += [
-            f"| {host} | {rail} | {name} |"
-            for host, names in proposal.interfaces.items()
-            for rail, name in names.items()
-        ]
-    return "\n".join(lines) + "\n"
+        others = [(host, *pair) for host, names in proposal.interfaces.items() for pair in names.items()]
+        lines += ["## Hosts whose interfaces have other names", "", *md_table(("host", "rail", "interface"), others)]
+    return "\n".join(lines)

@@ -10,10 +10,12 @@ supernet (rail-major), so that a rail's leaf announces one aggregate.
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import typing as t
 
 from ...module_utils import _intervals as intervals
-from ...module_utils._fabric.model import WIDTH, Block, Cut, Fabric, Plan, Prefix, Range, Zone
+from ...module_utils._fabric.model import WIDTH, Block, Cut, Fabric, FabricPlan, Prefix, Range, Zone
 from ...module_utils._fabric.totals import pool_count
 
 if t.TYPE_CHECKING:
@@ -48,7 +50,7 @@ def power_of_two(number: int) -> int:
 
 
 def gateway_offset(spec: str | int, window: int) -> int | None:
-    """Return the offset of the switch's address in a subnet of which `window` addresses are used."""
+    """Return the offset of the gateway in a subnet of which `window` addresses are used."""
     if spec == "none":
         return None
     if window == 2:
@@ -71,10 +73,10 @@ def lay_out(
     :param gateway: `first`, `last`, `none` or an offset.
     :param at_end: nodes have the last addresses instead of the first.
     """
-    switch = gateway_offset(gateway, window)
+    offset = gateway_offset(gateway, window)
     if window == 2:
-        return Layout(switch, intervals.subtract([(1, 1)], holes), ())
-    taken = [*holes] if switch is None else [*holes, (switch, switch)]
+        return Layout(offset, intervals.subtract([(1, 1)], holes), ())
+    taken = [*holes] if offset is None else [*holes, (offset, offset)]
     free = intervals.subtract([(max(span[0], 1), min(span[1], window - 2))], intervals.merge(taken))
     if at_end:
         rest, nodes = intervals.take(free, max(0, intervals.size(free) - hosts))
@@ -82,12 +84,7 @@ def lay_out(
         nodes, rest = intervals.take(free, hosts)
     if limit is not None:
         rest = intervals.take(rest, limit)[0]
-    return Layout(switch, nodes, intervals.merge(rest))
-
-
-def window_of(prefix: Prefix, twin: Prefix | None) -> int:
-    """Return how many addresses of a subnet are used: IPv6 beside IPv4 uses IPv4's offsets, so no more than those."""
-    return min(prefix.size, twin.size) if prefix.family == 6 and twin is not None else prefix.size
+    return Layout(offset, nodes, intervals.merge(rest))
 
 
 def pods_limit(fabric: Fabric, family: int, slots: int) -> int | None:
@@ -127,18 +124,10 @@ def subnet_length_of(fabric: Fabric, aggregate: Prefix) -> int:
 
 def _holes(fabric: Fabric, subnet: Prefix) -> list[Range]:
     """Return the reserved ranges inside a subnet, as offsets."""
-    low, high = 0, len(fabric.reserved)
-    # The ranges are sorted and disjoint: find the first that ends in the subnet or behind its beginning.
-    while low < high:
-        middle = (low + high) // 2
-        family, _first, last = fabric.reserved[middle]
-        if (family, last) < (subnet.family, subnet.first):
-            low = middle + 1
-        else:
-            high = middle
+    # The ranges are sorted and disjoint: begin with the first that ends in the subnet or behind its beginning.
+    begin = bisect.bisect_left(fabric.reserved, (subnet.family, subnet.first), key=lambda span: (span[0], span[2]))
     found: list[Range] = []
-    for index in range(low, len(fabric.reserved)):
-        family, first, last = fabric.reserved[index]
+    for family, first, last in itertools.islice(fabric.reserved, begin, None):
         if family != subnet.family or first > subnet.last:
             break
         found.append((max(first, subnet.first) - subnet.first, min(last, subnet.last) - subnet.first))
@@ -162,7 +151,9 @@ def _cuts(fabric: Fabric, aggregate: Prefix, window: int, slots: int, limit: int
             if slot in cuts:
                 continue
             subnet = Prefix(aggregate.family, aggregate.network + slot * size, length)
-            layout = lay_out((0, window - 1), window, fabric.gateway, 1, False, limit, _holes(fabric, subnet))
+            layout = lay_out(
+                (0, window - 1), window, fabric.gateway[aggregate.family], 1, False, limit, _holes(fabric, subnet)
+            )
             cuts[slot] = Cut(
                 subnet.first + layout.hosts[0][0] if layout.hosts else None,
                 tuple((subnet.first + low, subnet.first + high) for low, high in layout.pods),
@@ -180,22 +171,22 @@ def build_block(fabric: Fabric, zone: int, rail: int, family: int) -> Block | No
     aggregate = aggregate_of(fabric, where, what, family)
     if aggregate is None:
         return None
-    twin = aggregate_of(fabric, where, what, 4) if family == 6 else None
     per_node = fabric.mode == "exclusive"
     length = subnet_length_of(fabric, aggregate)
     if length < aggregate.length:
         return None
     subnet = Prefix(family, aggregate.network, length)
-    if twin is not None:
-        twin = Prefix(4, twin.network, subnet_length_of(fabric, twin))
-    window = window_of(subnet, twin)
+    window = subnet.size
+    if family == 6 and (twin := aggregate_of(fabric, where, what, 4)):
+        # IPv6 beside IPv4 uses IPv4's offsets, so no more addresses than those.
+        window = min(window, 1 << (WIDTH[4] - subnet_length_of(fabric, twin)))
     limit = pods_limit(fabric, family, where.max_nodes)
     if per_node:
-        layout = lay_out((0, window - 1), window, fabric.gateway, 1, False, limit, ())
+        layout = lay_out((0, window - 1), window, fabric.gateway[aggregate.family], 1, False, limit, ())
     else:
         span = _flat_part(fabric, what, window) if fabric.mode == "flat" else (0, window - 1)
         at_end = fabric.host_addresses == "end"
-        layout = lay_out(span, window, fabric.gateway, where.max_nodes, at_end, limit, _holes(fabric, subnet))
+        layout = lay_out(span, window, fabric.gateway[family], where.max_nodes, at_end, limit, _holes(fabric, subnet))
     return Block(
         zone=zone,
         rail=rail,
@@ -225,7 +216,7 @@ def build_blocks(fabric: Fabric) -> tuple[Block, ...]:
 
 def build_plan(
     fabric: Fabric, nodes: tuple[Node, ...], retired: tuple[Retired, ...], warnings: tuple[str, ...] = ()
-) -> Plan:
+) -> FabricPlan:
     """Put the plan together and add the warnings that follow from its size.
 
     :param warnings: of what was done before.
@@ -251,4 +242,4 @@ def build_plan(
                 f"fabric_reserved leaves {count} of {usual} pod addresses in {block.subnet(slot)} "
                 f"(slot {slot}, {fabric.rails[block.rail].name})."
             )
-    return Plan(fabric, nodes, retired, blocks, tuple(found))
+    return FabricPlan(fabric, nodes, retired, blocks, tuple(found))

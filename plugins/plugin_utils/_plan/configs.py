@@ -9,8 +9,8 @@ from __future__ import annotations
 import typing as t
 from collections.abc import Callable
 
-from ...module_utils._fabric.marks import CONFIG, DECLARED, RESOURCE, SPIDERPOOL
-from ...module_utils._fabric.model import Plan, Rail
+from ...module_utils._fabric.labels import CONFIG, DECLARED, RESOURCE, SPIDERPOOL
+from ...module_utils._fabric.model import FabricPlan, Rail
 from ...module_utils._fabric.names import config_name, full_resource, inject_value, interfaces_of, metadata, profiles
 from ...module_utils._fabric.networks import PodNetwork
 from ...module_utils._fabric.numbers import vlan_interface
@@ -34,7 +34,7 @@ _COORDINATOR = {
 }
 
 
-def _parent(plan: Plan, rail: Rail, interface: str, resource: str, ippools: Body) -> Body:
+def _parent(plan: FabricPlan, rail: Rail, interface: str, resource: str, ippools: Body) -> Body:
     return {
         "ippools": ippools,
         # The host owns its VLAN's interface. With a vlanID Spiderpool would chain its plugin ifacer, which refuses one
@@ -46,7 +46,7 @@ def _parent(plan: Plan, rail: Rail, interface: str, resource: str, ippools: Body
     }
 
 
-def _sriov(plan: Plan, rail: Rail, interface: str, resource: str, ippools: Body) -> Body:
+def _sriov(plan: FabricPlan, rail: Rail, interface: str, resource: str, ippools: Body) -> Body:
     return {
         "ippools": ippools,
         "maxTxRateMbps": 0,
@@ -58,7 +58,7 @@ def _sriov(plan: Plan, rail: Rail, interface: str, resource: str, ippools: Body)
     }
 
 
-def _ib_sriov(plan: Plan, rail: Rail, interface: str, resource: str, ippools: Body) -> Body:
+def _ib_sriov(plan: FabricPlan, rail: Rail, interface: str, resource: str, ippools: Body) -> Body:
     return {
         "enableIbKubernetes": False,
         "ippools": ippools,
@@ -69,11 +69,11 @@ def _ib_sriov(plan: Plan, rail: Rail, interface: str, resource: str, ippools: Bo
     }
 
 
-def _ipoib(plan: Plan, rail: Rail, interface: str, resource: str, ippools: Body) -> Body:
+def _ipoib(plan: FabricPlan, rail: Rail, interface: str, resource: str, ippools: Body) -> Body:
     return {"ippools": ippools, "master": interface}
 
 
-BLOCKS: dict[str, Callable[[Plan, Rail, str, str, Body], Body]] = {
+BLOCKS: dict[str, Callable[[FabricPlan, Rail, str, str, Body], Body]] = {
     "macvlan": _parent,
     "ipvlan": _parent,
     "sriov": _sriov,
@@ -83,7 +83,7 @@ BLOCKS: dict[str, Callable[[Plan, Rail, str, str, Body], Body]] = {
 """What is in the block of an attachment, every field there: of the plan, a rail, its interface, resource and pools."""
 
 
-def _config(plan: Plan, rail: Rail, interface: str, profile: str) -> MultusConfig:
+def _config(plan: FabricPlan, rail: Rail, interface: str, profile: str) -> MultusConfig:
     fabric = plan.fabric
     meta = metadata(fabric, config_name(fabric, rail, profile))
     resource = full_resource(plan, rail, profile)
@@ -113,12 +113,12 @@ def _config(plan: Plan, rail: Rail, interface: str, profile: str) -> MultusConfi
     }
 
 
-def multus_configs(plan: Plan) -> list[MultusConfig]:
+def multus_configs(plan: FabricPlan) -> list[MultusConfig]:
     """Return the SpiderMultusConfigs: one a rail, and one a rail and name profile where a parent is named."""
     return [config for configs in _by_profile(plan).values() for config in configs]
 
 
-def _by_profile(plan: Plan) -> dict[str, list[MultusConfig]]:
+def _by_profile(plan: FabricPlan) -> dict[str, list[MultusConfig]]:
     fabric = plan.fabric
     # A virtual function is found by its resource, so no name of an interface is in these.
     groups = {DECLARED: ()} if fabric.attached.own_device else profiles(plan)
@@ -128,7 +128,7 @@ def _by_profile(plan: Plan) -> dict[str, list[MultusConfig]]:
     }
 
 
-def pod_networks(plan: Plan) -> dict[str, list[PodNetwork]]:
+def pod_networks(plan: FabricPlan) -> dict[str, list[PodNetwork]]:
     """Return what pods get by these configs, by name profile."""
     fabric = plan.fabric
     return {
@@ -149,7 +149,7 @@ def pod_networks(plan: Plan) -> dict[str, list[PodNetwork]]:
     }
 
 
-def injection_order(plan: Plan) -> tuple[str, ...]:
+def injection_order(plan: FabricPlan) -> tuple[str, ...]:
     """Return the rails' names in the order in which an injected pod gets them as net1, net2 and so on.
 
     Spiderpool sorts by the first parent (macvlan, ipvlan) or resource (sriov) as text, else by the config's name.

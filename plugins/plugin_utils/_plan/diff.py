@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import typing as t
+from collections import Counter
 
 from ...module_utils._fabric.lock import LOCK
 from ...module_utils._fabric.model import Prefix, range_text
@@ -22,9 +23,9 @@ from .check import natural_key
 if t.TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from ...module_utils._fabric.model import Block, Fabric, Plan
-    from .lock import Lock
-    from .seats import Seating
+    from ...module_utils._fabric.model import Block, Fabric, FabricPlan
+    from .allocation import Allocation
+    from .lock import Entry
     from .store import Change
 
 LISTED = 20
@@ -34,38 +35,23 @@ CONTEXT = 100
 SMALL = 400
 """Lines of a file that is still shown whole in the diff."""
 
-TOLD = ("cluster/ippools.yaml", f"cluster/{NETWORKS}", "switch/gateways.csv")
+REPEATING = ("cluster/ippools.yaml", f"cluster/{NETWORKS}", "switch/gateways.csv")
 """Files that say only what the lines of nodes and rails, or other files, say already."""
 
 
 class View:
     """One side of the diff: the blocks of a plan, by zone name, and who is retired."""
 
-    def __init__(
-        self, fabric: Fabric | None, blocks: Iterable[Block], seats: Mapping[str, tuple[str, int, bool]]
-    ) -> None:
-        self.fabric = fabric
-        self.seats = seats
-        self.blocks: dict[tuple[str, str, int], Block] = {}
-        if fabric is not None:
-            for block in blocks:
-                self.blocks[fabric.zones[block.zone].name, fabric.rails[block.rail].name, block.family] = block
-
-    @classmethod
-    def of_lock(cls, lock: Lock | None, fabric: Fabric | None) -> View:
-        """Make the view of the plan that stands."""
-        if lock is None or fabric is None:
-            return cls(None, (), {})
-        seats = {name: (seat.zone, seat.slot, seat.retired) for name, seat in lock.seats.items()}
-        return cls(fabric, arithmetic.build_blocks(fabric), seats)
-
-    @classmethod
-    def of_plan(cls, plan: Plan) -> View:
-        """Make the view of the new plan."""
-        zones = plan.fabric.zones
-        seats = {node.name: (zones[node.zone].name, node.slot, False) for node in plan.nodes}
-        seats.update((one.name, (zones[one.zone].name, one.slot, True)) for one in plan.retired)
-        return cls(plan.fabric, plan.blocks, seats)
+    def __init__(self, fabric: Fabric | None, entries: Mapping[str, Entry]) -> None:
+        self.entries = entries
+        self.blocks = (
+            {
+                (fabric.zones[block.zone].name, fabric.rails[block.rail].name, block.family): block
+                for block in arithmetic.build_blocks(fabric)
+            }
+            if fabric
+            else {}
+        )
 
     def lines(self, slices: Iterable[str]) -> list[str]:
         """Write one line per node, and one per node and rail, of the slices that are given."""
@@ -81,7 +67,7 @@ class View:
 
     def _node_lines(self, data: Mapping[str, t.Any]) -> list[str]:
         name = data["node"]
-        zone, slot, _retired = self.seats.get(name, ("", data["slot"], False))
+        zone, slot, _retired = self.entries.get(name, ("", data["slot"], False))
         where = f" of zone {zone}" if zone else ""
         reach = f", {data['policy']} {' '.join(data['rdma_prefixes'])}" if data["rdma_prefixes"] else ""
         # A slice of schema 1 has none: that is the one line that differs then.
@@ -116,7 +102,7 @@ class View:
                 found.append(f"{where}{rail}: {block.subnet(0)} {pods_text(block, 0)}")
         found += [
             f"{name}: slot {slot}" + (f" of zone {zone}" if zone else "") + " retired"
-            for name, (zone, slot, retired) in self.seats.items()
+            for name, (zone, slot, retired) in self.entries.items()
             if retired
         ]
         return sorted(found, key=natural_key)
@@ -135,67 +121,49 @@ def diff_of(before: View, after: View, change: Change, have: Mapping[str, str]) 
 
     :param have: the present text by path.
     """
-    touched = [path for path in change.written if path.startswith("hosts/")]
-    gone = [path for path in change.removed if path.startswith("hosts/")]
-    old = before.lines(have[path] for path in [*touched, *gone] if path in have)
-    new = after.lines(change.written[path] for path in touched)
-    if len(touched) > CONTEXT:
+    hosts = [path for path in (*change.written, *change.removed) if path.startswith("hosts/")]
+    old = before.lines(have[path] for path in hosts if path in have)
+    new = after.lines(change.written[path] for path in hosts if path in change.written)
+    if len(hosts) > CONTEXT:
         # Ansible compares the two sides with difflib, which takes minutes when many equal lines lie between others.
-        same = set(old) & set(new)
-        old = [line for line in old if line not in same]
-        new = [line for line in new if line not in same]
-    old_shared, new_shared = before.shared_lines(), after.shared_lines()
-    keep = set(old_shared) & set(new_shared)
-    old += [line for line in old_shared if line not in keep]
-    new += [line for line in new_shared if line not in keep]
-    others = [path for path in [*change.written, *change.removed] if not path.startswith("hosts/")]
-    small = [path for path in others if _is_small(path, have.get(path, ""), change.written.get(path, ""))]
-    others = sorted(set(others) - set(small))
-    old += [f"file {path} {_brief(have[path])}" for path in others if path in have]
-    new += [f"file {path} {_brief(change.written[path])}" for path in others if path in change.written]
-    nodes = {
-        "before_header": "the plan that stands",
-        "after_header": "the new plan",
-        "before": "".join(f"{line}\n" for line in old),
-        "after": "".join(f"{line}\n" for line in new),
-    }
-    files = [
-        {
-            "before_header": path,
-            "after_header": path,
-            "before": have.get(path, ""),
-            "after": change.written.get(path, ""),
-        }
-        for path in sorted(small)
-    ]
-    return [nodes, *files]
+        old, new = _without_equal(old, new)
+    old_shared, new_shared = _without_equal(before.shared_lines(), after.shared_lines())
+    others = {*change.written, *change.removed} - set(hosts)
+    small = {path for path in others if _is_small(path, have.get(path, ""), change.written.get(path, ""))}
+    large = sorted(others - small)
+    old += old_shared + [f"file {path} {_brief(have[path])}" for path in large if path in have]
+    new += new_shared + [f"file {path} {_brief(change.written[path])}" for path in large if path in change.written]
+    texts = [(path, path, have.get(path, ""), change.written.get(path, "")) for path in sorted(small)]
+    before_text, after_text = ("".join(f"{line}\n" for line in lines) for lines in (old, new))
+    texts.insert(0, ("the plan that stands", "the new plan", before_text, after_text))
+    return [dict(zip(("before_header", "after_header", "before", "after"), row, strict=True)) for row in texts]
+
+
+def _without_equal(old: list[str], new: list[str]) -> tuple[list[str], list[str]]:
+    same = set(old) & set(new)
+    return [line for line in old if line not in same], [line for line in new if line not in same]
 
 
 def _is_small(path: str, *texts: str) -> bool:
-    told = path in TOLD or not path.startswith(("cluster/", "switch/", "workload/"))
-    return not told and all(text.count("\n") <= SMALL for text in texts)
+    repeats = path in REPEATING or not path.startswith(("cluster/", "switch/", "workload/"))
+    return not repeats and all(text.count("\n") <= SMALL for text in texts)
 
 
 def _brief(text: str) -> str:
     return f"{text.count(chr(10))} lines, sha256 {hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
-def summary_of(plan: Plan, seating: Seating, change: Change, digest: str) -> dict[str, t.Any]:
+def summary_of(plan: FabricPlan, allocation: Allocation, change: Change, digest: str) -> dict[str, t.Any]:
     """Return what a run did, as data; `text` says it in sentences."""
     fabric = plan.fabric
-    used = dict.fromkeys(range(len(fabric.zones)), 0)
-    held = dict(used)
-    for node in plan.nodes:
-        used[node.zone] += 1
-    for one in plan.retired:
-        held[one.zone] += 1
+    used, retired = Counter(node.zone for node in plan.nodes), Counter(one.zone for one in plan.retired)
     zones = [
         {
             "name": zone.name,
             "nodes": used[index],
-            "retired": held[index],
+            "retired": retired[index],
             "slots": zone.max_nodes,
-            "free": zone.max_nodes - used[index] - held[index],
+            "free": zone.max_nodes - used[index] - retired[index],
         }
         for index, zone in enumerate(fabric.zones)
     ]
@@ -209,11 +177,11 @@ def summary_of(plan: Plan, seating: Seating, change: Change, digest: str) -> dic
         "zones": zones,
         "prefixes": [str(prefix) for prefix in rdma_prefixes(fabric, plan.blocks)],
         "pools": pool_count(plan.nodes, plan.blocks),
-        "added": list(seating.added),
-        "retired": list(seating.retired_now),
-        "released": list(seating.released),
-        "moved": list(seating.moved),
-        "kept": len(plan.nodes) - len(seating.added),
+        "added": list(allocation.added),
+        "retired": list(allocation.retired_now),
+        "released": list(allocation.released),
+        "moved": list(allocation.moved),
+        "kept": len(plan.nodes) - len(allocation.added),
         "written": len(change.written) + (change.lock is not None),
         "removed": len(change.removed),
         "digest": digest,
@@ -222,7 +190,7 @@ def summary_of(plan: Plan, seating: Seating, change: Change, digest: str) -> dic
     return result
 
 
-def _text(plan: Plan, result: Mapping[str, t.Any]) -> list[str]:
+def _text(plan: FabricPlan, result: Mapping[str, t.Any]) -> list[str]:
     fabric = plan.fabric
     lines = [
         f"Fabric {fabric.name}: {_count(len(plan.nodes), 'node')}, {_count(len(fabric.rails), 'rail')}, {fabric.mode}, "

@@ -28,6 +28,9 @@ if t.TYPE_CHECKING:
     from .space import Foreign
 
 PLACE = "fabric_"
+FAMILIES = {"ipv4": 4, "ipv6": 6}
+MAX_BLOCK = 1 << 24
+MAX_PODS = 1_000_000
 BOOLEANS = tuple(name for name, option in OPTIONS.items() if isinstance(option.default, bool))
 # Of a port of a ConnectX card (NVIDIA DOCA documentation, SR-IOV; ConnectX-7 release notes); some firmware has fewer.
 MOST_VFS = 127
@@ -55,7 +58,7 @@ def read_fabric(raw: Mapping[str, t.Any], foreign: Sequence[Foreign] = ()) -> Fa
     :raises InputError: with every problem found.
     """
     check = Checker()
-    fabric = _read(check, {**DEFAULTS, **{key: value for key, value in raw.items() if value is not None}})
+    fabric = _read(check, _with_defaults(raw))
     # Arithmetic on stand-ins would only add noise to the real problems.
     if not check.problems:
         space.check_space(check, fabric)
@@ -68,7 +71,7 @@ def read_fabric(raw: Mapping[str, t.Any], foreign: Sequence[Foreign] = ()) -> Fa
 def read_options(raw: Mapping[str, t.Any]) -> Options:
     """Validate what governs the run."""
     check = Checker()
-    given = {**DEFAULTS, **{key: value for key, value in raw.items() if value is not None}}
+    given = _with_defaults(raw)
     names: dict[str, tuple[str, ...]] = {}
     for key in ("retire", "release"):
         place = PLACE + key
@@ -84,6 +87,10 @@ def read_options(raw: Mapping[str, t.Any]) -> Options:
         check.add("fabric_plan_dir", f"{shown(given['plan_dir'])} is not a path.", "Give a folder, such as plan.")
     check.raise_any()
     return Options(names["retire"], names["release"], given["allow_renumber"], given["accept_lock"])
+
+
+def _with_defaults(raw: Mapping[str, t.Any]) -> dict[str, t.Any]:
+    return {**DEFAULTS, **{key: value for key, value in raw.items() if value is not None}}
 
 
 def _read(check: Checker, given: dict[str, t.Any]) -> Fabric:
@@ -114,13 +121,13 @@ def _read(check: Checker, given: dict[str, t.Any]) -> Fabric:
         rails=rails,
         rail_prefix=_lengths(check, "fabric_rail_prefix", given["rail_prefix"], RAIL_PREFIX),
         node_prefix=_lengths(check, "fabric_node_prefix", given["node_prefix"], NODE_PREFIX),
-        first_block=check.integer("fabric_first_block", given["first_block"], 0, 1 << 24),
-        gateway=_gateway(check, given["gateway"]),
+        first_block=check.integer("fabric_first_block", given["first_block"], 0, MAX_BLOCK),
+        gateway=dict.fromkeys(FAMILIES.values(), read_gateway(check, "fabric_gateway", given["gateway"])),
         host_addresses=check.choice(
             "fabric_host_addresses", given["host_addresses"], OPTIONS["host_addresses"].choices
         ),
-        node_pods=read_optional(check, "fabric_node_pods", given["node_pods"], 1, 1_000_000),
-        reserved=_reserved(check, given["reserved"]),
+        node_pods=read_optional(check, "fabric_node_pods", given["node_pods"], 1, MAX_PODS),
+        reserved=read_reserved(check, "fabric_reserved", given["reserved"]),
         foreign=_foreign(check, given["foreign_networks"]),
         policy=_choice(check, given, "policy"),
         mtu=check.integer("fabric_mtu", usual if given["mtu"] is None else given["mtu"], low, high, default=usual),
@@ -182,22 +189,30 @@ def _lengths(check: Checker, place: str, value: object, usual: dict[int, int]) -
         return dict(usual)
     if not isinstance(value, dict):
         value = {"ipv4": value}
-    given = check.mapping(place, value, ("ipv4", "ipv6"), "{ipv4: 27, ipv6: 64}")
+    given = check.mapping(place, value, FAMILIES, "{ipv4: 27, ipv6: 64}")
     found = dict(usual)
-    for key, family in (("ipv4", 4), ("ipv6", 6)):
-        if key in given:
-            low, high = (8, 31) if family == 4 else (16, 127)
-            found[family] = check.integer(f"{place}.{key}", given[key], low, high, default=usual[family])
+    for key, item in given.items():
+        found[FAMILIES[key]] = read_length(check, f"{place}.{key}", item, FAMILIES[key])
     return found
 
 
-def _gateway(check: Checker, value: object) -> str | int:
+def read_length(check: Checker, place: str, value: object, family: int) -> int:
+    """Return the prefix length of a subnet.
+
+    :param value: what was given.
+    """
+    low, high = (8, 31) if family == 4 else (16, 127)
+    return check.integer(place, value, low, high, default=high)
+
+
+def read_gateway(check: Checker, place: str, value: object) -> str | int:
+    """Return `first`, `last`, `none` or an offset."""
     if value in ("first", "last", "none"):
         return str(value)
     if isinstance(value, str) and not re.fullmatch(r"-?[0-9]{1,9}", value):
-        check.add("fabric_gateway", f"{shown(value)} is neither first, last, none nor an offset.", "Give one of those.")
+        check.add(place, f"{shown(value)} is neither first, last, none nor an offset.", "Give one of those.")
         return "first"
-    return check.integer("fabric_gateway", value, -(1 << 30), 1 << 30, default=1)
+    return check.integer(place, value, -(1 << 30), 1 << 30, default=1)
 
 
 def _check_pkey(check: Checker, value: object) -> None:
@@ -243,11 +258,10 @@ def _meet(check: Checker, value: object) -> bool | None:
     return value
 
 
-def _reserved(check: Checker, value: object) -> tuple[tuple[int, int, int], ...]:
-    spans = [
-        check.span(f"fabric_reserved[{index}]", item)
-        for index, item in enumerate(check.listing("fabric_reserved", value, "addresses and ranges"))
-    ]
+def read_reserved(check: Checker, place: str, value: object) -> tuple[tuple[int, int, int], ...]:
+    """Return addresses, ranges and networks as (family, first, last), merged and sorted."""
+    items = check.listing(place, value, "addresses and ranges")
+    spans = [check.span(f"{place}[{index}]", item) for index, item in enumerate(items)]
     merged: list[tuple[int, int, int]] = []
     for family in (4, 6):
         ranges = intervals.merge((span[1], span[2]) for span in spans if span and span[0] == family)

@@ -38,8 +38,8 @@ def read_optional(check: Checker, place: str, value: object, low: int, high: int
     return None if value is None else check.integer(place, value, low, high, default=low)
 
 
-def _networks(check: Checker, place: str, value: object) -> tuple[Prefix, ...]:
-    """Read at most one network per family, IPv4 first."""
+def read_networks(check: Checker, place: str, value: object) -> tuple[Prefix, ...]:
+    """Return at most one network per family, IPv4 first."""
     found: dict[int, Prefix] = {}
     for index, item in enumerate(check.listing(place, value, "networks in CIDR form")):
         prefix = check.prefix(f"{place}[{index}]", item)
@@ -106,7 +106,7 @@ def _rail(check: Checker, index: int, item: object, usual: str, fabric: str, usu
         index=index + 1,
         name=name,
         interface=interface,
-        subnets=_networks(check, f"{place}.subnets", given.get("subnets")),
+        subnets=read_networks(check, f"{place}.subnets", given.get("subnets")),
         gpu=read_optional(check, f"{place}.gpu", given.get("gpu"), 0, 255),
         resource=check.text(f"{place}.resource", resource, RESOURCE, what),
         pci=pci,
@@ -117,7 +117,7 @@ def _rail(check: Checker, index: int, item: object, usual: str, fabric: str, usu
 
 def read_zones(check: Checker, given: dict[str, t.Any]) -> tuple[Zone, ...]:
     """Return the zones in order, one without a name where none is declared; what is wrong goes to `check`."""
-    supernets = _networks(check, "fabric_supernets", given["supernets"])
+    supernets = read_networks(check, "fabric_supernets", given["supernets"])
     items = check.listing("fabric_zones", given["zones"], "zones such as {name: su1, group: su1}")
     slots = read_optional(check, "fabric_max_nodes", given["max_nodes"], 1, MAX_SLOTS)
     if not items:
@@ -151,7 +151,7 @@ def _zone(check: Checker, index: int, item: object, supernets: tuple[Prefix, ...
         own = check.integer(f"{place}.max_nodes", given["max_nodes"], 1, MAX_SLOTS, default=1)
     if own is None:
         check.add(f"{place}.max_nodes", "It is required, here or as fabric_max_nodes.", "Give the slots of the zone.")
-    nets = _networks(check, f"{place}.supernets", given["supernets"]) if "supernets" in given else supernets
+    nets = read_networks(check, f"{place}.supernets", given["supernets"]) if "supernets" in given else supernets
     group = read_group(check, f"{place}.group", given.get("group", name))
     return Zone(name, group, nets, own or 1, _leaves(check, f"{place}.leaves", given.get("leaves")))
 

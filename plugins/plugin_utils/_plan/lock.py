@@ -2,38 +2,52 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""plan.json, the lock: what is frozen, who sits where, and the digests of the rest of the folder.
+"""plan.json, the lock: what is frozen, which node has which slot, the digests of the rest of the folder.
 
-`schema`; `digest`, sha256 of the canonical JSON of all its other keys, empty while a run is writing; `files`, a sha256
+`format`; `digest`, sha256 of the canonical JSON of all its other keys, empty while a run is writing; `files`, a sha256
 for each part of the folder; `frozen`, what decides addresses; `nodes`, each with zone, slot, retired.
 Canonical JSON: sorted keys, no blanks, as json.dumps(value, sort_keys=True, separators=(",", ":")).
+
+What is frozen decides addresses for the whole life of a fabric. So whoever does not know a key of it, or a value,
+refuses the lock (docs/growth.md), and every version reads what an earlier one wrote (tests/unit/data/locks).
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import typing as t
 from dataclasses import dataclass
 
 from ...module_utils._errors import InputError, Problem
-from ...module_utils._fabric.lock import SCHEMA, lock_digest
-from ...module_utils._fabric.model import Fabric, Prefix, Rail, Zone, range_text
-from ...module_utils._fabric.options import DEFAULTS, NODE_PREFIX, RAIL_PREFIX
+from ...module_utils._fabric.lock import FORMAT, NEWER, is_readable, lock_digest
+from ...module_utils._fabric.model import Fabric, Rail, Zone, range_text
+from ...module_utils._fabric.options import DEFAULTS, NODE_PREFIX, OPTIONS, RAIL_PREFIX
 from . import blocks as arithmetic
 from .check import LABEL, SUBDOMAIN, Checker, natural_key, shown
+from .input import FAMILIES, MAX_BLOCK, MAX_PODS, read_gateway, read_length, read_reserved
+from .input_rails import MAX_SLOTS, read_networks, read_optional
 from .space import Foreign
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from ...module_utils._fabric.model import Node, Retired
 
+    T = t.TypeVar("T")
+
 UNFINISHED = "unfinished"
 RESTORE = "Restore it from version control (git log shows its history); never write it by hand."
+FROZEN = ("mode", "zones", "rails", "first_block", "gateway", "node_pods", "reserved")
+BY_MODE = {
+    "exclusive": (*FROZEN, "node_prefix"),
+    "shared": (*FROZEN, "rail_prefix", "host_addresses"),
+    "flat": (*FROZEN, "host_addresses"),
+}
+"""The frozen keys of each mode: all that decides its addresses, and nothing that it does not use."""
 
 
-@dataclass(frozen=True)
-class Seat:
+class Entry(t.NamedTuple):
     """A node's entry in the lock."""
 
     zone: str
@@ -43,20 +57,21 @@ class Seat:
 
 @dataclass(frozen=True)
 class Lock:
-    """What plan.json says."""
+    """The content of plan.json."""
 
-    frozen: Mapping[str, t.Any]
-    seats: Mapping[str, Seat]
-    files: Mapping[str, str]
-    digest: str
-    unfinished: bool
-    """A run was killed while it was writing: the seats are those of before that run."""
+    fabric: Fabric
+    """What was frozen; everything else of it is default."""
+    nodes: Mapping[str, Entry]
+    """Where a run was killed while it was writing, those of before that run."""
 
 
 def freeze(fabric: Fabric) -> dict[str, t.Any]:
-    """Return what decides addresses, canonical, and nothing that the mode does not use."""
-    families = {f"ipv{family}": family for family in fabric.families}
-    frozen: dict[str, t.Any] = {
+    """Return what decides addresses, canonical."""
+
+    def by_family(values: Mapping[int, t.Any]) -> dict[str, t.Any]:
+        return {f"ipv{family}": values[family] for family in fabric.families}
+
+    frozen = {
         "mode": fabric.mode,
         "zones": [
             {"name": zone.name, "supernets": [str(net) for net in zone.supernets], "max_nodes": zone.max_nodes}
@@ -64,54 +79,85 @@ def freeze(fabric: Fabric) -> dict[str, t.Any]:
         ],
         "rails": [{"name": rail.name, "subnets": [str(net) for net in rail.subnets]} for rail in fabric.rails],
         "first_block": fabric.first_block,
-        "gateway": fabric.gateway,
+        "gateway": by_family(fabric.gateway),
         "node_pods": fabric.node_pods,
         "reserved": [range_text(family, (first, last)) for family, first, last in fabric.reserved],
+        "node_prefix": by_family(fabric.node_prefix),
+        "rail_prefix": by_family(fabric.rail_prefix),
+        "host_addresses": fabric.host_addresses,
     }
-    if fabric.mode == "exclusive":
-        frozen["node_prefix"] = {key: fabric.node_prefix[family] for key, family in families.items()}
-    else:
-        frozen["host_addresses"] = fabric.host_addresses
-    if fabric.mode == "shared":
-        frozen["rail_prefix"] = {key: fabric.rail_prefix[family] for key, family in families.items()}
-    return frozen
+    return {key: frozen[key] for key in BY_MODE[fabric.mode]}
 
 
 def thaw(frozen: Mapping[str, t.Any], place: str) -> Fabric:
-    """Make a fabric of frozen parameters; what they do not say is default. Raises InputError when they are broken."""
+    """Make a fabric of frozen parameters; what they do not say is default.
+
+    :raises InputError: a key or a value that this version does not know.
+    """
     check = Checker()
-    try:
-        fabric = _thaw(check, frozen)
-    except (KeyError, TypeError, ValueError, AttributeError) as exc:
-        raise InputError([Problem(f"{place}: frozen", f"It cannot be read ({exc!r}).", RESTORE)]) from None
-    check.raise_any()
+    fabric = _thaw(check, frozen, f"{place}: frozen")
+    if check.problems:
+        raise InputError(Problem(one.place, one.problem, NEWER) for one in check.problems)
     return fabric
 
 
-def _thaw(check: Checker, frozen: Mapping[str, t.Any]) -> Fabric:
-    def nets(texts: Iterable[str]) -> tuple[Prefix, ...]:
-        return tuple(net for net in [check.prefix("frozen", text) for text in texts] if net is not None)
+def _thaw(check: Checker, frozen: Mapping[str, t.Any], place: str) -> Fabric:
+    def known(where: str, value: object, keys: Iterable[str]) -> dict[str, t.Any]:
+        given = check.mapping(where, value, keys, "an object")
+        for key in set(keys) - given.keys() - {"node_pods"} if isinstance(value, dict) else ():
+            check.add(f"{where}.{key}", "It is missing.", NEWER)
+        return given
 
-    def lengths(key: str, usual: dict[int, int]) -> dict[int, int]:
-        return {**usual, **{int(name[-1]): int(length) for name, length in frozen.get(key, {}).items()}}
+    def items(key: str, keys: Iterable[str]) -> list[tuple[str, dict[str, t.Any]]]:
+        listed = check.listing(f"{place}.{key}", given.get(key), "objects")
+        if not listed:
+            check.add(f"{place}.{key}", "It is empty.", NEWER)
+        places = [f"{place}.{key}[{index}]" for index in range(len(listed))]
+        return [(where, known(where, one, keys)) for where, one in zip(places, listed, strict=True)]
 
-    spans = [check.span("frozen", text) for text in frozen["reserved"]]
+    def by_family(key: str, read: Callable[[str, object, int], T]) -> dict[int, T]:
+        """Read a value for each family that the fabric has, and no other."""
+        values = known(f"{place}.{key}", given[key], families) if key in given else {}
+        return {families[name]: read(f"{place}.{key}.{name}", value, families[name]) for name, value in values.items()}
+
+    ends = OPTIONS["host_addresses"].choices
+    mode = check.choice(f"{place}.mode", frozen.get("mode"), OPTIONS["mode"].choices)
+    given = known(place, frozen, BY_MODE[mode])
+    zones = tuple(
+        Zone(
+            check.text(f"{where}.name", zone["name"], LABEL, "a DNS-1123 label") if zone.get("name") else "",
+            "",
+            read_networks(check, f"{where}.supernets", zone.get("supernets")),
+            check.integer(f"{where}.max_nodes", zone.get("max_nodes"), 1, MAX_SLOTS),
+        )
+        for where, zone in items("zones", ("name", "supernets", "max_nodes"))
+    )
+    rails = tuple(
+        Rail(
+            index + 1,
+            check.text(f"{where}.name", rail.get("name"), LABEL, "a DNS-1123 label"),
+            "",
+            read_networks(check, f"{where}.subnets", rail.get("subnets")),
+        )
+        for index, (where, rail) in enumerate(items("rails", ("name", "subnets")))
+    )
+    nets = [net for one in zones for net in one.supernets] + [net for rail in rails for net in rail.subnets]
+    families = {name: family for name, family in FAMILIES.items() if any(net.family == family for net in nets)}
+    if isinstance(given.get("gateway"), (str, int)):
+        # Before `format` one was frozen for all families.
+        given["gateway"] = dict.fromkeys(families, given["gateway"])
     return Fabric(
         name=DEFAULTS["name"],
-        mode=frozen["mode"],
-        zones=tuple(
-            Zone(str(zone["name"]), "", nets(zone["supernets"]), int(zone["max_nodes"])) for zone in frozen["zones"]
-        ),
-        rails=tuple(
-            Rail(index + 1, str(rail["name"]), "", nets(rail["subnets"])) for index, rail in enumerate(frozen["rails"])
-        ),
-        rail_prefix=lengths("rail_prefix", RAIL_PREFIX),
-        node_prefix=lengths("node_prefix", NODE_PREFIX),
-        first_block=int(frozen["first_block"]),
-        gateway=frozen["gateway"],
-        host_addresses=frozen.get("host_addresses", DEFAULTS["host_addresses"]),
-        node_pods=frozen["node_pods"],
-        reserved=tuple(span for span in spans if span),
+        mode=mode,
+        zones=zones,
+        rails=rails,
+        rail_prefix={**RAIL_PREFIX, **by_family("rail_prefix", functools.partial(read_length, check))},
+        node_prefix={**NODE_PREFIX, **by_family("node_prefix", functools.partial(read_length, check))},
+        first_block=check.integer(f"{place}.first_block", given.get("first_block"), 0, MAX_BLOCK),
+        gateway=by_family("gateway", lambda where, value, _family: read_gateway(check, where, value)),
+        host_addresses=check.choice(f"{place}.host_addresses", given.get("host_addresses", ends[0]), ends),
+        node_pods=read_optional(check, f"{place}.node_pods", given.get("node_pods"), 1, MAX_PODS),
+        reserved=read_reserved(check, f"{place}.reserved", given.get("reserved")),
     )
 
 
@@ -120,7 +166,7 @@ def parse_lock(text: str, place: str, *, accept: bool = False) -> Lock:
 
     :param place: how problems name the file.
     :param accept: take a lock whose digest does not match (fabric_accept_lock), after a merge that was looked at.
-    :raises InputError: truncated, another schema, tampered with, or two nodes on one slot.
+    :raises InputError: truncated, of another format, tampered with, or two nodes on one slot.
     """
     try:
         data = json.loads(text)
@@ -128,35 +174,34 @@ def parse_lock(text: str, place: str, *, accept: bool = False) -> Lock:
         raise InputError([Problem(place, f"It is not valid JSON ({exc}).", RESTORE)]) from None
     if not isinstance(data, dict):
         raise InputError([Problem(place, "It is not a JSON object.", RESTORE)])
-    if data.get("schema") != SCHEMA:
-        fix = "Use the version of the collection that wrote it, or one that can read it."
-        problem = f"It has schema {shown(data.get('schema'))}, and this collection reads schema {SCHEMA}."
-        raise InputError([Problem(f"{place}: schema", problem, fix)])
-    seats = _parse_seats(data.get("nodes"), place)
+    if not is_readable(data):
+        have = shown(data.get("format", data.get("schema")))
+        problem = f"It has format {have}, and this collection reads format {FORMAT}."
+        raise InputError([Problem(f"{place}: format", problem, NEWER)])
+    nodes = _parse_nodes(data.get("nodes"), place)
     frozen = data.get("frozen")
     if not isinstance(frozen, dict):
         raise InputError([Problem(f"{place}: frozen", f"{shown(frozen)} is not an object.", RESTORE)])
     if data.get("digest") == "" and isinstance(frozen.get(UNFINISHED), dict):
-        return Lock(frozen[UNFINISHED], seats, {}, "", True)
+        return Lock(thaw(frozen[UNFINISHED], place), nodes)
     if data.get("digest") != lock_digest(data) and not accept:
         problem = f"Its digest is {shown(data.get('digest'))}, its content makes {lock_digest(data)!r}: it was changed"
         fix = RESTORE + " After a merge that you have checked (every node on its slot), run once with "
         raise InputError(
             [Problem(f"{place}: digest", problem + " by hand or merged.", fix + "fabric_accept_lock=true.")]
         )
-    files = data.get("files")
-    return Lock(frozen, seats, files if isinstance(files, dict) else {}, str(data.get("digest")), False)
+    return Lock(thaw(frozen, place), nodes)
 
 
-def _parse_seats(nodes: object, place: str) -> dict[str, Seat]:
+def _parse_nodes(nodes: object, place: str) -> dict[str, Entry]:
     if not isinstance(nodes, dict):
         raise InputError([Problem(f"{place}: nodes", f"{shown(nodes)} is not an object.", RESTORE)])
-    seats: dict[str, Seat] = {}
+    entries: dict[str, Entry] = {}
     taken: dict[tuple[str, int], str] = {}
     check = Checker()
     for name, entry in nodes.items():
         where = f"{place}: nodes.{name}"
-        if not _is_seat(entry):
+        if not _is_entry(entry):
             check.add_counted("nodes", where, f"{shown(entry)} is not {{zone, slot, retired}}.", RESTORE)
             continue
         zone = entry["zone"]
@@ -171,12 +216,12 @@ def _parse_seats(nodes: object, place: str) -> dict[str, Seat]:
                 "A merge brought two nodes to one slot: take the younger one out of plan.json's nodes and run again "
                 "with fabric_accept_lock=true; it gets a free slot.",
             )
-        seats[name] = Seat(zone, entry["slot"], entry["retired"])
+        entries[name] = Entry(zone, entry["slot"], entry["retired"])
     check.raise_any()
-    return seats
+    return entries
 
 
-def _is_seat(entry: object) -> bool:
+def _is_entry(entry: object) -> bool:
     """Whether an entry of the lock is {zone, slot, retired}; a boolean is no slot."""
     if not isinstance(entry, dict) or set(entry) != {"zone", "slot", "retired"}:
         return False
@@ -188,45 +233,41 @@ def _is_seat(entry: object) -> bool:
 
 def foreign_of(place: str, label: str, text: str) -> Foreign:
     """Return the networks of another cluster's plan.json."""
-    fabric = thaw(parse_lock(text, f"{place} ({label})").frozen, f"{place} ({label})")
+    fabric = parse_lock(text, f"{place} ({label})").fabric
     return Foreign(place, label, tuple(sorted({block.aggregate for block in arithmetic.build_blocks(fabric)})))
 
 
-def lock_of(fabric: Fabric, nodes: Iterable[Node], retired: Iterable[Retired], files: Mapping[str, str]) -> str:
-    """Write plan.json: one line per node, in natural order.
+def entries_of(fabric: Fabric, nodes: Iterable[Node], retired: Iterable[Retired]) -> dict[str, Entry]:
+    """Return the nodes' entries in the lock, by name."""
+    entries = {node.name: Entry(fabric.zones[node.zone].name, node.slot, False) for node in nodes}
+    return {**entries, **{one.name: Entry(fabric.zones[one.zone].name, one.slot, True) for one in retired}}
+
+
+def write_lock(frozen: Mapping[str, t.Any], entries: Mapping[str, Entry], files: Mapping[str, str]) -> str:
+    """Write plan.json of its parts, with its digest: one line per node, in natural order.
 
     :param files: a digest by part of the plan.
     """
-    seats = {node.name: {"zone": fabric.zones[node.zone].name, "slot": node.slot, "retired": False} for node in nodes}
-    for one in retired:
-        seats[one.name] = {"zone": fabric.zones[one.zone].name, "slot": one.slot, "retired": True}
-    return write_lock(freeze(fabric), seats, files)
-
-
-def write_lock(frozen: Mapping[str, t.Any], seats: Mapping[str, Mapping[str, t.Any]], files: Mapping[str, str]) -> str:
-    """Write plan.json of its parts, with its digest."""
-    body = {"schema": SCHEMA, "files": dict(files), "frozen": frozen, "nodes": seats}
-    return _lock_text(body, lock_digest(body))
+    nodes = {name: entry._asdict() for name, entry in entries.items()}
+    digest = lock_digest({"format": FORMAT, "files": dict(files), "frozen": frozen, "nodes": nodes})
+    return _lock_text(frozen, entries, files, digest)
 
 
 def unfinished_lock(lock: Lock) -> str:
     """Write the plan.json that stands while a run is writing: every reader refuses it, the next run continues it."""
-    seats = {name: {"zone": seat.zone, "slot": seat.slot, "retired": seat.retired} for name, seat in lock.seats.items()}
-    return _lock_text({"schema": SCHEMA, "files": {}, "frozen": {UNFINISHED: lock.frozen}, "nodes": seats}, "")
+    return _lock_text({UNFINISHED: freeze(lock.fabric)}, lock.nodes, {}, "")
 
 
-def _lock_text(body: Mapping[str, t.Any], digest: str) -> str:
+def _lock_text(frozen: Mapping[str, t.Any], entries: Mapping[str, Entry], files: Mapping[str, str], digest: str) -> str:
     def indented(value: object) -> str:
         return json.dumps(value, indent=2, sort_keys=True).replace("\n", "\n  ")
 
-    names = sorted(body["nodes"], key=natural_key)
     nodes = ",\n".join(
-        f'    "{name}": {{"retired": {"true" if seat["retired"] else "false"}, "slot": {seat["slot"]}, '
-        f'"zone": "{seat["zone"]}"}}'
-        for name, seat in ((name, body["nodes"][name]) for name in names)
+        f'    "{name}": {json.dumps(entries[name]._asdict(), sort_keys=True)}'
+        for name in sorted(entries, key=natural_key)
     )
     return (
-        f'{{\n  "schema": {body["schema"]},\n  "digest": "{digest}",\n'
-        f'  "files": {indented(body["files"])},\n  "frozen": {indented(body["frozen"])},\n'
+        f'{{\n  "format": {FORMAT},\n  "digest": "{digest}",\n'
+        f'  "files": {indented(files)},\n  "frozen": {indented(frozen)},\n'
         '  "nodes": {' + (f"\n{nodes}\n  " if nodes else "") + "}\n}\n"
     )

@@ -9,10 +9,9 @@ from __future__ import annotations
 import typing as t
 
 from ...module_utils import _intervals as intervals
-from ...module_utils._fabric.lock import LOCK, canonical
 from ...module_utils._fabric.model import address_text, range_text
 from . import blocks as arithmetic
-from .lock import Seat, freeze, thaw
+from .lock import Entry, freeze
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -30,37 +29,37 @@ class Moves:
 
     def __init__(self, fabric: Fabric, lock: Lock, check: Checker, options: Options) -> None:
         self.new = fabric
-        self.old = thaw(lock.frozen, LOCK)
-        self.seats = lock.seats
+        self.old = lock.fabric
+        self.locked = lock.nodes
         self.check = check
         self.allowed = options.allow_renumber
-        self.same = canonical(lock.frozen) == canonical(freeze(fabric))
+        self.same = freeze(lock.fabric) == freeze(fabric)
         self.old_blocks = _table(self.old, arithmetic.build_blocks(self.old))
         self.new_blocks = _table(fabric, arithmetic.build_blocks(fabric))
         self._zones: dict[str, int] = {}
 
-    def same_zone(self, seat: Seat) -> int:
+    def same_zone(self, entry: Entry) -> int:
         """Return the index of the zone that has the old zone's addresses under a new name, or -1."""
-        if seat.zone not in self._zones:
-            self._zones[seat.zone] = -1
-            old = {key[1:]: block for key, block in self.old_blocks.items() if key[0] == seat.zone}
+        if entry.zone not in self._zones:
+            self._zones[entry.zone] = -1
+            old = {key[1:]: block for key, block in self.old_blocks.items() if key[0] == entry.zone}
             for index, zone in enumerate(self.new.zones):
                 new = {key[1:]: block for key, block in self.new_blocks.items() if key[0] == zone.name}
                 if old and all(key in new and _same_shape(old[key], new[key]) for key in old):
-                    self._zones[seat.zone] = index
-        return self._zones[seat.zone]
+                    self._zones[entry.zone] = index
+        return self._zones[entry.zone]
 
     def compare(self, slots: Mapping[str, tuple[int, int]]) -> tuple[str, ...]:
         """Return who moves, as sentences; a problem unless fabric_allow_renumber is set."""
         lines: list[str] = []
         count = 0
-        for name, seat in self.seats.items():
-            if name not in slots or seat.retired:
+        for name, entry in self.locked.items():
+            if name not in slots or entry.retired:
                 continue
             zone, slot = slots[name]
-            if self.same and seat == Seat(self.new.zones[zone].name, slot, seat.retired):
+            if self.same and entry == Entry(self.new.zones[zone].name, slot, entry.retired):
                 continue
-            changes = self._changes(seat, self.new.zones[zone].name, slot)
+            changes = self._changes(entry, self.new.zones[zone].name, slot)
             count += bool(changes)
             if changes and len(lines) < SHOWN:
                 lines.append(f"{name}: {'; '.join(changes[:2])}" + (" ..." if len(changes) > 2 else ""))
@@ -76,15 +75,15 @@ class Moves:
             )
         return tuple(lines)
 
-    def _changes(self, seat: Seat, zone: str, slot: int) -> list[str]:
+    def _changes(self, entry: Entry, zone: str, slot: int) -> list[str]:
         found = []
         for (old_zone, rail, family), block in self.old_blocks.items():
-            if old_zone != seat.zone:
+            if old_zone != entry.zone:
                 continue
             after = self.new_blocks.get((zone, rail, family))
-            if after is not None and slot == seat.slot and _same_shape(block, after):
+            if after is not None and slot == entry.slot and _same_shape(block, after):
                 continue
-            before, now = _where(block, seat.slot), _where(after, slot)
+            before, now = _where(block, entry.slot), _where(after, slot)
             if before != now:
                 found.append(f"{rail} from {before} to {now}")
         return found

@@ -11,11 +11,12 @@ import typing as t
 from .check import HOST, INTERFACE, PCI, SUBDOMAIN, Checker, is_switch_name, shown
 
 if t.TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ...module_utils._fabric.model import Fabric
 
 NODE_KEYS = ("host", "name", "groups", "interfaces", "cables", "slot")
 CABLE_KEYS = ("leaf", "port")
-_KNOWN = frozenset(NODE_KEYS)
 
 Interfaces = tuple[tuple[str, ...], tuple[str | None, ...]]
 """A node's interface and PCI address of each rail."""
@@ -75,11 +76,8 @@ def _read_node(check: Checker, fabric: Fabric, usual: Interfaces, index: int, it
             "nodes", f"nodes[{index}]", f"{shown(item)} is not a dictionary.", "Write it as {host: node1}."
         )
         return None
-    if not _KNOWN.issuperset(item):
-        check.mapping(f"nodes[{index}]", item, NODE_KEYS, "{host: node1}")
-    host = item.get("host")
-    if host is None:
-        host = item.get("name")
+    check.mapping(f"nodes[{index}]", item, NODE_KEYS, "{host: node1}")
+    host = item.get("name") if item.get("host") is None else item["host"]
     if not isinstance(host, str) or not HOST.fullmatch(host):
         check.add_counted(
             "hosts",
@@ -88,9 +86,7 @@ def _read_node(check: Checker, fabric: Fabric, usual: Interfaces, index: int, it
             "Rename the host in the inventory: letters, digits, dots, dashes, underscores.",
         )
         return None
-    name = item.get("name")
-    if name is None:
-        name = host
+    name = host if item.get("name") is None else item["name"]
     if not isinstance(name, str) or not SUBDOMAIN.fullmatch(name):
         check.add_counted(
             "fabric_node_name",
@@ -124,67 +120,62 @@ def _zone(check: Checker, fabric: Fabric, host: str, groups: object) -> int:
     return 0
 
 
+def _by_rail(
+    check: Checker, fabric: Fabric, host: str, variable: str, given: object, form: str
+) -> Iterator[tuple[int, str, t.Any]]:
+    """Give the rail's position, the place and the value of each thing that a host says of its rails.
+
+    :param variable: of the host.
+    :param given: its value.
+    :param form: what it looks like.
+    """
+    place = f"hosts.{host}.{variable}"
+    rails = {rail.name: index for index, rail in enumerate(fabric.rails)}
+    if not isinstance(given, dict):
+        check.add_counted(variable, place, f"{shown(given)} is not a dictionary.", f"Write it as {form}.")
+        return
+    for rail, value in given.items():
+        if rail in rails:
+            yield rails[rail], f"{place}.{rail}", value
+        else:
+            known = f"Known are: {', '.join(rails)}."
+            check.add_counted(variable, f"{place}.{rail}", f"{shown(rail)} is not a rail.", known)
+
+
 def _interfaces(check: Checker, fabric: Fabric, usual: Interfaces, host: str, given: object) -> Interfaces:
     """Return what the node says itself, and what is usual for the rest; a PCI address leaves the rail its name."""
-    place = f"hosts.{host}.fabric_interfaces"
-    if not isinstance(given, dict):
-        check.add_counted(
-            "fabric_interfaces", place, f"{shown(given)} is not a dictionary.", "Write it as {rail1: ens1np0}."
-        )
-        return usual
-    rails = {rail.name: index for index, rail in enumerate(fabric.rails)}
+    variable = "fabric_interfaces"
     names, addresses = list(usual[0]), list(usual[1])
-    for rail, value in given.items():
-        where = f"{place}.{rail}"
-        if rail not in rails:
-            check.add_counted(
-                "fabric_interfaces", where, f"{shown(rail)} is not a rail.", f"Known are: {', '.join(rails)}."
-            )
-        elif isinstance(value, str) and PCI.fullmatch(value.lower()):
-            addresses[rails[rail]] = value.lower()
+    for index, where, value in _by_rail(check, fabric, host, variable, given, "{rail1: ens1np0}"):
+        if isinstance(value, str) and PCI.fullmatch(value.lower()):
+            addresses[index] = value.lower()
         elif isinstance(value, str) and INTERFACE.fullmatch(value):
-            names[rails[rail]] = value
-            check.vlan_interface(where, value, fabric.rails[rails[rail]].vlan)
-            addresses[rails[rail]] = None
+            names[index] = value
+            check.vlan_interface(where, value, fabric.rails[index].vlan)
+            addresses[index] = None
         else:
-            check.add_counted(
-                "fabric_interfaces",
-                where,
-                f"{shown(value)} is neither an interface name (at most 15 characters) nor a PCI address.",
-                "Give one such as ens1np0 or 0000:1a:00.0.",
-            )
+            problem = f"{shown(value)} is neither an interface name (at most 15 characters) nor a PCI address."
+            check.add_counted(variable, where, problem, "Give one such as ens1np0 or 0000:1a:00.0.")
     for values, what in ((names, "Interface"), (addresses, "PCI address")):
         for index, value in enumerate(values):
             if value and value in values[:index]:
                 first = fabric.rails[values.index(value)].name
-                check.add_counted(
-                    "fabric_interfaces",
-                    f"{place}.{fabric.rails[index].name}",
-                    f"{what} {value!r} is already taken by rail {first!r} of this host.",
-                    "Give each rail its own.",
-                )
+                where = f"hosts.{host}.{variable}.{fabric.rails[index].name}"
+                problem = f"{what} {value!r} is already taken by rail {first!r} of this host."
+                check.add_counted(variable, where, problem, "Give each rail its own.")
     return tuple(names), tuple(addresses)
 
 
 def _cables(check: Checker, fabric: Fabric, host: str, given: object) -> tuple[tuple[str, str], ...]:
     """Return leaf and port of each rail, empty where the node says nothing of it."""
-    place = f"hosts.{host}.fabric_cables"
-    form = "{rail1: {leaf: leaf1, port: swp1}}"
-    if not isinstance(given, dict):
-        check.add_counted("fabric_cables", place, f"{shown(given)} is not a dictionary.", f"Write it as {form}.")
-        return ()
-    rails = {rail.name: index for index, rail in enumerate(fabric.rails)}
-    found = [("", "")] * len(rails)
-    for rail, value in given.items():
-        where = f"{place}.{rail}"
-        if rail not in rails:
-            problem = f"{shown(rail)} is not a rail."
-            check.add_counted("fabric_cables", where, problem, f"Known are: {', '.join(rails)}.")
-        elif not isinstance(value, dict) or not value or not set(value) <= set(CABLE_KEYS):
-            check.add_counted("fabric_cables", where, f"{shown(value)} is no leaf and port.", f"Write it as {form}.")
+    variable, form = "fabric_cables", "{rail1: {leaf: leaf1, port: swp1}}"
+    found = [("", "")] * len(fabric.rails)
+    for index, where, value in _by_rail(check, fabric, host, variable, given, form):
+        if not isinstance(value, dict) or not value or not set(value) <= set(CABLE_KEYS):
+            check.add_counted(variable, where, f"{shown(value)} is no leaf and port.", f"Write it as {form}.")
         elif not all(is_switch_name(text) for text in value.values()):
             problem = f"{shown(value)} has no name of a leaf or port."
-            check.add_counted("fabric_cables", where, problem, "Give 1 to 100 printable letters.")
+            check.add_counted(variable, where, problem, "Give 1 to 100 printable letters.")
         else:
-            found[rails[rail]] = (value.get("leaf", ""), value.get("port", ""))
+            found[index] = (value.get("leaf", ""), value.get("port", ""))
     return tuple(found)

@@ -14,7 +14,7 @@ import typing as t
 
 from ...module_utils._errors import InputError
 from ...module_utils._fabric.attachments import OBJECTS, SPIDER
-from ...module_utils._fabric.marks import DECLARED, POLICY, SRIOV
+from ...module_utils._fabric.labels import DECLARED, POLICY, SRIOV
 from ...module_utils._fabric.model import MAX_POOL
 from ...module_utils._fabric.names import config_name, full_resource, interfaces_of, metadata, node_label, profiles
 from ...module_utils._fabric.networks import NETWORKS
@@ -27,7 +27,7 @@ if t.TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ...module_utils._errors import Problem
-    from ...module_utils._fabric.model import Node, Plan
+    from ...module_utils._fabric.model import FabricPlan, Node
     from ...module_utils._fabric.networks import PodNetwork
     from .bodies import Device, DeviceConfig, HelmValues, NodeLabels, Policy, SharedDevices, SriovPolicy
 
@@ -36,18 +36,18 @@ DEVICE_PLUGIN_INTERVAL = 300
 
 
 class Addressing(t.NamedTuple):
-    """Who gives pods their addresses."""
+    """What gives pods their addresses."""
 
-    problems: Callable[[Plan], list[Problem]]
+    problems: Callable[[FabricPlan], list[Problem]]
     """What stands in its way."""
-    warnings: Callable[[Plan], list[str]]
-    files: Callable[[Plan], dict[str, str]]
+    warnings: Callable[[FabricPlan], list[str]]
+    files: Callable[[FabricPlan], dict[str, str]]
     """Its files in the plan's folder `cluster/`, those of `attachments.OBJECTS`."""
-    networks: Callable[[Plan], dict[str, list[PodNetwork]]]
+    networks: Callable[[FabricPlan], dict[str, list[PodNetwork]]]
     """What pods name to get them, by name profile."""
 
 
-def _spiderpool(plan: Plan) -> dict[str, str]:
+def _spiderpool(plan: FabricPlan) -> dict[str, str]:
     return {
         "ippools.yaml": render_pools(plan),
         "multusconfigs.yaml": documents(multus_configs(plan)),
@@ -55,7 +55,7 @@ def _spiderpool(plan: Plan) -> dict[str, str]:
     }
 
 
-def _spiderpool_warnings(plan: Plan) -> list[str]:
+def _spiderpool_warnings(plan: FabricPlan) -> list[str]:
     fabric = plan.fabric
     found = []
     order = injection_order(plan)
@@ -76,12 +76,12 @@ ADDRESSING = {SPIDER: Addressing(name_problems, _spiderpool_warnings, _spiderpoo
 """By the attachment's `ipam`: another one is a file of this room, a row here, and one in `attachments`."""
 
 
-def networks_of(plan: Plan) -> dict[str, list[PodNetwork]]:
+def networks_of(plan: FabricPlan) -> dict[str, list[PodNetwork]]:
     """Return what pods get, by name profile."""
     return ADDRESSING[plan.fabric.attached.ipam].networks(plan)
 
 
-def sriov_policies(plan: Plan) -> list[SriovPolicy]:
+def sriov_policies(plan: FabricPlan) -> list[SriovPolicy]:
     """Return the SriovNetworkNodePolicies: one a rail and name profile, for labelled nodes only.
 
     Rules of SR-IOV operator 1.3.0, which the chart installs: InfiniBand needs isRdma, there is no rdmaMode.
@@ -117,7 +117,7 @@ def sriov_policies(plan: Plan) -> list[SriovPolicy]:
     return made
 
 
-def device_config(plan: Plan) -> DeviceConfig:
+def device_config(plan: FabricPlan) -> DeviceConfig:
     """Return the configuration of the RDMA shared device plugin: a resource a rail, found by interface names."""
     fabric = plan.fabric
     link = "infiniband" if fabric.network == "infiniband" else "ether"
@@ -141,7 +141,7 @@ def device_config(plan: Plan) -> DeviceConfig:
     return {"configList": list(entries.values()), "periodicUpdateInterval": DEVICE_PLUGIN_INTERVAL}
 
 
-def helm_values(plan: Plan) -> HelmValues:
+def helm_values(plan: FabricPlan) -> HelmValues:
     """Return the values of the Spiderpool chart that follow from the fabric; everything else is the role's."""
     fabric = plan.fabric
     virtual = fabric.attached.own_device
@@ -171,7 +171,7 @@ def helm_values(plan: Plan) -> HelmValues:
     }
 
 
-def node_labels(plan: Plan) -> NodeLabels | None:
+def node_labels(plan: FabricPlan) -> NodeLabels | None:
     """Return the label of every node, or None where no object selects nodes by it."""
     groups = profiles(plan)
     if not plan.fabric.attached.own_device and list(groups) == [DECLARED]:
@@ -187,7 +187,7 @@ def _listed(nodes: Sequence[Node], limit: int = 5) -> str:
     return names if len(nodes) <= limit else f"{names} and {len(nodes) - limit} more"
 
 
-def object_warnings(plan: Plan) -> tuple[str, ...]:
+def object_warnings(plan: FabricPlan) -> tuple[str, ...]:
     """Return what is worth knowing about the objects before they are applied."""
     fabric = plan.fabric
     found = []
@@ -201,7 +201,7 @@ def object_warnings(plan: Plan) -> tuple[str, ...]:
     return (*found, *ADDRESSING[fabric.attached.ipam].warnings(plan))
 
 
-def _networks(plan: Plan) -> str:
+def _networks(plan: FabricPlan) -> str:
     """Return networks.json: a line for each rail and profile."""
     kinds = [kind for _api, kind in OBJECTS[plan.fabric.attached.ipam].values()]
     groups = [
@@ -211,7 +211,7 @@ def _networks(plan: Plan) -> str:
     return f'{{\n "kinds": {json.dumps(kinds)},\n "networks": {{\n' + ",\n".join(groups) + "\n }\n}\n"
 
 
-def render_cluster(plan: Plan) -> dict[str, str]:
+def render_cluster(plan: FabricPlan) -> dict[str, str]:
     """Return the files of the plan's folder `cluster/`: name -> text.
 
     :raises InputError: when names of rails or nodes would make two objects one.
@@ -225,6 +225,6 @@ def render_cluster(plan: Plan) -> dict[str, str]:
         "sriovpolicies.yaml": documents(sriov_policies(plan)),
         "values.yaml": HEADING + "---\n" + yaml_block(helm_values(plan)),
     }
-    if (marks := node_labels(plan)) is not None:
-        files["nodelabels.json"] = json.dumps(marks, indent=1) + "\n"
+    if (labels := node_labels(plan)) is not None:
+        files["nodelabels.json"] = json.dumps(labels, indent=1) + "\n"
     return files

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import typing as t
 
+from ...module_utils import _intervals as intervals
 from ...module_utils._errors import Problem
-from ...module_utils._fabric.marks import KEPT, LABEL_FABRIC, LABEL_MANAGER, POOL, RESERVED, SPIDERPOOL
-from ...module_utils._fabric.model import MAX_POOL, address_text, octets_text, range_text
+from ...module_utils._fabric.labels import KEPT, LABEL_FABRIC, LABEL_MANAGER, POOL, RESERVED, SPIDERPOOL
+from ...module_utils._fabric.model import MAX_POOL, address_text, range_text
 from ...module_utils._fabric.names import metadata, pool_name, pool_stem
 from ...module_utils._fabric.numbers import MANAGER
 from .text import HEADING, scalar
@@ -22,88 +23,59 @@ from .text import HEADING, scalar
 if t.TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ...module_utils._fabric.model import Block, Fabric, Node, Plan, Rail, Range
+    from ...module_utils._fabric.model import Block, Fabric, FabricPlan, Node, Rail
     from .bodies import ReservedIP
 
 
-def _pool_template(fabric: Fabric, family: int, gateway: bool, nodes: bool) -> str:
-    """Return the text of a pool with fields for name, gateway, ranges, nodes and subnet, in this order."""
-    quote = '"' if family == 6 else ""
-    return "".join(
-        (
-            f"---\napiVersion: {SPIDERPOOL}\nkind: {POOL}\nmetadata:\n  name: %s\n  labels:\n",
-            f"    {LABEL_MANAGER}: {MANAGER}\n    {LABEL_FABRIC}: {scalar(fabric.name)}\n",
-            "spec:\n  default: false\n  disable: false\n",
-            f"  gateway: {quote}%s{quote}\n" if gateway else "",
-            f"  ipVersion: {family}\n  ips:\n%s",
-            "  nodeName:\n%s" if nodes else "",
-            f"  subnet: {quote}%s{quote}\n",
-        )
-    )
+def _node_name(nodes: Sequence[Node]) -> str:
+    return "  nodeName:\n" + "".join([f'    - "{node.name}"\n' for node in nodes])
 
 
-def _ips(family: int, ranges: Sequence[Range]) -> str:
-    quote = '"' if family == 6 else ""
-    return "".join(f"    - {quote}{range_text(family, span)}{quote}\n" for span in ranges)
+def _pools(fabric: Fabric, block: Block, owners: Sequence[tuple[str, int, str]]) -> Iterator[str]:
+    """Write the pools of a rail.
 
-
-def _pool(template: str, name: str, block: Block, slot: int, ranges: Sequence[Range], nodes: str) -> str:
-    family, first = block.family, block.subnet_first(slot)
-    gateway = () if block.gateway_offset is None else (address_text(family, first + block.gateway_offset),)
-    subnet = f"{address_text(family, first)}/{block.subnet_length}"
-    return template % (name, *gateway, _ips(family, ranges), *((nodes,) if nodes else ()), subnet)
-
-
-def _node_line(name: str) -> str:
-    return f'    - "{name}"\n'
-
-
-def _pools_per_node(block: Block, stem: str, template: str, nodes: Sequence[Node]) -> Iterator[str]:
-    """Write the pools of a rail whose nodes have a subnet each: tens of thousands in a big fleet, of one shape.
-
-    The usual one is a range of IPv4 addresses that share their first three octets with the gateway: one line writes it.
+    :param owners: name, slot and the lines of its nodes, empty where all nodes share the pools.
     """
-    parts = template.split("%s")
-    usual = block.family == 4 and block.subnet_size <= 256 and len(block.pod_offsets) == 1 and len(parts) == 6
-    low, high = block.pod_offsets[0]
-    switch, length = block.gateway_offset or 0, block.subnet_length
-    for node in nodes:
-        name, slot = pool_name(stem, node.name), node.slot
-        if usual and low < high and slot not in block.cuts:
-            a, b, c, d, e, f = parts
-            first = block.subnet_first(slot)
-            net, last, ips = octets_text(first >> 8), first & 255, "    - "
+    family, gateway = block.family, block.gateway_offset
+    quote = '"' if family == 6 else ""
+    stem = pool_stem(fabric, fabric.rails[block.rail], family)
+    head = (
+        f"  labels:\n    {LABEL_MANAGER}: {MANAGER}\n    {LABEL_FABRIC}: {scalar(fabric.name)}\n"
+        "spec:\n  default: false\n  disable: false\n"
+    )
+    usual = intervals.split(block.pod_offsets, MAX_POOL)
+    for owner, slot, nodes in owners:
+        first = block.subnet_first(slot)
+        subnet = address_text(family, first)
+        by = f"  gateway: {quote}{address_text(family, first + gateway)}{quote}\n" if gateway is not None else ""
+        base, pools = (0, block.pools(slot)) if slot in block.cuts else (first, usual)
+        for part, ranges in enumerate(pools):
+            spans = [(base + low, base + high) for low, high in ranges]
+            ips = "".join([f"    - {quote}{range_text(family, span)}{quote}\n" for span in spans])
             yield (
-                f"{a}{name}{b}{net}{last + switch}{c}{ips}{net}{last + low}-{net}{last + high}\n{d}"
-                f'{ips}"{node.name}"\n{e}{net}{last}/{length}{f}'
+                f"---\napiVersion: {SPIDERPOOL}\nkind: {POOL}\nmetadata:\n  name: {pool_name(stem, owner, part)}\n"
+                f"{head}{by}  ipVersion: {family}\n  ips:\n{ips}{nodes}"
+                f"  subnet: {quote}{subnet}/{block.subnet_length}{quote}\n"
             )
-            continue
-        for part, ranges in enumerate(block.pools(slot)):
-            yield _pool(template, pool_name(stem, node.name, part), block, slot, ranges, _node_line(node.name))
 
 
-def render_pools(plan: Plan) -> str:
+def render_pools(plan: FabricPlan) -> str:
     """Return the text of ippools.yaml."""
     fabric = plan.fabric
-    parts = [HEADING]
-    nodes = {zone: plan.nodes_of(zone) for zone in range(len(fabric.zones))}
+    made = [HEADING]
+    nodes = [plan.nodes_of(zone) for zone in range(len(fabric.zones))]
+    own = [[(node.name, node.slot, _node_name([node])) for node in members] for members in nodes]
     for block in plan.blocks:
         # A pool with an empty nodeName would be open to every node of the cluster.
         if not block.pod_offsets or (fabric.zoned and not nodes[block.zone]):
             continue
-        named = block.per_node or fabric.zoned
-        stem = pool_stem(fabric, fabric.rails[block.rail], block.family)
-        template = _pool_template(fabric, block.family, block.gateway_offset is not None, named)
-        if block.per_node:
-            parts.extend(_pools_per_node(block, stem, template, nodes[block.zone]))
-            continue
-        lines = "".join(_node_line(node.name) for node in nodes[block.zone]) if named else ""
-        for part, ranges in enumerate(block.pools()):
-            parts.append(_pool(template, pool_name(stem, fabric.zones[block.zone].name, part), block, 0, ranges, lines))
-    return "".join(parts)
+        zone = fabric.zones[block.zone].name
+        shared = [(zone, 0, _node_name(nodes[block.zone]) if zone else "")]
+        made.extend(_pools(fabric, block, own[block.zone] if block.per_node else shared))
+    return "".join(made)
 
 
-def pool_names(plan: Plan, rail: Rail, family: int) -> list[str]:
+def pool_names(plan: FabricPlan, rail: Rail, family: int) -> list[str]:
     """Return what a config lists as a rail's pools: a wildcard when nodes have their own, else the exact names."""
     fabric = plan.fabric
     stem = pool_stem(fabric, rail, family)
@@ -146,7 +118,7 @@ def reserved_ips(fabric: Fabric) -> list[ReservedIP]:
     return made
 
 
-def name_problems(plan: Plan) -> list[Problem]:
+def name_problems(plan: FabricPlan) -> list[Problem]:
     """Find names that would make two objects one, or let a wildcard catch another rail's pools."""
     fabric = plan.fabric
     problems = []

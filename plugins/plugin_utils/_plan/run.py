@@ -16,14 +16,14 @@ from ...module_utils._errors import InputError, Problem, RdmaError
 from ...module_utils._fabric.lock import LOCK, part_digests
 from ...module_utils._fabric.options import DEFAULTS
 from .._report.markdown import render_report
+from .allocation import allocate
 from .blocks import build_plan
 from .check import Checker, shown
 from .diff import View, changes_text, diff_of, summary_of
 from .input import read_fabric, read_options
-from .lock import foreign_of, lock_of, thaw
+from .lock import entries_of, foreign_of, freeze, write_lock
 from .nodes import read_nodes
 from .objects import object_warnings, render_cluster
-from .seats import seat_nodes
 from .slices import render_slices
 from .store import PlanStore, read_text
 from .switch import render_switch
@@ -32,7 +32,7 @@ from .workload import render_workload
 if t.TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ...module_utils._fabric.model import Fabric, Plan
+    from ...module_utils._fabric.model import Fabric, FabricPlan
     from .input import Options
     from .space import Foreign
 
@@ -61,22 +61,23 @@ def run(
     store = PlanStore(os.path.join(parent, fabric.name))
     candidates = read_nodes(fabric, nodes)
     lock = store.read_lock(accept=options.accept_lock)
-    seating = seat_nodes(fabric, candidates, lock, options)
-    plan = build_plan(fabric, seating.nodes, seating.retired, seating.warnings)
+    allocation = allocate(fabric, candidates, lock, options)
+    plan = build_plan(fabric, allocation.nodes, allocation.retired, allocation.warnings)
     files = render(plan)
-    text = lock_of(fabric, plan.nodes, plan.retired, part_digests(files))
+    entries = entries_of(fabric, plan.nodes, plan.retired)
+    text = write_lock(freeze(fabric), entries, part_digests(files))
     digest = str(json.loads(text)["digest"])
     have = store.read_files()
     change = store.compare(files, text, have)
-    summary = summary_of(plan, seating, change, digest)
+    summary = summary_of(plan, allocation, change, digest)
     if change and raw.get("plan_locked"):
+        numbers = lock is None or lock.nodes != entries or freeze(lock.fabric) != freeze(fabric)
         raise RdmaError(
             f"The inventory gives another plan than {store.lock_path!r}, which is locked"
-            f" ({changes_text(summary, change, numbers=seating.numbers(fabric, lock))}). Nothing was changed.",
+            f" ({changes_text(summary, change, numbers=numbers)}). Nothing was changed.",
             "Run railops.rdma.plan, review, commit. On purpose, -e fabric_plan_locked=false plans in this run.",
             summary=summary,
         )
-    old = thaw(lock.frozen, store.lock_path) if lock else None
     plan_dir = store.folder
     if not check_mode:
         store.apply(change, lock)
@@ -93,7 +94,9 @@ def run(
         "plan_warnings": [*plan.warnings, *object_warnings(plan)],
     }
     if diff:
-        result["diff"] = diff_of(View.of_lock(lock, old), View.of_plan(plan), change, have)
+        result["diff"] = diff_of(
+            View(lock.fabric, lock.nodes) if lock else View(None, {}), View(fabric, entries), change, have
+        )
     return result
 
 
@@ -109,7 +112,7 @@ def same_plan(change: bool) -> Check:
     )
 
 
-def render(plan: Plan) -> dict[str, str]:
+def render(plan: FabricPlan) -> dict[str, str]:
     """Return every file of the plan but plan.json, by its path relative to the plan folder."""
     files = {f"hosts/{name}": text for name, text in render_slices(plan).items()}
     files.update((f"cluster/{name}", text) for name, text in render_cluster(plan).items())

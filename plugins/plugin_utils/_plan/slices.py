@@ -10,6 +10,7 @@ None of these values can need quoting: the input checks allow no quote, backslas
 
 from __future__ import annotations
 
+import functools
 import json
 import typing as t
 
@@ -20,12 +21,9 @@ from ...module_utils._fabric.totals import rdma_prefixes
 from .lock import freeze
 
 if t.TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from ...module_utils._fabric.model import Block, Fabric, Node, Plan
-
-    # Gives a node's address, subnet and gateway texts by its slot.
-    Fill = Callable[[int], "tuple[str, ...]"]
+    from ...module_utils._fabric.model import Block, Fabric, FabricPlan
 
 IPV4_SYSCTLS = (
     ("arp_announce", "2"),
@@ -59,34 +57,26 @@ def sysctls(fabric: Fabric, interfaces: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def render_slices(plan: Plan) -> dict[str, str]:
+def render_slices(plan: FabricPlan) -> dict[str, str]:
     """Return the text of each host's slice by file name."""
     blocks: dict[int, list[Block]] = {}
     for block in plan.blocks:
         blocks.setdefault(block.zone, []).append(block)
-    fills = {zone: [_fill(block) for block in owned] for zone, owned in blocks.items()}
-    templates: dict[tuple[object, ...], list[str]] = {}
-    cables: dict[tuple[object, ...], str] = {}
     head = _head(plan)
+    cables = functools.cache(lambda zone, own: _cables(plan.fabric, zone, own))
+    template = functools.cache(
+        lambda zone, interfaces, pcis: _template(plan.fabric, interfaces, pcis, blocks.get(zone, []), head)
+    )
     texts: dict[str, str] = {}
     for node in plan.nodes:
-        key = (node.zone, node.interfaces, node.pcis)
-        template = templates.get(key)
-        if template is None:
-            text = _template(plan.fabric, node, blocks.get(node.zone, []), head)
-            # What stands between the fields, and room for these.
-            template = templates[key] = [part for piece in text.split("%s") for part in (piece, "")][:-1]
-        if (node.zone, node.cables) not in cables:
-            cables[node.zone, node.cables] = _cables(plan.fabric, node)
-        values = [node.name, str(node.slot), cables[node.zone, node.cables]]
-        for fill in fills.get(node.zone, ()):
-            values += fill(node.slot)
-        template[1::2] = values
-        texts[f"{node.host}.json"] = "".join(template)
+        values = [node.name, node.slot, cables(node.zone, node.cables)]
+        for block in blocks.get(node.zone, ()):
+            values += _addresses(block, node.slot)
+        texts[f"{node.host}.json"] = template(node.zone, node.interfaces, node.pcis) % tuple(values)
     return texts
 
 
-def _head(plan: Plan) -> str:
+def _head(plan: FabricPlan) -> str:
     """Write the part that all slices share, with %s for node, slot and cables."""
     fabric = plan.fabric
     prefixes = [str(prefix) for prefix in rdma_prefixes(fabric, plan.blocks)]
@@ -101,18 +91,22 @@ def _head(plan: Plan) -> str:
     )
 
 
-def _cables(fabric: Fabric, node: Node) -> str:
+def _cables(fabric: Fabric, zone: int, own: tuple[tuple[str, str], ...]) -> str:
     """Return the leaf and port that each rail's cable is planned to end in, as lines of the slice; none without any."""
-    zone, own = fabric.zones[node.zone], node.cables or (("", ""),) * len(fabric.rails)
+    where, own = fabric.zones[zone], own or (("", ""),) * len(fabric.rails)
     lines = [
-        f'    "{rail.name}": {json.dumps({"leaf": leaf or zone.leaf(index) or None, "port": port or None})}'
-        for index, (rail, (leaf, port)) in enumerate(zip(fabric.rails, own, strict=True))
-        if leaf or port or zone.leaf(index)
+        f'    "{rail.name}": {json.dumps({"leaf": leaf or where.leaf(index) or None, "port": port or None})}'
+        for index, (rail, (leaf, port)) in enumerate(
+            zip(fabric.rails, own or (("", ""),) * len(fabric.rails), strict=True)
+        )
+        if leaf or port or where.leaf(index)
     ]
     return '  "cables": {\n' + ",\n".join(lines) + "\n  },\n" if lines else ""
 
 
-def _template(fabric: Fabric, node: Node, blocks: Sequence[Block], head: str) -> str:
+def _template(
+    fabric: Fabric, interfaces: Sequence[str], pcis: Sequence[str | None], blocks: Sequence[Block], head: str
+) -> str:
     """Write the slice of a zone and profile of interfaces, with %s for what only the slot decides."""
     rails = []
     vlans = [rail.vlan for rail in fabric.rails]
@@ -124,14 +118,14 @@ def _template(fabric: Fabric, node: Node, blocks: Sequence[Block], head: str) ->
             if block.rail == position
         )
         rails.append(
-            f'    {{"name": "{rail.name}", "index": {rail.index}, "interface": "{node.interfaces[position]}", '
+            f'    {{"name": "{rail.name}", "index": {rail.index}, "interface": "{interfaces[position]}", '
             + (f'"vlan": {rail.vlan}, ' if rail.vlan else "")
-            + f'"pci": {json.dumps(node.pcis[position])}, "mtu": {fabric.mtu}, "table": {rail.table}, '
+            + f'"pci": {json.dumps(pcis[position])}, "mtu": {fabric.mtu}, "table": {rail.table}, '
             f'"rule_priority": {rail.rule_priority},\n     "addresses": ['
             + (f"\n       {addresses}\n     " if addresses else "")
             + "]}"
         )
-    settings = sysctls(fabric, [vlan_interface(*pair) for pair in zip(node.interfaces, vlans, strict=True)])
+    settings = sysctls(fabric, [vlan_interface(*pair) for pair in zip(interfaces, vlans, strict=True)])
     lines = ",\n".join(f'    "{key}": "{value}"' for key, value in settings.items())
     return (
         head
@@ -143,18 +137,10 @@ def _template(fabric: Fabric, node: Node, blocks: Sequence[Block], head: str) ->
     )
 
 
-def _fill(block: Block) -> Fill:
-    """Return the function that gives the texts of a slot in this block; the shape is worked out once."""
-    family = block.family
-    first = block.aggregate.network
-    step = block.subnet_size if block.per_node else 0
-    switch = block.gateway_offset
-    usual = block.host_offsets[0][0] if block.per_node else None
-
-    def fill(slot: int) -> tuple[str, ...]:
-        subnet = first + slot * step
-        host = block.host(slot) if usual is None or slot in block.cuts else subnet + usual
-        texts = (address_text(family, host or 0), address_text(family, subnet))
-        return texts if switch is None else (*texts, address_text(family, subnet + switch))
-
-    return fill
+def _addresses(block: Block, slot: int) -> list[str]:
+    """Return the texts of a slot's address, subnet and gateway, where there is one."""
+    subnet = block.subnet_first(slot)
+    numbers = [block.host(slot) or 0, subnet]
+    if block.gateway_offset is not None:
+        numbers.append(subnet + block.gateway_offset)
+    return [address_text(block.family, number) for number in numbers]

@@ -148,7 +148,7 @@ def _check_aggregate(check: Checker, fabric: Fabric, index: int, subnet: Prefix)
 
 
 def _check_gateway(check: Checker, fabric: Fabric, family: int, size: int) -> None:
-    spec = fabric.gateway
+    spec = fabric.gateway[family]
     if size == 2 and spec not in ("first", "none"):
         check.add("fabric_gateway", f"{spec!r} does not suit a link of two addresses.", "Give first or none.")
     if isinstance(spec, str) or size == 2:

@@ -22,6 +22,7 @@ import ctypes
 import errno
 import fcntl
 import os
+import shutil
 import typing as t
 
 from ...module_utils._errors import InputError, Problem, RdmaError
@@ -54,6 +55,15 @@ def read_text(path: str) -> str:
         return stream.read()
 
 
+@contextlib.contextmanager
+def _opened(folder: str) -> Iterator[int]:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
 def sync_filesystem(folder: str) -> None:
     """Bring what was written to the disk: of the folder's file system only, for os.sync() waits for dead mounts too."""
     try:
@@ -61,13 +71,10 @@ def sync_filesystem(folder: str) -> None:
     except (AttributeError, OSError):
         os.sync()
         return
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
+    with _opened(folder) as handle:
         if syncfs(handle) != 0:
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number), folder)
-    finally:
-        os.close(handle)
 
 
 class PlanStore:
@@ -76,24 +83,19 @@ class PlanStore:
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self.lock_path = os.path.join(folder, LOCK)
-        self._seen: list[str | None] = []
+        self._seen: str | None = None
         """The text of plan.json that this run decides by, once it was read."""
 
     def read_lock(self, *, accept: bool = False) -> Lock | None:
         """Read plan.json; None when there is none. Raises InputError when it cannot be trusted."""
-        text = self._read(LOCK)
-        self._seen = [text]
-        return None if text is None else parse_lock(text, self.lock_path, accept=accept)
+        self._seen = self._read(LOCK)
+        return None if self._seen is None else parse_lock(self._seen, self.lock_path, accept=accept)
 
     def read_files(self) -> dict[str, str]:
         """Read every file of the layout that is there, by its path relative to the folder."""
         self._check_layout()
-        paths = [path for part in ("report", *PARTS) for path in paths_of(self.folder, part)]
-        found = {}
-        for path in paths:
-            if (text := self._read(path)) is not None:
-                found[path] = text
-        return found
+        texts = {path: self._read(path) for part in ("report", *PARTS) for path in paths_of(self.folder, part)}
+        return {path: text for path, text in texts.items() if text is not None}
 
     def compare(self, files: Mapping[str, str], lock: str, have: Mapping[str, str]) -> Change:
         """Return what has to be written and removed so that the folder holds exactly `files` and `lock`."""
@@ -158,47 +160,31 @@ class PlanStore:
         os.replace(os.path.join(self.folder, STAGING, staged), os.path.join(self.folder, path))
 
     def _sync_folder(self) -> None:
-        handle = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
+        with _opened(self.folder) as handle:
             os.fsync(handle)
-        finally:
-            os.close(handle)
 
     def _clear_staging(self) -> None:
         """Remove what a killed run left: files of ours in folders of ours, and no link is followed."""
         top = os.path.join(self.folder, STAGING)
         if os.path.islink(top):
             os.unlink(top)
-        for base, folders, names in os.walk(top, topdown=False):
-            for name in names:
-                os.unlink(os.path.join(base, name))
-            for name in folders:
-                path = os.path.join(base, name)
-                if os.path.islink(path):
-                    os.unlink(path)
-                else:
-                    os.rmdir(path)
-        with contextlib.suppress(FileNotFoundError):
-            os.rmdir(top)
+        elif os.path.exists(top):
+            shutil.rmtree(top)
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
         """Keep a second planner out of the folder; the kernel lets go when the process ends."""
-        handle = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
+        with _opened(self.folder) as handle:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise RdmaError(
-                    f"Another run is writing the plan in {self.folder!r}.", "Wait for it and plan again."
-                ) from None
+                busy = f"Another run is writing the plan in {self.folder!r}."
+                raise RdmaError(busy, "Wait for it and plan again.") from None
             yield
-        finally:
-            os.close(handle)
 
     def _check_unchanged(self) -> None:
         """Refuse to write by a lock that another run has replaced meanwhile: it may have given away the same slots."""
-        if self._seen and self._seen[0] != self._read(LOCK):
+        if self._seen != self._read(LOCK):
             raise RdmaError(f"Another run has changed the plan in {self.folder!r} meanwhile.", "Plan again.")
 
     def _check_layout(self) -> None:

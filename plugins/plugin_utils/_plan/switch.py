@@ -20,7 +20,7 @@ from ...module_utils._fabric.totals import pods_per_node
 if t.TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ...module_utils._fabric.model import Block, Plan
+    from ...module_utils._fabric.model import Block, FabricPlan
 
 PREFIX_COLUMNS = ("zone", "leaf", "rail", "family", "aggregate", "vlan", "nodes", "max_nodes", "pods_per_node")
 GATEWAY_COLUMNS = ("zone", "leaf", "rail", "family", "node", "slot", "gateway", "subnet", "vlan")
@@ -43,12 +43,12 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[t.Any]]) -> str:
     return out.getvalue()
 
 
-def _where(plan: Plan, block: Block) -> tuple[str, str, str, int]:
+def _where(plan: FabricPlan, block: Block) -> tuple[str, str, str, int]:
     zone = plan.fabric.zones[block.zone]
     return zone.name, zone.leaf(block.rail), plan.fabric.rails[block.rail].name, block.family
 
 
-def _prefixes(plan: Plan) -> Iterator[tuple[t.Any, ...]]:
+def _prefixes(plan: FabricPlan) -> Iterator[tuple[t.Any, ...]]:
     for block in plan.blocks:
         nodes = len(plan.nodes_of(block.zone))
         where = _where(plan, block)
@@ -62,7 +62,7 @@ def _line(values: Iterable[t.Any]) -> str:
     return out.getvalue()
 
 
-def _gateways(plan: Plan) -> Iterator[str]:
+def _gateways(plan: FabricPlan) -> Iterator[str]:
     """Return the rows as text: they are as many as nodes times rails, and only their head can need quotes."""
     yield ",".join(GATEWAY_COLUMNS)
     for block in plan.blocks:
@@ -82,7 +82,7 @@ def _gateways(plan: Plan) -> Iterator[str]:
             yield f"{head},{node.name},{node.slot},{gateway},{address_text(family, first)}{end}"
 
 
-def render_switch(plan: Plan) -> dict[str, str]:
+def render_switch(plan: FabricPlan) -> dict[str, str]:
     """Return the files of the plan's folder `switch/`: name -> text.
 
     `prefixes.csv` has the aggregate per zone, leaf, rail and family, for the leaf to announce; `gateways.csv` the

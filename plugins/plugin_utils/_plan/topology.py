@@ -15,14 +15,15 @@ import hashlib
 import re
 import typing as t
 
-from ...module_utils._fabric.marks import HOSTNAME, ZONE_LABEL, labels, short_name
+from ...module_utils import _intervals as intervals
+from ...module_utils._fabric.labels import HOSTNAME, ZONE_LABEL, labels, short_name
 from ...module_utils._fabric.names import leaf_label
 from .text import block as yaml_block
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ...module_utils._fabric.model import Fabric, Node, Plan
+    from ...module_utils._fabric.model import Fabric, FabricPlan, Node
     from .bodies import LabelGroup, Topology, TopologyLabels
 
 KUEUE = "kueue.x-k8s.io/v1beta2"
@@ -52,7 +53,7 @@ def leaves_of(fabric: Fabric, node: Node) -> Leaves:
     return tuple(leaf or zone.leaf(position) for position, leaf in enumerate(own))
 
 
-def leaf_groups(plan: Plan) -> dict[int, dict[Leaves, list[str]]]:
+def leaf_groups(plan: FabricPlan) -> dict[int, dict[Leaves, list[str]]]:
     """Return the nodes of each zone (index) by the leaves that they hang on, zones without nodes left out."""
     found: dict[int, dict[Leaves, list[str]]] = {}
     for node in sorted(plan.nodes, key=lambda node: node.zone):
@@ -66,7 +67,7 @@ def is_tree(groups: dict[int, dict[Leaves, list[str]]]) -> bool:
     return all("" not in names and len(set(names)) == len(names) for names in zip(*every, strict=True))
 
 
-def topology_labels(plan: Plan) -> TopologyLabels:
+def topology_labels(plan: FabricPlan) -> TopologyLabels:
     """Return the labels of all nodes, those with the same ones together; no leaf that nobody named."""
     fabric = plan.fabric
     made: list[LabelGroup] = []
@@ -102,17 +103,12 @@ def hostlist(names: Iterable[str]) -> str:
 def _range(head: str, width: int, numbers: list[int]) -> str:
     if len(numbers) == 1:
         return f"{head}{numbers[0]:0{width}d}"
-    spans: list[list[int]] = []
-    for number in sorted(numbers):
-        if spans and number == spans[-1][1] + 1:
-            spans[-1][1] = number
-        else:
-            spans.append([number, number])
+    spans = intervals.merge((number, number) for number in numbers)
     parts = [f"{low:0{width}d}" + (f"-{high:0{width}d}" if high > low else "") for low, high in spans]
     return f"{head}[{','.join(parts)}]"
 
 
-def _switches(plan: Plan) -> Iterator[tuple[str, str, str]]:
+def _switches(plan: FabricPlan) -> Iterator[tuple[str, str, str]]:
     """Give the switches as (name, nodes, children), from the leaves to the top.
 
     Where the rails' groups of nodes coincide, a switch is such a group and has the name of its first rail's leaf; over
@@ -142,7 +138,7 @@ SLURM_HEAD = """\
 """
 
 
-def slurm_conf(plan: Plan) -> str:
+def slurm_conf(plan: FabricPlan) -> str:
     """Return topology.conf, for TopologyPlugin=topology/tree."""
     lines = [
         f"SwitchName={name} " + (f"Nodes={nodes}" if nodes else f"Switches={children}") + "\n"
@@ -151,7 +147,7 @@ def slurm_conf(plan: Plan) -> str:
     return SLURM_HEAD + "# For slurm.conf with TopologyPlugin=topology/tree.\n" + "".join(lines)
 
 
-def slurm_yaml(plan: Plan) -> str:
+def slurm_yaml(plan: FabricPlan) -> str:
     """Return topology.yaml, which Slurm 25.05 and later take in place of topology.conf."""
     switches = [
         {"switch": name, **({"nodes": nodes} if nodes else {"children": children})}
@@ -167,7 +163,7 @@ def slurm_yaml(plan: Plan) -> str:
 # --- Kueue -----------------------------------------------------------------------------------------------------------
 
 
-def kueue_topology(plan: Plan) -> Topology:
+def kueue_topology(plan: FabricPlan) -> Topology:
     """Return Kueue's Topology. It ends with the host name: only such a one can be changed later."""
     groups = leaf_groups(plan)
     levels = [ZONE_LABEL] if plan.fabric.zoned else []

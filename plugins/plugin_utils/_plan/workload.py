@@ -16,22 +16,22 @@ import json
 import textwrap
 import typing as t
 
-from ...module_utils._fabric.marks import DECLARED, POD_NETWORKS, labels, short_name
+from ...module_utils._fabric.labels import DECLARED, POD_NETWORKS, labels, short_name
 from ...module_utils._fabric.names import inject_value, node_label, profiles
 from ...module_utils._fabric.totals import rdma_prefixes
-from .objects import networks_of, node_labels
+from .objects import networks_of
 from .text import HEADING, documents
 from .topology import kueue_topology, slurm_conf, slurm_yaml, topology_labels
 
 if t.TYPE_CHECKING:
-    from ...module_utils._fabric.model import Fabric, Plan, Prefix
+    from ...module_utils._fabric.model import Fabric, FabricPlan, Prefix
 
 PODS, HOSTS = "pods", "hosts"
 POD_INTERFACE = "eth0"
 """What Kubernetes calls a pod's first interface, the one of the cluster's own network."""
 
 NO_MANAGEMENT = ("lo", "docker0", "virbr0")
-"""Interfaces that no other host reaches: NCCL leaves them out by itself only while it is told nothing."""
+"""Interfaces that no other host reaches: NCCL leaves them out by itself only while nothing is set."""
 
 WIDE = 118
 
@@ -55,11 +55,11 @@ def _text(head: str, values: t.Iterable[Value]) -> str:
     return "".join(parts)
 
 
-# --- what both libraries are told ------------------------------------------------------------------------------------
+# --- what both libraries get -----------------------------------------------------------------------------------------
 
 
-def rails_meet(plan: Plan) -> bool | None:
-    """Say whether one rail's NIC reaches those of other rails; None where the plan cannot know."""
+def rails_meet(plan: FabricPlan) -> bool | None:
+    """Return whether one rail's NIC reaches those of other rails; None where the plan cannot know."""
     fabric = plan.fabric
     if fabric.rails_meet is not None:
         return fabric.rails_meet
@@ -68,7 +68,7 @@ def rails_meet(plan: Plan) -> bool | None:
     return any(block.gateway_offset is not None for block in plan.blocks)
 
 
-def address_range(plan: Plan, family: int) -> Prefix | None:
+def address_range(plan: FabricPlan, family: int) -> Prefix | None:
     """Return the one network that holds all rails of a family, or None."""
     wanted = [block.aggregate for block in plan.blocks if block.family == family]
     exact = [prefix for prefix in rdma_prefixes(plan.fabric, plan.blocks) if prefix.family == family]
@@ -76,7 +76,7 @@ def address_range(plan: Plan, family: int) -> Prefix | None:
     return next((net for net in nets if wanted and all(net.contains(prefix) for prefix in wanted)), None)
 
 
-def _devices(plan: Plan, where: str) -> tuple[str, str]:
+def _devices(plan: FabricPlan, where: str) -> tuple[str, str]:
     """Return the devices in rail order as `name:port,...`, or nothing and the reason."""
     fabric = plan.fabric
     if where == PODS and fabric.attached.own_device:
@@ -107,7 +107,7 @@ def _traffic_class(fabric: Fabric, name: str) -> Value | None:
 # --- NCCL ------------------------------------------------------------------------------------------------------------
 
 
-def _nccl(plan: Plan, where: str) -> t.Iterator[Value]:
+def _nccl(plan: FabricPlan, where: str) -> t.Iterator[Value]:
     fabric = plan.fabric
     devices, why = _devices(plan, where)
     if devices:
@@ -133,8 +133,8 @@ def _nccl(plan: Plan, where: str) -> t.Iterator[Value]:
     yield _cross_nic(plan)
 
 
-def _nccl_gid(plan: Plan) -> t.Iterator[Value]:
-    """Tell which GID to take by its properties: an index would differ from pod to pod."""
+def _nccl_gid(plan: FabricPlan) -> t.Iterator[Value]:
+    """Return which GID to take by its properties: an index would differ from pod to pod."""
     family = min(plan.fabric.families, default=4)
     yield Value("NCCL_IB_ROCE_VERSION_NUM", "2", "RoCE v2: routed, and what the plan's switches expect.")
     reason = f"The rails' addresses are IPv{family}, so take a GID of that family (NCCL 2.21 and later)."
@@ -147,7 +147,7 @@ def _nccl_gid(plan: Plan) -> t.Iterator[Value]:
         yield Value("", "", reason)
 
 
-def _cross_nic(plan: Plan) -> Value:
+def _cross_nic(plan: FabricPlan) -> Value:
     meet = rails_meet(plan)
     if meet is None:
         reason = "the plan does not know whether these InfiniBand rails are one subnet; fabric_rails_meet says it"
@@ -160,7 +160,7 @@ def _cross_nic(plan: Plan) -> Value:
 # --- UCX -------------------------------------------------------------------------------------------------------------
 
 
-def _ucx(plan: Plan, where: str) -> t.Iterator[Value]:
+def _ucx(plan: FabricPlan, where: str) -> t.Iterator[Value]:
     fabric = plan.fabric
     devices, why = _devices(plan, where)
     if devices:
@@ -196,10 +196,9 @@ POD_HEAD = """\
 """
 
 
-def _pods(plan: Plan) -> list[dict[str, t.Any]]:
+def _pods(plan: FabricPlan) -> list[dict[str, t.Any]]:
     """Return a PodTemplate for each way in which nodes name the rails' interfaces."""
     fabric = plan.fabric
-    marks = node_labels(plan)
     made = []
     for profile, networks in networks_of(plan).items():
         limits = {network["resource"]: "1" for network in networks if network["ask"] or not fabric.inject}
@@ -216,7 +215,7 @@ def _pods(plan: Plan) -> list[dict[str, t.Any]]:
             # Extended resources must be limits; a request alone is refused.
             container["resources"] = {"limits": limits}
         spec: dict[str, t.Any] = {"containers": [container]}
-        if marks and profile != DECLARED:
+        if profile != DECLARED:
             spec["nodeSelector"] = {node_label(fabric): profile}
         suffix = "" if profile == DECLARED else f"-{profile}"
         made.append(
@@ -230,14 +229,14 @@ def _pods(plan: Plan) -> list[dict[str, t.Any]]:
     return made
 
 
-def render_workload(plan: Plan) -> dict[str, str]:
+def render_workload(plan: FabricPlan) -> dict[str, str]:
     """Return the files of the plan's folder `workload/`: name -> text."""
     fabric = plan.fabric
     by = f"for the fabric {fabric.name}: {fabric.network} by {fabric.attachment}"
     files = {}
-    for where, who in ((PODS, "pods with the rails"), (HOSTS, "processes on the hosts themselves, as of Slurm")):
-        files[f"nccl-{where}.env"] = _text(f"NCCL of {who}, {by}.", _nccl(plan, where))
-        files[f"ucx-{where}.env"] = _text(f"UCX of {who}, {by}.", _ucx(plan, where))
+    for where, users in ((PODS, "pods with the rails"), (HOSTS, "processes on the hosts themselves, as of Slurm")):
+        files[f"nccl-{where}.env"] = _text(f"NCCL of {users}, {by}.", _nccl(plan, where))
+        files[f"ucx-{where}.env"] = _text(f"UCX of {users}, {by}.", _ucx(plan, where))
     return {
         **files,
         "pod.yaml": documents(_pods(plan), HEADING + POD_HEAD),

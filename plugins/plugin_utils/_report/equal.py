@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Puts equal deviations together: one line for what is the same on many rails and hosts; says where they are. Pure."""
+"""Puts equal deviations together: one line for what is the same on many rails and hosts; and where they are. Pure."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Equal:
     alike: bool
     """Whether planned and observed are those of all of them."""
     places: tuple[tuple[str, str], ...]
-    """Host (or part of the verdict) and rail of each; the rail is empty where there is none."""
+    """Host (or section of the verdict) and rail of each; the rail is empty where there is none."""
     causes: tuple[str, ...]
     """Each once."""
 

@@ -21,7 +21,7 @@ from ...module_utils._fabric.totals import pods_per_node, pool_count, rdma_prefi
 if t.TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ...module_utils._fabric.model import Block, Node, Plan, Prefix, Zone
+    from ...module_utils._fabric.model import Block, FabricPlan, Node, Prefix, Zone
 
 MODES = {
     "shared": "one subnet per rail, shared by all nodes",
@@ -59,10 +59,10 @@ class SupernetFacts:
 
 
 @dataclass(frozen=True)
-class Report:
+class PlanReport:
     """All that a report shows."""
 
-    plan: Plan
+    plan: FabricPlan
     zones: tuple[ZoneFacts, ...]
     supernets: tuple[SupernetFacts, ...]
     pools: int
@@ -88,9 +88,9 @@ class Report:
         return sum(zone.retired for zone in self.zones)
 
 
-def collect(plan: Plan) -> Report:
+def collect(plan: FabricPlan) -> PlanReport:
     """Count everything once."""
-    return Report(
+    return PlanReport(
         plan=plan,
         zones=_zones(plan),
         supernets=_supernets(plan),
@@ -102,7 +102,7 @@ def collect(plan: Plan) -> Report:
     )
 
 
-def _zones(plan: Plan) -> tuple[ZoneFacts, ...]:
+def _zones(plan: FabricPlan) -> tuple[ZoneFacts, ...]:
     used = Counter(node.zone for node in plan.nodes)
     gone = Counter(slot.zone for slot in plan.retired)
     return tuple(ZoneFacts(zone, used[index], gone[index]) for index, zone in enumerate(plan.fabric.zones))
@@ -117,7 +117,7 @@ def span_of(block: Block, flat: bool) -> tuple[int, int]:
     return first + min(low for low, _high in used), first + max(high for _low, high in used)
 
 
-def _supernets(plan: Plan) -> tuple[SupernetFacts, ...]:
+def _supernets(plan: FabricPlan) -> tuple[SupernetFacts, ...]:
     found = []
     flat = plan.fabric.mode == "flat"
     for index, zone in enumerate(plan.fabric.zones):
@@ -144,7 +144,7 @@ def count(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
-def subtitle(plan: Plan) -> str:
+def subtitle(plan: FabricPlan) -> str:
     """Return the fabric in one line."""
     fabric = plan.fabric
     families = " and ".join(f"IPv{family}" for family in fabric.families) or "LID only, no addresses"
@@ -158,7 +158,7 @@ def subtitle(plan: Plan) -> str:
     )
 
 
-def rail_rows(report: Report) -> list[list[str]]:
+def rail_rows(report: PlanReport) -> list[list[str]]:
     """Return one row a rail, zone and family; the rail's own columns only in its first row."""
     rows = []
     for number, rail in enumerate(report.plan.fabric.rails):
@@ -202,7 +202,7 @@ def used_columns(titles: Sequence[str], rows: list[list[str]]) -> tuple[list[str
     return [titles[index] for index in kept], [[row[index] for index in kept] for row in rows]
 
 
-def rail_table(report: Report) -> tuple[list[str], list[list[str]]]:
+def rail_table(report: PlanReport) -> tuple[list[str], list[list[str]]]:
     """Return titles and rows of the table of rails."""
     titles = list(RAIL_TITLES)
     if report.plan.fabric.mode != "exclusive":
@@ -239,7 +239,7 @@ def _block_data(block: Block) -> dict[str, t.Any]:
     return made
 
 
-def table_data(report: Report) -> dict[str, t.Any]:
+def table_data(report: PlanReport) -> dict[str, t.Any]:
     """Return what the browser needs for the table of nodes and its search."""
     plan = report.plan
     names = list(report.profiles)

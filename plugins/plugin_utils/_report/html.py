@@ -12,9 +12,9 @@ from __future__ import annotations
 import typing as t
 from pathlib import Path
 
-from ...module_utils._fabric.marks import DECLARED
+from ...module_utils._fabric.labels import DECLARED
 from ...module_utils._fabric.model import address_text, range_text
-from .facts import CODE_TITLES, Report, count, rail_table, span_of, subtitle, table_data
+from .facts import CODE_TITLES, PlanReport, count, rail_table, span_of, subtitle, table_data
 from .verdict import NO_VERDICT, e, embedded, section, shorten, slot, table
 
 if t.TYPE_CHECKING:
@@ -34,11 +34,11 @@ SCRIPT = _beside("page.js")
 
 
 def hue(rail: int, rails: int) -> int:
-    """Return a rail's colour as an angle; neighbours are told apart."""
+    """Return a rail's colour as an angle; neighbours differ."""
     return (212 + rail * 360 // max(rails, 1)) % 360
 
 
-def _tiles(report: Report) -> str:
+def _tiles(report: PlanReport) -> str:
     plan = report.plan
     tiles = [
         (f"{len(plan.nodes):,}", f"of {report.slots:,} slots are nodes"),
@@ -65,7 +65,7 @@ def _bar(zone: ZoneFacts) -> str:
     )
 
 
-def _zones_html(report: Report) -> str:
+def _zones_html(report: PlanReport) -> str:
     rows = []
     for zone in report.zones:
         nets = " ".join(f"<code>{e(prefix)}</code>" for prefix in zone.zone.supernets)
@@ -104,7 +104,7 @@ LEAF_WIDTH = 148
 ROW_RAILS = 8
 
 
-def _drawing(report: Report, index: int) -> str:
+def _drawing(report: PlanReport, index: int) -> str:
     """Draw one zone: its leaves, its rails, its nodes; more than eight rails in rows of equal length."""
     zone = report.zones[index].zone
     rails = range(len(report.plan.fabric.rails))
@@ -114,7 +114,7 @@ def _drawing(report: Report, index: int) -> str:
     return f"<figure>{caption}{''.join(_drawn_row(report, index, row) for row in rows)}</figure>"
 
 
-def _drawn_row(report: Report, index: int, row: range) -> str:
+def _drawn_row(report: PlanReport, index: int, row: range) -> str:
     plan, zone = report.plan, report.zones[index]
     width = LEAF_WIDTH * max(len(row), 4)
     step = width / len(row)
@@ -136,12 +136,12 @@ def _drawn_row(report: Report, index: int, row: range) -> str:
             'rx="6"/>'
         )
     nodes = plan.nodes_of(index)
-    told = "no node yet"
+    ends = "no node yet"
     if len(nodes) == 1:
-        told = nodes[0].name
+        ends = nodes[0].name
     elif nodes:
-        told = f"{shorten(nodes[0].name, 34)} … {shorten(nodes[-1].name, 34)}"
-    summary = f"{told}: {count(zone.used, 'node')}, {zone.free:,} more fit"
+        ends = f"{shorten(nodes[0].name, 34)} … {shorten(nodes[-1].name, 34)}"
+    summary = f"{ends}: {count(zone.used, 'node')}, {zone.free:,} more fit"
     parts.append(f'<text x="{width / 2}" y="{top + 40}" text-anchor="middle">{e(summary)}</text>')
     for place, number in enumerate(row):
         x = (place + 0.5) * step
@@ -155,7 +155,7 @@ def _drawn_row(report: Report, index: int, row: range) -> str:
     return f'<svg viewBox="0 0 {width} 236" width="{width}" role="img" aria-label="{e(label)}">{"".join(parts)}</svg>'
 
 
-def _nets(report: Report, zone: int, number: int) -> list[str]:
+def _nets(report: PlanReport, zone: int, number: int) -> list[str]:
     """Return what a rail's leaf announces; in a flat fabric, where the rail's part of the subnet begins."""
     flat = report.plan.fabric.mode == "flat"
     return [
@@ -165,7 +165,7 @@ def _nets(report: Report, zone: int, number: int) -> list[str]:
     ]
 
 
-def _drawn_rail(report: Report, zone: int, number: int, x: float, step: float, leaf: bool) -> str:
+def _drawn_rail(report: PlanReport, zone: int, number: int, x: float, step: float, leaf: bool) -> str:
     """Draw one rail: leaf, networks, link, name and state."""
     plan = report.plan
     rail, colour = plan.fabric.rails[number], hue(number, len(plan.fabric.rails))
@@ -202,7 +202,7 @@ def _drawn_rail(report: Report, zone: int, number: int, x: float, step: float, l
     return "".join(parts)
 
 
-def _drawings(report: Report) -> str:
+def _drawings(report: PlanReport) -> str:
     body = "".join(_drawing(report, index) for index in range(min(len(report.zones), DRAWN_ZONES)))
     if len(report.zones) > DRAWN_ZONES:
         body += f'<p class="note">{count(len(report.zones) - DRAWN_ZONES, "more zone")} of the same kind.</p>'
@@ -214,7 +214,7 @@ def _drawings(report: Report) -> str:
     return section("Zones, leaves and rails", "", f'<p class="note">{e(note)}{slot("legend")}</p>' + body)
 
 
-def _rails_html(report: Report) -> str:
+def _rails_html(report: PlanReport) -> str:
     titles, rows = rail_table(report)
     head = '<th class="state">As planned</th>' + "".join(f"<th>{e(title)}</th>" for title in titles)
     number, body = -1, []
@@ -233,7 +233,7 @@ def _rails_html(report: Report) -> str:
     return section("Rails", f"Traffic to {nets} leaves through the rail of its source address." if nets else "", shown)
 
 
-def _profiles_html(report: Report) -> str:
+def _profiles_html(report: PlanReport) -> str:
     if len(report.profiles) == 1 and DECLARED in report.profiles:
         return ""
     rows = [
@@ -249,7 +249,7 @@ def _profiles_html(report: Report) -> str:
     return section("Interface names", note, table(("Profile", "Nodes", "Interfaces, by rail", "Nodes' names"), rows))
 
 
-def _nodes_html(report: Report) -> str:
+def _nodes_html(report: PlanReport) -> str:
     total = count(len(report.plan.nodes), "node")
     note = "Type a part of a name, or any address to learn whose it is. A row opens to all addresses of the node."
     return (
@@ -266,14 +266,14 @@ def _nodes_html(report: Report) -> str:
     )
 
 
-def _warnings_html(report: Report) -> str:
+def _warnings_html(report: PlanReport) -> str:
     if not report.warnings:
         return ""
     items = "".join(f"<li>{e(text)}</li>" for text in report.warnings)
     return f'<section class="warnings"><h2>Warnings</h2><ul>{items}</ul></section>\n'
 
 
-def render_html(report: Report) -> str:
+def render_html(report: PlanReport) -> str:
     """Return report.html."""
     plan = report.plan
     sections = (

@@ -14,6 +14,7 @@ import html
 import json
 import re
 import typing as t
+from collections import Counter
 from dataclasses import dataclass
 
 from ...module_utils._errors import RdmaError
@@ -24,7 +25,7 @@ if t.TYPE_CHECKING:
 
     from ...module_utils._fabric.shapes import Verdict
 
-# The sign is for people who do not tell the colours apart.
+# The sign is for people who cannot see the colours.
 SIGNS = {"ok": "✓", "bad": "✗", "unknown": "·"}
 SHOWN_FINDINGS = 500
 SHOWN_PLACES = 20
@@ -32,23 +33,8 @@ DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', r
 SLOT = re.compile(r"<!--v:([a-z0-9]+)-->.*?<!--/v-->", re.DOTALL)
 # A warning is no reason to paint a rail red; it stands in the table.
 _STATES = {"deviation": "bad", "error": "bad", "ok": "ok", "warning": "ok", "pass": "ok"}
-_PARTS = ("plan", "cluster")
+_SECTIONS = ("plan", "cluster")
 _CODES = {"ok": "o", "bad": "b", "unknown": "u"}
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What verification found, the same on all its hosts and rails; `host` is `cluster` for what is not a host's."""
-
-    times: int
-    host: str
-    status: str
-    rail: str
-    check: str
-    planned: str
-    observed: str
-    cause: str
-    fix: str
 
 
 @dataclass(frozen=True)
@@ -102,8 +88,8 @@ def section(title: str, note: str, body: str, kind: str = "") -> str:
     :param body: HTML.
     :param kind: its class in page.css.
     """
-    told = f'<p class="note">{e(note)}</p>' if note else ""
-    return f'<section class="{kind}"><h2>{e(title)}</h2>{told}{body}</section>\n'
+    line = f'<p class="note">{e(note)}</p>' if note else ""
+    return f'<section class="{kind}"><h2>{e(title)}</h2>{line}{body}</section>\n'
 
 
 def _text(value: t.Any) -> str:
@@ -113,53 +99,48 @@ def _text(value: t.Any) -> str:
 
 
 def _named(verdict: Verdict) -> list[tuple[str, Mapping[str, t.Any]]]:
-    """Return the hosts, and what is said of plan and cluster."""
-    parts = t.cast("Mapping[str, Mapping[str, t.Any]]", verdict)
-    return [*verdict.get("hosts", {}).items(), *((part, parts.get(part) or {}) for part in _PARTS)]
+    """Return the hosts, and the sections of plan and cluster; early verdicts have none of the plan."""
+    sections = t.cast("Mapping[str, Mapping[str, t.Any]]", verdict)
+    return [*verdict["hosts"].items(), *((name, sections.get(name) or {}) for name in _SECTIONS)]
 
 
-def findings(verdict: Verdict) -> tuple[Finding, ...]:
-    """Return every host that gave no answer, every deviation and every warning; what is equal is one of them."""
+def finding_rows(verdict: Verdict) -> list[list[str]]:
+    """Return the cells of the table: every host without an answer, deviation and warning; what is equal is one row."""
     entries = _named(verdict)
-    found = [
-        Finding(1, host, str(entry.get("status", "error")), "", "", "", "", _text(entry["error"]), "")
-        for host, entry in entries
+    rows = [
+        _row(1, name, "", entry.get("status", "error"), {"cause": entry["error"]})
+        for name, entry in entries
         if entry.get("error")
     ]
     for status in ("deviation", "warning"):
-        checks = [(host, row) for host, entry in entries for row in entry.get("checks", ()) if row["status"] == status]
+        checks = [(name, row) for name, entry in entries for row in entry.get("checks", ()) if row["status"] == status]
         for group in equal(checks):
-            row = group.check
-            found.append(
-                Finding(
-                    times=len(group.places),
-                    host=shortened(group.hosts),
-                    status=status,
-                    rail=shortened(group.rails),
-                    check=row["id"],
-                    planned=_text(row.get("planned")),
-                    observed=_text(row.get("observed")),
-                    cause=group.cause,
-                    fix=_text(row.get("fix")),
-                )
-            )
-    return tuple(found)
+            check = {**group.check, "cause": group.cause}
+            rows.append(_row(len(group.places), shortened(group.hosts), shortened(group.rails), status, check))
+    return rows
+
+
+def _row(times: int, host: str, rail: str, status: str, check: Mapping[str, t.Any]) -> list[str]:
+    return [
+        f"{times:,}",
+        f"<b>{e(host)}</b>",
+        e(rail),
+        f'<span class="{e(status)}">{e(check.get("id") or status)}</span>',
+        *(f'<span class="mono">{e(shorten(_text(check.get(key)), 60))}</span>' for key in ("planned", "observed")),
+        *(e(_text(check.get(key))) for key in ("cause", "fix")),
+    ]
 
 
 def host_states(entry: Mapping[str, t.Any], rails: Sequence[str]) -> tuple[str, ...]:
     """Return ok, bad or unknown for each rail of one host."""
     if entry.get("status") not in ("pass", "deviation"):
         return ("unknown",) * len(rails)
-    named = entry.get("rails")
-    if named is None:
-        bad = {check.get("rail") for check in entry.get("checks", ()) if check.get("status") == "deviation"}
-        return tuple("bad" if rail in bad else "ok" for rail in rails)
-    return tuple(_STATES.get(str(named.get(rail)), "unknown") for rail in rails)
+    return tuple(_STATES.get(str(entry["rails"].get(rail)), "unknown") for rail in rails)
 
 
 def standings(verdict: Verdict, rails: Sequence[str]) -> tuple[Standing, ...]:
     """Return how each rail stands."""
-    hosts = [host_states(entry, rails) for entry in verdict.get("hosts", {}).values()]
+    hosts = [host_states(entry, rails) for entry in verdict["hosts"].values()]
     found = []
     for number in range(len(rails)):
         column = [host[number] for host in hosts]
@@ -196,11 +177,8 @@ def with_verdict(page: str, verdict: Verdict | None) -> str:
     return SLOT.sub(lambda found: slot(found[1], contents.get(found[1], "")), page)
 
 
-def _data(states: Mapping[str, str] | None) -> str:
-    return f'<script type="application/json" id="verdict">{embedded(states)}</script>'
-
-
-NO_VERDICT = _data(None)
+_DATA = '<script type="application/json" id="verdict">{}</script>'
+NO_VERDICT = _DATA.format("null")
 
 
 def _contents(verdict: Verdict, data: Mapping[str, t.Any]) -> dict[str, str]:
@@ -215,50 +193,36 @@ def _contents(verdict: Verdict, data: Mapping[str, t.Any]) -> dict[str, str]:
         contents[f"rail{number}"] = f'<b class="{row.state}">{e(row.text)}</b>'
     states = {
         str(entry.get("node") or host): "".join(_CODES[state] for state in host_states(entry, rails))
-        for host, entry in verdict.get("hosts", {}).items()
+        for host, entry in verdict["hosts"].items()
     }
-    status = str(verdict.get("status", "error"))
+    status = verdict["status"]
     contents.update(
         style=f"<style>{''.join(style)}</style>",
         chip=f'<span class="chip {e(status)}">verification: {e(status)}</span>',
         findings=_findings_html(verdict),
         legend=e(_LEGEND),
         only='<label><input type="checkbox" id="only"> only nodes with deviations</label>',
-        data=_data(states),
+        data=_DATA.format(embedded(states)),
     )
     return contents
 
 
 def _findings_html(verdict: Verdict) -> str:
-    tally: dict[str, int] = {}
-    for entry in verdict.get("hosts", {}).values():
-        tally[str(entry.get("status"))] = tally.get(str(entry.get("status")), 0) + 1
-    told = ", ".join(f"{number:,} {status}" for status, number in sorted(tally.items())) or "none"
-    cluster = str((verdict.get("cluster") or {}).get("status", "skipped"))
+    tally = Counter(entry["status"] for entry in verdict["hosts"].values())
+    hosts = ", ".join(f"{number:,} {status}" for status, number in sorted(tally.items())) or "none"
     missed = sum((entry.get("counts") or {}).get("skipped", 0) for _name, entry in _named(verdict))
-    note = f"Hosts: {told}. Cluster: {cluster}." + (f" {missed:,} checks not made." if missed else "")
+    note = f"Hosts: {hosts}. Cluster: {verdict['cluster']['status']}."
+    note += f" {missed:,} checks not made." if missed else ""
     where = "".join(f"<li>{e(line)}</li>" for line in places(verdict)[:SHOWN_PLACES])
-    head = f'<ul class="where">{where}</ul>' if where else ""
-    found = findings(verdict)
-    if not found:
-        good = '<p class="ok">Everything that was looked at is as planned.</p>'
-        return section("Verification", note, good + _left_out(verdict))
-    rows = [
-        [
-            f"{item.times:,}",
-            f"<b>{e(item.host)}</b>",
-            e(item.rail),
-            f'<span class="{e(item.status)}">{e(item.check or item.status)}</span>',
-            f'<span class="mono">{e(shorten(item.planned, 60))}</span>',
-            f'<span class="mono">{e(shorten(item.observed, 60))}</span>',
-            e(item.cause),
-            e(item.fix),
-        ]
-        for item in found[:SHOWN_FINDINGS]
-    ]
-    body = head + table(("Times", "Host", "Rail", "Check", "Planned", "Observed", "Cause", "Fix"), rows)
-    if len(found) > SHOWN_FINDINGS:
-        body += f'<p class="note">{len(found) - SHOWN_FINDINGS:,} more are in verdict.json.</p>'
+    rows = finding_rows(verdict)
+    body = f'<ul class="where">{where}</ul>' if where and rows else ""
+    if rows:
+        titles = ("Times", "Host", "Rail", "Check", "Planned", "Observed", "Cause", "Fix")
+        body += table(titles, rows[:SHOWN_FINDINGS])
+    else:
+        body = '<p class="ok">Everything that was looked at is as planned.</p>'
+    if len(rows) > SHOWN_FINDINGS:
+        body += f'<p class="note">{len(rows) - SHOWN_FINDINGS:,} more are in verdict.json.</p>'
     return section("Verification", note, body + _left_out(verdict))
 
 

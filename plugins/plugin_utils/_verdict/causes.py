@@ -25,7 +25,7 @@ if t.TYPE_CHECKING:
 
 
 RESOURCES = "node_resources"
-# The host's checks that tell why the plugin finds nothing, the first cause first.
+# The host's checks that explain why the plugin finds nothing, the first cause first.
 HOST_CHECKS = (
     "rdma_device",
     "rdma_device_files",
@@ -39,14 +39,14 @@ _CLUSTER = "Run the playbook railops.rdma.cluster: it writes the configuration a
 
 
 @dataclass(frozen=True)
-class Plugin:
+class DevicePlugin:
     """What runs of the device plugin: interface names by resource (None: it has no configuration), its pods by node."""
 
     names: dict[str, frozenset[str]] | None
     pods: dict[str, Mapping[str, t.Any]]
 
 
-def plugin_of(maps: Sequence[Mapping[str, t.Any]], pods: Iterable[dict[str, t.Any]]) -> Plugin:
+def plugin_of(maps: Sequence[Mapping[str, t.Any]], pods: Iterable[dict[str, t.Any]]) -> DevicePlugin:
     """Return the plugin as its ConfigMap and its pods say.
 
     :param maps: the ConfigMap, or nothing.
@@ -63,18 +63,18 @@ def plugin_of(maps: Sequence[Mapping[str, t.Any]], pods: Iterable[dict[str, t.An
             }
         except (ValueError, KeyError, AttributeError):
             names = None
-    return Plugin(names, dict(newest(pods)))
+    return DevicePlugin(names, dict(newest(pods)))
 
 
-def _cause(resource: str, interface: str, node: str, have: int, plugin: Plugin) -> tuple[str, str]:
+def _cause(resource: str, interface: str, node: str, have: int, plugin: DevicePlugin) -> tuple[str, str]:
     """Return cause and fix as far as the cluster knows."""
     if plugin.names is None:
         return "the device plugin has no configuration that can be read", _CLUSTER
     if resource not in plugin.names:
         return f"the device plugin's configuration does not name {resource}", _CLUSTER
     if (selected := plugin.names[resource]) and interface and interface not in selected:
-        told = f"its selector names {', '.join(sorted(selected))}, and the rail's interface on this node is {interface}"
-        return told, _CLUSTER
+        names = ", ".join(sorted(selected))
+        return f"its selector names {names}, and the rail's interface on this node is {interface}", _CLUSTER
     pod = plugin.pods.get(node)
     look = "kubectl get pods -A -o wide -l app=spiderpool-rdma-shared-device-plugin"
     if pod is None:
@@ -82,11 +82,9 @@ def _cause(resource: str, interface: str, node: str, have: int, plugin: Plugin) 
     if not ready(pod) or any(
         not row.get("ready", True) for row in (pod.get("status") or {}).get("containerStatuses") or ()
     ):
-        told = trouble(pod).text
-        fix = (
-            f"Read its log ({look}): in RDMA namespace mode exclusive it ends at once, the role rdma_host sets shared."
-        )
-        return f"the device plugin's pod on this node does not work: {told}", fix
+        mode = "in RDMA namespace mode exclusive it ends at once, the role rdma_host sets shared"
+        fix = f"Read its log ({look}): {mode}."
+        return f"the device plugin's pod on this node does not work: {trouble(pod).text}", fix
     name = f"{pod['metadata'].get('namespace')} {pod['metadata']['name']}"
     if have:
         return "the running plugin was started with another number", f"Run: kubectl delete pod -n {name}."
@@ -98,7 +96,7 @@ def _cause(resource: str, interface: str, node: str, have: int, plugin: Plugin) 
 
 
 def explain(
-    checks: Iterable[Check], rails: Mapping[str, Mapping[str, tuple[str, str]]], plugin: Plugin | None
+    checks: Iterable[Check], rails: Mapping[str, Mapping[str, tuple[str, str]]], plugin: DevicePlugin | None
 ) -> list[Check]:
     """Return the checks with one for each rail whose resource is short, and its cause.
 
@@ -115,11 +113,9 @@ def explain(
         for name in [name for name, amount in row["planned"].items() if row["observed"].get(name, 0) < amount]:
             rail, interface = rails.get(node, {}).get(name, (None, ""))
             have = row["observed"].get(name, 0)
-            told = (row["cause"], row["fix"])
-            if plugin is not None:
-                told = _cause(name, interface, node, have, plugin)
+            why = _cause(name, interface, node, have, plugin) if plugin else (row["cause"], row["fix"])
             planned = {name: row["planned"][name]}
-            found.append(deviation(RESOURCES, planned, {name: have}, *told, rail=rail, node=node).data())
+            found.append(deviation(RESOURCES, planned, {name: have}, *why, rail=rail, node=node).data())
     return found
 
 

@@ -7,7 +7,7 @@
 Each check is looked at by itself: a leaf's fault and a wrong setting everywhere have different checks. Its results lie
 on rails of hosts, or on hosts. A node, leaf, rail or zone explains them when more of its own results are bad than good,
 and the one that explains most, less the good ones in it, is taken first (greedy set cover). What no such thing explains
-is said as one rail of one node.
+is named as one rail of one node.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from ...module_utils._check import DEVIATION, SKIPPED
-from .merge import PARTS, natural, part_of, untested
+from .merge import SECTIONS, natural, section_of, untested
 from .pairs import with_faults
 
 if t.TYPE_CHECKING:
@@ -38,14 +38,14 @@ EVERYWHERE = "all nodes"
 
 
 @dataclass(frozen=True)
-class Place:
+class HostPlace:
     """Where a host stands as the plan has it: its zone, empty in a fabric without, and the leaf of each rail."""
 
     zone: str = ""
     leaves: Mapping[str, str] = field(default_factory=dict)
 
 
-def _scopes(cell: Cell, place: Place) -> Iterator[Scope]:
+def _scopes(cell: Cell, place: HostPlace) -> Iterator[Scope]:
     host, rail = cell
     yield (("node", host),)
     if rail is not None:
@@ -57,10 +57,10 @@ def _scopes(cell: Cell, place: Place) -> Iterator[Scope]:
     yield (("fabric", EVERYWHERE),)
 
 
-class _Fleet:
+class _Results:
     """How many results each scope has: on rails that were looked at, and on hosts, apart."""
 
-    def __init__(self, verdict: Verdict, places: Mapping[str, Place]) -> None:
+    def __init__(self, verdict: Verdict, places: Mapping[str, HostPlace]) -> None:
         self._places = places
         self._rails: Counter[Scope] = Counter()
         self._hosts: Counter[Scope] = Counter()
@@ -72,14 +72,14 @@ class _Fleet:
                 self._hosts.update(self.scopes((host, None)))
 
     def scopes(self, cell: Cell) -> Iterator[Scope]:
-        return _scopes(cell, self._places.get(cell[0]) or Place())
+        return _scopes(cell, self._places.get(cell[0]) or HostPlace())
 
     def good(self, scope: Scope, bad: int, unseen: int, *, rails: bool) -> int:
         """Return how many results of a scope are good, when so many of one check are bad and not made."""
         return max(0, (self._rails if rails else self._hosts)[scope] - bad - unseen)
 
 
-def _cover(fleet: _Fleet, bad: Mapping[Cell, int], unseen: set[Cell], *, rails: bool) -> Counter[Scope]:
+def _cover(fleet: _Results, bad: Mapping[Cell, int], unseen: set[Cell], *, rails: bool) -> Counter[Scope]:
     """Return the scopes that explain the bad cells of one check, each with how many deviations it does."""
     members: dict[Scope, set[Cell]] = {}
     for cell in bad:
@@ -100,7 +100,7 @@ def _cover(fleet: _Fleet, bad: Mapping[Cell, int], unseen: set[Cell], *, rails: 
         covered = members[scope] & left
         now = good[scope] - len(covered)
         if now > -2:
-            continue  # one cell is told as itself, and so is what has nearly as many good ones
+            continue  # one cell is named by itself, and so is what has nearly as many good ones
         if now > gain:
             heapq.heappush(heap, (now, size, kind, scope))
             continue
@@ -112,7 +112,7 @@ def _cover(fleet: _Fleet, bad: Mapping[Cell, int], unseen: set[Cell], *, rails: 
     return found
 
 
-def explain(verdict: Verdict, places: Mapping[str, Place]) -> list[Explained]:
+def explain(verdict: Verdict, places: Mapping[str, HostPlace]) -> list[Explained]:
     """Return what explains the deviations, what explains most first: {scope, deviations, checks}.
 
     `scope` is {node|leaf|rail|zone: name}, {node: name, rail: name} for one rail of one node, {fabric: "all nodes"}, or
@@ -129,15 +129,15 @@ def explain(verdict: Verdict, places: Mapping[str, Place]) -> list[Explained]:
                 bad.setdefault(key, Counter())[cell] += 1
             elif check["status"] == SKIPPED:
                 unseen.setdefault(key, set()).add(cell)
-    fleet = _Fleet(verdict, places)
+    fleet = _Results(verdict, places)
     found: dict[Scope, Counter[str]] = {}
     for (name, rails), cells in bad.items():
         for scope, count in _cover(fleet, cells, unseen.get((name, rails), set()) - set(cells), rails=rails).items():
             found.setdefault(scope, Counter())[name] += count
-    for part in PARTS:
-        names = Counter(check["id"] for check in part_of(verdict, part)["checks"] if check["status"] == DEVIATION)
+    for section in SECTIONS:
+        names = Counter(check["id"] for check in section_of(verdict, section)["checks"] if check["status"] == DEVIATION)
         if names:
-            found[(("part", part),)] = names
+            found[(("part", section),)] = names
     rows: list[Explained] = [
         {"scope": dict(scope), "deviations": names.total(), "checks": dict(sorted(names.items()))}
         for scope, names in found.items()
@@ -145,17 +145,17 @@ def explain(verdict: Verdict, places: Mapping[str, Place]) -> list[Explained]:
     return sorted(rows, key=lambda row: (-row["deviations"], [natural(name) for name in row["scope"].values()]))
 
 
-def place_of(piece: Mapping[str, t.Any], plan: Mapping[str, t.Any]) -> Place:
+def place_of(piece: Mapping[str, t.Any], plan: Mapping[str, t.Any]) -> HostPlace:
     """Return where a host stands.
 
     :param piece: its slice of the plan.
     :param plan: plan.json.
     """
     leaves = {rail: sys.intern(row["leaf"]) for rail, row in (piece.get("cables") or {}).items() if row.get("leaf")}
-    return Place(str((plan["nodes"].get(piece["node"]) or {}).get("zone") or ""), leaves)
+    return HostPlace(str((plan["nodes"].get(piece["node"]) or {}).get("zone") or ""), leaves)
 
 
-def with_places(verdict: Verdict, places: Mapping[str, Place]) -> Verdict:
+def with_places(verdict: Verdict, places: Mapping[str, HostPlace]) -> Verdict:
     """Return a verdict with whose fault each is and what explains them, and with what was left out, a row a reason."""
     verdict = with_faults(verdict)
     left: list[Skipped] = [
@@ -163,5 +163,5 @@ def with_places(verdict: Verdict, places: Mapping[str, Place]) -> Verdict:
         for reason, (ids, hosts) in untested(verdict).items()
     ]
     more = {"explained": explain(verdict, places), "skipped": left}
-    before = {key: value for key, value in verdict.items() if key != "hosts" and key not in PARTS}
+    before = {key: value for key, value in verdict.items() if key != "hosts" and key not in SECTIONS}
     return t.cast("Verdict", {**before, **more, **verdict, **more})

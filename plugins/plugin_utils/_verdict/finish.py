@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Writes a verdict into its files, shows its picture, and says whether the run fails."""
+"""Writes a verdict into its files, shows its picture, and decides whether the run fails."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import os
 import time
 import typing as t
 
+from ...module_utils._errors import RdmaError
 from .._arguments import colour
 from .._report.equal import places
-from .._report.rewrite import report
+from .._report.verdict import with_verdict
 from . import files, merge, text
 from .metrics import metrics
 
@@ -41,7 +42,7 @@ def finish(args: Mapping[str, t.Any], verdict: Verdict, display: Display) -> dic
     :param args: `plan_dir`, `verify_dir`, `show` and `fail`.
     :return: the result of the task.
     """
-    page, warning = report(args["plan_dir"], verdict)
+    page, warning = _page(args["plan_dir"], verdict)
     verdict["time"] = round(time.time(), 3)
     texts = {"report.html": page} if page is not None else {}
     # Only a whole verdict is measured: a run that breaks off leaves the old numbers and their time.
@@ -62,6 +63,16 @@ def finish(args: Mapping[str, t.Any], verdict: Verdict, display: Display) -> dic
         fix = f"Read {os.path.join(args['verify_dir'], 'verdict.md')}: each deviation has its cause and its fix."
         result |= {"failed": True, "msg": f"{result['summary']} {_worst(verdict)} {fix}", "fix": fix}
     return result
+
+
+def _page(plan_dir: str, verdict: Verdict) -> tuple[str | None, str | None]:
+    """Return the plan's page with the verdict in it, or why there is none: a verdict without its page is a verdict."""
+    path = os.path.join(plan_dir, "report.html")
+    try:
+        with open(path, encoding="utf-8") as file:
+            return with_verdict(file.read(), verdict), None
+    except (OSError, ValueError, RdmaError) as exc:
+        return None, f"The HTML report was not written, since {path!r} cannot be used: {exc}"
 
 
 def _name(args: Mapping[str, t.Any]) -> str:
@@ -89,8 +100,8 @@ def _worst(verdict: Verdict, limit: int = 10) -> str:
     where = places(verdict)
     found += where[:_PLACES] + [f"and {len(where) - _PLACES} more places"] * (len(where) > _PLACES)
     for host, check in merge.deviations(verdict):
-        thing = check["rail"] or ("" if host in merge.PARTS else "host")
+        thing = check["rail"] or ("" if host in merge.SECTIONS else "host")
         found.append(f"{host}: {' '.join(filter(None, (thing, check['id'])))}")
-    parts = {name: merge.part_of(verdict, name) for name in merge.PARTS}
-    found += [f"{name}: {part['error']}" for name, part in parts.items() if part.get("error")]
+    sections = {name: merge.section_of(verdict, name) for name in merge.SECTIONS}
+    found += [f"{name}: {section['error']}" for name, section in sections.items() if section.get("error")]
     return "; ".join(found[:limit]) + (f" and {len(found) - limit} more" if len(found) > limit else "") + "."

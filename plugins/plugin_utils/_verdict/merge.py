@@ -11,6 +11,7 @@ that a person and a program can read. Results come one by one, and nothing is ke
 
 from __future__ import annotations
 
+import re
 import typing as t
 from collections import Counter
 
@@ -21,7 +22,7 @@ from .require import Required
 if t.TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from ...module_utils._fabric.shapes import Part, Verdict
+    from ...module_utils._fabric.shapes import Section, Verdict
 
 SCHEMA = 2
 # Overall and per host, the worst first.
@@ -29,28 +30,25 @@ STATUSES = ("error", "deviation", "incomplete", "pass")
 UNREACHABLE, NOT_VERIFIED = "unreachable", "not_verified"
 
 Check = CheckData
-PARTS = ("plan", "cluster")
+SECTIONS = ("plan", "cluster")
 KEYS = ("id", "rail", "status", "planned", "observed", "cause", "fix")
 MORE_KEYS = ("family", "object", "peers")
 KINDS = (OK, DEVIATION, WARNING, SKIPPED)
-# What is said of a rail: the worst that was found on it.
+# A rail's status is the worst that was found on it.
 WORST = (DEVIATION, WARNING, OK, SKIPPED)
 
 
 def normal_check(check: Mapping[str, t.Any]) -> Check:
-    """Return a check with exactly the contract's keys; one without status is a deviation when it names a cause."""
-    made: dict[str, t.Any] = {key: check.get(key) for key in KEYS}
-    made |= {key: check[key] for key in MORE_KEYS if check.get(key) is not None}
-    if made["status"] not in KINDS:
-        made["status"] = DEVIATION if check.get("cause") else OK
-    return t.cast("Check", made)
+    """Return a check with exactly the contract's keys."""
+    more = {key: check[key] for key in MORE_KEYS if check.get(key) is not None}
+    return t.cast("Check", {**{key: check.get(key) for key in KEYS}, **more})
 
 
 def _raw(nested: t.Any) -> Iterable[Mapping[str, t.Any]]:
     if isinstance(nested, dict):
         if "checks" in nested:
             yield from _raw(nested["checks"])
-        elif "id" in nested and ("status" in nested or "planned" in nested):
+        elif "id" in nested and nested.get("status") in KINDS:
             yield nested
         else:
             for value in nested.values():
@@ -63,14 +61,14 @@ def _raw(nested: t.Any) -> Iterable[Mapping[str, t.Any]]:
 def flatten(nested: t.Any) -> list[Check]:
     """Return all checks in a value: results of modules, lists of them, or lists of checks.
 
-    A dict with `checks` gives these; a check is known by its `id` and `planned`. A merged result (a dict of results)
+    A dict with `checks` gives these; a check is known by its `id` and `status`. A merged result (a dict of results)
     gives those of all its members.
     """
     return [normal_check(check) for check in _raw(nested)]
 
 
-class OfNodes:
-    """What the cluster said of nodes, on its way to the results of the hosts that are these nodes."""
+class NodeChecks:
+    """The checks that the cluster made of nodes, on their way to the results of the hosts that are these nodes."""
 
     def __init__(self, nested: t.Any) -> None:
         """Take checks with `node`, in any of flatten's forms."""
@@ -79,7 +77,7 @@ class OfNodes:
             self._by_node.setdefault(raw.get("node"), []).append(normal_check(raw))
 
     def attach(self, results: Iterable[Mapping[str, t.Any]]) -> Iterator[dict[str, t.Any]]:
-        """Yield the results of hosts, each with what was said of its node."""
+        """Yield the results of hosts, each with the checks of its node."""
         for result in results:
             found = self._by_node.pop(result.get("node"), ()) if result.get("node") else ()
             own = result["checks"]
@@ -87,13 +85,11 @@ class OfNodes:
 
     def left(self) -> list[Check]:
         """Return the checks of nodes that have no result: these name their node, also in what was observed."""
-        found = []
+        found = list(self._by_node.pop(None, ()))
         for node, checks in self._by_node.items():
             for check in checks:
-                if node:
-                    shown = check["observed"]
-                    check = {**check, "node": node, "observed": f"{node}: {'-' if shown in (None, '') else shown}"}
-                found.append(check)
+                shown = "-" if check["observed"] in (None, "") else check["observed"]
+                found.append({**check, "node": node, "observed": f"{node}: {shown}"})
         return found
 
 
@@ -108,7 +104,7 @@ def host_result(
     """Return what one host found, as it is written to its file.
 
     :param error: why it was not looked at; None where it was.
-    :param facts: what else the host said of itself (counters, versions), which the verdict passes on.
+    :param facts: what else the host reported of itself (counters, versions), which the verdict passes on.
     """
     made: dict[str, t.Any] = {
         "schema": SCHEMA,
@@ -145,19 +141,21 @@ def _host_entry(result: Mapping[str, t.Any], rails: Sequence[str]) -> dict[str, 
         "status": status_of(result),
         "node": result.get("node"),
         "rails": rail_statuses(checks, rails),
-        "counts": _counts(checks),
+        "counts": counts_of(checks),
         "checks": [check for check in checks if check["status"] != OK],
     }
     return entry | {key: result[key] for key in ("error", "facts") if result.get(key)}
 
 
-def _counts(checks: Iterable[Check]) -> dict[str, int]:
+def counts_of(checks: Iterable[Check]) -> dict[str, int]:
+    """Return how many checks have each status."""
     found = Counter(check["status"] for check in checks)
     return {kind: found[kind] for kind in KINDS}
 
 
 def lost_entry(status: str, node: str | None, error: str) -> dict[str, t.Any]:
-    return {"status": status, "node": node, "rails": {}, "counts": _counts(()), "checks": [], "error": error}
+    """Return the entry of a host without a result."""
+    return {"status": status, "node": node, "rails": {}, "counts": counts_of(()), "checks": [], "error": error}
 
 
 def overall(statuses: Iterable[str]) -> str:
@@ -186,12 +184,12 @@ def merge(
     :param rails: the plan's rails, in order.
     :param cluster: {status, checks, ...} of the cluster, or None when it was not looked at.
     :param plan: the same of the plan itself, against the inventory.
-    :param nodes: what the cluster said of nodes: checks with `node`; the cluster's part has those without a result.
+    :param nodes: the cluster's checks of nodes, each with its `node`; its section has those of nodes without a result.
     :param require: the beginnings of ids that may not be skipped.
-    :param lost: what is said of a host without a result.
+    :param lost: the error of a host without a result.
     """
     hosts: dict[str, dict[str, t.Any]] = {}
-    of_nodes, required = OfNodes(nodes), Required(require)
+    of_nodes, required = NodeChecks(nodes), Required(require)
     for result in of_nodes.attach(results):
         name = result["host"]
         if result.get("plan_digest") != digest and not result.get("error"):
@@ -202,104 +200,106 @@ def merge(
             missing = required.host(name, result["checks"])
             hosts[name] = _host_entry({**result, "checks": [*result["checks"], *missing]}, rails)
     for name, check in required.forgotten():
-        entry = hosts[name]
-        hosts[name] = {**entry, **added(entry, [check])}
+        hosts[name] = added(hosts[name], [check])
     for name, node in expected.items():
         if name not in hosts:
             hosts[name] = lost_entry(UNREACHABLE, node, lost)
-    ordered = {name: hosts[name] for name in sorted(hosts, key=natural)}
-    parts = {
-        "plan": dict(plan) if plan else unseen_part("the inventory was not compared with the plan"),
-        "cluster": dict(cluster) if cluster else unseen_part("the cluster was not looked at"),
+    sections = {
+        "plan": dict(plan) if plan else unseen_section("the inventory was not compared with the plan"),
+        "cluster": dict(cluster) if cluster else unseen_section("the cluster was not looked at"),
     }
-    parts["cluster"] = added(parts["cluster"], of_nodes.left())
-    for name, part in parts.items():
-        parts[name] = added(part, required.part(name, part["checks"], part.get("made", ())))
-    parts["cluster"] = added(parts["cluster"], required.nowhere())
-    statuses = [entry["status"] for entry in ordered.values()]
-    statuses += [part["status"] for part in parts.values() if part["status"] != SKIPPED]
+    sections["cluster"] = added(sections["cluster"], of_nodes.left())
+    for name, section in sections.items():
+        sections[name] = added(section, required.section(name, section["checks"], section.get("made", ())))
+    sections["cluster"] = added(sections["cluster"], required.nowhere())
+    return verdict_of(digest, rails, hosts, sections)
+
+
+def verdict_of(
+    digest: str | None,
+    rails: Sequence[str],
+    hosts: Mapping[str, Mapping[str, t.Any]],
+    sections: Mapping[str, Mapping[str, t.Any]],
+    **more: t.Any,
+) -> Verdict:
+    """Return the verdict.
+
+    :param hosts: the entry of each host.
+    :param sections: those of plan and cluster.
+    :param more: what else the verdict has, by its key.
+    """
+    statuses = [entry["status"] for entry in hosts.values()]
+    statuses += [section["status"] for section in sections.values() if section["status"] != SKIPPED]
     made = {
         "schema": SCHEMA,
         "plan_digest": digest,
         "status": overall(statuses),
         "rails": list(rails),
-        "hosts": ordered,
-        **parts,
+        "hosts": {name: hosts[name] for name in sorted(hosts, key=natural)},
+        **sections,
+        **more,
     }
     return t.cast("Verdict", made)
 
 
-def unseen_part(reason: str) -> dict[str, t.Any]:
-    """Return the verdict's part about something that was not looked at."""
+def unseen_section(reason: str) -> dict[str, t.Any]:
+    """Return the verdict's section about something that was not looked at."""
     return {"status": SKIPPED, "checks": [], "reason": reason}
 
 
-def seen_part(checks: Iterable[Check], error: str | None = None) -> dict[str, t.Any]:
-    """Return the verdict's part about the cluster or the plan. When no check was made, it is skipped.
+def seen_section(checks: Iterable[Check], error: str | None = None) -> dict[str, t.Any]:
+    """Return the verdict's section about the cluster or the plan. When no check was made, it is skipped.
 
-    `made` in it has the ids of what is ok, since the part holds only what is not.
+    `made` in it has the ids of what is ok, since the section holds only what is not.
     """
     made = [normal_check(check) for check in checks]
     status = status_of({"error": error, "checks": made})
     reasons = [str(check["cause"]) for check in made if check["status"] == SKIPPED]
     if status == "pass" and len(reasons) == len(made) > 0:
-        return {**unseen_part(reasons[0]), "counts": _counts(made), "checks": made}
-    part: dict[str, t.Any] = {
+        return {**unseen_section(reasons[0]), "counts": counts_of(made), "checks": made}
+    section: dict[str, t.Any] = {
         "status": status,
-        "counts": _counts(made),
+        "counts": counts_of(made),
         "made": sorted({check["id"] for check in made if check["status"] == OK}),
         "checks": [check for check in made if check["status"] != OK],
     }
     if error:
-        part["error"] = error
-    return part
+        section["error"] = error
+    return section
 
 
-def added(part: Mapping[str, t.Any], checks: Sequence[Check]) -> dict[str, t.Any]:
-    """Return a part, or a host's entry, with more checks."""
+def added(section: Mapping[str, t.Any], checks: Sequence[Check]) -> dict[str, t.Any]:
+    """Return a section, or a host's entry, with more checks."""
     if not checks:
-        return dict(part)
-    more = _counts(checks)
-    before = part.get("counts") or _counts(part["checks"])
-    status = DEVIATION if more[DEVIATION] and part["status"] in ("pass", SKIPPED) else part["status"]
+        return dict(section)
+    more = counts_of(checks)
+    before = section.get("counts") or counts_of(section["checks"])
+    status = DEVIATION if more[DEVIATION] and section["status"] in ("pass", SKIPPED) else section["status"]
     if more[OK] and status == SKIPPED:
         status = "pass"
     return {
-        **part,
+        **section,
         "status": status,
         "counts": {kind: before[kind] + more[kind] for kind in KINDS},
-        "checks": [*part["checks"], *(check for check in checks if check["status"] != OK)],
+        "checks": [*section["checks"], *(check for check in checks if check["status"] != OK)],
     }
 
 
 def natural(name: str) -> list[tuple[int, int, str]]:
     """Return a sort key in which node2 comes before node10."""
-    parts: list[tuple[int, int, str]] = []
-    digits = text = ""
-    for char in name + "\0":
-        if char.isdigit() and char.isascii():
-            if text:
-                parts.append((1, 0, text))
-                text = ""
-            digits += char
-            continue
-        if digits:
-            parts.append((0, int(digits), ""))
-            digits = ""
-        text += char
-    parts.append((1, 0, text))
-    return parts
+    words = re.findall("[0-9]+|[^0-9]+", name + "\0")
+    return [(0, int(word), "") if word.isdigit() else (1, 0, word) for word in words]
 
 
-def part_of(verdict: Verdict | None, name: str) -> Mapping[str, t.Any]:
-    """Return the part of the plan or the cluster; early verdicts have no plan's."""
-    return t.cast("Mapping[str, Part]", verdict or {}).get(name) or unseen_part("it is not in this verdict")
+def section_of(verdict: Verdict | None, name: str) -> Mapping[str, t.Any]:
+    """Return the section of the plan or the cluster; early verdicts have no plan's."""
+    return t.cast("Mapping[str, Section]", verdict or {}).get(name) or unseen_section("it is not in this verdict")
 
 
 def entries(verdict: Verdict) -> Iterator[tuple[str, Mapping[str, t.Any]]]:
-    """Yield hosts and parts by name."""
+    """Yield hosts and sections by name."""
     yield from verdict["hosts"].items()
-    yield from ((name, part_of(verdict, name)) for name in PARTS)
+    yield from ((name, section_of(verdict, name)) for name in SECTIONS)
 
 
 def deviations(verdict: Verdict, status: str = DEVIATION) -> list[tuple[str, Check]]:
@@ -323,7 +323,7 @@ def tally(verdict: Verdict) -> dict[str, int]:
 
 def counted(verdict: Verdict) -> dict[str, int]:
     """Return how many checks of the whole verdict have each status."""
-    rows = [entry.get("counts") or _counts(entry["checks"]) for _name, entry in entries(verdict)]
+    rows = [entry.get("counts") or counts_of(entry["checks"]) for _name, entry in entries(verdict)]
     return {kind: sum(row.get(kind, 0) for row in rows) for kind in KINDS}
 
 
@@ -342,8 +342,8 @@ def summary(verdict: Verdict) -> str:
     """Return the verdict as one sentence."""
     hosts = ", ".join(f"{count} {status}" for status, count in sorted(tally(verdict).items()))
     counts = counted(verdict)
-    told = [number_of(counts[DEVIATION], "deviation")]
-    told += [number_of(counts[WARNING], "warning")] if counts[WARNING] else []
-    told += [left_out(verdict)] if counts[SKIPPED] else []
-    cluster = part_of(verdict, "cluster")["status"]
-    return f"Verdict {verdict['status']}: hosts: {hosts or 'none'}; cluster: {cluster}; {', '.join(told)}."
+    rows = [number_of(counts[DEVIATION], "deviation")]
+    rows += [number_of(counts[WARNING], "warning")] if counts[WARNING] else []
+    rows += filter(None, [left_out(verdict)])
+    cluster = section_of(verdict, "cluster")["status"]
+    return f"Verdict {verdict['status']}: hosts: {hosts or 'none'}; cluster: {cluster}; {', '.join(rows)}."

@@ -14,7 +14,7 @@ if t.TYPE_CHECKING:
     from collections.abc import Mapping
 
 _SITE = "Run the playbook railops.rdma.cluster."
-# What a change of a dry run says about the object that is there.
+# What a change of a dry run means for the object that is there.
 _OBSERVED = {
     "create": ("not there", "the object was deleted, or never applied"),
     "delete": ("there, and not planned", "it is left over from an earlier plan, or was made by hand with our label"),

@@ -31,28 +31,25 @@ ASPECTS = {
 
 
 # What peers are compared by; a verdict bears no more of a port.
-KEPT = ("pci_id", "driver", "version", "firmware", "speed")
+COMPARED = ("pci_id", "driver", "version", "firmware", "speed")
 
 
-class Ports:
+class PortKinds:
     """The kinds of ports of a fleet, each once, and a host's facts as a verdict bears them.
 
-    10,000 hosts with all that an audit says of their ports would be 33 MB of JSON and four times that in memory.
+    10,000 hosts with all that an audit reports of their ports would be 33 MB of JSON and four times that in memory.
     """
 
     def __init__(self, kinds: Iterable[Mapping[str, t.Any]] = ()) -> None:
         self.kinds: list[Mapping[str, t.Any]] = list(kinds)
         self._numbers = {tuple(kind.items()): number for number, kind in enumerate(self.kinds)}
-        self._alike: dict[t.Any, dict[str, int]] = {}
 
     def brief(self, facts: Mapping[str, t.Any]) -> dict[str, t.Any]:
         """Return facts as a verdict bears them: `ports` (rail to the number of its kind) and `macs`."""
         rails = (facts.get("health") or {}).get("rails") or {}
-        kinds = {rail: {key: seen[key] for key in KEPT if seen.get(key)} for rail, seen in rails.items()}
+        kinds = {rail: {key: seen[key] for key in COMPARED if seen.get(key)} for rail, seen in rails.items()}
         ports = {rail: self._number(kind) for rail, kind in kinds.items() if kind}
-        # Hosts that are alike share one table.
-        alike = self._alike.setdefault(tuple(ports.items()), ports)
-        return {key: value for key, value in (("ports", alike), ("macs", facts.get("macs"))) if value}
+        return {key: value for key, value in (("ports", ports), ("macs", facts.get("macs"))) if value}
 
     def whole(self, facts: Mapping[str, t.Any]) -> Mapping[str, t.Any]:
         """Return the facts that brief() was given, as far as peers are compared by them."""
@@ -67,8 +64,8 @@ class Ports:
         return number
 
 
-class Fleet:
-    """Takes hosts one at a time, keeps a few words of each port, and names who differs."""
+class FleetPorts:
+    """Takes hosts one at a time, keeps a few words of each port, and names the hosts that differ."""
 
     def __init__(self) -> None:
         self._values: dict[tuple[str, str], dict[t.Any, list[Place]]] = {}
@@ -104,10 +101,10 @@ class Fleet:
                 for host, rail in values[value]:
                     yield host, _check(aspect, rail, usual, value, f"{counts[usual]} of {total} ports of {peers}")
 
-    def holder(self, mac: str, asking: str) -> str:
-        """Return who has a hardware address, for people; empty when nobody of the fleet told it."""
+    def holder(self, mac: str, of: str) -> str:
+        """Return the holder of a hardware address, for people; empty when it is none of the fleet."""
         host, rail = self._macs.get(mac.lower(), ("", ""))
-        return f"{rail} of {'this host' if host == asking else host}" if host else ""
+        return f"{rail} of {'this host' if host == of else host}" if host else ""
 
 
 def _check(aspect: str, rail: str, usual: t.Any, value: t.Any, most: str) -> Check:
@@ -119,28 +116,29 @@ def _check(aspect: str, rail: str, usual: t.Any, value: t.Any, most: str) -> Che
 
 
 def compare_fleet(
-    read: Callable[[], Iterable[Mapping[str, t.Any]]], ports: Ports | None = None
+    read: Callable[[], Iterable[Mapping[str, t.Any]]], ports: PortKinds | None = None
 ) -> Iterator[dict[str, t.Any]]:
     """Yield the hosts' results with what the fleet knows of them, and their facts as `ports` has them in brief.
 
     :param read: gives what the hosts wrote (`host`, `checks`, and `facts` where an audit kept some), one by one; asked
         twice, so that never more than one of them is in memory.
     """
-    fleet, ports = Fleet(), ports or Ports()
+    fleet, ports = FleetPorts(), ports or PortKinds()
     for result in read():
         fleet.add(result["host"], result.get("facts") or {})
     more: dict[str, list[CheckData]] = {}
     for host, check in fleet.outliers():
         more.setdefault(host, []).append(check.data())
     for result in read():
-        told = [with_holder(check, fleet, result["host"]) for check in result["checks"]]
-        yield {**result, "checks": told + more.get(result["host"], []), "facts": ports.brief(result.get("facts") or {})}
+        checks = [with_holder(check, fleet, result["host"]) for check in result["checks"]]
+        checks += more.get(result["host"], [])
+        yield {**result, "checks": checks, "facts": ports.brief(result.get("facts") or {})}
 
 
-def with_holder(check: CheckData, fleet: Fleet, host: str) -> CheckData:
+def with_holder(check: CheckData, fleet: FleetPorts, host: str) -> CheckData:
     """Return a check of a duplicate address whose cause names the holder, where the fleet knows it."""
     if check["id"] != "address_duplicate" or check["status"] != DEVIATION:
         return check
     known = [holder for mac in MAC.findall(str(check["observed"]).lower()) if (holder := fleet.holder(mac, host))]
-    told = f" It is {' and '.join(known)}."
-    return {**check, "cause": f"{check['cause']}{told}"} if known and told not in check["cause"] else check
+    holders = f" It is {' and '.join(known)}."
+    return {**check, "cause": f"{check['cause']}{holders}"} if known and holders not in check["cause"] else check

@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Says of a test between two hosts whose fault its failure is, where the verdict knows it. Pure.
+"""Finds whose fault the failure of a test between two hosts is, where the verdict knows it. Pure.
 
-A ping or an RDMA test that failed is told by the host that began it. When nothing else on that host's rail can be why,
-and on the other end's rail something can, or the other end did not answer at all, the fault is the other end's: `fault`
-in the check names it. Where neither or both have such a deviation, nothing is said.
+The host that began a ping or an RDMA test reports its failure. When nothing else on that host's rail can be why, and
+on the other end's rail something can, or the other end did not answer at all, the fault is the other end's: `fault` in
+the check names it. Where neither or both have such a deviation, no fault is named.
 """
 
 from __future__ import annotations
@@ -54,5 +54,5 @@ def with_faults(verdict: Verdict) -> Verdict:
         end = fault(name, check)
         return {key: value for key, value in check.items() if key != "fault"} | ({"fault": end} if end else {})
 
-    told = {name: {**hosts[name], "checks": [judged(name, check) for check in hosts[name]["checks"]]} for name in pairs}
-    return t.cast("Verdict", {**verdict, "hosts": {name: told.get(name, entry) for name, entry in hosts.items()}})
+    more = {name: {**hosts[name], "checks": [judged(name, check) for check in hosts[name]["checks"]]} for name in pairs}
+    return t.cast("Verdict", {**verdict, "hosts": {**hosts, **more}})

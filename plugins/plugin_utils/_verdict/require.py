@@ -37,22 +37,22 @@ def groups() -> list[str]:
 
 
 class Required:
-    """Looks at one host after the other, and at the parts of plan and cluster, for what may not be skipped."""
+    """Looks at one host after the other, and at the sections of plan and cluster, for what may not be skipped."""
 
     def __init__(self, required: Sequence[str]) -> None:
         self._required = required
         self._hosts: list[str] = []
         # By group: the hosts that were looked at, and all places that were or that say why not.
         self._made: dict[str, set[str]] = {group: set() for group in required}
-        self._told: dict[str, set[str]] = {group: set() for group in required}
+        self._named: dict[str, set[str]] = {group: set() for group in required}
 
     def host(self, name: str, checks: Sequence[Mapping[str, t.Any]]) -> list[Check]:
         """Return a deviation for each required group that a host, or a rail of it, has only skipped checks of."""
         self._hosts.append(name)
         return [check for group in self._required for check in self._look(group, name, checks, self._made[group])]
 
-    def part(self, name: str, checks: Sequence[Mapping[str, t.Any]], made: Iterable[str]) -> list[Check]:
-        """Return the same of the plan's or the cluster's part.
+    def section(self, name: str, checks: Sequence[Mapping[str, t.Any]], made: Iterable[str]) -> list[Check]:
+        """Return the same of the plan's or the cluster's section.
 
         :param checks: those that are not ok.
         :param made: the ids of those that are.
@@ -64,7 +64,7 @@ class Required:
         rows = [row for row in checks if has(group, row["id"])]
         made = {row["rail"] for row in rows if row["status"] != SKIPPED}
         if rows:
-            self._told[group].add(where)
+            self._named[group].add(where)
         if made:
             hosts.add(where)
         reasons = {row["rail"]: row["cause"] for row in rows if row["status"] == SKIPPED and row["rail"] not in made}
@@ -77,12 +77,12 @@ class Required:
         """Yield the hosts that were not looked at, without a word, where others were."""
         for group in self._required:
             for host in self._hosts if self._made[group] else ():
-                if host not in self._told[group]:
+                if host not in self._named[group]:
                     yield host, _lacking(group, "no such check was made on this host, and on others it was")
 
     def nowhere(self) -> list[Check]:
-        """Return what was not looked at anywhere, and nobody said why."""
-        return [_lacking(group, "no such check was made") for group in self._required if not self._told[group]]
+        """Return what was not looked at anywhere, and no reason is given."""
+        return [_lacking(group, "no such check was made") for group in self._required if not self._named[group]]
 
 
 def _lacking(group: str, reason: str, rail: str | None = None) -> Check:

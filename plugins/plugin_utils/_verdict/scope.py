@@ -4,13 +4,13 @@
 
 # This plugin util is PRIVATE to the collection.
 
-"""What an audit looks at on a host, and what it says it left out. Pure."""
+"""What an audit looks at on a host, and what it reports as left out. Pure."""
 
 from __future__ import annotations
 
 import typing as t
 
-# The groups of rail_audit that compare what a role sets, and the check that stands for a role that was not asked.
+# The groups of rail_audit that compare what a role sets, and the check that stands for a role that is not looked at.
 ROLES: dict[str, tuple[tuple[str, ...], str]] = {
     "rdma_driver": (("driver",), ""),
     "nic_mode": (("link_type",), "nic_role"),

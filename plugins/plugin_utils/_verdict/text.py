@@ -6,19 +6,19 @@
 
 from __future__ import annotations
 
-import re
 import typing as t
 
 from ...module_utils._check import WARNING
 from .._report.equal import Equal, equal, places, shortened
-from .merge import PARTS, deviations, left_out, part_of, summary, untested
+from .._report.table import md, md_table
+from .merge import SECTIONS, deviations, left_out, section_of, summary, untested
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from ...module_utils._fabric.shapes import Verdict
 
-# SGR codes (ECMA-48 8.3.117); the signs tell the same without colour.
+# SGR codes (ECMA-48 8.3.117); the signs mean the same without colour.
 _COLOURS = {"green": "32", "red": "31", "yellow": "33", "grey": "90", "bold": "1"}
 _SIGNS = {
     "ok": ("●", "green"),
@@ -35,7 +35,6 @@ _EXPLAINED = 8
 _WIDTH = 150
 # What a person reads; verdict.json has all.
 _LISTED_MARKDOWN = 2000
-_MARKUP = re.compile(r"([\\|<>`*_\[\]])")
 
 
 def _plain(value: t.Any) -> str:
@@ -50,13 +49,8 @@ def _plain(value: t.Any) -> str:
     return text if text.isprintable() else "".join(char if char.isprintable() else " " for char in text)
 
 
-def _cell(value: t.Any) -> str:
-    return _MARKUP.sub(r"\\\1", _plain(value))
-
-
-def _table(heading: Sequence[str], rows: Sequence[Sequence[t.Any]]) -> list[str]:
-    lines = ["| " + " | ".join(heading) + " |", "|" + " --- |" * len(heading)]
-    return lines + ["| " + " | ".join(_cell(cell) for cell in row) + " |" for row in rows]
+def _table(titles: Sequence[str], rows: Sequence[Sequence[t.Any]]) -> list[str]:
+    return md_table(titles, [[_plain(cell) for cell in row] for row in rows])
 
 
 def _head(verdict: Verdict) -> str:
@@ -66,10 +60,10 @@ def _head(verdict: Verdict) -> str:
 
 def markdown(verdict: Verdict, fabric: str) -> str:
     """Return the verdict as a Markdown page: where the fault is, what deviates, the hosts, what was not looked at."""
-    lines = [f"# Verdict of fabric {_cell(fabric)}: {_head(verdict)}", "", summary(verdict), ""]
+    lines = [f"# Verdict of fabric {md(fabric)}: {_head(verdict)}", "", summary(verdict), ""]
     lines += [f"Plan digest: `{verdict['plan_digest']}`", ""]
     if where := places(verdict):
-        lines += ["## Where it is", "", *(f"- {_cell(line)}" for line in where[:_LISTED])]
+        lines += ["## Where it is", "", *(f"- {md(_plain(line))}" for line in where[:_LISTED])]
         lines += [f"- and {len(where) - _LISTED:,} more in verdict.json"] if len(where) > _LISTED else []
         lines += [""]
     lines += _listed("Deviations", equal(deviations(verdict)))
@@ -77,21 +71,21 @@ def markdown(verdict: Verdict, fabric: str) -> str:
     broken = [
         (name, entry["status"], entry.get("error")) for name, entry in verdict["hosts"].items() if "error" in entry
     ]
-    parts = {name: part_of(verdict, name) for name in PARTS}
-    broken += [(name, "error", part["error"]) for name, part in parts.items() if part.get("error")]
+    sections = {name: section_of(verdict, name) for name in SECTIONS}
+    broken += [(name, "error", section["error"]) for name, section in sections.items() if section.get("error")]
     if broken:
-        lines += ["## Without a result", "", *_table(("where", "status", "why"), broken), ""]
+        lines += ["## Without a result", "", *_table(("where", "status", "why"), broken)]
     rails = verdict["rails"]
     states = [
         (name, entry["status"], *(entry["rails"].get(rail, "-") for rail in rails))
         for name, entry in verdict["hosts"].items()
     ]
-    lines += ["## Hosts", "", *_table(("host", "status", *rails), states), ""]
+    lines += ["## Hosts", "", *_table(("host", "status", *rails), states)]
     if left := untested(verdict):
         reasons = [(reason, ", ".join(sorted(ids)), shortened(names)) for reason, (ids, names) in left.items()]
-        lines += ["## Not looked at", "", *_table(("why", "checks", "where"), reasons), ""]
-    rows = [(name, part["status"], part.get("reason")) for name, part in parts.items()]
-    lines += ["## Plan and cluster", "", *_table(("what", "status", "why"), rows), ""]
+        lines += ["## Not looked at", "", *_table(("why", "checks", "where"), reasons)]
+    rows = [(name, section["status"], section.get("reason")) for name, section in sections.items()]
+    lines += ["## Plan and cluster", "", *_table(("what", "status", "why"), rows)]
     return "\n".join(lines)
 
 
@@ -114,7 +108,7 @@ def _listed(title: str, found: Sequence[Equal]) -> list[str]:
         for row in found[:_LISTED_MARKDOWN]
     ]
     more = [f"{len(found) - len(rows):,} more are in verdict.json.", ""] if len(found) > len(rows) else []
-    return [f"## {title}", "", *_table(heading, rows), "", *more]
+    return [f"## {title}", "", *_table(heading, rows), *more]
 
 
 class Painter:
@@ -128,19 +122,16 @@ class Painter:
 
     def sign(self, status: str) -> str:
         """Return the one-character picture of a rail's or host's status."""
-        sign, colour = _SIGNS.get(status, _SIGNS["skipped"])
-        return self(sign, colour)
+        return self(*_SIGNS[status])
 
 
 def _host_row(name: str, entry: Mapping[str, t.Any], rails: Sequence[str], width: int, paint: Painter) -> str:
-    own = [check for check in entry["checks"] if check["rail"] is None]
     if entry["status"] in ("unreachable", "error", "not_verified"):
-        signs = paint.sign("unreachable" if entry["status"] != "error" else "error")
-        told = _plain(entry.get("error"))
-        return f"  {name:<{width}}  {signs}  {told}"[:_WIDTH]
-    host = "deviation" if any(check["status"] == "deviation" for check in own) else "ok"
+        sign = paint.sign("error" if entry["status"] == "error" else "unreachable")
+        return f"  {name:<{width}}  {sign}  {_plain(entry.get('error'))}"[:_WIDTH]
+    own = [check["status"] for check in entry["checks"] if check["rail"] is None]
     cells = [paint.sign(entry["rails"].get(rail, "skipped")) + " " * (max(2, len(rail)) + 1) for rail in rails]
-    return f"  {name:<{width}}  {paint.sign(host)}     " + "".join(cells)
+    return f"  {name:<{width}}  {paint.sign('deviation' if 'deviation' in own else 'ok')}     {''.join(cells)}"
 
 
 def _reason(row: Equal, sign: str, paint: Painter) -> Iterator[str]:
@@ -175,8 +166,7 @@ def picture(verdict: Verdict, fabric: str, *, colour: bool = False) -> str:
     Large fleets show the hosts that do not pass; at most 40 rows and 20 deviations, the files hold all.
     """
     paint = Painter(colour)
-    rails = verdict["rails"]
-    hosts = verdict["hosts"]
+    rails, hosts = verdict["rails"], verdict["hosts"]
     shown = list(hosts)
     if len(shown) > _ROWS:
         shown = [name for name in shown if hosts[name]["status"] != "pass"][:_ROWS]
@@ -187,11 +177,11 @@ def picture(verdict: Verdict, fabric: str, *, colour: bool = False) -> str:
     if len(shown) < len(hosts):
         lines.append(f"  ... and {len(hosts) - len(shown)} more hosts")
     lines.append("")
-    for name in PARTS:
-        part = part_of(verdict, name)
-        sign = {"pass": "ok", "skipped": "skipped", "error": "error"}.get(part["status"], "deviation")
-        told = _plain(part.get("error") or part.get("reason") or part["status"])
-        lines.append(f"  {name:<{width}}  {paint.sign(sign)}     {told}")
+    for name in SECTIONS:
+        section = section_of(verdict, name)
+        sign = {"pass": "ok", "skipped": "skipped", "error": "error"}.get(section["status"], "deviation")
+        text = _plain(section.get("error") or section.get("reason") or section["status"])
+        lines.append(f"  {name:<{width}}  {paint.sign(sign)}     {text}")
     lines.append("")
     where = places(verdict)
     lines += [f"  {paint('➤', 'bold')} {_plain(line)}" for line in where[:_EXPLAINED]]
@@ -201,8 +191,6 @@ def picture(verdict: Verdict, fabric: str, *, colour: bool = False) -> str:
     for reason, (ids, names) in untested(verdict).items():
         what = f"{shortened(sorted(ids), 6)} on {shortened(names, 4)}: {_plain(reason)}"
         lines.append(f"  {paint.sign('skipped')} not looked at: {what}")
-    legend = "  ".join(
-        f"{paint.sign(status)} {status}" for status in ("ok", "deviation", "warning", "skipped", "unreachable")
-    )
+    legend = "  ".join(f"{paint.sign(status)} {status}" for status in _SIGNS if status != "error")
     status = paint(f" {verdict['status'].upper()} ", _STATUS_COLOURS[verdict["status"]])
     return "\n".join([*lines, f"  {legend}", "", f"  {status} {summary(verdict)}", ""])

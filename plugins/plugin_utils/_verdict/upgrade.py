@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Upgrades over a fleet: whose turn it is, and whether a node is worse than before. Pure.
+"""Upgrades over a fleet: which host has its turn, and whether a node is worse than before. Pure.
 
 A node that was begun and is not ended has a record with what it was before; the next run goes on with it. Which nodes
 are done is not noted anywhere: they have the wanted versions.
@@ -27,7 +27,7 @@ _MOST = 3
 
 
 @dataclass(frozen=True)
-class Stand:
+class UpgradeStand:
     """Where one host stands before the run.
 
     :param zone: its zone, and `slot` its place there.
@@ -43,7 +43,7 @@ class Stand:
     begun: bool = False
 
 
-def turns(stands: Mapping[str, Stand], *, by_zone: bool) -> list[list[str]]:
+def turns(stands: Mapping[str, UpgradeStand], *, by_zone: bool) -> list[list[str]]:
     """Return the hosts of each turn: those left in the middle first and alone, then the others.
 
     :param by_zone: one host of each zone at a time, those of one slot; behind one host alone, the canary.
@@ -74,9 +74,9 @@ def refuse_others(begun: Iterable[str], hosts: Collection[str], folder: str) -> 
 
 
 def lines(
-    stands: Mapping[str, Stand], order: Sequence[Sequence[str]], *, drain: bool = True, reboot: bool = True
+    stands: Mapping[str, UpgradeStand], order: Sequence[Sequence[str]], *, drain: bool = True, reboot: bool = True
 ) -> list[str]:
-    """Return what a run does, for a person: a line a host that has a turn, and who is left alone and why.
+    """Return what a run does, for a person: a line a host that has a turn, and the hosts that are left alone and why.
 
     :param order: the turns, as `turns` returns them.
     :param drain: whether nodes are emptied, and `reboot` whether they are restarted.
@@ -149,7 +149,7 @@ def _row(name: str, rail: str | None, cause: str, fix: str) -> dict[str, t.Any]:
 
 
 def sentence(host: str, rows: Sequence[Mapping[str, t.Any]], *, drain: bool = True) -> str:
-    """Return what is said when a host is worse than before.
+    """Return the message for a host that is worse than before.
 
     :param rows: what `worse` returned, not empty.
     :param drain: whether the node was emptied, and so stays cordoned.

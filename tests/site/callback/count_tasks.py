@@ -37,7 +37,6 @@ CONTROLLER = {
     "set_fact",
     "set_stats",
     "validate_argument_spec",
-    "railops.rdma.plan_objects_info",
     "railops.rdma.verdict",
     "railops.rdma.verify_result",
 }

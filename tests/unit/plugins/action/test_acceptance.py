@@ -15,7 +15,7 @@ from ansible.errors import AnsibleActionFail
 from ansible_collections.railops.rdma.plugins.action import acceptance, verdict
 from ansible_collections.railops.rdma.plugins.module_utils._check import ok
 from ansible_collections.railops.rdma.plugins.plugin_utils._accept.collect import outcome
-from ansible_collections.railops.rdma.plugins.plugin_utils._accept.stages import Entry
+from ansible_collections.railops.rdma.plugins.plugin_utils._accept.stages import StepGroup
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run as plan
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import files, merge
 from ansible_collections.railops.rdma.tests.unit.actions import action_of
@@ -274,7 +274,16 @@ def test_what_cannot_be_is_refused(played, args):
 def test_what_a_program_said_goes_along_with_its_cause():
     said = "[node2:811] opal_os_dirpath_create: /tmp/ompi.node2.0: No such file or directory"
     test = {"rail": "rail1", "peer": "node3", "code": 1, "output": f"Using no perturbations\n{said}\n"}
-    entry = Entry(("node2", "node3"), (("rail1",),))
+    entry = StepGroup(("node2", "node3"), (("rail1",),))
     came = outcome("netpipe", entry, ("rail1",), {"node2": {"sent": [test]}})
     assert came["cause"].startswith("node2 to node3, rail1: Open MPI's folders")
     assert came["cause"].endswith(f"({said})")
+
+
+def test_a_collective_through_host_memory_does_not_pass_where_gpu_memory_can_be_reached():
+    folder = Path(__file__).resolve().parents[2] / "fixtures"
+    (path,) = folder.rglob("alltoall-tagged.txt")
+    test = {"rail": "rail1", "peer": "", "code": 0, "output": path.read_text(encoding="utf-8")}
+    entry, found = StepGroup(("node1", "node2"), (("rail1",),)), {"node1": {"sent": [test]}}
+    assert outcome("alltoall", entry, ("rail1",), found, {"node1"})["value"] > 0
+    assert "no GDRDMA" in outcome("alltoall", entry, ("rail1",), found, {"node1", "node2"})["cause"]

@@ -59,7 +59,7 @@ def playbook(folder, *more, book="plan"):
     )
 
 
-def seats(folder):
+def slots(folder):
     nodes = json.loads((folder / "plan/fabric/plan.json").read_text())["nodes"]
     return {name: entry["slot"] for name, entry in nodes.items()}
 
@@ -68,13 +68,13 @@ def test_it_plans_the_group_with_what_its_hosts_say_and_a_limit_changes_nothing(
     done = playbook(fleet)
 
     assert done.returncode == 0, done.stdout + done.stderr
-    assert seats(fleet) == {"node1.example": 0, "node2": 5, "node10": 1}
+    assert slots(fleet) == {"node1.example": 0, "node2": 5, "node10": 1}
     rail = json.loads((fleet / "plan/fabric/hosts/node10.json").read_text())["rails"][0]
     assert rail["interface"] == "enp9s0"
     assert (fleet / "plan/fabric/hosts/node1.json").exists()
 
     assert "changed=0" in playbook(fleet, "--limit", "node1,localhost", "--diff").stdout
-    assert seats(fleet) == {"node1.example": 0, "node2": 5, "node10": 1}
+    assert slots(fleet) == {"node1.example": 0, "node2": 5, "node10": 1}
 
 
 def test_check_mode_shows_per_node_and_rail_what_would_change_and_writes_nothing(fleet):
@@ -170,7 +170,7 @@ def test_site_plans_the_first_time_only(fleet):
     assert site("--check", "-e", "fabric_plan_locked=false")[0] == 0
     assert (fleet / "plan/fabric/plan.json").read_bytes() == before
     assert site("-e", "fabric_plan_locked=false")[0] == 0
-    assert seats(fleet)["node11"] == 2
+    assert slots(fleet)["node11"] == 2
 
 
 @pytest.mark.parametrize("book", ["hosts", "cluster"])

@@ -77,6 +77,16 @@ def test_representors_are_not_taken_for_the_port(tmp_path):
     assert Sysfs(str(tmp_path)).pci_interfaces(PCI) == ["rail1"]
 
 
+def test_what_stands_behind_virtio_is_found(tmp_path):
+    """A guest's card: its rails may be named by PCI address as those of metal are."""
+    home = tmp_path / f"sys/devices/pci0000:00/{PCI}/virtio3/net/ens2np0"
+    home.mkdir(parents=True)
+    for folder, target in (("bus/pci/devices", home.parents[2]), ("class/net", home)):
+        (tmp_path / "sys" / folder).mkdir(parents=True)
+        (tmp_path / "sys" / folder / target.name).symlink_to(target)
+    assert Sysfs(str(tmp_path)).pci_interfaces(PCI) == ["ens2np0"]
+
+
 def test_ports_of_one_function_are_all_told_and_partitions_are_not(tmp_path):
     netdev(tmp_path, "ib1")
     netdev(tmp_path, "ib0.8001", parent="ib0")

@@ -21,7 +21,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._qos.files import (
     PROGRAM,
     SETTINGS,
     UNIT,
-    Files,
+    QosFiles,
     escape,
     link_of,
 )
@@ -168,7 +168,7 @@ def params(root, rdma_cm, dcb, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     install(tmp_path / "bin", plain("eno1"))
     monkeypatch.setattr(work, "Sysfs", lambda: Sysfs(str(root)))
-    monkeypatch.setattr(work, "Files", lambda module: Files(str(root), module))
+    monkeypatch.setattr(work, "QosFiles", lambda module: QosFiles(str(root), module))
     monkeypatch.setattr(work, "Nic", lambda name, backend: Nic(name, backend, str(root), dcb))
     return {"rails": RAILS, "priority": 5, "dscp": 40}
 

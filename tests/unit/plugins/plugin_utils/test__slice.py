@@ -68,7 +68,7 @@ def test_a_host_without_a_slice_is_refused(folder):
         pytest.param("hosts/node1.json", {"slot": 4}, "slot", id="slot"),
         pytest.param("hosts/node1.json", {"node": "node-9"}, "node-9", id="node"),
         pytest.param("hosts/node1.json", {"schema": 1}, "schema", id="slice-schema"),
-        pytest.param("plan.json", {"schema": 2}, "schema", id="plan-schema"),
+        pytest.param("plan.json", {"format": 2}, "format", id="plan-format"),
         pytest.param("plan.json", {"digest": ""}, "half-written", id="plan-half-written"),
         pytest.param("plan.json", {"frozen": {"mode": "exclusive"}}, "frozen_digest", id="plan-moved-on"),
         pytest.param("plan.json", {"nodes": {"node-1": {"slot": 0, "retired": True}}}, "retired", id="retired"),
@@ -76,7 +76,7 @@ def test_a_host_without_a_slice_is_refused(folder):
 )
 def test_a_stale_slice_is_refused_with_its_fix(folder, file, values, says):
     change(folder / file, **values)
-    with pytest.raises(AnsibleActionFail, match=rf"{says}[\s\S]*(Run|Take) "):
+    with pytest.raises(AnsibleActionFail, match=rf"{says}[\s\S]*(Run|Take|install) "):
         read_slice(str(folder), "node1")
 
 

@@ -95,5 +95,5 @@ def test_addresses_are_found_in_the_files_that_each_manager_gets(tmp_path, manag
     ):
         if file.mode != 0o777:
             host.write(File(file.path, file.text, file.mode))
-    found = {(name.partition(".")[0], address) for name, address in renumbered.kept(host)}
+    found = {(name.partition(".")[0], address) for name, address in renumbered.retained(host)}
     assert found == {("ens1", "172.17.0.2"), ("ens1", "fd00::2")}

@@ -10,12 +10,12 @@ from dataclasses import replace
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.components import (
-    ROWS,
+    REQUIREMENTS,
     TITLES,
-    Found,
-    Planned,
+    AdoptedPart,
+    FoundPart,
+    PlannedParts,
     Release,
-    Seen,
     differences,
     needed,
     networks_found,
@@ -106,9 +106,11 @@ def test_what_the_chart_would_install_is_needed():
     ]
 
 
-THEIRS = Found("multus", "DaemonSet a/multus", "kubectl", "v4.2.2")
-LEFT = Found("multus", "CRD x", "helm", sure=1)
-SAME = Found("spiderpool", "DaemonSet spiderpool/spiderpool-agent", "the Helm release spiderpool/spiderpool", "1.2.1")
+THEIRS = FoundPart("multus", "DaemonSet a/multus", "kubectl", "v4.2.2")
+LEFT = FoundPart("multus", "CRD x", "helm", sure=1)
+SAME = FoundPart(
+    "spiderpool", "DaemonSet spiderpool/spiderpool-agent", "the Helm release spiderpool/spiderpool", "1.2.1"
+)
 
 
 @pytest.mark.parametrize(
@@ -117,12 +119,12 @@ SAME = Found("spiderpool", "DaemonSet spiderpool/spiderpool-agent", "the Helm re
         ({}, [], "managed", ""),
         ({}, [LEFT], "managed", ""),
         ({}, [THEIRS], "managed", "Set it to adopt to use it as it is."),
-        ({}, [THEIRS, Found("multus", "x", ours=True)], "managed", ""),
+        ({}, [THEIRS, FoundPart("multus", "x", ours=True)], "managed", ""),
         ({"multus": "adopt"}, [THEIRS], "adopt", ""),
         ({"multus": "adopt"}, [LEFT], "adopt", ""),
         ({"multus": "adopt"}, [], "adopt", "Install it, or leave this setting out."),
         ({"multus": "managed"}, [THEIRS], "managed", "Set it to adopt, or take that one away first."),
-        ({"multus": "managed"}, [Found("multus", "x", sure=2)], "managed", ""),
+        ({"multus": "managed"}, [FoundPart("multus", "x", sure=2)], "managed", ""),
         ({"spiderpool": "adopt"}, [SAME, THEIRS], "adopt", ""),
         ({"spiderpool": "adopt", "multus": "managed"}, [SAME], "managed", "Set it to adopt, or leave it out."),
     ],
@@ -139,10 +141,12 @@ def test_a_release_of_our_name_is_taken_over_only_on_purpose():
     assert "managed, with spiderpool_take_over: true, takes this release over" in problem.fix
     assert asked == ["spiderpool"]
     # Its values are compared then, before anything else, and its other parts come along with it.
-    along = Found("multus", "DaemonSet spiderpool/spiderpool-agent", SAME.owner)
+    along = FoundPart("multus", "DaemonSet spiderpool/spiderpool-agent", SAME.owner)
     assert states(["spiderpool", "multus"], {"spiderpool": "managed"}, [SAME, along], Release())[1] == []
     assert states(["spiderpool"], {"spiderpool": "managed"}, [SAME], Release())[1] == []
-    elsewhere = Found("spiderpool", "DaemonSet other/spiderpool-agent", "the Helm release other/spiderpool", "1.2.1")
+    elsewhere = FoundPart(
+        "spiderpool", "DaemonSet other/spiderpool-agent", "the Helm release other/spiderpool", "1.2.1"
+    )
     assert (
         "take that one away first"
         in states(["spiderpool"], {"spiderpool": "managed"}, [elsewhere], Release())[1][0].fix
@@ -151,7 +155,7 @@ def test_a_release_of_our_name_is_taken_over_only_on_purpose():
 
 def test_nv_ipam_is_only_adopted():
     assert states(["nv_ipam"], {}, [], Release())[1][0].fix == "Set it to adopt, or leave it out."
-    assert states(["nv_ipam"], {"nv_ipam": "adopt"}, [Found("nv_ipam", "x")], Release())[1] == []
+    assert states(["nv_ipam"], {"nv_ipam": "adopt"}, [FoundPart("nv_ipam", "x")], Release())[1] == []
 
 
 VALUES = {
@@ -180,8 +184,8 @@ def good(part):
         {"name": "RESOURCE_PREFIX", "value": "spidernet.io"},
     ]
     version = {"multus": "v4.2.2", "nv_ipam": "v0.4.0"}.get(part, "1.3.1")
-    found = Found(part, "x", version=version, body=body)
-    return Seen([found], config=copy.deepcopy(CONFIG), plugin=[{"resourceName": "r1", "resourcePrefix": "p"}])
+    found = FoundPart(part, "x", version=version, body=body)
+    return AdoptedPart([found], config=copy.deepcopy(CONFIG), plugin=[{"resourceName": "r1", "resourcePrefix": "p"}])
 
 
 def spoil(seen, what):
@@ -189,7 +193,7 @@ def spoil(seen, what):
     pod = seen.found[0].body["spec"]["template"]["spec"]
     match what:
         case "version":
-            return Seen([replace(seen.found[0], version="0.1.0")], seen.config, seen.plugin)
+            return AdoptedPart([replace(seen.found[0], version="0.1.0")], seen.config, seen.plugin)
         case "IPv4" | "IPv6" | "SpiderSubnet" as key:
             name = f"enable{key}"
             seen.config[name] = not seen.config[name]
@@ -206,15 +210,15 @@ def spoil(seen, what):
         case "prefix of resources":
             pod["containers"][0]["env"][1]["value"] = "nvidia.com"
         case "fields of its policies":
-            return Seen(seen.found, lacking=["SriovNetworkNodePolicy spec.mtu"])
+            return AdoptedPart(seen.found, lacking=["SriovNetworkNodePolicy spec.mtu"])
         case "resources":
-            return Seen(seen.found, plugin=[{"resourceName": "other"}])
+            return AdoptedPart(seen.found, plugin=[{"resourceName": "other"}])
     return seen
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.part}: {row.what}")
+@pytest.mark.parametrize("row", REQUIREMENTS, ids=lambda row: f"{row.part}: {row.what}")
 def test_each_row_of_the_table_is_compared(row):
-    planned = Planned({**VALUES, "ipam": {"enableIPv4": True, "enableIPv6": True}}, POLICIES)
+    planned = PlannedParts({**VALUES, "ipam": {"enableIPv4": True, "enableIPv6": True}}, POLICIES)
     assert list(differences(row.part, planned, good(row.part))) == []
     (problem,) = differences(row.part, planned, spoil(good(row.part), row.what))
     assert f"{TITLES[row.part]} is adopted, and does not serve the plan by its {row.what}: planned " in problem.problem
@@ -222,18 +226,20 @@ def test_each_row_of_the_table_is_compared(row):
 
 
 def test_what_spiderpool_does_not_tell_is_no_pass():
-    found = Seen([Found("spiderpool", "x", version="1.2.1", body=good("spiderpool").found[0].body)])
-    assert any("found unknown" in row.problem for row in differences("spiderpool", Planned(VALUES), found))
+    found = AdoptedPart([FoundPart("spiderpool", "x", version="1.2.1", body=good("spiderpool").found[0].body)])
+    assert any("found unknown" in row.problem for row in differences("spiderpool", PlannedParts(VALUES), found))
 
 
 def test_what_the_plan_does_not_ask_is_not_compared():
     seen = spoil(good("spiderpool"), "IPv6")
-    assert list(differences("spiderpool", Planned(VALUES), seen)) == []
+    assert list(differences("spiderpool", PlannedParts(VALUES), seen)) == []
 
 
 def test_a_version_that_is_none_is_no_difference():
-    seen = Seen([Found("rdma_device_plugin", "x", version="network-operator-v25.10.0")], plugin=good("x").plugin)
-    assert list(differences("rdma_device_plugin", Planned(VALUES), seen)) == []
+    seen = AdoptedPart(
+        [FoundPart("rdma_device_plugin", "x", version="network-operator-v25.10.0")], plugin=good("x").plugin
+    )
+    assert list(differences("rdma_device_plugin", PlannedParts(VALUES), seen)) == []
 
 
 def test_values_that_would_change_are_named_both_ways():

@@ -15,17 +15,17 @@ import pytest
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.gate import (
     CONDITION,
     NOTE,
+    GatedNode,
+    GateMemory,
+    GatePolicy,
     Judgement,
-    Live,
-    Memory,
-    Policy,
     decide,
     judgements,
     most_of,
     status_patch,
     taint_patch,
 )
-from ansible_collections.railops.rdma.plugins.module_utils._fabric.marks import GATE_TAINT
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import GATE_TAINT
 
 FOREIGN = {"key": "foreign", "value": "x", "effect": "NoSchedule"}
 
@@ -38,7 +38,7 @@ def node(**spec):
 def applied(obj, target, now):
     """Play the server: merge conditions by type, replace taints."""
     obj = copy.deepcopy(obj)
-    live = Live.of(obj)
+    live = GatedNode.of(obj)
     patch = status_patch(live, target, now)
     if patch:
         meta = obj["metadata"]
@@ -58,14 +58,14 @@ def applied(obj, target, now):
 
 
 def run_once(objects, zones, found, when, now, policy):
-    live = {name: Live.of(obj) for name, obj in objects.items()}
+    live = {name: GatedNode.of(obj) for name, obj in objects.items()}
     targets = decide("f", live, zones, found, when, now, policy)
     made = {name: applied(obj, targets[name], now) for name, obj in objects.items()}
     # The same again changes nothing.
-    again = decide("f", {name: Live.of(obj) for name, obj in made.items()}, zones, found, when, now, policy)
+    again = decide("f", {name: GatedNode.of(obj) for name, obj in made.items()}, zones, found, when, now, policy)
     for name, obj in made.items():
-        assert status_patch(Live.of(obj), again[name], now) is None
-        assert taint_patch(Live.of(obj), again[name].memory.out) is None
+        assert status_patch(GatedNode.of(obj), again[name], now) is None
+        assert taint_patch(GatedNode.of(obj), again[name].memory.out) is None
     return made, targets
 
 
@@ -74,7 +74,7 @@ def test_cap_and_hysteresis_hold_under_random_verdicts(seed):
     draw = random.Random(seed)
     names = [f"node{number}" for number in range(draw.randint(1, 12))]
     zones = {name: draw.choice("abc"[: draw.randint(1, 3)]) for name in names}
-    policy = Policy(
+    policy = GatePolicy(
         bad=draw.randint(1, 3),
         good=draw.randint(1, 3),
         most=draw.randint(0, 5),
@@ -139,7 +139,7 @@ def bad_then(words, policy):
 
 def test_one_verdict_never_counts_twice():
     objects = {"n": node()}
-    policy = Policy(bad=2, taint=True, keep=0)
+    policy = GatePolicy(bad=2, taint=True, keep=0)
     for _again in range(5):
         objects, targets = run_once(objects, {}, {"n": Judgement(False, "rail1: x")}, 10, 11, policy)
     assert (targets["n"].memory.bad, targets["n"].status) == (1, "Unknown")
@@ -148,7 +148,7 @@ def test_one_verdict_never_counts_twice():
 
 
 def test_a_verdict_that_is_too_old_is_unknown_and_moves_nobody():
-    policy = Policy(bad=1, taint=True, keep=0, max_age=100)
+    policy = GatePolicy(bad=1, taint=True, keep=0, max_age=100)
     objects, _targets = run_once({"n": node()}, {}, {"n": Judgement(False, "rail1: x")}, 10, 11, policy)
     objects, targets = run_once(objects, {}, {}, 10, 200, policy)
     assert (targets["n"].status, targets["n"].reason) == ("Unknown", "VerdictTooOld")
@@ -159,15 +159,15 @@ def test_the_last_usable_node_of_a_zone_stays():
     objects = {"a1": node(), "a2": node(unschedulable=True), "b1": node(), "b2": node()}
     zones = {"a1": "a", "a2": "a", "b1": "b", "b2": "b"}
     found = {name: Judgement(False, "rail1: x") for name in ("a1", "b1")}
-    _objects, targets = run_once(objects, zones, found, 10, 11, Policy(bad=1, most=4, taint=True))
+    _objects, targets = run_once(objects, zones, found, 10, 11, GatePolicy(bad=1, most=4, taint=True))
     assert {name for name, target in targets.items() if target.memory.out} == {"b1"}
     assert "not taken out" in targets["a1"].message
 
 
 def test_transition_time_moves_with_the_status_only():
-    objects, _targets = run_once({"n": node()}, {}, {"n": Judgement(True)}, 1000, 1001, Policy())
+    objects, _targets = run_once({"n": node()}, {}, {"n": Judgement(True)}, 1000, 1001, GatePolicy())
     first = objects["n"]["status"]["conditions"][1]
-    objects, _targets = run_once(objects, {}, {"n": Judgement(True)}, 2000, 2001, Policy())
+    objects, _targets = run_once(objects, {}, {"n": Judgement(True)}, 2000, 2001, GatePolicy())
     second = objects["n"]["status"]["conditions"][1]
     assert first["lastTransitionTime"] == second["lastTransitionTime"]
     assert first["lastHeartbeatTime"] < second["lastHeartbeatTime"]
@@ -177,16 +177,18 @@ def test_everything_of_ours_is_taken_off_and_nothing_else():
     start = node(taints=[FOREIGN])
     start["metadata"]["annotations"] = {"other": "x"}
     objects, _targets = run_once(
-        {"n": start}, {}, {"n": Judgement(False, "x")}, 10, 11, Policy(bad=1, keep=0, taint=True)
+        {"n": start}, {}, {"n": Judgement(False, "x")}, 10, 11, GatePolicy(bad=1, keep=0, taint=True)
     )
     assert GATE_TAINT in objects["n"]["spec"]["taints"]
     assert applied(objects["n"], None, 12) == start
-    assert status_patch(Live.of(start), None, 12) is None
+    assert status_patch(GatedNode.of(start), None, 12) is None
 
 
 def test_patches_name_the_version_that_was_read():
-    live = replace(Live.of(node()), version="77", taints=(FOREIGN,))
-    target = decide("f", {"n": live}, {}, {"n": Judgement(False, "x")}, 10, 11, Policy(bad=1, keep=0, taint=True))["n"]
+    live = replace(GatedNode.of(node()), version="77", taints=(FOREIGN,))
+    target = decide("f", {"n": live}, {}, {"n": Judgement(False, "x")}, 10, 11, GatePolicy(bad=1, keep=0, taint=True))[
+        "n"
+    ]
     assert status_patch(live, target, 11)["metadata"]["resourceVersion"] == "77"
     assert taint_patch(live, True) == {
         "metadata": {"resourceVersion": "77"},
@@ -196,12 +198,12 @@ def test_patches_name_the_version_that_was_read():
 
 @pytest.mark.parametrize("text", ["", "no json", "[]", '{"bad": 1}', "null"])
 def test_an_annotation_that_is_not_ours_is_no_memory(text):
-    assert Memory.of(text) is None
+    assert GateMemory.of(text) is None
 
 
 def test_memory_survives_the_annotation():
-    memory = Memory("f", 1, 2, True, True, 12.5, "rail1: x")
-    assert Memory.of(memory.text()) == memory
+    memory = GateMemory("f", 1, 2, True, True, 12.5, "rail1: x")
+    assert GateMemory.of(memory.text()) == memory
     assert NOTE.startswith("fabric.railops.io/")
 
 

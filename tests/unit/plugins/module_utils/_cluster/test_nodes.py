@@ -6,15 +6,15 @@ from __future__ import annotations
 
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.nodes import (
     Node,
-    Want,
+    NodesRequest,
     awaited,
     checks,
     drain_changes,
     label_changes,
     note_of,
     progress,
+    request_of,
     steps,
-    want_of,
 )
 
 NOTE = note_of("sriov")
@@ -40,26 +40,26 @@ POLICY = {"spec": {"resourceName": "rail1", "numVfs": 8, "nodeSelector": {LABEL:
 
 
 def test_shared_resources_are_wanted_where_the_interface_is():
-    want = want_of(["node1", "node2"], {"node1": {"ens1np0"}, "node2": {"eth0"}}, PLUGIN, [], None)
+    want = request_of(["node1", "node2"], {"node1": {"ens1np0"}, "node2": {"eth0"}}, PLUGIN, [], None)
     assert want.resources == {"node1": {"spidernet.io/rail1": 100}}
 
 
 def test_virtual_functions_are_wanted_where_the_label_is():
-    marks = {"label": LABEL, "nodes": {"node1": "declared", "gone": "declared"}}
-    want = want_of(["node1", "node2"], {}, {"sriov": {"install": True}}, [POLICY], marks)
+    labels_file = {"label": LABEL, "nodes": {"node1": "declared", "gone": "declared"}}
+    want = request_of(["node1", "node2"], {}, {"sriov": {"install": True}}, [POLICY], labels_file)
     assert (want.labels, want.resources) == ({"node1": "declared"}, {"node1": {"spidernet.io/rail1": 8}})
     assert want.sriov == {"node1"}
 
 
 def test_labels_go_on_planned_nodes_and_off_others():
-    want = Want(("node1", "node2"), LABEL, {"node1": "declared", "node2": "declared"})
+    want = NodesRequest(("node1", "node2"), LABEL, {"node1": "declared", "node2": "declared"})
     live = {"node1": "declared", "node2": None, "retired": "declared", "foreign": None}
     assert label_changes(want, live) == {"node2": "declared", "retired": None}
     assert label_changes(want, live, absent=True) == {"node1": None, "retired": None}
 
 
 def test_checks_tell_cause_and_fix():
-    want = Want(
+    want = NodesRequest(
         ("node1", "node2", "node3"), resources={"node1": {"x/a": 8}, "node2": {"x/a": 8}}, sriov=frozenset(["node2"])
     )
     rows = checks(
@@ -108,7 +108,7 @@ def test_what_matters_of_a_node_is_read():
 
 def test_only_what_waiting_can_bring_is_waited_for():
     names = ("short", "down", "gone", "whole", "other")
-    want = Want(names, resources={name: {"x/a": 8} for name in names})
+    want = NodesRequest(names, resources={name: {"x/a": 8} for name in names})
     nodes = {name: Node(allocatable={"x/a": "8" if name == "whole" else "3"}) for name in names if name != "gone"}
     nodes["down"] = Node(allocatable={"x/a": "0"}, up=False)
     rows = checks(want, nodes, {})

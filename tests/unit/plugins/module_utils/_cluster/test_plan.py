@@ -16,9 +16,9 @@ from ansible_collections.railops.rdma.plugins.module_utils._cluster.compare impo
     ranges,
 )
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.model import FIELD_MANAGER, Ref
-from ansible_collections.railops.rdma.plugins.module_utils._cluster.plan import Planner
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.plan import ClusterPlanner
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.text import describe, summary
-from ansible_collections.railops.rdma.plugins.module_utils._fabric.marks import LABEL_FABRIC, LABEL_MANAGER
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import LABEL_FABRIC, LABEL_MANAGER
 
 GROUP = "spiderpool.spidernet.io"
 V2 = f"{GROUP}/v2beta1"
@@ -48,7 +48,7 @@ def config(name="c", labels=None):
 
 
 def planned(wanted, live, **options):
-    planner = Planner({Ref.of(row): row for row in wanted}, fabric="fabric", **options)
+    planner = ClusterPlanner({Ref.of(row): row for row in wanted}, fabric="fabric", **options)
     for row in live:
         planner.see(row)
     return planner.finish()

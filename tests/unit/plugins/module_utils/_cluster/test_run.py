@@ -9,11 +9,11 @@ import time
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._cluster import run as cluster_run
-from ansible_collections.railops.rdma.plugins.module_utils._cluster.model import Plan, Ref, Step
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.model import ClusterPlan, Ref, Step
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.pages import SideBySide
-from ansible_collections.railops.rdma.plugins.module_utils._cluster.preflight import Options
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.preflight import ApplyOptions
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.progress import Progress, span
-from ansible_collections.railops.rdma.plugins.module_utils._cluster.run import Run
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.run import ApplyRun
 
 
 class Recorder:
@@ -40,8 +40,8 @@ def steps(count):
 @pytest.mark.parametrize("check_mode", [False, True])
 def test_every_step_is_done_and_check_mode_is_a_dry_run(check_mode):
     cluster = Recorder()
-    run = Run(cluster, {}, Options(check_mode=check_mode))
-    run.execute(Plan(steps=steps(20)))
+    run = ApplyRun(cluster, {}, ApplyOptions(check_mode=check_mode))
+    run.execute(ClusterPlan(steps=steps(20)))
     assert sorted(cluster.deleted) == sorted((f"p{number}", check_mode) for number in range(20))
     assert run.outcome.done == 20
 
@@ -50,7 +50,7 @@ def test_progress_is_told_every_ten_seconds(monkeypatch):
     clock = iter(range(0, 1000, 4))
     monkeypatch.setattr(cluster_run.time, "monotonic", lambda: float(next(clock)))
     said = []
-    progress = Progress(said.append, Plan(pools=100000, steps=(Step("create", steps(1)[0].ref),)), 6)
+    progress = Progress(said.append, ClusterPlan(pools=100000, steps=(Step("create", steps(1)[0].ref),)), 6)
     assert said[0].startswith("6 objects to write, 100,000 pools there: about 50 s")
     for _number in range(6):
         progress.step("apply SpiderIPPool")
@@ -68,7 +68,7 @@ def test_the_time_left_grows_with_the_pools_where_the_webhook_is_slow(monkeypatc
     now = [0.0]
     monkeypatch.setattr(cluster_run.time, "monotonic", lambda: now[0])
     said = []
-    progress = Progress(said.append, Plan(), 1000)
+    progress = Progress(said.append, ClusterPlan(), 1000)
     for number in range(500):
         # What was measured: half a millisecond for each pool that is there.
         now[0] += 0.0005 * number

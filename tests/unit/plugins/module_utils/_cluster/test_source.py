@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import io
-
 import pytest
 
 yaml = pytest.importorskip("yaml")
@@ -13,45 +11,25 @@ yaml = pytest.importorskip("yaml")
 from ansible_collections.railops.rdma.plugins.module_utils._cluster import source
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError, RdmaError
 
-TRICKY = """\
-# a comment
----
-text: plain
-number: 1
-float: 1.5
-yes: true
-nothing: null
-empty:
-date: 2026-11-20
-octal: 0o17
-quoted: "1"
-list: [a, 1, {b: c}]
-block: |
-  two
-  lines
-anchors: &a {x: 1}
-again: *a
-merged:
-  <<: *a
-  y: 2
-1: number as key
----
----
-second: {}
-"""
+
+@pytest.mark.parametrize(("value", "read"), [("2026-11-20", "2026-11-20"), ("{1: a}", {"1": "a"}), ("[a]", ["a"])])
+def test_an_object_is_read_as_the_server_will_have_it(tmp_path, value, read):
+    path = tmp_path / "one.yaml"
+    path.write_text(f"apiVersion: v1\nkind: X\nmetadata: {{name: a}}\nspec: {value}\n")
+    assert [row["spec"] for row in source.read([], [str(path)]).values()] == [read]
 
 
-def test_it_reads_what_the_loader_reads():
-    assert list(source.load_all(io.BytesIO(TRICKY.encode()))) == list(yaml.safe_load_all(TRICKY))
+@pytest.mark.parametrize("spec", ["&a\n  b: *a", "!!set {a, b}", "!!binary YQ=="])
+def test_a_value_that_only_yaml_knows_is_told_by_its_place(tmp_path, spec):
+    path = tmp_path / "one.yaml"
+    path.write_text(f"apiVersion: v1\nkind: X\nmetadata: {{name: a}}\nspec: {spec}\n")
+    with pytest.raises(InputError, match="JSON does not know") as caught:
+        source.read([], [str(path)])
+    assert [problem.place for problem in caught.value.problems] == [f"{path}[0]"]
 
 
-def test_a_merge_below_a_fast_map_is_read_too():
-    text = "a: &a {x: 1}\nb:\n  c:\n    <<: *a\n    z: 2\n"
-    assert list(source.load_all(io.BytesIO(text.encode()))) == [yaml.safe_load(text)]
-
-
-@pytest.mark.parametrize("text", ["a: [", "a: !!python/object:os.system x", "\t", "a: &a\n  b: *a\n"])
-def test_a_broken_file_and_one_that_contains_itself_are_told_by_name(tmp_path, text):
+@pytest.mark.parametrize("text", ["a: [", "a: !!python/object:os.system x", "\t"])
+def test_a_broken_file_is_told_by_name(tmp_path, text):
     path = tmp_path / "broken.yaml"
     path.write_text(text)
     with pytest.raises(RdmaError, match=r"broken\.yaml"):

@@ -166,7 +166,7 @@ def test_a_link_file_that_netplan_s_would_hide_is_told_with_what_it_sets(tmp_pat
     monkeypatch.setattr(manager, "at_boot", at_boot)
     want = parse_want({"rails": [{"interface": "ens1np0", "mtu": 4200}]})
 
-    def told(name):
+    def told(name, theirs=theirs):
         machines.put(tmp_path, f"etc/systemd/network/{name}", theirs)
         names = {"rail1": "ens1np0"}
         found = foreign.judged(Host(str(tmp_path)), "netplan", want, names, persist.files_of(want, names, "netplan"))
@@ -176,3 +176,6 @@ def test_a_link_file_that_netplan_s_would_hide_is_told_with_what_it_sets(tmp_pat
     assert told("05-rings.link") == []
     (cause,) = told("50-rings.link")
     assert "/etc/systemd/network/50-rings.link sets RxBufferSize=4096, and" in cause
+    # A file by the name alone (OriginalName) is for the port only once it has that name: a name is not lost by it.
+    name = "[Link]\nName=ens1np0\nNamePolicy=keep\n"
+    assert told("50-name.link", f"[Match]\nOriginalName=ens*\n\n{name}") == []

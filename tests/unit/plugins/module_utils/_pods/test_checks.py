@@ -11,7 +11,7 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.names import profile_of
 from ansible_collections.railops.rdma.plugins.module_utils._pods import checks as looks
-from ansible_collections.railops.rdma.plugins.module_utils._pods.checks import Network, Node
+from ansible_collections.railops.rdma.plugins.module_utils._pods.checks import Network, PodNode
 from ansible_collections.railops.rdma.plugins.module_utils._pods.inside import commands
 from ansible_collections.railops.rdma.plugins.module_utils._pods.inside import inside_checks as looks_inside
 
@@ -28,7 +28,7 @@ def network(rail, **more):
 
 
 def node(**more):
-    return Node("node1", (network("rail1", **more), network("rail2", **more)))
+    return PodNode("node1", (network("rail1", **more), network("rail2", **more)))
 
 
 def entries(**changes):
@@ -216,7 +216,7 @@ def test_a_rail_that_is_the_pod_s_first_network_may_carry_everything():
 def test_a_pod_as_it_was_on_the_real_thing():
     """Rules and tables that pods with three rails had (Spiderpool 1.2.1), in the form that iproute2 6.1 prints."""
     rails = [network(f"rail{n}", subnets=(f"172.31.{n - 1}.0/27",), gateways=(f"172.31.{n - 1}.1",)) for n in (1, 2, 3)]
-    there = Node("node1", tuple(rails))
+    there = PodNode("node1", tuple(rails))
     rows = [
         {"name": f"spiderpool/fabric-rail{n}", "interface": f"net{n}", "ips": [f"172.31.{n - 1}.3"]} for n in (1, 2, 3)
     ]

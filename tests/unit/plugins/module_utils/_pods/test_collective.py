@@ -35,7 +35,7 @@ class Played:
         self.phases = phases
         self.made, self.gone = [], []
         self.job = {}
-        self.nodes = {"node1": {}, "node2": {}}
+        self.specs = {"node1": {}, "node2": {}}
         self.said = "railops: begin\n"
 
     def create(self, body):
@@ -47,8 +47,6 @@ class Played:
     def listed(self, _version, kind, **_where):
         if kind == "Job":
             return [{"metadata": {"uid": "u-1"}, "status": self.job}]
-        if kind == "Node":
-            return [{"metadata": {"name": name}, "spec": spec} for name, spec in self.nodes.items()]
         phase = self.phases.pop(0) if len(self.phases) > 1 else self.phases[0]
         index = "batch.kubernetes.io/job-completion-index"
         state = {"terminated": {"exitCode": 0}} if phase == "Succeeded" else {}
@@ -57,6 +55,9 @@ class Played:
             {"metadata": {"name": f"p-{number}", "annotations": {index: str(number)}}, "status": status}
             for number in (1, 0)
         ]
+
+    def nodes(self):
+        return {name: {"metadata": {"name": name}, "spec": spec} for name, spec in self.specs.items()}
 
     def log(self, pod, **_more):
         return f"{self.said}said by {pod['metadata']['name']}"
@@ -151,7 +152,7 @@ def test_half_a_log_is_no_measurement(wanted):
 )
 def test_a_node_that_takes_no_pods_is_said_at_once(wanted, spec, why):
     api = Played(["Pending"])
-    api.nodes = {"node1": {}, **({"node2": spec} if spec is not None else {})}
+    api.specs = {"node1": {}, **({"node2": spec} if spec is not None else {})}
     with pytest.raises(RdmaError, match=why):
         collective_run.Collective(api, wanted).run()
     assert api.made == []

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._pods import jobs
-from ansible_collections.railops.rdma.plugins.module_utils._pods.checks import Network, Node
+from ansible_collections.railops.rdma.plugins.module_utils._pods.checks import Network, PodNode
 from ansible_collections.railops.rdma.plugins.module_utils._pods.place import GATE
 from ansible_collections.railops.rdma.tests.unit.machines import program, put
 
 PRINTED = Path(__file__).resolve().parents[3] / "fixtures/perftest"
-PAIR = jobs.Pair(("rail1",), "node1", "node2")
+PAIR = jobs.PodPair(("rail1",), "node1", "node2")
 LIMITS = jobs.Limits(timeout=30, iterations=500, max_latency_us=8)
 
 
@@ -37,7 +37,7 @@ def network(rail, **more):
 
 
 def node(name, *rails):
-    return Node(name, tuple(network(rail) for rail in rails))
+    return PodNode(name, tuple(network(rail) for rail in rails))
 
 
 def daemon_set(**spec):
@@ -79,7 +79,7 @@ def test_a_result_counts_only_when_the_program_ended_well():
 @pytest.mark.parametrize("code", [0, 1])
 def test_a_log_that_was_rotated_away_is_not_measured_and_no_failure(log, code):
     """A script that came to its end has said how each test ended: where that is missing, the log is not whole."""
-    pair = jobs.Pair(("rail1", "rail2"), "node1", "node2")
+    pair = jobs.PodPair(("rail1", "rail2"), "node1", "node2")
     whole = f"{log}" + "".join(f"net2: {line}\n" for line in printed("read_lat_client").splitlines())
     outcomes = jobs.read_logs(pair, f"{whole}net2: railops: exit 0\n", code, LIMITS)
     first, second = jobs.latency_checks(outcomes)
@@ -97,26 +97,9 @@ def test_a_failure_with_a_node_that_stopped_taking_pods_is_not_measured():
         "node2 takes no new pods: it is cordoned",
     )
     assert "uncordon" in check["fix"]
-    good = jobs.Outcome("rail1", PAIR, 2.0)
+    good = jobs.LatencyOutcome("rail1", PAIR, 2.0)
     assert jobs.excused(good, {"node2": "is cordoned"}) is good
     assert jobs.excused(lost, {"node3": "is cordoned"}) is lost
-
-
-@pytest.mark.parametrize(
-    ("status", "age", "over"),
-    [
-        pytest.param({}, 0, False, id="it-lives"),
-        pytest.param({"active": 1}, 400, False, id="in-its-time"),
-        pytest.param({}, 661, True, id="its-time-is-over"),
-        pytest.param({"conditions": [{"type": "Failed", "status": "True"}]}, 0, True, id="failed"),
-        pytest.param({"conditions": [{"type": "Complete", "status": "True"}]}, 0, True, id="complete"),
-        pytest.param({"conditions": [{"type": "Failed", "status": "False"}]}, 0, False, id="not-failed"),
-    ],
-)
-def test_only_jobs_that_nobody_can_need_are_left_over(status, age, over):
-    spec = {"activeDeadlineSeconds": 360}
-    job = {"metadata": {"creationTimestamp": "1970-01-01T00:00:00Z"}, "spec": spec, "status": status}
-    assert jobs.left_over(job, age) is over
 
 
 def test_the_threshold_is_that_of_hosts():
@@ -130,8 +113,8 @@ def test_the_threshold_is_that_of_hosts():
 
 
 def test_pairs_of_a_client_are_one_check_with_the_bad_ones_named():
-    good, other = jobs.Outcome("rail1", PAIR, 2.0), jobs.Outcome("rail2", PAIR, 2.1)
-    lost = jobs.failed(jobs.Pair(("rail1",), "node1", "node3"), "its pod is not there", "Look at the quota.")
+    good, other = jobs.LatencyOutcome("rail1", PAIR, 2.0), jobs.LatencyOutcome("rail2", PAIR, 2.1)
+    lost = jobs.failed(jobs.PodPair(("rail1",), "node1", "node3"), "its pod is not there", "Look at the quota.")
     first, second = jobs.latency_checks([good, *lost, other])
     assert (first["status"], first["observed"]) == ("deviation", "nothing from node3")
     assert first["planned"] == "a pod on node2, node3 answers RDMA reads"
@@ -141,7 +124,7 @@ def test_pairs_of_a_client_are_one_check_with_the_bad_ones_named():
 @pytest.mark.point("1.5")
 def test_the_client_job():
     model = jobs.model_of(daemon_set(tolerations=[{"operator": "Exists"}], imagePullSecrets=[{"name": "s"}]), "fabric")
-    pair = jobs.Pair(("rail1", "rail3"), "node1", "node2")
+    pair = jobs.PodPair(("rail1", "rail3"), "node1", "node2")
     ends = [node(name, "rail1", "rail2", "rail3") for name in ("node1", "node2")]
     made = jobs.job(model, "run1", pair, ends[0], LIMITS, ["172.17.0.35", "172.17.2.35"])
     assert (made["metadata"]["namespace"], made["metadata"]["labels"]["railops.io/fabric"]) == ("ml", "fabric")
@@ -164,14 +147,14 @@ def test_the_client_job():
 
 def test_rails_that_share_a_resource_ask_for_one_each():
     rails = ("rail1", "rail2")
-    ends = Node("node2", tuple(network(rail, resource="spidernet.io/all") for rail in rails))
-    made = jobs.job(jobs.model_of(daemon_set(), "f"), "r", jobs.Pair(rails, "node1", "node2"), ends, LIMITS)
+    ends = PodNode("node2", tuple(network(rail, resource="spidernet.io/all") for rail in rails))
+    made = jobs.job(jobs.model_of(daemon_set(), "f"), "r", jobs.PodPair(rails, "node1", "node2"), ends, LIMITS)
     container = made["spec"]["template"]["spec"]["containers"][0]
     assert container["resources"] == {"limits": {"spidernet.io/all": "2"}}
 
 
 def test_without_a_resource_nothing_is_asked_for():
-    server = Node("node2", (network("rail1", resource=""),))
+    server = PodNode("node2", (network("rail1", resource=""),))
     made = jobs.job(jobs.model_of(daemon_set(), "f"), "r", PAIR, server, LIMITS)
     assert "resources" not in made["spec"]["template"]["spec"]["containers"][0]
 
@@ -330,6 +313,6 @@ def test_the_script_over_two_rails_of_which_one_says_nothing(machine):
     machine.program("ib_read_lat", f"{lost}\n{ANSWERS}\ncat {PRINTED}/read_lat_client.txt")
     said = machine.run("172.17.0.35", "172.17.2.35", code=1)
     assert "net2: argv: -F -d mlx5_3 -p 18516 -n 500 -x 3 --bind_source_ip=172.17.2.5 172.17.2.35" in said.splitlines()
-    first, second = jobs.read_logs(jobs.Pair(("rail1", "rail2"), "node1", "node2"), said, 1, LIMITS)
+    first, second = jobs.read_logs(jobs.PodPair(("rail1", "rail2"), "node1", "node2"), said, 1, LIMITS)
     assert (first.rail, first.failure.cause) == ("rail1", "the test did not end in its time")
     assert (second.rail, second.latency_us, second.failure) == ("rail2", 2.31, None)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._fabric.marks import GATE_TAINT
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import GATE_TAINT
 from ansible_collections.railops.rdma.plugins.module_utils._pods import place
 
 GPU = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}

@@ -113,7 +113,7 @@ def test_an_answer_without_flow_control():
 )
 def test_the_error_number_hides_in_one_byte(monkeypatch, code, expected):
     dcb = device.Dcb()
-    monkeypatch.setattr(dcb, "_ask", lambda *dummy: device.attribute(device.ATTR_IEEE, bytes([code])))
+    monkeypatch.setattr(dcb, "_query", lambda *dummy: device.attribute(device.ATTR_IEEE, bytes([code])))
     if expected is None:
         dcb.set_app("ens1np0", 26, 3)
         return
@@ -124,7 +124,7 @@ def test_the_error_number_hides_in_one_byte(monkeypatch, code, expected):
 
 def test_a_device_that_keeps_dcbx(monkeypatch):
     dcb = device.Dcb()
-    monkeypatch.setattr(dcb, "_ask", lambda *dummy: device.attribute(device.ATTR_DCBX, b"\1"))
+    monkeypatch.setattr(dcb, "_query", lambda *dummy: device.attribute(device.ATTR_DCBX, b"\1"))
     with pytest.raises(OSError, match="keeps DCBX"):
         dcb.set_dcbx("ens1np0", 9)
 

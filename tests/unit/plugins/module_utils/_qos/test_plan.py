@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
 from ansible_collections.railops.rdma.plugins.module_utils._qos.plan import (
-    Policy,
+    QosPolicy,
     checks_of,
     differences,
     dscp_of,
@@ -237,6 +237,6 @@ def test_the_switch_gets_the_same_values():
 
 
 def test_notifications_on_a_paused_priority_are_pointed_out():
-    assert warnings_of(Policy(cnp_priority=5))
-    assert warnings_of(Policy(pfc=(1, 2, 5)))
-    assert warnings_of(Policy()) == []
+    assert warnings_of(QosPolicy(cnp_priority=5))
+    assert warnings_of(QosPolicy(pfc=(1, 2, 5)))
+    assert warnings_of(QosPolicy()) == []

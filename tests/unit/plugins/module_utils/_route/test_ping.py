@@ -62,7 +62,6 @@ def test_gateways_and_neighbours_of_the_same_rail_and_family_are_asked():
     assert ["peers" in check for check in checks_of(found, [Outcome(sent=1)] * 3)] == [False, True, True]
     assert checks_of(found[1:2], [Outcome(sent=1)])[0]["peers"] == ["node2"]
     assert "peers" not in checks_of(found[1:2], [Outcome(sent=1, received=1)])[0]
-    assert targets_of(WANT, names_of(WANT), gateways=False) == []
     assert [target.size for target in targets_of(WANT, names_of(WANT), full_size=True)] == [0, 4200]
 
 

@@ -18,7 +18,6 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._accept.bisect import
     TOGETHER,
     UNCLEAR,
     Ask,
-    Bad,
     Narrow,
     Need,
     Run,
@@ -62,7 +61,7 @@ class Played:
             narrow = Narrow(ask, "write_bw", self.leaves)
             try:
                 runs = [Run("write_bw", group, self.rails) for group in groups or [self.hosts]]
-                failed = [Bad(run.hosts, run.rails) for run, fine in zip(runs, ask(runs), strict=True) if not fine]
+                failed = [run for run, fine in zip(runs, ask(runs), strict=True) if not fine]
                 return narrow.groups(failed)
             except Need as need:
                 self.rounds += 1

@@ -21,25 +21,21 @@ def read(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "gbytes", "average", "nets", "gpu", "sizes"),
+    ("name", "gbytes", "nets", "gpu", "sizes"),
     [
-        ("good-2.17", 48.055, 47.9366, {"IB": 4}, True, 3),
-        ("slow-2.13", 11.255, 11.2333, {"IB": 4}, True, 3),
-        ("good-2.0-error-column", 11.475, 11.425, {"IB": 2}, True, 2),
-        ("per-iteration-2.18", 48.055, 48.055, {"IB": 4}, True, 1),
-        ("alltoall-tagged", 48.055, 47.9, {"IB": 4}, False, 3),
+        ("good-2.17", 48.055, {"IB": 4}, True, 3),
+        ("slow-2.13", 11.255, {"IB": 4}, True, 3),
+        ("good-2.0-error-column", 11.475, {"IB": 2}, True, 2),
+        ("per-iteration-2.18", 48.055, {"IB": 4}, True, 1),
+        ("alltoall-tagged", 48.055, {"IB": 4}, False, 3),
     ],
 )
-def test_whole_outputs(name, gbytes, average, nets, gpu, sizes):
+def test_whole_outputs(name, gbytes, nets, gpu, sizes):
     found = read(name)
     assert found.gbytes == pytest.approx(gbytes)
-    assert (found.average, found.nets, found.gpu_memory, len(found.by_size)) == (average, nets, gpu, sizes)
+    assert (found.nets, found.gpu_memory, len(found.by_size)) == (nets, gpu, sizes)
     assert (found.wrong, found.ended, found.problem) == (0, True, None)
-    assert judge(found, 0, 10) is None
-
-
-def test_below_the_limit():
-    assert judge(read("slow-2.13"), 0, 40).cause == "11.255 GB/s is below the limit of 40 GB/s"
+    assert judge(found, 0) is None
 
 
 @pytest.mark.parametrize(
@@ -92,7 +88,7 @@ def test_netpipe():
     assert found.by_size[4096] == pytest.approx(12.81 / 8000)
     assert found.gbytes == pytest.approx(101.40 / 8000)
     assert found.nets == {"IB": 1}
-    assert judge(found, 0, 0.01) is None
+    assert judge(found, 0) is None
 
 
 @pytest.mark.parametrize(

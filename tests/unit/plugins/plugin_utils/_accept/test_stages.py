@@ -11,8 +11,8 @@ import pytest
 from ansible_collections.railops.rdma.plugins.plugin_utils._accept.bisect import NODE, Run
 from ansible_collections.railops.rdma.plugins.plugin_utils._accept.stages import (
     STAGES,
-    Fleet,
-    Settings,
+    AcceptFleet,
+    AcceptSettings,
     forecast,
     runs_of,
     step_of,
@@ -30,7 +30,7 @@ def fleet_of(zones=1, leaves=2, hosts=3, **more):
         for leaf in range(leaves)
         for host in range(hosts)
     }
-    return Fleet(places, RAILS, **more)
+    return AcceptFleet(places, RAILS, **more)
 
 
 def speed(run, slow=()):
@@ -46,9 +46,9 @@ def play(fleet, settings, slow=(), results=None, outcome=speed):
     results, steps = {} if results is None else results, []
     while True:
         report, judged = walk(fleet, settings, results)
-        if report.asked is None:
+        if report.waiting is None:
             return report, steps, results, judged
-        step = step_of(report.asked, report.runs)
+        step = step_of(report.waiting, report.runs)
         hosts = [host for entry in step.entries for host in entry.hosts]
         assert len(hosts) == len(set(hosts)), "a host does two things at once"
         made = {run.key: outcome(run, slow) for run in runs_of(step)}
@@ -59,7 +59,7 @@ def play(fleet, settings, slow=(), results=None, outcome=speed):
 
 def test_everything_passes():
     fleet = fleet_of(zones=2, gpus=frozenset({"z0l0n0", "z1l0n0"}))
-    report, steps, _results, _judged = play(fleet, Settings(collectives=["netpipe"], min_gbits=90, share=0.8))
+    report, steps, _results, _judged = play(fleet, AcceptSettings(collectives=["netpipe"], min_gbits=90, share=0.8))
     assert (report.failed, report.findings, report.skipped) == (None, [], {})
     assert list(dict.fromkeys(step.stage for step in steps)) == [stage for stage in STAGES if stage != "hosts"]
     groups = {step.stage: [len(entry.hosts) for entry in step.entries] for step in steps}
@@ -71,7 +71,7 @@ def test_everything_passes():
 
 def test_it_stops_at_the_stage_that_fails():
     slow = {("z0l1n1", "rail2")}
-    report, steps, _results, judged = play(fleet_of(), Settings(share=0.8), slow)
+    report, steps, _results, judged = play(fleet_of(), AcceptSettings(share=0.8), slow)
     assert report.failed == "bandwidth"
     assert [(one.what, one.hosts, one.rails) for one in report.findings] == [(NODE, ("z0l1n1",), ("rail2",))]
     assert "10 Gb/s is less than 80% of what other pairs reach" in judged.why(report.findings[0].run).cause
@@ -82,7 +82,7 @@ def test_it_stops_at_the_stage_that_fails():
 def test_a_group_alone_is_narrowed_by_halves():
     slow = {("z0l1n1", "rail2"), ("z1l0n2", "rail1")}
     fleet = fleet_of(zones=2)
-    report, _steps, results, _judged = play(fleet, Settings(stages=["fabric"], min_gbits_loaded=50), slow)
+    report, _steps, results, _judged = play(fleet, AcceptSettings(stages=["fabric"], min_gbits_loaded=50), slow)
     assert report.failed == "fabric"
     assert {(one.what, one.hosts[0], one.rails[0]) for one in report.findings} == {(NODE, *one) for one in slow}
     assert len(results) < 24
@@ -90,13 +90,13 @@ def test_a_group_alone_is_narrowed_by_halves():
 
 
 def test_what_the_verdict_has_against_a_host_comes_first():
-    report, steps, _results, _judged = play(fleet_of(trouble={"z0l0n0": "network_link"}), Settings())
+    report, steps, _results, _judged = play(fleet_of(trouble={"z0l0n0": "network_link"}), AcceptSettings())
     assert (report.failed, steps) == ("hosts", [])
 
 
 @pytest.mark.parametrize("cut", range(0, 12))
 def test_a_run_that_was_cut_off_goes_on(cut):
-    settings, fleet = Settings(share=0.8), fleet_of()
+    settings, fleet = AcceptSettings(share=0.8), fleet_of()
     slow = {("z0l1n1", "rail2")}
     whole = play(fleet, settings, slow)
     kept = dict(list(whole[2].items())[:cut])
@@ -111,14 +111,14 @@ def test_what_breaks_has_its_own_cause():
         bad = any((host, rail) in slow for host in run.hosts for rail in run.rails)
         return {"value": None, "cause": "the peer's NIC does not answer", "fix": "look"} if bad else made
 
-    report, _steps, _results, judged = play(fleet_of(), Settings(), {("z0l0n1", "rail1")}, outcome=broken)
+    report, _steps, _results, judged = play(fleet_of(), AcceptSettings(), {("z0l0n1", "rail1")}, outcome=broken)
     assert report.failed == "latency"
     assert judged.why(report.findings[0].run).cause == "the peer's NIC does not answer"
     assert report.findings[0].hosts == ("z0l0n1",)
 
 
 def test_one_host_alone():
-    report, steps, _results, _judged = play(Fleet({"n1": ("", ())}, RAILS), Settings())
+    report, steps, _results, _judged = play(AcceptFleet({"n1": ("", ())}, RAILS), AcceptSettings())
     assert steps == []
     assert report.skipped["latency"] == "it takes two hosts"
     assert report.failed is None
@@ -126,14 +126,14 @@ def test_one_host_alone():
 
 def test_pairs_of_a_host_are_made_one_after_the_other_and_its_rails_in_one_step():
     fleet = fleet_of(leaves=1, hosts=3)
-    report, _judged = walk(fleet, Settings(), {})
-    assert [entry.units for entry in step_of(report.asked, report.runs).entries] == [(("rail1",), ("rail2",))]
+    report, _judged = walk(fleet, AcceptSettings(), {})
+    assert [entry.units for entry in step_of(report.waiting, report.runs).entries] == [(("rail1",), ("rail2",))]
     both = [Run("write_bw", ("a", "b"), ("rail1",)), Run("write_bw", ("a", "b"), RAILS)]
     assert step_of("x", both).entries[0].units == (("rail1",),)
 
 
 def test_the_forecast_is_what_a_green_run_does():
-    fleet, settings = fleet_of(zones=2), Settings(collectives=["netpipe"], share=0.8)
+    fleet, settings = fleet_of(zones=2), AcceptSettings(collectives=["netpipe"], share=0.8)
     left = forecast(fleet, settings, {}, UNITS, 10.0)
     _report, steps, results, _judged = play(fleet, settings)
     assert {stage: count for stage, (count, _seconds) in left.items()} == {
@@ -145,6 +145,6 @@ def test_the_forecast_is_what_a_green_run_does():
 
 def test_four_thousand_hosts():
     fleet = fleet_of(zones=4, leaves=32, hosts=32)
-    report, steps, _results, _judged = play(fleet, Settings(share=0.8), {("z1l2n3", "rail1")})
+    report, steps, _results, _judged = play(fleet, AcceptSettings(share=0.8), {("z1l2n3", "rail1")})
     assert [one.hosts for one in report.findings] == [("z1l2n3",)]
     assert len(steps) < 12

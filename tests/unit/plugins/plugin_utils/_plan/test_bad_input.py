@@ -30,7 +30,9 @@ def merged(text):
 def traverses(text):
     data = json.loads(text)
     data["nodes"]["../node3"] = data["nodes"].pop("node3")
-    return locks.write_lock(data["frozen"], data["nodes"], data["files"])
+    return locks.write_lock(
+        data["frozen"], {name: locks.Entry(**one) for name, one in data["nodes"].items()}, data["files"]
+    )
 
 
 LOCKS = {
@@ -38,7 +40,7 @@ LOCKS = {
     "truncated": lambda text: text[: len(text) // 2],
     "empty": lambda text: "",
     "binary": lambda text: b"\xff\xfe" + text.encode(),
-    "schema": lambda text: text.replace('"schema": 1', '"schema": 99'),
+    "format": lambda text: text.replace('"format": 1', '"format": 99'),
     "tampered": lambda text: text.replace('"slot": 2', '"slot": 3'),
     "merged": merged,
     "traverses": traverses,

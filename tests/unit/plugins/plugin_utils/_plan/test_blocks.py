@@ -17,11 +17,12 @@ from ansible_collections.railops.rdma.plugins.module_utils._fabric.model import 
     address_text,
     range_text,
 )
+from ansible_collections.railops.rdma.tests.unit.fabric_samples import block_of
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts, plan, rails, shared
 
 
 def pods(made, rail, slot=0, family=4, zone=0):
-    return [range_text(family, span) for span in made.plan.block(zone, rail - 1, family).pods(slot)]
+    return [range_text(family, span) for span in block_of(made.plan, zone, rail - 1, family).pods(slot)]
 
 
 # --- golden: the seeds ------------------------------------------------------------------------------------------------
@@ -40,7 +41,7 @@ def test_exclusive_guide_gives_the_guides_blocks():
     assert made.address("node1", 2)["subnet"] == "172.17.1.0/27"
     assert made.address("node8", 8)["subnet"] == "172.17.7.224/27"
     assert pods(made, 1) == ["172.17.0.3-172.17.0.30"]
-    assert intervals.size(made.plan.block(0, 0, 4).pods(0)) == 28
+    assert intervals.size(block_of(made.plan, 0, 0, 4).pods(0)) == 28
     aggregates = [str(block.aggregate) for block in made.plan.blocks]
     assert aggregates == [f"172.17.{number}.0/24" for number in range(8)]
     assert made.slice("node1")["rdma_prefixes"] == ["172.17.0.0/21"]
@@ -196,7 +197,7 @@ def test_lid_only_has_rails_and_no_addresses():
 
 def test_large_subnets_are_split_into_pools_of_4096():
     made = plan(shared(rail_prefix=18, first_block=0, rails=rails(2), max_nodes=10), hosts(1))
-    pools = made.plan.block(0, 0, 4).pools()
+    pools = block_of(made.plan, 0, 0, 4).pools()
 
     assert [sum(last - first + 1 for first, last in pool) for pool in pools] == [4096, 4096, 4096, 4083]
 
@@ -213,7 +214,7 @@ def test_large_subnets_are_split_into_pools_of_4096():
 def test_node_pods(more, family, count):
     made = plan(exclusive(**more))
 
-    assert intervals.size(made.plan.block(0, 0, family).pods(0)) == count
+    assert intervals.size(block_of(made.plan, 0, 0, family).pods(0)) == count
 
 
 def test_zones_have_their_own_blocks_and_slots():

@@ -25,7 +25,7 @@ def test_defaults_follow_from_the_network():
 def test_numbers_may_come_as_text_as_extra_variables_do():
     fabric = read_fabric(exclusive(max_nodes="8", mtu="9000", first_block="1", node_prefix="28", gateway="-2"))
 
-    assert (fabric.zones[0].max_nodes, fabric.mtu, fabric.first_block, fabric.gateway) == (8, 9000, 1, -2)
+    assert (fabric.zones[0].max_nodes, fabric.mtu, fabric.first_block, fabric.gateway[4]) == (8, 9000, 1, -2)
     assert fabric.node_prefix == {4: 28, 6: 64}
 
 

@@ -14,20 +14,21 @@ import pytest
 import yaml
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
-from ansible_collections.railops.rdma.plugins.module_utils._fabric.marks import short_name
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import short_name
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.model import range_text
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.names import inject_value
-from ansible_collections.railops.rdma.plugins.plugin_utils._admission.admission import check
-from ansible_collections.railops.rdma.plugins.plugin_utils._admission.mutate import mutate
-from ansible_collections.railops.rdma.plugins.plugin_utils._admission.schema import KINDS
-from ansible_collections.railops.rdma.plugins.plugin_utils._admission.strict import strict
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.objects import object_warnings, render_cluster
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.text import block
+from ansible_collections.railops.rdma.tests.admission.admission import check
+from ansible_collections.railops.rdma.tests.admission.mutate import mutate
+from ansible_collections.railops.rdma.tests.admission.schema import KINDS
+from ansible_collections.railops.rdma.tests.admission.strict import strict
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import (
     INJECT,
     OTHER,
     SAMPLES,
     SWAPPED,
+    block_of,
     names,
     plan_of,
     rails,
@@ -179,7 +180,7 @@ def test_each_config_finds_the_pools_of_its_rail_on_every_node(sample, rendered)
             found = [pool for pool in pools if any(fnmatch.fnmatch(pool["metadata"]["name"], p) for p in patterns)]
             for node in plan.nodes:
                 own = [pool for pool in found if node.name in pool["spec"].get("nodeName", [node.name])]
-                subnet = str(plan.block(node.zone, rail, family).subnet(node.slot))
+                subnet = str(block_of(plan, node.zone, rail, family).subnet(node.slot))
                 assert own
                 assert {pool["spec"]["subnet"] for pool in own} == {subnet}
             for pool in found:

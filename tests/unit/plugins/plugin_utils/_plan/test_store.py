@@ -86,7 +86,7 @@ def test_the_layout_is_the_contracts(tmp_path):
         *(f"cluster/{name}" for name in NAMES["cluster"] if name != "nodelabels.json"),
     }
     lock = json.loads((tmp_path / "fabric/plan.json").read_text())
-    assert set(lock) == {"schema", "digest", "files", "frozen", "nodes"}
+    assert set(lock) == {"format", "digest", "files", "frozen", "nodes"}
 
 
 def test_two_folders_of_the_same_input_are_byte_identical_and_name_no_path(tmp_path):
@@ -429,7 +429,9 @@ def test_an_error_at_every_write_changes_nothing_or_marks_the_plan(tmp_path):
         shutil.copytree(base, folder)
         answer = trapped(folder, stop, error=errno.ENOSPC)
         if isinstance(answer, int):
-            break
+            if answer < stop:
+                break
+            continue  # of a folder that is there already, or of what may be left behind
         problem, fix = answer
         assert "No space left on device" in problem
         kinds.add(fix.partition(":")[0])
@@ -446,7 +448,7 @@ def test_an_error_at_every_write_changes_nothing_or_marks_the_plan(tmp_path):
 
 
 def test_a_run_after_a_kill_still_knows_who_sat_where(tmp_path):
-    """The mark keeps the old seats: the next run renumbers nobody, and a vanished node is still missed."""
+    """The mark keeps the old slots: the next run renumbers nobody, and a vanished node is still missed."""
     make(tmp_path, 3)
     lock = PlanStore(str(tmp_path / "fabric")).read_lock()
     (tmp_path / "fabric/plan.json").write_text(store_module.unfinished_lock(lock))

@@ -8,8 +8,13 @@ import json
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.causes import Plugin, explain, plugin_of, with_host
-from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.merge import OfNodes, host_result
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.causes import (
+    DevicePlugin,
+    explain,
+    plugin_of,
+    with_host,
+)
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.merge import NodeChecks, host_result
 
 ONE, TWO = "spidernet.io/fabric_rail1", "spidernet.io/fabric_rail2"
 RAILS = {"node1": {ONE: ("rail1", "ens1np0"), TWO: ("rail2", "ens2np0")}}
@@ -41,26 +46,28 @@ CRASHING = {"ready": False, "state": {"waiting": {"reason": "CrashLoopBackOff", 
 @pytest.mark.parametrize(
     ("plugin", "observed", "cause", "fix"),
     [
-        pytest.param(Plugin(None, {}), 0, "no configuration", "playbook railops.rdma.cluster", id="no-config"),
-        pytest.param(Plugin({}, {"node1": pod()}), 0, f"does not name {ONE}", "playbook", id="not-named"),
+        pytest.param(DevicePlugin(None, {}), 0, "no configuration", "playbook railops.rdma.cluster", id="no-config"),
+        pytest.param(DevicePlugin({}, {"node1": pod()}), 0, f"does not name {ONE}", "playbook", id="not-named"),
         pytest.param(
-            Plugin({ONE: frozenset({"eth9"})}, {"node1": pod()}),
+            DevicePlugin({ONE: frozenset({"eth9"})}, {"node1": pod()}),
             0,
             "its selector names eth9",
             "playbook",
             id="selector",
         ),
-        pytest.param(Plugin(NAMES, {}), 0, "no pod of the device plugin", "taints", id="no-pod"),
+        pytest.param(DevicePlugin(NAMES, {}), 0, "no pod of the device plugin", "taints", id="no-pod"),
         pytest.param(
-            Plugin(NAMES, {"node1": pod(containerStatuses=[CRASHING])}),
+            DevicePlugin(NAMES, {"node1": pod(containerStatuses=[CRASHING])}),
             0,
             "CrashLoopBackOff",
             "rdma_host",
             id="crashing",
         ),
-        pytest.param(Plugin(NAMES, {"node1": pod("Pending")}), 0, "is Pending", "log", id="pending"),
-        pytest.param(Plugin(NAMES, {"node1": pod()}), 7, "another number", "delete pod", id="another-number"),
-        pytest.param(Plugin(NAMES, {"node1": pod()}), 0, "finds no RDMA device of ens1np0", "rdma_device", id="device"),
+        pytest.param(DevicePlugin(NAMES, {"node1": pod("Pending")}), 0, "is Pending", "log", id="pending"),
+        pytest.param(DevicePlugin(NAMES, {"node1": pod()}), 7, "another number", "delete pod", id="another-number"),
+        pytest.param(
+            DevicePlugin(NAMES, {"node1": pod()}), 0, "finds no RDMA device of ens1np0", "rdma_device", id="device"
+        ),
         pytest.param(None, 0, "too little", "look", id="virtual-functions"),
     ],
 )
@@ -74,7 +81,7 @@ def test_each_cause_is_named(plugin, observed, cause, fix):
 def test_what_is_not_short_stays_as_it_is():
     good = short(status="ok")
     other = {"id": "node_in_cluster", "node": "node9", "status": "deviation", "planned": "node9", "observed": None}
-    assert explain([good, other], RAILS, Plugin(NAMES, {})) == [good, other]
+    assert explain([good, other], RAILS, DevicePlugin(NAMES, {})) == [good, other]
 
 
 def test_the_plugin_as_the_cluster_shows_it():
@@ -106,14 +113,14 @@ def host(name, rail="rail1"):
 def test_what_the_host_found_is_the_cause(own, cause):
     check = short(rail="rail1")
     assert with_host(check, own)["cause"] == cause
-    of_nodes = OfNodes([check])
+    of_nodes = NodeChecks([check])
     (result,) = of_nodes.attach([host_result("a", "node1", "d", own)])
     assert of_nodes.left() == []
     assert result["checks"][-1]["cause"] == cause
 
 
 def test_of_a_node_without_a_result_the_cluster_tells():
-    of_nodes = OfNodes({"checks": [short()]})
+    of_nodes = NodeChecks({"checks": [short()]})
     (result,) = of_nodes.attach([host_result("a", "node7", "d", [])])
     assert result["checks"] == []
     (left,) = of_nodes.left()

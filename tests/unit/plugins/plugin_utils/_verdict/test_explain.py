@@ -15,7 +15,12 @@ from ansible_collections.railops.rdma.plugins.module_utils._check import deviati
 from ansible_collections.railops.rdma.plugins.plugin_utils._report.equal import equal, places
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import merge
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import text as verdict_text
-from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.explain import Place, explain, place_of, with_places
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.explain import (
+    HostPlace,
+    explain,
+    place_of,
+    with_places,
+)
 
 RAILS = ["rail1", "rail2", "rail3", "rail4"]
 CHECKS = ("network_link", "network_mtu", "ping_gateway")
@@ -23,7 +28,7 @@ CHECKS = ("network_link", "network_mtu", "ping_gateway")
 
 def place(number, zones=2):
     zone = f"z{number % zones + 1}"
-    return Place(zone, {rail: f"{zone}-leaf{index}" for index, rail in enumerate(RAILS, 1)})
+    return HostPlace(zone, {rail: f"{zone}-leaf{index}" for index, rail in enumerate(RAILS, 1)})
 
 
 def verdict(bad, hosts=8, without=(), zones=2):
@@ -92,7 +97,7 @@ def test_what_was_not_made_is_no_good_result():
 
 def test_the_cluster_explains_itself():
     made, stand = verdict(cells([1], ["rail1"], ["network_link"]))
-    made["cluster"] = merge.seen_part([deviation("object_state", "a", "b", "c", "d").data()])
+    made["cluster"] = merge.seen_section([deviation("object_state", "a", "b", "c", "d").data()])
     assert explain(made, stand) == [
         {"scope": {"part": "cluster"}, "deviations": 1, "checks": {"object_state": 1}},
         {"scope": {"node": "node1", "rail": "rail1"}, "deviations": 1, "checks": {"network_link": 1}},
@@ -168,5 +173,5 @@ def test_where_a_host_stands_comes_from_the_plan():
         "node": "n1",
         "cables": {"rail1": {"leaf": "leaf1", "port": None}, "rail2": {"leaf": None, "port": "swp2"}},
     }
-    assert place_of(piece, {"nodes": {"n1": {"zone": "su1"}}}) == Place("su1", {"rail1": "leaf1"})
-    assert place_of({"node": "n1"}, {"nodes": {"n1": {"zone": ""}}}) == Place()
+    assert place_of(piece, {"nodes": {"n1": {"zone": "su1"}}}) == HostPlace("su1", {"rail1": "leaf1"})
+    assert place_of({"node": "n1"}, {"nodes": {"n1": {"zone": ""}}}) == HostPlace()

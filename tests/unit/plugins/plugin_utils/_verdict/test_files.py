@@ -11,8 +11,8 @@ import pytest
 from ansible.errors import AnsibleActionFail
 
 from ansible_collections.railops.rdma.plugins.action.rdma_probe import address_of
-from ansible_collections.railops.rdma.plugins.plugin_utils._report.rewrite import report
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import files
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.finish import _page
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.merge import host_result
 
 
@@ -69,9 +69,9 @@ def test_no_plan_says_what_to_do(tmp_path):
 
 
 def test_a_report_that_is_none_is_a_warning(tmp_path):
-    assert report(str(tmp_path), {})[0] is None
+    assert _page(str(tmp_path), {})[0] is None
     (tmp_path / "report.html").write_text("<p>something else</p>", encoding="utf-8")
-    page, warning = report(str(tmp_path), {})
+    page, warning = _page(str(tmp_path), {})
     assert page is None
     assert "report.html" in warning
 

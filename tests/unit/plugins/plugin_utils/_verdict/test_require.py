@@ -65,9 +65,9 @@ def test_what_nobody_looked_at_is_the_clusters():
 
 
 def test_the_cluster_counts():
-    good = merge.seen_part([ok("object_state", "3 objects", "3 objects").data()])
+    good = merge.seen_section([ok("object_state", "3 objects", "3 objects").data()])
     assert found(["object"], [LINK], cluster=good) == ([], "pass")
-    blind = merge.seen_part([skipped("cluster_api", "no kubeconfig is set").data()])
+    blind = merge.seen_section([skipped("cluster_api", "no kubeconfig is set").data()])
     assert found(["cluster"], [LINK], cluster=blind) == (
         [("cluster", None, "cluster", "no kubeconfig is set")],
         "deviation",

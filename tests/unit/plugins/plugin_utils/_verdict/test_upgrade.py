@@ -14,7 +14,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaEr
 from ansible_collections.railops.rdma.plugins.module_utils._probe.health_plan import LIMITS
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.ids import IDS
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.upgrade import (
-    Stand,
+    UpgradeStand,
     lines,
     refuse_others,
     sentence,
@@ -25,7 +25,7 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.upgrade impo
 STANDS = st.dictionaries(
     st.integers(1, 30).map("node{}".format),
     st.builds(
-        Stand,
+        UpgradeStand,
         zone=st.sampled_from(["su1", "su2", "su10"]),
         slot=st.integers(0, 5),
         due=st.sampled_from([(), ("driver 1 -> 2",)]),
@@ -72,7 +72,7 @@ def test_one_node_at_a_time_or_one_slot_of_each_zone(stands):
 
 
 def test_the_order_is_that_of_the_plan():
-    stands = {f"node{n}": Stand("su1" if n < 10 else "su2", n % 10, ("x",)) for n in (2, 1, 11, 12)}
+    stands = {f"node{n}": UpgradeStand("su1" if n < 10 else "su2", n % 10, ("x",)) for n in (2, 1, 11, 12)}
     assert turns(stands, by_zone=False) == [["node1"], ["node2"], ["node11"], ["node12"]]
     assert turns(stands, by_zone=True) == [["node1"], ["node11"], ["node2", "node12"]]
 

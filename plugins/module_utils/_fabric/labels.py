@@ -1,0 +1,80 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The labels of what is ours in a cluster, and the words of others that plan and cluster both go by.
+
+Without the model of a fabric, so that modules that speak to a cluster do not bring it along.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import typing as t
+
+from .numbers import MANAGER
+
+if t.TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+SPIDERPOOL = "spiderpool.spidernet.io/v2beta1"
+SRIOV = "sriovnetwork.openshift.io/v1"
+"""API groups and versions of the objects that the plan makes."""
+POOL, RESERVED, CONFIG = "SpiderIPPool", "SpiderReservedIP", "SpiderMultusConfig"
+"""Spiderpool's kinds of them."""
+POLICY = "SriovNetworkNodePolicy"
+NETWORK = ("k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition")
+"""What Multus attaches: API version and kind."""
+RESOURCE_PREFIX = "spidernet.io"
+"""What the names of resources begin with where fabric_resource_prefix says nothing else: the chart's default."""
+POD_NETWORKS = "k8s.v1.cni.cncf.io/networks"
+"""Annotation of a pod: the networks that Multus attaches beside the cluster's own."""
+POD_STATUS = "k8s.v1.cni.cncf.io/network-status"
+"""Annotation of a pod: what Multus attached, as JSON."""
+POD_DEFAULT = "v1.multus-cni.io/default-network"
+"""Annotation of a pod: the network in place of the cluster's own."""
+HOSTNAME = "kubernetes.io/hostname"
+"""Label of a node: its name."""
+
+OURS = "railops.io"
+"""What our labels and annotations of objects and pods begin with."""
+OUR_NODES = "fabric.railops.io"
+"""What our labels, annotations and taints of nodes begin with, but for the notes of a drain."""
+GATE_TAINT = {"key": f"{OUR_NODES}/rails", "value": "broken", "effect": "NoSchedule"}
+"""Taint of a node that the gate keeps jobs off."""
+LABEL_MANAGER = "app.kubernetes.io/managed-by"
+LABEL_FABRIC = f"{OURS}/fabric"
+PROBE_LABEL, RUN_LABEL = f"{OURS}/probe", f"{OURS}/probe-run"
+"""Labels of the Jobs and pods that test: which test it is, and which run of it."""
+RESOURCE = f"{OURS}/rdma-resource"
+"""Annotation of a config whose kind has no field for the RDMA resource that its pods must ask for."""
+ZONE_LABEL = f"{OUR_NODES}/zone"
+"""Label of a node: its zone."""
+LEAF_LABEL = f"{OUR_NODES}/leaf-"
+"""What the label of a node begins with that names the leaf of a rail; the rail's name follows."""
+MAX_NAME = 63
+KEPT = 54
+DECLARED = "declared"
+"""The profile of nodes whose interfaces have the names that fabric_rails gives."""
+
+
+def short_name(name: str) -> str:
+    """Return the name itself where the cluster takes it, else 54 characters of it and a digest of all of it."""
+    if len(name) <= MAX_NAME and "." not in name:
+        return name
+    return f"{name[:KEPT].replace('.', '-')}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+
+
+def labels(fabric: str) -> dict[str, str]:
+    """Return the labels of every object of a fabric, by its name."""
+    return {LABEL_MANAGER: MANAGER, LABEL_FABRIC: fabric}
+
+
+def selector(wanted: Mapping[str, str]) -> str:
+    """Return labels as the API's selector has them."""
+    return ",".join(f"{name}={value}" for name, value in wanted.items())
+
+
+def profile_name(interfaces: Sequence[str]) -> str:
+    """Return the name profile of nodes whose rails have these interfaces, other ones than declared."""
+    return "p" + hashlib.sha256("\0".join(interfaces).encode()).hexdigest()[:6]

@@ -1,0 +1,249 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The slots: who has which, and that nobody is renumbered unless that is allowed."""
+
+from __future__ import annotations
+
+import typing as t
+from dataclasses import dataclass, replace
+
+from ...module_utils._fabric.lock import LOCK
+from ...module_utils._fabric.model import Node, Retired
+from .check import Checker, natural_key
+from .moves import Moves
+
+if t.TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from ...module_utils._fabric.model import Fabric
+    from .input import Options
+    from .lock import Entry, Lock
+    from .nodes import Candidate
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """Who has which slot now, and what changed since the lock."""
+
+    nodes: tuple[Node, ...]
+    retired: tuple[Retired, ...]
+    added: tuple[str, ...]
+    retired_now: tuple[str, ...]
+    released: tuple[str, ...]
+    moved: tuple[str, ...]
+    """Sentences: who moves from where to where (allowed by fabric_allow_renumber)."""
+    warnings: tuple[str, ...]
+
+
+def allocate(fabric: Fabric, candidates: Sequence[Candidate], lock: Lock | None, options: Options) -> Allocation:
+    """Give every node its slot: the locked one, the pinned one, or the lowest free, first come in natural order.
+
+    :raises InputError: a node that vanished, a slot taken twice, no slot left, or somebody who would move.
+    """
+    return _Allocator(fabric, candidates, lock, options).allocate()
+
+
+class _Allocator:
+    """The steps of allocation; every step adds its problems, and all are raised together."""
+
+    def __init__(self, fabric: Fabric, candidates: Sequence[Candidate], lock: Lock | None, options: Options) -> None:
+        self.fabric = fabric
+        self.options = options
+        self.candidates = {candidate.name: candidate for candidate in candidates}
+        self.order = sorted(self.candidates, key=natural_key)
+        self.lock = lock
+        self.locked: Mapping[str, Entry] = lock.nodes if lock else {}
+        self.check = Checker()
+        self.zone_index = {zone.name: index for index, zone in enumerate(fabric.zones)}
+        self.moves = Moves(fabric, lock, self.check, options) if lock else None
+        self.taken: dict[tuple[int, int], str] = {}
+        self.slots: dict[str, tuple[int, int]] = {}
+        self.warnings: list[str] = []
+
+    def allocate(self) -> Allocation:
+        retired = self._retired()
+        self._vanished(retired)
+        self._keep(retired)
+        self._pins(retired)
+        self._fill(retired)
+        self.check.raise_any()
+        moved = self.moves.compare(self.slots) if self.moves else ()
+        self.check.raise_any()
+        nodes = []
+        for name in self.order:
+            if name not in retired:
+                zone, slot = self.slots[name]
+                one = self.candidates[name]
+                nodes.append(Node(name, one.host, zone, slot, one.interfaces, one.pcis, one.cables))
+        gone = tuple(
+            Retired(name, *self.slots[name]) for name in sorted(retired, key=natural_key) if name in self.slots
+        )
+        return Allocation(
+            nodes=tuple(nodes),
+            retired=gone,
+            added=tuple(node.name for node in nodes if node.name not in self.locked),
+            retired_now=tuple(
+                one.name for one in gone if one.name not in self.locked or not self.locked[one.name].retired
+            ),
+            released=tuple(sorted((name for name in self.options.release if name in self.locked), key=natural_key)),
+            moved=moved,
+            warnings=tuple(self.warnings),
+        )
+
+    def _retired(self) -> set[str]:
+        """Return whose slots stay empty: retired now, or retired before and not back in the inventory."""
+        wanted = set(self.options.retire)
+        released = set(self.options.release)
+        retired = wanted & set(self.locked)
+        for name in sorted(wanted - retired, key=natural_key):
+            # A node that is retired before it ever had a slot gets none.
+            self.candidates.pop(name, None)
+        self.order = [name for name in self.order if name in self.candidates]
+        self.warnings += [
+            f"fabric_retire names {name}, which has no slot: take it out of the list."
+            for name in sorted(wanted - retired - released, key=natural_key)
+        ]
+        self.warnings += [
+            f"{name} is retired but still in the inventory: take it out when it is torn down."
+            for name in sorted(wanted & set(self.candidates), key=natural_key)
+        ]
+        retired |= {name for name, entry in self.locked.items() if entry.retired and name not in self.candidates}
+        for name in sorted(released, key=natural_key):
+            place = f"fabric_release[{self.options.release.index(name)}]"
+            if name in self.candidates:
+                self.check.add(place, f"{name} is in the inventory.", "Take it out of the list, or out of the group.")
+            elif name in self.locked and name not in retired:
+                self.check.add(place, f"{name} is not retired.", "Name it in fabric_retire first.")
+            else:
+                # In the run that releases it, too: a warning that came later would make another report.
+                self.warnings.append(f"fabric_release names {name}, which holds no slot: take it out of the list.")
+        return retired - released
+
+    def _vanished(self, retired: set[str]) -> None:
+        known = retired | set(self.candidates) | set(self.options.release)
+        if gone := sorted((name for name in self.locked if name not in known), key=natural_key):
+            listed = ", ".join(gone[:50]) + (f" and {len(gone) - 50} more" if len(gone) > 50 else "")
+            self.check.add(
+                "fabric_group",
+                f"{len(gone)} node(s) of the plan are no longer in the inventory: {listed}.",
+                "Put them back, or name them in fabric_retire to keep their slots empty.",
+            )
+
+    def _keep(self, retired: set[str]) -> None:
+        """Everybody who has a slot keeps it; a zone that was only renamed is the same zone."""
+        for name, entry in self.locked.items():
+            if name in self.candidates:
+                zone = self.candidates[name].zone
+            elif name in retired:
+                zone = self.zone_index.get(entry.zone, -1)
+                if zone < 0 and self.moves:
+                    zone = self.moves.same_zone(entry)
+                if zone < 0:
+                    fix = f"Name {name} in fabric_release, or bring the zone back."
+                    problem = f"Retired {name} has a slot in zone {entry.zone!r}, which is gone."
+                    self.check.add("fabric_zones", problem, fix)
+                    continue
+            else:
+                continue
+            renamed = self.moves is not None and self.moves.same_zone(entry) == zone
+            moved = self.fabric.zones[zone].name != entry.zone and not renamed
+            if moved and not self.options.allow_renumber:
+                self.check.add_counted(
+                    "fabric_zones",
+                    "fabric_zones",
+                    f"{name} would move from zone {entry.zone!r} to {self.fabric.zones[zone].name!r}: all its "
+                    "addresses change.",
+                    "Put it back, or set fabric_allow_renumber=true.",
+                )
+            elif not moved:
+                self._take(name, zone, entry.slot, LOCK)
+
+    def _take(self, name: str, zone: int, slot: int, place: str) -> None:
+        other = self.taken.setdefault((zone, slot), name)
+        limit = self.fabric.zones[zone].max_nodes
+        self.slots[name] = (zone, slot)
+        if other != name:
+            where = f"slot {slot}" + (f" of zone {self.fabric.zones[zone].name!r}" if self.fabric.zoned else "")
+            self.check.add(place, f"{name} and {other} both want {where}.", "Give each a slot of its own.")
+        if slot >= limit:
+            place = "fabric_max_nodes" if place == LOCK else place
+            self.check.add_counted(
+                place,
+                place,
+                f"{name} has slot {slot}, and there are {limit} (0 to {limit - 1}).",
+                "Raise fabric_max_nodes, or release retired slots and renumber on purpose.",
+            )
+
+    def _pins(self, retired: set[str]) -> None:
+        moved: list[tuple[str, int, int, str]] = []
+        for name in self.order:
+            one = self.candidates[name]
+            if one.pin is None or (name in retired and name in self.slots):
+                continue
+            place = f"hosts.{one.host}.fabric_slot"
+            if name in self.slots:
+                zone, slot = self.slots[name]
+                if slot == one.pin:
+                    continue
+                if not self.options.allow_renumber:
+                    self.check.add(
+                        place,
+                        f"{one.pin} is not the slot that {name} has in plan.json: {slot}.",
+                        f"Set it to {slot} or take it out; fabric_allow_renumber=true moves the node.",
+                    )
+                    continue
+                # All who move leave theirs first: two may want each other's slots.
+                if self.taken.get((zone, slot)) == name:
+                    del self.taken[zone, slot]
+            moved.append((name, one.zone, one.pin, place))
+        for row in moved:
+            self._take(*row)
+
+    def _free(self, zone: int) -> Iterator[tuple[int, int]]:
+        """Yield the zone's free slots, the lowest first, each as (zone, slot)."""
+        for slot in range(self.fabric.zones[zone].max_nodes):
+            if (zone, slot) not in self.taken:
+                yield zone, slot
+
+    def _fill(self, retired: set[str]) -> None:
+        free = [self._free(zone) for zone in range(len(self.fabric.zones))]
+        missing = [0] * len(self.fabric.zones)
+        for name in self.order:
+            if name in self.slots:
+                continue
+            zone = self.candidates[name].zone
+            found = next(free[zone], None)
+            if found is None:
+                missing[zone] += 1
+            else:
+                self.slots[name] = found
+        for zone, count in enumerate(missing):
+            if not count:
+                continue
+            have = self.fabric.zones[zone].max_nodes
+            retired_here = sum(1 for name, (where, _slot) in self.slots.items() if where == zone and name in retired)
+            place = f"fabric_zones[{zone}].max_nodes" if self.fabric.zoned else "fabric_max_nodes"
+            need = have + count
+            by_retired = f" ({retired_here} for retired nodes)" if retired_here else ""
+            too_few = f"{have} slots are too few: {need} are needed{by_retired}."
+            release = ", or release retired slots with fabric_release." if retired_here else "."
+            if self._would_renumber(zone, need):
+                self.check.add(
+                    place,
+                    too_few,
+                    f"Raising it to {need} would change addresses that are in use: When the slots run out, in "
+                    f"docs/growth.md, says what to do instead{release}",
+                )
+            else:
+                self.check.add(place, too_few, f"Raise it to {need} or more{release}")
+
+    def _would_renumber(self, zone: int, slots: int) -> bool:
+        """Whether so many slots in the zone would move anybody, or make pods' addresses the nodes'."""
+        if self.lock is None or self.options.allow_renumber:
+            return False
+        zones = list(self.fabric.zones)
+        zones[zone] = replace(zones[zone], max_nodes=slots)
+        check = Checker()
+        return bool(Moves(replace(self.fabric, zones=tuple(zones)), self.lock, check, self.options).compare(self.slots))

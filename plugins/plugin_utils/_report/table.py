@@ -1,0 +1,36 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Tables in Markdown. Pure."""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+if t.TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+def md(value: t.Any) -> str:
+    """Escape text for a Markdown table: no markup, no HTML, no line end."""
+    text = re.sub(r"[\x00-\x1f]", " ", str(value))
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([\\`*_\[\]|#~])", r"\\\1", text)
+
+
+def md_table(titles: Sequence[str], rows: Iterable[Sequence[t.Any]], code: Sequence[str] = ()) -> list[str]:
+    """Return the lines of a Markdown table, the last one empty.
+
+    :param titles: of the columns.
+    :param rows: of any values.
+    :param code: titles of columns of names that machines read.
+    """
+
+    def show(title: str, value: t.Any) -> str:
+        return f"`{value}`" if title in code and value and "`" not in str(value) else md(value)
+
+    lines = ["| " + " | ".join(titles) + " |", "|" + " --- |" * len(titles)]
+    lines += ("| " + " | ".join(show(*pair) for pair in zip(titles, row, strict=False)) + " |" for row in rows)
+    return [*lines, ""]

@@ -1,0 +1,268 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The webhook's rules for SpiderIPPools: one object's own, and the flat partition of subnets and addresses.
+
+Source: Spiderpool 1.2, pkg/ippoolmanager/ippool_validate.go. Addresses are integers here, so that one large range costs
+what one address does.
+"""
+
+from __future__ import annotations
+
+import json
+import typing as t
+from bisect import bisect_left, insort
+
+from ansible_collections.railops.rdma.plugins.module_utils._intervals import merge, subtract
+
+from .mutate import LABEL_VALUE, AdmissionError, Json
+from .ranges import Cidr, parse_address, parse_cidr, parse_range
+
+if t.TYPE_CHECKING:
+    from ansible_collections.railops.rdma.plugins.module_utils._intervals import Interval, Intervals
+
+UNPARSABLE = "is neither an address nor a range of the pool's family"
+_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
+
+
+class Partition:
+    """The pools of one family: disjoint subnets, and inside of each subnet disjoint addresses.
+
+    Both lists are sorted, so that one question costs a binary search however many pools there are.
+    """
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._subnets: dict[int, tuple[int, str, dict[str, Intervals]]] = {}
+        self._taken: dict[int, list[tuple[int, int, str]]] = {}
+
+    def overlapping_subnet(self, first: int, last: int, text: str) -> tuple[str, str] | None:
+        """Return (pool, subnet) of another subnet that contains this one or lies in it."""
+        at = bisect_left(self._starts, first)
+        for index in (at - 1, at):
+            if 0 <= index < len(self._starts):
+                start = self._starts[index]
+                end, other, members = self._subnets[start]
+                if other != text and start <= last and first <= end:
+                    return next(iter(members)), other
+        return None
+
+    def overlapping_pool(self, first: int, name: str, ranges: Intervals) -> tuple[str, Intervals] | None:
+        """Return (pool, addresses) of the first other pool of the subnet that shares an address."""
+        taken = self._taken.get(first, [])
+        for low, high in ranges:
+            at = max(bisect_left(taken, (low,)) - 1, 0)
+            while at < len(taken) and taken[at][0] <= high:
+                start, end, other = taken[at]
+                if other != name and end >= low:
+                    return other, ((max(low, start), min(high, end)),)
+                at += 1
+        return None
+
+    def add(self, name: str, first: int, last: int, text: str, ranges: Intervals) -> None:
+        """Remember a pool.
+
+        :param name: the pool's.
+        :param first: address of its subnet.
+        :param last: address of its subnet.
+        :param text: the subnet as it is written.
+        """
+        if first not in self._subnets:
+            insort(self._starts, first)
+            self._subnets[first] = (last, text, {})
+            self._taken[first] = []
+        self._subnets[first][2][name] = ranges
+        for low, high in ranges:
+            insort(self._taken[first], (low, high, name))
+
+    def remove(self, name: str, first: int) -> None:
+        """Forget a pool."""
+        if first not in self._subnets or name not in self._subnets[first][2]:
+            return
+        members = self._subnets[first][2]
+        for low, high in members.pop(name):
+            taken = self._taken[first]
+            del taken[bisect_left(taken, (low, high, name))]
+        if not members:
+            del self._starts[bisect_left(self._starts, first)]
+            del self._subnets[first], self._taken[first]
+
+
+def effective_ranges(spec: Json) -> Intervals:
+    """Return the addresses that a pool gives out, `ips` without `excludeIPs`; what does not parse counts nothing."""
+
+    def intervals(field: str) -> list[Interval]:
+        parsed = (parse_range(entry) for entry in spec.get(field) or ())
+        return [(min(item.first, item.last), max(item.first, item.last)) for item in parsed if item is not None]
+
+    taken_out = intervals("excludeIPs")
+    wanted = merge(intervals("ips"))
+    return subtract(wanted, merge(taken_out)) if taken_out else wanted
+
+
+def allocations(obj: Json) -> Json:
+    """Return the allocated addresses of a pool: address -> {pod, podUid}."""
+    text = (obj.get("status") or {}).get("allocatedIPs")
+    if not text:
+        return {}
+    try:
+        return dict(json.loads(text))
+    except ValueError:
+        return {}
+
+
+def check_unchanged(new: Json, old: Json, fields: tuple[str, ...]) -> None:
+    for field in fields:
+        before, after = old["spec"].get(field), new["spec"].get(field)
+        if before != after and not (field == "ipVersion" and before is None):
+            raise AdmissionError(
+                new,
+                f"spec.{field}",
+                f"Forbidden: is not changeable (it is {before})",
+            )
+
+
+def cidr_of(obj: Json) -> Cidr:
+    text = obj["spec"]["subnet"]
+    cidr = parse_cidr(text)
+    if cidr is None:
+        raise AdmissionError(obj, "spec.subnet", f'Invalid value: "{text}": invalid CIDR address')
+    return cidr
+
+
+def check_cidr(obj: Json) -> None:
+    text, family = obj["spec"]["subnet"], obj["spec"]["ipVersion"]
+    cidr = parse_cidr(text)
+    if cidr is None or cidr.family != family:
+        raise AdmissionError(
+            obj,
+            "spec.subnet",
+            f'Invalid value: "{text}": invalid CIDR format in IPv{family}',
+        )
+    if cidr.masked() != text:
+        raise AdmissionError(
+            obj,
+            "spec.subnet",
+            f'Invalid value: "{text}": unformatted subnet {text}, please change it to {cidr.masked()}',
+        )
+
+
+def check_ranges(obj: Json) -> None:
+    """Every entry is an address or a range in the subnet. A single reversed range passes.
+
+    As upstream's webhook lets it pass at creation; a pool that is changed to one is refused there (seen on 2026-11-23).
+    """
+    cidr = cidr_of(obj)
+    for field in ("ips", "excludeIPs"):
+        for index, entry in enumerate(obj["spec"].get(field) or ()):
+            parsed = parse_range(entry)
+            place = f"spec.{field}[{index}]"
+            if parsed is None or parsed.family != cidr.family:
+                raise AdmissionError(
+                    obj,
+                    place,
+                    f'Invalid value: "{entry}": invalid IP range format in IPv{cidr.family}: it {UNPARSABLE}',
+                )
+            if min(parsed.first, parsed.last) < cidr.first or max(parsed.first, parsed.last) > cidr.last:
+                raise AdmissionError(
+                    obj,
+                    place,
+                    f"Invalid value: \"{entry}\": not pertains to the 'spec.subnet' {obj['spec']['subnet']} of IPPool: "
+                    "it is not inside the subnet",
+                )
+
+
+def _check_inside(obj: Json, place: str, text: str) -> None:
+    cidr = parse_cidr(obj["spec"]["subnet"])
+    address = parse_address(text)
+    if cidr is None or address is None or address[0] != cidr.family:
+        raise AdmissionError(obj, place, f'Invalid value: "{text}": invalid IP')
+    if not cidr.first <= address[1] <= cidr.last:
+        raise AdmissionError(
+            obj,
+            place,
+            f"Invalid value: \"{text}\": not pertains to the 'spec.subnet' {obj['spec']['subnet']} of IPPool",
+        )
+
+
+def check_gateway(obj: Json) -> None:
+    gateway = obj["spec"].get("gateway")
+    if gateway is None:
+        return
+    _check_inside(obj, "spec.gateway", gateway)
+    address = t.cast("tuple[int, int]", parse_address(gateway))[1]
+
+    def holds(entry: str) -> bool:
+        parsed = parse_range(entry)
+        return parsed is not None and parsed.first <= address <= parsed.last
+
+    if any(holds(entry) for entry in obj["spec"].get("excludeIPs") or ()):
+        return
+    for index, entry in enumerate(obj["spec"].get("ips") or ()):
+        if holds(entry):
+            raise AdmissionError(
+                obj,
+                f"spec.ips[{index}]",
+                f"Invalid value: \"{entry}\": conflicts with 'spec.gateway' {gateway}, add the gateway IP address to "
+                "'spec.excludeIPs' or remove it from 'spec.ips'",
+            )
+
+
+def check_routes(obj: Json) -> None:
+    family, seen = obj["spec"]["ipVersion"], set()
+    for index, route in enumerate(obj["spec"].get("routes") or ()):
+        place, dst = f"spec.routes[{index}].dst", route["dst"]
+        cidr = parse_cidr(dst)
+        problem = ""
+        if dst == ("0.0.0.0/0" if family == 4 else "::/0"):
+            problem = "please specify 'spec.gateway' to configure the default route"
+        elif dst in seen:
+            problem = "duplicate route with the same dst"
+        elif cidr is None or cidr.family != family:
+            problem = f"invalid CIDR format in IPv{family}"
+        if problem:
+            raise AdmissionError(
+                obj,
+                place,
+                f'Invalid value: "{dst}": {problem}',
+            )
+        seen.add(dst)
+        _check_inside(obj, f"spec.routes[{index}].gw", route["gw"])
+
+
+def check_pod_affinity(obj: Json) -> None:
+    selector = obj["spec"].get("podAffinity")
+    if selector is None:
+        return
+    problem = ""
+    expressions = selector.get("matchExpressions") or ()
+    if not selector.get("matchLabels") and not expressions:
+        problem = "empty podAffinity is invalid for SpiderIPPool"
+    for item in expressions:
+        if item["operator"] not in _OPERATORS:
+            problem = f"not a valid selector operator: {item['operator']}"
+        elif bool(item.get("values")) != (item["operator"] in ("In", "NotIn")):
+            problem = f"values do not fit the operator {item['operator']}"
+    for value in (selector.get("matchLabels") or {}).values():
+        if len(value) > 63 or not LABEL_VALUE.fullmatch(value):
+            problem = f"not a label value: {value}"
+    if problem:
+        raise AdmissionError(obj, "spec.podAffinity", f"Invalid value: {problem}")
+
+
+def check_in_use(new: Json, old: Json) -> None:
+    used = allocations(new) or allocations(old)
+    if not used:
+        return
+    ranges = effective_ranges(new["spec"])
+    for text, record in used.items():
+        address = parse_address(text)
+        if address is not None and not any(first <= address[1] <= last for first, last in ranges):
+            pod = record.get("pod", "?") if isinstance(record, dict) else "?"
+            raise AdmissionError(
+                new,
+                "spec.ips",
+                f"Forbidden: remove an IP address {text} that is being used by Pod {pod}, total IP addresses of an "
+                "IPPool are jointly determined by 'spec.ips' and 'spec.excludeIPs'",
+            )

@@ -1,0 +1,120 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils._route import guard
+from ansible_collections.railops.rdma.plugins.modules import policy_route, rail_audit
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, run, want_of
+
+RAILS = 3
+
+
+@pytest.fixture
+def fabric():
+    with Fabric("ping", 2, RAILS) as made:
+        wants = [want_of(slot, RAILS) for slot in (0, 1)]
+        made.gateways(wants)
+        for host, want in zip(made.hosts, wants, strict=True):
+            host.apply(want)
+        yield made
+
+
+def slice_of(slot):
+    want = want_of(slot, RAILS)
+    return {key: want[key] for key in ("rails", "rdma_prefixes", "policy", "network")}
+
+
+def pinged(fabric, want, neighbours=(), **ping):
+    """Return what an audit of the first host finds by pings alone."""
+    params = {**want, "checks": ["pings"], "neighbours": list(neighbours), "settings": {"ping": ping}}
+    result = fabric.hosts[0].module(rail_audit, params, diff=False)
+    assert result["errors"] == []
+    assert not result["changed"]
+    return result["checks"]
+
+
+def neighbour():
+    return {"host": "node2", **slice_of(1)}
+
+
+def test_the_old_name_of_the_settings_is_refused(fabric):
+    params = {**slice_of(0), "checks": ["pings"], "settings": {"rail_ping": {"across": 1}}}
+    assert "Call it ping." in str(fabric.hosts[0].module(rail_audit, params, diff=False)["errors"])
+
+
+def test_gateways_and_neighbours_answer_in_both_families(fabric):
+    # Links that have just come up need a moment.
+    checks = pinged(fabric, slice_of(0), [neighbour()], full_size=True, count=20)
+    assert {check["status"] for check in checks} == {"ok"}, checks
+    assert len(checks) == RAILS * 2 * 2 * 2
+
+
+def test_what_does_not_answer_is_a_deviation_of_its_rail_alone(fabric):
+    run("ip", "-n", fabric.core, "link", "set", "leaf2", "down")
+    wrong = [check for check in pinged(fabric, slice_of(0), timeout=0.3, count=3) if check["status"] == "deviation"]
+    assert {check["rail"] for check in wrong} == {"rail2"}
+    assert all(check["fix"] for check in wrong)
+
+
+def test_a_switch_with_a_smaller_mtu_shows_in_the_full_size_only(fabric):
+    run("ip", "-n", fabric.core, "link", "set", "h1r3", "mtu", "1500")
+    checks = pinged(fabric, slice_of(0), full_size=True, timeout=0.3, count=3)
+    wrong = {(check["rail"], check["id"]) for check in checks if check["status"] == "deviation"}
+    assert wrong == {("rail3", "ping_gateway_mtu")}
+
+
+def across(fabric, **more):
+    """Return status and cause of every pair's check by rail and family; all pairs are asked."""
+    checks = pinged(fabric, slice_of(0), [neighbour()], across=RAILS, timeout=0.5, count=20, **more)
+    return {(check["rail"], check["family"]): check for check in checks if check["id"] == "ping_across"}
+
+
+def test_a_routed_fabric_with_one_missing_pair_names_it_and_isolated_rails_their_leak(fabric):
+    found = across(fabric, rails_meet=True)
+    assert {check["status"] for check in found.values()} == {"ok"}, found
+    assert len(found) == RAILS * 2
+    # The spine drops what goes from rail 1 to rail 3.
+    block(fabric, "-4", slice_of(1)["rails"][2], "leaf1")
+    found = across(fabric, rails_meet=True)
+    wrong = {key: check["cause"] for key, check in found.items() if check["status"] != "ok"}
+    assert wrong == {("rail1", 4): "rail1 does not reach rail3 of a neighbour, whose own rails answer"}
+    assert across(fabric)["rail1", 4]["status"] == "warning"
+    # The same fabric with isolated rails, but for a leak from rail 1 to rail 2.
+    for number in range(1, RAILS + 1):
+        for family in ("-4", "-6"):
+            for other in range(1, RAILS + 1):
+                if number != other and (number, other, family) != (1, 2, "-4"):
+                    block(fabric, family, slice_of(1)["rails"][other - 1], f"leaf{number}")
+    found = across(fabric, rails_meet=False)
+    wrong = {key: check["cause"] for key, check in found.items() if check["status"] != "ok"}
+    assert wrong == {("rail1", 4): "rail1 reaches rail2, and isolated rails must not meet"}
+
+
+def block(fabric, family, rail, leaf):
+    """Let the spine drop what comes from a leaf and goes to a rail of the neighbour."""
+    there = next(item["address"] for item in rail["addresses"] if (":" in item["address"]) == (family == "-6"))
+    rule = ("iif", leaf, "to", there, "priority", "100", "blackhole")
+    run("ip", "-n", fabric.core, family, "rule", "add", *rule, check=False)
+
+
+def test_a_missing_interface_is_a_deviation(fabric):
+    params = slice_of(0)
+    params["rails"][0]["interface"] = "ens99np0"
+    assert "cannot send" in pinged(fabric, params, timeout=0.3, count=3)[0]["cause"]
+
+
+def test_a_silent_gateway_keeps_a_change_from_being_confirmed_where_required(fabric, monkeypatch, tmp_path):
+    monkeypatch.setattr(guard, "STATE_FOLDER", str(tmp_path))
+    host, want = fabric.hosts[0], want_of(0, RAILS)
+    result = host.module(policy_route, {**want, "policy": "default_route", "confirm_timeout": 30})
+    again = {**want, "confirm": result["token"]}
+    run("ip", "-n", fabric.core, "link", "set", "leaf2", "down")
+    refused = host.module(policy_route, {**again, "gateways": "require"})
+    assert refused["failed"]
+    assert "ens2np0" in refused["msg"]
+    run("ip", "-n", fabric.core, "link", "set", "leaf2", "up")
+    assert host.module(policy_route, {**again, "gateways": "report"})["confirmed"]

@@ -1,0 +1,414 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import random
+import re
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from ansible_collections.railops.rdma.plugins.module_utils._intervals import merge, subtract
+from ansible_collections.railops.rdma.tests.admission.admission import Admission, AdmissionError, check
+from ansible_collections.railops.rdma.tests.admission.mutate import (
+    FINALIZER,
+    INJECT_RDMA,
+    mutate,
+)
+from ansible_collections.railops.rdma.tests.admission.ranges import (
+    parse_address,
+    parse_cidr,
+    parse_range,
+    ranges_text,
+)
+from ansible_collections.railops.rdma.tests.admission.samples import (
+    DOCUMENTED,
+    NORMAL,
+    REFUSED,
+    SPIDERPOOL,
+    coordinator,
+    multus,
+    policy,
+    pool,
+    reserved,
+)
+from ansible_collections.railops.rdma.tests.unit.stored import check_device_config, server_fields_removed
+
+
+def refusal(obj, *existing):
+    with pytest.raises(AdmissionError) as caught:
+        Admission(existing).create(obj)
+    return caught.value
+
+
+# --- what the upstream documents themselves get wrong; the real webhook's answers -------------------------------------
+
+
+@pytest.mark.parametrize(("obj", "message"), [*DOCUMENTED, *REFUSED])
+def test_mistakes_of_the_upstream_documents_and_other_bad_objects_are_refused(obj, message):
+    assert message in refusal(obj).message
+
+
+def test_the_documents_correct_examples_are_accepted():
+    assert check([multus("macvlan"), pool(nodeName=["node1"], multusName=["spiderpool/rail1"])]) == []
+
+
+# --- mutation -------------------------------------------------------------------------------------------------------
+
+
+def test_mutation_of_a_pool_is_the_webhooks():
+    made = mutate(pool(ips=["172.17.0.9", "172.17.0.5-172.17.0.7", "172.17.0.6-172.17.0.8"], excludeIPs=["172.17.0.6"]))
+    assert made["metadata"]["finalizers"] == [FINALIZER]
+    assert made["metadata"]["labels"] == {"ipam.spidernet.io/ippool-cidr": "172-17-0-0-27"}
+    assert made["spec"] == {
+        "subnet": "172.17.0.0/27",
+        "ips": ["172.17.0.5-172.17.0.9"],
+        "excludeIPs": ["172.17.0.6"],
+        "gateway": "172.17.0.1",
+        "ipVersion": 4,
+        "default": False,
+        "disable": False,
+    }
+
+
+def test_mutation_leaves_a_single_entry_alone():
+    assert mutate(pool(ips=["172.17.0.30-172.17.0.3"]))["spec"]["ips"] == ["172.17.0.30-172.17.0.3"]
+
+
+@pytest.mark.parametrize("cni", ["macvlan", "ipvlan", "vlan", "sriov", "ib-sriov", "ipoib"])
+def test_mutation_of_a_config_fills_its_block(cni):
+    made = mutate(multus(cni, annotations={INJECT_RDMA: "gpu"}))
+    block = made["spec"][{"ib-sriov": "ibsriov"}.get(cni, cni)]
+    assert (made["metadata"]["labels"], made["spec"]["coordinator"]["mode"]) == ({INJECT_RDMA: "gpu"}, "auto")
+    assert made["spec"]["enableCoordinator"] is True
+    assert made["spec"]["chainCNIJsonData"] == []
+    assert block["ippools"]["matchMasterSubnet"] is False
+    if cni in ("macvlan", "ipvlan", "sriov"):
+        assert (block["vlanID"], block["mtu"]) == (0, 0)
+    if cni == "ib-sriov":
+        assert (block["rdmaIsolation"], block["pkey"]) == (True, "")
+
+
+def test_mutation_knows_that_custom_has_no_coordinator():
+    obj = {"apiVersion": SPIDERPOOL, "kind": "SpiderMultusConfig", "metadata": {"name": "x", "namespace": "y"}}
+    spec = mutate({**obj, "spec": {}})["spec"]
+    assert (spec["cniType"], spec["enableCoordinator"], "coordinator" in spec) == ("custom", False, False)
+
+
+@pytest.mark.parametrize(
+    "obj",
+    NORMAL,
+    ids=lambda obj: f"{obj['kind']}-{obj.get('spec', {}).get('cniType', '')}",
+)
+def test_mutating_twice_is_mutating_once(obj):
+    before = json.dumps(obj)
+    once = mutate(obj)
+    assert mutate(once) == once
+    assert json.dumps(obj) == before, "the argument was changed"
+
+
+def test_the_servers_own_fields_can_be_taken_off_again():
+    obj = pool(ipVersion=4, default=False, disable=False)
+    obj["metadata"]["labels"] = {"app.kubernetes.io/managed-by": "railops.rdma"}
+    stored = {**mutate(obj), "status": {"totalIPCount": 28}}
+    stored["metadata"]["resourceVersion"] = "5"
+    assert server_fields_removed(stored) == obj
+
+
+# --- pools ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        pytest.param({"subnet": "172.17.0.0"}, "nothing to mutate", id="no prefix"),
+        pytest.param({"subnet": "172.17.0.0/33"}, "nothing to mutate", id="prefix too long"),
+        pytest.param({"subnet": "172.17.0.0/27", "ipVersion": 6}, "invalid CIDR format in IPv6", id="family"),
+        pytest.param({"ipVersion": 5}, "Unsupported value", id="version 5"),
+        pytest.param({"ips": ["172.17.0.3 - 172.17.0.5"]}, "invalid IP range format", id="spaces"),
+        pytest.param({"ips": ["172.17.0.0/28"]}, "invalid IP range format", id="CIDR in ips"),
+        pytest.param({"ips": ["172.17.0.03"]}, "invalid IP range format", id="leading zero"),
+        pytest.param({"ips": ["172.17.0.256"]}, "invalid IP range format", id="no address"),
+        pytest.param({"ips": ["2001:db8::1"]}, "invalid IP range format in IPv4", id="other family"),
+        pytest.param({"ips": ["172.17.0.9-172.17.0.8", "172.17.0.4"]}, "failed to merge", id="reversed among others"),
+        pytest.param({"excludeIPs": ["172.17.0.40"]}, "not pertains to the 'spec.subnet'", id="exclude outside"),
+        pytest.param({"gateway": "172.17.1.1"}, "not pertains to the 'spec.subnet'", id="gateway outside"),
+        pytest.param({"gateway": "nonsense"}, "invalid IP", id="gateway nonsense"),
+        pytest.param({"gateway": "172.17.0.3"}, "conflicts with 'spec.gateway' 172.17.0.3", id="gateway in ips"),
+        pytest.param({"routes": [{"dst": "0.0.0.0/0", "gw": "172.17.0.1"}]}, "specify 'spec.gateway'", id="default"),
+        pytest.param({"routes": [{"dst": "10.0.0.0/8", "gw": "172.17.0.1"}] * 2}, "duplicate route", id="twice"),
+        pytest.param({"routes": [{"dst": "10.0.0.0/8", "gw": "10.0.0.1"}]}, "not pertains", id="gw outside"),
+        pytest.param({"routes": [{"dst": "::/8", "gw": "172.17.0.1"}]}, "invalid CIDR format", id="dst family"),
+        pytest.param({"podAffinity": {}}, "empty podAffinity", id="empty affinity"),
+        pytest.param(
+            {"podAffinity": {"matchExpressions": [{"key": "a", "operator": "Is"}]}}, "operator", id="operator"
+        ),
+        pytest.param({"ips": "172.17.0.3"}, "Invalid type: expected list", id="ips no list"),
+        pytest.param({"default": "false"}, "Invalid type: expected bool", id="bool as text"),
+    ],
+)
+def test_a_bad_pool_is_refused(spec, message):
+    assert message in refusal(pool(**spec)).message
+
+
+def test_the_gateway_may_lie_in_ips_when_it_is_excluded():
+    assert check([pool(ips=["172.17.0.1-172.17.0.30"], excludeIPs=["172.17.0.1-172.17.0.2"])]) == []
+
+
+@pytest.mark.parametrize("other", ["172.17.0.0/24", "172.17.0.0/28", "172.17.0.16/28", "172.17.0.0/16", "0.0.0.0/0"])
+def test_subnets_that_nest_are_refused_from_both_sides(other):
+    first = pool("other", subnet=other, ips=[], gateway=None)
+    del first["spec"]["gateway"]
+    assert f"overlap with IPPool other which 'spec.subnet' is {other}" in refusal(pool(), first).message
+    assert "overlap with IPPool rail1-node1" in refusal(first, pool()).message
+
+
+def test_pools_of_one_subnet_have_disjoint_addresses():
+    first = pool("a", ips=["172.17.0.3-172.17.0.10"])
+    assert check([first, pool("b", ips=["172.17.0.11-172.17.0.30"])]) == []
+    assert "overlap with IPPool a in IP ranges [172.17.0.9-172.17.0.10]" in (
+        refusal(pool("b", ips=["172.17.0.9-172.17.0.30"]), first).message
+    )
+    assert check([first, pool("b", ips=["172.17.0.9-172.17.0.30"], excludeIPs=["172.17.0.9-172.17.0.10"])]) == []
+
+
+def test_update_keeps_subnet_and_allocated_addresses():
+    admission = Admission()
+    stored = admission.create(pool())
+    stored["status"] = {"allocatedIPs": json.dumps({"172.17.0.9": {"pod": "ai/train-0", "podUid": "u"}})}
+    with pytest.raises(AdmissionError, match=r"spec\.subnet: Forbidden: is not changeable"):
+        admission.update(stored, pool(subnet="172.17.0.0/26"))
+    with pytest.raises(AdmissionError, match=r"172\.17\.0\.9 that is being used by Pod ai/train-0"):
+        admission.update(stored, pool(ips=["172.17.0.10-172.17.0.30"]))
+    narrowed = admission.update(stored, pool(ips=["172.17.0.9-172.17.0.30"]))
+    assert narrowed["spec"]["ips"] == ["172.17.0.9-172.17.0.30"]
+    # What the narrowed pool gave up is free now, what it kept is not.
+    assert admission.create(pool("b", ips=["172.17.0.3-172.17.0.8"]), dry_run=True)
+    with pytest.raises(AdmissionError, match="overlap with IPPool rail1-node1"):
+        admission.create(pool("b", ips=["172.17.0.8-172.17.0.9"]))
+
+
+def test_a_refused_call_and_a_dry_run_leave_the_set_alone():
+    admission = Admission()
+    admission.create(pool(), dry_run=True)
+    stored = admission.create(pool())
+    with pytest.raises(AdmissionError):
+        admission.update(stored, pool(ips=["10.0.0.1"]))
+    assert admission.update(stored, pool(), dry_run=True) == stored
+    with pytest.raises(AdmissionError, match="already exists") as caught:
+        admission.create(pool())
+    assert (caught.value.code, caught.value.reason) == (409, "AlreadyExists")
+
+
+def test_delete_frees_subnet_and_addresses():
+    admission = Admission()
+    admission.delete(admission.create(pool()))
+    assert admission.create(pool("other", subnet="172.17.0.0/24"))
+
+
+def test_a_terminating_pool_cannot_be_updated():
+    stored = mutate(pool())
+    stored["metadata"]["deletionTimestamp"] = "2026-11-20T00:00:00Z"
+    with pytest.raises(AdmissionError, match="terminating"):
+        Admission([stored]).update(stored, pool())
+
+
+def test_random_pools_agree_with_a_slow_check():
+    draw = random.Random(4)
+    admission, held = Admission(), []
+    for index in range(400):
+        length = draw.choice((26, 27, 28))
+        subnet = draw.randrange(0, 256, 2 ** (32 - length))
+        low = subnet + draw.randrange(2 ** (32 - length))
+        high = draw.randrange(low, subnet + 2 ** (32 - length))
+        obj = pool(str(index), subnet=f"10.0.0.{subnet}/{length}", ips=[f"10.0.0.{low}-10.0.0.{high}"])
+        del obj["spec"]["gateway"]
+        last = subnet + 2 ** (32 - length) - 1
+        nested = any((a, b) != (subnet, last) and a <= last and subnet <= b for a, b, _c, _d, _o in held)
+        shared = any((a, b) == (subnet, last) and c <= high and low <= d for a, b, c, d, _o in held)
+        with pytest.raises(AdmissionError) if nested or shared else contextlib.nullcontext():
+            admission.create(obj)
+            held.append((subnet, last, low, high, obj))
+        if held and draw.random() < 0.5:
+            admission.delete(held.pop(draw.randrange(len(held)))[4])
+
+
+# --- the other kinds --------------------------------------------------------------------------------------------------
+
+
+def test_a_net_attach_def_has_one_owner():
+    first = multus(name="a", annotations={"multus.spidernet.io/cr-name": "shared"})
+    assert "managed by SpiderMultusConfig spiderpool/a" in refusal(multus(name="shared"), first).message
+
+
+def test_the_name_of_a_net_attach_def_cannot_change():
+    admission = Admission([multus()])
+    with pytest.raises(AdmissionError, match="unsupported to change"):
+        admission.update(multus(), multus(annotations={"multus.spidernet.io/cr-name": "other"}))
+
+
+def test_policies_share_an_interface_only_on_different_nodes_or_vfs():
+    first = policy(nicSelector={"pfNames": ["ens1np0#0-3"]})
+    assert "overlapped with existing policy rail1" in refusal(policy("b"), policy()).message
+    assert "overlapped" in refusal(policy("b", nicSelector={"pfNames": ["ens1np0#3-5"]}), first).message
+    assert check([first, policy("b", nicSelector={"pfNames": ["ens1np0#4-7"]})]) == []
+    assert check([policy(), policy("b", nodeSelector={"kubernetes.io/os": "windows"})]) == []
+
+
+def test_unknown_kinds_pass():
+    obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"a": "b"}}
+    assert Admission().create(obj) == obj
+
+
+# --- the device plugin ------------------------------------------------------------------------------------------------
+
+ENTRY = {"resourceName": "rail1", "resourcePrefix": "spidernet.io", "rdmaHcaMax": 100}
+
+
+@pytest.mark.parametrize(
+    ("config", "place"),
+    [
+        pytest.param({"configList": []}, "configList", id="empty"),
+        pytest.param({"configList": None}, "configList", id="null"),
+        pytest.param({"configList": [ENTRY]}, "configList[0]", id="selects nothing"),
+        pytest.param(
+            {"configList": [{**ENTRY, "selectors": {"ifNames": "ens1np0"}}]},
+            "configList[0].selectors.ifNames",
+            id="text for a list",
+        ),
+        pytest.param(
+            {"configList": [{**ENTRY, "selectors": {"ifNames": ["a"]}}] * 2}, "configList[1].resourceName", id="twice"
+        ),
+        pytest.param(
+            {"configList": [{**ENTRY, "resourceName": "rail-1", "devices": ["a"]}]},
+            "configList[0].resourceName",
+            id="hyphen",
+        ),
+        pytest.param(
+            {"configList": [{**ENTRY, "rdmaHcaMax": -1, "devices": ["a"]}]}, "configList[0].rdmaHcaMax", id="negative"
+        ),
+        pytest.param(
+            {"configList": [{**ENTRY, "selectors": {"linkTypes": ["eth"]}}]},
+            "configList[0].selectors.linkTypes",
+            id="link type",
+        ),
+        pytest.param(
+            {"periodicUpdateInterval": -1, "configList": [{**ENTRY, "devices": ["a"]}]},
+            "periodicUpdateInterval",
+            id="interval",
+        ),
+    ],
+)
+def test_a_bad_device_config_is_refused(config, place):
+    assert place in [problem.place for problem in check_device_config(config)]
+
+
+def test_a_good_device_config_passes():
+    config = {"periodicUpdateInterval": 300, "configList": [{**ENTRY, "selectors": {"ifNames": ["ens1np0"]}}]}
+    assert check_device_config(config) == []
+
+
+# --- ranges -----------------------------------------------------------------------------------------------------------
+
+
+def test_addresses_are_read_as_go_reads_them():
+    four, mapped, six = map(parse_address, ("10.0.0.1", "::ffff:10.0.0.1", "2001:DB8::1"))
+    assert (four, mapped, six) == ((4, 0x0A000001), (4, 0x0A000001), (6, 0x20010DB8 << 96 | 1))
+    for text in ("010.0.0.1", "10.0.0", "fe80::1%eth0", "", " 10.0.0.1", None, 4):
+        assert parse_address(text) is None
+    assert parse_range("::1-::3") == (6, 1, 3)
+    assert parse_range("::1-10.0.0.3") is None
+    for text in ("10.0.0.0/", "10.0.0.0/033", "10.0.0.0/-1", "::ffff:10.0.0.0/104", "10.0.0.0"):
+        assert parse_cidr(text) is None
+    assert parse_cidr("2001:db8::1/64").masked() == "2001:db8::/64"
+
+
+def test_interval_arithmetic_agrees_with_sets():
+    draw = random.Random(7)
+    for _round in range(300):
+        wanted = [sorted((draw.randrange(40), draw.randrange(40))) for _i in range(draw.randrange(5))]
+        taken = [sorted((draw.randrange(40), draw.randrange(40))) for _i in range(draw.randrange(5))]
+        left = subtract(merge(map(tuple, wanted)), merge(map(tuple, taken)))
+        spelled = {value for low, high in left for value in range(low, high + 1)}
+        want_set = {value for low, high in wanted for value in range(low, high + 1)}
+        taken_set = {value for low, high in taken for value in range(low, high + 1)}
+        assert spelled == want_set - taken_set
+        assert merge(left) == left
+    assert ranges_text(((1, 1), (3, 5)), 6) == ["::1", "::3-::5"]
+
+
+JUNK = (None, "", "x", 0, -1, 7, True, [], {}, ["x"], [None], {"x": 1}, "10.0.0.0/8", "::1-::2", 1.5, [{"dst": 1}])
+
+
+def spots(value, path=()):
+    """Return the path of every place in a JSON value."""
+    yield path
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield from spots(item, (*path, key))
+
+
+def test_junk_anywhere_is_refused_or_taken_but_never_a_crash():
+    seeds = [
+        pool(
+            routes=[{"dst": "10.0.0.0/8", "gw": "172.17.0.1"}], podAffinity={"matchLabels": {"a": "b"}}, nodeName=["n"]
+        ),
+        *(multus(cni, annotations={INJECT_RDMA: "x"}) for cni in ("macvlan", "vlan", "sriov", "ib-sriov", "ipoib")),
+        multus(coordinator={"hijackCIDR": ["10.0.0.1"], "policyRoutes": [{"dst": "10.0.0.0/8", "gw": "10.0.0.1"}]}),
+        policy(isRdma=True, linkType="eth", mtu=9000),
+        reserved("10.0.0.1"),
+        coordinator(),
+    ]
+    tried = 0
+    for seed in seeds:
+        for path in list(spots(seed))[1:]:
+            for junk in JUNK:
+                obj = json.loads(json.dumps(seed))
+                place = obj
+                for key in path[:-1]:
+                    place = place[key]
+                place[path[-1]] = junk
+                assert all(check([seed, obj]) + check([obj]))
+                tried += 1
+    assert tried > 1000
+
+
+def test_a_large_fleet_is_checked_in_linear_time():
+    def pools(count):
+        for index in range(count):
+            base = 0x0A000000 + index * 32
+            text = [
+                f"{x >> 24}.{x >> 16 & 255}.{x >> 8 & 255}.{x & 255}" for x in (base, base + 1, base + 3, base + 30)
+            ]
+            yield pool(f"p{index}", subnet=f"{text[0]}/27", gateway=text[1], ips=[f"{text[2]}-{text[3]}"])
+
+    def calls(count):
+        made = itertools.count()
+        objects = list(pools(count))
+        random.Random(1).shuffle(objects)
+        sys.setprofile(lambda *dummy: next(made))
+        try:
+            problems = check(objects)
+        finally:
+            sys.setprofile(None)
+        assert problems == []
+        return next(made)
+
+    assert calls(5_000) < 11 * calls(500)
+
+
+@pytest.mark.point("1.15")
+def test_newer_cards_are_given_to_the_operator_as_the_chart_writes_them():
+    text = (Path(__file__).parents[3] / "roles/spiderpool/defaults/main.yml").read_text(encoding="utf-8")
+    given = yaml.safe_load(text)["spiderpool_extra_nics"]
+    # The template prints each item as a line of the ConfigMap: a mapping would become Go's own text.
+    rows = [re.fullmatch(r'Nvidia_mlx5_ConnectX-\d+: "15b3 (\w{4}) 101e"', row) for row in given]
+    assert all(rows)
+    assert {row[1] for row in rows} >= {"1023", "1025"}

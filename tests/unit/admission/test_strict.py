@@ -1,0 +1,102 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.railops.rdma.tests.admission.admission import check
+from ansible_collections.railops.rdma.tests.admission.mutate import INJECT_NETWORK, INJECT_RDMA
+from ansible_collections.railops.rdma.tests.admission.strict import strict
+
+SPIDERPOOL = "spiderpool.spidernet.io/v2beta1"
+
+
+def pool(name="rail1-node1", **spec):
+    base = {"subnet": "172.17.0.0/27", "ips": ["172.17.0.3-172.17.0.30"], "gateway": "172.17.0.1"}
+    spec = {key: value for key, value in {**base, **spec}.items() if value is not None}
+    return {"apiVersion": SPIDERPOOL, "kind": "SpiderIPPool", "metadata": {"name": name}, "spec": spec}
+
+
+def config(name="rail1", pools=("rail1-*",), cni="macvlan", annotations=None, v6=(), match=False):
+    body = {"ippools": {"ipv4": list(pools), "ipv6": list(v6), "matchMasterSubnet": match}}
+    if cni == "macvlan":
+        body.update(master=["ens1np0"], rdmaResourceName="a/b")
+    else:
+        body.update(resourceName="a/b")
+    metadata = {"name": name, "namespace": "spiderpool", "annotations": annotations or {INJECT_RDMA: "rails"}}
+    spec = {"cniType": cni, {"ib-sriov": "ibsriov"}.get(cni, cni): body}
+    return {"apiVersion": SPIDERPOOL, "kind": "SpiderMultusConfig", "metadata": metadata, "spec": spec}
+
+
+def reserved(*ips):
+    return {"apiVersion": SPIDERPOOL, "kind": "SpiderReservedIP", "metadata": {"name": "r"}, "spec": {"ips": list(ips)}}
+
+
+RAIL2 = {"subnet": "172.17.1.0/27", "ips": ["172.17.1.3"], "gateway": "172.17.1.1"}
+BAD = [
+    pytest.param([pool(ips=["172.17.0.30-172.17.0.3"])], "ends before it begins", id="reversed"),
+    pytest.param([pool(ips=["172.17.0.3-172.17.0.9", "172.17.0.5"])], "overlap each other", id="own overlap"),
+    pytest.param([pool(ips=[])], "no address to give", id="empty"),
+    pytest.param([pool(ips=["172.17.0.3"], excludeIPs=["172.17.0.3"])], "no address to give", id="all excluded"),
+    pytest.param([pool(ips=["172.17.0.0-172.17.0.9"], gateway=None)], "172.17.0.0 is an end", id="network address"),
+    pytest.param([pool(ips=["172.17.0.3-172.17.0.31"])], "172.17.0.31 is an end", id="broadcast"),
+    pytest.param([pool(gateway="172.17.0.0")], "172.17.0.0 is an end", id="gateway at the network address"),
+    pytest.param(
+        [pool(subnet="fd00::/64", ips=["fd00::-fd00::9"], gateway=None)], "fd00:: is an end", id="anycast address"
+    ),
+    pytest.param(
+        [pool(subnet="10.0.0.0/16", ips=["10.0.0.2-10.0.40.0"], gateway="10.0.0.1")], "more than the 5000", id="large"
+    ),
+    pytest.param([pool(routes=[{"dst": "10.0.0.1/8", "gw": "172.17.0.1"}])], "host bits", id="route"),
+    pytest.param([pool(nodeName=["node9"])], "no node 'node9'", id="unknown node"),
+    pytest.param([pool(nodeName=[])], "opens the pool to every node", id="no node named"),
+    pytest.param([pool(multusName=["spiderpool/nobody"])], "no config", id="unknown config"),
+    pytest.param([pool(), reserved("172.17.0.9")], "SpiderReservedIP keeps", id="reserved address"),
+    pytest.param([config(pools=["other"])], "No pool fits 'other'", id="unknown pool"),
+    pytest.param([config(pools=["rail[12]-*", "none-*"]), pool()], "No pool fits 'none-*'", id="wildcard for nothing"),
+    pytest.param([config(pools=["rail1-node1"] * 2), pool()], "named twice", id="pool twice"),
+    pytest.param([config(v6=["rail1-*"]), pool()], "is no IPv6 pool", id="family"),
+    pytest.param(
+        [pool(), config(), config("rail2", ["rail*"])], "shares a pool with rail1", id="two rails on one pool"
+    ),
+    pytest.param([pool(), config("rail.1")], "cannot be injected", id="dots in the name"),
+    pytest.param(
+        [pool(), config(annotations={INJECT_RDMA: "a", "multus.spidernet.io/cr-name": "x"})], "breaks it", id="cr-name"
+    ),
+    pytest.param(
+        [pool(), config(annotations={INJECT_RDMA: "a", INJECT_NETWORK: "b"})], "counts", id="both annotations"
+    ),
+    pytest.param([pool(), config(cni="ib-sriov", match=True)], "does nothing here", id="matchMasterSubnet on ib"),
+    pytest.param(
+        [pool(multusName=["spiderpool/rail1"]), config(cni="sriov", match=True)],
+        "switches off the matchMasterSubnet",
+        id="multusName beside matchMasterSubnet",
+    ),
+]
+
+
+@pytest.mark.parametrize(("objects", "message"), BAD)
+def test_what_no_webhook_refuses_is_found(objects, message):
+    assert check(objects) == []
+    problems = strict(objects, nodes=["node1"])
+    assert [problem for problem in problems if message in problem], problems
+
+
+def test_a_good_set_has_nothing():
+    good = [pool(nodeName=["node1"]), config(), pool("rail2-node1", **RAIL2), config("rail2", ["rail2-*"])]
+    assert strict([*good, reserved("10.0.0.1")], nodes=["node1"]) == []
+
+
+def test_links_have_no_ends_to_spare():
+    assert strict([pool(subnet="10.0.0.0/31", ips=["10.0.0.1"], gateway="10.0.0.0")]) == []
+
+
+def test_the_same_pools_may_serve_two_sets_of_names():
+    objects = [pool(), config(), config("rail1-p1", annotations={INJECT_RDMA: "rails-p1"})]
+    assert strict(objects) == []
+
+
+def test_what_cannot_be_mutated_is_told_and_the_rest_is_still_checked():
+    assert len(strict([pool(subnet="nonsense"), pool("empty", ips=[])])) == 2

@@ -1,0 +1,172 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What is promised of plan.json: all of 1.x reads it, and nobody computes with a lock that it does not know whole.
+
+tests/unit/data/locks has a lock of each feature, as `schema: 1` (version 0.1.0) and as `format: 1`, and the addresses
+that each gives. They are read by every later version: never replace one, and add one with each new key.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError, RdmaError
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import lock_digest, read_lock
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.model import address_text, range_text
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan import lock as locks
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.blocks import build_blocks
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run
+from ansible_collections.railops.rdma.tests.unit import reader_971e458 as reader
+from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts, plan, rails
+
+LOCKS = Path(__file__).parents[3] / "data/locks"
+ADDRESSES = json.loads((LOCKS / "addresses.json").read_text())
+TAKEN_ALONG = Path(__file__).parents[4] / "site/taken_along/plan/fabric"
+NEWER = "A newer version of railops.rdma wrote this; install that or newer."
+
+
+def golden(form, name):
+    return (LOCKS / form / f"{name}.json").read_text()
+
+
+def addresses(lock):
+    """What each node of a lock gets."""
+    found = {name: [] for name, entry in lock.nodes.items() if not entry.retired}
+    for block in build_blocks(lock.fabric):
+        zone, rail = lock.fabric.zones[block.zone].name, lock.fabric.rails[block.rail].name
+        for name, rows in found.items():
+            slot = lock.nodes[name].slot
+            if lock.nodes[name].zone != zone:
+                continue
+            gateway = block.gateway(slot)
+            by = address_text(block.family, gateway) if gateway is not None else "none"
+            pods = ",".join(range_text(block.family, span) for span in block.pods(slot)) or "none"
+            host = address_text(block.family, block.host(slot))
+            rows.append(f"{rail} {host} in {block.subnet(slot)} by {by} pods {pods}")
+    return found
+
+
+# --- what was written stays readable ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["schema-1", "format-1"])
+@pytest.mark.parametrize("name", ADDRESSES)
+def test_a_lock_of_each_feature_gives_the_addresses_that_it_always_gave(form, name):
+    assert addresses(locks.parse_lock(golden(form, name), "plan.json")) == ADDRESSES[name]
+
+
+@pytest.mark.parametrize("name", ADDRESSES)
+def test_a_lock_is_written_as_it_was_read(name):
+    text = golden("format-1", name)
+    lock, data = locks.parse_lock(text, "plan.json"), json.loads(text)
+    if name == "unfinished":
+        assert locks.unfinished_lock(lock) == text
+        return
+    assert locks.write_lock(locks.freeze(lock.fabric), lock.nodes, data["files"]) == text
+    assert locks.freeze(locks.parse_lock(golden("schema-1", name), "plan.json").fabric) == data["frozen"]
+
+
+def test_there_is_a_lock_of_each_frozen_key():
+    frozen = [json.loads(golden("format-1", name))["frozen"] for name in ADDRESSES]
+    assert {key for one in frozen for key in one} == {*sum(locks.BY_MODE.values(), ()), "unfinished"}
+
+
+def test_a_plan_of_0_1_0_keeps_its_numbers_and_says_so(tmp_path):
+    fabric = {**exclusive(rails=rails(2)), "plan_dir": str(tmp_path)}
+    run(fabric, hosts(2), check_mode=False)
+    path = tmp_path / "fabric/plan.json"
+    old = json.loads(golden("schema-1", "exclusive"))
+    path.write_text(json.dumps({**old, "files": {}, "digest": lock_digest({**old, "files": {}})}))
+
+    assert read_lock(str(tmp_path / "fabric"))["nodes"]["node2"]["slot"] == 1
+    with pytest.raises(RdmaError, match="no number changes, only files do"):
+        run({**fabric, "plan_locked": True}, hosts(2), check_mode=False)
+    assert run(fabric, hosts(2), check_mode=False)["summary"]["written"] == 1
+    assert json.loads(path.read_text())["format"] == 1
+
+
+# --- who does not know it whole refuses it ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ADDRESSES)
+def test_971e458_refuses_a_lock_with_a_format(name, tmp_path):
+    (tmp_path / "plan.json").write_text(golden("format-1", name))
+
+    with pytest.raises(InputError, match="reads schema 1"):
+        reader.parse_lock(golden("format-1", name), "plan.json")
+    with pytest.raises(RdmaError, match="does not have schema 1"):
+        reader.read_lock(str(tmp_path))
+
+
+def test_the_reader_of_971e458_is_that_of_its_plans():
+    text = (TAKEN_ALONG / "plan.json").read_text()
+    assert reader.read_lock(str(TAKEN_ALONG)) == json.loads(text)
+    assert {name: seat.slot for name, seat in reader.parse_lock(text, "plan.json").seats.items()} == {
+        "node1": 0,
+        "node2": 1,
+        "node3": 2,
+    }
+
+
+def frozen_with(change):
+    """A lock that is whole, with its digest, of which one frozen thing is another."""
+    data = json.loads(golden("format-1", "zones"))
+    change(data["frozen"])
+    data["digest"] = lock_digest(data)
+    return json.dumps(data)
+
+
+UNKNOWN = [
+    pytest.param(lambda frozen: frozen.update(planes=[{"name": "a"}]), "planes", id="planes"),
+    pytest.param(lambda frozen: frozen["zones"][0].update(subnets={}), "zones[0].subnets", id="subnets-of-a-zone"),
+    pytest.param(lambda frozen: frozen.update(switches=[]), "switches", id="switches"),
+    pytest.param(lambda frozen: frozen.update(ipam="nv-ipam"), "ipam", id="ipam"),
+    pytest.param(lambda frozen: frozen["rails"][1].update(members=[]), "rails[1].members", id="key-of-a-rail"),
+    pytest.param(lambda frozen: frozen.update(mode="torus"), "mode", id="mode"),
+    pytest.param(lambda frozen: frozen["gateway"].update(ipv4="middle"), "gateway.ipv4", id="gateway"),
+    pytest.param(lambda frozen: frozen["gateway"].update(ipv8=1), "gateway.ipv8", id="family"),
+    pytest.param(lambda frozen: frozen["gateway"].pop("ipv6"), "gateway.ipv6", id="no-gateway-of-a-family"),
+    pytest.param(lambda frozen: frozen.update(gateway={"ipv4": [1], "ipv6": 1}), "gateway.ipv4", id="gateway-a-list"),
+    pytest.param(lambda frozen: frozen["node_prefix"].update(ipv4=12.5), "node_prefix.ipv4", id="prefix"),
+    pytest.param(lambda frozen: frozen.update(rail_prefix={"ipv4": 24}), "rail_prefix", id="key-of-another-mode"),
+    pytest.param(lambda frozen: frozen.update(reserved=["172.16.0.0/33"]), "reserved[0]", id="reserved"),
+    pytest.param(lambda frozen: frozen.update(node_pods={"ipv4": 3}), "node_pods", id="pods"),
+    pytest.param(lambda frozen: frozen.update(zones=[]), "zones", id="no-zones"),
+    pytest.param(lambda frozen: frozen.update(zones={"su1": {}}), "zones", id="zones-by-name"),
+    pytest.param(lambda frozen: frozen.update(rails=["rail1"]), "rails[0]", id="rails-by-name"),
+    pytest.param(lambda frozen: frozen.pop("first_block"), "first_block", id="missing"),
+]
+
+
+@pytest.mark.parametrize(("change", "key"), UNKNOWN)
+def test_a_frozen_key_or_value_that_is_not_known_is_refused_by_name(change, key):
+    text = frozen_with(change)
+    with pytest.raises(InputError) as caught:
+        locks.parse_lock(text, "plan.json")
+    assert caught.value.problems[0].place == f"plan.json: frozen.{key}"
+    assert {problem.fix for problem in caught.value.problems} == {NEWER}
+
+
+@pytest.mark.parametrize(("change", "key"), UNKNOWN)
+def test_another_clusters_plan_is_refused_alike(change, key, tmp_path):
+    path = tmp_path / "plan.json"
+    path.write_text(frozen_with(change))
+    fabric = {**exclusive(), "plan_dir": str(tmp_path / "plan"), "foreign_plans": [str(path)]}
+    with pytest.raises(InputError, match=re.escape(f"fabric_foreign_plans[0] ({path}): frozen.{key}: ")) as caught:
+        run(fabric, hosts(1), check_mode=False)
+    assert NEWER in str(caught.value)
+
+
+def test_a_gateway_may_differ_from_family_to_family():
+    """No declaration says so yet; a lock may."""
+    lock = locks.parse_lock(frozen_with(lambda frozen: frozen.update(gateway={"ipv4": "last", "ipv6": "none"})), "x")
+    offsets = {block.family: block.gateway_offset for block in build_blocks(lock.fabric)}
+    assert offsets == {4: 30, 6: None}
+    made = plan(exclusive(supernets=["172.17.0.0/16", "fd00::/48"], gateway="last"), hosts(1))
+    assert json.loads(made.lock)["frozen"]["gateway"] == {"ipv4": "last", "ipv6": "last"}
