@@ -31,7 +31,7 @@ metadata:
 spec:
   containers:
     - name: stub
-      image: registry.k8s.io/pause:3.10
+      image: {{ .image | default "registry.k8s.io/pause:3.10" }}
       {{- range $name, $value := .env }}
       env: [{name: {{ $name }}, value: {{ $value | quote }}}]
       {{- end }}
