@@ -77,8 +77,8 @@ options:
   policy:
     description:
       - V(prefixes) puts the RDMA prefixes into the rails' tables, and everything else falls through to main.
-      - V(default_route) puts a default route there, and a guard rule of priority 2000 sends what is not RDMA to main.
-        It needs exactly one RDMA prefix per family.
+      - V(default_route) puts a default route there, and an exclusion rule of priority 2000 sends what is not RDMA to
+        main. It needs exactly one RDMA prefix per family.
     type: str
     choices: [prefixes, default_route]
   network:

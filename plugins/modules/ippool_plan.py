@@ -184,7 +184,7 @@ options:
   policy:
     description:
       - V(prefixes) has the rails' routing tables lead to the RDMA prefixes only. V(default_route) is the guides'
-        way, a default route in each table and a guard rule, and needs exactly one RDMA prefix per family.
+        way, a default route in each table and an exclusion rule, and needs exactly one RDMA prefix per family.
     type: str
     choices: [prefixes, default_route]
     default: prefixes

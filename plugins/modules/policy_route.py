@@ -14,7 +14,7 @@ description:
     its MTU, the address, a routing table of the rail's own, the rule that sends what comes from the address by that
     table, the routes to the RDMA prefixes in the main table with a metric per rail, and the sysctls.
   - All or nothing. When anything fails, what was done is undone, and the host is as it was before.
-  - With O(confirm_timeout), a guard on the host takes the change back unless a new connection confirms it.
+  - With O(confirm_timeout), a rollback timer on the host takes the change back unless a new connection confirms it.
   - What is this collection's is told by routing protocol 143, tables 1001 to 1099, rule priorities 10001 to 10099, and
     metrics 101 to 199 of the main table on a rail's interface. A foreign entry inside these ranges is an error;
     everything else is left alone.
@@ -63,7 +63,8 @@ options:
     version_added: 0.2.0
   confirm_timeout:
     description:
-      - Seconds until a guard on the host takes the change back, unless O(confirm) comes before. V(0) is without.
+      - Seconds until a rollback timer on the host takes the change back, unless O(confirm) comes before. V(0) is
+        without.
     type: int
     default: 0
   on_problem:
@@ -83,7 +84,7 @@ options:
     description:
       - What to do about the rails' gateways with O(confirm). V(report) confirms, then asks all of them for an echo from
         the rails' addresses, bound to their interfaces, and returns the answers in RV(checks). With V(require) it asks
-        before it confirms, and does not confirm unless all answer; the guard takes the change back then.
+        before it confirms, and does not confirm unless all answer; the rollback timer takes the change back then.
     type: str
     choices: [ignore, report, require]
     default: ignore

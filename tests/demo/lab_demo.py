@@ -35,7 +35,7 @@ NOT_HERE = 77
 # The image's driver is soft-RoCE: it has no link type and no DCB, and there is no GPU.
 SETTINGS = {
     "site_host_roles": ["rdma_driver", "rdma_host", "rail_network"],
-    # Both at once, and time for the guard: an emulated processor is slow.
+    # Both at once, and time for the rollback timer: an emulated processor is slow.
     "site_serial": [2],
     "rail_network_confirm_timeout": 300,
     "verify_devices": True,

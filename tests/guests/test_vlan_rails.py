@@ -88,7 +88,7 @@ def test_a_rail_moves_into_a_vlan_to_another_and_back(port):
     assert addresses(PORT) == ["198.51.100.2"]
 
 
-def test_the_guard_takes_a_vlan_back(port):
+def test_the_timer_takes_a_vlan_back(port):
     route(0)
     route(101, confirm_timeout=15)
     end = time.monotonic() + 120

@@ -391,14 +391,14 @@ def test_without_cap_net_admin_the_error_says_become(host):
     assert host.dump() == before
 
 
-# --- the guard --------------------------------------------------------------------------------------------------------
+# --- the rollback timer -----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def _guards(monkeypatch, tmp_path):
-    from ansible_collections.railops.rdma.plugins.module_utils._route import guard
+def _timers(monkeypatch, tmp_path):
+    from ansible_collections.railops.rdma.plugins.module_utils._route import rollback
 
-    monkeypatch.setattr(guard, "STATE_FOLDER", str(tmp_path))
+    monkeypatch.setattr(rollback, "STATE_FOLDER", str(tmp_path))
 
 
 def wait_for(dump, wanted, seconds=30):
@@ -408,8 +408,8 @@ def wait_for(dump, wanted, seconds=30):
     assert dump() == wanted
 
 
-@pytest.mark.usefixtures("_guards")
-def test_the_guard_takes_an_unconfirmed_change_back(host):
+@pytest.mark.usefixtures("_timers")
+def test_the_timer_takes_an_unconfirmed_change_back(host):
     before = host.dump()
     result = host.apply({**want_of(0, RAILS), "confirm_timeout": 1})
     assert result["token"]
@@ -446,7 +446,7 @@ def test_an_mtu_below_that_of_what_stands_on_the_port_is_refused_by_name(host):
     assert host.apply(want)["changed"]
 
 
-@pytest.mark.usefixtures("_guards")
+@pytest.mark.usefixtures("_timers")
 def test_what_stands_on_the_port_is_in_the_diff_and_gets_its_mtu_back(host, pod):
     before = host.dump()
     want = {**want_of(0, RAILS), "take_over": ["ens1np0"]}
@@ -462,7 +462,7 @@ def test_what_stands_on_the_port_is_in_the_diff_and_gets_its_mtu_back(host, pod)
     assert not host.apply(want)["changed"]
 
 
-@pytest.mark.usefixtures("_guards")
+@pytest.mark.usefixtures("_timers")
 def test_a_pod_that_ends_meanwhile_keeps_nothing_from_being_taken_back(host, pod):
     before = host.dump()
     assert pod() == 8000
@@ -494,7 +494,7 @@ def test_a_change_that_fails_leaves_what_stands_on_the_port_as_it_was(host, pod)
     assert (host.dump(), pod()) == (before, 8000)
 
 
-@pytest.mark.usefixtures("_guards")
+@pytest.mark.usefixtures("_timers")
 def test_a_person_on_the_host_can_take_it_back_at_once_or_keep_it(host, tmp_path):
     """The commands of docs/host-network.md."""
     before = host.dump()
@@ -510,7 +510,7 @@ def test_a_person_on_the_host_can_take_it_back_at_once_or_keep_it(host, tmp_path
     assert host.dump() == after
 
 
-@pytest.mark.usefixtures("_guards")
+@pytest.mark.usefixtures("_timers")
 def test_a_confirmed_change_stays(host):
     result = host.apply({**want_of(0, RAILS), "confirm_timeout": 5})
     after = host.dump()
@@ -521,31 +521,31 @@ def test_a_confirmed_change_stays(host):
     assert host.apply({**want_of(0, RAILS), "confirm_timeout": 1})["token"] == ""
 
 
-@pytest.mark.usefixtures("_guards")
-def test_a_guard_that_starts_slowly_leaves_the_whole_time(host, monkeypatch):
-    from ansible_collections.railops.rdma.plugins.module_utils._route import guard
+@pytest.mark.usefixtures("_timers")
+def test_a_timer_that_starts_slowly_leaves_the_whole_time(host, monkeypatch):
+    from ansible_collections.railops.rdma.plugins.module_utils._route import rollback
 
-    watch = guard.watch
+    watch = rollback.watch
 
     def late(folder):
         time.sleep(5.5)
         watch(folder)
 
-    monkeypatch.setattr(guard, "watch", late)
+    monkeypatch.setattr(rollback, "watch", late)
     result = host.apply({**want_of(0, RAILS), "confirm_timeout": 5})
     assert host.module(policy_route, {"confirm": result["token"]})["confirmed"]
 
 
-@pytest.mark.usefixtures("_guards")
-def test_the_guard_brings_back_a_host_whose_management_route_was_removed(host):
+@pytest.mark.usefixtures("_timers")
+def test_the_timer_brings_back_a_host_whose_management_route_was_removed(host):
     before = host.dump()
     host.apply({**want_of(0, RAILS), "confirm_timeout": 1})
     host.ip("route", "del", "default")
     wait_for(host.dump, before)
 
 
-@pytest.mark.usefixtures("_guards")
-def test_the_guard_takes_the_rest_back_when_an_interface_has_gone(host):
+@pytest.mark.usefixtures("_timers")
+def test_the_timer_takes_the_rest_back_when_an_interface_has_gone(host):
     before = host.dump()
     host.apply({**want_of(0, RAILS), "confirm_timeout": 2})
     host.ip("link", "delete", f"ens{RAILS}np0")
@@ -554,7 +554,7 @@ def test_the_guard_takes_the_rest_back_when_an_interface_has_gone(host):
     wait_for(lambda: host.dump()["routes"], [line for line in before["routes"] if gone not in line])
 
 
-@pytest.mark.usefixtures("_guards")
+@pytest.mark.usefixtures("_timers")
 def test_a_run_cut_off_before_its_confirmation_is_taken_over_by_the_next(host):
     before = host.dump()
     want = {**want_of(0, RAILS), "confirm_timeout": 60}
@@ -568,8 +568,8 @@ def test_a_run_cut_off_before_its_confirmation_is_taken_over_by_the_next(host):
     wait_for(host.dump, before)
 
 
-@pytest.mark.usefixtures("_guards")
-def test_a_guard_that_was_killed_is_told_and_taken_over(host, tmp_path):
+@pytest.mark.usefixtures("_timers")
+def test_a_timer_that_was_killed_is_told_and_taken_over(host, tmp_path):
     before = host.dump()
     token = host.apply({**want_of(0, RAILS), "confirm_timeout": 600})["token"]
     (state,) = tmp_path.glob("*/*/state.json")
@@ -580,8 +580,8 @@ def test_a_guard_that_was_killed_is_told_and_taken_over(host, tmp_path):
     wait_for(host.dump, before)
 
 
-@pytest.mark.usefixtures("_guards")
-def test_check_mode_arms_no_guard(host):
+@pytest.mark.usefixtures("_timers")
+def test_check_mode_arms_no_timer(host):
     assert host.apply({**want_of(0, RAILS), "confirm_timeout": 1}, check=True)["token"] == ""
 
 

@@ -219,7 +219,7 @@ def test_defect_21_all_rails_in_one_call_with_check_mode_and_diff(host):
 # --- setRdmaRule.sh ---------------------------------------------------------------------------------------------------
 
 
-def test_guard_is_before_the_rails_rules_and_after_spiderpools_whatever_the_order(host):
+def test_the_exclusion_rule_is_before_the_rails_rules_and_after_spiderpools_whatever_the_order(host):
     for when in ("before", "after"):
         if when == "before":
             host.ip("rule", "add", "priority", "1000", "lookup", "500")
@@ -230,21 +230,21 @@ def test_guard_is_before_the_rails_rules_and_after_spiderpools_whatever_the_orde
     assert ["2000:", "not from all to fd00:17::/32 lookup main proto 143"] in rules(host, "-6")
 
 
-def test_guard_sends_what_is_not_rdma_by_main_though_its_source_is_a_rail(host):
+def test_the_exclusion_rule_sends_what_is_not_rdma_by_main_though_its_source_is_a_rail(host):
     host.apply(want_of(0, RAILS, policy="default_route"))
     assert "dev eth0" in routed(host, "172.17.1.2", "203.0.113.9")
     assert "dev ens2np0" in routed(host, "172.17.1.2", "172.17.77.7")
 
 
-def test_another_prefix_replaces_the_guard_of_the_old_one(host):
+def test_another_prefix_replaces_the_exclusion_rule_of_the_old_one(host):
     want = want_of(0, RAILS, policy="default_route", six=False)
     host.apply(want)
     host.apply({**want, "rdma_prefixes": ["172.16.0.0/12"]})
-    guards = [line[1] for line in rules(host) if line[0] == "2000:"]
-    assert guards == ["not from all to 172.16.0.0/12 lookup main proto 143"]
+    found = [line[1] for line in rules(host) if line[0] == "2000:"]
+    assert found == ["not from all to 172.16.0.0/12 lookup main proto 143"]
 
 
-def test_a_guard_of_someone_else_is_named_and_not_doubled(host):
+def test_an_exclusion_rule_of_someone_else_is_named_and_not_doubled(host):
     host.ip("rule", "add", "not", "to", "172.16.0.0/16", "lookup", "main", "priority", "2000")
     said = host.module(policy_route, want_of(0, RAILS, policy="default_route"))
     assert "rdma-routing.service" in said["fix"] + said["msg"]

@@ -71,7 +71,7 @@ def test_netplan_itself_reads_the_files_and_makes_the_same_of_them(tmp_path, pol
     assert "Priority=10001" in text
     assert "Metric=101" in text
     assert "ConfigureWithoutCarrier=" in text
-    # Where the guard's file must be: beside the very name that netplan generates.
+    # Where the exclusion rule's file must be: beside the very name that netplan generates.
     assert (tmp_path / "etc/systemd/network/10-netplan-ens1np0.network.d").exists() is (policy == "default_route")
 
 

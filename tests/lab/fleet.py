@@ -179,7 +179,7 @@ def unchanged(output: str) -> None:
 GUESTS = {
     "fabric_max_nodes": 8,
     "site_host_roles": ["rdma_driver", "rdma_host", "rail_network"],
-    # The guard is tested in namespaces, where time passes as it should.
+    # The rollback timer is tested in namespaces, where time passes as it should.
     "rail_network_confirm_timeout": 0,
     "lossless_roce_unsupported": "report",
     "lossless_roce_priority": 5,

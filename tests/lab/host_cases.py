@@ -135,7 +135,7 @@ def network_manager(fleet: Fleet) -> str:
     fleet.same(before, "after the reboot")
     fleet.prove()
     unchanged(fleet.play("hosts"))
-    fleet.ansible(Path(__file__).with_name("guard.yml"), "-e", f"lab_plan_dir={fleet.plan}")
+    fleet.ansible(Path(__file__).with_name("rollback.yml"), "-e", f"lab_plan_dir={fleet.plan}")
     fleet.play("hosts")
     return (
         "second run empty; the same dump after others' reloads and after a reboot; traffic by every rail; what nobody "

@@ -310,7 +310,7 @@ def test_an_interrupted_run_is_finished_by_the_next(fleet, site):
     os.killpg(running.pid, signal.SIGKILL)
     running.wait(30)
     assert fleet.verdict()["status"] == "incomplete"
-    # Killed between the change and its confirmation, a host waits for its guard; the next run takes the change over.
+    # Killed between the change and its confirmation, a host waits for its timer; the next run takes the change over.
     run = fleet.play("site")
     assert run.code == 0, run.output
     assert fleet.verdict()["status"] == "pass"

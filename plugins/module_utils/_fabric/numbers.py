@@ -15,7 +15,7 @@ TABLES = range(1001, 1001 + MAX_RAILS)
 """Rail N's routing table is the Nth (Spiderpool uses table 500, the kernel 253 to 255)."""
 
 PRIORITIES = range(10001, 10001 + MAX_RAILS)
-"""Rail N's rule priority is the Nth (Spiderpool uses priority 1000, the guides' guard 2000)."""
+"""Rail N's rule priority is the Nth (Spiderpool uses priority 1000, the guides' exclusion rule 2000)."""
 
 METRICS = range(101, 101 + MAX_RAILS)
 """Rail N's metric in the main table is the Nth, so that the first rail is main's choice."""

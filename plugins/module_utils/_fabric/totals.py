@@ -21,7 +21,7 @@ def rdma_prefixes(fabric: Fabric, blocks: Sequence[Block]) -> tuple[Prefix, ...]
     """Return what the rails' tables lead to, IPv4 first.
 
     Style `prefixes`: exactly the aggregates, joined where they touch, so that nothing else in the supernet is caught.
-    Style `default_route`: the guides' RDMA subnet, which is the supernet, for their guard needs exactly one.
+    Style `default_route`: the guides' RDMA subnet, which is the supernet, for their exclusion rule needs exactly one.
     """
     wanted = {block.aggregate for block in blocks}
     if fabric.policy == "default_route":

@@ -56,11 +56,11 @@ class Netplan(Manager):
         return bool(host.tool("netplan"))
 
     def refuse(self, want: Want, host: PersistHost) -> None:
-        """Refuse a guard where NetworkManager renders: it has no file beside which it could stand."""
+        """Refuse an exclusion rule where NetworkManager renders: it has no file beside which it could stand."""
         if want.policy == "default_route" and self._for_networkmanager(host):
             raise RdmaError(
-                "netplan with the renderer NetworkManager cannot express the guard rule of the policy default_route.",
-                "Use fabric_policy: prefixes (the default), which needs no guard.",
+                "netplan with the renderer NetworkManager cannot express the exclusion rule of default_route.",
+                "Use fabric_policy: prefixes (the default), which needs no exclusion rule.",
             )
 
     def fitted(self, host: PersistHost, files: tuple[File, ...]) -> tuple[File, ...]:

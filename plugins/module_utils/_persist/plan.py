@@ -16,7 +16,7 @@ import typing as t
 from .._errors import RdmaError
 from .._fabric.numbers import vlan_interface
 from .._route.model import PROTOCOL, PROTOCOL_NAME
-from .._route.wanted import guards, rail_routes, rail_rule
+from .._route.wanted import exclusion_rules, rail_routes, rail_rule
 from .model import HEADER, PUBLIC, File, Manager
 from .netplan import Netplan
 from .networkd import Networkd
@@ -84,8 +84,8 @@ def files_of(want: Want, names: dict[str, str], manager: str) -> tuple[File, ...
         port = names[rail.name]
         interface = vlan_interface(port, rail.vlan)
         routes = [route for item in rail.addresses for route in rail_routes(want, rail, item, interface)]
-        # The guards belong to no rail, and a manager knows only interfaces: the first rail's file has them.
-        rules = [*(rail_rule(rail, item) for item in rail.addresses), *(guards(want) if number == 0 else ())]
+        # The exclusion rules belong to no rail, and a manager knows only interfaces: the first rail's file has them.
+        rules = [*(rail_rule(rail, item) for item in rail.addresses), *(exclusion_rules(want) if number == 0 else ())]
         if infiniband:
             routes, rules = [], []
         files += writer.files(rail, port, interface, routes, rules, infiniband=infiniband)

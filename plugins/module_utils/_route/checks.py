@@ -12,7 +12,7 @@ from dataclasses import replace
 from .._check import CheckData, compared, deviation
 from .model import STRICTER_WINS, Host, Link, Snapshot, link_of, port_of
 from .want import IPOIB_GROUP
-from .wanted import guards
+from .wanted import exclusion_rules
 
 if t.TYPE_CHECKING:
     from .._errors import Problem
@@ -58,7 +58,7 @@ def checks_of(want: Want, host: Host, wanted: Snapshot, stale: Snapshot) -> t.It
     extra = sorted(map(str, stale.links.values()))
     extra += [str(item) for part in ("addresses", "routes", "rules") for item in _extra(now, stale, wanted, part)]
     yield _check("network_stale", None, [], extra, cause="left over from an earlier plan" if extra else "")
-    for rule in guards(want) if want.present else ():
+    for rule in exclusion_rules(want) if want.present else ():
         there = rule in now.rules
         yield _check("network_guard", None, str(rule), str(rule) if there else "", cause="" if there else "missing")
 

@@ -20,7 +20,7 @@ if t.TYPE_CHECKING:
 
 # The routing protocol of this collection, named in rt_protos.d by rail_persist: 143 is free in iproute2's list.
 PROTOCOL, PROTOCOL_NAME = 143, "railops"
-GUARD_PRIORITY = 2000
+EXCLUSION_PRIORITY = 2000
 MAIN_TABLE = 254
 # rtnetlink(7): scope of routes to a directly attached network, and of everything else.
 SCOPE_LINK = 253

@@ -11,7 +11,7 @@ import typing as t
 
 from .._fabric.numbers import METRICS, PRIORITIES, TABLES
 from .model import (
-    GUARD_PRIORITY,
+    EXCLUSION_PRIORITY,
     KERNEL_PROTOCOLS,
     MAIN_TABLE,
     PROTOCOL,
@@ -53,8 +53,8 @@ class Mine:
         one = rule.source.endswith(("/32", "/128"))
         if rule.priority in PRIORITIES and rule.table in TABLES and plain and one:
             return True
-        guard = rule.priority == GUARD_PRIORITY and rule.table == MAIN_TABLE and rule.invert and not rule.source
-        return guard and not rule.other and rule.dest in self.prefixes
+        exclusion = rule.priority == EXCLUSION_PRIORITY and rule.table == MAIN_TABLE and rule.invert and not rule.source
+        return exclusion and not rule.other and rule.dest in self.prefixes
 
     def owns_route(self, route: Route) -> bool:
         """Whether the route is ours: by protocol, by table, or by metric on a rail's interface."""

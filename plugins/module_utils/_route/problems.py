@@ -11,7 +11,7 @@ import typing as t
 
 from .._errors import Problem
 from .._fabric.numbers import PRIORITIES, TABLES
-from .model import DEFAULT, GUARD_PRIORITY, KERNEL_PROTOCOLS, MAIN_TABLE, Host, Link, link_of, port_of, standing_on
+from .model import DEFAULT, EXCLUSION_PRIORITY, KERNEL_PROTOCOLS, MAIN_TABLE, Host, Link, link_of, port_of, standing_on
 from .own import Mine, in_metrics, network_of
 from .want import IPOIB_CONNECTED_MTU, IPOIB_DATAGRAM_MTU, Want, WantRail, untouchable_problem
 from .wanted import covers
@@ -183,10 +183,10 @@ def _foreign_problems(want: Want, host: Host, mine: Mine) -> t.Iterator[Problem]
                 f" ({PRIORITIES[0]}-{PRIORITIES[-1]}, {TABLES[0]}-{TABLES[-1]}).",
                 f"Move it; to remove it: `ip{six} rule del priority {rule.priority}`.",
             )
-        elif rule.priority == GUARD_PRIORITY and rule.invert and want.policy == "default_route":
+        elif rule.priority == EXCLUSION_PRIORITY and rule.invert and want.policy == "default_route":
             yield Problem(
                 "rules",
-                f"the rule `{rule}` stands where the guard belongs.",
+                f"the rule `{rule}` stands where the exclusion rule belongs.",
                 "Remove it (setRdmaRule.sh's unit: `systemctl disable --now rdma-routing.service`).",
             )
     for route in sorted(host.snapshot.routes - mine.routes):

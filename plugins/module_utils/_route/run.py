@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The host network in one transaction: read, decide, guard, change or confirm, and report."""
+"""The host network in one transaction: read, decide, start the timer, change or confirm, and report."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from .._files import Sysfs
 from .._untouchable import Untouchable, read_untouchable
 from .checks import problem_check
 from .decode import PYROUTE2_ERROR, PYROUTE2_NEEDED, pyroute2_problem
-from .guard import Command, Guard, arm, change, confirm, pending
 from .kernel import Kernel
 from .options import slice_spec
 from .ping import Sweep, checks_of, names_of, targets_of
 from .plan import decide
+from .rollback import Command, RollbackTimer, arm, change, confirm, pending
 from .want import Want, parse_want
 
 INSTALL = "Install python3-pyroute2 on the host; the role railops.rdma.rail_network does it."
-# A guard that is so late does not run any more; on a loaded host it may be a little late.
+# A rollback timer that is so late does not run any more; on a loaded host it may be a little late.
 OVERDUE_SECONDS = 60.0
 
 SPEC = {
@@ -45,8 +45,8 @@ def converge(
     """Bring the host network to the wanted state and describe what happened.
 
     :param untouchable: what carries the host's own network.
-    :param timeout: seconds until the guard takes the change back; 0 is without a guard.
-    :param command: starts the guard's unit.
+    :param timeout: seconds until the rollback timer takes the change back; 0 is without a rollback timer.
+    :param command: starts the rollback timer's unit.
     """
     token = ""
     with Kernel() as kernel:
@@ -76,18 +76,18 @@ def converge(
     }
 
 
-def still_waiting(guard: Guard) -> RdmaError:
+def still_waiting(timer: RollbackTimer) -> RdmaError:
     """Return the error for a change that nobody has confirmed or taken back yet."""
-    if guard.seconds_left > -OVERDUE_SECONDS:
+    if timer.seconds_left > -OVERDUE_SECONDS:
         return RdmaError(
-            f"A change of this host's network waits {max(guard.seconds_left, 0):.0f} s for its confirmation.",
-            f"Confirm it (confirm: {guard.token}), or wait until it is taken back, and run again.",
-            token=guard.token,
+            f"A change of this host's network waits {max(timer.seconds_left, 0):.0f} s for its confirmation.",
+            f"Confirm it (confirm: {timer.token}), or wait until it is taken back, and run again.",
+            token=timer.token,
         )
     return RdmaError(
-        "An earlier change of this host's network was never confirmed, and its guard has ended (was it killed?).",
-        f"Confirm it to keep it (confirm: {guard.token}), or run with a confirm_timeout, which takes it over.",
-        token=guard.token,
+        "An earlier change of this host's network was never confirmed, and its timer has ended (was it killed?).",
+        f"Confirm it to keep it (confirm: {timer.token}), or run with a confirm_timeout, which takes it over.",
+        token=timer.token,
     )
 
 
@@ -104,7 +104,7 @@ def keep(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
     silent = [check["planned"] for check in checks if check["status"] != "ok"]
     if silent and required:
         raise RdmaError(
-            f"The change is not confirmed, and the guard takes it back. Not so: {'; '.join(silent)}.",
+            f"The change is not confirmed, and the rollback timer takes it back. Not so: {'; '.join(silent)}.",
             "Look at links, VLANs and the switch's addresses, or do not require the gateways.",
             checks=checks,
         )

@@ -117,7 +117,7 @@ def parse_want(params: t.Mapping[str, t.Any]) -> Want:
         sysctls=tuple(sorted(sysctls.items())),
     )
     _check_distinct(want, problems)
-    _check_guard(want, problems)
+    _check_exclusion(want, problems)
     if problems:
         raise InputError(problems)
     return want
@@ -252,8 +252,8 @@ def _check_distinct(want: Want, problems: list[Problem]) -> None:
                 )
 
 
-def _check_guard(want: Want, problems: list[Problem]) -> None:
-    """Refuse the style default_route where its guard would send RDMA traffic away.
+def _check_exclusion(want: Want, problems: list[Problem]) -> None:
+    """Refuse the style default_route where its exclusion rule would send RDMA traffic away.
 
     With two prefixes of a family every destination matches the other's `not`, and leaves by main's default route.
     """
@@ -266,8 +266,8 @@ def _check_guard(want: Want, problems: list[Problem]) -> None:
             problems.append(
                 Problem(
                     "policy",
-                    f"default_route needs exactly one IPv{family} RDMA prefix, and there are {count}: the guard rule"
-                    " `not to PREFIX lookup main` of each would catch the traffic of the others.",
+                    f"default_route needs exactly one IPv{family} RDMA prefix, and there are {count}: the exclusion"
+                    " rule `not to PREFIX lookup main` of each would catch the traffic of the others.",
                     "Use the policy prefixes (the default), or one supernet per family.",
                 )
             )

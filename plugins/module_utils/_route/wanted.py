@@ -16,7 +16,7 @@ from dataclasses import replace
 from .._fabric.numbers import METRICS
 from .model import (
     DEFAULT,
-    GUARD_PRIORITY,
+    EXCLUSION_PRIORITY,
     IPV6_METRIC,
     MAIN_TABLE,
     PROTOCOL,
@@ -61,7 +61,7 @@ def wanted(want: Want, host: Host) -> Snapshot:
                 routes |= set(rail_routes(want, rail, item, have.name))
                 rules.add(rail_rule(rail, item))
     if want.network != "infiniband":
-        rules |= set(guards(want))
+        rules |= set(exclusion_rules(want))
     return Snapshot(links, frozenset(addresses), frozenset(routes), frozenset(rules), dict(want.sysctls))
 
 
@@ -71,14 +71,14 @@ def rail_rule(rail: WantRail, item: WantAddress) -> Rule:
     return Rule(item.family, rail.priority, rail.table, source=f"{item.address}/{length}", protocol=PROTOCOL)
 
 
-def guards(want: Want) -> t.Iterator[Rule]:
-    """Return the guard rules of the style default_route: what is not RDMA is routed by main, whatever its source."""
+def exclusion_rules(want: Want) -> t.Iterator[Rule]:
+    """Return the exclusion rules of default_route: what is not RDMA is routed by main, whatever its source."""
     if want.policy != "default_route":
         return
     for family in (4, 6):
         if any(item.family == family for rail in want.rails for item in rail.addresses):
             for prefix in want.prefixes_of(family):
-                yield Rule(family, GUARD_PRIORITY, MAIN_TABLE, dest=prefix, invert=True, protocol=PROTOCOL)
+                yield Rule(family, EXCLUSION_PRIORITY, MAIN_TABLE, dest=prefix, invert=True, protocol=PROTOCOL)
 
 
 def rail_routes(want: Want, rail: WantRail, item: WantAddress, interface: str) -> t.Iterator[Route]:

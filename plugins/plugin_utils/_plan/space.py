@@ -224,7 +224,7 @@ def _check_policy(check: Checker, fabric: Fabric) -> None:
             check.add(
                 "fabric_policy",
                 f"default_route needs exactly one RDMA prefix per family, and IPv{family} has {len(own)}: "
-                f"{', '.join(own[:4])}. With two, every destination matches the guard of the other.",
+                f"{', '.join(own[:4])}. With two, every destination matches the exclusion rule of the other.",
                 "Use fabric_policy prefixes, or one supernet that holds all rails and zones.",
             )
 

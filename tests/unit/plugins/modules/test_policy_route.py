@@ -9,7 +9,7 @@ import os
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._route import guard
+from ansible_collections.railops.rdma.plugins.module_utils._route import rollback
 from ansible_collections.railops.rdma.plugins.module_utils._route import run as work
 from ansible_collections.railops.rdma.plugins.module_utils._route.kernel import KernelRefused
 from ansible_collections.railops.rdma.plugins.module_utils._route.model import (
@@ -82,7 +82,7 @@ def kernel(monkeypatch, tmp_path):
     monkeypatch.setattr(work, "Kernel", lambda: fake)
     monkeypatch.setattr(work, "PYROUTE2_ERROR", None)
     monkeypatch.setattr(work, "pyroute2_problem", lambda: "")
-    monkeypatch.setattr(guard, "STATE_FOLDER", str(tmp_path))
+    monkeypatch.setattr(rollback, "STATE_FOLDER", str(tmp_path))
     install(tmp_path, plain("eno1"))
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     return fake

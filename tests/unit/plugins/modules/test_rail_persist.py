@@ -99,7 +99,7 @@ def test_an_ifupdown_host_is_refused_with_the_fix(run_module, refused, root):
     assert [check["id"] for check in told["checks"]] == ["persist_preflight"]
 
 
-def test_a_guard_that_the_renderer_cannot_express_is_refused(refused, root):
+def test_an_exclusion_rule_that_the_renderer_cannot_express_is_refused(refused, root):
     (root / "etc/netplan/01-all.yaml").write_text("network:\n  renderer: NetworkManager\n")
     refused("renderer NetworkManager", policy="default_route")
 

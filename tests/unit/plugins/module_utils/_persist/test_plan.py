@@ -167,7 +167,7 @@ def test_besides_there_are_sysctls_without_dad_and_the_protocols_name(manager):
     assert all(persist.owned(path) for path in found)
 
 
-def test_the_guards_are_in_the_first_rails_file_alone():
+def test_the_exclusion_rules_are_in_the_first_rails_file_alone():
     more = {"policy": "default_route"}
     networkd = files("networkd", **more)
     assert networkd["/etc/systemd/network/0-railops-ens1np0.network"].text.count("InvertRule=yes") == 2

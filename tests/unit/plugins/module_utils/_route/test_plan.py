@@ -82,7 +82,7 @@ def test_the_target_state_of_a_rail_as_an_engineer_writes_it():
     }
 
 
-def test_default_route_has_its_default_in_the_table_and_the_guards():
+def test_default_route_has_its_default_in_the_table_and_the_exclusion_rules():
     done = plan(policy="default_route")
     assert "default via 192.0.2.1 dev ens1np0 table 1001 src 192.0.2.2" in done.after["routes"]
     assert "2000: not from all to 192.0.2.0/24 lookup main" in done.after["rules"]
@@ -241,9 +241,9 @@ OTHER = Address("docker0", 4, "192.0.2.129", 25)
         pytest.param(
             host_of("ens1np0", rules=[Rule(4, 2000, 254, dest="203.0.113.0/24", invert=True)]),
             {"policy": "default_route"},
-            "where the guard belongs",
+            "where the exclusion rule belongs",
             "rdma-routing.service",
-            id="foreign-guard",
+            id="foreign-exclusion-rule",
         ),
         pytest.param(
             host_of("ens1np0"),

@@ -232,7 +232,7 @@ def test_zones_have_their_own_blocks_and_slots():
     assert made.slice("a1")["rdma_prefixes"] == ["10.1.0.0/23", "10.2.0.0/24"]
 
 
-def test_default_route_leads_to_the_supernet_for_the_guard_needs_one_prefix():
+def test_default_route_leads_to_the_supernet_for_the_exclusion_rule_needs_one_prefix():
     assert plan(shared(policy="default_route")).slice("node1")["rdma_prefixes"] == ["172.17.0.0/16"]
     assert plan(shared()).slice("node1")["rdma_prefixes"] == [
         "172.17.1.0/24",

@@ -4,9 +4,10 @@
 
 """Make a change of the host network whole or not at all, and take it back when nobody confirms it in time.
 
-A guard is a folder below /run (a reboot heals) and a process that waits: a transient systemd unit where systemd runs
-this host, else a process of its own session. Who renames the folder's file `armed` has decided: the confirmation to
-`confirmed`, the process to `fired`. Nobody can do both. A file `now` in the folder ends the wait: it is for people.
+A rollback timer is a folder below /run (a reboot heals) and a process that waits: a transient systemd unit where
+systemd runs this host, else a process of its own session. Who renames the folder's file `armed` has decided: the
+confirmation to `confirmed`, the process to `fired`. Nobody can do both. A file `now` in the folder ends the wait: it
+is for people.
 """
 
 from __future__ import annotations
@@ -135,11 +136,11 @@ def _signals_raise() -> t.Iterator[None]:
             signal.signal(number, handler)
 
 
-# --- the guard --------------------------------------------------------------------------------------------------------
+# --- the rollback timer -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Guard:
+class RollbackTimer:
     """A change that waits for its confirmation."""
 
     token: str
@@ -148,15 +149,15 @@ class Guard:
     seconds_left: float
 
 
-def guards_folder(base: str = "") -> str:
-    """Return the folder of this host's guards; a network namespace is a host of its own."""
+def timers_folder(base: str = "") -> str:
+    """Return the folder of this host's rollback timers; a network namespace is a host of its own."""
     base = base or STATE_FOLDER
     return f"{base}/{os.stat('/proc/thread-self/ns/net').st_ino}"
 
 
-def pending(base: str = "") -> Guard | None:
-    """Return the guard that waits on this host, or None."""
-    folder = guards_folder(base)
+def pending(base: str = "") -> RollbackTimer | None:
+    """Return the rollback timer that waits on this host, or None."""
+    folder = timers_folder(base)
     try:
         names = sorted(os.listdir(folder))
     except OSError:
@@ -167,19 +168,21 @@ def pending(base: str = "") -> Guard | None:
             continue
         with contextlib.suppress(OSError, ValueError, KeyError), open(state, encoding="utf-8") as stream:
             data = json.load(stream)
-            return Guard(name, f"{folder}/{name}", from_data(data["before"]), data["deadline"] - time.monotonic())
+            return RollbackTimer(
+                name, f"{folder}/{name}", from_data(data["before"]), data["deadline"] - time.monotonic()
+            )
     return None
 
 
 def arm(host: Host, before: Snapshot, after: Snapshot, seconds: int, command: Command | None = None) -> str:
-    """Start a guard that puts `before` back in so many seconds; return the token that confirms the change.
+    """Start a rollback timer that puts `before` back in so many seconds; return the token that confirms the change.
 
     :param seconds: until it acts.
     :param command: runs a command and returns its exit status first, as AnsibleModule.run_command does; without it
-        the guard is a process of its own session, also where systemd runs.
+        the rollback timer is a process of its own session, also where systemd runs.
     """
     token = secrets.token_hex(8)
-    top = guards_folder()
+    top = timers_folder()
     folder = f"{top}/{token}"
     os.makedirs(folder, mode=0o700)
     _forget_old(top)
@@ -207,7 +210,7 @@ def arm(host: Host, before: Snapshot, after: Snapshot, seconds: int, command: Co
 
 def confirm(token: str, base: str = "") -> None:
     """Keep the change that the token stands for; raise when it was taken back already, or is not known."""
-    folder = f"{guards_folder(base)}/{token}"
+    folder = f"{timers_folder(base)}/{token}"
     if not token.isalnum():
         raise RdmaError(f"{token!r} is not a token of policy_route.", "Give the token that the change returned.")
     try:
@@ -217,7 +220,7 @@ def confirm(token: str, base: str = "") -> None:
             return
         if os.path.exists(f"{folder}/fired"):
             raise RdmaError(
-                "The confirmation came too late: the guard has taken the change back.",
+                "The confirmation came too late: the rollback timer has taken the change back.",
                 "Find out why the new connection took so long, or give a longer confirm_timeout.",
                 taken_back=True,
             ) from exc
@@ -255,7 +258,7 @@ def _systemd_runs_this() -> bool:
 
 START = (
     "import json,sys;folder=sys.argv[1];sys.path[:]=json.load(open(folder+'/state.json'))['path'];"
-    "from ansible_collections.railops.rdma.plugins.module_utils._route.guard import watch;watch(folder)"
+    "from ansible_collections.railops.rdma.plugins.module_utils._route.rollback import watch;watch(folder)"
 )
 
 
@@ -273,14 +276,14 @@ def _await_ready(folder: str) -> None:
     while not os.path.exists(f"{folder}/ready"):
         if time.monotonic() > end:
             raise RdmaError(
-                f"The guard did not start within {READY_SECONDS:.0f} s; nothing was changed.",
+                f"The rollback timer did not start within {READY_SECONDS:.0f} s; nothing was changed.",
                 "Look at `journalctl -u 'railops-rdma-guard-*'`, or run without confirm_timeout.",
             )
         time.sleep(0.01)
 
 
 def watch(folder: str) -> None:
-    """Wait for the confirmation; without one, put back what was before. The guard's process runs this."""
+    """Wait for the confirmation; without one, put back what was before. The rollback timer's process runs this."""
     with open(f"{folder}/state.json", encoding="utf-8") as stream:
         state = json.load(stream)
     before, after = from_data(state["before"]), from_data(state["after"])
