@@ -21,8 +21,8 @@ from ..plugin_utils._accept.collect import PAIRED, PREFIX, described, fabric_che
 from ..plugin_utils._accept.ends import Test, ring_of
 from ..plugin_utils._accept.stages import PERFTEST, Step, StepGroup, walk
 from ..plugin_utils._arguments import arguments, forks
+from ..plugin_utils._host_plan import read_host_plan
 from ..plugin_utils._refusal import Refusal
-from ..plugin_utils._slice import read_slice
 from ..plugin_utils._verdict import files, merge
 
 SPARE_SECONDS = 120
@@ -113,7 +113,7 @@ class ActionModule(ActionBase):
         words, folder = self._args["collectives"][step.kind], self._args["plan_dir"]
         return [
             {
-                "nodes": [read_slice(folder, host)["node"] for host in entry.hosts],
+                "nodes": [read_host_plan(folder, host)["node"] for host in entry.hosts],
                 "words": self._filled(words, None, unit),
             }
             for entry in step.entries
@@ -151,7 +151,7 @@ class ActionModule(ActionBase):
             path = files.result_path(self._args["verify_dir"], host)
             old = files.read_result(path)
             kept = [check for check in old.get("checks", []) if not check["id"].startswith(PREFIX)]
-            node = old.get("node") or read_slice(self._args["plan_dir"], host)["node"]
+            node = old.get("node") or read_host_plan(self._args["plan_dir"], host)["node"]
             made = merge.host_result(host, node, digest, [*kept, *checks], old.get("error"), old.get("facts"))
             files.write_json(path, made)
         return {"checks": fabric_checks(report, judged), "failed_stage": report.failed or ""}
@@ -205,7 +205,7 @@ class ActionModule(ActionBase):
         waves = -(-len(entry.hosts) // forks(self._vars))
         return {
             "tests": tests,
-            "network": read_slice(args["plan_dir"], host)["network"],
+            "network": read_host_plan(args["plan_dir"], host)["network"],
             "timeout": timeout,
             "seconds": args["seconds"],
             "lifetime": SPARE_SECONDS + waves * len(entry.units) * timeout,

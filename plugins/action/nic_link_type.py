@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-from ..plugin_utils._slice_action import SliceAction
+from ..plugin_utils._host_plan_action import HostPlanAction
 
 
-class ActionModule(SliceAction):
+class ActionModule(HostPlanAction):
     """Give nic_link_type the rails of its host, and the fabric's networks."""
 
-    SLICE_KEYS = ("rails", "rdma_prefixes")
+    HOST_PLAN_KEYS = ("rails", "rdma_prefixes")
     RAIL_KEYS = ("name", "interface", "pci")

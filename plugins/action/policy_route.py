@@ -9,20 +9,20 @@ import typing as t
 from ansible.errors import AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 
+from ..plugin_utils._host_plan_action import HostPlanAction
 from ..plugin_utils._refusal import once
-from ..plugin_utils._slice_action import SliceAction
 
 NEW_CONNECTION = "new_connection"
 
 
-class ActionModule(SliceAction):
-    """Give policy_route the host's slice of the plan, and confirm a change over a new connection where that is asked.
+class ActionModule(HostPlanAction):
+    """Give policy_route the host plan, and confirm a change over a new connection where that is asked.
 
     Change and confirmation are one task: in a batch, no host's rollback timer waits for the changes of the others.
     """
 
-    SLICE_KEYS = ("rails", "rdma_prefixes", "policy", "network", "sysctls")
-    RAIL_KEYS = SliceAction.ROUTED_RAIL_KEYS
+    HOST_PLAN_KEYS = ("rails", "rdma_prefixes", "policy", "network", "sysctls")
+    RAIL_KEYS = HostPlanAction.ROUTED_RAIL_KEYS
 
     def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         """Run the module, and once more to confirm."""

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Gives rail_audit the host's slice, and writes what it found: results stay in the worker, so memory stays flat."""
+"""Gives rail_audit the host plan, and writes what it found: results stay in the worker, so memory stays flat."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from ansible.errors import AnsibleActionFail
 from ansible.module_utils.parsing.convert_bool import boolean
 
 from ..module_utils._check import skipped
-from ..plugin_utils._slice import leaves_of, proving_neighbours, read_slice
-from ..plugin_utils._slice_action import SliceAction, lossless_options, refuse_two_declarations, torn_options
+from ..plugin_utils._host_plan import leaves_of, proving_neighbours, read_host_plan
+from ..plugin_utils._host_plan_action import HostPlanAction, lossless_options, refuse_two_declarations, torn_options
 from ..plugin_utils._verdict.files import last_path, read_json, read_plan, result_path, without_counters, write_json
 from ..plugin_utils._verdict.merge import flatten, host_result, status_of
 from ..plugin_utils._verdict.scope import scope
 
 if t.TYPE_CHECKING:
-    from ..module_utils._fabric.shapes import Slice
+    from ..module_utils._fabric.shapes import HostPlan
 
 # The options that the controller alone reads, with their defaults; and the module's own name among the settings.
 SCOPE = {"roles": None, "devices": True, "traffic": "rdma", "persist": True}
 OWN = "rail_audit"
 
 
-class ActionModule(SliceAction):
-    """Give rail_audit the host's slice of the plan, and keep its result where the verdict reads it."""
+class ActionModule(HostPlanAction):
+    """Give rail_audit the host plan, and keep its result where the verdict reads it."""
 
-    SLICE_KEYS = ("rails", "rdma_prefixes", "policy", "network", "sysctls", "rdma_mode")
-    RAIL_KEYS = SliceAction.ROUTED_RAIL_KEYS
+    HOST_PLAN_KEYS = ("rails", "rdma_prefixes", "policy", "network", "sysctls", "rdma_mode")
+    RAIL_KEYS = HostPlanAction.ROUTED_RAIL_KEYS
 
-    def options(self, have: Slice) -> dict[str, t.Any]:
-        """Return the options that the slice gives, the namespace mode among the settings."""
+    def options(self, have: HostPlan) -> dict[str, t.Any]:
+        """Return the options that the host plan gives, the namespace mode among the settings."""
         qos = self._settings.get("roce_qos", {})
         refuse_two_declarations({row: [have["node"]] for row in torn_options(have, qos)})
         settings = {
@@ -58,7 +58,7 @@ class ActionModule(SliceAction):
             settings[module] = {**given, **settings.get(module, {})}
         return settings
 
-    def _cabling(self, have: Slice) -> dict[str, t.Any]:
+    def _cabling(self, have: HostPlan) -> dict[str, t.Any]:
         if "cables" not in have:
             return {}
         zone = read_plan(self._folder)["nodes"][have["node"]]["zone"]
@@ -102,7 +102,7 @@ class ActionModule(SliceAction):
         if result.get("failed") or "checks" not in result:
             error = f"rail_audit: {result.get('msg') or 'no answer'}"
         try:
-            node, digest = read_slice(plan_dir, host)["node"], read_plan(plan_dir).get("digest")
+            node, digest = read_host_plan(plan_dir, host)["node"], read_plan(plan_dir).get("digest")
         except AnsibleActionFail as exc:
             error = error or str(exc)
         checks = flatten(result.get("checks")) + [

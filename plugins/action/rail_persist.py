@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-from ..plugin_utils._slice_action import SliceAction
+from ..plugin_utils._host_plan_action import HostPlanAction
 
 
-class ActionModule(SliceAction):
-    """Give rail_persist the host's slice of the plan."""
+class ActionModule(HostPlanAction):
+    """Give rail_persist the host plan."""
 
-    SLICE_KEYS = ("rails", "rdma_prefixes", "policy", "network", "sysctls")
-    RAIL_KEYS = SliceAction.ROUTED_RAIL_KEYS
+    HOST_PLAN_KEYS = ("rails", "rdma_prefixes", "policy", "network", "sysctls")
+    RAIL_KEYS = HostPlanAction.ROUTED_RAIL_KEYS

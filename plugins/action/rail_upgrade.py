@@ -14,8 +14,8 @@ from ansible.plugins.action import ActionBase
 from ..module_utils._errors import RdmaError
 from ..modules.rail_upgrade import ARGUMENT_SPEC
 from ..plugin_utils._arguments import arguments
+from ..plugin_utils._host_plan import read_host_plan
 from ..plugin_utils._refusal import Refusal
-from ..plugin_utils._slice import read_slice
 from ..plugin_utils._verdict import files, upgrade
 from ..plugin_utils._verdict.merge import status_of
 
@@ -68,10 +68,10 @@ class ActionModule(ActionBase):
         nodes = files.read_plan(args["plan_dir"])["nodes"]
         stands = {}
         for host, result in args["stands"].items():
-            seat = nodes[read_slice(args["plan_dir"], host)["node"]]
+            entry = nodes[read_host_plan(args["plan_dir"], host)["node"]]
             seen = files.read_result(files.result_path(folder, host))
             status = status_of(seen) if seen else "error"
-            stands[host] = upgrade.UpgradeStand(str(seat["zone"]), seat["slot"], due_of(result), status, host in left)
+            stands[host] = upgrade.UpgradeStand(str(entry["zone"]), entry["slot"], due_of(result), status, host in left)
         order = upgrade.turns(stands, by_zone=args["by_zone"])
         return {"turns": order, "lines": upgrade.lines(stands, order, drain=args["drain"], reboot=args["reboot"])}
 

@@ -4,10 +4,10 @@
 
 from __future__ import annotations
 
-from ..plugin_utils._slice_action import SliceAction
+from ..plugin_utils._host_plan_action import HostPlanAction
 
 
-class ActionModule(SliceAction):
+class ActionModule(HostPlanAction):
     """Give rdma_host the rails of its host, the kind of network and whether pods share its devices."""
 
-    SLICE_KEYS = ("network", "rdma_mode", "rails", "rdma_prefixes")
+    HOST_PLAN_KEYS = ("network", "rdma_mode", "rails", "rdma_prefixes")

@@ -6,15 +6,15 @@ from __future__ import annotations
 
 import typing as t
 
-from ..plugin_utils._slice_action import SliceAction
+from ..plugin_utils._host_plan_action import HostPlanAction
 
 if t.TYPE_CHECKING:
-    from ..module_utils._fabric.shapes import Slice
+    from ..module_utils._fabric.shapes import HostPlan
 
 
-class ActionModule(SliceAction):
+class ActionModule(HostPlanAction):
     """Give rdma_netns the mode of the plan."""
 
-    def options(self, have: Slice) -> dict[str, t.Any]:
+    def options(self, have: HostPlan) -> dict[str, t.Any]:
         """Return the mode."""
         return {"mode": have["rdma_mode"]}

@@ -16,8 +16,8 @@ from ..module_utils._probe.schedule import schedule, seconds
 from ..modules.rdma_probe import ARGUMENT_SPEC
 from ..plugin_utils._accept.ends import address_of, tests_of
 from ..plugin_utils._arguments import arguments, forks
+from ..plugin_utils._host_plan import read_host_plan
 from ..plugin_utils._refusal import Refusal, once
-from ..plugin_utils._slice import read_slice
 
 SPARE_SECONDS = 120
 
@@ -50,7 +50,7 @@ class ActionModule(ActionBase):
     def _plan(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> str | None:
         """Fill in this host's tests; return why there are none."""
         host = task_vars["inventory_hostname"]
-        own = read_slice(args["plan_dir"], host)
+        own = read_host_plan(args["plan_dir"], host)
         rails = {rail["name"]: rail for rail in own["rails"] if address_of(rail)}
         if not rails:
             return "the plan gives the rails no addresses (LID only): run perftest with the peers' host names"

@@ -6,20 +6,20 @@ from __future__ import annotations
 
 import typing as t
 
-from ..plugin_utils._slice_action import SliceAction, lossless_options, refuse_two_declarations, torn_options
+from ..plugin_utils._host_plan_action import HostPlanAction, lossless_options, refuse_two_declarations, torn_options
 
 if t.TYPE_CHECKING:
-    from ..module_utils._fabric.shapes import Slice
+    from ..module_utils._fabric.shapes import HostPlan
 
 
-class ActionModule(SliceAction):
+class ActionModule(HostPlanAction):
     """Give roce_qos the rails' interfaces, the kind of network, and what the plan says of the switches."""
 
-    SLICE_KEYS = ("network", "rails")
+    HOST_PLAN_KEYS = ("network", "rails")
     RAIL_KEYS = ("name", "interface")
 
-    def options(self, have: Slice) -> dict[str, t.Any]:
-        """Return the options that the slice gives.
+    def options(self, have: HostPlan) -> dict[str, t.Any]:
+        """Return the options that the host plan gives.
 
         :raises AnsibleActionFail: when the task says otherwise than the plan.
         """

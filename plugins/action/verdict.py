@@ -19,10 +19,10 @@ from ..module_utils._check import skipped
 from ..module_utils._errors import InputError
 from ..plugin_utils._accept.collect import without
 from ..plugin_utils._arguments import arguments
+from ..plugin_utils._host_plan import HOSTS_FOLDER, read_host_plan
+from ..plugin_utils._host_plan_action import refuse_two_declarations, torn_options
 from ..plugin_utils._refusal import Refusal, once
 from ..plugin_utils._report.equal import shortened
-from ..plugin_utils._slice import HOSTS_FOLDER, read_slice
-from ..plugin_utils._slice_action import refuse_two_declarations, torn_options
 from ..plugin_utils._verdict import files, merge
 from ..plugin_utils._verdict.explain import HostPlace, place_of, with_places
 from ..plugin_utils._verdict.finish import begin, finish
@@ -31,7 +31,7 @@ from ..plugin_utils._verdict.parts import MergedVerdict
 from ..plugin_utils._verdict.require import groups, unknown
 
 if t.TYPE_CHECKING:
-    from ..module_utils._fabric.shapes import PlanFile, Slice
+    from ..module_utils._fabric.shapes import HostPlan, PlanFile
 
 ARGUMENT_SPEC = {
     "plan_dir": {"type": "path", "required": True},
@@ -133,9 +133,9 @@ class ActionModule(ActionBase):
         refuse_two_declarations(torn)
         return expected
 
-    def _placed(self, plan_dir: str, host: str, plan: PlanFile) -> Slice:
+    def _placed(self, plan_dir: str, host: str, plan: PlanFile) -> HostPlan:
         """Return what the plan has of a host, and remember where it stands and which rails there are."""
-        piece = read_slice(plan_dir, host)
+        piece = read_host_plan(plan_dir, host)
         self._places[host] = place_of(piece, plan)
         self._rails = self._rails or [rail["name"] for rail in piece["rails"]]
         return piece

@@ -13,8 +13,8 @@ from ansible.plugins.action import ActionBase
 
 from ..module_utils._check import skipped
 from ..plugin_utils._arguments import arguments
+from ..plugin_utils._host_plan import read_host_plan
 from ..plugin_utils._refusal import Refusal
-from ..plugin_utils._slice import read_slice
 from ..plugin_utils._verdict.files import read_plan, read_result, result_path, write_json
 from ..plugin_utils._verdict.ids import IDS
 from ..plugin_utils._verdict.merge import flatten, host_result, status_of
@@ -45,7 +45,7 @@ class ActionModule(ActionBase):
         host = (task_vars or {})["inventory_hostname"]
         digest, node, error = None, None, args["error"] or None
         try:
-            node = read_slice(args["plan_dir"], host)["node"]
+            node = read_host_plan(args["plan_dir"], host)["node"]
             digest = read_plan(args["plan_dir"]).get("digest")
         except AnsibleActionFail as exc:
             error = error or str(exc)

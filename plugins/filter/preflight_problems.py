@@ -12,7 +12,7 @@ from ..module_utils._audit.renumbered import FIX as RESTORE
 from ..module_utils._audit.renumbered import STRANGE
 from ..module_utils._check import DEVIATION
 from ..module_utils._cluster.nodes import listed
-from ..module_utils._fabric.lock import read_slices
+from ..module_utils._fabric.lock import read_host_plans
 
 DOCUMENTATION = r"""
 name: preflight_problems
@@ -60,7 +60,7 @@ def preflight_problems(
     owners: dict[str, str] = {}
     if plan_dir and any(strange.values()):
         # Only where there are any: the fleet's plan is some thousand files.
-        for piece in read_slices(plan_dir):
+        for piece in read_host_plans(plan_dir):
             owners.update({row["address"]: piece["node"] for rail in piece["rails"] for row in rail["addresses"]})
     hosts: dict[str, list[str]] = {}
     for host, result in results.items():

@@ -25,7 +25,7 @@ author:
   - railops.rdma contributors (@railops)
 extends_documentation_fragment:
   - railops.rdma._attributes
-  - railops.rdma._slice
+  - railops.rdma._host_plan
 attributes:
   check_mode:
     support: full

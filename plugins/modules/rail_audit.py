@@ -10,7 +10,7 @@ module: rail_audit
 short_description: Look at everything of a host in one call, and prove where its rails' packets go
 version_added: 0.1.0
 description:
-  - Compares a host with its slice of the plan, by the same code as the modules of the roles in check mode, in one
+  - Compares a host with its host plan, by the same code as the modules of the roles in check mode, in one
     process.
   - Proves paths - asks the kernel, from every rail's address to its gateway and to neighbours on the same rail, on the
     next one and in another zone, by which interface, gateway and table RoCE's packets leave; and names the rule and
@@ -21,7 +21,7 @@ author:
   - railops.rdma contributors (@railops)
 extends_documentation_fragment:
   - railops.rdma._attributes
-  - railops.rdma._slice
+  - railops.rdma._host_plan
 attributes:
   check_mode:
     support: full
@@ -33,7 +33,7 @@ requirements:
   - pyroute2 >= 0.7.2 on the managed node, for V(network) and V(paths)
 options:
   rdma_mode:
-    description: The RDMA namespace mode that pods need. Comes from the slice when O(plan_dir) is given.
+    description: The RDMA namespace mode that pods need. Comes from the host plan when O(plan_dir) is given.
     choices: [shared, exclusive]
     type: str
   checks:

@@ -85,7 +85,7 @@ options:
         elements: str
         version_added: 0.2.0
   plan_dir:
-    description: The plan folder of the fabric on the controller. Its slices give O(tests) and O(network).
+    description: The plan folder of the fabric on the controller. Its host plans give O(tests) and O(network).
     type: path
   hosts:
     description: Inventory names of the hosts that take part. With O(plan_dir) only.

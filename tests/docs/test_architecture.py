@@ -20,7 +20,7 @@ NO_ROOMS = ("tests/sanity", "tests/output")
 # What lies beside the rooms: what all of them use.
 CORRIDOR = {
     "module_utils": {"_check", "_detach", "_errors", "_files", "_hold", "_intervals", "_module", "_untouchable"},
-    "plugin_utils": {"_arguments", "_progress", "_refusal", "_release", "_slice", "_slice_action"},
+    "plugin_utils": {"_arguments", "_progress", "_refusal", "_release", "_host_plan", "_host_plan_action"},
 }
 # Who may import whom, by world; rooms of one world may import each other in one direction.
 MAY_IMPORT = {

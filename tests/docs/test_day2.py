@@ -29,7 +29,7 @@ class Fleet:
         run({**raw, "plan_dir": str(self.folder)}, nodes, check_mode=False)
 
     def rails(self, host: str, fabric: str = "fabric") -> list[dict[str, t.Any]]:
-        """Return the rails of a host's slice."""
+        """Return the rails of a host plan."""
         text = (self.folder / fabric / f"hosts/{host}.json").read_text(encoding="utf-8")
         return t.cast("list[dict[str, t.Any]]", json.loads(text)["rails"])
 

@@ -33,7 +33,7 @@ FILES = re.compile(r"(?:tests|docs|roles|playbooks|inventory|plugins|molecule|me
 # Begins like the variables of a role.
 SYSCTLS = {"accept_ra"}
 # Stand for a set of files.
-PLACEHOLDERS = ("<", "*", "_slice.py")
+PLACEHOLDERS = ("<", "*", "_host_plan.py")
 
 
 def wrong_variables(values: t.Mapping[str, t.Any]) -> list[str]:

@@ -138,7 +138,7 @@ def test_discover_proposes_the_rails_of_the_lab(tmp_path):
 
 @pytest.fixture(scope="module")
 def play(tmp_path_factory):
-    """Run the three roles, with a slice of a plan made for the host."""
+    """Run the three roles, with a host plan of a plan made for the host."""
     folder = tmp_path_factory.mktemp("roles")
     (folder / "roles.yml").write_text(PLAYBOOK, encoding="utf-8")
     settings = {

@@ -138,7 +138,7 @@ def last_rail():
     return guest("ls /sys/class/net | grep '^ens.np0$' | tail -n 1")
 
 
-def slice_of(folder, interface):
+def host_plan_of(folder, interface):
     """Write a plan of one host by hand, what the role reads: the interface is to be rail8."""
     frozen = {"by": "test_rdma_netns"}
     digest = hashlib.sha256(json.dumps(frozen, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
@@ -178,7 +178,7 @@ def play(folder, *options):
 
 def test_the_role_brings_mode_and_names_with_one_reboot(tmp_path):
     usual = last_rail()
-    slice_of(tmp_path, usual)
+    host_plan_of(tmp_path, usual)
     (tmp_path / "play.yml").write_text(PLAY)
     guest(f"ip netns add {NAMESPACE}")
     before = boot_id()

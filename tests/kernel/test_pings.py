@@ -23,7 +23,7 @@ def fabric():
         yield made
 
 
-def slice_of(slot):
+def host_plan_of(slot):
     want = want_of(slot, RAILS)
     return {key: want[key] for key in ("rails", "rdma_prefixes", "policy", "network")}
 
@@ -38,38 +38,38 @@ def pinged(fabric, want, neighbours=(), **ping):
 
 
 def neighbour():
-    return {"host": "node2", **slice_of(1)}
+    return {"host": "node2", **host_plan_of(1)}
 
 
 def test_the_old_name_of_the_settings_is_refused(fabric):
-    params = {**slice_of(0), "checks": ["pings"], "settings": {"rail_ping": {"across": 1}}}
+    params = {**host_plan_of(0), "checks": ["pings"], "settings": {"rail_ping": {"across": 1}}}
     assert "Call it ping." in str(fabric.hosts[0].module(rail_audit, params, diff=False)["errors"])
 
 
 def test_gateways_and_neighbours_answer_in_both_families(fabric):
     # Links that have just come up need a moment.
-    checks = pinged(fabric, slice_of(0), [neighbour()], full_size=True, count=20)
+    checks = pinged(fabric, host_plan_of(0), [neighbour()], full_size=True, count=20)
     assert {check["status"] for check in checks} == {"ok"}, checks
     assert len(checks) == RAILS * 2 * 2 * 2
 
 
 def test_what_does_not_answer_is_a_deviation_of_its_rail_alone(fabric):
     run("ip", "-n", fabric.core, "link", "set", "leaf2", "down")
-    wrong = [check for check in pinged(fabric, slice_of(0), timeout=0.3, count=3) if check["status"] == "deviation"]
+    wrong = [check for check in pinged(fabric, host_plan_of(0), timeout=0.3, count=3) if check["status"] == "deviation"]
     assert {check["rail"] for check in wrong} == {"rail2"}
     assert all(check["fix"] for check in wrong)
 
 
 def test_a_switch_with_a_smaller_mtu_shows_in_the_full_size_only(fabric):
     run("ip", "-n", fabric.core, "link", "set", "h1r3", "mtu", "1500")
-    checks = pinged(fabric, slice_of(0), full_size=True, timeout=0.3, count=3)
+    checks = pinged(fabric, host_plan_of(0), full_size=True, timeout=0.3, count=3)
     wrong = {(check["rail"], check["id"]) for check in checks if check["status"] == "deviation"}
     assert wrong == {("rail3", "ping_gateway_mtu")}
 
 
 def across(fabric, **more):
     """Return status and cause of every pair's check by rail and family; all pairs are asked."""
-    checks = pinged(fabric, slice_of(0), [neighbour()], across=RAILS, timeout=0.5, count=20, **more)
+    checks = pinged(fabric, host_plan_of(0), [neighbour()], across=RAILS, timeout=0.5, count=20, **more)
     return {(check["rail"], check["family"]): check for check in checks if check["id"] == "ping_across"}
 
 
@@ -78,7 +78,7 @@ def test_a_routed_fabric_with_one_missing_pair_names_it_and_isolated_rails_their
     assert {check["status"] for check in found.values()} == {"ok"}, found
     assert len(found) == RAILS * 2
     # The spine drops what goes from rail 1 to rail 3.
-    block(fabric, "-4", slice_of(1)["rails"][2], "leaf1")
+    block(fabric, "-4", host_plan_of(1)["rails"][2], "leaf1")
     found = across(fabric, rails_meet=True)
     wrong = {key: check["cause"] for key, check in found.items() if check["status"] != "ok"}
     assert wrong == {("rail1", 4): "rail1 does not reach rail3 of a neighbour, whose own rails answer"}
@@ -88,7 +88,7 @@ def test_a_routed_fabric_with_one_missing_pair_names_it_and_isolated_rails_their
         for family in ("-4", "-6"):
             for other in range(1, RAILS + 1):
                 if number != other and (number, other, family) != (1, 2, "-4"):
-                    block(fabric, family, slice_of(1)["rails"][other - 1], f"leaf{number}")
+                    block(fabric, family, host_plan_of(1)["rails"][other - 1], f"leaf{number}")
     found = across(fabric, rails_meet=False)
     wrong = {key: check["cause"] for key, check in found.items() if check["status"] != "ok"}
     assert wrong == {("rail1", 4): "rail1 reaches rail2, and isolated rails must not meet"}
@@ -102,7 +102,7 @@ def block(fabric, family, rail, leaf):
 
 
 def test_a_missing_interface_is_a_deviation(fabric):
-    params = slice_of(0)
+    params = host_plan_of(0)
     params["rails"][0]["interface"] = "ens99np0"
     assert "cannot send" in pinged(fabric, params, timeout=0.3, count=3)[0]["cause"]
 

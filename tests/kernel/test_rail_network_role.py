@@ -164,7 +164,7 @@ def test_a_host_whose_gateways_do_not_answer_is_taken_back_where_they_are_requir
     play(folder)
 
 
-def test_a_stale_slice_is_refused_before_the_host_is_touched(site):
+def test_a_stale_host_plan_is_refused_before_the_host_is_touched(site):
     folder, fabric = site
     path = folder / "plan" / "hosts" / "node1.json"
     text = path.read_text()

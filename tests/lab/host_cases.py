@@ -103,18 +103,20 @@ def _versions_and_boots(fleet: Fleet) -> dict[str, tuple[str, int]]:
 
 def _rails_of_the_rest(fleet: Fleet) -> None:
     """Insist that node2 holds its plan and reaches all its gateways, and that the other rails join both nodes."""
-    slices = {host: json.loads((fleet.plan / f"hosts/{host}.json").read_text(encoding="utf-8")) for host in fleet.hosts}
+    host_plans = {
+        host: json.loads((fleet.plan / f"hosts/{host}.json").read_text(encoding="utf-8")) for host in fleet.hosts
+    }
     sound = {
         host: {**one, "rails": [rail for rail in one["rails"] if rail["name"] != "rail3"]}
-        for host, one in slices.items()
+        for host, one in host_plans.items()
     }
-    for name, part in {"node2": {"node2": slices["node2"]}, "sound": sound}.items():
+    for name, part in {"node2": {"node2": host_plans["node2"]}, "sound": sound}.items():
         folder = fleet.folder / "parts" / name
         (folder / "hosts").mkdir(parents=True)
         for host, content in part.items():
             (folder / f"hosts/{host}.json").write_text(json.dumps(content), encoding="utf-8")
         fleet.lab("prove", fleet.name, "--plan", str(folder))
-    addresses = [address for rail in slices["node2"]["rails"] for address in rail["addresses"]]
+    addresses = [address for rail in host_plans["node2"]["rails"] for address in rail["addresses"]]
     pings = [f"ping -c 3 -w 60 -W 5 -I {one['address']} {one['gateway']}" for one in addresses]
     fleet.on("node2", "sh", "-c", " && ".join(pings))
 

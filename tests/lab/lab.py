@@ -168,10 +168,10 @@ def command_dump(args: argparse.Namespace) -> None:
 def command_prove(args: argparse.Namespace) -> None:
     """Prove a plan on the lab: kernels hold it, and packets leave and return by the rail they belong to."""
     lab = _running(args.lab)
-    slices = topology.read_slices(args.plan)
-    failures = proof.prove(lab, slices, traffic=not args.no_traffic)
+    host_plans = topology.read_host_plans(args.plan)
+    failures = proof.prove(lab, host_plans, traffic=not args.no_traffic)
     if args.rdma and not failures:
-        failures = proof.prove_rdma(lab, slices)
+        failures = proof.prove_rdma(lab, host_plans)
     for failure in failures[:MOST_SHOWN]:
         say(f"  {failure}")
     if len(failures) > MOST_SHOWN:
@@ -214,7 +214,7 @@ def take_down(lab: topology.Lab) -> None:
 
 
 def _gateways(lab: topology.Lab, plan: Path) -> tuple[topology.Gateway, ...]:
-    gateways = topology.gateways_of(lab, topology.read_slices(plan))
+    gateways = topology.gateways_of(lab, topology.read_host_plans(plan))
     topology.check_switch_table(plan, gateways)
     return gateways
 

@@ -25,7 +25,7 @@ if t.TYPE_CHECKING:
 
     from topology import Host, Lab
 
-    Slice = Mapping[str, t.Any]
+    HostPlan = Mapping[str, t.Any]
     Counters = dict[str, tuple[int, int]]
 
 PACKETS = 10
@@ -89,9 +89,9 @@ def _comparable(rows: Iterable[Mapping[str, t.Any]]) -> list[str]:
     )
 
 
-def prove(lab: Lab, slices: Mapping[str, Slice], *, traffic: bool = True) -> list[str]:
+def prove(lab: Lab, host_plans: Mapping[str, HostPlan], *, traffic: bool = True) -> list[str]:
     """Return everything on the lab that is not as the plan says."""
-    planned = {host: slices[host.name] for host in lab.hosts if host.name in slices}
+    planned = {host: host_plans[host.name] for host in lab.hosts if host.name in host_plans}
     if not planned:
         raise LabError("The plan has no host of this lab.", "Give the plan that the hosts were configured by.")
     failures = [failure for host, content in planned.items() for failure in check_kernel(lab, host, content)]
@@ -102,8 +102,8 @@ def prove(lab: Lab, slices: Mapping[str, Slice], *, traffic: bool = True) -> lis
     return failures
 
 
-def check_kernel(lab: Lab, host: Host, content: Slice) -> list[str]:
-    """Compare what a kernel holds with a host's slice."""
+def check_kernel(lab: Lab, host: Host, content: HostPlan) -> list[str]:
+    """Compare what a kernel holds with a host plan."""
     found, failures = read(lab, host), []
     links = {link["ifname"]: link for link in found["links"]}
     held = {
@@ -125,7 +125,7 @@ def check_kernel(lab: Lab, host: Host, content: Slice) -> list[str]:
     return failures
 
 
-def _check_policy(rail: Slice, address: Slice, found: Mapping[str, list[dict[str, t.Any]]]) -> list[str]:
+def _check_policy(rail: HostPlan, address: HostPlan, found: Mapping[str, list[dict[str, t.Any]]]) -> list[str]:
     """Compare a rail's rule and table of one family."""
     family, table = address["family"], str(rail["table"])
     rules = [
@@ -150,7 +150,7 @@ def _check_policy(rail: Slice, address: Slice, found: Mapping[str, list[dict[str
     return failures
 
 
-def check_traffic(lab: Lab, planned: Mapping[Host, Slice], family: int, shift: int) -> list[str]:
+def check_traffic(lab: Lab, planned: Mapping[Host, HostPlan], family: int, shift: int) -> list[str]:
     """Send from every rail of every host to the next host (`shift` rails further) and judge by the ports' counters."""
     failures: list[str] = []
     machines = list(planned)
@@ -173,7 +173,7 @@ def check_traffic(lab: Lab, planned: Mapping[Host, Slice], family: int, shift: i
 
 
 def _jobs(
-    lab: Lab, host: Host, peer: Host, planned: Mapping[Host, Slice], family: int, shift: int
+    lab: Lab, host: Host, peer: Host, planned: Mapping[Host, HostPlan], family: int, shift: int
 ) -> tuple[list[str], dict[str, int]]:
     """Return the ping commands of a host, and how many packets each port must see in both directions."""
     jobs, expected = [], {}
@@ -205,7 +205,7 @@ def job_size(job: str) -> int:
     return int(words[words.index("-c") + 1])
 
 
-def _address(rail: Slice, family: int) -> Slice | None:
+def _address(rail: HostPlan, family: int) -> HostPlan | None:
     return next((address for address in rail["addresses"] if address["family"] == family), None)
 
 
@@ -227,11 +227,11 @@ def counters(lab: Lab) -> Counters:
     return {port: (found[port]["rx"]["packets"], found[port]["tx"]["packets"]) for port in ports}
 
 
-def prove_rdma(lab: Lab, slices: Mapping[str, Slice]) -> list[str]:
+def prove_rdma(lab: Lab, host_plans: Mapping[str, HostPlan]) -> list[str]:
     """Read remote memory over every rail between neighbours, with perftest and nothing else."""
     if lab.kind != "guests":
         raise LabError("Namespaces have no RDMA devices.", "Start the lab with --kind guests.")
-    planned = {host: slices[host.name] for host in lab.hosts if host.name in slices}
+    planned = {host: host_plans[host.name] for host in lab.hosts if host.name in host_plans}
     machines, failures = list(planned), []
     for position, host in enumerate(machines if len(machines) > 1 else []):
         peer = machines[(position + 1) % len(machines)]

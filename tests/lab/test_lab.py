@@ -72,7 +72,7 @@ def a_lab(**changes):
     return topology.Lab(**{"name": "x", "kind": "netns", "nodes": 2, "interfaces": ("ens1np0", "ens2np0"), **changes})
 
 
-def a_slice(*rails):
+def a_host_plan(*rails):
     return {
         "rails": [
             {
@@ -111,33 +111,33 @@ class TestTopology:
         assert max(len(host.port(14)) for host in hosts) <= 15
 
     def test_a_subnet_of_one_host_is_a_routed_port(self):
-        slices = {
-            "node1": a_slice([("172.17.0.1", "172.17.0.0/27")], [("172.17.1.1", "172.17.1.0/27")]),
-            "node2": a_slice([("172.17.0.33", "172.17.0.32/27")], [("172.17.1.33", "172.17.1.32/27")]),
+        host_plans = {
+            "node1": a_host_plan([("172.17.0.1", "172.17.0.0/27")], [("172.17.1.1", "172.17.1.0/27")]),
+            "node2": a_host_plan([("172.17.0.33", "172.17.0.32/27")], [("172.17.1.33", "172.17.1.32/27")]),
         }
-        gateways = topology.gateways_of(a_lab(), slices)
+        gateways = topology.gateways_of(a_lab(), host_plans)
         assert topology.Gateway(1, "172.17.0.33/27", "node2") in gateways
         assert all(topology.routed_ports(a_lab(), gateways).values())
 
     def test_a_shared_subnet_is_an_address_of_the_bridge(self):
-        slices = {name: a_slice([("172.17.1.254", "172.17.1.0/24")]) for name in ("node1", "node2")}
-        gateways = topology.gateways_of(a_lab(), slices)
+        host_plans = {name: a_host_plan([("172.17.1.254", "172.17.1.0/24")]) for name in ("node1", "node2")}
+        gateways = topology.gateways_of(a_lab(), host_plans)
         assert gateways == (topology.Gateway(1, "172.17.1.254/24", None),)
         assert not any(topology.routed_ports(a_lab(), gateways).values())
 
     def test_no_gateway_and_hosts_of_other_labs_give_nothing(self):
-        slices = {"node1": a_slice([(None or "", "")]), "node9": a_slice([("192.0.2.1", "192.0.2.0/24")])}
-        slices["node1"]["rails"][0]["addresses"][0]["gateway"] = None
-        assert topology.gateways_of(a_lab(), slices) == ()
+        host_plans = {"node1": a_host_plan([(None or "", "")]), "node9": a_host_plan([("192.0.2.1", "192.0.2.0/24")])}
+        host_plans["node1"]["rails"][0]["addresses"][0]["gateway"] = None
+        assert topology.gateways_of(a_lab(), host_plans) == ()
 
     def test_a_plan_of_other_hosts_is_refused(self):
-        with pytest.raises(LabError, match="no slice"):
-            topology.gateways_of(a_lab(), {"node9": a_slice()})
+        with pytest.raises(LabError, match="no host plan"):
+            topology.gateways_of(a_lab(), {"node9": a_host_plan()})
 
     def test_a_plan_with_more_rails_is_refused(self):
-        slices = {"node1": a_slice([], [], [("192.0.2.1", "192.0.2.0/24")])}
+        host_plans = {"node1": a_host_plan([], [], [("192.0.2.1", "192.0.2.0/24")])}
         with pytest.raises(LabError, match="--rails 3"):
-            topology.gateways_of(a_lab(), slices)
+            topology.gateways_of(a_lab(), host_plans)
 
 
 @pytest.fixture
@@ -196,8 +196,8 @@ class TestNamespaces:
 
     def test_leaves_and_spine_forward_both_families_at_full_size(self, two_hosts, tmp_path):
         plan = {
-            "node1": a_slice([("192.0.2.1", "192.0.2.0/27"), ("2001:db8::1", "2001:db8::/64")]),
-            "node2": a_slice([], [("192.0.2.33", "192.0.2.32/27"), ("2001:db8:0:1::1", "2001:db8:0:1::/64")]),
+            "node1": a_host_plan([("192.0.2.1", "192.0.2.0/27"), ("2001:db8::1", "2001:db8::/64")]),
+            "node2": a_host_plan([], [("192.0.2.33", "192.0.2.32/27"), ("2001:db8:0:1::1", "2001:db8:0:1::/64")]),
         }
         (tmp_path / "hosts").mkdir()
         for name, content in plan.items():

@@ -132,15 +132,17 @@ class Gateway:
         return 6 if ":" in self.address else 4
 
 
-def read_slices(folder: Path) -> dict[str, dict[str, t.Any]]:
-    """Read the host slices of a plan folder, by host name."""
-    slices = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("hosts/*.json"))}
-    if not slices:
+def read_host_plans(folder: Path) -> dict[str, dict[str, t.Any]]:
+    """Read the host plans of a plan folder, by host name."""
+    host_plans = {
+        path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("hosts/*.json"))
+    }
+    if not host_plans:
         raise LabError(
             f"{folder} holds no plan (no hosts/*.json).",
             "Make one with the playbook railops.rdma.plan and give its folder, plan/<fabric_name>.",
         )
-    return slices
+    return host_plans
 
 
 def check_switch_table(folder: Path, gateways: Iterable[Gateway]) -> None:
@@ -154,7 +156,7 @@ def check_switch_table(folder: Path, gateways: Iterable[Gateway]) -> None:
         raise LabError(f"{path} lacks {', '.join(lacking)}, which hosts of the plan use.", "Make the plan again.")
 
 
-def gateways_of(lab: Lab, slices: dict[str, dict[str, t.Any]]) -> tuple[Gateway, ...]:
+def gateways_of(lab: Lab, host_plans: dict[str, dict[str, t.Any]]) -> tuple[Gateway, ...]:
     """Return the addresses that the leaves need for the lab's hosts.
 
     A subnet that one host has for itself is a routed port, as in a routed (exclusive) fabric; one that several hosts
@@ -162,7 +164,7 @@ def gateways_of(lab: Lab, slices: dict[str, dict[str, t.Any]]) -> tuple[Gateway,
     """
     users: dict[tuple[int, str], set[str]] = {}
     wanted = {host.name for host in lab.hosts}
-    for name, content in slices.items():
+    for name, content in host_plans.items():
         for rail in content["rails"] if name in wanted else ():
             for address in rail["addresses"]:
                 if address["gateway"] is None:
@@ -174,9 +176,9 @@ def gateways_of(lab: Lab, slices: dict[str, dict[str, t.Any]]) -> tuple[Gateway,
                     )
                 length = address["subnet"].rpartition("/")[2]
                 users.setdefault((rail["index"], f"{address['gateway']}/{length}"), set()).add(name)
-    if not wanted & set(slices):
+    if not wanted & set(host_plans):
         raise LabError(
-            f"The plan has no slice for a host of the lab {lab.name!r}.",
+            f"The plan has no host plan for a host of the lab {lab.name!r}.",
             f"Plan for an inventory with node1 to node{lab.nodes} (`lab.py inventory {lab.name}` prints one).",
         )
     return tuple(

@@ -66,9 +66,9 @@ def test_the_installed_collection_plans_the_guides_fabric(installed, tmp_path):
         cwd=tmp_path,
         env={**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(installed), "PYTHONPATH": ""},
     )
-    slices = list(tmp_path.glob("plan/*/hosts/node1.json"))
-    assert len(slices) == 1
-    rail1 = json.loads(slices[0].read_text(encoding="utf-8"))["rails"][0]
+    host_plans = list(tmp_path.glob("plan/*/hosts/node1.json"))
+    assert len(host_plans) == 1
+    rail1 = json.loads(host_plans[0].read_text(encoding="utf-8"))["rails"][0]
     assert rail1["addresses"][0]["address"] == "172.17.0.2"
     assert rail1["addresses"][0]["subnet"] == "172.17.0.0/27"
 

@@ -26,7 +26,7 @@ SHARED = CHECKOUT / "plugins/module_utils/_fabric/lock.py"
 CALLS = {"RdmaError": 0, "Problem": 1, "_fail": 0, "fail": 0, "add": 1, "refuse": 1}
 # Rooms, and beginnings of the names of modules and of other files beside the rooms.
 AREAS = (
-    ("The plan", ("_fabric", "_plan", "ippool_plan", "_slice")),
+    ("The plan", ("_fabric", "_plan", "ippool_plan", "_host_plan")),
     ("Host network", ("_route", "_persist", "policy_route", "rail_")),
     (
         "RDMA on the host",

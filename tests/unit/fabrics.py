@@ -13,11 +13,11 @@ from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import p
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan import lock as locks
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.allocation import Allocation, allocate
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.blocks import build_plan
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.host_plans import render_host_plans
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.input import read_fabric, read_options
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.nodes import read_nodes
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.objects import render_cluster
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import render
-from ansible_collections.railops.rdma.plugins.plugin_utils._plan.slices import render_slices
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.switch import render_switch
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.workload import render_workload
 
@@ -72,7 +72,7 @@ def plan(raw: dict[str, t.Any], nodes: t.Any = None, lock: str | None = None, *,
     candidates = read_nodes(fabric, hosts(1) if nodes is None else nodes)
     allocation = allocate(fabric, candidates, old, options)
     made = build_plan(fabric, allocation.nodes, allocation.retired, allocation.warnings)
-    files = render(made) if report else {f"hosts/{name}": text for name, text in render_slices(made).items()}
+    files = render(made) if report else {f"hosts/{name}": text for name, text in render_host_plans(made).items()}
     if not report:
         files.update((f"cluster/{name}", text) for name, text in render_cluster(made).items())
         files.update((f"switch/{name}", text) for name, text in render_switch(made).items())

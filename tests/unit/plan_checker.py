@@ -53,13 +53,13 @@ def pools_of(files: dict[str, str]) -> list[Pool]:
 
 def check(files: dict[str, str], *, mode: str, reserved: list[str], foreign: list[str]) -> list[str]:
     """Return what is wrong with a plan, as sentences."""
-    slices = [json.loads(text) for path, text in files.items() if path.startswith("hosts/")]
+    host_plans = [json.loads(text) for path, text in files.items() if path.startswith("hosts/")]
     pools = pools_of(files)
     hosts: list[IPAddress] = []
     gateways: set[IPAddress] = set()
     subnets: dict[tuple[str, str, int], IPNetwork] = {}
     wrong = []
-    for data in slices:
+    for data in host_plans:
         for rail in data["rails"]:
             for one in rail["addresses"]:
                 where = f"{data['node']} {rail['name']}"
@@ -83,7 +83,7 @@ def check(files: dict[str, str], *, mode: str, reserved: list[str], foreign: lis
     wrong += _check_avoided(handed, subnets, reserved, foreign)
     wrong += _check_partition(subnets, pools, mode)
     wrong += _check_aggregates(files, subnets, mode)
-    wrong += _check_prefixes(slices, subnets, files)
+    wrong += _check_prefixes(host_plans, subnets, files)
     return wrong
 
 
@@ -167,10 +167,10 @@ def _check_aggregates(files, subnets, mode) -> list[str]:
     return wrong
 
 
-def _check_prefixes(slices, subnets, files) -> list[str]:
+def _check_prefixes(host_plans, subnets, files) -> list[str]:
     """Every rail's subnet is reached through the RDMA prefixes, and they are disjoint."""
     wrong = []
-    for data in slices[:1]:
+    for data in host_plans[:1]:
         nets = [IPNetwork(text) for text in data["rdma_prefixes"]]
         union = IPSet(nets)
         if sum(net.size for net in nets) != union.size:

@@ -28,8 +28,8 @@ from ansible_collections.railops.rdma.plugins import filter as filters
 from ansible_collections.railops.rdma.plugins.action.ippool_plan import ActionModule as PlanAction
 from ansible_collections.railops.rdma.plugins.module_utils._audit import renumbered
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
+from ansible_collections.railops.rdma.plugins.plugin_utils._host_plan import read_host_plan
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run as plan
-from ansible_collections.railops.rdma.plugins.plugin_utils._slice import read_slice
 
 Json = dict[str, t.Any]
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -182,22 +182,22 @@ class Playbooks:
             raise RefusedError(str(exc)) from None
         self.facts["__fabric_result"] = done
 
-    def _slice(self, folder: str, host: str) -> Json:
+    def _host_plan(self, folder: str, host: str) -> Json:
         try:
-            return t.cast("Json", read_slice(folder, host))
+            return t.cast("Json", read_host_plan(folder, host))
         except AnsibleActionFail as exc:
             raise RefusedError(str(exc)) from None
 
     def _verdict(self, args: Json, _task: Json, _values: Json, mine: list[str]) -> None:
         if args.get("planned"):
             for host in mine:
-                self._slice(args["plan_dir"], host)
+                self._host_plan(args["plan_dir"], host)
 
     def _look(self, args: Json, task: Json, values: Json, mine: list[str]) -> None:
         asked = task["railops.rdma.rail_audit"]["variables"][renumbered.NAME]
         allowed = self._variables(values).get(asked["allow"])
         for host in mine:
-            have = self._slice(args["plan_dir"], host)
+            have = self._host_plan(args["plan_dir"], host)
             rails = [{**rail, "port": rail["interface"]} for rail in have["rails"]]
             networks = [ipaddress.ip_network(text) for text in have["rdma_prefixes"]]
             live = set(self.fleet[host].live.items())
@@ -206,7 +206,7 @@ class Playbooks:
 
     def _give(self, host: str) -> None:
         folder = str(self._value(trust_as_template("{{ fabric_plan_dir }}"), {}))
-        have = self._slice(f"{folder}/{self.values['fabric_name']}", host)
+        have = self._host_plan(f"{folder}/{self.values['fabric_name']}", host)
         self.given.append(host)
         self.fleet[host].live = {rail["interface"]: rail["addresses"][0]["address"] for rail in have["rails"]}
 

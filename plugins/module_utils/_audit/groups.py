@@ -39,8 +39,8 @@ if t.TYPE_CHECKING:
 Checks = t.List[CheckData]  # noqa: UP006 - evaluated on Python 3.9
 Facts = t.Dict[str, t.Any]  # noqa: UP006
 Look = t.Callable[["Request"], t.Tuple[Checks, Facts]]  # noqa: UP006
-# The keys of a host's slice that modules take from it.
-SLICE = ("rails", "rdma_prefixes", "policy", "network", "sysctls", "rdma_mode")
+# The keys of a host plan that modules take from it.
+HOST_PLAN = ("rails", "rdma_prefixes", "policy", "network", "sysctls", "rdma_mode")
 
 
 @dataclass
@@ -74,14 +74,14 @@ class RoleModule:
 
 
 def options_of(name: str, spec: dict[str, t.Any], request: Request, documented: str = "") -> dict[str, t.Any]:
-    """Return a module's options: its own of the settings, the slice's where it takes them, and its defaults.
+    """Return a module's options: its own of the settings, the host plan's where it takes them, and its defaults.
 
     :param spec: of the module, as AnsibleModule takes it.
     :param documented: the module whose documentation has the options, where it is not `name`.
     :raises InputError: when they do not fit its spec.
     """
     given: dict[str, t.Any] = {}
-    for key in SLICE:
+    for key in HOST_PLAN:
         value = request.params.get(key)
         if key in spec and value is not None:
             known = spec[key].get("options") if key == "rails" else None

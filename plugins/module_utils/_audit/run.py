@@ -10,7 +10,7 @@ import traceback
 import typing as t
 
 from .._errors import RdmaError
-from .._route.options import slice_spec
+from .._route.options import host_plan_spec
 from . import groups
 from .groups import Request
 from .preflight import LOOKS
@@ -22,7 +22,7 @@ if t.TYPE_CHECKING:
 
 GROUPS = {**groups.GROUPS, "preflight": LOOKS}
 SPEC = {
-    **slice_spec(),
+    **host_plan_spec(),
     "rdma_mode": {"type": "str", "choices": ["shared", "exclusive"]},
     "checks": {
         "type": "list",

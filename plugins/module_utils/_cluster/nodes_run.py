@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from .._errors import InputError, RdmaError
 from .._fabric.labels import SRIOV
-from .._fabric.lock import AGAIN, read_lock, read_slices
+from .._fabric.lock import AGAIN, read_host_plans, read_lock
 from . import access, source
 from .access import ACCESS, Access
 from .client import Cluster
@@ -76,7 +76,7 @@ def read_request(folder: str) -> NodesRequest:
     cluster = os.path.join(folder, "cluster")
     source.check_plan(cluster)
     nodes = {name for name, row in seats.items() if not row.get("retired")}
-    interfaces = {row["node"]: {rail["interface"] for rail in row["rails"]} for row in read_slices(folder)}
+    interfaces = {row["node"]: {rail["interface"] for rail in row["rails"]} for row in read_host_plans(folder)}
     groups = (read_labels(folder, "workload") or {"groups": []})["groups"]
     topology: dict[str, dict[str, str]] = {node: group["labels"] for group in groups for node in group["nodes"]}
     values: dict[str, t.Any] = next(iter(source.documents(os.path.join(cluster, "values.yaml"))), {})

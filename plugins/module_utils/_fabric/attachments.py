@@ -4,7 +4,7 @@
 
 """How pods get to the rails: one row an attachment, and one for each IPAM; with what follows from it.
 
-Hosts know none of it: their slice says the RDMA namespace mode. What a row's block looks like is in `_plan.configs`,
+Hosts know none of it: their plan says the RDMA namespace mode. What a row's block looks like is in `_plan.configs`,
 which objects give pods their addresses in the file that `_plan.objects.ADDRESSING` names for the row's `ipam`.
 """
 

@@ -21,13 +21,13 @@ from .attachments import OBJECTS
 if t.TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from .shapes import PlanFile, Slice
+    from .shapes import HostPlan, PlanFile
 
 LOCK = "plan.json"
 FORMAT = 1
 """Version of plan.json. It was called `schema` while readers still computed with keys that they did not know."""
 NEWER = "A newer version of railops.rdma wrote this; install that or newer."
-SLICE_SCHEMA = 2
+HOST_PLAN_SCHEMA = 2
 """Version of hosts/*.json; 1 had the attachment in place of the RDMA namespace mode that follows from it."""
 PARTS = ("cluster", "hosts", "switch", "workload")
 """Folders of the layout; what is in none of them is the part `report`."""
@@ -157,7 +157,7 @@ def verify_part(folder: str, part: str) -> str:
     return _verified(folder, part)[0]
 
 
-def read_slices(folder: str) -> list[Slice]:
+def read_host_plans(folder: str) -> list[HostPlan]:
     """Return the hosts' parts of a plan, sorted by the names of their files.
 
     :raises RdmaError: as `verify_part` does.

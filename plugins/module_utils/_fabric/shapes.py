@@ -33,7 +33,7 @@ class PlanFile(t.TypedDict):
     nodes: dict[str, PlanNode]
 
 
-class SliceAddress(t.TypedDict):
+class HostPlanAddress(t.TypedDict):
     """A host's address on a rail."""
 
     family: int
@@ -53,10 +53,10 @@ class _Rail(t.TypedDict):
     mtu: int
     table: int
     rule_priority: int
-    addresses: list[SliceAddress]
+    addresses: list[HostPlanAddress]
 
 
-class SliceRail(_Rail, total=False):
+class HostPlanRail(_Rail, total=False):
     """A rail of a host."""
 
     vlan: int
@@ -70,7 +70,7 @@ class Cable(t.TypedDict):
     port: str | None
 
 
-class _Slice(t.TypedDict):
+class _HostPlan(t.TypedDict):
     schema: int
     frozen_digest: str
     """sha256 of plan.json's `frozen`."""
@@ -85,10 +85,10 @@ class _Slice(t.TypedDict):
     rdma_prefixes: list[str]
     sysctls: dict[str, str]
     """In slash notation."""
-    rails: list[SliceRail]
+    rails: list[HostPlanRail]
 
 
-class Slice(_Slice, total=False):
+class HostPlan(_HostPlan, total=False):
     """A host's part of the plan: hosts/<host>.json."""
 
     cables: dict[str, Cable]
@@ -108,7 +108,7 @@ class Leaf(t.TypedDict):
 class _Neighbour(t.TypedDict):
     host: str
     rails: t.Any
-    """`SliceRail`, or of each rail its name and addresses."""
+    """`HostPlanRail`, or of each rail its name and addresses."""
 
 
 class Neighbour(_Neighbour, total=False):

@@ -11,7 +11,7 @@ import typing as t
 from .._check import CheckData, compared, deviation, warning
 from .._errors import InputError, Problem, RdmaError
 from .._files import Sysfs
-from .._route.options import slice_spec
+from .._route.options import host_plan_spec
 from .._route.want import Want, named, parse_want, untouchable_problem
 from .._untouchable import read_untouchable
 from .foreign import Found, judged
@@ -25,7 +25,7 @@ if t.TYPE_CHECKING:
 FIX = "Run the role railops.rdma.rail_network on this host."
 
 SPEC = {
-    **slice_spec(),
+    **host_plan_spec(),
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "manager": {"type": "str", "choices": ["auto", *MANAGERS], "default": "auto"},
     "root": {"type": "path", "default": "/"},

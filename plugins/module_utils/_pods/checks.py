@@ -25,7 +25,7 @@ if t.TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from .._fabric.networks import PodNetwork
-    from .._fabric.shapes import Slice
+    from .._fabric.shapes import HostPlan
 
 Json = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
 
@@ -53,10 +53,10 @@ class PodNode:
     networks: tuple[Network, ...]
 
 
-def node_of(piece: Slice, networks: dict[str, list[PodNetwork]]) -> PodNode:
-    """Return what pods on the node of a slice get.
+def node_of(piece: HostPlan, networks: dict[str, list[PodNetwork]]) -> PodNode:
+    """Return what pods on the node of a host plan get.
 
-    :param piece: the host's slice of the plan.
+    :param piece: the host plan.
     :param networks: what pods get, by name profile.
     """
     here = {row["rail"]: row for row in networks_of(networks, [rail["interface"] for rail in piece["rails"]])}

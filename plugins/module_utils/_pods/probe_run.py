@@ -14,7 +14,7 @@ from .._check import skipped
 from .._cluster import source
 from .._cluster.access import ACCESS, Access
 from .._errors import RdmaError
-from .._fabric.lock import read_lock, read_slices
+from .._fabric.lock import read_host_plans, read_lock
 from .._fabric.networks import read_networks
 from . import client
 from .checks import PodNode, node_of
@@ -51,7 +51,7 @@ def read_nodes(folder: str) -> dict[str, PodNode]:
     slots = read_lock(folder)["nodes"]
     source.check_plan(os.path.join(folder, "cluster"))
     networks = read_networks(folder)
-    nodes = [node_of(row, networks) for row in read_slices(folder)]
+    nodes = [node_of(row, networks) for row in read_host_plans(folder)]
     return {node.name: node for node in nodes if node.name in slots and not slots[node.name].get("retired")}
 
 

@@ -58,7 +58,7 @@ ADVERTISEMENTS = (
 def look(rails: Sequence[Mapping[str, t.Any]], options: Mapping[str, t.Any]) -> tuple[list[Check], dict[str, t.Any]]:
     """Return the checks `address_duplicate` of a host, and the hardware address of each rail.
 
-    :param rails: the rails of the host's slice.
+    :param rails: the rails of the host plan.
     :param options: `duplicate_wait`, the seconds that answers may take (1.0).
     :raises RdmaError: when the process may not open packet sockets.
     """

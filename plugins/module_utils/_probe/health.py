@@ -31,7 +31,7 @@ def look(rails: Sequence[Mapping[str, t.Any]], options: Mapping[str, t.Any]) -> 
 
     The facts `health` are what the next audit gets as `since`, and what the fleet's hosts are compared by.
 
-    :param rails: the rails of the host's slice.
+    :param rails: the rails of the host plan.
     :param options: `since` (the facts `health` of the last audit), `limits` (of `health_plan.LIMITS`), `speed`
         (planned, Mb/s; 0 for none).
     :raises RdmaError: when a limit has a name that is none.

@@ -41,10 +41,10 @@ FIRMWARE = (
 def look(rails: Sequence[Mapping[str, t.Any]], options: Mapping[str, t.Any]) -> tuple[list[Check], dict[str, t.Any]]:
     """Return the checks `cable_leaf` and `cable_port` of a host, and the neighbour of each rail that was seen.
 
-    :param rails: the rails of the host's slice.
-    :param options: `cables` (the slice's), `leaves` (those of all zones: `zone`, `rail`, `leaf`), `zone` (the host's
-        own), `lldp_listen` (seconds to listen on the rails that lldpd knows nothing of; 0, the default: not at all;
-        switches speak every 30 seconds).
+    :param rails: the rails of the host plan.
+    :param options: `cables` (of the host plan), `leaves` (those of all zones: `zone`, `rail`, `leaf`), `zone` (the
+        host's own), `lldp_listen` (seconds to listen on the rails that lldpd knows nothing of; 0, the default: not at
+        all; switches speak every 30 seconds).
     :raises RdmaError: when it is to listen and may not.
     """
     sysfs = options.get("sysfs") or Sysfs()

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options that modules share which work from a host's slice of the plan."""
+"""The options that modules share which work from a host plan."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def rail_spec() -> dict[str, t.Any]:
     }
 
 
-def slice_spec() -> dict[str, t.Any]:
-    """Return the specification of what comes from the slice."""
+def host_plan_spec() -> dict[str, t.Any]:
+    """Return the specification of what comes from the host plan."""
     return {
         "plan_dir": {"type": "path"},
         "rails": {"type": "list", "elements": "dict", "options": rail_spec()},

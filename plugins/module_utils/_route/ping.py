@@ -22,7 +22,7 @@ from .._check import CheckData, compared
 from .._errors import RdmaError
 from .._files import Sysfs
 from .across import CHECK, Pair, judge, sample
-from .options import slice_spec
+from .options import host_plan_spec
 from .want import Want, parse_want
 
 if t.TYPE_CHECKING:
@@ -41,7 +41,7 @@ SILENT = 3
 TOKEN = struct.Struct(">HHI")
 
 SPEC = {
-    **slice_spec(),
+    **host_plan_spec(),
     "full_size": {"type": "bool", "default": False},
     "across": {"type": "int", "default": 0},
     "rails_meet": {"type": "bool"},

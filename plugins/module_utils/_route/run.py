@@ -16,7 +16,7 @@ from .._untouchable import Untouchable, read_untouchable
 from .checks import problem_check
 from .decode import PYROUTE2_ERROR, PYROUTE2_NEEDED, pyroute2_problem
 from .kernel import Kernel
-from .options import slice_spec
+from .options import host_plan_spec
 from .ping import Sweep, checks_of, names_of, targets_of
 from .plan import decide
 from .rollback import Command, RollbackTimer, arm, change, confirm, pending
@@ -27,7 +27,7 @@ INSTALL = "Install python3-pyroute2 on the host; the role railops.rdma.rail_netw
 OVERDUE_SECONDS = 60.0
 
 SPEC = {
-    **slice_spec(),
+    **host_plan_spec(),
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "purge": {"type": "bool", "default": True},
     "force": {"type": "list", "elements": "str", "default": []},

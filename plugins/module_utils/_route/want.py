@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Turn a host's slice of the plan into what is wanted of its network, or say everything that is wrong with it."""
+"""Turn a host plan into what is wanted of its network, or say everything that is wrong with it."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Want:
 
 
 def parse_want(params: t.Mapping[str, t.Any]) -> Want:
-    """Return what the module's parameters (or a slice) ask for; raise InputError with all that is wrong."""
+    """Return what the module's parameters (or a host plan) ask for; raise InputError with all that is wrong."""
     problems: list[Problem] = []
     rails = tuple(_rail(raw, number, problems) for number, raw in enumerate(params.get("rails") or [], 1))
     prefixes = tuple(

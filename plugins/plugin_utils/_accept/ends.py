@@ -2,19 +2,19 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What one host has to do for tests between hosts, as rdma_probe takes it: worked out from the plan's slices."""
+"""What one host has to do for tests between hosts, as rdma_probe takes it: worked out from the plan's host plans."""
 
 from __future__ import annotations
 
 import typing as t
 
 from ...module_utils._probe.schedule import schedule
-from .._slice import read_slice
+from .._host_plan import read_host_plan
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ...module_utils._fabric.shapes import SliceRail
+    from ...module_utils._fabric.shapes import HostPlanRail
     from ...module_utils._probe.schedule import HostPair
     from .stages import StepGroup
 
@@ -41,24 +41,24 @@ class Test(_Test, total=False):
     """A command in place of perftest."""
 
 
-def address_of(rail: SliceRail) -> str | None:
+def address_of(rail: HostPlanRail) -> str | None:
     """Return the address that a rail's tests use: the first, which is IPv4 where there is one."""
     addresses = sorted(rail["addresses"], key=lambda entry: entry["family"])
     return addresses[0]["address"].partition("/")[0] if addresses else None
 
 
-def tests_of(plan_dir: str, rails: dict[str, SliceRail], pairs: Iterable[HostPair], end: str) -> list[Test]:
+def tests_of(plan_dir: str, rails: dict[str, HostPlanRail], pairs: Iterable[HostPair], end: str) -> list[Test]:
     """Return a host's end of these pairs.
 
     :param rails: the host's rails by name.
     :param end: `client` or `server`.
     """
-    peers: dict[str, dict[str, SliceRail]] = {}
+    peers: dict[str, dict[str, HostPlanRail]] = {}
     tests: list[Test] = []
     for pair in pairs:
         peer = pair.server if end == "client" else pair.client
         if peer not in peers:
-            peers[peer] = {rail["name"]: rail for rail in read_slice(plan_dir, peer)["rails"]}
+            peers[peer] = {rail["name"]: rail for rail in read_host_plan(plan_dir, peer)["rails"]}
         rail = rails[pair.rail]
         tests.append(
             {
@@ -83,7 +83,7 @@ def ring_of(plan_dir: str, host: str, entry: StepGroup, end: str, first_port: in
     :param first_port: of the servers, TCP.
     """
     slots = {rail: number for number, unit in enumerate(entry.units) for rail in unit}
-    own = {rail["name"]: rail for rail in read_slice(plan_dir, host)["rails"]}
+    own = {rail["name"]: rail for rail in read_host_plan(plan_dir, host)["rails"]}
     made = schedule(entry.hosts, list(slots), ["write_bw"], mode="ring", first_port=first_port)
     pairs = made.as_client(host) if end == "client" else made.as_server(host)
     return [{**test, "slot": slots[test["rail"]]} for test in tests_of(plan_dir, own, pairs, end)]

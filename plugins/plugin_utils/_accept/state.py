@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from ansible.errors import AnsibleActionFail
 
 from ...module_utils._check import DEVIATION, OK
+from .._host_plan import read_host_plan
 from .._refusal import Refusal
-from .._slice import read_slice
 from .._verdict import files
 from .._verdict.explain import place_of
 from .._verdict.merge import natural, number_of
@@ -87,7 +87,7 @@ def fleet_of(args: Mapping[str, t.Any], plan: PlanFile, verdict: Verdict) -> Acc
     rails: tuple[str, ...] = ()
     for host in args["hosts"]:
         try:
-            piece = read_slice(args["plan_dir"], host)
+            piece = read_host_plan(args["plan_dir"], host)
         except AnsibleActionFail as exc:
             if host in verdict["hosts"]:
                 raise Refusal(f"{host}: {exc}") from exc

@@ -53,15 +53,15 @@ class View:
             else {}
         )
 
-    def lines(self, slices: Iterable[str]) -> list[str]:
-        """Write one line per node, and one per node and rail, of the slices that are given."""
+    def lines(self, host_plans: Iterable[str]) -> list[str]:
+        """Write one line per node, and one per node and rail, of the host plans that are given."""
         found: dict[str, list[str]] = {}
-        for text in slices:
+        for text in host_plans:
             try:
                 data = json.loads(text)
                 found[data["node"]] = self._node_lines(data)
             except (ValueError, KeyError, TypeError):
-                # A slice that somebody broke has nothing to show; it is written anew.
+                # A host plan that somebody broke has nothing to show; it is written anew.
                 continue
         return [line for name in sorted(found, key=natural_key) for line in found[name]]
 
@@ -70,7 +70,7 @@ class View:
         zone, slot, _retired = self.entries.get(name, ("", data["slot"], False))
         where = f" of zone {zone}" if zone else ""
         reach = f", {data['policy']} {' '.join(data['rdma_prefixes'])}" if data["rdma_prefixes"] else ""
-        # A slice of schema 1 has none: that is the one line that differs then.
+        # A host plan of schema 1 has none: that is the one line that differs then.
         mode = f" in RDMA mode {data['rdma_mode']}" if "rdma_mode" in data else ""
         found = [f"{name}: slot {slot}{where}, {data['network']}{mode}{reach}"]
         for rail in data["rails"]:

@@ -20,11 +20,11 @@ from .allocation import allocate
 from .blocks import build_plan
 from .check import Checker, shown
 from .diff import View, changes_text, diff_of, summary_of
+from .host_plans import render_host_plans
 from .input import read_fabric, read_options
 from .lock import entries_of, foreign_of, freeze, write_lock
 from .nodes import read_nodes
 from .objects import object_warnings, render_cluster
-from .slices import render_slices
 from .store import PlanStore, read_text
 from .switch import render_switch
 from .workload import render_workload
@@ -114,7 +114,7 @@ def same_plan(change: bool) -> Check:
 
 def render(plan: FabricPlan) -> dict[str, str]:
     """Return every file of the plan but plan.json, by its path relative to the plan folder."""
-    files = {f"hosts/{name}": text for name, text in render_slices(plan).items()}
+    files = {f"hosts/{name}": text for name, text in render_host_plans(plan).items()}
     files.update((f"cluster/{name}", text) for name, text in render_cluster(plan).items())
     files.update((f"switch/{name}", text) for name, text in render_switch(plan).items())
     files.update((f"workload/{name}", text) for name, text in render_workload(plan).items())

@@ -8,7 +8,7 @@ A run that changes files works in this order (docs/growth.md has the readers' si
 
 1. every file that differs is written whole under `.staging/`; a full disk ends the run here and nothing has changed;
 2. one sync;
-3. plan.json is replaced by one whose digest is empty and whose frozen part no slice matches: readers refuse it;
+3. plan.json is replaced by one whose digest is empty and whose frozen part no host plan matches: readers refuse it;
 4. the staged files are renamed into place, stale ones are deleted;
 5. plan.json is replaced by the new one.
 

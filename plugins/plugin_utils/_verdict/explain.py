@@ -148,7 +148,7 @@ def explain(verdict: Verdict, places: Mapping[str, HostPlace]) -> list[Explained
 def place_of(piece: Mapping[str, t.Any], plan: Mapping[str, t.Any]) -> HostPlace:
     """Return where a host stands.
 
-    :param piece: its slice of the plan.
+    :param piece: its host plan.
     :param plan: plan.json.
     """
     leaves = {rail: sys.intern(row["leaf"]) for rail, row in (piece.get("cables") or {}).items() if row.get("leaf")}

@@ -14,8 +14,8 @@ import tempfile
 import typing as t
 
 from ...module_utils._fabric.lock import LOCK
+from .._host_plan import parse_plan
 from .._refusal import Refusal
-from .._slice import parse_plan
 
 if t.TYPE_CHECKING:
     from ...module_utils._fabric.shapes import PlanFile, Verdict

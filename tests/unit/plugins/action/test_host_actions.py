@@ -11,7 +11,7 @@ import yaml
 from ansible.errors import AnsibleActionFail
 
 from ansible_collections.railops.rdma.plugins.action import gpudirect, rdma_driver, rdma_info, rdma_netns, roce_qos
-from ansible_collections.railops.rdma.plugins.plugin_utils import _slice_action
+from ansible_collections.railops.rdma.plugins.plugin_utils import _host_plan_action
 from ansible_collections.railops.rdma.tests.unit.actions import action_of
 
 HOST = {"inventory_hostname": "node1", "groups": {"gpu_nodes": ["node1"], "others": []}}
@@ -20,8 +20,10 @@ HOST = {"inventory_hostname": "node1", "groups": {"gpu_nodes": ["node1"], "other
 @pytest.fixture
 def plan(monkeypatch):
     rail = {"name": "rail1", "index": 1, "interface": "ens1np0", "pci": None, "mtu": 4200, "table": 1001}
-    slices = {("plan/fabric", "node1"): {"node": "node1", "network": "roce", "rdma_mode": "exclusive", "rails": [rail]}}
-    monkeypatch.setattr(_slice_action, "read_slice", lambda folder, host: slices[folder, host])
+    host_plans = {
+        ("plan/fabric", "node1"): {"node": "node1", "network": "roce", "rdma_mode": "exclusive", "rails": [rail]}
+    }
+    monkeypatch.setattr(_host_plan_action, "read_host_plan", lambda folder, host: host_plans[folder, host])
     return "plan/fabric"
 
 
@@ -51,7 +53,7 @@ def test_rdma_info_gets_the_rails_of_its_host(plan):
 @pytest.fixture
 def declared(plan):
     """A plan that says what the switches have."""
-    _slice_action.read_slice(plan, "node1")["lossless"] = {"priority": 0, "dscp": 26, "cnp": 48}
+    _host_plan_action.read_host_plan(plan, "node1")["lossless"] = {"priority": 0, "dscp": 26, "cnp": 48}
     return plan
 
 

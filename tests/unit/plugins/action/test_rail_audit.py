@@ -17,7 +17,7 @@ from ansible.errors import AnsibleActionFail
 
 from ansible_collections.railops.rdma.plugins.action import rail_audit
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import canonical, sha256
-from ansible_collections.railops.rdma.plugins.plugin_utils._slice import proving_neighbours
+from ansible_collections.railops.rdma.plugins.plugin_utils._host_plan import proving_neighbours
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.ids import IDS
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.scope import scope
 from ansible_collections.railops.rdma.tests.unit.plugins.action.test_host_actions import run
@@ -52,7 +52,7 @@ def test_paths_are_proven_to_the_next_host_and_to_another_zone(plan, host, same,
     assert found[0]["rails"] == [{"name": "rail1", "addresses": [{"address": f"192.0.2.{SEATS[same][1] + 2}"}]}]
 
 
-def test_the_module_gets_slice_mode_cables_and_neighbours(plan):
+def test_the_module_gets_host_plan_mode_cables_and_neighbours(plan):
     _result, handed = run(rail_audit, {"plan_dir": plan, "settings": {"rdma_host": {"pin": True}}}, {"checks": []})
     settings = handed["args"]["settings"]
     assert (settings["rdma_netns"], settings["rdma_host"]) == ({"mode": "shared"}, {"pin": True})
@@ -109,7 +109,7 @@ def test_what_failed_is_an_error_of_the_host_and_not_of_the_run(plan, tmp_path, 
     assert json.loads(Path(result["path"]).read_text())["error"] == words
 
 
-def test_a_stale_slice_is_the_hosts_error_where_a_result_is_kept(tmp_path):
+def test_a_stale_host_plan_is_the_hosts_error_where_a_result_is_kept(tmp_path):
     result, _handed = run(rail_audit, {"plan_dir": str(tmp_path), "verify_dir": str(tmp_path / "verify")})
     assert "railops.rdma.plan" in json.loads(Path(result["path"]).read_text())["error"]
     with pytest.raises(AnsibleActionFail):

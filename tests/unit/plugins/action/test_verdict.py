@@ -39,7 +39,7 @@ def test_all_hosts_of_the_plan_may_begin(planned):
     assert (planned / "verify/verdict.json").exists()
 
 
-def test_a_host_without_a_slice_is_named_before_anything_is_changed(planned):
+def test_a_host_without_a_host_plan_is_named_before_anything_is_changed(planned):
     with pytest.raises(AnsibleActionFail, match=r"1 of 2 hosts .*node9.*railops\.rdma\.plan"):
         begin(planned, ["node1", "node9"], planned=True)
     assert not (planned / "verify").exists()
@@ -63,7 +63,7 @@ def test_variables_that_differ_from_the_plans_lossless_are_named_before_anything
     begin(tmp_path, names, planned=True, hostvars={name: {} for name in names})
 
 
-def test_verification_passes_over_a_host_without_a_slice(planned):
+def test_verification_passes_over_a_host_without_a_host_plan(planned):
     begin(planned, ["node1", "node9"])
     assert (planned / "verify/verdict.json").exists()
 

@@ -29,8 +29,8 @@ def test_one_sentence_with_its_remedy_for_all_hosts_that_have_it():
 
 
 def test_a_host_that_could_not_be_looked_at_is_in_the_way():
-    results = {"node1": {"msg": "No slice.", "failed": False}, "node2": answer(errors=["preflight: No `ip`."])}
-    assert preflight_problems(results) == ["node1: rail_audit: No slice.", "node2: preflight: No `ip`."]
+    results = {"node1": {"msg": "No host plan.", "failed": False}, "node2": answer(errors=["preflight: No `ip`."])}
+    assert preflight_problems(results) == ["node1: rail_audit: No host plan.", "node2: preflight: No `ip`."]
     assert preflight_problems(results, "warning") == []
 
 

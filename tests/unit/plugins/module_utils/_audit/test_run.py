@@ -36,7 +36,7 @@ def request_of(**params):
     return groups.Request(module, module.params)
 
 
-def test_a_part_gets_the_slice_its_settings_and_its_own_defaults():
+def test_a_part_gets_the_host_plan_its_settings_and_its_own_defaults():
     request = request_of(settings={"other": {"depth": "3"}})
     assert groups.options_of("other", SPEC, request) == {
         "rails": [{"name": "rail1", "interface": "ens1np0"}],

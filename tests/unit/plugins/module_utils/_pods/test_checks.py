@@ -310,8 +310,8 @@ def piece(interface="ens1", gateway="172.17.1.1"):
         pytest.param(row(addresses=False), piece(), (True, ()), id="lid-only"),
     ],
 )
-def test_what_the_plan_gives_a_pod(made, slice_, wanted):
-    (found,) = looks.node_of(slice_, {"declared": [made]}).networks
+def test_what_the_plan_gives_a_pod(made, host_plan, wanted):
+    (found,) = looks.node_of(host_plan, {"declared": [made]}).networks
     assert (bool(found.gateways), found.subnets) == wanted
     assert (found.name, found.kind) == ("spiderpool/fabric-rail1", "macvlan")
     assert (found.resource, found.mtu) == ("spidernet.io/x", 9000)

@@ -33,7 +33,7 @@ def named(*names):
     return [{"host": name} for name in names]
 
 
-def slices(made):
+def host_plans(made):
     return {path: text for path, text in made.files.items() if path.startswith("hosts/")}
 
 
@@ -78,7 +78,7 @@ def test_growth_takes_the_lowest_free_slot_and_renumbers_nobody():
 
     assert slots(second) == {"node1": 0, "node5": 1, "node3": 2}
     assert second.allocation.added == ("node3",)
-    assert slices(first).items() <= slices(second).items()
+    assert host_plans(first).items() <= host_plans(second).items()
 
 
 def test_pins_come_first_and_leave_the_rest_to_the_others():
@@ -137,7 +137,7 @@ def test_a_retired_node_that_comes_back_gets_its_own_slot():
     assert slots(third) == {"node0": 3, "node1": 0, "node2": 1, "node3": 2}
 
 
-def test_a_node_retired_while_it_is_in_the_inventory_gets_no_slice_and_a_warning():
+def test_a_node_retired_while_it_is_in_the_inventory_gets_no_host_plan_and_a_warning():
     first = plan(exclusive(), hosts(2))
     second = plan(exclusive(retire=["node2"]), hosts(2), first.lock)
 
@@ -485,7 +485,7 @@ def test_the_lock_reads_back_as_it_was_written():
     assert json.loads(made.lock)["digest"] == lock_digest(json.loads(made.lock))
 
 
-def test_an_unfinished_lock_keeps_the_old_slots_and_matches_no_slice():
+def test_an_unfinished_lock_keeps_the_old_slots_and_matches_no_host_plan():
     made = plan(exclusive(), hosts(2))
     text = locks.unfinished_lock(locks.parse_lock(made.lock, "plan.json"))
     data = json.loads(text)
@@ -497,7 +497,7 @@ def test_an_unfinished_lock_keeps_the_old_slots_and_matches_no_slice():
     assert sha256(canonical(data["frozen"])) != made.slice("node1")["frozen_digest"]
 
 
-def test_the_frozen_digest_of_a_slice_is_that_of_the_lock():
+def test_the_frozen_digest_of_a_host_plan_is_that_of_the_lock():
     made = plan(exclusive(), hosts(1))
 
     frozen = json.loads(made.lock)["frozen"]

@@ -49,7 +49,7 @@ def test_exclusive_guide_gives_the_guides_blocks():
     assert (address_text(4, first), address_text(4, last)) == ("172.17.0.0", "172.17.7.255")
 
 
-def test_exclusive_slice_is_complete():
+def test_exclusive_host_plan_is_complete():
     data = plan(exclusive(), hosts(8)).slice("node3")
 
     assert {key: data[key] for key in ("schema", "fabric", "node", "slot", "network", "rdma_mode", "policy")} == {

@@ -9,8 +9,8 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.check import known_keys
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.host_plans import sysctls
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.input import read_fabric, read_options
-from ansible_collections.railops.rdma.plugins.plugin_utils._plan.slices import sysctls
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts, plan, rails
 
 

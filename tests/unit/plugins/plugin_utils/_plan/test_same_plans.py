@@ -15,7 +15,7 @@ import hashlib
 import pytest
 import yaml
 
-from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import SLICE_SCHEMA, canonical, sha256
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import HOST_PLAN_SCHEMA, canonical, sha256
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.lock import freeze
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import render
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import CHECKOUT, SAMPLES, plan_of
@@ -38,8 +38,8 @@ def test_a_plan_in_use_stays_the_same(name):
     attachment, mode = made.fabric.attachment, made.fabric.attached.rdma_mode
     files = render(made)
     text = "".join(f"{path}\n{files[path]}" for path in sorted(files) if path.startswith(FILES))
-    # Schema 1 of the slices named the attachment instead of the mode that follows from it: nothing else is different.
-    text = text.replace(f'"schema": {SLICE_SCHEMA},', '"schema": 1,')
+    # Schema 1 of host plans named the attachment, not the mode that follows from it: nothing else is different.
+    text = text.replace(f'"schema": {HOST_PLAN_SCHEMA},', '"schema": 1,')
     # Before `format` plan.json had one gateway for all families.
     frozen = freeze(made.fabric)
     digest = sha256(canonical({**frozen, "gateway": made.fabric.gateway[4]}))

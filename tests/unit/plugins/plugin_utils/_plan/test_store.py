@@ -24,10 +24,10 @@ from ansible.errors import AnsibleActionFail
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError, RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import NAMES, part_digests, verify_part
+from ansible_collections.railops.rdma.plugins.plugin_utils._host_plan import read_host_plan
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan import store as store_module
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.store import PlanStore
-from ansible_collections.railops.rdma.plugins.plugin_utils._slice import read_slice
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts, rails
 
 
@@ -150,7 +150,7 @@ def test_a_preview_is_a_whole_plan_beside_the_real_one(tmp_path):
     result = run(raw(tmp_path), hosts(3), check_mode=True, preview_dir=str(tmp_path / "preview"))
 
     assert result["plan_dir"] == str(tmp_path / "preview/fabric")
-    assert read_slice(result["plan_dir"], "node3")["slot"] == 2
+    assert read_host_plan(result["plan_dir"], "node3")["slot"] == 2
     assert tree(tmp_path / "fabric") == before
     same = run(raw(tmp_path), hosts(2), check_mode=True, preview_dir=str(tmp_path / "preview"))
     assert [(row["id"], row["status"]) for row in same["checks"]] == [("plan_inventory", "ok")]
@@ -245,7 +245,7 @@ def test_a_planner_that_was_overtaken_writes_nothing(tmp_path, monkeypatch):
         run(raw(tmp_path), [*hosts(1), {"host": "node9", "groups": []}], check_mode=False)
     assert "Plan again" in caught.value.fix
     # Slot 1 belongs to who came first.
-    assert read_slice(str(tmp_path / "fabric"), "node2")["slot"] == 1
+    assert read_host_plan(str(tmp_path / "fabric"), "node2")["slot"] == 1
     assert sorted((tmp_path / "fabric/hosts").iterdir())[-1].name == "node2.json"
 
 
@@ -376,11 +376,11 @@ def change(folder):
 
 
 def state(folder, names=("node1", "node2", "node3", "node4")):
-    """What the readers say of the plan: the slices that they accept, and the cluster's files."""
+    """What the readers say of the plan: the host plans that they accept, and the cluster's files."""
     seen = {}
     for name in names:
         with contextlib.suppress(AnsibleActionFail):
-            seen[name] = read_slice(str(folder), name)
+            seen[name] = read_host_plan(str(folder), name)
     with contextlib.suppress(RdmaError):
         verify_part(str(folder), "cluster")
         seen["cluster"] = {path: text for path, text in tree(folder).items() if path.startswith("cluster/")}
@@ -456,4 +456,4 @@ def test_a_run_after_a_kill_still_knows_who_sat_where(tmp_path):
     with pytest.raises(InputError, match="no longer in the inventory: node3"):
         make(tmp_path, 2)
     assert make(tmp_path, 3)["changed"]
-    assert read_slice(str(tmp_path / "fabric"), "node3")["slot"] == 2
+    assert read_host_plan(str(tmp_path / "fabric"), "node3")["slot"] == 2

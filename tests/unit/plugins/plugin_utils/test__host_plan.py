@@ -10,7 +10,7 @@ import json
 import pytest
 from ansible.errors import AnsibleActionFail
 
-from ansible_collections.railops.rdma.plugins.plugin_utils._slice import leaves_of, read_slice
+from ansible_collections.railops.rdma.plugins.plugin_utils._host_plan import leaves_of, read_host_plan
 
 FROZEN = {"mode": "shared", "max_nodes": 8}
 DIGEST = hashlib.sha256(json.dumps(FROZEN, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
@@ -37,28 +37,28 @@ def change(path, **values):
     path.write_text(json.dumps(data))
 
 
-def test_a_good_slice_is_returned(folder):
-    assert read_slice(str(folder), "node1")["node"] == "node-1"
+def test_a_good_host_plan_is_returned(folder):
+    assert read_host_plan(str(folder), "node1")["node"] == "node-1"
 
 
 def test_a_plan_that_was_replaced_is_read_again(folder):
-    assert read_slice(str(folder), "node1")["slot"] == 0
+    assert read_host_plan(str(folder), "node1")["slot"] == 0
     plan = json.loads((folder / "plan.json").read_text())
     plan["nodes"]["node-1"]["slot"] = 5
     (folder / "new").write_text(json.dumps(plan))
     (folder / "new").replace(folder / "plan.json")
     with pytest.raises(AnsibleActionFail, match="slot"):
-        read_slice(str(folder), "node1")
+        read_host_plan(str(folder), "node1")
 
 
 def test_no_plan_says_run_the_plan_playbook(tmp_path):
     with pytest.raises(AnsibleActionFail, match=r"railops\.rdma\.plan"):
-        read_slice(str(tmp_path), "node1")
+        read_host_plan(str(tmp_path), "node1")
 
 
-def test_a_host_without_a_slice_is_refused(folder):
+def test_a_host_without_a_host_plan_is_refused(folder):
     with pytest.raises(AnsibleActionFail, match="node2"):
-        read_slice(str(folder), "node2")
+        read_host_plan(str(folder), "node2")
 
 
 @pytest.mark.parametrize(
@@ -67,23 +67,23 @@ def test_a_host_without_a_slice_is_refused(folder):
         pytest.param("hosts/node1.json", {"frozen_digest": "0"}, "frozen_digest", id="digest"),
         pytest.param("hosts/node1.json", {"slot": 4}, "slot", id="slot"),
         pytest.param("hosts/node1.json", {"node": "node-9"}, "node-9", id="node"),
-        pytest.param("hosts/node1.json", {"schema": 1}, "schema", id="slice-schema"),
+        pytest.param("hosts/node1.json", {"schema": 1}, "schema", id="host-plan-schema"),
         pytest.param("plan.json", {"format": 2}, "format", id="plan-format"),
         pytest.param("plan.json", {"digest": ""}, "half-written", id="plan-half-written"),
         pytest.param("plan.json", {"frozen": {"mode": "exclusive"}}, "frozen_digest", id="plan-moved-on"),
         pytest.param("plan.json", {"nodes": {"node-1": {"slot": 0, "retired": True}}}, "retired", id="retired"),
     ],
 )
-def test_a_stale_slice_is_refused_with_its_fix(folder, file, values, says):
+def test_a_stale_host_plan_is_refused_with_its_fix(folder, file, values, says):
     change(folder / file, **values)
     with pytest.raises(AnsibleActionFail, match=rf"{says}[\s\S]*(Run|Take|install) "):
-        read_slice(str(folder), "node1")
+        read_host_plan(str(folder), "node1")
 
 
 def test_a_half_written_file_is_refused(folder):
     (folder / "hosts" / "node1.json").write_text('{"schema": 1, ')
     with pytest.raises(AnsibleActionFail, match="cannot be read"):
-        read_slice(str(folder), "node1")
+        read_host_plan(str(folder), "node1")
 
 
 def test_leaves_are_those_of_the_plans_file_for_switches(folder):

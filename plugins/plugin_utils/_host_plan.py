@@ -4,9 +4,9 @@
 
 # This plugin util is PRIVATE to the collection.
 
-"""Read one host's slice of the plan on the controller, and refuse one that is not of the plan beside it.
+"""Read one host plan on the controller, and refuse one that is not of the plan beside it.
 
-A slice is read by the one task that needs it, when it needs it: thousands of slices as inventory variables cost a
+A host plan is read by the one task that needs it, when it needs it: thousands of them as inventory variables cost a
 minute and gigabytes before the first task. The layout of the folder is that of docs/growth.md.
 """
 
@@ -20,12 +20,12 @@ import typing as t
 
 from ansible.errors import AnsibleActionFail
 
-from ..module_utils._fabric.lock import FORMAT, LOCK, NEWER, SLICE_SCHEMA, canonical, is_readable, sha256
+from ..module_utils._fabric.lock import FORMAT, HOST_PLAN_SCHEMA, LOCK, NEWER, canonical, is_readable, sha256
 from ..module_utils._fabric.shapes import Leaf
 from ._refusal import Refusal
 
 if t.TYPE_CHECKING:
-    from ..module_utils._fabric.shapes import Neighbour, PlanFile, Slice
+    from ..module_utils._fabric.shapes import HostPlan, Neighbour, PlanFile
 
 HOSTS_FOLDER = "hosts"
 
@@ -70,20 +70,20 @@ def _read_json(path: str, what: str, fix: str) -> dict[str, t.Any]:
     if os.path.basename(path) == LOCK:
         if not is_readable(data):
             fail(f"The {what} {path!r} does not have format {FORMAT}, which this collection reads.", NEWER)
-    elif data.get("schema") != SLICE_SCHEMA:
+    elif data.get("schema") != HOST_PLAN_SCHEMA:
         fail(
-            f"The {what} {path!r} has schema {data.get('schema')!r}; this collection reads schema {SLICE_SCHEMA}.",
+            f"The {what} {path!r} has schema {data.get('schema')!r}; this collection reads schema {HOST_PLAN_SCHEMA}.",
             "Run the playbook railops.rdma.plan of the installed version again.",
         )
     return data
 
 
-def read_slice(plan_dir: str, host: str) -> Slice:
-    """Return the slice of one host.
+def read_host_plan(plan_dir: str, host: str) -> HostPlan:
+    """Return the host plan of one host.
 
     :param plan_dir: the fabric's plan folder, the one that holds plan.json; relative to the working directory.
     :param host: the inventory name of the host.
-    :raises AnsibleActionFail: when there is no plan or slice, when the slice is of another plan (its frozen_digest,
+    :raises AnsibleActionFail: when there is no plan or host plan, when the two do not belong together (frozen_digest,
         node or slot is not plan.json's), when the node is retired, or when the schema is another one.
     """
     again = f"Run the playbook railops.rdma.plan, so that {plan_dir!r} is whole, and run this one again."
@@ -92,13 +92,13 @@ def read_slice(plan_dir: str, host: str) -> Slice:
         # The planner replaces plan.json by such a one while it replaces the other files.
         fail(f"The plan in {plan_dir!r} is half-written: a run was cut off.", again)
     path = os.path.join(plan_dir, HOSTS_FOLDER, f"{host}.json")
-    have = _read_json(path, f"slice of host {host!r}", again)
+    have = _read_json(path, f"host plan of {host!r}", again)
     if have.get("frozen_digest") != sha256(canonical(plan.get("frozen"))):
-        fail(f"The slice {path!r} is stale: its frozen_digest is not that of plan.json.", again)
+        fail(f"The host plan {path!r} is stale: its frozen_digest is not that of plan.json.", again)
     node = have.get("node")
     entry = plan.get("nodes", {}).get(node)
     if entry is None:
-        fail(f"The slice {path!r} is of node {node!r}, which plan.json does not have.", again)
+        fail(f"The host plan {path!r} is of node {node!r}, which plan.json does not have.", again)
     if entry.get("retired"):
         fail(
             f"Node {node!r} of host {host!r} is retired in the plan.",
@@ -106,10 +106,10 @@ def read_slice(plan_dir: str, host: str) -> Slice:
         )
     if entry.get("slot") != have.get("slot"):
         fail(
-            f"The slice {path!r} is stale: it has slot {have.get('slot')!r}, plan.json has {entry.get('slot')!r}.",
+            f"The host plan {path!r} is stale: it has slot {have.get('slot')!r}, plan.json has {entry.get('slot')!r}.",
             again,
         )
-    return t.cast("Slice", have)
+    return t.cast("HostPlan", have)
 
 
 def leaves_of(plan_dir: str) -> list[Leaf]:
@@ -141,7 +141,7 @@ def neighbours_of(plan_dir: str, host: str, count: int) -> list[Neighbour]:
     except OSError:
         return []
     after = [name for name in names if name > host] + [name for name in names if name < host]
-    return [{"host": name, "rails": read_slice(plan_dir, name)["rails"]} for name in after[:count]]
+    return [{"host": name, "rails": read_host_plan(plan_dir, name)["rails"]} for name in after[:count]]
 
 
 def proving_neighbours(plan_dir: str, host: str) -> list[Neighbour]:
@@ -150,7 +150,7 @@ def proving_neighbours(plan_dir: str, host: str) -> list[Neighbour]:
     Next is by slot, and the last one's next is the first: every host is somebody's neighbour.
     """
     plan = _read_json(os.path.join(plan_dir, LOCK), "plan", "Run the playbook railops.rdma.plan.")
-    own = read_slice(plan_dir, host)["node"]
+    own = read_host_plan(plan_dir, host)["node"]
     zones: dict[str, list[tuple[int, str]]] = {}
     for name, entry in plan["nodes"].items():
         if not entry["retired"]:
@@ -174,7 +174,7 @@ def proving_neighbours(plan_dir: str, host: str) -> list[Neighbour]:
 
 def _rails_of(plan_dir: str, node: str) -> list[dict[str, t.Any]]:
     try:
-        have = read_slice(plan_dir, node)
+        have = read_host_plan(plan_dir, node)
     except AnsibleActionFail:
         return []
     if have["node"] != node:

@@ -4,7 +4,7 @@
 
 # This plugin util is PRIVATE to the collection.
 
-"""The action in front of modules that work from a host's slice of the plan."""
+"""The action in front of modules that work from a host plan."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ import typing as t
 
 from ansible.plugins.action import ActionBase
 
+from ._host_plan import fail, read_host_plan
 from ._refusal import once
 from ._report.equal import shortened
-from ._slice import fail, read_slice
 
 if t.TYPE_CHECKING:
-    from ..module_utils._fabric.shapes import Slice
+    from ..module_utils._fabric.shapes import HostPlan
 
 LOSSLESS = {"priority": "priority", "dscp": "dscp", "cnp_dscp": "cnp"}
 """The options of roce_qos that the plan has, each with its key of fabric_lossless."""
 
 
-def lossless_options(have: Slice) -> dict[str, int]:
-    """Return what a host's slice says of lossless RoCE, as options of roce_qos; nothing where the plan says nothing."""
+def lossless_options(have: HostPlan) -> dict[str, int]:
+    """Return what a host plan says of lossless RoCE, as options of roce_qos; nothing where the plan says nothing."""
     said = have.get("lossless") or {}
     return {option: said[key] for option, key in LOSSLESS.items() if key in said}
 
@@ -50,7 +50,7 @@ def refuse_two_declarations(torn: t.Mapping[tuple[str, t.Any, int], t.Sequence[s
     )
 
 
-def torn_options(have: Slice, given: t.Mapping[str, t.Any], prefix: str = "") -> list[tuple[str, t.Any, int]]:
+def torn_options(have: HostPlan, given: t.Mapping[str, t.Any], prefix: str = "") -> list[tuple[str, t.Any, int]]:
     """Return the options of roce_qos whose values are not the plan's: option, what `given` says, what the plan says.
 
     :param prefix: of the options' names in `given`.
@@ -61,18 +61,18 @@ def torn_options(have: Slice, given: t.Mapping[str, t.Any], prefix: str = "") ->
     ]
 
 
-class SliceAction(ActionBase):
-    """Read the host's slice of the plan on the controller and hand it to the module of the same name."""
+class HostPlanAction(ActionBase):
+    """Read the host plan on the controller and hand it to the module of the same name."""
 
-    SLICE_KEYS: t.ClassVar[tuple[str, ...]] = ()
-    """The keys of the slice that are options of the module."""
+    HOST_PLAN_KEYS: t.ClassVar[tuple[str, ...]] = ()
+    """The keys of the host plan that are options of the module."""
     RAIL_KEYS: t.ClassVar[tuple[str, ...]] = ("name", "interface", "pci", "mtu")
     """What the module knows of a rail."""
     ROUTED_RAIL_KEYS: t.ClassVar[tuple[str, ...]] = (*RAIL_KEYS, "vlan", "index", "table", "rule_priority", "addresses")
 
-    def options(self, have: Slice) -> dict[str, t.Any]:
-        """Return the options of the module that the slice `have` gives."""
-        options = {key: have.get(key) for key in self.SLICE_KEYS}
+    def options(self, have: HostPlan) -> dict[str, t.Any]:
+        """Return the options of the module that the host plan `have` gives."""
+        options = {key: have.get(key) for key in self.HOST_PLAN_KEYS}
         if options.get("rails") is not None:
             options["rails"] = [{key: rail.get(key) for key in self.RAIL_KEYS} for rail in have["rails"]]
         return options
@@ -86,13 +86,13 @@ class SliceAction(ActionBase):
         return once(self._task, self.asked(task_vars or {}))
 
     def asked(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
-        """Run the module, with the slice's values for all options that are not given; an empty text gives nothing."""
+        """Run the module, with the host plan's values for options that are not given; an empty text gives nothing."""
         args = dict(self._task.args)
         if plan_dir := args.pop("plan_dir", None):
             # As the planner reads an option of type path.
             folder = os.path.expanduser(os.path.expandvars(str(plan_dir)))
             host = task_vars["inventory_hostname"]
-            have = read_slice(folder, host)
+            have = read_host_plan(folder, host)
             self.more_args(args, folder, host)
             args |= {key: value for key, value in self.options(have).items() if args.get(key) in (None, "")}
         name = self._task.action.rpartition(".")[2]

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """The options of modules that work from a host's slice of the plan."""
+    """The options of modules that work from a host plan."""
 
     DOCUMENTATION = r"""
 options:
   plan_dir:
     description:
-      - The fabric's plan folder on the controller, which holds C(plan.json). The host's slice is read from it, and
+      - The fabric's plan folder on the controller, which holds C(plan.json). The host plan is read from it, and
         refused when it is not of that plan. The options given beside it take precedence.
     type: path
   rails:
-    description: The rails of this host, in order. Comes from the slice when O(plan_dir) is given.
+    description: The rails of this host, in order. Comes from the host plan when O(plan_dir) is given.
     type: list
     elements: dict
     suboptions:

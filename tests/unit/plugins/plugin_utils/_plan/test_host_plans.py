@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 
-from ansible_collections.railops.rdma.plugins.plugin_utils._plan.slices import render_slices
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.host_plans import render_host_plans
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import plan_of
 
 RAW = {
@@ -18,11 +18,11 @@ RAW = {
 
 
 def cables(raw, *nodes):
-    made = render_slices(plan_of({**RAW, **raw}, list(nodes)))
+    made = render_host_plans(plan_of({**RAW, **raw}, list(nodes)))
     return {name: json.loads(text).get("cables") for name, text in made.items()}
 
 
-def test_a_slice_has_cables_only_where_leaves_are_named():
+def test_a_host_plan_has_cables_only_where_leaves_are_named():
     assert cables({}, {"host": "a"}) == {"a.json": None}
     assert cables({"leaves": ["l1", "l2-%s*"]}, {"host": "a"}) == {
         "a.json": {"rail1": {"leaf": "l1", "port": None}, "rail2": {"leaf": "l2-%s*", "port": None}}
@@ -48,7 +48,7 @@ def test_zones_have_leaves_of_their_own():
 
 
 def test_a_vlan_is_in_the_rail_and_in_the_settings_of_its_interface():
-    made = render_slices(
+    made = render_host_plans(
         plan_of({**RAW, "rails": [{"interface": "a", "vlan": 7}, {"interface": "b"}]}, [{"host": "n"}])
     )
     data = json.loads(made["n.json"])

@@ -14,7 +14,7 @@ import functools
 import json
 import typing as t
 
-from ...module_utils._fabric.lock import SLICE_SCHEMA, canonical, sha256
+from ...module_utils._fabric.lock import HOST_PLAN_SCHEMA, canonical, sha256
 from ...module_utils._fabric.model import address_text
 from ...module_utils._fabric.numbers import vlan_interface
 from ...module_utils._fabric.totals import rdma_prefixes
@@ -57,8 +57,8 @@ def sysctls(fabric: Fabric, interfaces: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def render_slices(plan: FabricPlan) -> dict[str, str]:
-    """Return the text of each host's slice by file name."""
+def render_host_plans(plan: FabricPlan) -> dict[str, str]:
+    """Return the text of each host plan by file name."""
     blocks: dict[int, list[Block]] = {}
     for block in plan.blocks:
         blocks.setdefault(block.zone, []).append(block)
@@ -77,11 +77,11 @@ def render_slices(plan: FabricPlan) -> dict[str, str]:
 
 
 def _head(plan: FabricPlan) -> str:
-    """Write the part that all slices share, with %s for node, slot and cables."""
+    """Write the part that all host plans share, with %s for node, slot and cables."""
     fabric = plan.fabric
     prefixes = [str(prefix) for prefix in rdma_prefixes(fabric, plan.blocks)]
     return (
-        f'{{\n  "schema": {SLICE_SCHEMA},\n'
+        f'{{\n  "schema": {HOST_PLAN_SCHEMA},\n'
         f'  "frozen_digest": "{sha256(canonical(freeze(fabric)))}",\n'
         f'  "fabric": "{fabric.name}",\n  "node": "%s",\n  "slot": %s,\n%s'
         f'  "network": "{fabric.network}",\n  "rdma_mode": "{fabric.attached.rdma_mode}",\n'
@@ -92,7 +92,7 @@ def _head(plan: FabricPlan) -> str:
 
 
 def _cables(fabric: Fabric, zone: int, own: tuple[tuple[str, str], ...]) -> str:
-    """Return the leaf and port that each rail's cable is planned to end in, as lines of the slice; none without any."""
+    """Return the leaf and port that each rail's cable is planned to end in, as lines of a host plan; none without."""
     where, own = fabric.zones[zone], own or (("", ""),) * len(fabric.rails)
     lines = [
         f'    "{rail.name}": {json.dumps({"leaf": leaf or where.leaf(index) or None, "port": port or None})}'
@@ -107,7 +107,7 @@ def _cables(fabric: Fabric, zone: int, own: tuple[tuple[str, str], ...]) -> str:
 def _template(
     fabric: Fabric, interfaces: Sequence[str], pcis: Sequence[str | None], blocks: Sequence[Block], head: str
 ) -> str:
-    """Write the slice of a zone and profile of interfaces, with %s for what only the slot decides."""
+    """Write the host plan of a zone and profile of interfaces, with %s for what only the slot decides."""
     rails = []
     vlans = [rail.vlan for rail in fabric.rails]
     for position, rail in enumerate(fabric.rails):
