@@ -28,7 +28,7 @@ options:
     type: list
     elements: dict
     required: true
-  marks:
+  labels:
     description: The plan's labels of nodes, as C(cluster/nodelabels.json) has them.
     type: dict
     required: true
@@ -38,7 +38,7 @@ EXAMPLES = r"""
 ---
 - name: Show which cards would lose their virtual functions
   ansible.builtin.debug:
-    msg: "{{ states.resources | railops.rdma.sriov_losing(policies, marks) }}"
+    msg: "{{ states.resources | railops.rdma.sriov_losing(policies, labels) }}"
 """
 
 RETURN = r"""
@@ -53,10 +53,10 @@ MELLANOX = "15b3"
 Json = dict[str, t.Any]
 
 
-def sriov_losing(states: t.Iterable[Json], policies: t.Sequence[Json], marks: Json) -> list[str]:
+def sriov_losing(states: t.Iterable[Json], policies: t.Sequence[Json], labels: Json) -> list[str]:
     """Return the cards that would lose their virtual functions."""
     found = []
-    label, values = marks.get("label"), marks.get("nodes") or {}
+    label, values = labels.get("label"), labels.get("nodes") or {}
     for state in states:
         node = state["metadata"]["name"]
         chosen = [

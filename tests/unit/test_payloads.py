@@ -64,7 +64,7 @@ BYTES: dict[str, tuple[int | None, int, str]] = {
     "gpudirect": (46_580, 54_783, "checks; modules run by _module; files by fsync and SELinux context"),
     "host_work_info": (None, 22_300, ""),
     "ippool_plan": (259_667, 0, ""),
-    "nic_link_type": (96_599, 115_000, "what carries the host's own network, or other duties, is kept"),
+    "nic_link_type": (96_599, 115_000, "what carries the host's own network, or other roles, is kept"),
     "node_gate": (None, 90_836, ""),
     "pod_probe": (163_031, 192_793, "which nodes take pods, and why others do not; Jobs that Kubernetes ended"),
     "policy_route": (

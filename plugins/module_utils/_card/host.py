@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing as t
 
 from .._untouchable import Untouchable
-from .duty import carried, serving, standing, used_vf
+from .port_roles import carried, serving, standing, used_vf
 from .model import Card, PlacedRail
 from .pci import ADDRESS, VENDOR_MELLANOX, PciFunction, PciTree, normal_address, pci_key, read_pci
 
@@ -37,7 +37,7 @@ def read_cards(
         if nic.vendor == VENDOR_MELLANOX:
             functions.setdefault(nic.card, []).append(nic)
     kept = untouchable() if functions else Untouchable()
-    duties = _duties(sysfs, tree, functions, run, kept) if functions else {}
+    roles = _roles(sysfs, tree, functions, run, kept) if functions else {}
     uses = standing(kept, prefixes)
     return tuple(
         Card(
@@ -48,7 +48,7 @@ def read_cards(
             total_vfs=max(item.total_vfs for item in items),
             num_vfs=sum(item.num_vfs for item in items),
             bluefield=any(item.device in BLUEFIELDS for item in items),
-            duty=duties.get(name),
+            role=roles.get(name),
             standing=next((f"{uses[port]} ({port})" for item in items for port in item.netdevs if port in uses), None),
         )
         for name, items in sorted(functions.items(), key=lambda entry: pci_key(f"{entry[0]}.0"))
@@ -83,14 +83,14 @@ def _layer(sysfs: Sysfs, function: PciFunction) -> str | None:
     return None
 
 
-def _duties(
+def _roles(
     sysfs: Sysfs, tree: PciTree, functions: dict[str, list[PciFunction]], run: Run, kept: Untouchable
 ) -> dict[str, str]:
     found = serving(sysfs, [item for items in functions.values() for item in items])
-    for path, duty in carried(sysfs, run, kept).items():
+    for path, role in carried(sysfs, run, kept).items():
         name = path.rpartition("/")[2]
         for card in _card_of(sysfs, tree, path):
-            found.setdefault(card, duty if name in duty else f"{duty} ({name})")
+            found.setdefault(card, role if name in role else f"{role} ({name})")
     for card, items in functions.items():
         if used := next(filter(None, (used_vf(tree, item) for item in items)), None):
             found.setdefault(card, used)

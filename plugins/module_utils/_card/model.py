@@ -46,7 +46,7 @@ class PlacedRail:
 class Card:
     """One card of the host, whatever the number of its functions.
 
-    `duty` says what else it does ("carries the default route (eno1)", "serves the NVSwitches (...)"): such a card is
+    `role` says what else it does ("carries the default route (eno1)", "serves the NVSwitches (...)"): such a card is
     never written and never reset. `standing` says what would go with its link type ("carries ens1np0.30 (ens1np0)"):
     that stays as it is, too. `layers` holds the link layer of each function's port as the kernel sees it now.
     `devices` are its RDMA devices, or interfaces where it has none.
@@ -59,7 +59,7 @@ class Card:
     total_vfs: int = 0
     num_vfs: int = 0
     bluefield: bool = False
-    duty: str | None = None
+    role: str | None = None
     standing: str | None = None
 
     @property
@@ -90,7 +90,7 @@ def port_of(address: str) -> int:
 def left_alone(cards: t.Sequence[Card], wishes: t.Mapping[str, Wish]) -> list[dict[str, t.Any]]:
     """Return the cards that nobody selected, each with the reason why it is none of ours."""
     return [
-        {"card": card.name, "devices": list(card.devices), "why": card.duty or "no rail of the plan lies on it"}
+        {"card": card.name, "devices": list(card.devices), "why": card.role or "no rail of the plan lies on it"}
         for card in cards
         if card.name not in wishes
     ]
@@ -116,7 +116,7 @@ def choose(
 ) -> dict[str, Wish]:
     """Return what each selected card shall be, by card name.
 
-    :raises InputError: for addresses that are no card, for cards that have another duty and are named or carry a
+    :raises InputError: for addresses that are no card, for cards that have another role and are named or carry a
         rail beside it, and for things of a card that two selections of one rank want differently.
     """
     problems: list[Problem] = []
@@ -168,11 +168,11 @@ def _of_rails(
         card = next((card for card in cards if rail.address in card.addresses), None)
         if card is None or rail.address is None:
             continue
-        if (card.duty or "").startswith(NO_NIC):
+        if (card.role or "").startswith(NO_NIC):
             problems.append(
                 Problem(
                     f"rail {rail.name}",
-                    f"card {card.name} {card.duty}: a rail on it would take the switches from their manager.",
+                    f"card {card.name} {card.role}: a rail on it would take the switches from their manager.",
                     "Correct the rail's interface or PCI address in the inventory and plan again.",
                 )
             )
@@ -200,11 +200,11 @@ def _of_addresses(
                 )
             )
             continue
-        if card.duty:
+        if card.role:
             problems.append(
                 Problem(
                     f"{place}.pci[{number}]",
-                    f"card {card.name} {card.duty}: it is never changed or reset by this module.",
+                    f"card {card.name} {card.role}: it is never changed or reset by this module.",
                     "Take it out of the list; change it from the console if it must be.",
                 )
             )

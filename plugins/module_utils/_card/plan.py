@@ -162,11 +162,11 @@ def decide(card: Card, wish: Wish, configuration: Configuration, marker: Marker 
     if all(value.written and value.active for value in plan.values):
         return plan
     turned = any(value.name.startswith(LINK_TYPE) and not (value.written and value.active) for value in plan.values)
-    if duty := card.duty or (card.standing if turned else None):
+    if role := card.role or (card.standing if turned else None):
         return replace(
             plan,
             step=Step.FAILED,
-            note=f"{duty}, so it is left alone, and it is not as wanted: {_differing(plan)}",
+            note=f"{role}, so it is left alone, and it is not as wanted: {_differing(plan)}",
             fix="Free it first (drain the node of pods and machines, unmount, take others' links and addresses away) or"
             " change it from the console.",
         )
@@ -281,8 +281,8 @@ def _reset_value(value: Value) -> str | None:
 
 def no_reset_because(plan: CardPlan, *, capable: bool) -> str:
     """Return why a card must not be reset now although that was asked for; '' when it may be."""
-    if duty := plan.card.duty or plan.card.standing:
-        return f"it {duty}"
+    if role := plan.card.role or plan.card.standing:
+        return f"it {role}"
     if plan.power_cycle:
         return "the tool asked for a power cycle"
     if plan.card.num_vfs:

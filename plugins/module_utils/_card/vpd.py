@@ -25,9 +25,9 @@ SWITCH_BOARDS = frozenset(
     }
 )
 
-SWITCHES, UNKNOWN = "serves the NVSwitches", "has a management duty that this collection does not know"
+SWITCHES, UNKNOWN = "serves the NVSwitches", "has a management role that this collection does not know"
 NO_NIC = (SWITCHES, UNKNOWN)
-"""How the duties begin that no card with a rail can have."""
+"""How the roles begin that no card with a rail can have."""
 
 
 def parse_vpd(data: bytes) -> dict[str, str]:

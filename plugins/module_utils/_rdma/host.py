@@ -29,7 +29,7 @@ class Host:
 
     :param verbs: an object with read() as verbs.Verbs has it.
     :param altnames: an object with read() and change() as altnames.AltNames has them.
-    :param duties: says what interfaces and RDMA devices are for, by folder in /sys/class; asked only when an interface
+    :param roles: says what interfaces and RDMA devices are for, by folder in /sys/class; asked only when an interface
         gets another name.
     """
 
@@ -39,13 +39,13 @@ class Host:
         run: Run,
         verbs: t.Any,
         altnames: t.Any,
-        duties: t.Callable[[], dict[str, str]],
+        roles: t.Callable[[], dict[str, str]],
     ) -> None:
         self._files = files
         self._run = run
         self._verbs = verbs
         self._altnames = altnames
-        self._duties = duties
+        self._roles = roles
         self._kernel = os.uname().release
 
     def read(self, want: Want) -> Have:
@@ -60,7 +60,7 @@ class Host:
         named = want.naming == "altname" or any("AlternativeName=" in text for text in link_files.values())
         netdevs = self._netdevs(want, self._altnames.read() if named else {})
         renamed = planning.renamed(want, netdevs)
-        duties = self._duties() if renamed else {}
+        roles = self._roles() if renamed else {}
         return Have(
             kernel=self._kernel,
             loaded=frozenset(self._files.names("/sys/module")),
@@ -70,7 +70,7 @@ class Host:
             link_files=link_files,
             others=self._others() if want.naming != "none" else (),
             netdevs=netdevs,
-            duties={name: duty for name in renamed if (duty := self._duty(name, duties))},
+            roles={name: role for name in renamed if (role := self._role(name, roles))},
         )
 
     def apply(self, plan: Plan) -> None:
@@ -110,10 +110,10 @@ class Host:
                 files.append(LinkFile(path, [section for text in texts for section in parse(text)]))
         return tuple(files)
 
-    def _duty(self, interface: str, duties: dict[str, str]) -> str:
+    def _role(self, interface: str, roles: dict[str, str]) -> str:
         home = f"/sys/class/net/{interface}"
         devices = (f"/sys/class/infiniband/{name}" for name in self._files.names(f"{home}/device/infiniband"))
-        return next((duties[path] for path in (home, *devices) if path in duties), "")
+        return next((roles[path] for path in (home, *devices) if path in roles), "")
 
     def _netdevs(self, want: Want, altnames: dict[str, tuple[str, ...]]) -> tuple[Netdev, ...]:
         answers = self._verbs.read()[0] if want.network == "infiniband" and want.rails else {}

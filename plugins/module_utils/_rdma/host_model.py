@@ -55,7 +55,7 @@ class Have:
     """What is there.
 
     `available` are the modules that the kernel has, `builtin` those without a file of their own; `link_files` are ours
-    by name, `others` everybody else's; `duties` is what interfaces that get another name are for beside their rail.
+    by name, `others` everybody else's; `roles` is what interfaces that get another name are for beside their rail.
     """
 
     kernel: str = ""
@@ -66,4 +66,4 @@ class Have:
     link_files: dict[str, str] = field(default_factory=dict)
     others: tuple[LinkFile, ...] = ()
     netdevs: tuple[Netdev, ...] = ()
-    duties: dict[str, str] = field(default_factory=dict)
+    roles: dict[str, str] = field(default_factory=dict)

@@ -270,13 +270,13 @@ def renamed(want: Want, netdevs: t.Iterable[Netdev]) -> list[str]:
 
 def _in_use(rail: Rail, pci: str, have: Have) -> Trouble | None:
     device = _device_at(pci, have)
-    duty = have.duties.get(device.name) if device else None
-    if device is None or not duty:
+    role = have.roles.get(device.name) if device else None
+    if device is None or not role:
         return None
-    replaced = f" List {device.name} in rail_network_take_over if it may go." if duty.startswith("has the addr") else ""
+    replaced = f" List {device.name} in rail_network_take_over if it may go." if role.startswith("has the addr") else ""
     return Trouble(
         rail.name,
-        f"{device.name} {duty}, and would be {rail.interface} when the host starts, without it",
+        f"{device.name} {role}, and would be {rail.interface} when the host starts, without it",
         f"Name the rail's own card; or, if {device.name} really is the rail, call it by its name of today "
         f"(fabric_interfaces), or give no names (rdma_host_naming: none).{replaced}",
     )

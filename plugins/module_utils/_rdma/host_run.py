@@ -10,7 +10,7 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
-from .._card.duty import carried, standing
+from .._card.port_roles import carried, standing
 from .._card.pci import normal_address
 from .._errors import InputError, Problem
 from .._files import HostFiles
@@ -112,7 +112,7 @@ def _after(plan: Plan) -> dict[str, object]:
     }
 
 
-def _duties(module: AnsibleModule, files: HostFiles) -> dict[str, str]:
+def _roles(module: AnsibleModule, files: HostFiles) -> dict[str, str]:
     def ask(argv: list[str]) -> tuple[int, str, str]:
         # A new host has no `rdma` yet, nor anything that uses RDMA.
         found = module.get_bin_path(argv[0])
@@ -120,7 +120,7 @@ def _duties(module: AnsibleModule, files: HostFiles) -> dict[str, str]:
 
     kept = read_untouchable(module, files)
     others = standing(kept, module.params["rdma_prefixes"] or (), module.params["take_over"])
-    return {**{f"/sys/class/net/{name}": duty for name, duty in others.items()}, **carried(files, ask, kept)}
+    return {**{f"/sys/class/net/{name}": role for name, role in others.items()}, **carried(files, ask, kept)}
 
 
 def run(module: AnsibleModule) -> dict[str, t.Any]:
@@ -139,7 +139,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         present=params["state"] == "present",
     )
     files = HostFiles(ROOT, module)
-    host = Host(files, module.run_command, Verbs(), AltNames(), lambda: _duties(module, files))
+    host = Host(files, module.run_command, Verbs(), AltNames(), lambda: _roles(module, files))
     mode = None
     if params["netns"]:
         wanted = params["netns_mode"] or params["rdma_mode"]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import typing as t
 
-from .._card.duty import serving
+from .._card.port_roles import serving
 from .._card.pci import VENDOR_MELLANOX, PciFunction, PciTree, pci_key, read_pci
 from .._card.vpd import parse_vpd
 
@@ -43,9 +43,9 @@ def read_info(sysfs: Sysfs, *, gids: bool = True, part_numbers: bool = True) -> 
     devices.sort(key=_device_order)
     if part_numbers:
         _add_part_numbers(sysfs, devices)
-        duties = serving(sysfs, [nic for nic in tree.nics if nic.vendor == VENDOR_MELLANOX])
+        roles = serving(sysfs, [nic for nic in tree.nics if nic.vendor == VENDOR_MELLANOX])
         for device in devices:
-            device["serves"] = duties.get(device["card"])
+            device["serves"] = roles.get(device["card"])
     return {
         "netns_mode": {"Y": "shared", "N": "exclusive"}.get(sysfs.text(NETNS_MODE) or ""),
         "default_interfaces": [],

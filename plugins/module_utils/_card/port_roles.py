@@ -53,11 +53,11 @@ def carried(sysfs: Sysfs, run: Run, kept: Untouchable) -> dict[str, str]:
     :param kept: what carries the host's own network.
     """
     found = {name: f"carries {kept.why(name)}" for name in (*sorted(kept.default), *sorted(kept.connection))}
-    for interface, duty in storage_interfaces(sysfs, run).items():
+    for interface, role in storage_interfaces(sysfs, run).items():
         for name in sorted(kept.under([interface])):
-            found.setdefault(name, duty)
-    devices = {f"/sys/class/infiniband/{name}": duty for name, duty in storage_devices(sysfs, run).items()}
-    return {**{f"/sys/class/net/{name}": duty for name, duty in found.items()}, **devices}
+            found.setdefault(name, role)
+    devices = {f"/sys/class/infiniband/{name}": role for name, role in storage_devices(sysfs, run).items()}
+    return {**{f"/sys/class/net/{name}": role for name, role in found.items()}, **devices}
 
 
 def standing(kept: Untouchable, prefixes: t.Iterable[str] = (), take_over: t.Collection[str] = ()) -> dict[str, str]:
@@ -106,12 +106,12 @@ def serving(sysfs: Sysfs, functions: t.Sequence[PciFunction]) -> dict[str, str]:
         marks = {f"{key}={vpd[key]}" for key in ("SN", "V3") if vpd.get(key)}
         numbers.setdefault(function.card, set()).update(marks)
         board_id = next((sysfs.text(f"/sys/class/infiniband/{name}/board_id") for name in function.rdma), None)
-        if duty := serves_switches(vpd, board_id):
-            found.setdefault(function.card, duty)
-            boards.update(dict.fromkeys(marks, duty))
+        if role := serves_switches(vpd, board_id):
+            found.setdefault(function.card, role)
+            boards.update(dict.fromkeys(marks, role))
     for card, marks in numbers.items():
-        if duty := next((boards[mark] for mark in sorted(marks) if mark in boards), None):
-            found.setdefault(card, duty)
+        if role := next((boards[mark] for mark in sorted(marks) if mark in boards), None):
+            found.setdefault(card, role)
     return found
 
 
