@@ -9,9 +9,9 @@ from __future__ import annotations
 import typing as t
 
 from .._untouchable import Untouchable
-from .port_roles import carried, serving, standing, used_vf
 from .model import Card, PlacedRail
 from .pci import ADDRESS, VENDOR_MELLANOX, PciFunction, PciTree, normal_address, pci_key, read_pci
+from .port_roles import carried, serving, standing, used_vf
 
 if t.TYPE_CHECKING:
     from .._files import Sysfs

@@ -66,7 +66,7 @@ class Configuration:
         )
 
     @property
-    def says_who_owns_the_ports(self) -> bool:
+    def reports_port_owner(self) -> bool:
         """Whether a BlueField's configuration tells DPU mode from NIC mode at all; old tools and firmware may not."""
         model = self._in_force("INTERNAL_CPU_MODEL")
         return model is not None and (model != 1 or self.dpu or self._in_force("INTERNAL_CPU_OFFLOAD_ENGINE") == 1)
@@ -240,7 +240,7 @@ def parse_text(output: str) -> Configuration:
         if len(values) != len(columns):
             # A sentence, or a value that this parser does not know: not guessed at.
             continue
-        told = {column: _told(value) for column, value in zip(columns, values)}
+        told = {column: _value_of(value) for column, value in zip(columns, values)}
         parameters[row["name"]] = Parameter(
             name=row["name"],
             default=told.get("default"),
@@ -271,9 +271,9 @@ def parse_json(text: str) -> Configuration:
         parameters = {
             name: Parameter(
                 name=name,
-                default=_told(row.get("default_value")),
-                current=_told(row.get("current_value")),
-                next=_told(row.get("next_value")),
+                default=_value_of(row.get("default_value")),
+                current=_value_of(row.get("current_value")),
+                next=_value_of(row.get("next_value")),
                 read_only=bool(row.get("read_only")),
             )
             for name, row in rows.items()
@@ -296,7 +296,7 @@ def parse_json(text: str) -> Configuration:
     )
 
 
-def _told(value: object) -> str | None:
+def _value_of(value: object) -> str | None:
     if value is None or isinstance(value, (list, dict)):
         return None
     if isinstance(value, bool):

@@ -151,7 +151,7 @@ def decide(card: Card, wish: Wish, configuration: Configuration, marker: Marker 
             step=Step.SKIPPED,
             note="BlueField in DPU mode: its ports belong to its own cores, so it is left alone",
         )
-    if card.bluefield and not configuration.says_who_owns_the_ports:
+    if card.bluefield and not configuration.reports_port_owner:
         return replace(
             plan,
             step=Step.SKIPPED,

@@ -283,7 +283,7 @@ def value_changes(now: t.Any, then: t.Any, place: str = "") -> Iterator[str]:
         for name in sorted({*now, *then}):
             yield from value_changes(now.get(name), then.get(name), f"{place}.{name}" if place else name)
     elif now != then:
-        yield f"{place}: {said(now)} -> {said(then)}"
+        yield f"{place}: {shown(now)} -> {shown(then)}"
 
 
 # What an adopted part must be
@@ -482,16 +482,16 @@ def differences(part: str, planned: PlannedParts, seen: AdoptedPart) -> Iterator
         want, have = row.planned(planned), row.seen(seen)
         if want is None or have is ... or (have is not None and row.good(want, have)):
             continue
-        text = "unknown" if have is None else said(have)
+        text = "unknown" if have is None else shown(have)
         yield Problem(
             f"cluster_components.{part}",
-            f"{TITLES[part]} is adopted, and does not serve the plan by its {row.what}: planned {said(want)}, "
+            f"{TITLES[part]} is adopted, and does not serve the plan by its {row.what}: planned {shown(want)}, "
             f"found {text}.",
             row.fix,
         )
 
 
-def said(value: t.Any) -> str:
+def shown(value: t.Any) -> str:
     """Return a value of the table for a person."""
     if isinstance(value, tuple):
         return " to before ".join(".".join(str(number) for number in version) for version in value)

@@ -28,7 +28,7 @@ from .access import ACCESS, Access
 from .answers import Gone, Stale
 from .client import Cluster
 from .model import Ref
-from .progress import teller
+from .progress import reporter
 
 if t.TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,7 +60,7 @@ class Lease:
         self._holder = holder
         self._resource = cluster.resource(API, "Lease")
 
-    def take(self, tell: Callable[[str], None]) -> None:
+    def take(self, report: Callable[[str], None]) -> None:
         """Take it; one that another run has is waited out.
 
         :raises RdmaError: the other run renewed it meanwhile.
@@ -78,7 +78,9 @@ class Lease:
                     raise taken(other)
                 if seen is None:
                     seen, until = mark, time.monotonic() + SECONDS
-                    tell(f"{other} has this fabric; it is free if that run does not come again within {SECONDS:.0f} s")
+                    report(
+                        f"{other} has this fabric; it is free if that run does not come again within {SECONDS:.0f} s"
+                    )
                 if (left := until - time.monotonic()) > 0:
                     time.sleep(min(LOOK_SECONDS, left))
                     continue
@@ -134,7 +136,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     access = Access.of(params)
     try:
         if params["cluster"]:
-            _take(access, place, teller(params["progress_file"]))
+            _take(access, place, reporter(params["progress_file"]))
             result["lease"] = True
     except RdmaError as exc:
         # Hosts are mended also while the API is away, or does not let this identity have leases.
@@ -183,12 +185,12 @@ def _now() -> str:
     return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def _take(access: Access, place: Place, tell: Callable[[str], None]) -> None:
+def _take(access: Access, place: Place, report: Callable[[str], None]) -> None:
     if library.KUBERNETES_ERROR:
         raise RdmaError("The Python library kubernetes is not there.", "Install it for the controller.", code=0)
     with Cluster(access, retry_seconds=LOOK_SECONDS) as cluster:
         lease = Lease(cluster, *place)
-        lease.take(tell)
+        lease.take(report)
         # What the process will need is imported by now: the files that it comes from go with the module.
         lease.renew()
 

@@ -18,6 +18,7 @@ from .._fabric.lock import AGAIN, read_host_plans, read_lock
 from . import access, source
 from .access import ACCESS, Access
 from .client import Cluster
+from .machines import HOSTS, Machine, joined
 from .model import Ref
 from .nodes import (
     PURPOSES,
@@ -33,8 +34,7 @@ from .nodes import (
     steps,
     topology_changes,
 )
-from .nodes_who import HOSTS, Machine, joined
-from .progress import Patience, teller
+from .progress import Patience, reporter
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
@@ -64,7 +64,7 @@ UNCHANGED: dict[str, t.Any] = {
     "checks": [],
 }
 POLL_SECONDS = 5.0
-TELL_SECONDS = 10.0
+REPORT_SECONDS = 10.0
 
 
 def read_request(folder: str) -> NodesRequest:
@@ -223,16 +223,16 @@ def waited(
     :param considered: the nodes that matter.
     :param found: what they are now, over `live`.
     """
-    began = told = time.monotonic()
-    tell = teller(params["progress_file"])
+    began = reported = time.monotonic()
+    report = reporter(params["progress_file"])
     patience = Patience(params["wait_seconds"], began)
     while late := awaited(found, considered, live):
         now = time.monotonic()
         if not patience.see(steps(found), now):
             break
-        if now - told >= TELL_SECONDS:
-            told = now
-            tell(f"{now - began:.0f} s: {progress(late, len(considered))}")
+        if now - reported >= REPORT_SECONDS:
+            reported = now
+            report(f"{now - began:.0f} s: {progress(late, len(considered))}")
         time.sleep(min(POLL_SECONDS, params["wait_seconds"]))
         live = nodes.read(want.label)
         found = checks(want, live, nodes.states())

@@ -15,7 +15,7 @@ from .access import WHOLE_ACCESS, Access
 from .client import Cluster
 from .model import ClusterPlan, Ref
 from .preflight import ApplyOptions, ApplyOutcome
-from .progress import teller
+from .progress import reporter
 from .run import ApplyRun
 from .text import describe, summary
 
@@ -62,7 +62,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         wait_seconds=params["wait_seconds"],
     )
     with Cluster(Access.of(params), **numbers) as cluster:
-        doing = ApplyRun(cluster, wanted, options, teller(params["progress_file"]))
+        doing = ApplyRun(cluster, wanted, options, reporter(params["progress_file"]))
         plan = doing.plan()
         doing.preflight(plan)
         try:

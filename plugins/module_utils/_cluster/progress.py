@@ -20,28 +20,30 @@ _WEBHOOK_RATE = 50
 _MANY_POOLS = 250
 
 
-def teller(path: str | None) -> Callable[[str], None]:
+def reporter(path: str | None) -> Callable[[str], None]:
     """Return what takes a line of progress: it is appended to a file, for who follows it, or dropped."""
 
-    def tell(line: str) -> None:
+    def report(line: str) -> None:
         if path:
             with open(path, "a", encoding="utf-8") as stream:
                 stream.write(f"{line}\n")
 
-    return tell
+    return report
 
 
 class Progress:
     """Tells now and then how far it is and how long it takes, from what was measured so far."""
 
-    def __init__(self, tell: Callable[[str], None], plan: ClusterPlan, total: int) -> None:
-        self._tell = tell
+    def __init__(self, report: Callable[[str], None], plan: ClusterPlan, total: int) -> None:
+        self._report = report
         self._total = total
         self._pools = plan.pools
         self._done = 0
         self._start = self._last = time.monotonic()
         if (expected := plan.expected_seconds()) > _PROGRESS_SECONDS:
-            tell(f"{total:,} objects to write, {plan.pools:,} pools there: about {span(expected)} through the webhook")
+            report(
+                f"{total:,} objects to write, {plan.pools:,} pools there: about {span(expected)} through the webhook"
+            )
 
     def step(self, phase: str) -> None:
         """Count one object."""
@@ -51,7 +53,7 @@ class Progress:
             self._last = now
             rate = self._done / (now - self._start)
             left = self._left(now - self._start, rate)
-            self._tell(f"{phase}: {self._done:,} of {self._total:,}, {rate:.0f}/s, about {span(left)} left")
+            self._report(f"{phase}: {self._done:,} of {self._total:,}, {rate:.0f}/s, about {span(left)} left")
 
     def _left(self, spent: float, rate: float) -> float:
         """Return the seconds left; where the webhook is what is slow, each pool costs all the pools before it."""

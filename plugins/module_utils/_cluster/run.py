@@ -35,7 +35,7 @@ LISTED_GROUPS = {version.partition("/")[0] for version, _kind in PRUNED_KINDS}
 class ApplyRun:
     """One run over one cluster.
 
-    :param tell: takes one line of progress now and then.
+    :param report: takes one line of progress now and then.
     """
 
     def __init__(
@@ -43,12 +43,12 @@ class ApplyRun:
         cluster: Cluster,
         wanted: dict[Ref, Json],
         options: ApplyOptions,
-        tell: Callable[[str], None] = lambda line: None,
+        report: Callable[[str], None] = lambda line: None,
     ) -> None:
         self._cluster = cluster
         self._wanted = wanted
         self._options = options
-        self._tell = tell
+        self._report = report
         self._missing: set[tuple[str, str]] = set()
         self._lock = threading.Lock()
         self.outcome = ApplyOutcome()
@@ -137,7 +137,7 @@ class ApplyRun:
     def execute(self, plan: ClusterPlan) -> None:
         """Do the steps, phase by phase; in check mode let the server try them."""
         total = sum(1 for _step in plan.all_steps())
-        progress = Progress(self._tell, plan, total)
+        progress = Progress(self._report, plan, total)
         for name, steps in plan.phases():
             if self._options.check_mode:
                 steps = [step for step in steps if step.action == "delete" or self._server.can_try(plan, step)]
@@ -152,7 +152,7 @@ class ApplyRun:
                 self._wait_gone([step.ref for step in steps if step.action == "delete"])
                 self._wait_established([step for step in steps if step.ref.kind == "CustomResourceDefinition"])
 
-    def _all(self, steps: list[Step], tell: Callable[[], None]) -> None:
+    def _all(self, steps: list[Step], report: Callable[[], None]) -> None:
         """Do steps, several at once; after something that concerns all of them no further one is begun."""
         left = iter(steps)
         stop = threading.Event()
@@ -165,7 +165,7 @@ class ApplyRun:
                     return
                 self._one(step, stop)
                 with self._lock:
-                    tell()
+                    report()
 
         threads = max(1, min(self._options.threads, len(steps)))
         with ThreadPoolExecutor(threads) as pool:

@@ -127,7 +127,7 @@ class Host(HostFiles):
         try:
             links = [link for link in json.loads(done.out) if "ifname" in link]
         except ValueError as exc:
-            raise RdmaError(f"`ip` does not list the interfaces: {done.said()}", "Install iproute2.") from exc
+            raise RdmaError(f"`ip` does not list the interfaces: {done.reported()}", "Install iproute2.") from exc
         found = {}
         for link in links:
             name, mac, kind = link["ifname"], link.get("address", ""), link.get("linkinfo", {}).get("info_kind", "")

@@ -43,7 +43,7 @@ class Ran(t.NamedTuple):
     out: str
     err: str
 
-    def said(self, root: str = "") -> str:
+    def reported(self, root: str = "") -> str:
         """Return what it said in one line, without the name of a root of its own."""
         text = " ".join(f"{self.err} {self.out}".split())
         return text.replace(root, "") if root else text

@@ -145,7 +145,7 @@ class Netplan(Manager):
             done = host.command([tool, "generate", "--root-dir", root], "")
             if done.status:
                 raise RdmaError(
-                    f"netplan refuses the files, and nothing was written: {done.said(root)}",
+                    f"netplan refuses the files, and nothing was written: {done.reported(root)}",
                     "Mend the host's other files in /etc/netplan if the message is about them.",
                 )
             folders = (networkd.FOLDERS[1], networkmanager.RUN)

@@ -108,7 +108,7 @@ class NetworkManager(Manager):
                     return
                 if done.status:
                     raise RdmaError(
-                        f"NetworkManager refuses {file.path}, and nothing was written: {done.said()}",
+                        f"NetworkManager refuses {file.path}, and nothing was written: {done.reported()}",
                         "Report this profile as a bug of the collection.",
                         profile=file.text,
                     )
@@ -125,12 +125,12 @@ class NetworkManager(Manager):
             done = host.command([tool, "connection", "load", path], "")
             if done.status or "could not" in f"{done.out}{done.err}".lower():
                 raise RdmaError(
-                    f"NetworkManager does not load {path}: {done.said()}", "Look at `journalctl -u NetworkManager`."
+                    f"NetworkManager does not load {path}: {done.reported()}", "Look at `journalctl -u NetworkManager`."
                 )
         done = host.command([tool, "connection", "reload"], "") if removed else Ran(0, "", "")
         if done.status:
             raise RdmaError(
-                f"NetworkManager does not reload its profiles: {done.said()}",
+                f"NetworkManager does not reload its profiles: {done.reported()}",
                 "Run `nmcli connection reload` on the host.",
             )
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from .._cluster.access import ACCESS, Access
 from .._cluster.model import Ref
 from .._cluster.nodes import lost_nodes
-from .._cluster.progress import Patience, teller
+from .._cluster.progress import Patience, reporter
 from .._errors import RdmaError
 from .checks import wanted_node
 from .client import PodCluster
@@ -279,7 +279,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     if module.check_mode:
         return result
     with PodCluster(Access.of(params)) as cluster:
-        waiting = Waiting(cluster, parts, params["timeout"], teller(params["progress_file"]))
+        waiting = Waiting(cluster, parts, params["timeout"], reporter(params["progress_file"]))
         if params["argv"]:
             outcome, more = beside(waiting, params["argv"], params["stdin"])
             result.update(more)

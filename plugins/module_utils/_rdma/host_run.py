@@ -10,8 +10,8 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
-from .._card.port_roles import carried, standing
 from .._card.pci import normal_address
+from .._card.port_roles import carried, standing
 from .._errors import InputError, Problem
 from .._files import HostFiles
 from .._untouchable import read_untouchable

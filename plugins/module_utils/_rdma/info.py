@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import typing as t
 
-from .._card.port_roles import serving
 from .._card.pci import VENDOR_MELLANOX, PciFunction, PciTree, pci_key, read_pci
+from .._card.port_roles import serving
 from .._card.vpd import parse_vpd
 
 if t.TYPE_CHECKING:

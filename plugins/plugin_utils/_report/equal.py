@@ -91,10 +91,10 @@ def places(verdict: Verdict) -> list[str]:
     """Return what explains the deviations, a line each: `leaf3: all 6 deviations (network_link, ping_gateway)`."""
     rows = verdict.get("explained") or []
     total = sum(row["deviations"] for row in rows)
-    return [_told(row, total) for row in rows]
+    return [_row_text(row, total) for row in rows]
 
 
-def _told(row: Mapping[str, t.Any], total: int) -> str:
+def _row_text(row: Mapping[str, t.Any], total: int) -> str:
     count = row["deviations"]
     share = f"all {count:,}" if count == total > 1 else f"{count:,} of {total:,}"
     noun = "deviation" if total == 1 else "deviations"

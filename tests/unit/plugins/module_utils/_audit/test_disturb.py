@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._audit import disturb, groups
-from ansible_collections.railops.rdma.plugins.module_utils._cluster.nodes_who import HOSTS
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.machines import HOSTS
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._rdma import busy
 from ansible_collections.railops.rdma.tests.unit.machines import put

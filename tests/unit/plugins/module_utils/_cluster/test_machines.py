@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._cluster.nodes_who import Machine, joined, place
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.machines import Machine, joined, place
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
 
 
