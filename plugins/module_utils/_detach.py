@@ -16,6 +16,9 @@ if t.TYPE_CHECKING:
 def detach(work: Callable[[], object], keep: int | None = None) -> None:
     """Do the work in a process of its own, which outlives module and connection; what was imported is all it has.
 
+    Every other open file becomes /dev/null under its own number. Were it closed, the number would be given anew, and
+    whatever had the old file would some time close the new one.
+
     :param keep: a file that stays open there, such as one that is locked.
     """
     if os.fork():
@@ -26,9 +29,8 @@ def detach(work: Callable[[], object], keep: int | None = None) -> None:
             os._exit(0)
         os.chdir("/")
         null = os.open(os.devnull, os.O_RDWR)
-        for number in (0, 1, 2):
+        for number in {0, 1, 2, *map(int, os.listdir("/dev/fd"))} - {null, keep}:
             os.dup2(null, number)
-        os.closerange(3 if keep is None else os.dup2(keep, 3) + 1, 4096)
         work()
     finally:
         os._exit(0)
