@@ -29,7 +29,7 @@ class ActionModule(ActionBase):
         """Run the module, write the file when it differs."""
         super().run(tmp, task_vars)
         arguments = dict(self._task.args)
-        dest = arguments.pop("values_dest", None)
+        dest = arguments.get("values_dest")
         result: dict[str, t.Any] = self._execute_module(
             module_name="railops.rdma.gpudirect", module_args=arguments, task_vars=task_vars
         )

@@ -88,8 +88,8 @@ path:
   type: str
   sample: dmabuf
 gpu_operator_values:
-  description: Helm values of the NVIDIA GPU Operator.
-  returned: success
+  description: Helm values of the NVIDIA GPU Operator, as they are in the file.
+  returned: with O(values_dest)
   type: dict
   sample:
     driver:

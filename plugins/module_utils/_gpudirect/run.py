@@ -49,6 +49,7 @@ SPEC = {
     "acs": {"type": "str", "choices": ["keep", "relax"], "default": "keep"},
     "driver_on_host": {"type": "bool", "default": True},
     "ofed_on_host": {"type": "bool", "default": True},
+    # The action plugin writes it, on the controller.
     "values_dest": {"type": "path"},
 }
 
@@ -196,7 +197,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         "changed": bool(changes),
         "changes": changes,
         "path": plan.path,
-        "gpu_operator_values": operator_values(params),
+        **({"gpu_operator_values": operator_values(params)} if params["values_dest"] else {}),
         "notes": list(plan.notes),
         "reboot_required": bool(reasons),
         "reboot_reasons": reasons,

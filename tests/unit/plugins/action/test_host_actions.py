@@ -154,7 +154,7 @@ def test_the_helm_values_are_written_once(tmp_path):
     predicted, handed = run(gpudirect, args, answer, check_mode=True)
     assert predicted["changed"] is True
     assert not dest.exists()
-    assert handed["args"] == {"acs": "keep"}
+    assert handed["args"] == args
     first, _handed = run(gpudirect, args, answer)
     assert first["changed"] is True
     assert yaml.safe_load(dest.read_text()) == values

@@ -285,6 +285,11 @@ def test_the_values_follow_the_way():
     assert operator_values({**params, "mode": "peermem"})["driver"]["rdma"] == {"enabled": True, "useHostMofed": True}
 
 
+def test_the_values_are_returned_for_a_file_alone(run_module):
+    assert "gpu_operator_values" not in run_module()
+    assert run_module(values_dest="values.yaml")["gpu_operator_values"]["driver"]["kernelModuleType"] == "open"
+
+
 def test_two_levels_of_switches_take_all_bridges_between(tmp_path):
     machine = Machine("cascaded", tmp_path / "root")
     bridges = p2p_bridges(machine.tree)
