@@ -13,7 +13,13 @@ from ansible.module_utils.parsing.convert_bool import boolean
 
 from ..module_utils._check import skipped
 from ..plugin_utils._host_plan import leaves_of, proving_neighbours, read_host_plan
-from ..plugin_utils._host_plan_action import HostPlanAction, lossless_options, refuse_two_declarations, torn_options
+from ..plugin_utils._host_plan_action import (
+    HostPlanAction,
+    lossless_options,
+    refuse_gone,
+    refuse_two_declarations,
+    torn_options,
+)
 from ..plugin_utils._verdict.files import last_path, read_json, read_plan, result_path, without_counters, write_json
 from ..plugin_utils._verdict.merge import flatten, host_result, status_of
 from ..plugin_utils._verdict.scope import scope
@@ -77,6 +83,8 @@ class ActionModule(HostPlanAction):
         if named := args.pop("variables", None):
             args["settings"] = self._values(named, task_vars)
             self._task.args = args = {**args["settings"].pop(OWN, {}), **args}
+        for module, options in (args.get("settings") or {}).items():
+            refuse_gone(module, options)
         verify_dir = args.pop("verify_dir", None)
         left_out: dict[str, str] = {}
         said = {key: args.pop(key, value) for key, value in SCOPE.items()}

@@ -60,9 +60,6 @@ def reboot_plan(results: dict[str, t.Any], *, reboot: bool = True, drain: bool =
             for card in result.get("left_alone", ())
         ]
         lines += [f"write ({role}): {what}" for what in _written(result)]
-        lines += [
-            f"reset ({role}): card {card['card']}" for card in result.get("cards", ()) if card.get("was_reset") is True
-        ]
         if result.get("power_cycle_required"):
             power_cycle = True
             lines += [f"power cycle by hand ({role}): {why}" for why in _power_cycle(result)]

@@ -17,7 +17,7 @@ description:
     the default are told apart; a change that already waits is reported and not made again.
   - A value that is still not in force after a reboot needs a power cycle. The module then fails and says so, instead of
     asking for reboot after reboot.
-  - Never changed and never reset is a card that carries the default route, Ansible's connection or storage of the host,
+  - Never changed is a card that carries the default route, Ansible's connection or storage of the host,
     one with a virtual function in use, one that serves NVSwitches (by its vital product data), and a BlueField in DPU
     mode or one that does not say. A card without a choice of link type is fine when its link layer is the one wanted.
   - The link type stays also where a port is a bond's or bridge's, carries a VLAN or macvlan, or has an address outside
@@ -99,13 +99,6 @@ options:
             whose firmware has another number than its policies want. V(0) switches SR-IOV off. Left as it is when not
             given.
         type: int
-  reset:
-    description:
-      - Whether to reset the firmware of cards whose values wait, so that they count without a reboot.
-      - A reset takes down every function of the card. Do it on drained nodes only. A card with virtual functions in
-        use is not reset, nor one whose firmware does not offer the level (driver restart and PCI reset).
-    type: bool
-    default: false
 """
 
 EXAMPLES = r"""
@@ -163,9 +156,6 @@ cards:
     note:
       description: Why it is so.
       type: str
-    was_reset:
-      description: Whether the card was reset, or would be in check mode.
-      type: bool
   sample:
     - card: "0000:1b:00"
       model: MCX75310AAS-NEA_Ax
@@ -173,7 +163,6 @@ cards:
       parameters:
         LINK_TYPE_P1: {default: IB(1), current: IB(1), next: ETH(2), wanted: 2}
       note: "LINK_TYPE_P1 is IB(1), wanted 2: written, waits for a reset or a reboot"
-      was_reset: false
 left_alone:
   description: The cards that are not selected.
   returned: success, and with a failure
@@ -202,7 +191,7 @@ notes:
   sample:
     - "0000:05:00 (mlx5_8): serves the NVSwitches (VPD SMDL=SW_MNG): left alone."
 reset_required:
-  description: Whether a card waits for a reset or a reboot.
+  description: Whether a card waits for a reset or a reboot. A reset is done by hand (docs/link-type.md).
   returned: success
   type: bool
   sample: true

@@ -13,6 +13,7 @@ import typing as t
 
 from ansible.plugins.action import ActionBase
 
+from ..module_utils._errors import Problem
 from ._host_plan import fail, read_host_plan
 from ._refusal import once
 from ._report.equal import shortened
@@ -22,6 +23,26 @@ if t.TYPE_CHECKING:
 
 LOSSLESS = {"priority": "priority", "dscp": "dscp", "cnp_dscp": "cnp"}
 """The options of roce_qos that the plan has, each with its key of fabric_lossless."""
+
+
+GONE = {
+    ("nic_link_type", "reset"): Problem(
+        "inventory",
+        "nic_mode_reset is gone, with the option reset of nic_link_type: one reboot brings all cards what waits.",
+        "Take it out of the inventory; docs/link-type.md shows how to reset a card by hand.",
+    ),
+}
+"""The options that modules do not have any more, each with what is wrong and what to do."""
+
+
+def refuse_gone(module: str, options: t.Mapping[str, t.Any]) -> None:
+    """Refuse options that the module does not have any more.
+
+    :raises AnsibleActionFail: naming the first of them.
+    """
+    for option in options:
+        if gone := GONE.get((module, option)):
+            fail(gone.problem, gone.fix)
 
 
 def lossless_options(have: HostPlan) -> dict[str, int]:
@@ -88,6 +109,8 @@ class HostPlanAction(ActionBase):
     def asked(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Run the module, with the host plan's values for options that are not given; an empty text gives nothing."""
         args = dict(self._task.args)
+        name = self._task.action.rpartition(".")[2]
+        refuse_gone(name, args)
         if plan_dir := args.pop("plan_dir", None):
             # As the planner reads an option of type path.
             folder = os.path.expanduser(os.path.expandvars(str(plan_dir)))
@@ -95,7 +118,6 @@ class HostPlanAction(ActionBase):
             have = read_host_plan(folder, host)
             self.more_args(args, folder, host)
             args |= {key: value for key, value in self.options(have).items() if args.get(key) in (None, "")}
-        name = self._task.action.rpartition(".")[2]
         result: dict[str, t.Any] = self._execute_module(
             module_name=f"railops.rdma.{name}", module_args=args, task_vars=task_vars
         )

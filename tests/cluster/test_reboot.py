@@ -34,7 +34,7 @@ DONE = {**WAITS, "reboot_required": False, "reboot_reasons": []}
 STUCK = {
     **DONE,
     "power_cycle_required": True,
-    "cards": [{"card": "0000:1b:00", "status": "power_cycle", "note": "kept its power", "was_reset": False}],
+    "cards": [{"card": "0000:1b:00", "status": "power_cycle", "note": "kept its power"}],
 }
 
 CONNECTION = """

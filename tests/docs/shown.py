@@ -193,6 +193,7 @@ ROWS = (
         "tests/unit/plugins/modules/test_nic_link_type.py",
         needs="a card: the test runs a stand-in",
     ),
+    row(r"mstfwreset -d .*", needs="a card"),
     row(r"(dcb (pfc|app) show|ethtool -S|grep \. /sys/class/infiniband/mlx5_0/).*", needs="a ConnectX card"),
     # In a cluster.
     row(r"kubectl .*", needs="a real cluster; verbs and kinds are checked"),

@@ -51,7 +51,7 @@ def machine(fleet, tmp_path_factory):
         place.unlink(missing_ok=True)
         place.write_bytes(SWITCH_VPD)
     cards = Cards(root, {name: card(IB) for name in CARDS} | {SWITCHES: card(ETH, ports=2, vfs=8)})
-    cards.install("mstconfig", "mstfwreset")
+    cards.install("mstconfig")
     program(root / "bin/rdma", f"#!/bin/sh\necho '{json.dumps([QUEUE_PAIR])}'\n")
     program(root / "bin/mlnx_qos", MLNX_QOS.format(python=sys.executable, state=str(root / "qos.json")))
     (root / "qos.json").write_text(json.dumps({"ens1np0": OTHER}))

@@ -79,7 +79,6 @@ def changes_of(request: Request, run: dict[str, t.Any]) -> tuple[list[str], list
             continue  # the role says it itself
         reboots += result.get("reboot_reasons") or ()
         at_once += [f"{package} is replaced" for package in result.get("replaced") or ()]
-        at_once += [f"card {card['card']} is reset" for card in result.get("cards") or () if card.get("was_reset")]
         at_once += ["the RDMA namespace mode changes"] if name == "rdma_netns" and result.get("live") == "set" else []
     if roles is None or "rail_network" in roles:
         at_once += [

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import json
-import time
 import typing as t
 from dataclasses import asdict, replace
 
@@ -21,20 +20,15 @@ if t.TYPE_CHECKING:
     from .model import Card, Wish
 
 MARKERS = "/var/lib/railops-rdma/nic_link_type.json"
-# The driver needs a moment after a reset; an answer before that is an error that goes away.
-RESET_TRIES, RESET_PAUSE = 30, 1.0
 
 
 class LinkTypeHost:
     """The cards of one host behind the vendor's tool, and the note of what waits for a reboot."""
 
-    def __init__(
-        self, files: HostFiles, tool: MlxTool, boot: str, sleep: t.Callable[[float], None] = time.sleep
-    ) -> None:
+    def __init__(self, files: HostFiles, tool: MlxTool, boot: str) -> None:
         self._files = files
         self._tool = tool
         self._boot = boot
-        self._sleep = sleep
 
     def plan(self, cards: t.Sequence[Card], wishes: dict[str, Wish]) -> list[CardPlan]:
         """Ask each selected card and decide."""
@@ -49,24 +43,12 @@ class LinkTypeHost:
                 plans.append(planning.without_tool(card, wish, exc))
         return plans
 
-    def predict(self, plan: CardPlan, *, reset: bool) -> CardPlan:
-        """Return a card's plan as it will look after apply()."""
-        resets = False
-        if reset and plan.step in (Step.WRITE, Step.PENDING):
-            resets = not planning.no_reset_because(plan, capable=self._tool.can_reset(plan.card.address))
-        return planning.predicted(plan, resets=resets)
-
-    def apply(self, plan: CardPlan, *, reset: bool) -> CardPlan:
-        """Write and, when asked, reset one card; return its plan as it turned out, read back from the card."""
-        done = plan
+    def apply(self, plan: CardPlan) -> CardPlan:
+        """Write one card; return its plan as it turned out, read back from the card."""
         try:
-            if plan.writes:
-                done = self._write(plan)
-            if reset and done.step is Step.PENDING:
-                done = self._reset(done)
+            return self._write(plan) if plan.writes else plan
         except RdmaError as exc:
-            return replace(done, step=Step.FAILED, note=exc.problem, fix=exc.fix)
-        return done
+            return replace(plan, step=Step.FAILED, note=exc.problem, fix=exc.fix)
 
     def remember(self, plans: t.Sequence[CardPlan]) -> None:
         """Note which cards wait for a reboot, and since which boot. One that is as wanted is forgotten."""
@@ -98,23 +80,6 @@ class LinkTypeHost:
             return after
         why = "the tool asks for a power cycle" if power_cycle else "written, waits for a reset or a reboot"
         return replace(after, step=Step.PENDING, power_cycle=power_cycle, note=planning.not_in_force(after, why))
-
-    def _reset(self, plan: CardPlan) -> CardPlan:
-        if reason := planning.no_reset_because(plan, capable=self._tool.can_reset(plan.card.address)):
-            return replace(plan, note=f"{plan.note}; not reset: {reason}")
-        self._tool.reset(plan.card.address)
-        after = None
-        for attempt in range(RESET_TRIES):
-            try:
-                after = self._again(plan)
-                break
-            except RdmaError:
-                if attempt + 1 == RESET_TRIES:
-                    raise
-                self._sleep(RESET_PAUSE)
-        if after is None or not all(value.active for value in after.values):
-            return replace(plan, was_reset=True, note=f"{plan.note}; a reset did not help")
-        return replace(after, step=Step.DONE, note="", was_reset=True, was_written=plan.was_written)
 
     def _again(self, plan: CardPlan) -> CardPlan:
         configuration = self._tool.query(plan.card.address)

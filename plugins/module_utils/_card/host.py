@@ -46,7 +46,6 @@ def read_cards(
             devices=tuple(device for item in items for device in (item.rdma or item.netdevs)),
             layers={item.address: layer for item in items if (layer := _layer(sysfs, item))},
             total_vfs=max(item.total_vfs for item in items),
-            num_vfs=sum(item.num_vfs for item in items),
             bluefield=any(item.device in BLUEFIELDS for item in items),
             role=roles.get(name),
             standing=next((f"{uses[port]} ({port})" for item in items for port in item.netdevs if port in uses), None),

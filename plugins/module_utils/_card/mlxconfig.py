@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What mstconfig/mlxconfig and mstfwreset/mlxfwreset print, as data. One code base, two names; reads text only.
+"""What mstconfig and mlxconfig print, as data. One code base, two names; reads text only.
 
-Source of the formats: mstflint (mlxconfig/mlxcfg_ui.cpp, small_utils/mlxfwresetlib); docs/link-type.md names them.
+Source of the formats: mstflint (mlxconfig/mlxcfg_ui.cpp); docs/link-type.md names them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ TITLE = re.compile(r"Default|Current|Next Boot|New")
 ROW = re.compile(r"^(?P<star>\*?)\s*(?P<ro>RO\b)?\s+(?P<name>[A-Z][A-Z0-9_]*(?:\[[0-9.N]+\])?)\s+(?P<values>\S.*)$")
 LABEL = re.compile(r"^(?P<label>Device type|Name|Description|Device):\s*(?P<value>.*?)\s*$")
 NAMED = re.compile(r"(?P<word>[^()]*)\((?P<number>\d+|0x[0-9a-fA-F]+)\)")
-LEVEL = re.compile(r"^\s*(?P<level>\d):\s*(?P<text>.*?)-\s*(?P<answer>Supported|Not Supported)\b", re.MULTILINE)
 POWER_CYCLE = re.compile(r"power\s+cycle", re.IGNORECASE)
 
 
@@ -153,18 +152,6 @@ FAULTS = (
         r"Failed to query some of the TLVs|Failed to query",
         "The card did not answer for all of its parameters.",
         "Run again; if it stays, update the firmware and reset or power-cycle the card.",
-    ),
-    Fault(
-        "virtual",
-        r"[Hh]ypervisor|[Vv]irtual [Mm]achine",
-        "The tool refuses to reset a card from inside a virtual machine.",
-        "Reboot or reset from the hypervisor.",
-    ),
-    Fault(
-        "reset",
-        r"[Ff]irmware reset failed",
-        "The card's firmware could not be reset.",
-        "Reboot the host; the value is already written.",
     ),
 )
 
@@ -308,10 +295,3 @@ def _value_of(value: object) -> str | None:
 def needs_power_cycle(output: str) -> bool:
     """Whether a set command says that a reboot is not enough."""
     return bool(POWER_CYCLE.search(output))
-
-
-def reset_levels(output: str) -> dict[int, bool]:
-    """Return the reset levels of a `query`, each with whether it is supported."""
-    # The same numbers stand for types and synchronisation in the sections below the levels.
-    section = re.split(r"^\s*Reset-types", output, maxsplit=1, flags=re.MULTILINE)[0]
-    return {int(row["level"]): row["answer"] == "Supported" for row in LEVEL.finditer(section)}

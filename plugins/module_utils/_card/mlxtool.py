@@ -17,14 +17,12 @@ if t.TYPE_CHECKING:
     from .._module import Run
 
 # mstconfig first: it needs no kernel module of its own and comes with the distributions.
-TOOLS = (("mstconfig", "mstfwreset"), ("mlxconfig", "mlxfwreset"))
-# The level that makes a new link type count without a reboot: driver restart and PCI reset.
-RESET_LEVEL = 3
+TOOLS = ("mstconfig", "mlxconfig")
 MISSING_FIX = "Install the package mstflint on the managed node (role rdma_driver does), or MFT."
 
 
 class MlxTool:
-    """One configuration tool and its sister that resets.
+    """The configuration tool that this host has.
 
     :param which: returns the full path of a command, or None.
     :param run: runs an argument vector; returns exit code, standard output and standard error.
@@ -32,15 +30,8 @@ class MlxTool:
 
     def __init__(self, which: t.Callable[[str], str | None], run: Run) -> None:
         self._run = run
-        self._which = which
-        self.config: str | None = None
-        self.resetter: str | None = None
+        self.config = next(filter(None, map(which, TOOLS)), None)
         self._version: tuple[int, ...] | None = None
-        for config, resetter in TOOLS:
-            self.config = which(config)
-            if self.config:
-                self.resetter = which(resetter)
-                break
 
     def query(self, address: str) -> formats.Configuration:
         """Return a card's configuration: default, current and next boot as far as its firmware tells them."""
@@ -60,20 +51,6 @@ class MlxTool:
         if code:
             raise formats.failure(argv, code, output or errors, address)
         return formats.needs_power_cycle(output)
-
-    def can_reset(self, address: str) -> bool:
-        """Whether the card can load its configuration without a reboot."""
-        if self.resetter is None:
-            return False
-        code, output, _errors = self._run([self.resetter, "-d", address, "q"])
-        return code == 0 and formats.reset_levels(output).get(RESET_LEVEL, False)
-
-    def reset(self, address: str) -> None:
-        """Reset a card's firmware: every function of the card goes down."""
-        argv = [self.resetter or TOOLS[0][1], "-d", address, "-l", str(RESET_LEVEL), "-y", "reset"]
-        code, output, errors = self._run(argv)
-        if code or "-E-" in output:
-            raise formats.failure(argv, code, output or errors, address)
 
     def _config(self) -> str:
         if self.config is None:

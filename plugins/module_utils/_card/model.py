@@ -47,7 +47,7 @@ class Card:
     """One card of the host, whatever the number of its functions.
 
     `role` says what else it does ("carries the default route (eno1)", "serves the NVSwitches (...)"): such a card is
-    never written and never reset. `standing` says what would go with its link type ("carries ens1np0.30 (ens1np0)"):
+    never written. `standing` says what would go with its link type ("carries ens1np0.30 (ens1np0)"):
     that stays as it is, too. `layers` holds the link layer of each function's port as the kernel sees it now.
     `devices` are its RDMA devices, or interfaces where it has none.
     """
@@ -57,7 +57,6 @@ class Card:
     devices: tuple[str, ...] = ()
     layers: dict[str, str] = field(default_factory=dict)
     total_vfs: int = 0
-    num_vfs: int = 0
     bluefield: bool = False
     role: str | None = None
     standing: str | None = None
@@ -204,7 +203,7 @@ def _of_addresses(
             problems.append(
                 Problem(
                     f"{place}.pci[{number}]",
-                    f"card {card.name} {card.role}: it is never changed or reset by this module.",
+                    f"card {card.name} {card.role}: it is never changed by this module.",
                     "Take it out of the list; change it from the console if it must be.",
                 )
             )

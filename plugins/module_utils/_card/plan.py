@@ -84,7 +84,6 @@ class CardPlan:
     note: str = ""
     fix: str = ""
     was_written: bool = False
-    was_reset: bool = False
     power_cycle: bool = False
 
     @property
@@ -252,44 +251,14 @@ def _trouble(plan: CardPlan, configuration: Configuration) -> CardPlan | None:
     return None
 
 
-def predicted(plan: CardPlan, *, resets: bool) -> CardPlan:
-    """Return a card's plan as it looks after the step, when all goes well."""
+def predicted(plan: CardPlan) -> CardPlan:
+    """Return a card's plan as it looks after the write, when all goes well."""
     if not plan.waits:
         return plan
-    values = tuple(
-        replace(
-            value,
-            next=value.next if value.written else str(value.wanted),
-            current=_reset_value(value) if resets else value.current,
-            in_force=value.wanted if resets and not value.active else value.in_force,
-        )
-        for value in plan.values
-    )
-    written = bool(plan.writes)
-    if resets:
-        return replace(plan, step=Step.DONE, values=values, note="", was_written=written, was_reset=True)
+    values = tuple(replace(value, next=value.next if value.written else str(value.wanted)) for value in plan.values)
     step = plan.step if plan.step is Step.POWER_CYCLE else Step.PENDING
-    after = replace(plan, step=step, values=values, was_written=written)
+    after = replace(plan, step=step, values=values, was_written=bool(plan.writes))
     return replace(after, note=plan.note or not_in_force(after, "waits for a reset or a reboot"))
-
-
-def _reset_value(value: Value) -> str | None:
-    if value.current is None or value.active:
-        return value.current
-    return value.next if value.written else str(value.wanted)
-
-
-def no_reset_because(plan: CardPlan, *, capable: bool) -> str:
-    """Return why a card must not be reset now although that was asked for; '' when it may be."""
-    if role := plan.card.role or plan.card.standing:
-        return f"it {role}"
-    if plan.power_cycle:
-        return "the tool asked for a power cycle"
-    if plan.card.num_vfs:
-        return f"{plan.card.num_vfs} virtual functions of it are in use, and a reset would take them away"
-    if not capable:
-        return "its firmware does not offer reset level 3"
-    return ""
 
 
 def reboot_reasons(plans: t.Iterable[CardPlan]) -> list[str]:

@@ -18,7 +18,7 @@ from .firmware import LinkTypeHost
 from .host import boot_id, place_rails, read_cards
 from .mlxtool import MlxTool
 from .model import RAILS, Card, PlacedRail, Selection, Wish, choose, left_alone, unplaced
-from .plan import CardPlan, Step, checks, reboot_reasons
+from .plan import CardPlan, Step, checks, predicted, reboot_reasons
 
 ROOT = "/"
 
@@ -47,7 +47,6 @@ SPEC = {
         "required_if": [("select", "pci", ["pci"])],
         "required_one_of": [("link_type", "vfs")],
     },
-    "reset": {"type": "bool", "default": False},
 }
 
 
@@ -70,14 +69,13 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     wishes = choose(selections, cards, rails)
     host = LinkTypeHost(files, MlxTool(module.get_bin_path, module.run_command), boot_id(files))
     before = host.plan(cards, wishes)
-    reset = module.params["reset"]
     if module.check_mode:
-        after = [host.predict(plan, reset=reset) for plan in before]
+        after = [predicted(plan) for plan in before]
     else:
-        after = [host.apply(plan, reset=reset) for plan in before]
+        after = [host.apply(plan) for plan in before]
         host.remember(after)
     result = {
-        "changed": any(plan.was_written or plan.was_reset for plan in after),
+        "changed": any(plan.was_written for plan in after),
         "cards": [_card(plan) for plan in after],
         "left_alone": left_alone(cards, wishes),
         "notes": _notes(cards, rails, wishes),
@@ -160,7 +158,6 @@ def _card(plan: CardPlan) -> dict[str, t.Any]:
             for value in plan.values
         },
         "note": plan.note,
-        "was_reset": plan.was_reset,
     }
 
 

@@ -10,7 +10,15 @@ import pytest
 import yaml
 from ansible.errors import AnsibleActionFail
 
-from ansible_collections.railops.rdma.plugins.action import gpudirect, rdma_driver, rdma_info, rdma_netns, roce_qos
+from ansible_collections.railops.rdma.plugins.action import (
+    gpudirect,
+    nic_link_type,
+    rail_audit,
+    rdma_driver,
+    rdma_info,
+    rdma_netns,
+    roce_qos,
+)
 from ansible_collections.railops.rdma.plugins.plugin_utils import _host_plan_action
 from ansible_collections.railops.rdma.tests.unit.actions import action_of
 
@@ -79,6 +87,15 @@ def test_roce_qos_gets_the_interfaces_of_its_host(plan):
     _result, handed = run(roce_qos, {"plan_dir": plan, "priority": 3})
     rails = [{"name": "rail1", "interface": "ens1np0"}]
     assert handed["args"] == {"priority": 3, "network": "roce", "rails": rails}
+
+
+@pytest.mark.parametrize("value", [True, False])
+def test_a_variable_that_is_gone_is_refused_by_name(plan, value):
+    told = r"^nic_mode_reset is gone, .* Take it out of the inventory"
+    with pytest.raises(AnsibleActionFail, match=told):
+        run(nic_link_type, {"plan_dir": plan, "cards": [], "reset": value})
+    with pytest.raises(AnsibleActionFail, match=told):
+        run(rail_audit, {"plan_dir": plan, "checks": ["preflight"], "settings": {"nic_link_type": {"reset": value}}})
 
 
 @pytest.mark.parametrize(("given", "mode"), [(None, "exclusive"), ("", "exclusive"), ("shared", "shared")])

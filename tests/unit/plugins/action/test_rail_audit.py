@@ -155,7 +155,7 @@ def test_the_audit_asks_with_the_options_that_the_role_sets(role, module):
     given.pop("netns", None)
     # Of the controller alone, and what only a change needs: a wheel to install, the leave to upgrade.
     changing = {"plan_dir", "values_dest", "pyroute2_wheel", "upgrade", "netns_mode", "netns_live"}
-    changing |= {"confirm", "gateways"}
+    changing |= {"confirm", "gateways", "reset"}
     kept = {key: value for key, value in given.items() if key not in changing}
     names = {key: re.sub(r"^{{ (\w+)( \| default\(omit\))? }}$", r"\1", value) for key, value in kept.items()}
     assert {**known["variables"][module], **plain} == names

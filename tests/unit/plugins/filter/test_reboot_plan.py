@@ -16,7 +16,7 @@ NIC = {
     "changed": True,
     "reboot_required": True,
     "reboot_reasons": [f"card 0000:1b:00: {CARD}"],
-    "cards": [{"card": "0000:1b:00", "status": "pending", "note": CARD, "was_reset": False}],
+    "cards": [{"card": "0000:1b:00", "status": "pending", "note": CARD}],
     "checks": [
         {
             "id": "nic_link_type",
@@ -56,13 +56,8 @@ def test_a_reboot_that_is_not_allowed_is_said_and_nothing_is_drained():
     ]
 
 
-def test_a_reset_is_shown():
-    card = {"card": "0000:1b:00", "status": "done", "note": "", "was_reset": True}
-    assert "reset (nic_mode): card 0000:1b:00" in reboot_plan({"nic_mode": {"cards": [card]}})["lines"]
-
-
 def test_a_power_cycle_is_no_reason_to_reboot():
-    card = {"card": "0000:1b:00", "status": "power_cycle", "note": CARD, "was_reset": False}
+    card = {"card": "0000:1b:00", "status": "power_cycle", "note": CARD}
     plan = reboot_plan({"nic_mode": {"power_cycle_required": True, "reboot_required": False, "cards": [card]}})
     assert (plan["required"], plan["power_cycle"]) == (False, True)
     assert plan["lines"] == [f"power cycle by hand (nic_mode): card 0000:1b:00: {CARD}"]

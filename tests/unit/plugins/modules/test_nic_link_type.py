@@ -17,7 +17,6 @@ import shutil
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._card import firmware
 from ansible_collections.railops.rdma.plugins.module_utils._card import run as card_run
 from ansible_collections.railops.rdma.tests.unit import machines
 from ansible_collections.railops.rdma.tests.unit.fixtures.mlx import fake_mlx
@@ -42,7 +41,7 @@ class Machine:
         self.root = root
         self.boots = 0
         self.cards = Cards(root, {name: card(IB) for name in RAILS} | {STORAGE: card(ETH, ports=2, vfs=8)})
-        self.cards.install("mstconfig", "mstfwreset")
+        self.cards.install("mstconfig")
         # The network of the machine that runs the tests is none of this host's.
         self.answer("rdma", [])
         install(root / "bin", plain("eno1"))
@@ -77,8 +76,6 @@ def machine(tmp_path, monkeypatch):
 
     monkeypatch.setattr(card_run.AnsibleModule, "run_command", run_command)
     monkeypatch.setattr(card_run, "ROOT", str(tmp_path))
-    monkeypatch.setattr(firmware, "RESET_PAUSE", 0)
-    monkeypatch.setattr(firmware, "RESET_TRIES", 2)
     made = Machine(tmp_path, monkeypatch)
     return made
 
@@ -106,7 +103,7 @@ def statuses(result):
 
 
 def test_set_reboot_done(machine, run_module):
-    """Defects 1 and 6: a change that waits is not reported as done, and nothing is reset unless asked for."""
+    """Defects 1 and 6: a change that waits is not reported as done."""
     first = run_module(cards=RAILS_ETH)
     assert (first["changed"], first["reboot_required"], first["reset_required"]) == (True, True, True)
     assert statuses(first) == dict.fromkeys(RAILS, "pending")
@@ -115,7 +112,6 @@ def test_set_reboot_done(machine, run_module):
     assert (second["changed"], second["reboot_required"], second["reset_required"]) == (False, True, True)
     assert statuses(second) == statuses(first), "a change that waits is not done"
     assert machine.value(RAIL1) == (IB, ETH)
-    assert not any("mstfwreset" in call for call in machine.cards.calls()), "nobody asked for a reset"
     machine.boot()
     third = run_module(cards=RAILS_ETH)
     assert (third["changed"], third["reboot_required"]) == (False, False)
@@ -223,40 +219,12 @@ def test_defect_4_storage_ports_and_vfs_are_not_gpu_cards(machine, run_module):
     assert set(wanted) == {*RAILS, STORAGE}
 
 
-def test_defect_6_a_reset_is_one_for_a_card_at_the_right_level_and_verified(machine, run_module):
-    predicted = run_module(cards=RAILS_ETH, reset=True, _ansible_check_mode=True, _ansible_diff=True)
-    assert not machine.cards.calls("reset")
-    result = run_module(cards=RAILS_ETH, reset=True, _ansible_diff=True)
-    assert machine.cards.calls("reset") == [f"mstfwreset -d {name}.0 -l 3 -y reset" for name in RAILS]
+def test_defect_6_a_reset_by_hand_is_as_good_as_the_reboot(machine, run_module):
+    assert run_module(cards=RAILS_ETH)["reset_required"] is True
+    machine.cards.restart(power=False)
+    result = run_module(cards=RAILS_ETH)
+    assert (result["changed"], result["reset_required"], result["reboot_required"]) == (False, False, False)
     assert statuses(result) == dict.fromkeys(RAILS, "done")
-    assert result["reboot_required"] is False
-    assert predicted["diff"] == result["diff"]
-    assert run_module(cards=RAILS_ETH, reset=True)["changed"] is False
-
-
-@pytest.mark.parametrize(
-    ("change", "why"),
-    [
-        pytest.param({"level3": False}, "does not offer reset level 3", id="level"),
-        pytest.param({"deaf": True}, "a reset did not help", id="no effect"),
-    ],
-)
-def test_defect_6_a_reset_that_cannot_be_leaves_the_reboot(machine, run_module, change, why):
-    machine.cards.change(RAIL1, **change)
-    result = run_module(cards=RAIL1_ETH, reset=True)
-    assert result["reboot_required"] is True
-    assert why in result["reboot_reasons"][0]
-
-
-def test_defect_6_virtual_functions_in_use_forbid_a_reset(machine, run_module):
-    result = run_module(cards=[{"select": "pci", "pci": [f"{STORAGE}.0"], "link_type": "ib"}], reset=True)
-    assert "8 virtual functions" in result["reboot_reasons"][0]
-    assert not machine.cards.calls("reset")
-
-
-def test_defect_6_a_failed_reset_is_told(machine, refused):
-    machine.cards.change(RAIL1, reset_fault="Firmware reset failed, retry operation or reboot machine.")
-    assert statuses(refused(fix="Reboot the host", cards=RAILS_ETH, reset=True))[RAILS[1]] == "done"
 
 
 @pytest.mark.parametrize("route", ["ens20f0np0", "ens20f1np1", "bond0", "vlan7", "5a00f0v0x5a"])
@@ -265,9 +233,9 @@ def test_defect_6_the_card_of_the_default_route_is_never_touched(machine, refuse
     if route not in stands and not (machine.root / "sys/class/net" / route).exists():
         route = next(p.name for p in (machine.root / "sys/class/net").iterdir() if "v0" in p.name)
     install(machine.root / "bin", plain(route, stands))
-    result = refused("carries the default route", cards=RAILS_IB, rails=[*PLANNED, ON_STORAGE], reset=True)
+    result = refused("carries the default route", cards=RAILS_IB, rails=[*PLANNED, ON_STORAGE])
     assert statuses(result)[STORAGE] == "failed"
-    assert not any(STORAGE in call for call in [*machine.cards.calls("set"), *machine.cards.calls("reset")])
+    assert not any(STORAGE in call for call in machine.cards.calls("set"))
     refused("carries the default route", cards=[{"select": "pci", "pci": [f"{STORAGE}.1"], "link_type": "ib"}])
 
 
@@ -335,12 +303,10 @@ def test_defect_7_a_bluefield_in_dpu_mode_is_left_alone(machine, run_module):
 
 
 def test_defect_7_mlxconfig_does_as_well(machine, run_module):
-    for name in ("mstconfig", "mstfwreset"):
-        (machine.root / "bin" / name).unlink()
-    machine.cards.install("mlxconfig", "mlxfwreset")
-    assert run_module(cards=RAILS_ETH, reset=True)["changed"] is True
+    (machine.root / "bin/mstconfig").unlink()
+    machine.cards.install("mlxconfig")
+    assert run_module(cards=RAILS_ETH)["changed"] is True
     assert machine.cards.calls("set")[0].startswith("mlxconfig")
-    assert machine.cards.calls("reset")[0].startswith("mlxfwreset")
 
 
 def test_defect_8_values_are_compared_as_numbers_and_addresses_as_addresses(machine, run_module):
@@ -398,8 +364,7 @@ def test_without_ip_nothing_is_touched(machine, run_module, monkeypatch):
 
 
 def test_without_a_tool_a_host_that_is_as_wanted_is_fine(machine, run_module, refused):
-    for name in ("mstconfig", "mstfwreset"):
-        (machine.root / "bin" / name).unlink()
+    (machine.root / "bin/mstconfig").unlink()
     assert run_module(cards=RAILS_IB)["changed"] is False
     refused("Neither mstconfig nor mlxconfig", fix="mstflint", cards=RAILS_ETH)
     looked = run_module(cards=RAILS_ETH, _ansible_check_mode=True)

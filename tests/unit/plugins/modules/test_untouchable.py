@@ -55,7 +55,7 @@ def case(request, monkeypatch, tmp_path):
         os.path.realpath(root / f"sys/class/net/ens{number}np0/device").rpartition("/")[2].rpartition(".")[0]: card(ETH)
         for number in (1, 2)
     }
-    Cards(root, cards).install("mstconfig", "mstfwreset")
+    Cards(root, cards).install("mstconfig")
     machines.program(root / "bin/rdma", "echo '[]'")
     install(root / "bin", recorded(request.param))
     monkeypatch.setenv("PATH", f"{root}/bin:{os.environ['PATH']}")

@@ -85,7 +85,6 @@ REBOOT = {"reboot_reasons": [WHY]}
         pytest.param({}, {}, [], id="nothing-would-change"),
         pytest.param({"failed": True}, {}, [], id="the-role-itself-will-say-it"),
         pytest.param({"replaced": {"rdma-core": "2"}}, {"drain_command": ["x"]}, ["host_busy"], id="a-driver-at-once"),
-        pytest.param({"cards": [{"card": "c", "was_reset": True}]}, {}, ["host_busy"], id="a-reset"),
         pytest.param({}, {"rails": [{**RAIL, "mtu": 9000}]}, ["host_busy"], id="an-mtu"),
         pytest.param({}, {"rails": [{**RAIL, "interface": "ens9np0"}]}, [], id="a-port-that-is-not-there"),
     ],

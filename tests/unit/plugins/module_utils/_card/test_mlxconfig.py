@@ -14,7 +14,6 @@ from ansible_collections.railops.rdma.plugins.module_utils._card.mlxconfig impor
     number,
     parse_json,
     parse_text,
-    reset_levels,
     version,
 )
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
@@ -116,7 +115,6 @@ def test_values(value, expected):
         ("Cannot set TLV: it is read-only", "read_only"),
         ("Failed to query some of the TLVs", "query"),
         ("Device doesn't support any configuration changes", "no_configuration"),
-        ("Firmware reset failed, retry operation or reboot machine.", "reset"),
         ("Something new", "unknown"),
     ],
 )
@@ -146,18 +144,6 @@ def test_versions(text, expected):
 def test_the_set_command_says_what_it_takes():
     assert needs_power_cycle("-I- Please power cycle machine to load new configurations.")
     assert not needs_power_cycle("-I- Please reboot machine to load new configurations.")
-
-
-def test_reset_levels_are_not_mixed_with_types():
-    text = (
-        "Reset-levels:\n"
-        "0: Driver, PCI link, network link will remain up -Not Supported\n"
-        "3: Driver restart and PCI reset                  -Not Supported\n"
-        "4: Warm Reboot                                   -Supported     (default)\n"
-        "\nReset-types (relevant only for reset-levels 1,3,4):\n"
-        "3: ARM only reset                                -Supported\n"
-    )
-    assert reset_levels(text) == {0: False, 3: False, 4: True}
 
 
 @pytest.mark.parametrize(
