@@ -15,7 +15,7 @@ author:
   - railops.rdma contributors (@railops)
 options:
   _input:
-    description: The results by role name. A role that did not run has an empty result.
+    description: The results by role name; a list of them where a role has several. One that did not run is empty.
     type: dict
     required: true
   reboot:
@@ -52,9 +52,13 @@ def reboot_plan(results: dict[str, t.Any], *, reboot: bool = True, drain: bool =
     waiting: list[str] = []
     lines: list[str] = []
     power_cycle = False
-    for role, result in results.items():
-        if not isinstance(result, dict):
-            continue
+    asked = [
+        (role, result)
+        for role, given in results.items()
+        for result in (given if isinstance(given, list) else [given])
+        if isinstance(result, dict)
+    ]
+    for role, result in asked:
         lines += [
             f"leave alone ({role}): card {card['card']} ({', '.join(card['devices']) or 'no driver'}): {card['why']}"
             for card in result.get("left_alone", ())
@@ -64,7 +68,7 @@ def reboot_plan(results: dict[str, t.Any], *, reboot: bool = True, drain: bool =
             power_cycle = True
             lines += [f"power cycle by hand ({role}): {why}" for why in _power_cycle(result)]
         if result.get("reboot_required"):
-            waiting.append(role)
+            waiting += [role] if role not in waiting else []
             reasons += [f"{role}: {why}" for why in result.get("reboot_reasons", [])]
     if reasons:
         how = "reboot" if reboot else "no reboot (rdma_host_reboot is false), although one is needed"

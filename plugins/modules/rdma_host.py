@@ -7,14 +7,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: rdma_host
-short_description: Load the RDMA kernel modules, give the rails stable names, and set the namespace mode
+short_description: Load the RDMA kernel modules and give the rails stable names
 version_added: 0.1.0
 description:
   - Loads the kernel modules that RDMA applications need, now and at every boot, from one owned file of modules-load.d.
   - Gives each rail that the plan knows by its PCI address the interface name that the plan has for it, by one owned
     C(.link) file a rail. The fabric's objects then have one name on every node.
-  - With O(netns) it sets the RDMA namespace mode before, as M(railops.rdma.rdma_netns) does; both in one call. What no
-    run can mend in either is told before anything is changed.
+  - What no run can mend is told before anything is changed. Set the namespace mode before, by
+    M(railops.rdma.rdma_netns) - an C(ib_core) that is loaded afterwards starts in it.
   - Says when an IPoIB interface cannot carry the MTU of the plan.
 author:
   - railops.rdma contributors (@railops)
@@ -29,7 +29,7 @@ attributes:
   idempotent:
     support: full
 requirements:
-  - pyroute2 >= 0.7.2 on the managed node, for O(naming=altname) and for a live change of the namespace mode
+  - pyroute2 >= 0.7.2 on the managed node, for O(naming=altname)
 options:
   plan_dir:
     description: The fabric's plan folder on the controller. The host's rails are read from it.
@@ -47,21 +47,6 @@ options:
         in.
     type: str
     choices: [shared, exclusive]
-    version_added: 0.2.0
-  netns:
-    description: Whether to set the RDMA namespace mode too.
-    type: bool
-    default: false
-    version_added: 0.2.0
-  netns_mode:
-    description: The namespace mode. Without it, O(rdma_mode). Only with O(netns).
-    type: str
-    choices: [shared, exclusive]
-    version_added: 0.2.0
-  netns_live:
-    description: Whether to change the running kernel too. With V(false) the mode is written and a reboot asked for.
-    type: bool
-    default: true
     version_added: 0.2.0
   rails:
     description: The rails, in the form of the plan's host files. O(plan_dir) fills it in.
@@ -132,11 +117,6 @@ EXAMPLES = r"""
   railops.rdma.rdma_host:
     plan_dir: plan/fabric
 
-- name: The namespace mode in the same call
-  railops.rdma.rdma_host:
-    plan_dir: plan/fabric
-    netns: true
-
 - name: The card in slot 1b is rail 1, whatever the distribution calls it
   railops.rdma.rdma_host:
     rails:
@@ -176,13 +156,8 @@ files:
   type: list
   elements: str
   sample: [/etc/systemd/network/05-railops-rail1.link]
-netns:
-  description: What M(railops.rdma.rdma_netns) returns beside what both have, such as how a live change went.
-  returned: with O(netns)
-  type: dict
-  sample: {current: shared, wanted: exclusive, live: busy}
 reboot_required:
-  description: Whether an interface gets its name, or the host its namespace mode, only when the host starts again.
+  description: Whether an interface gets its name only when the host starts again.
   returned: success
   type: bool
   sample: true

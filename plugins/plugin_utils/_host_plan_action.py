@@ -31,6 +31,14 @@ GONE = {
         "nic_mode_reset is gone, with the option reset of nic_link_type: one reboot brings all cards what waits.",
         "Take it out of the inventory; docs/link-type.md shows how to reset a card by hand.",
     ),
+    **{
+        ("rdma_host", old): Problem(
+            "options",
+            f"rdma_host has no option {old} any more: the namespace mode is the module rdma_netns's.",
+            f"Call rdma_netns {new}, before rdma_host; the role rdma_host does both.",
+        )
+        for old, new in (("netns", "too"), ("netns_mode", "with mode"), ("netns_live", "with live"))
+    },
 }
 """The options that modules do not have any more, each with what is wrong and what to do."""
 

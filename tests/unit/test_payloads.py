@@ -84,8 +84,8 @@ BYTES: dict[str, tuple[int | None, int, str]] = {
     ),
     "rdma_host": (
         70_936,
-        128_383,
-        "the namespace mode in the same call: one task a host less; a port that is for something else keeps its name",
+        96_194,
+        "a port that is for something else keeps its name; .link files of others are kept",
     ),
     "rdma_info": (88_438, 90_708, ""),
     "rdma_netns": (

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Kernel modules and names of a host, and its namespace mode where asked: read, plan, apply, and report."""
+"""Kernel modules and names of a host: read, plan, apply, and report."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ from .altnames import AltNames
 from .host import Host
 from .host_model import Rail, Want
 from .host_plan import Plan, plan_host, wanted_modules
-from .mode_plan import Want as WantMode
-from .mode_run import NamespaceMode
 from .verbs import Verbs
 
 ROOT = "/"
@@ -30,9 +28,6 @@ SPEC = {
     "plan_dir": {"type": "path"},
     "network": {"type": "str", "choices": ["roce", "infiniband"], "default": "roce"},
     "rdma_mode": {"type": "str", "choices": ["shared", "exclusive"]},
-    "netns": {"type": "bool", "default": False},
-    "netns_mode": {"type": "str", "choices": ["shared", "exclusive"]},
-    "netns_live": {"type": "bool", "default": True},
     "rails": {
         "type": "list",
         "elements": "dict",
@@ -53,7 +48,7 @@ SPEC = {
 }
 
 
-def converge(want: Want, host: Host, *, check_mode: bool, mode: NamespaceMode | None = None) -> dict[str, t.Any]:
+def converge(want: Want, host: Host, *, check_mode: bool) -> dict[str, t.Any]:
     """Bring the host to what is wanted and describe what happened.
 
     :raises InputError: with all that no run can mend, before anything is changed.
@@ -61,16 +56,12 @@ def converge(want: Want, host: Host, *, check_mode: bool, mode: NamespaceMode | 
     plan = plan_host(want, host.read(want))
     checks = plan.checks
     problems = [Problem(item.rail or "host", f"{item.problem}.", item.fix) for item in plan.troubles]
-    if mode and mode.plan.blocker:
-        problems.append(Problem("netns_mode", mode.plan.blocker.problem, mode.plan.blocker.fix))
     if problems and not check_mode:
         raise InputError(problems)
-    # The mode before the modules: an ib_core that is loaded afterwards starts in it.
-    of_mode = mode.carry_out(check_mode=check_mode) if mode else None
     if plan.changed and not check_mode:
         host.apply(plan)
         checks = plan_host(want, host.read(want)).checks
-    result = {
+    return {
         "changed": plan.changed,
         "modules": list(wanted_modules(want)) if want.present else [],
         "loaded": list(plan.load),
@@ -80,20 +71,6 @@ def converge(want: Want, host: Host, *, check_mode: bool, mode: NamespaceMode | 
         "checks": list(checks),
         "before": _before(plan),
         "after": _after(plan),
-    }
-    return _together(of_mode, result) if of_mode else result
-
-
-def _together(mode: dict[str, t.Any], result: dict[str, t.Any]) -> dict[str, t.Any]:
-    """Return one result of both; what only the mode's has is below `netns`."""
-    return {
-        **result,
-        "changed": mode.pop("changed") or result["changed"],
-        "reboot_required": mode.pop("reboot_required") or result["reboot_required"],
-        **{key: mode.pop(key) + result[key] for key in ("checks", "reboot_reasons")},
-        **{key: {**result[key], "netns": mode.pop(key)} for key in ("before", "after")},
-        "warnings": mode.pop("warnings"),
-        "netns": mode,
     }
 
 
@@ -140,10 +117,4 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     )
     files = HostFiles(ROOT, module)
     host = Host(files, module.run_command, Verbs(), AltNames(), lambda: _roles(module, files))
-    mode = None
-    if params["netns"]:
-        wanted = params["netns_mode"] or params["rdma_mode"]
-        if want.present and not wanted:
-            raise InputError([Problem("netns_mode", "no namespace mode is given.", "Give it, or plan_dir.")])
-        mode = NamespaceMode(module, WantMode(mode=wanted, present=want.present, live=params["netns_live"]))
-    return converge(want, host, check_mode=module.check_mode, mode=mode)
+    return converge(want, host, check_mode=module.check_mode)

@@ -29,38 +29,6 @@ SPEC = {
 }
 
 
-class NamespaceMode:
-    """What stands between a host and the wanted mode: planned when made, carried out on demand."""
-
-    def __init__(self, module: AnsibleModule, want: Want) -> None:
-        files = HostFiles(ROOT, module)
-        self._host = NetnsHost(files, Initramfs(files, module.get_bin_path, module.run_command))
-        self.plan = plan_netns(want, self._host.read(want))
-
-    def carry_out(self, *, check_mode: bool) -> dict[str, t.Any]:
-        """Bring the host to the mode and describe what happened."""
-        plan = self.plan
-        if not check_mode:
-            if plan.blocker is not None:
-                raise RdmaError(
-                    plan.blocker.problem,
-                    plan.blocker.fix,
-                    support=plan.have.support.value,
-                    current=plan.before.current,
-                    persistent=plan.before.persistent,
-                    conflicts=[asdict(item) for item in plan.conflicts],
-                )
-            try:
-                plan = self._host.apply(plan)
-            except MissingPyroute2 as exc:
-                raise RdmaError(
-                    missing_required_lib("pyroute2 >= 0.7.2", reason="for a live change of the RDMA namespace mode"),
-                    "Install python3-pyroute2 on the managed node, or use live: false and reboot.",
-                    exception=str(exc),
-                ) from exc
-        return _result(plan, plan.before if check_mode else plan.after)
-
-
 def _result(plan: Plan, seen: State) -> dict[str, t.Any]:
     return {
         "changed": plan.changed,
@@ -90,7 +58,29 @@ def _shown(state: object) -> dict[str, object]:
 
 
 def run(module: AnsibleModule) -> dict[str, t.Any]:
-    """Bring the host to the mode that the parameters want."""
+    """Bring the host to the mode that the parameters want and describe what happened."""
     params = module.params
     want = Want(mode=params["mode"], present=params["state"] == "present", live=params["live"])
-    return NamespaceMode(module, want).carry_out(check_mode=module.check_mode)
+    files = HostFiles(ROOT, module)
+    host = NetnsHost(files, Initramfs(files, module.get_bin_path, module.run_command))
+    plan = plan_netns(want, host.read(want))
+    if module.check_mode:
+        return _result(plan, plan.before)
+    if plan.blocker is not None:
+        raise RdmaError(
+            plan.blocker.problem,
+            plan.blocker.fix,
+            support=plan.have.support.value,
+            current=plan.before.current,
+            persistent=plan.before.persistent,
+            conflicts=[asdict(item) for item in plan.conflicts],
+        )
+    try:
+        plan = host.apply(plan)
+    except MissingPyroute2 as exc:
+        raise RdmaError(
+            missing_required_lib("pyroute2 >= 0.7.2", reason="for a live change of the RDMA namespace mode"),
+            "Install python3-pyroute2 on the managed node, or use live: false and reboot.",
+            exception=str(exc),
+        ) from exc
+    return _result(plan, plan.after)

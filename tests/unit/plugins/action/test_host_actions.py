@@ -15,6 +15,7 @@ from ansible_collections.railops.rdma.plugins.action import (
     nic_link_type,
     rail_audit,
     rdma_driver,
+    rdma_host,
     rdma_info,
     rdma_netns,
     roce_qos,
@@ -96,6 +97,12 @@ def test_a_variable_that_is_gone_is_refused_by_name(plan, value):
         run(nic_link_type, {"plan_dir": plan, "cards": [], "reset": value})
     with pytest.raises(AnsibleActionFail, match=told):
         run(rail_audit, {"plan_dir": plan, "checks": ["preflight"], "settings": {"nic_link_type": {"reset": value}}})
+
+
+@pytest.mark.parametrize(("option", "new"), [("netns", "too"), ("netns_mode", "mode"), ("netns_live", "live")])
+def test_the_namespace_mode_has_one_door(plan, option, new):
+    with pytest.raises(AnsibleActionFail, match=rf"no option {option} any more: .* Call rdma_netns .*{new}, before"):
+        run(rdma_host, {"plan_dir": plan, option: False})
 
 
 @pytest.mark.parametrize(("given", "mode"), [(None, "exclusive"), ("", "exclusive"), ("shared", "shared")])

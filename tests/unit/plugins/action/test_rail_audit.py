@@ -145,16 +145,9 @@ def tasks_of(role: str) -> list[dict]:
 def test_the_audit_asks_with_the_options_that_the_role_sets(role, module):
     known = next(task["railops.rdma.rail_audit"] for task in tasks_of("verify") if "railops.rdma.rail_audit" in task)
     plain = known["settings"].get(module, {})
-    # The role sets the namespace mode by rdma_host, which an audit asks on its own.
-    called = "rdma_host" if module == "rdma_netns" else module
-    given = next(task[f"railops.rdma.{called}"] for task in tasks_of(role) if f"railops.rdma.{called}" in task)
-    if module == "rdma_netns":
-        given = {
-            key.removeprefix("netns_"): value for key, value in given.items() if key[:6] == "netns_" or key == "state"
-        }
-    given.pop("netns", None)
+    given = next(task[f"railops.rdma.{module}"] for task in tasks_of(role) if f"railops.rdma.{module}" in task)
     # Of the controller alone, and what only a change needs: a wheel to install, the leave to upgrade.
-    changing = {"plan_dir", "values_dest", "pyroute2_wheel", "upgrade", "netns_mode", "netns_live"}
+    changing = {"plan_dir", "values_dest", "pyroute2_wheel", "upgrade"}
     changing |= {"confirm", "gateways", "reset"}
     kept = {key: value for key, value in given.items() if key not in changing}
     names = {key: re.sub(r"^{{ (\w+)( \| default\(omit\))? }}$", r"\1", value) for key, value in kept.items()}

@@ -49,6 +49,23 @@ def test_all_roles_share_one_reboot_and_each_says_why():
     ]
 
 
+def test_a_role_with_two_results_is_looked_at_once_after_the_reboot():
+    names = {**HOST, "reboot_reasons": ["the interface becomes rail1"]}
+    plan = reboot_plan({"rdma_host": [HOST, names, {}], "gpudirect": {}})
+    assert plan["roles"] == ["rdma_host"]
+    assert plan["reasons"] == ["rdma_host: mode is shared, wanted exclusive", "rdma_host: the interface becomes rail1"]
+
+
+def test_the_namespace_mode_comes_before_the_modules_and_both_are_asked():
+    """An ib_core that is loaded afterwards starts in it."""
+    folder = ROOT / "roles/rdma_host/tasks"
+    tasks = yaml.safe_load((folder / "configure.yml").read_text(encoding="utf-8"))
+    called = [name for task in tasks for name in task if name.startswith("railops.rdma.")]
+    assert called == ["railops.rdma.rdma_netns", "railops.rdma.rdma_host"]
+    (block,) = yaml.safe_load((folder / "reboot.yml").read_text(encoding="utf-8"))
+    assert all(task["register"] in block["vars"]["__rdma_host_results"]["rdma_host"] for task in tasks)
+
+
 def test_a_reboot_that_is_not_allowed_is_said_and_nothing_is_drained():
     lines = reboot_plan({"rdma_host": HOST}, reboot=False, drain=True)["lines"]
     assert lines == [

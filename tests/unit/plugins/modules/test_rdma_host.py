@@ -9,8 +9,6 @@ import os
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._rdma import host_run as work
-from ansible_collections.railops.rdma.plugins.module_utils._rdma import mode_host, mode_run
-from ansible_collections.railops.rdma.plugins.module_utils._rdma.mode_plan import OWNED_FILE
 from ansible_collections.railops.rdma.tests.unit import machines
 from ansible_collections.railops.rdma.tests.unit.untouchable_cases import install, plain
 
@@ -206,66 +204,3 @@ def test_ipoib_interfaces_are_known(tmp_path, root, run_module, monkeypatch):
         _ansible_check_mode=True,
     )
     assert {item["id"]: item["observed"] for item in looked["checks"]}["rdma_ipoib_mtu"] == "at most 4092"
-
-
-class FakeRdma:
-    """The kernel's namespace mode as state."""
-
-    def __init__(self):
-        self.mode = 1
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *dummy):
-        pass
-
-    def netns_mode(self):
-        return self.mode
-
-    def set_netns_mode(self, mode):
-        self.mode = mode
-        return True
-
-
-@pytest.fixture
-def kernel(root, monkeypatch):
-    for folder in ("sys/module/ib_core", "etc/modprobe.d", "proc/1/ns"):
-        (root / folder).mkdir(parents=True, exist_ok=True)
-    made = FakeRdma()
-    monkeypatch.setattr(mode_run, "ROOT", str(root))
-    monkeypatch.setattr(mode_host.NetnsHost.__init__, "__defaults__", (lambda: made, None))
-    return made
-
-
-def test_mode_modules_and_names_in_one_call(root, kernel, run_module):
-    wanted = {"rails": [RAIL], "netns": True, "rdma_mode": "exclusive"}
-    predicted = run_module(**wanted, _ansible_check_mode=True, _ansible_diff=True)
-    assert (kernel.mode, predicted["changed"], predicted["netns"]["live"]) == (1, True, "set")
-    first = run_module(**wanted, _ansible_diff=True)
-    assert (kernel.mode, first["changed"], first["diff"]) == (0, True, predicted["diff"])
-    assert (root / OWNED_FILE[1:]).exists()
-    assert [check["id"] for check in first["checks"]] == [
-        *("rdma_netns_current", "rdma_netns_persistent"),
-        *("rdma_modules", "rdma_name"),
-    ]
-    assert first["reboot_reasons"] == [
-        "the interface at 0000:19:00.0 is ens1np0 and becomes rail1 when the host starts"
-    ]
-    assert not run_module(**wanted)["changed"]
-    other = run_module(**wanted, netns_mode="shared", netns_live=False)
-    assert (other["reboot_required"], other["netns"]["live"], kernel.mode) == (True, "off", 0)
-    assert run_module(state="absent", netns=True)["changed"]
-    assert not (root / OWNED_FILE[1:]).exists()
-
-
-def test_what_keeps_mode_and_names_is_told_before_either_is_changed(root, kernel, refused):
-    install(root / "bin", plain("ens1np0"))
-    (root / "proc/cmdline").write_text("ib_core.netns_mode=Y\n")
-    told = ("ens1np0 carries the default route", "kernel command line")
-    refused(*told, rails=[RAIL], netns=True, netns_mode="exclusive")
-    assert (kernel.mode, list((root / "etc/modprobe.d").iterdir())) == (1, [])
-
-
-def test_a_mode_that_nobody_names(root, kernel, refused):
-    refused("no namespace mode is given", rails=[RAIL], netns=True)
