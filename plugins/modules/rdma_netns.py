@@ -172,7 +172,7 @@ checks:
 """
 
 from ..module_utils._module import run_module
-from ..module_utils._rdma.mode_run import SPEC, run
+from ..module_utils._netns.run import SPEC, run
 
 
 def main() -> None:

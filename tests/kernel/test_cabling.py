@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._rdma.cabling import look
+from ansible_collections.railops.rdma.plugins.module_utils._cabling.look import look
 from ansible_collections.railops.rdma.tests.kernel.managers import in_managers, needs_managers
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import inside, own_sysfs, run
 from ansible_collections.railops.rdma.tests.lab.leaves import end, lldpd

@@ -19,7 +19,8 @@ from .._driver import run as driver_run
 from .._errors import RdmaError
 from .._files import HostFiles
 from .._gpudirect import run as gpudirect_run
-from .._rdma import busy, host_run, mode_run
+from .._netns import run as netns_run
+from .._rdma import busy, host_run
 from .groups import Checks, Facts, Request, RoleModule, options_of
 
 IDENTITY = ("machine_id", "boot_id", "kubelet")
@@ -27,7 +28,7 @@ IDENTITY = ("machine_id", "boot_id", "kubelet")
 CHANGES: tuple[tuple[str, str, t.Any], ...] = (
     ("rdma_driver", "rdma_driver", driver_run),
     ("nic_mode", "nic_link_type", card_run),
-    ("rdma_host", "rdma_netns", mode_run),
+    ("rdma_host", "rdma_netns", netns_run),
     ("rdma_host", "rdma_host", host_run),
     ("gpudirect", "gpudirect", gpudirect_run),
 )

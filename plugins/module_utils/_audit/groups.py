@@ -15,18 +15,20 @@ from dataclasses import dataclass, field
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
+from .._cabling import look as cabling
 from .._card import run as card_run
 from .._check import Check, CheckData, skipped
 from .._driver import run as driver_run
 from .._errors import InputError, Problem, RdmaError
 from .._gpudirect import run as gpudirect_run
+from .._netns import run as netns_run
 from .._persist import run as persist_run
 from .._probe import duplicates, health
 from .._qos import run as qos_run
 from .._qos.files import QosFiles
 from .._qos.leaf import is_declared, recorded_params
 from .._qos.plan import make_policy
-from .._rdma import cabling, host_run, info_run, mode_run
+from .._rdma import host_run, info_run
 from .._route import path_checks, path_kernel, ping
 from .._route import run as route_run
 from .._route.kernel import Kernel
@@ -172,7 +174,7 @@ GROUPS: dict[str, tuple[Look, ...]] = {
     "driver": (of_module("rdma_driver", driver_run.run, driver_run.SPEC, "driver"),),
     "link_type": (of_module("nic_link_type", card_run.run, card_run.SPEC),),
     "mode": (
-        of_module("rdma_netns", mode_run.run, mode_run.SPEC),
+        of_module("rdma_netns", netns_run.run, netns_run.SPEC),
         of_module("rdma_host", host_run.run, host_run.SPEC),
     ),
     "network": (of_module("policy_route", route_run.run, route_run.SPEC),),

@@ -112,7 +112,7 @@ def leaf_checks(policy: QosPolicy, rails: Mapping[str, str], neighbours: Mapping
     """Return what each leaf announces against the policy. Not seen is never green.
 
     :param rails: the rail's name by its interface.
-    :param neighbours: what LLDP has by interface, with `dcbx` as `_rdma.lldp` gives it; None when lldpd does not
+    :param neighbours: what LLDP has by interface, with `dcbx` as `_cabling.lldp` gives it; None when lldpd does not
         answer.
     """
     return [_leaf_check(policy, rail, name, neighbours) for name, rail in rails.items()]

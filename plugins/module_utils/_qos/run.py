@@ -13,11 +13,11 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
+from .._cabling.lldp import ARGV as LLDP
+from .._cabling.lldp import parse_lldp
 from .._check import compared
 from .._errors import RdmaError
 from .._files import Sysfs
-from .._rdma.lldp import ARGV as LLDP
-from .._rdma.lldp import parse_lldp
 from .._untouchable import read_untouchable
 from . import device
 from .device import Nic, QosError

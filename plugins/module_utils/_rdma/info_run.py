@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from ansible.module_utils.basic import AnsibleModule
 
+from .._cabling.lldp import ARGV, parse_lldp
 from .._errors import RdmaError
 from .._files import Sysfs
 from .._untouchable import read_untouchable
 from .checks import check_rails
 from .files import file_checks
 from .info import merge_verbs, read_info
-from .lldp import ARGV, parse_lldp
 from .verbs import Verbs
 
 SPEC = {

@@ -9,9 +9,10 @@ import socket
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._rdma import mode_host, netlink
-from ansible_collections.railops.rdma.plugins.module_utils._rdma import mode_run as work
-from ansible_collections.railops.rdma.plugins.module_utils._rdma.mode_plan import NUMBERS, OWNED_FILE, owned_text
+from ansible_collections.railops.rdma.plugins.module_utils._netns import host as netns_host
+from ansible_collections.railops.rdma.plugins.module_utils._netns import netlink
+from ansible_collections.railops.rdma.plugins.module_utils._netns import run as work
+from ansible_collections.railops.rdma.plugins.module_utils._netns.plan import NUMBERS, OWNED_FILE, owned_text
 from ansible_collections.railops.rdma.tests.unit import machines
 
 KERNEL = "6.1.0-9-amd64"
@@ -69,7 +70,7 @@ def host(tmp_path, monkeypatch):
     (tmp_path / "proc/1/mountinfo").write_text("24 29 0:22 / /proc rw - proc proc rw\n")
     kernel = FakeRdma()
     monkeypatch.setattr(work, "ROOT", str(tmp_path))
-    monkeypatch.setattr(mode_host.NetnsHost.__init__, "__defaults__", (lambda: kernel, KERNEL))
+    monkeypatch.setattr(netns_host.NetnsHost.__init__, "__defaults__", (lambda: kernel, KERNEL))
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
     return Host(tmp_path, kernel)
 
@@ -249,7 +250,7 @@ def test_without_pyroute2_a_host_in_the_mode_is_fine_and_a_live_change_says_what
     def missing():
         raise netlink.MissingPyroute2("Traceback: no module named pyroute2")
 
-    monkeypatch.setattr(mode_host.NetnsHost.__init__, "__defaults__", (missing, KERNEL))
+    monkeypatch.setattr(netns_host.NetnsHost.__init__, "__defaults__", (missing, KERNEL))
     (host.root / "sys/module/ib_core/parameters").mkdir()
     host.write("sys/module/ib_core/parameters/netns_mode", "N\n")
     assert run_module(mode="exclusive")["current"] == "exclusive"

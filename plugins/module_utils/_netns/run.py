@@ -13,10 +13,10 @@ from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 
 from .._errors import RdmaError
 from .._files import HostFiles
+from .host import NetnsHost
 from .initramfs import Initramfs
-from .mode_host import NetnsHost
-from .mode_plan import OWNED_FILE, Plan, State, Want, checks, plan_netns
 from .netlink import MissingPyroute2
+from .plan import OWNED_FILE, Plan, State, Want, checks, plan_netns
 
 ROOT = "/"
 

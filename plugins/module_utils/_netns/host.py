@@ -10,9 +10,9 @@ import os
 import typing as t
 
 from .._errors import RdmaError
-from . import mode_plan as planning
 from . import netlink
-from .mode_plan import Have, Plan, Support, Want
+from . import plan as planning
+from .plan import Have, Plan, Support, Want
 
 if t.TYPE_CHECKING:
     from .._files import HostFiles

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._rdma.mode_plan import (
+from ansible_collections.railops.rdma.plugins.module_utils._netns.plan import (
     OWNED_FILE,
     Have,
     Image,

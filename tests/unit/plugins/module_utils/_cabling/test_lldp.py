@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._rdma.lldp import parse_frame, parse_lldp
+from ansible_collections.railops.rdma.plugins.module_utils._cabling.lldp import parse_frame, parse_lldp
 
 # What lldpd 1.0.16 answered about frames with these TLVs.
 RECORDED = (Path(__file__).parents[3] / "data/lldpcli-1.0.16-json0.json").read_text(encoding="utf-8")

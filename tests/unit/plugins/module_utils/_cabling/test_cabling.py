@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.railops.rdma.plugins.module_utils._cabling.lldp import neighbour
+from ansible_collections.railops.rdma.plugins.module_utils._cabling.look import look
+from ansible_collections.railops.rdma.plugins.module_utils._cabling.plan import Cable, judge, named
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
-from ansible_collections.railops.rdma.plugins.module_utils._rdma.cabling import look
-from ansible_collections.railops.rdma.plugins.module_utils._rdma.cabling_plan import Cable, judge, named
-from ansible_collections.railops.rdma.plugins.module_utils._rdma.lldp import neighbour
 
 RECORDED = (Path(__file__).parents[3] / "data/lldpcli-1.0.16-json0.json").read_text(encoding="utf-8")
 LEAVES = [

@@ -13,7 +13,7 @@ import re
 import typing as t
 
 from .._errors import RdmaError
-from .mode_plan import Image
+from .plan import Image
 
 if t.TYPE_CHECKING:
     from .._files import HostFiles

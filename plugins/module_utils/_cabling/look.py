@@ -17,8 +17,8 @@ import typing as t
 
 from .._errors import RdmaError
 from .._files import Sysfs
-from .cabling_plan import Cable, judge
 from .lldp import ARGV, ETHERTYPE, Neighbour, best, parse_frame, parse_lldp
+from .plan import Cable, judge
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
