@@ -163,9 +163,7 @@ def of_rails(name: str, work: t.Callable[[t.Any, t.Any], tuple[list[Check], Fact
 
 def look_at_counters(request: Request) -> tuple[Checks, Facts]:
     """Look for failures that nobody sees yet: counters since the last audit, links, PCIe."""
-    settings = request.settings.get("counters") or {}
-    speed = int(float(settings.get("gbits") or 0) * 1000)
-    options = {"limits": settings.get("limits"), "speed": speed, "since": request.params.get("since")}
+    options = {**(request.settings.get("counters") or {}), "since": request.params.get("since")}
     checks, facts = health.look(request.params.get("rails") or [], options)
     return [check.data() for check in checks], facts
 

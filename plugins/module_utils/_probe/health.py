@@ -32,8 +32,8 @@ def look(rails: Sequence[Mapping[str, t.Any]], options: Mapping[str, t.Any]) -> 
     The facts `health` are what the next audit gets as `since`, and what the fleet's hosts are compared by.
 
     :param rails: the rails of the host plan.
-    :param options: `since` (the facts `health` of the last audit), `limits` (of `health_plan.LIMITS`), `speed`
-        (planned, Mb/s; 0 for none).
+    :param options: `since` (the facts `health` of the last audit), `limits` (of `health_plan.LIMITS`), `gbits`
+        (the planned speed, Gb/s; 0 for none).
     :raises RdmaError: when a limit has a name that is none.
     """
     sysfs = options.get("sysfs") or Sysfs()
@@ -43,7 +43,8 @@ def look(rails: Sequence[Mapping[str, t.Any]], options: Mapping[str, t.Any]) -> 
     known = ports(sysfs)
     found = {rail["name"]: read_rail(sysfs, sysfs.port_interface(sysfs.rail_interface(rail)), known) for rail in rails}
     limits = {key: int(value) for key, value in (options.get("limits") or {}).items()}
-    checks = judge(found, boot, options.get("since"), limits, int(options.get("speed") or 0))
+    planned = int(float(options.get("gbits") or 0) * 1000)
+    checks = judge(found, boot, options.get("since"), limits, planned)
     return checks, {"health": {"boot": boot, "rails": found}}
 
 
