@@ -40,7 +40,12 @@ class ActionModule(ActionBase):
         """Run the planner; the module's documentation says what it takes and returns."""
         result: dict[str, t.Any] = super().run(tmp, task_vars)
         variables = task_vars or {}
-        raw = dict(self._task.args)
+        # A variable that is null is an empty text in an argument for ansible-core before 2.19.
+        raw = {
+            key: value
+            for key, value in self._task.args.items()
+            if value != "" or variables.get(f"fabric_{key}", "") is not None
+        }
         if NETADDR_ERROR:
             result.update(failed=True, msg=missing_required_lib("netaddr >= 1.0"), exception=NETADDR_ERROR)
             return result
@@ -122,6 +127,9 @@ class ActionModule(ActionBase):
                     continue
                 try:
                     node[key] = own[variable]
+                    # ansible-core before 2.19 returns the text of a template that it could not resolve.
+                    if self._templar.is_template(node[key]):
+                        node[key] = self._templar.template(node[key])
                 except AnsibleError as exc:
                     place = f"hosts.{host}.{variable}"
                     problems.append(

@@ -28,6 +28,8 @@ class Refusal(AnsibleActionFail):
     def __init__(self, message: str, result: dict[str, t.Any] | None = None) -> None:
         more = {key: value for key, value in (result or {}).items() if key not in SAID}
         super().__init__(message, result=more)  # type: ignore[no-untyped-call]
+        # Before 2.19 the result carries the traceback instead, with the sentence in it.
+        vars(self).get("result", {}).pop("exception", None)
 
 
 def once(task: t.Any, result: dict[str, t.Any]) -> dict[str, t.Any]:

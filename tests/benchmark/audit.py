@@ -137,7 +137,7 @@ def declare(folder: Path, hosts: int) -> None:
     """Write an inventory, its plan and the stand-in."""
     inventory = folder / "inventory"
     (inventory / "group_vars/all").mkdir(parents=True)
-    (inventory / "hosts.ini").write_text(f"[gpu_nodes]\nnode[1:{hosts}]\n", encoding="utf-8")
+    (inventory / "hosts").write_text(f"[gpu_nodes]\nnode[1:{hosts}]\n", encoding="utf-8")
     answer = folder / "answer.json"
     told = {"changed": False, "ping": "pong", "checks": checks(bad=False), "facts": {}, "errors": []}
     answer.write_text(json.dumps(told) + "\n", encoding="utf-8")

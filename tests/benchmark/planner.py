@@ -121,7 +121,7 @@ class Playbooks:
         variables = path / "group_vars/all"
         variables.mkdir(parents=True, exist_ok=True)
         names = "\n".join(f"node{number}" for number in range(1, count + 1))
-        (path / "hosts.ini").write_text(f"[gpu_nodes]\n{names}\n", encoding="utf-8")
+        (path / "hosts").write_text(f"[gpu_nodes]\n{names}\n", encoding="utf-8")
         lines = [f"fabric_{key}: {value!r}" for key, value in raw_fabric(count).items()]
         slots = 1 << (count - 1).bit_length()
         lines += [f"fabric_plan_dir: {self.folder}/plan-{count}", f"destination: {self.folder}"]

@@ -58,7 +58,7 @@ class Fleet:
         self.rounds: list[tuple[float, float]] = []
         inventory = folder / "inventory"
         shutil.copytree(CHECKOUT / "inventory/demo", inventory)
-        (inventory / "hosts.ini").write_text(f"[gpu_nodes]\nnode[1:{hosts}]\n", encoding="utf-8")
+        (inventory / "hosts").write_text(f"[gpu_nodes]\nnode[1:{hosts}]\n", encoding="utf-8")
         settings = inventory / "group_vars/all/site.yml"
         kept = [line for line in settings.read_text(encoding="utf-8").splitlines() if "site_serial" not in line]
         more = ['site_serial: ["100%"]', "fabric_max_nodes: 64"]

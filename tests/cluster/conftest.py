@@ -24,13 +24,13 @@ import pytest
 import tools
 import yaml
 from admission import Webhooks
-from ansible.module_utils.testing import patch_module_args
 from api_double import ApiDouble
 from api_kinds import REAL_CRDS
 from kubernetes import client
 from kubernetes import config as kube_config
 from kubernetes.dynamic import DynamicClient
 from kubernetes.dynamic.exceptions import NotFoundError, ResourceNotFoundError
+from module_args import module_args
 from tools import chart_copy
 
 from ansible_collections.railops.rdma.plugins.modules import cluster_objects
@@ -336,7 +336,7 @@ def module(kubeconfig: Path, capsys: pytest.CaptureFixture[str]) -> Run:
 
     def run(which: t.Any, check: bool = False, **params: t.Any) -> Json:
         given = {"kubeconfig": str(kubeconfig), **params, "_ansible_check_mode": check, "_ansible_diff": True}
-        with patch_module_args(given), pytest.raises(SystemExit):
+        with module_args(given), pytest.raises(SystemExit):
             which.main()
         *before, last = capsys.readouterr().out.splitlines()
         if before:

@@ -59,7 +59,7 @@ def inventory(rails: int, *, cluster: bool) -> Path:
     """Write the inventory of the guests: that of the demo, with what guests can do."""
     folder = FOLDER / "inventory"
     shutil.copytree(CHECKOUT / "inventory/demo", folder)
-    (folder / "hosts.ini").write_text("[gpu_nodes]\nnode1\nnode2\n", encoding="utf-8")
+    (folder / "hosts").write_text("[gpu_nodes]\nnode1\nnode2\n", encoding="utf-8")
     settings = {**SETTINGS, **(CLUSTER_SETTINGS if cluster else {})}
     (folder / "group_vars/all/site.yml").write_text(json.dumps(settings), encoding="utf-8")
     path = folder / "group_vars/all/fabric.yml"

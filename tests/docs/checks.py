@@ -74,7 +74,7 @@ def missing_inventories(sources: t.Sequence[str] | None, context: Context) -> li
     problems = []
     for source in sources or []:
         path = context.path(source)
-        if not source.startswith("$ANSIBLE") and source not in MADE and not (path / "hosts.ini").is_file():
+        if not source.startswith("$ANSIBLE") and source not in MADE and not (path / "hosts").is_file():
             problems.append(f"there is no inventory {source}")
     return problems
 

@@ -22,7 +22,7 @@ import time
 import traceback
 from pathlib import Path
 
-from ansible.module_utils.testing import patch_module_args
+from module_args import module_args
 
 from ansible_collections.railops.rdma.plugins.modules import policy_route
 
@@ -95,7 +95,7 @@ def call_module(module, params: dict, *, check: bool = False, diff: bool = True,
     os.environ.update({"SSH_CONNECTION": "", **(environ or {})})
     out = io.StringIO()
     with (
-        patch_module_args({**params, "_ansible_check_mode": check, "_ansible_diff": diff}),
+        module_args({**params, "_ansible_check_mode": check, "_ansible_diff": diff}),
         contextlib.redirect_stdout(out),
         contextlib.suppress(SystemExit),
     ):

@@ -110,7 +110,7 @@ class Fleet:
         shutil.rmtree(inventory, ignore_errors=True)
         shutil.copytree(CHECKOUT / "inventory" / example / "group_vars/all", variables)
         nodes = "\n".join(self.hosts)
-        (inventory / "hosts.ini").write_text(f"[gpu_nodes]\n{nodes}\n", encoding="utf-8")
+        (inventory / "hosts").write_text(f"[gpu_nodes]\n{nodes}\n", encoding="utf-8")
         rails = [{"name": f"rail{number}", "interface": f"ens{number}np0"} for number in range(1, self.rails + 1)]
         content = {**GUESTS, "site_serial": [self.case.nodes], "fabric_rails": rails, **changes}
         # JSON is YAML; the last file of a folder wins.

@@ -124,6 +124,19 @@ def unit_newest() -> t.Iterator[Argv]:
     yield [tool("python", "3.13"), "-m", "pytest", "-q", *folders]
 
 
+def cores() -> t.Iterator[Argv]:
+    version = next(filter(env.interpreter, ("3.11", "3.12")), None)
+    if version is None:
+        raise SkipStep("ansible-core 2.16 wants Python 3.11 or 3.12: install one with its venv module")
+    for core, folders in (("2.16", ("action", "filter", "modules")), ("2.18", ("action", "filter"))):
+        home = env.environment(version, core)
+        with_core = ["env", f"RAILOPS_CORE={core}", f"PATH={home}:{os.environ['PATH']}"]
+        tests = [f"tests/unit/plugins/{name}" for name in folders]
+        yield [*with_core, str(home / "python"), "-m", "pytest", "-q", "-n", "2", *tests]
+        if core == "2.16":
+            yield [*with_core, str(home / "python"), str(CHECKOUT / "tests/demo/demo.py")]
+
+
 def node() -> Path | None:
     """Return the environment of a managed node, made when missing, or None without its Python."""
     python = env.interpreter("3.9")
@@ -298,6 +311,7 @@ STEPS = (
         105,
         prepare=newest_environment,
     ),
+    Step("cores", "plugins and demo with ansible-core 2.16, plugins with 2.18", cores, 120, workers=2),
     Step(
         "kernel",
         "the host modules and the real network managers on a real kernel in network namespaces",

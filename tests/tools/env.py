@@ -11,6 +11,7 @@
     python3 tests/tools/env.py python VERSION    print the interpreter of that version, or nothing
     python3 tests/tools/env.py cache             print the cache folder
 
+RAILOPS_CORE=2.16 pins ansible-core to that release, beside what the tests of plugins and the demo need and no more.
 The cache is $RAILOPS_CACHE, else $XDG_CACHE_HOME/railops-rdma, else ~/.cache/railops-rdma.
 """
 
@@ -31,6 +32,9 @@ import progress
 CHECKOUT = Path(__file__).resolve().parents[2]
 REQUIREMENTS = CHECKOUT / "tests/tools/requirements.txt"
 REQUIREMENTS_RUN = CHECKOUT / "tests/tools/requirements-run.txt"
+CORE = os.environ.get("RAILOPS_CORE", "")
+# Of the tests' packages those that any ansible-core lives with.
+WITH_ANY_CORE = ("jsonschema", "pytest", "hypothesis")
 # Upstream's CRDs: data that may lie beside the checkout. Where it does not, tests that want it are skipped with this.
 SHARED = CHECKOUT.parent / "shared"
 NO_CRDS = "upstream's CRDs are not beside the checkout (../shared/crds and ../shared/crds-workload)"
@@ -110,36 +114,53 @@ def digest(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
 
 
-def environment(version: str | None) -> Path:
-    """Return the bin folder of the environment for a Python version, built when missing."""
+def environment(version: str | None, core: str = CORE) -> Path:
+    """Return the bin folder of the environment for a Python version, built when missing.
+
+    :param core: the release of ansible-core; empty for the newest of the range, with all tools.
+    """
     python = interpreter(version) if version else default_interpreter()
     if python is None:
         sys.exit(f"Python {version} is not installed.")
-    return _made(_home("venv", python, REQUIREMENTS_RUN, REQUIREMENTS), python, REQUIREMENTS)
+    return _made("venv", python, core, REQUIREMENTS_RUN, REQUIREMENTS)
 
 
 def runtime() -> Path:
     """Return the bin folder of an environment in which the collection runs: that of the tests where it is there."""
     python = default_interpreter()
-    whole = _home("venv", python, REQUIREMENTS_RUN, REQUIREMENTS)
+    whole = _home("venv", python, CORE, REQUIREMENTS_RUN, REQUIREMENTS)
     if (whole / ".complete").exists():
         return whole / "bin"
-    return _made(_home("run", python, REQUIREMENTS_RUN), python, REQUIREMENTS_RUN)
+    return _made("run", python, CORE, REQUIREMENTS_RUN)
 
 
-def _home(kind: str, python: str, *requirements: Path) -> Path:
+def _home(kind: str, python: str, core: str, *requirements: Path) -> Path:
     """Return the folder of an environment."""
     release = subprocess.run([python, "-V"], capture_output=True, text=True, check=True).stdout.strip()
-    key = digest(release, *(path.read_text(encoding="utf-8") for path in requirements))
+    key = digest(release, core, *(path.read_text(encoding="utf-8") for path in requirements))
     return cache() / f"{kind}-{release.split()[-1]}-{key}"
 
 
-def _made(home: Path, python: str, requirements: Path) -> Path:
+def packages(core: str, *requirements: Path) -> list[str]:
+    """Return what pip installs for these files; with a release of ansible-core no tools that may want another one."""
+    found = []
+    pin = f"ansible-core=={core}.*"
+    for path in requirements:
+        lines = [line.partition("#")[0].strip() for line in path.read_text(encoding="utf-8").splitlines()]
+        wanted = [line for line in lines if line and not line.startswith("-r")]
+        if core and path == REQUIREMENTS:
+            wanted = [line for line in wanted if line.startswith(WITH_ANY_CORE)]
+        found += [pin if core and line.startswith("ansible-core") else line for line in wanted]
+    return found
+
+
+def _made(kind: str, python: str, core: str, *requirements: Path) -> Path:
     """Make an environment unless it is there; return its bin folder."""
+    home = _home(kind, python, core, *requirements)
 
     def make() -> None:
         run(f"make the Python environment {home.name}", [python, "-m", "venv", str(home)])
-        pip_install(home / "bin/pip", "fetch and install its packages", "-r", str(requirements))
+        pip_install(home / "bin/pip", "fetch and install its packages", *packages(core, *requirements))
 
     once(home, make)
     return home / "bin"

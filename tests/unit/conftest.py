@@ -11,7 +11,7 @@ import importlib
 import json
 
 import pytest
-from ansible.module_utils.testing import patch_module_args
+from module_args import module_args
 
 from ansible_collections.railops.rdma.plugins.module_utils._check import Check
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.ids import IDS
@@ -47,7 +47,7 @@ def call(capsys, monkeypatch):
 
     def run(name, /, **params):
         module = importlib.import_module(f"{MODULES}.{name}")
-        with patch_module_args(params), pytest.raises(SystemExit):
+        with module_args(params), pytest.raises(SystemExit):
             module.main()
         return json.loads(capsys.readouterr().out)
 

@@ -49,7 +49,7 @@ def example(name):
     raw = {key.removeprefix("fabric_"): value for key, value in values.items()}
     parser = ConfigParser(allow_no_value=True)
     parser.optionxform = str
-    parser.read(folder / "hosts.ini", encoding="utf-8")
+    parser.read(folder / "hosts", encoding="utf-8")
     groups = {section: list(parser[section]) for section in parser.sections() if ":" not in section}
     zoned = {zone["group"] for zone in raw.get("zones", ())}
     nodes = [

@@ -100,7 +100,7 @@ def test_mistakes_come_at_once_with_place_and_fix_and_the_misspelt_variable_is_n
 
     done = playbook(fleet)
 
-    output = done.stdout + done.stderr
+    output = " ".join((done.stdout + done.stderr).split())
     assert done.returncode == 2
     assert "fabric_supernet is not a variable of this collection; did you mean fabric_supernets?" in output
     assert "fabric_mtu: 99 is out of range. Give a number from 1280 to 9978." in output
