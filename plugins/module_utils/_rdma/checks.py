@@ -22,14 +22,15 @@ CHECKS = ("rdma_device", "rdma_link_layer", "rdma_port_state", "rdma_mtu", "rdma
 def find_port(
     devices: Sequence[Mapping[str, t.Any]], rail: Mapping[str, t.Any], names: Mapping[str, str]
 ) -> tuple[Mapping[str, t.Any], Mapping[str, t.Any]] | None:
-    """Return a rail's device and port: by its PCI address when it has one, else by its interface."""
+    """Return a rail's device and port: by its PCI address when both have one, else by its interface."""
     interface = names.get(rail["interface"], rail["interface"])
     address = normal_address(rail["pci"]) if rail.get("pci") else None
     for device in devices:
         for port in device["ports"]:
-            if device["vf"] or (address and device["pci"] != address):
+            # Soft-RoCE devices have no place on the PCI bus.
+            if device["vf"] or (address and device["pci"] not in (None, address)):
                 continue
-            if port["netdev"] == interface or (address and len(device["ports"]) == 1):
+            if port["netdev"] == interface or (address and device["pci"] and len(device["ports"]) == 1):
                 return device, port
     return None
 

@@ -197,6 +197,13 @@ def test_a_rail_may_be_named_by_pci_or_an_alternative_name(host):
     assert one(check_rails(info, by_alias, "roce", {"rail1": "ens1np0"}), "rdma_device")["observed"] == "mlx5_0"
 
 
+def test_a_soft_device_is_of_the_rail_whose_interface_it_has_also_where_the_plan_knows_its_pci_address(host):
+    info = read_info(host("one-switch-each"))
+    soft = [{**device, "pci": None, "name": f"rxe{number}"} for number, device in enumerate(info["devices"][:2], 1)]
+    found = check_rails({**info, "devices": soft}, rails(2, pci="19:00.0"), "roce")
+    assert [row["observed"] for row in found if row["id"] == "rdma_device"] == ["rxe1", "rxe2"]
+
+
 def functions(guids, state="DOWN", here=True):
     """Return the device of an InfiniBand rail and its virtual functions, as rdma_info tells them."""
     port = {"port": 1, "link_layer": "InfiniBand", "state": "ACTIVE", "phys_state": "LinkUp", "lid": 2, "sm_lid": 1}
