@@ -6,7 +6,10 @@
 
 from __future__ import annotations
 
+import re
 import typing as t
+from functools import cache
+from pathlib import Path
 
 from ansible.errors import AnsibleError, AnsibleUndefinedVariable
 from ansible.module_utils.basic import missing_required_lib
@@ -14,8 +17,8 @@ from ansible.plugins.action import ActionBase
 
 from ..module_utils._errors import InputError, Problem, RdmaError
 from ..module_utils._fabric.options import DEFAULTS
-from ..plugin_utils._plan.check import NETADDR_ERROR, known_keys
-from ..plugin_utils._plan.input import BOOLEANS
+from ..plugin_utils._plan.check import NETADDR_ERROR, unknown_variables
+from ..plugin_utils._plan.input import BOOLEANS, read_fabric
 from ..plugin_utils._plan.run import run
 from ..plugin_utils._refusal import Refusal
 
@@ -29,6 +32,18 @@ HOST_KEYS = {
 
 OTHERS = ("fabric_kubeconfig", "fabric_context", "fabric_verify_dir")
 """Variables of the other roles that begin like the fabric's."""
+ROLES = Path(__file__).resolve().parents[2] / "roles"
+
+
+@cache
+def known_variables() -> dict[str, set[str]]:
+    """Return the options of every role, as its argument spec has them, by their prefix."""
+    known: dict[str, set[str]] = {}
+    for path in ROLES.glob("*/meta/argument_specs.yml"):
+        prefix = f"{path.parts[-3]}_"
+        known[prefix] = set(re.findall(rf"^ +({prefix}\w+):", path.read_text(encoding="utf-8"), re.MULTILINE))
+    known.setdefault("fabric_", set()).update((*HOST_KEYS.values(), *OTHERS, *(f"fabric_{key}" for key in DEFAULTS)))
+    return known
 
 
 class ActionModule(ActionBase):
@@ -51,14 +66,14 @@ class ActionModule(ActionBase):
             return result
         nodes = raw.pop("nodes", None)
         preview = raw.pop("preview_dir", None)
-        known = [f"fabric_{key}" for key in DEFAULTS] + [*HOST_KEYS.values(), *OTHERS]
-        if warnings := known_keys({key: None for key in variables if key.startswith("fabric_")}, known):
-            result["warnings"] = warnings
+        places = {name: name for name in variables}
+        warnings: list[str] = []
         try:
             self._check_keys(raw)
             self._check_resolved(raw, variables)
             if nodes is None:
-                nodes = self._collect(raw, variables)
+                nodes = self._collect(raw, variables, places)
+            warnings = self._check_names(raw, places)
             done = run(
                 raw, nodes, check_mode=bool(self._task.check_mode), diff=bool(self._task.diff), preview_dir=preview
             )
@@ -83,6 +98,20 @@ class ActionModule(ActionBase):
             if isinstance(raw.get(key), str) and raw[key].lower() in ("true", "yes", "1", "false", "no", "0"):
                 raw[key] = raw[key].lower() in ("true", "yes", "1")
 
+    def _check_names(self, raw: dict[str, t.Any], places: dict[str, str]) -> list[str]:
+        """Refuse misspelt variables, with all that is wrong with the fabric; return warnings of the unknown ones.
+
+        :param places: where each variable stands, by its name.
+        """
+        problems, warnings = unknown_variables(places, known_variables())
+        if problems:
+            try:
+                read_fabric(raw)
+            except InputError as exc:
+                problems += exc.problems
+            raise InputError(problems)
+        return warnings
+
     def _check_resolved(self, raw: dict[str, t.Any], variables: dict[str, t.Any]) -> None:
         """Refuse a variable that is there and cannot be resolved: `default(omit)` takes it for an absent one."""
         problems = []
@@ -100,8 +129,13 @@ class ActionModule(ActionBase):
         if problems:
             raise InputError(problems)
 
-    def _collect(self, raw: dict[str, t.Any], variables: dict[str, t.Any]) -> list[dict[str, t.Any]]:
-        """Return the hosts of the group with what they say about themselves, templates resolved."""
+    def _collect(
+        self, raw: dict[str, t.Any], variables: dict[str, t.Any], places: dict[str, str]
+    ) -> list[dict[str, t.Any]]:
+        """Return the hosts of the group with what they say about themselves, templates resolved.
+
+        :param places: where each variable stands, by its name; those of hosts are added.
+        """
         groups = variables["groups"]
         hostvars = variables["hostvars"]
         zones = raw.get("zones") if isinstance(raw.get("zones"), (list, tuple)) else []
@@ -122,6 +156,7 @@ class ActionModule(ActionBase):
         for host in groups.get(group, ()):
             node: dict[str, t.Any] = {"host": str(host), "groups": member.get(host, [])}
             own = hostvars[host]
+            places.update({name: f"hosts.{host}.{name}" for name in set(own) - places.keys()})
             for key, variable in HOST_KEYS.items():
                 if variable not in own:
                     continue

@@ -270,12 +270,36 @@ class Checker:
         return low[0], low[1], high[1]
 
 
-def known_keys(given: Mapping[str, object], known: Iterable[str]) -> list[str]:
-    """Return one warning for every variable that looks like a misspelt one of ours."""
-    names = sorted(known)
-    found = []
-    for key in sorted(given):
-        close = difflib.get_close_matches(key, names, 1, 0.85)
-        if key not in names and close:
-            found.append(f"{key} is not a variable of this collection; did you mean {close[0]}?")
-    return found
+NEWER = ("fabric_planes", "fabric_switches", "fabric_ipam")
+"""Kept free for later versions, as their keys in plan.json are."""
+NEAR, ALIKE = 0.8, 0.65
+"""How much of a name without its prefix must be that of an option for a mistake, and for a hint."""
+
+
+def unknown_variables(places: Mapping[str, str], known: Mapping[str, Iterable[str]]) -> tuple[list[Problem], list[str]]:
+    """Return what is wrong with variables that no option knows, and warnings of those that may be somebody's own.
+
+    :param places: where each variable stands, by its name.
+    :param known: the options by their prefix, such as `fabric_`.
+    """
+    problems: list[Problem] = []
+    warnings: list[str] = []
+    for prefix, names in sorted(known.items()):
+        rests = sorted(name.removeprefix(prefix) for name in names)
+        for name in sorted(name for name in places if name.startswith(prefix)):
+            rest = name.removeprefix(prefix)
+            near = difflib.get_close_matches(rest, rests, 1, NEAR)
+            if rest in rests:
+                continue
+            if name in NEWER:
+                problem = "It is known to a newer version of railops.rdma only, and would do nothing here."
+                problems.append(Problem(places[name], problem, "Install that version or newer, or take it out."))
+            elif near:
+                problem = "No option has this name, so it would do nothing."
+                fix = f"Write {prefix}{near[0]}, or give a variable of your own another name."
+                problems.append(Problem(places[name], problem, fix))
+            else:
+                alike = difflib.get_close_matches(rest, rests, 1, ALIKE)
+                hint = f"; did you mean {prefix}{alike[0]}?" if alike else "."
+                warnings.append(f"{places[name]} is not a variable of this collection{hint}")
+    return problems, warnings

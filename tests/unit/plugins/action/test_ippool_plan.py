@@ -102,13 +102,35 @@ def test_mistakes_come_at_once_with_place_and_fix_and_the_misspelt_variable_is_n
 
     output = " ".join((done.stdout + done.stderr).split())
     assert done.returncode == 2
-    assert "fabric_supernet is not a variable of this collection; did you mean fabric_supernets?" in output
+    assert "fabric_supernet: No option has this name, so it would do nothing. Write fabric_supernets, or" in output
     assert "fabric_mtu: 99 is out of range. Give a number from 1280 to 9978." in output
     assert "fabric_gateway: 'middle' is neither first, last, none nor an offset." in output
     for said in ("fabric_vfs: ['many'] is not a whole number.", "Mend what is listed and run again."):
         assert output.count(said) == 1, "one sentence, once"
     assert "Traceback" not in output
     assert not (fleet / "plan").exists()
+
+
+def test_names_of_other_roles_and_of_single_hosts_are_looked_at_too(fleet):
+    (fleet / "group_vars/gpu_nodes.yml").write_text("verify_max_error: 1\nrail_network_owner: me\n")
+    (fleet / "group_vars/all.yml").write_text(SETTINGS + "fabric_owner: me\nverify_max_errors: 1\n")
+
+    done = playbook(fleet)
+
+    assert done.returncode == 2
+    assert "hosts.node1.verify_max_error: No option has this name" in done.stdout + done.stderr
+    assert not (fleet / "plan").exists()
+
+    done = playbook(fleet, "-e", '{"fabric_planes": 2}')
+    assert "fabric_planes: It is known to a newer version of railops.rdma only" in done.stdout + done.stderr
+
+    (fleet / "group_vars/gpu_nodes.yml").write_text("rail_network_owner: me\n")
+    done = playbook(fleet)
+    words = " ".join((done.stdout + done.stderr).split())
+    assert done.returncode == 0
+    assert "fabric_owner is not a variable of this collection" in words
+    assert "hosts.node1.rail_network_owner is not a variable of this collection" in words
+    assert "verify_max_errors is not" not in words
 
 
 def test_a_template_that_cannot_be_resolved_is_named_with_its_host(fleet):

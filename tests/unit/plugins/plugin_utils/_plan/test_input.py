@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.plugin_utils._plan.check import known_keys
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.check import unknown_variables
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.host_plans import sysctls
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.input import read_fabric, read_options
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts, plan, rails
@@ -78,12 +78,39 @@ def test_options_of_the_run():
     assert (options.allow_renumber, options.accept_lock) == (True, False)
 
 
-def test_misspelt_variables_are_recognised_and_strange_ones_left_alone():
-    known = ["fabric_supernets", "fabric_rails"]
+KNOWN = {"fabric_": ["fabric_supernets", "fabric_rails", "fabric_mtu"], "verify_": ["verify_max_errors"]}
 
-    assert known_keys({"fabric_supernet": 1, "fabric_colour": 1, "fabric_rails": 1}, known) == [
-        "fabric_supernet is not a variable of this collection; did you mean fabric_supernets?"
-    ]
+
+def strange(*names):
+    problems, warnings = unknown_variables({name: name for name in names}, KNOWN)
+    return [(problem.place, problem.fix.partition(",")[0]) for problem in problems], warnings
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("fabric_supernet", "fabric_supernets"),
+        ("fabric_suppernets", "fabric_supernets"),
+        ("fabric_rail", "fabric_rails"),
+        ("verify_max_error", "verify_max_errors"),
+    ],
+)
+def test_a_variable_near_to_an_option_is_refused_with_the_option(name, meant):
+    assert strange(name) == ([(name, f"Write {meant}")], [])
+
+
+@pytest.mark.parametrize("name", ["fabric_planes", "fabric_switches", "fabric_ipam"])
+def test_a_variable_of_a_newer_version_is_refused(name):
+    assert strange(name) == ([(name, "Install that version or newer")], [])
+
+
+@pytest.mark.parametrize(("name", "hint"), [("fabric_owner", "."), ("fabric_mut", "; did you mean fabric_mtu?")])
+def test_any_other_variable_with_our_prefix_is_a_warning(name, hint):
+    assert strange(name) == ([], [f"{name} is not a variable of this collection{hint}"])
+
+
+def test_options_and_variables_with_other_prefixes_are_left_alone():
+    assert strange("fabric_rails", "verify_max_errors", "fabrics", "site_supernet") == ([], [])
 
 
 def test_sysctls_are_in_slash_notation_for_interfaces_with_dots():
