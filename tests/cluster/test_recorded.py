@@ -88,7 +88,7 @@ def test_the_scheduler_speaks_as_recorded(
     _node, why = Pods(double).schedule(spec)
     (condition,) = RECORDED["rows"]["row-38"][number]["body"]["conditions"]
     # A node without a kubelet has room for no pod at all either.
-    assert why == condition["message"].replace("1 Too many pods, ", "")
+    assert recording.for_any_nodes(why) == condition["message"].replace("1 Too many pods, ", "")
 
 
 def test_another_answer_is_told() -> None:
