@@ -103,7 +103,7 @@ class ActionModule(ActionBase):
                 f"run with --forks {largest}."
             )
         groups = self._groups(step) if self._in_pods(step) else []
-        return {"more": True, "stage": step.stage, "kind": step.kind, "groups": groups}
+        return {"more": True, "groups": groups}
 
     def _in_pods(self, step: Step) -> bool:
         return bool(self._args["image"]) and step.kind not in PERFTEST

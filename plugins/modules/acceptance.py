@@ -165,6 +165,18 @@ checks:
   type: list
   elements: dict
   sample: []
+tests:
+  description: What the programs of this host printed, as M(railops.rdma.rdma_probe) returns it.
+  returned: when O(phase=serve) or O(phase=send), on a host of the step
+  type: list
+  elements: dict
+  sample: []
+ended:
+  description: The TCP ports of the servers that still ran when they were ended.
+  returned: when O(phase=end), on a host of the step
+  type: list
+  elements: int
+  sample: []
 """
 
 import typing as t

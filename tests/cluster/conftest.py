@@ -31,6 +31,7 @@ from kubernetes import config as kube_config
 from kubernetes.dynamic import DynamicClient
 from kubernetes.dynamic.exceptions import NotFoundError, ResourceNotFoundError
 from module_args import module_args
+from returned import returned
 from tools import chart_copy
 
 from ansible_collections.railops.rdma.plugins.modules import cluster_objects
@@ -341,7 +342,7 @@ def module(kubeconfig: Path, capsys: pytest.CaptureFixture[str]) -> Run:
         *before, last = capsys.readouterr().out.splitlines()
         if before:
             print("\n".join(before))
-        return t.cast("Json", json.loads(last))
+        return returned(which.__name__.rpartition(".")[2], json.loads(last))
 
     return run
 

@@ -23,6 +23,7 @@ import traceback
 from pathlib import Path
 
 from module_args import module_args
+from returned import returned
 
 from ansible_collections.railops.rdma.plugins.modules import policy_route
 
@@ -100,7 +101,7 @@ def call_module(module, params: dict, *, check: bool = False, diff: bool = True,
         contextlib.suppress(SystemExit),
     ):
         module.main()
-    return json.loads(out.getvalue())
+    return returned(module.__name__.rpartition(".")[2], json.loads(out.getvalue()))
 
 
 class Host:

@@ -9,14 +9,35 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
+from pathlib import Path
 
 import pytest
 from module_args import module_args
+from returned import SEEN, missing, returned
 
 from ansible_collections.railops.rdma.plugins.module_utils._check import Check
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.ids import IDS
 
 MODULES = "ansible_collections.railops.rdma.plugins.modules"
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    """Take over what a worker of xdist saw modules return."""
+    for name, keys in getattr(node, "workeroutput", {}).get("returned", {}).items():
+        SEEN.setdefault(name, set()).update(keys)
+
+
+def pytest_sessionfinish(session, exitstatus):
+    """After all unit tests: fail when a module's RETURN names what no run returned."""
+    config = session.config
+    if hasattr(config, "workeroutput"):
+        config.workeroutput["returned"] = {name: sorted(keys) for name, keys in SEEN.items()}
+        return
+    whole = [config.invocation_params.dir / path for path in config.args] == [Path(__file__).parent]
+    if whole and exitstatus == 0 and not config.option.keyword and not config.option.markexpr and (found := missing()):
+        print("\nRETURN of modules:", *found, sep="\n")
+        session.exitstatus = 1
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +70,7 @@ def call(capsys, monkeypatch):
         module = importlib.import_module(f"{MODULES}.{name}")
         with module_args(params), pytest.raises(SystemExit):
             module.main()
-        return json.loads(capsys.readouterr().out)
+        return returned(name, json.loads(capsys.readouterr().out))
 
     return run
 

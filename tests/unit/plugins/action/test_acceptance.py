@@ -58,6 +58,8 @@ class Played:
         self.asked.append((host, args))
         if host in self.silent:
             return {"failed": True, "msg": "no python"}
+        if args["end"] == "none":
+            return {"changed": False, "ended": [], "checks": []}
         made = []
         for test in args.get("tests", []):
             assert {"rail", "interface", "address", "port", "peer", "peer_address"} <= set(test)

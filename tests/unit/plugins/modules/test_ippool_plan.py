@@ -12,6 +12,7 @@ import re
 
 import pytest
 import yaml
+from returned import returned
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.options import OPTIONS
@@ -30,7 +31,9 @@ def plan(tmp_path):
         flags = {key: params.pop(key, False) for key in ("check_mode", "diff")}
         raw = {**exclusive(rails=rails(2)), "nodes": hosts(2), "plan_dir": str(tmp_path / "plan"), **params}
         try:
-            return run(raw, raw.pop("nodes"), **flags)
+            done = run(raw, raw.pop("nodes"), **flags)
+            warnings = done.pop("plan_warnings")  # the action makes warnings of them
+            return {**returned("ippool_plan", done), "plan_warnings": warnings}
         except RdmaError as exc:
             return {"failed": True, "msg": str(exc), "fix": exc.fix, **exc.facts}
 
