@@ -2,12 +2,15 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The tarball: it builds, installs offline, passes galaxy's checks, and plans a fabric where only it is installed."""
+"""The tarball: it builds, installs offline, passes galaxy's checks, plans a fabric where only it is installed,
+and what its image is built from is whole."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +18,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
+import yaml
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
@@ -71,6 +75,73 @@ def test_the_installed_collection_plans_the_guides_fabric(installed, tmp_path):
     rail1 = json.loads(host_plans[0].read_text(encoding="utf-8"))["rails"][0]
     assert rail1["addresses"][0]["address"] == "172.17.0.2"
     assert rail1["addresses"][0]["subnet"] == "172.17.0.0/27"
+
+
+@pytest.fixture(scope="module")
+def context(tarball, tmp_path_factory):
+    """Let ansible-builder create what the image is built from, as a user does after the tarball's build."""
+    work = tmp_path_factory.mktemp("image")
+    shutil.copy2(CHECKOUT / "execution-environment.yml", work)
+    (work / "dist").mkdir()
+    shutil.copy2(tarball, work / "dist")
+    builder = run([sys.executable, str(CHECKOUT / "tests/tools/env.py"), "image-builder"]).strip()
+    create = [sys.executable, "-m", "ansible_builder", "create", "--output-filename", "Containerfile"]
+    run(create, cwd=work, env={**os.environ, "PYTHONPATH": builder})
+    return work / "context"
+
+
+def test_the_image_installs_this_tarball(context, tarball):
+    [wanted] = yaml.safe_load((context / "_build/requirements.yml").read_text(encoding="utf-8"))["collections"]
+    assert wanted == {"name": f"/build/collections/{tarball.name}", "type": "file"}
+    assert (context / "_build/collections" / tarball.name).read_bytes() == tarball.read_bytes()
+
+
+def test_the_image_has_no_upper_bounds(context, installed, tmp_path):
+    """An automation platform brings versions of its own."""
+    wanted = {name: tmp_path / name for name in ("pip", "bindep")}
+    introspect = [sys.executable, str(context / "_build/scripts/introspect.py"), "introspect", str(installed)]
+    run([*introspect, *(f"--write-{name}={path}" for name, path in wanted.items())])
+    lines = [line for line in wanted["pip"].read_text(encoding="utf-8").splitlines() if "railops.rdma" in line]
+    assert [line.split()[0] for line in lines] == ["netaddr>=1.3", "kubernetes>=31"]
+    assert "openssh-clients [platform:rpm]" in wanted["bindep"].read_text(encoding="utf-8")
+    containerfile = (context / "Containerfile").read_text(encoding="utf-8")
+    assert 'ARG ANSIBLE_INSTALL_REFS="ansible-core>=2.16 ansible-runner>=2.4"' in containerfile
+
+
+@pytest.mark.parametrize("right", [True, False], ids=["right", "wrong-checksum"])
+def test_the_image_takes_helm_by_its_checksum(context, tmp_path, right):
+    """The step is run with a curl that hands out an archive of ours."""
+    lines = (context / "Containerfile").read_text(encoding="utf-8").splitlines()
+    defaults = dict(line.removeprefix("ARG ").split("=") for line in lines if line.startswith("ARG HELM_"))
+    assert re.fullmatch(r"[34]\.\d+\.\d+", defaults["HELM_VERSION"])
+    assert re.fullmatch(r"[0-9a-f]{64}", defaults["HELM_SHA256"])
+    bin_folder = tmp_path / "bin"
+    (tmp_path / "linux-amd64").mkdir()
+    bin_folder.mkdir()
+    helm = tmp_path / "linux-amd64/helm"
+    helm.write_text("#!/bin/sh\necho v9.9.9\n", encoding="utf-8")
+    helm.chmod(0o755)
+    archive = tmp_path / "ours.tar.gz"
+    with tarfile.open(archive, "w:gz") as packed:
+        packed.add(helm, "linux-amd64/helm")
+    curl = bin_folder / "curl"
+    curl.write_text(f'#!/bin/sh\necho "$3" > {tmp_path}/asked\ncp {archive} "$2"\n', encoding="utf-8")
+    curl.chmod(0o755)
+    target = tmp_path / "installed"
+    target.mkdir()
+    [step] = [line.removeprefix("RUN ") for line in lines if line.startswith("RUN curl")]
+    step = step.replace("/usr/local/bin", str(target)).replace("/tmp/helm.tar.gz", str(tmp_path / "fetched"))
+    digest = hashlib.sha256(archive.read_bytes()).hexdigest() if right else defaults["HELM_SHA256"]
+    given = {"HELM_VERSION": "9.9.9", "HELM_ARCH": "amd64", "HELM_SHA256": digest}
+    path = f"{bin_folder}:{target}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["/bin/sh", "-c", step], capture_output=True, text=True, check=False, env={**os.environ, **given, "PATH": path}
+    )
+    asked = (tmp_path / "asked").read_text(encoding="utf-8").strip()
+    assert asked == "https://get.helm.sh/helm-v9.9.9-linux-amd64.tar.gz"
+    assert (done.returncode == 0) == right, done.stdout + done.stderr
+    assert [path.name for path in target.iterdir()] == (["helm"] if right else [])
+    assert ("v9.9.9" in done.stdout) == right
 
 
 def test_galaxy_importer_accepts_it(tarball, tmp_path):

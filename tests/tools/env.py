@@ -9,6 +9,7 @@
     python3 tests/tools/env.py tree              print a collections path in which this checkout is railops.rdma
     python3 tests/tools/env.py copy DIR          copy what git knows below DIR/ansible_collections (for ansible-test)
     python3 tests/tools/env.py python VERSION    print the interpreter of that version, or nothing
+    python3 tests/tools/env.py image-builder     print a folder with the package ansible_builder
     python3 tests/tools/env.py cache             print the cache folder
 
 RAILOPS_CORE=2.16 pins ansible-core to that release, beside what the tests of plugins and the demo need and no more.
@@ -268,6 +269,15 @@ def old_pyroute2() -> Path:
     return home
 
 
+def image_builder() -> Path:
+    """Return a folder with ansible-builder, apart from what the tests import."""
+    package = "ansible-builder>=3.1,<4"
+    home = cache() / f"image-builder-{digest(package)}"
+    pip = environment(None) / "pip"
+    once(home, lambda: pip_install(pip, f"fetch {package}", "--target", str(home), package))
+    return home
+
+
 def tree() -> Path:
     """Return a collections path whose railops.rdma is a link to this checkout."""
     home = cache() / f"tree-{digest(str(CHECKOUT), ANSIBLE_WHEEL, *DEPENDENCIES)}"
@@ -309,6 +319,7 @@ def main() -> None:
         "tree": tree,
         "copy": lambda destination: copy(Path(destination)),
         "python": lambda version: interpreter(version) or "",
+        "image-builder": image_builder,
         "cache": cache,
     }
     if not words or words[0] not in answers:
