@@ -97,7 +97,8 @@ options:
         type: int
         version_added: 0.2.0
       device:
-        description: Name of the NIC's RDMA device on every node (V(mlx5_0)), for the environment of NCCL and UCX.
+        description:
+          - Name of the NIC's RDMA device on every node, such as V(mlx5_0), for the environment of NCCL and UCX.
         type: str
   max_nodes:
     description:
@@ -231,9 +232,8 @@ options:
         type: str
   lossless:
     description:
-      - What the site's switches have for lossless RoCE. The host files bear it for
-        M(railops.rdma.roce_qos), and the workload's environment gets its traffic class from it; without it none is
-        written.
+      - What the site's switches have for lossless RoCE. The role lossless_roce sets it on the hosts, and the
+        environment of NCCL and UCX gets its traffic class from it; without it none is written.
     type: dict
     suboptions:
       priority:
@@ -275,7 +275,9 @@ options:
     type: bool
     default: false
   plan_locked:
-    description: Fail when the plan would change, and say whether numbers do or only files; for pull requests.
+    description:
+      - Fail when the plan would change, and say whether numbers do or only files; for pull requests. The playbook
+        C(railops.rdma.site) sets it where a C(plan.json) exists, so that only C(railops.rdma.plan) gives slots.
     type: bool
     default: false
   plan_dir:

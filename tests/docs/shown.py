@@ -72,6 +72,11 @@ ROWS = (
     row(
         r"python3 tests/site/checks_doc\.py", "tests/docs/test_pages.py::test_the_list_of_checks_is_what_the_code_says"
     ),
+    row(
+        r"python3 tests/docs/options_doc\.py",
+        "tests/unit/plugins/modules/test_ippool_plan.py::"
+        "test_module_and_planner_have_the_same_options_and_the_role_is_made_of_them",
+    ),
     # Playbooks on hosts and clusters.
     row(r"ansible-playbook .*railops\.rdma\.site --check --diff", f"{SITE}test_a_preview_of_an_untouched_fleet"),
     row(r"ansible-playbook .*railops\.rdma\.site --limit \w+", f"{SITE}test_a_limited_run_leaves_the_others_alone"),

@@ -4,8 +4,9 @@
 
 """The options of a fabric: their types, defaults, choices, and which of them decide addresses.
 
-The role's defaults and argument spec, the module's documentation, docs/fabric.md and what other roles fall back to are
-compared with this table by tests (tests/unit/plugins/modules/test_ippool_plan.py).
+The module's documentation, docs/fabric.md and what other roles fall back to are compared with this table by tests
+(tests/unit/plugins/modules/test_ippool_plan.py); the role's argument spec and defaults are made from that documentation
+by tests/docs/options_doc.py.
 """
 
 from __future__ import annotations

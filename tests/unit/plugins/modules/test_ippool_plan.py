@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import pathlib
 import re
+import subprocess
+import sys
 
 import pytest
 import yaml
@@ -118,26 +120,24 @@ def test_options_of_rails_zones_and_nodes_may_be_left_out(plan):
     assert result["summary"]["zones"] == [{"name": "su1", "nodes": 1, "retired": 0, "slots": 8, "free": 7}]
 
 
-# The playbook site sets it where nobody else does.
-BY_SITE = {"plan_locked": "{{ __site_locked | default(false) }}"}
-
-
-def test_role_module_and_planner_have_the_same_options():
+def test_module_and_planner_have_the_same_options_and_the_role_is_made_of_them():
     module = yaml.safe_load(ippool_plan.DOCUMENTATION)["options"]
-    role = yaml.safe_load((ROLE / "meta/argument_specs.yml").read_text())["argument_specs"]["main"]["options"]
-    defaults = yaml.safe_load((ROLE / "defaults/main.yml").read_text())
     task = yaml.safe_load((ROLE / "tasks/main.yml").read_text())[0]["railops.rdma.ippool_plan"]
 
     assert set(module) - {"nodes", "preview_dir"} == set(OPTIONS)
-    assert set(role) == {f"fabric_{key}" for key in OPTIONS}
     assert set(task) == set(OPTIONS)
     for key, option in OPTIONS.items():
         usual = list(option.default) if isinstance(option.default, tuple) else option.default
-        own, docs = role[f"fabric_{key}"], module[key]
-        assert defaults.get(f"fabric_{key}") == BY_SITE.get(key, usual)
-        assert (own["type"], own.get("default"), own.get("choices", [])) == (option.type, usual, [*option.choices])
+        docs = module[key]
         assert (docs["type"], docs.get("default"), docs.get("choices", [])) == (option.type, usual, [*option.choices])
-        assert list(own.get("options", {})) == list(docs.get("suboptions", {})) == [*option.keys]
+        assert list(docs.get("suboptions", {})) == [*option.keys]
+    made = subprocess.run(
+        [sys.executable, ROLE.parents[1] / "tests/docs/options_doc.py", "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert made.returncode == 0, made.stderr
 
 
 def test_what_decides_addresses_is_in_the_lock():
