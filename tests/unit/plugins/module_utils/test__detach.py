@@ -10,6 +10,7 @@ import fcntl
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -17,18 +18,18 @@ PROGRAM = """
 import fcntl, os, sys, time
 from ansible_collections.railops.rdma.plugins.module_utils._detach import detach
 
-lock, ended = sys.argv[1:]
+folder = sys.argv[1]
 early = [open(os.devnull) for _number in range(5)]
-locked = os.open(lock, os.O_RDWR | os.O_CREAT)
+locked = os.open(f"{folder}/lock", os.O_RDWR | os.O_CREAT)
 fcntl.flock(locked, fcntl.LOCK_EX)
 
 def work():
-    mine = os.open(ended, os.O_WRONLY)
+    mine = os.open(f"{folder}/mine", os.O_WRONLY | os.O_CREAT)
     for one in early:
         one.close()
     os.write(mine, b"went on")
-    sys.stdin.close()
-    while not os.path.exists(f"{lock}.over"):
+    end = time.monotonic() + 120
+    while not os.path.exists(f"{folder}/over") and time.monotonic() < end:
         time.sleep(0.02)
 
 detach(work, locked)
@@ -36,20 +37,19 @@ detach(work, locked)
 
 
 def test_what_the_module_had_open_closes_nothing_of_the_process(tmp_path):
-    lock, ended = tmp_path / "lock", tmp_path / "ended"
-    os.mkfifo(ended)
-    # The module ends although its process goes on: nobody waits for its output.
-    argv = [sys.executable, "-c", PROGRAM, str(lock), str(ended)]
+    lock, mine = tmp_path / "lock", tmp_path / "mine"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    reader = os.open(ended, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        subprocess.run(argv, check=True, timeout=60, env=environment, capture_output=True)
-        os.set_blocking(reader, True)
-        assert os.read(reader, 100) == b"went on"
+        # The module ends although its process goes on: nobody waits for its output.
+        argv = [sys.executable, "-c", PROGRAM, str(tmp_path)]
+        subprocess.run(argv, check=True, timeout=100, env=environment, capture_output=True)
+        end = time.monotonic() + 60
+        while not (mine.exists() and mine.read_bytes()) and time.monotonic() < end:
+            time.sleep(0.02)
+        assert mine.read_bytes() == b"went on"
         with lock.open() as stream, pytest.raises(BlockingIOError):
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
     finally:
-        (tmp_path / "lock.over").touch()
-        os.close(reader)
+        (tmp_path / "over").touch()
     with lock.open() as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
