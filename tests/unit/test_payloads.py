@@ -51,7 +51,7 @@ ROOMS: dict[str, set[str]] = {
 # Bytes of the collection's own files that a host gets with each module: at fe11470, before there were rooms (None: it
 # was not there), and as recorded last; with the reason where that is more than 5 % larger.
 BYTES: dict[str, tuple[int | None, int, str]] = {
-    "acceptance": (None, 7_338, ""),
+    "acceptance": (None, 7_740, ""),
     "collective_job": (None, 177_275, ""),
     "cluster_components_info": (None, 137_768, ""),
     "cluster_nodes": (

@@ -302,7 +302,7 @@ def piece(interface="ens1", gateway="172.17.1.1"):
 
 
 @pytest.mark.parametrize(
-    ("made", "slice_", "wanted"),
+    ("made", "host_plan", "wanted"),
     [
         pytest.param(row(), piece(), (True, ("172.17.1.0/27",)), id="plain"),
         pytest.param(row(), piece(gateway=None), (False, ("172.17.1.0/27",)), id="no-gateway"),
