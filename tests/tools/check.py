@@ -297,7 +297,7 @@ STEPS = (
     Step("molecule", "the scenario on namespace hosts", molecule, 65, root=True),
     Step("docs", "plugin documentation, changelog, every command of the docs", docs, 150),
     Step("lab", "the lab starts, lists and ends", suite("tests/lab"), 175, root=True),
-    Step("package", "build the tarball, install it, run it installed", package, 55),
+    Step("package", "build the tarball, install it, run it installed, create the image's context", package, 75),
     Step("unit-oldest", "the host modules' tests on Python 3.9", unit_oldest, 90, prepare=node),
     Step("ansible-lint", "roles and playbooks, profile production", ansible_lint, 40),
     Step("mypy", "types of everything under plugins/, strict", mypy, 10),
