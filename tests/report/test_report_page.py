@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import time
 
+import packages
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.model import address_text, range_text
@@ -21,10 +22,10 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._report.verdict impor
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import SAMPLES, block_of, names, plan_of, raw_of
 from ansible_collections.railops.rdma.tests.unit.reports import EVIL, evil_plan, page_of, verdict_of
 
-PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+PROGRAM = next(filter(None, map(shutil.which, packages.BROWSERS.split("|"))), None)
 pytestmark = pytest.mark.skipif(
     PROGRAM is None or shutil.which("pdftotext") is None,
-    reason="no Chromium or no pdftotext on PATH; run: apt-get install chromium poppler-utils",
+    reason="no Chromium or no pdftotext on PATH; run: apt-get install chromium-headless-shell poppler-utils",
 )
 FLAGS = [
     "--headless",

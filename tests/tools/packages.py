@@ -69,6 +69,8 @@ VENV = Package("python3-venv", "", "environments of Ansible and the tests, outsi
 IP = Package("iproute2", "ip", "hosts and switches that are network namespaces")
 PING = Package("iputils-ping", "ping", "traffic that uses nothing of the collection")
 KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
+# The whole browser wants a desktop's services.
+BROWSERS = "chromium|chromium-browser|google-chrome|chromium-headless-shell"
 SYSTEMS = (
     Package("debootstrap", "debootstrap", "Debian systems in the cache: guests, network managers, a bare one"),
     Package("debian-archive-keyring", KEYS, "who signs them"),
@@ -103,7 +105,7 @@ NEEDS: dict[str, tuple[Package, ...]] = {
     # Half a gigabyte: only where it is asked for by name.
     "report": (
         VENV,
-        Package("chromium", "chromium|chromium-browser|google-chrome", "the page of the report in a real browser"),
+        Package("chromium-headless-shell", BROWSERS, "the page of the report in a real browser"),
         Package("poppler-utils", "pdftotext", "what of it is printed"),
     ),
 }
