@@ -19,6 +19,7 @@ from ..module_utils._errors import InputError, Problem, RdmaError
 from ..module_utils._fabric.options import DEFAULTS
 from ..plugin_utils._plan.check import NETADDR_ERROR, unknown_variables
 from ..plugin_utils._plan.input import BOOLEANS, read_fabric
+from ..plugin_utils._plan.lock_copy import LockCopy, name_of
 from ..plugin_utils._plan.run import run
 from ..plugin_utils._refusal import Refusal
 
@@ -75,7 +76,12 @@ class ActionModule(ActionBase):
                 nodes = self._collect(raw, variables, places)
             warnings = self._check_names(raw, places)
             done = run(
-                raw, nodes, check_mode=bool(self._task.check_mode), diff=bool(self._task.diff), preview_dir=preview
+                raw,
+                nodes,
+                check_mode=bool(self._task.check_mode),
+                diff=bool(self._task.diff),
+                preview_dir=preview,
+                copy=self._copy(raw, variables) if raw.get("plan_from_cluster") is True else None,
             )
         except RdmaError as exc:
             # Those of a result are lost with a failure.
@@ -87,6 +93,28 @@ class ActionModule(ActionBase):
         if warnings:
             result["warnings"] = warnings
         return result
+
+    def _copy(self, raw: dict[str, t.Any], variables: dict[str, t.Any]) -> LockCopy:
+        """Read the cluster's copy of the lock.
+
+        :raises RdmaError: no cluster that answers.
+        """
+        untyped: t.Any = self
+        fabric, namespace = (str(raw.get(key) or DEFAULTS[key]) for key in ("name", "namespace"))
+        asked = {"api_version": "v1", "kind": "ConfigMap", "name": name_of(fabric), "namespace": namespace}
+        ways = {key: self._templar.template(variables.get(f"fabric_{key}")) for key in ("kubeconfig", "context")}
+        found = untyped._execute_module(
+            module_name="kubernetes.core.k8s_info",
+            module_args={**asked, **{key: value for key, value in ways.items() if value}},
+            task_vars=variables,
+        )
+        if found.get("failed") or not found.get("api_found", True):
+            raise RdmaError(
+                f"The copy of plan.json cannot be read from the cluster: {found.get('msg') or 'no API answers'}.",
+                "Set fabric_kubeconfig (or KUBECONFIG) to a cluster that answers, or plan without "
+                "fabric_plan_from_cluster.",
+            )
+        return LockCopy(found["resources"], fabric, namespace)
 
     def _check_keys(self, raw: dict[str, t.Any]) -> None:
         if unknown := sorted(set(raw) - set(DEFAULTS)):

@@ -280,6 +280,15 @@ options:
         C(railops.rdma.site) sets it where a C(plan.json) exists, so that only C(railops.rdma.plan) gives slots.
     type: bool
     default: false
+  plan_from_cluster:
+    description:
+      - Start from the copy of C(plan.json) that the playbook C(railops.rdma.cluster) keeps in the cluster (ConfigMap
+        C(railops-<fabric>-lock) in O(namespace)), where the file was lost or the checkout is older. Every node keeps
+        the slot that it has there.
+      - Refused where the plan that is here knows nodes or slots that the copy does not have.
+    type: bool
+    default: false
+    version_added: 0.3.0
   plan_dir:
     description: Parent of the plan's folder, relative to the working directory.
     type: path

@@ -23,6 +23,7 @@ if t.TYPE_CHECKING:
 Json = dict[str, t.Any]
 PARTS = ("spiderpool-controller", "spiderpool-agent", "spiderpool-rdma-shared-device-plugin")
 TLS = "railops-rdma-webhook-tls"
+COPY = "railops-fabric-lock"
 INJECT = "cni.spidernet.io/rdma-resource-inject"
 
 
@@ -91,6 +92,7 @@ def install(life: Life) -> None:
     assert releases(life.live) == ["deployed"]
     assert len(life.live.ours("SpiderIPPool")) == 64
     assert len(life.live.ours("SpiderMultusConfig")) == 8
+    assert COPY in life.live.objects("ConfigMap", namespace="spiderpool")
     secrets = life.live.objects("Secret", namespace="spiderpool")
     assert secrets["spiderpool-controller-server-certs"]["data"] == secrets[TLS]["data"]
     coordinator = life.live.objects("SpiderCoordinator", "spiderpool.spidernet.io/v2beta1")["default"]
@@ -177,6 +179,7 @@ def removed(life: Life) -> None:
     life.playbook.run([from_("rail_objects", "remove"), from_("spiderpool", "uninstall")])
     assert releases(life.live) == []
     assert life.live.ours("SpiderIPPool") == life.live.ours("SpiderMultusConfig") == {}
+    assert COPY not in life.live.objects("ConfigMap", namespace="spiderpool")
     assert TLS not in life.live.objects("Secret", namespace="spiderpool")
     if PLAYED:
         assert life.pods() == {name: set() for name in PARTS}

@@ -331,6 +331,47 @@ def test_a_plan_of_an_older_version_is_refused(
     assert double.writes() == before
 
 
+@pytest.mark.only_double("its writes are counted")
+def test_an_older_checkout_is_refused_and_a_lost_plan_comes_from_the_cluster(
+    playbook: Playbook, double: ApiDouble, plans: t.Callable[[str], Path]
+) -> None:
+    use(playbook, plans("exclusive"), "exclusive")
+    double.put("v1", "Namespace", "spiderpool")
+    here = ["-i", str(plays.CHECKOUT / "inventory/exclusive")]
+    lock = playbook.folder / "plan/fabric/plan.json"
+    whole = lock.read_text(encoding="utf-8")
+    wanted = f"{{{{ [] | railops.rdma.lock_copy('{lock.parent}', 'fabric', 'spiderpool') }}}}"
+    args = {"definitions": ["{{ wanted.object }}"], "kubeconfig": str(playbook.kubeconfig)}
+    task = {"railops.rdma.cluster_objects": args, "vars": {"wanted": wanted}}
+    assert playbook.run([task]).changed == 1
+    assert playbook.run([task]).changed == 0
+
+    shutil.rmtree(lock.parent)
+    missing = playbook.shipped("plan", *here, ok=False, fabric_plan_from_cluster=True, fabric_name="other")
+    assert "ConfigMap spiderpool/railops-other-lock does not exist" in " ".join(missing.text.split())
+    playbook.shipped("plan", *here, fabric_first_block=8)
+    before = double.writes()
+    refused = " ".join(playbook.shipped("cluster", *here, ok=False).text.split())
+    assert "The cluster was brought to a plan with other addresses of 8 node(s). node1: rail1 from" in refused
+    assert "ConfigMap spiderpool/railops-fabric-lock: " in refused
+    assert "would renumber 8 node(s)" in playbook.shipped("plan", *here, ok=False).text
+    playbook.shipped("plan", *here, fabric_plan_from_cluster=True)
+    assert lock.read_text(encoding="utf-8") == whole
+
+    shutil.rmtree(lock.parent)
+    preview = playbook.shipped("plan", *here, "--check", fabric_plan_from_cluster=True)
+    assert preview.changed == 1
+    assert not lock.exists()
+    playbook.shipped("plan", *here, fabric_plan_from_cluster=True)
+    assert lock.read_text(encoding="utf-8") == whole
+    assert double.writes() == before
+    double.url = "https://127.0.0.1:1"
+    double.kubeconfig(playbook.kubeconfig)
+    silent = " ".join(playbook.shipped("plan", *here, ok=False, fabric_plan_from_cluster=True).text.split())
+    assert "The copy of plan.json cannot be read from the cluster: " in silent
+    assert "Set fabric_kubeconfig (or KUBECONFIG) to a cluster that answers" in silent
+
+
 @pytest.mark.only_double("needs nodes whose virtual functions come and do not come")
 def test_sriov_nodes_are_emptied_and_added_one_at_a_time(
     playbook: Playbook, double: ApiDouble, plans: t.Callable[[str], Path]

@@ -50,6 +50,10 @@ ROWS = (
     # Run by the tests of this folder, in a copy of the example inventories.
     row(PLAN + r"( --check)?( --diff)?( -e fabric_plan_locked=true)?", HERE),
     row(
+        PLAN + r" -e fabric_plan_from_cluster=true",
+        "tests/cluster/test_roles.py::test_an_older_checkout_is_refused_and_a_lost_plan_comes_from_the_cluster",
+    ),
+    row(
         r"ansible-playbook -i inventory/exclusive railops\.rdma\.audit --limit node7",
         HERE,
         f"{SITE}test_a_limited_run_leaves_the_others_alone",

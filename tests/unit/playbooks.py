@@ -5,8 +5,8 @@
 """Runs the collection's playbooks without ansible-playbook: which plays run, with what, and what each decides.
 
 The plays, conditions, variables and defaults are those of the files, templated by Ansible itself. The planner, the
-reader of host plans, the look at a host's addresses and the filter of preflight are the real ones; only the hosts are
-played. Thousands of runs take the time of a few real ones.
+reader of host plans, the look at a host's addresses, the copy of the lock and the filters are the real ones; only the
+hosts and the cluster's store are played. Thousands of runs take the time of a few real ones.
 """
 
 from __future__ import annotations
@@ -29,13 +29,15 @@ from ansible_collections.railops.rdma.plugins.action.ippool_plan import ActionMo
 from ansible_collections.railops.rdma.plugins.module_utils._audit import renumbered
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 from ansible_collections.railops.rdma.plugins.plugin_utils._host_plan import read_host_plan
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.lock_copy import LockCopy, name_of
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run as plan
 
 Json = dict[str, t.Any]
 CHECKOUT = Path(__file__).resolve().parents[2]
 LOADER = DataLoader()
-ROLES = ("railops.rdma.fabric", "railops.rdma.rail_network")
-ASSERTED = ("__site_in_the_way", "__site_preview", "__site_plan_dir")
+ROLES = ("railops.rdma.fabric", "railops.rdma.rail_network", "railops.rdma.rail_objects")
+ASSERTED = ("__site_in_the_way", "__site_preview", "__site_plan_dir", "__rail_objects_lock")
+CLUSTER_ROLE = "roles/rail_objects"
 FILES: dict[str, t.Any] = {}
 init_plugin_loader([])
 # Tests import the collection as plain Python: this is what Ansible's own importer would have said of it.
@@ -65,13 +67,22 @@ class Playbooks:
     """One ansible-playbook: its inventory, its machines, and where it stands.
 
     :param fleet: the machines by name; those of the inventory are `hosts`.
+    :param cluster: the objects that the cluster has, by name.
     :param values: the variables of group_vars/all; `more` are those of the command line.
     """
 
     def __init__(
-        self, folder: Path, fleet: dict[str, Host], hosts: list[str], values: Json, own: dict[str, Json], **more: t.Any
+        self,
+        folder: Path,
+        fleet: dict[str, Host],
+        cluster: dict[str, Json],
+        hosts: list[str],
+        values: Json,
+        own: dict[str, Json],
+        **more: t.Any,
     ) -> None:
         self.folder = folder
+        self.cluster = cluster
         self.fleet = fleet
         self.hosts = hosts
         self.own = own
@@ -144,6 +155,7 @@ class Playbooks:
             "ansible_play_hosts": self.mine,
             "ansible_play_hosts_all": self.mine,
             "hostvars": named,
+            "__rdma_host_cluster": content("roles/rdma_host/vars/main.yml")["__rdma_host_cluster"],
             **self.values,
             **values,
             **self.facts,
@@ -169,6 +181,10 @@ class Playbooks:
             before, self.check = self.check, args.get("apply", {}).get("check_mode", self.check)
             self._tasks(content("roles/fabric/tasks/main.yml"), {**lowest, **values}, mine)
             self.check = before
+        elif name == "rail_objects":
+            lowest = {**content(f"{CLUSTER_ROLE}/defaults/main.yml"), **content(f"{CLUSTER_ROLE}/vars/main.yml")}
+            for part in [args["tasks_from"]] if "tasks_from" in args else ["validate", "objects"]:
+                self._tasks(content(f"{CLUSTER_ROLE}/tasks/{part}.yml"), {**lowest, **values}, mine)
         elif name == "rail_network" and not self.check:
             for host in mine:
                 self._give(host)
@@ -176,11 +192,23 @@ class Playbooks:
     def _plan(self, args: Json, _task: Json, _values: Json, _mine: list[str]) -> None:
         nodes = [{"host": host, **self.own.get(host, {})} for host in self.hosts]
         PlanAction._check_keys(t.cast("t.Any", None), args)
+        fabric, namespace = args["name"], args["namespace"]
+        copy = LockCopy(self._named(name_of(fabric)), fabric, namespace) if args["plan_from_cluster"] else None
         try:
-            done = plan(args, nodes, check_mode=self.check)
+            done = plan(args, nodes, check_mode=self.check, copy=copy)
         except RdmaError as exc:
             raise RefusedError(str(exc)) from None
         self.facts["__fabric_result"] = done
+
+    def _named(self, name: str) -> list[Json]:
+        return [self.cluster[name]] if name in self.cluster else []
+
+    def _read(self, args: Json, task: Json, _values: Json, _mine: list[str]) -> None:
+        self.facts[task["register"]] = {"resources": self._named(args["name"])}
+
+    def _objects(self, args: Json, _task: Json, _values: Json, _mine: list[str]) -> None:
+        if not self.check:
+            self.cluster.update({one["metadata"]["name"]: one for one in args.get("definitions", [])})
 
     def _host_plan(self, folder: str, host: str) -> Json:
         try:
@@ -235,6 +263,8 @@ HANDLERS: dict[str, t.Callable[..., None]] = {
     "railops.rdma.ippool_plan": Playbooks._plan,
     "railops.rdma.verdict": Playbooks._verdict,
     "railops.rdma.rail_audit": Playbooks._look,
+    "railops.rdma.cluster_objects": Playbooks._objects,
+    "kubernetes.core.k8s_info": Playbooks._read,
     "ansible.builtin.assert": Playbooks._assert,
     "ansible.builtin.tempfile": Playbooks._tempfile,
     "ansible.builtin.file": Playbooks._file,

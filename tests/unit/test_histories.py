@@ -5,12 +5,14 @@
 """No node that kept its hardware is renumbered unless asked, whatever becomes of the plan.
 
 Random histories over the playbooks as they are (`playbooks`): nodes added, retired, released, replaced, swapped; runs
-by parts, limited, in check mode, in a copy that is thrown away, in two copies at once; the plan lost.
+by parts, limited, in check mode, in a copy that is thrown away, in two copies at once; the plan lost, and restored from
+the copy in the cluster.
 RAILOPS_HISTORIES says over how many: 60 by default, always the same ones; with 1,000 it takes some minutes.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -19,6 +21,7 @@ import typing as t
 import pytest
 from ansible._internal._templating._jinja_bits import AnsibleEnvironment
 
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.lock_copy import LockCopy
 from ansible_collections.railops.rdma.tests.unit.playbooks import Host, Playbooks
 
 HISTORIES = int(os.environ.get("RAILOPS_HISTORIES", "60"))
@@ -30,6 +33,7 @@ BASE = {
     "fabric_mode": "exclusive",
     "fabric_supernets": ["172.17.0.0/16"],
     "fabric_rails": RAILS,
+    "fabric_kubeconfig": "kubeconfig",
 }
 ALLOW = {"fabric_allow_renumber": True}
 # What a person can do about it; each refusal has one of them.
@@ -42,6 +46,7 @@ WAYS = (
     "Give each a slot of its own.",
     "Raise",
     "release the node",
+    "fabric_plan_from_cluster",
 )
 
 
@@ -54,6 +59,8 @@ class History:
         self.main = folder / "main"
         self.main.mkdir()
         self.fleet: dict[str, Host] = {}
+        self.cluster: dict[str, dict[str, t.Any]] = {}
+        """The objects that outlive every checkout, by name."""
         self.hosts: list[str] = []
         self.own: dict[str, dict[str, t.Any]] = {}
         self.values: dict[str, t.Any] = {**BASE, "fabric_max_nodes": SLOTS, "fabric_retire": [], "fabric_release": []}
@@ -146,17 +153,27 @@ class History:
             shutil.rmtree(self.main / "plan", ignore_errors=True)
             shutil.copytree(copies[0] / "plan", self.main / "plan")
 
+    def restore(self) -> None:
+        """Plan from the cluster's copy, where the plan was lost or not."""
+        self.play(self.main, "plan", fabric_plan_from_cluster=True)
+
     def copied(self) -> t.Any:
         self.count += 1
         shutil.copytree(self.main, self.folder / f"copy{self.count}")
         return self.folder / f"copy{self.count}"
 
-    def play(self, folder: t.Any, *, first: bool = False) -> None:
+    def slots(self) -> dict[str, int]:
+        """Return what the copy in the cluster says."""
+        copy = LockCopy(self.cluster.values(), "fabric", "spiderpool").lock()
+        return {name: entry.slot for name, entry in copy.nodes.items()} if copy else {}
+
+    def play(self, folder: t.Any, name: str = "", *, first: bool = False, **given: t.Any) -> None:
         """Run a playbook, and hold what it did to what may be."""
-        name = "site" if first else self.chance.choice(["plan", "plan", "site", "site", "site", "hosts", "cluster"])
+        name = name or self.chance.choice(["plan", "plan", "site", "site", "site", "hosts", "cluster"])
+        name = "site" if first else name
         limit = self.chance.sample(self.hosts, 1) if not first and self.chance.random() < 0.2 else None
         check = not first and self.chance.random() < 0.2
-        more: dict[str, t.Any] = {}
+        more: dict[str, t.Any] = dict(given)
         if not first and self.chance.random() < 0.15:
             more.update(ALLOW)
         if not first and self.chance.random() < 0.1:
@@ -165,7 +182,8 @@ class History:
         before = {host: dict(machine.live) for host, machine in self.fleet.items()}
         lock = (folder / "plan/fabric/plan.json").read_bytes() if had_lock else b""
         files = {path: path.read_bytes() for path in folder.rglob("plan/**/*") if path.is_file()}
-        book = Playbooks(folder, self.fleet, self.hosts, self.values, self.own, **more)
+        slots = self.slots()
+        book = Playbooks(folder, self.fleet, self.cluster, self.hosts, self.values, self.own, **more)
         refused = book.play(name, limit=limit, check=check)
         self.say(f"{folder.name} {name} limit={limit} check={check} {more} -> {refused[:200] or book.given}")
         after = {host: dict(machine.live) for host, machine in self.fleet.items()}
@@ -179,6 +197,14 @@ class History:
                 others = [a for host, live in after.items() if host not in book.given for a in live.values()]
                 assert len(rows) == len(set(rows)), where
                 assert not set(rows) & set(others), where
+        if "fabric_allow_renumber" not in more:
+            assert {**self.slots(), **slots} == {**slots, **self.slots()}, where
+        if name in ("plan", "hosts") or check:
+            assert slots == self.slots(), where
+        if "fabric_plan_from_cluster" in more and not (refused or check or limit or ALLOW.keys() & more):
+            made = json.loads((folder / "plan/fabric/plan.json").read_text())["nodes"]
+            kept = {name: slot for name, slot in slots.items() if name not in self.values["fabric_release"]}
+            assert kept.items() <= {name: entry["slot"] for name, entry in made.items()}.items(), where
         if check or refused:
             assert before == after or (refused and not check and limit), where
         if refused:
@@ -197,13 +223,13 @@ class History:
     def as_told(self, folder: t.Any, more: dict[str, t.Any]) -> None:
         """A locked site says to plan: then it is not refused for that any more, and in check mode it said the same."""
         scratch = self.copied_of(folder)
-        book = Playbooks(scratch, {}, self.hosts, self.values, self.own, **more)
+        book = Playbooks(scratch, {}, {}, self.hosts, self.values, self.own, **more)
         again = book.play("site", check=True)
         assert again.startswith("The inventory gives another plan")
         assert ("numbers change" in again) != ("only files do" in again)
         assert book.play("plan") == ""
         machines = {host: Host() for host in self.hosts}
-        assert Playbooks(scratch, machines, self.hosts, self.values, self.own, **more).play("site") == ""
+        assert Playbooks(scratch, machines, {}, self.hosts, self.values, self.own, **more).play("site") == ""
 
     def copied_of(self, folder: t.Any) -> t.Any:
         self.count += 1
@@ -213,7 +239,7 @@ class History:
 DEEDS = (
     *(History.add, History.retire, History.release, History.replace, History.swap, History.unpin, History.reorder),
     *(History.render, History.lose, History.thrown_away, History.thrown_away, History.at_once),
-    *(History.run, History.run, History.run, History.run),
+    *(History.run, History.run, History.run, History.run, History.restore),
 )
 
 

@@ -74,6 +74,7 @@ OPTIONS = {
     "allow_renumber": Option("bool", False),
     "accept_lock": Option("bool", False),
     "plan_locked": Option("bool", False),
+    "plan_from_cluster": Option("bool", False),
     "plan_dir": Option("path", "plan"),
 }
 DEFAULTS = {name: option.default for name, option in OPTIONS.items()}

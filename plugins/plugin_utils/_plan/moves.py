@@ -49,8 +49,11 @@ class Moves:
                     self._zones[entry.zone] = index
         return self._zones[entry.zone]
 
-    def compare(self, slots: Mapping[str, tuple[int, int]]) -> tuple[str, ...]:
-        """Return who moves, as sentences; a problem unless fabric_allow_renumber is set."""
+    def moved(self, slots: Mapping[str, tuple[int, int]]) -> tuple[int, list[str]]:
+        """Return how many nodes move, and sentences about the first of them.
+
+        :param slots: index of the zone and slot of each node, by its name.
+        """
         lines: list[str] = []
         count = 0
         for name, entry in self.locked.items():
@@ -63,6 +66,11 @@ class Moves:
             count += bool(changes)
             if changes and len(lines) < SHOWN:
                 lines.append(f"{name}: {'; '.join(changes[:2])}" + (" ..." if len(changes) > 2 else ""))
+        return count, lines
+
+    def compare(self, slots: Mapping[str, tuple[int, int]]) -> tuple[str, ...]:
+        """Return who moves, as sentences; a problem unless fabric_allow_renumber is set."""
+        count, lines = self.moved(slots)
         lines += self._takeovers()
         if count > SHOWN:
             lines.append(f"and {count - SHOWN} more nodes")

@@ -34,6 +34,7 @@ if t.TYPE_CHECKING:
 
     from ...module_utils._fabric.model import Fabric, FabricPlan
     from .input import Options
+    from .lock_copy import LockCopy
     from .space import Foreign
 
     T = t.TypeVar("T")
@@ -45,13 +46,20 @@ ATTRIBUTES = (
 
 
 def run(
-    raw: Mapping[str, t.Any], nodes: object, *, check_mode: bool, diff: bool = False, preview_dir: str | None = None
+    raw: Mapping[str, t.Any],
+    nodes: object,
+    *,
+    check_mode: bool,
+    diff: bool = False,
+    preview_dir: str | None = None,
+    copy: LockCopy | None = None,
 ) -> dict[str, t.Any]:
     """Plan a fabric and bring its folder to that state.
 
     :param raw: the fabric_* values by their names without the prefix.
     :param nodes: see `nodes.read_nodes`.
     :param check_mode: write nothing, except a whole plan into `preview_dir` when that is given and the plan changes.
+    :param copy: the cluster's copy of the lock, to start from.
     :param diff: return the readable diff as well; it takes longer.
     :returns: changed, checks, plan_dir, digest, summary, plan_warnings, and diff when asked for.
     :raises InputError: everything wrong with the input. RdmaError: the folder cannot be used, or the plan is locked.
@@ -61,6 +69,8 @@ def run(
     store = PlanStore(os.path.join(parent, fabric.name))
     candidates = read_nodes(fabric, nodes)
     lock = store.read_lock(accept=options.accept_lock)
+    if copy is not None:
+        lock = copy.start(lock, store.lock_path)
     allocation = allocate(fabric, candidates, lock, options)
     plan = build_plan(fabric, allocation.nodes, allocation.retired, allocation.warnings)
     files = render(plan)
