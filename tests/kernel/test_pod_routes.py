@@ -1,0 +1,318 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Rails in pods by the chain of `_ipam.network`, with Debian's real CNI plugins; `static` stands in nv-ipam's place.
+
+Namespaces are hosts, leaves and pods. The plugins run as a runtime runs them: ADD in order, each with the result of the
+one before, DEL the other way round. Nothing is installed: the package is unpacked into the cache.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import json
+import os
+import socket
+import struct
+import subprocess
+import threading
+from pathlib import Path
+
+import packages
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils._ipam.network import network_config
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, run, setns
+from ansible_collections.railops.rdma.tests.unit.fabric_samples import plan_of, rails
+
+RAILS = 2
+PACKETS = 40
+STATE = ("/var/lib/cni", "/run/cni")
+
+
+@pytest.fixture(scope="module")
+def programs():
+    """The folder of the plugins."""
+    try:
+        return packages.unpacked("containernetworking-plugins") / "usr/lib/cni"
+    except packages.NotOfferedError as exc:
+        pytest.skip(f"{exc}; where apt has it: apt-get install containernetworking-plugins")
+
+
+def planned(**more):
+    raw = {"mode": "exclusive", "supernets": ["172.17.0.0/16", "fd00:17::/48"], "rails": rails(RAILS), "max_nodes": 8}
+    return plan_of({**raw, **more}, ["node1", "node2"])
+
+
+class PluginError(Exception):
+    """A plugin failed: which, and what it says."""
+
+
+class Pod:
+    """A namespace with an eth0 that leads everywhere, and the rails that the chains have brought."""
+
+    def __init__(self, lab: Lab, host: int, number: int) -> None:
+        self.lab, self.host, self.number = lab, lab.hosts[host], number
+        self.name = f"{lab.name}-p{number}"
+        self.slot = host
+        run("ip", "netns", "add", self.name)
+        far = f"pod{number}"
+        lines = ["link set lo up", f"link add eth0 type veth peer name {far} netns {lab.core}"]
+        # What the kernel gives an interface a moment later would be a difference.
+        lines += ["link set eth0 addrgenmode none", "link set eth0 up"]
+        lines += [f"address add 198.51.100.{100 + number}/24 dev eth0", "route add default via 198.51.100.254"]
+        lines += [f"address add 2001:db8::{100 + number}/64 dev eth0 nodad", "route add default via 2001:db8::fe"]
+        run("ip", "-n", lab.core, "address", "replace", "2001:db8::fe/64", "dev", "mgmt", "nodad")
+        self.ip("-batch", "-", stdin="\n".join(lines) + "\n")
+        run("ip", "-n", lab.core, "link", "set", far, "master", "mgmt", "up")
+
+    def ip(self, *argv: str, stdin: str | None = None) -> str:
+        return run("ip", "-n", self.name, *argv, stdin=stdin)
+
+    def addresses(self, rail: int) -> dict[int, str]:
+        """Return the address that the plan has for this pod on a rail (from 1), by family."""
+        return {family: item["address"].partition("/")[0] for family, item in self._ipam(rail).items()}
+
+    def _ipam(self, rail: int) -> dict[int, dict[str, str]]:
+        found = {}
+        for block in self.lab.plan.blocks:
+            if block.rail == rail - 1:
+                kind = ipaddress.IPv4Address if block.family == 4 else ipaddress.IPv6Address
+                first = block.pods(self.slot)[0][0]
+                found[block.family] = {"address": f"{kind(first + self.number)}/{block.subnet_length}"}
+                if (gateway := block.gateway(self.slot)) is not None:
+                    found[block.family]["gateway"] = str(kind(gateway))
+        return found
+
+    def chain(self, rail: int) -> list[dict]:
+        """Return what a runtime gives the rail's plugins, with `static` in nv-ipam's place."""
+        fabric = self.lab.plan.fabric
+        what = fabric.rails[rail - 1]
+        config = json.loads(network_config(fabric, what, f"fabric-{what.name}", what.interface, ["pools"]))
+        plugins = config.pop("plugins")
+        plugins[0]["ipam"] = {"type": "static", "addresses": list(self._ipam(rail).values())}
+        return [{**config, **plugin} for plugin in plugins]
+
+    def call(self, command: str, plugin: dict, rail: int, netns: str | None = None) -> dict:
+        """Run one plugin on the pod's host; return its result."""
+        environ = {
+            "PATH": os.environ["PATH"],
+            "CNI_COMMAND": command,
+            "CNI_CONTAINERID": self.name,
+            "CNI_NETNS": f"/run/netns/{self.name}" if netns is None else netns,
+            "CNI_IFNAME": f"net{rail}",
+            "CNI_PATH": str(self.lab.programs),
+        }
+        argv = ["ip", "netns", "exec", self.host.name, str(self.lab.programs / plugin["type"])]
+        given = json.dumps(plugin)
+        done = subprocess.run(argv, env=environ, input=given, capture_output=True, text=True, timeout=60, check=False)
+        if done.returncode:
+            raise PluginError(f"{plugin['type']}: {json.loads(done.stdout)['msg']}")
+        return json.loads(done.stdout or "{}")
+
+    def add(self, rail: int, *, only: int | None = None) -> dict:
+        """Put a rail into the pod; `only` so many of its plugins, as a runtime that is killed then."""
+        result: dict = {}
+        for plugin in self.chain(rail)[:only]:
+            result = self.call("ADD", {**plugin, **({"prevResult": result} if result else {})}, rail)
+        return result
+
+    def delete(self, rail: int, *, netns: str | None = None) -> None:
+        """Take a rail out of the pod: a runtime ends at the first plugin that fails."""
+        for plugin in reversed(self.chain(rail)):
+            self.call("DEL", plugin, rail, netns)
+
+    def socket(self, address: str) -> socket.socket:
+        """Return a UDP socket of this pod that is bound to an address."""
+        made: list[socket.socket] = []
+
+        def open_it() -> None:
+            setns(self.name)
+            family = socket.AF_INET6 if ":" in address else socket.AF_INET
+            sock = socket.socket(family, socket.SOCK_DGRAM)
+            sock.settimeout(10)
+            if family == socket.AF_INET:
+                sock.setsockopt(socket.IPPROTO_IP, IP_PKTINFO, 1)
+            else:
+                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVPKTINFO, 1)
+            sock.bind((address, 0))
+            made.append(sock)
+
+        # A network namespace belongs to a thread.
+        thread = threading.Thread(target=open_it)
+        thread.start()
+        thread.join()
+        return made[0]
+
+    def sent(self) -> dict[str, int]:
+        return {item["ifname"]: item["stats64"]["tx"]["packets"] for item in json.loads(self.ip("-j", "-s", "link"))}
+
+    def index(self, interface: str) -> int:
+        return json.loads(self.ip("-j", "link", "show", interface))[0]["ifindex"]
+
+    def state(self) -> tuple[list[str], ...]:
+        """Return links, addresses, rules and all routes."""
+        rules = [*self.ip("rule").splitlines(), *self.ip("-6", "rule").splitlines()]
+        routes = [line for f in "46" for line in self.ip(f"-{f}", "route", "show", "table", "all").splitlines()]
+        links = [item["ifname"] for item in json.loads(self.ip("-j", "link"))]
+        return links, self.ip("-o", "address").splitlines(), rules, sorted(routes)
+
+
+IP_PKTINFO = 8
+
+
+class Lab(Fabric):
+    """Two hosts of the plan, its leaves, and pods."""
+
+    def __init__(self, name: str, plan, programs: Path) -> None:
+        super().__init__(name, 2, RAILS)
+        self.plan, self.programs = plan, programs
+        self.pods: list[Pod] = []
+
+    def __enter__(self) -> Lab:
+        super().__enter__()
+        lines = []
+        for rail in range(1, RAILS + 1):
+            for slot, host in enumerate(self.hosts):
+                host.ip("link", "set", f"ens{rail}np0", "mtu", str(self.plan.fabric.mtu), "up")
+                for block in self.plan.blocks:
+                    if block.rail == rail - 1 and (gateway := block.gateway(slot)) is not None:
+                        kind = ipaddress.IPv4Address if block.family == 4 else ipaddress.IPv6Address
+                        more = " nodad" if block.family == 6 else ""
+                        lines.append(f"address add {kind(gateway)}/{block.subnet_length} dev leaf{rail}{more}")
+        run("ip", "-n", self.core, "-batch", "-", stdin="\n".join(lines) + "\n")
+        return self
+
+    def pod(self, host: int, number: int) -> Pod:
+        pod = Pod(self, host, number)
+        self.pods.append(pod)
+        return pod
+
+    def close(self) -> None:
+        for pod in self.pods:
+            run("ip", "netns", "del", pod.name, check=False)
+        super().close()
+
+
+def kept() -> list[str]:
+    """Return what CNI plugins have on this machine's disk."""
+    return sorted(str(path) for folder in STATE if Path(folder).exists() for path in Path(folder).rglob("*"))
+
+
+@pytest.fixture
+def lab(programs):
+    with Lab("pods", planned(), programs) as made:
+        yield made
+
+
+def route(pod: Pod, target: str, source: str) -> dict:
+    return json.loads(pod.ip("-j", "route", "get", target, "from", source))[0]
+
+
+def passes(one: Pod, source: tuple[int, str], other: Pod, target: tuple[int, str]) -> None:
+    """Send datagrams and answers: both ways each leaves by the sender's own rail and comes in by the receiver's."""
+    (rail, source_address), (far, target_address) = source, target
+    assert route(one, target_address, source_address)["dev"] == f"net{rail}"
+    assert route(other, source_address, target_address)["dev"] == f"net{far}"
+    before = one.sent(), other.sent()
+    with contextlib.ExitStack() as stack:
+        here, there = (
+            stack.enter_context(pod.socket(address))
+            for pod, address in ((one, source_address), (other, target_address))
+        )
+        for number in range(PACKETS):
+            here.sendto(b"%d" % number, there.getsockname()[:2])
+            for receiver, pod, came_by in ((there, other, far), (here, one, rail)):
+                data, extra, _flags, sender = receiver.recvmsg(100, 100)
+                assert data == b"%d" % number
+                # struct in_pktinfo begins with the interface, in6_pktinfo ends with it.
+                place = 16 if ":" in target_address else 0
+                assert struct.unpack_from("=i", extra[0][2], place)[0] == pod.index(f"net{came_by}")
+                if receiver is there:
+                    there.sendto(data, sender[:2])
+    for pod, was, by in ((one, before[0], rail), (other, before[1], far)):
+        more = {name: count - was[name] for name, count in pod.sent().items()}
+        assert more[f"net{by}"] >= PACKETS, more
+        assert all(count < PACKETS for name, count in more.items() if name != f"net{by}"), more
+
+
+def pairs(one: Pod, other: Pod):
+    for rail in range(1, RAILS + 1):
+        for far in range(1, RAILS + 1):
+            for family, source in one.addresses(rail).items():
+                yield (rail, source), (far, other.addresses(far)[family])
+
+
+def whole(pod: Pod) -> Pod:
+    for rail in range(1, RAILS + 1):
+        pod.add(rail)
+    return pod
+
+
+def rules(pod: Pod) -> list[tuple[str, str]]:
+    """Return source and table of all rules but the kernel's own."""
+    found = [row for f in "46" for row in json.loads(pod.ip("-j", f"-{f}", "rule"))]
+    return [(row["src"], row["table"]) for row in found if row["src"] != "all"]
+
+
+def routes(pod: Pod, family: int, table: str) -> set[tuple[str, str | None, str]]:
+    """Return destination, gateway and interface of a table's routes."""
+    found = json.loads(pod.ip("-j", f"-{family}", "route", "show", "table", table) or "[]")
+    return {(row["dst"], row.get("gateway"), row["dev"]) for row in found}
+
+
+def test_each_address_leaves_by_its_rail_and_del_leaves_nothing(lab):
+    files, pods = kept(), [lab.pod(0, 1), lab.pod(1, 2), lab.pod(0, 3)]
+    before = [pod.state() for pod in pods]
+    for pod in pods:
+        whole(pod)
+    for one, other in ((pods[0], pods[1]), (pods[0], pods[2])):
+        for source, target in pairs(one, other):
+            passes(one, source, other, target)
+    for pod, state in zip(pods, before, strict=True):
+        for rail in range(RAILS, 0, -1):
+            pod.delete(rail)
+        assert pod.state() == state
+    assert kept() == files
+
+
+def test_a_pod_has_a_table_for_each_address_and_nothing_of_the_rails_in_main(lab):
+    pod = lab.pod(0, 1)
+    main = {family: routes(pod, family, "main") for family in (4, 6)}
+    whole(pod)
+    addresses = [address for rail in range(1, RAILS + 1) for address in pod.addresses(rail).values()]
+    assert sorted(rules(pod)) == sorted((address, str(100 + n)) for n, address in enumerate(addresses))
+    assert {family: routes(pod, family, "main") for family in (4, 6)} == main
+    assert routes(pod, 4, "100") == {("default", "172.17.0.1", "net1"), ("172.17.0.0/27", None, "net1")}
+    six = {("default", "fd00:17::1", "net1"), ("fd00:17::/64", None, "net1"), ("fe80::/64", None, "net1")}
+    assert routes(pod, 6, "101") == six
+    # Copies that no rule leads to.
+    assert routes(pod, 6, "100") == six - {("default", "fd00:17::1", "net1")}
+    for target in ("172.17.1.9", "fd00:17:0:8::9"):
+        assert json.loads(pod.ip("-j", "route", "get", target))[0]["dev"] == "eth0"
+
+
+def test_a_chain_that_was_killed_anywhere_is_taken_back_and_done_again(lab):
+    pod = lab.pod(0, 1)
+    before = pod.state()
+    for only in range(1, len(pod.chain(1)) + 1):
+        pod.add(1, only=only)
+        pod.delete(1)
+        assert pod.state() == before
+    pod.add(1)
+    with pytest.raises(PluginError, match="macvlan"):
+        pod.add(1)
+    pod.delete(1)
+    assert pod.state() == before
+
+
+def test_sbr_1_1_1_stops_a_second_del(lab):
+    pod = lab.pod(0, 1)
+    pod.add(1)
+    pod.delete(1)
+    with pytest.raises(PluginError, match="sbr: Failed to get link net1"):
+        pod.delete(1)
+    with pytest.raises(PluginError, match="sbr"):
+        pod.delete(1, netns="")
