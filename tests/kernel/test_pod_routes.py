@@ -18,18 +18,27 @@ import socket
 import struct
 import subprocess
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import packages
 import pytest
 
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import DECLARED, POD_STATUS
 from ansible_collections.railops.rdma.plugins.module_utils._ipam.network import network_config
-from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, run, setns
+from ansible_collections.railops.rdma.plugins.module_utils._pods.checks import node_of
+from ansible_collections.railops.rdma.plugins.module_utils._pods.inside import COMMANDS, inside_checks
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.configs import pod_networks
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.host_plans import render_host_plans
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, inside, run, setns
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import plan_of, rails
 
 RAILS = 2
 PACKETS = 40
+ARP = {"arp_ignore": "1", "arp_announce": "2", "rp_filter": "0"}
 STATE = ("/var/lib/cni", "/run/cni")
+IP_PKTINFO = 8
 
 
 @pytest.fixture(scope="module")
@@ -87,12 +96,18 @@ class Pod:
         return found
 
     def chain(self, rail: int) -> list[dict]:
-        """Return what a runtime gives the rail's plugins, with `static` in nv-ipam's place."""
+        """Return what a runtime gives the rail's plugins, with `static` in nv-ipam's place.
+
+        In a virtual function's place is a port of the host that `host-device` moves, and no RDMA device.
+        """
         fabric = self.lab.plan.fabric
         what = fabric.rails[rail - 1]
         config = json.loads(network_config(fabric, what, f"fabric-{what.name}", what.interface, ["pools"]))
         plugins = config.pop("plugins")
         plugins[0]["ipam"] = {"type": "static", "addresses": list(self._ipam(rail).values())}
+        if plugins[0]["type"] == "sriov":
+            plugins[0] |= {"type": "host-device", "device": f"vf{rail}"}
+            plugins = [plugin for plugin in plugins if plugin["type"] != "rdma"]
         return [{**config, **plugin} for plugin in plugins]
 
     def call(self, command: str, plugin: dict, rail: int, netns: str | None = None) -> dict:
@@ -160,9 +175,6 @@ class Pod:
         return links, self.ip("-o", "address").splitlines(), rules, sorted(routes)
 
 
-IP_PKTINFO = 8
-
-
 class Lab(Fabric):
     """Two hosts of the plan, its leaves, and pods."""
 
@@ -196,9 +208,18 @@ class Lab(Fabric):
         super().close()
 
 
-def kept() -> list[str]:
-    """Return what CNI plugins have on this machine's disk."""
-    return sorted(str(path) for folder in STATE if Path(folder).exists() for path in Path(folder).rglob("*"))
+def functions(lab: Lab) -> None:
+    """Give each host ports of its own that pods can get, in virtual functions' place."""
+    for host in lab.hosts:
+        for rail in range(1, RAILS + 1):
+            far = f"vf{host.number}-{rail}"
+            host.ip("link", "add", f"vf{rail}", "mtu", "1500", "type", "veth", "peer", far, "netns", lab.core)
+            run("ip", "-n", lab.core, "link", "set", far, "mtu", "9000", "master", f"leaf{rail}", "up")
+
+
+def kept(lab: Lab) -> list[str]:
+    """Return the files that CNI plugins keep of this lab's pods."""
+    return [str(path) for folder in STATE for path in Path(folder).rglob(f"*{lab.name}*")]
 
 
 @pytest.fixture
@@ -222,14 +243,15 @@ def passes(one: Pod, source: tuple[int, str], other: Pod, target: tuple[int, str
             stack.enter_context(pod.socket(address))
             for pod, address in ((one, source_address), (other, target_address))
         )
+        ways = ((there, other.index(f"net{far}")), (here, one.index(f"net{rail}")))
         for number in range(PACKETS):
             here.sendto(b"%d" % number, there.getsockname()[:2])
-            for receiver, pod, came_by in ((there, other, far), (here, one, rail)):
+            for receiver, came_by in ways:
                 data, extra, _flags, sender = receiver.recvmsg(100, 100)
                 assert data == b"%d" % number
                 # struct in_pktinfo begins with the interface, in6_pktinfo ends with it.
                 place = 16 if ":" in target_address else 0
-                assert struct.unpack_from("=i", extra[0][2], place)[0] == pod.index(f"net{came_by}")
+                assert struct.unpack_from("=i", extra[0][2], place)[0] == came_by
                 if receiver is there:
                     there.sendto(data, sender[:2])
     for pod, was, by in ((one, before[0], rail), (other, before[1], far)):
@@ -245,10 +267,19 @@ def pairs(one: Pod, other: Pod):
                 yield (rail, source), (far, other.addresses(far)[family])
 
 
-def whole(pod: Pod) -> Pod:
-    for rail in range(1, RAILS + 1):
-        pod.add(rail)
-    return pod
+def whole(*pods: Pod) -> None:
+    """Put all rails into pods, the pods at once."""
+
+    def all_rails(pod: Pod) -> None:
+        for rail in range(1, RAILS + 1):
+            pod.add(rail)
+        # The plugins wait for it only where there is a gateway.
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline and "tentative" in pod.ip("address"):
+            time.sleep(0.1)
+
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(all_rails, pods))
 
 
 def rules(pod: Pod) -> list[tuple[str, str]]:
@@ -264,10 +295,9 @@ def routes(pod: Pod, family: int, table: str) -> set[tuple[str, str | None, str]
 
 
 def test_each_address_leaves_by_its_rail_and_del_leaves_nothing(lab):
-    files, pods = kept(), [lab.pod(0, 1), lab.pod(1, 2), lab.pod(0, 3)]
+    pods = [lab.pod(0, 1), lab.pod(1, 2), lab.pod(0, 3)]
     before = [pod.state() for pod in pods]
-    for pod in pods:
-        whole(pod)
+    whole(*pods)
     for one, other in ((pods[0], pods[1]), (pods[0], pods[2])):
         for source, target in pairs(one, other):
             passes(one, source, other, target)
@@ -275,7 +305,7 @@ def test_each_address_leaves_by_its_rail_and_del_leaves_nothing(lab):
         for rail in range(RAILS, 0, -1):
             pod.delete(rail)
         assert pod.state() == state
-    assert kept() == files
+    assert kept(lab) == []
 
 
 def test_a_pod_has_a_table_for_each_address_and_nothing_of_the_rails_in_main(lab):
@@ -290,8 +320,78 @@ def test_a_pod_has_a_table_for_each_address_and_nothing_of_the_rails_in_main(lab
     assert routes(pod, 6, "101") == six
     # Copies that no rule leads to.
     assert routes(pod, 6, "100") == six - {("default", "fd00:17::1", "net1")}
+    # Neighbours are found by multicast, whose route is in no table that is moved.
+    local = json.loads(pod.ip("-j", "-6", "route", "show", "table", "local", "type", "multicast"))
+    assert {row["dev"] for row in local} == {"eth0", "net1", "net2"}
     for target in ("172.17.1.9", "fd00:17:0:8::9"):
         assert json.loads(pod.ip("-j", "route", "get", target))[0]["dev"] == "eth0"
+    wanted = {"ipv4/conf/all/rp_filter": "0"}
+    for name in ("net1", "net2"):
+        wanted |= {f"ipv4/conf/{name}/{key}": value for key, value in ARP.items()} | {
+            f"ipv6/conf/{name}/accept_ra": "0"
+        }
+    assert inside(pod.name, lambda: {key: Path("/proc/sys/net", key).read_text().strip() for key in wanted}) == wanted
+
+
+def test_verify_finds_these_pods_as_planned(lab):
+    pod, plan = lab.pod(1, 1), lab.plan
+    whole(pod)
+    networks = {DECLARED: pod_networks(plan)[DECLARED]}
+    node = node_of(json.loads(render_host_plans(plan)["node2.json"]), networks)
+    assert all(len(network.gateways) == 2 for network in node.networks)
+    status = [
+        {"name": row["name"], "interface": f"net{rail}", "ips": list(pod.addresses(rail).values())}
+        for rail, row in enumerate(networks[DECLARED], 1)
+    ]
+    # Without those that ask for RDMA devices.
+    looks = ("rules4", "rules6", "routes4", "routes6", "links")
+    printed = {name: run("ip", "netns", "exec", pod.name, *COMMANDS[name]) for name in looks}
+    found = inside_checks(node, {"metadata": {"annotations": {POD_STATUS: json.dumps(status)}}}, printed)
+    assert {check["status"] for check in found} == {"ok"}, found
+    assert {check["id"] for check in found} == {"pod_nic", "pod_rule", "pod_table", "pod_main_table"}
+
+
+@pytest.mark.parametrize("supernet", ["172.17.0.0/16", "fd00:17::/48"])
+def test_one_family_alone(programs, supernet):
+    with Lab("pods", planned(supernets=[supernet]), programs) as lab:
+        one, other = lab.pod(0, 1), lab.pod(1, 2)
+        before = one.state()
+        whole(one, other)
+        for source, target in pairs(one, other):
+            passes(one, source, other, target)
+        one.delete(1)
+        one.delete(2)
+        assert one.state() == before
+
+
+def test_without_a_gateway_a_rail_reaches_its_own_subnet_and_the_rest_falls_through_to_main(programs):
+    with Lab("pods", planned(gateway="none"), programs) as lab:
+        one, other = lab.pod(0, 1), lab.pod(0, 2)
+        whole(one, other)
+        for source, target in pairs(one, other):
+            if source[0] == target[0]:
+                passes(one, source, other, target)
+            else:
+                assert route(one, target[1], source[1])["dev"] == "eth0"
+
+
+def test_a_port_that_is_moved_comes_back_as_it_was(programs):
+    with Lab("pods", planned(attachment="sriov"), programs) as lab:
+        functions(lab)
+        host = lab.hosts[0]
+        one, other = lab.pod(0, 1), lab.pod(1, 2)
+        before = one.state(), host.dump()
+        whole(one, other)
+        links = {item["ifname"]: item["mtu"] for item in json.loads(one.ip("-j", "link"))}
+        assert (links["net1"], links["net2"]) == (lab.plan.fabric.mtu, lab.plan.fabric.mtu)
+        for source, target in pairs(one, other):
+            passes(one, source, other, target)
+        assert len(kept(lab)) == 2 * RAILS
+        for pod in (one, other):
+            pod.delete(2)
+            pod.delete(1)
+        assert (one.state(), host.dump()) == before
+        assert kept(lab) == []
 
 
 def test_a_chain_that_was_killed_anywhere_is_taken_back_and_done_again(lab):

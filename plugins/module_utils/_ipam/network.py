@@ -14,7 +14,8 @@ With that version's real plugins (tests/kernel/test_pod_routes.py):
 - All routes of the interface move out of main, fe80::/64 too. What is sent without a source address leaves by eth0.
   `addSourceHints` would keep the subnet's route in main; plugins up to 1.9.1 do not know it.
 - IPv6 routes carry no source, so the tables of IPv4 addresses get copies of them; no rule leads there.
-- Without a gateway the table has the subnet alone, and what goes beyond it falls through to main.
+- Without a gateway the table has the subnet alone, and what goes beyond it falls through to main. The plugins then do
+  not wait for IPv6's duplicate address detection: for a second or two the pod cannot use its address.
 - DEL removes the rules while the interface is there. Without it, or without the pod's namespace, sbr 1.1.1 fails and
   a runtime goes no further: what the IPAM keeps is then freed by nv-ipam's own cleaner.
 """
