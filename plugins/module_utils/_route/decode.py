@@ -2,17 +2,16 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the kernel says of the host network, as the values of model.
+"""Messages of rtnetlink by pyroute2's classes, made and decoded; what the kernel says becomes the values of model.
 
-pyroute2's message classes decode it; they are the same from 0.7.2 to 0.9, unlike its sockets (asynchronous since 0.9),
-of which `netlink` has its own.
+The classes are the same from 0.7.2 to 0.9, unlike pyroute2's sockets, of which `netlink` has its own. Attributes that
+they lack to 0.9.7 are added here: RTA_UID, RTA_IP_PROTO, RTA_SPORT, RTA_DPORT, FRA_SPORT_MASK, IFA_PROTO.
 """
 
 from __future__ import annotations
 
 import os
 import socket
-import struct
 import traceback
 import typing as t
 
@@ -20,17 +19,49 @@ from .._fabric.numbers import MANAGER
 from .._files import Sysfs
 from . import netlink as nl
 from .devices import kind_of
-from .model import DEFAULT, PROTOCOL, Address, Link, Route, Rule
-from .netlink import Answer, attributes, headed
+from .model import DEFAULT, PROTOCOL, Address, Hop, Link, Route, Rule
+
+# include/uapi/linux/rtnetlink.h, netlink.h
+RTM_NEWLINK, RTM_DELLINK, RTM_SETLINK = 16, 17, 19
+RTM_NEWADDR, RTM_DELADDR, RTM_GETADDR = 20, 21, 22
+RTM_NEWROUTE, RTM_DELROUTE, RTM_GETROUTE = 24, 25, 26
+RTM_GETNEIGH = 30
+RTM_NEWRULE, RTM_DELRULE, RTM_GETRULE = 32, 33, 34
+NLM_F_REPLACE, NLM_F_EXCL, NLM_F_CREATE = 0x100, 0x200, 0x400
+RTM_F_CLONED, RTM_F_LOOKUP_TABLE, RTM_F_FIB_MATCH = 0x200, 0x1000, 0x2000
+RTN_UNICAST = 1
+ROUTE_TYPES = {2: "local", 6: "blackhole", 7: "unreachable", 8: "prohibit", 9: "throw"}
+# include/uapi/linux/if.h, if_addr.h, fib_rules.h, if_arp.h
+IFF_LOWER_UP = 0x10000
+IFA_F_NODAD, IFA_F_DADFAILED, IFA_F_TENTATIVE = 0x02, 0x08, 0x40
+FR_ACT_TO_TBL, FR_ACT_GOTO, FIB_RULE_INVERT = 1, 2, 0x2
+RULE_ACTIONS = {3: "nop", 6: "blackhole", 7: "unreachable", 8: "prohibit"}
+ARPHRD_INFINIBAND = 32
+FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
+NUMBERS = {value: key for key, value in FAMILIES.items()}
 
 PYROUTE2_NEEDED = "pyroute2 >= 0.7.2"
 PYROUTE2_ERROR: str | None = None
+
+
+def extended(base: t.Any, *more: tuple[int, str, str]) -> t.Any:
+    """Return a class of messages with attributes that pyroute2's own lacks: number, name and type."""
+    known = (row if isinstance(row[0], int) else (number, *row) for number, row in enumerate(base.nla_map))
+    # Its table is made at the first use, also where somebody has used the base before. pyroute2's get() of a field of
+    # the fixed part looks through all attributes first, which is a third of the time that a message takes.
+    own = {"nla_map": (*known, *more), "_nlmsg_base__compiled_nla": False, "get": dict.get}
+    return type(base.__name__, (base,), own)
+
+
 try:
     import pyroute2
-    from pyroute2.netlink.rtnl.fibmsg import fibmsg
-    from pyroute2.netlink.rtnl.ifaddrmsg import ifaddrmsg
-    from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
-    from pyroute2.netlink.rtnl.rtmsg import rtmsg
+    from pyroute2.netlink.rtnl import fibmsg, ifaddrmsg, ifinfmsg, ndmsg, rtmsg
+
+    LINK, NEIGHBOUR = ifinfmsg.ifinfmsg, ndmsg.ndmsg
+    ADDRESS = extended(ifaddrmsg.ifaddrmsg, (11, "IFA_PROTO", "uint8"))
+    RULE = extended(fibmsg.fibmsg, (28, "FRA_SPORT_MASK", "uint16"))
+    PORTS = ((27, "RTA_IP_PROTO", "uint8"), (28, "RTA_SPORT", "be16"), (29, "RTA_DPORT", "be16"))
+    ROUTE = extended(rtmsg.rtmsg, (25, "RTA_UID", "uint32"), *PORTS)
 except ImportError:
     PYROUTE2_ERROR = traceback.format_exc()
 
@@ -40,17 +71,28 @@ def pyroute2_problem() -> str:
 
     Probed by what it can do: distributions patch and renumber.
     """
-    known = [name for entry in fibmsg.nla_map for name in entry if isinstance(name, str)]
-    mtu = [name for entry in ifinfmsg.nla_map for name in entry if isinstance(name, str)]
-    if "FRA_PROTOCOL" in known and "IFLA_MAX_MTU" in mtu:
+    known = {word for cls in (RULE, LINK) for row in cls.nla_map for word in row}
+    if {"FRA_PROTOCOL", "IFLA_MAX_MTU"} <= known:
         return ""
     version = getattr(pyroute2, "__version__", "of unknown version")
     return f"pyroute2 {version} in {os.path.dirname(pyroute2.__file__)} is too old: {PYROUTE2_NEEDED} is needed."
 
 
-def decoded(cls: t.Any, answer: Answer) -> t.Any:
-    """Return a message by its class of pyroute2."""
-    message = cls(headed(answer.kind, 0, answer.body))
+def packed(cls: t.Any, kind: int, how: int, attrs: t.Mapping[str, t.Any], /, **fields: t.Any) -> bytes:
+    """Return a request of a class: its fixed part from `fields`, and those attributes that have a value.
+
+    :param kind: RTM_*; `how` are the flags of the header, NLM_F_*.
+    """
+    message = cls()
+    message.update(fields, attrs=[(name, value) for name, value in attrs.items() if value not in (None, "")])
+    message["header"].update(type=kind, flags=nl.NLM_F_REQUEST | how)
+    message.encode()
+    return bytes(message.data)
+
+
+def decoded(cls: t.Any, body: bytes) -> t.Any:
+    """Return a message by its class, from what follows the header."""
+    message = cls(nl.request(0, 0, body))
     message.decode()
     return message
 
@@ -72,10 +114,10 @@ class Decoder:
                 self._name[index] = f"if{index}"
         return self._name[index]
 
-    def _link(self, answer: Answer) -> Link:
-        message = decoded(ifinfmsg, answer)
+    def _link(self, answer: bytes) -> Link:
+        message = decoded(LINK, answer)
         name = message.get_attr("IFLA_IFNAME")
-        infiniband = message["ifi_type"] == nl.ARPHRD_INFINIBAND
+        infiniband = message["ifi_type"] == ARPHRD_INFINIBAND
         mode = ""
         if infiniband:
             mode = self._sysfs.text(f"/sys/class/net/{name}/mode") or "datagram"
@@ -91,7 +133,7 @@ class Decoder:
             up=bool(message["flags"] & nl.IFF_UP),
             index=message["index"],
             kind="infiniband" if infiniband else "ethernet",
-            carrier=bool(message["flags"] & nl.IFF_LOWER_UP),
+            carrier=bool(message["flags"] & IFF_LOWER_UP),
             min_mtu=message.get_attr("IFLA_MIN_MTU") or 0,
             max_mtu=message.get_attr("IFLA_MAX_MTU") or 0,
             mode=mode,
@@ -99,45 +141,47 @@ class Decoder:
             parent=self._name_of(parent) if parent and not elsewhere else "",
             vlan=vlan,
             ours=bool(vlan) and (marks[0] == MANAGER or marks[1] == PROTOCOL),
-            made=kind_of(answer.body),
+            made=kind_of(answer),
         )
 
-    def _address(self, answer: Answer, planned: t.Collection[str]) -> Address:
-        message = decoded(ifaddrmsg, answer)
-        family = nl.NUMBERS[message["family"]]
+    def _address(self, answer: bytes, planned: t.Collection[str]) -> Address:
+        message = decoded(ADDRESS, answer)
+        family = NUMBERS[message["family"]]
         flags = message.get_attr("IFA_FLAGS") or message["flags"]
         local = message.get_attr("IFA_LOCAL") or message.get_attr("IFA_ADDRESS")
         # Of others' addresses the state may change while this runs; it is none of ours.
-        held = family == 6 and flags & (nl.IFA_F_TENTATIVE | nl.IFA_F_DADFAILED) and local in planned
+        held = family == 6 and flags & (IFA_F_TENTATIVE | IFA_F_DADFAILED) and local in planned
         return Address(
-            interface=self._name_of(struct.unpack_from("=I", answer.body, 4)[0]),
+            interface=self._name_of(message["index"]),
             family=family,
             address=local,
             length=message["prefixlen"],
             usable=not held,
-            protocol=attributes(answer.body, 8).get(nl.IFA_PROTO, b"\0")[0],
-            raw=answer.body.hex(),
+            protocol=message.get_attr("IFA_PROTO") or 0,
+            raw=answer.hex(),
         )
 
-    def _route(self, answer: Answer) -> Route:
+    def _route(self, answer: bytes) -> Route:
         # Decoding is what takes the time here, and the same route comes by several questions.
-        known = self._known.get(answer.body)
+        known = self._known.get(answer)
         if known is None:
-            known = self._known[answer.body] = self._decode_route(answer)
+            known = self._known[answer] = self._decode_route(answer)
         return known
 
-    def _decode_route(self, answer: Answer) -> Route:
-        message = decoded(rtmsg, answer)
-        family = nl.NUMBERS.get(message["family"], 4)
+    def _decode_route(self, answer: bytes) -> Route:
+        message = decoded(ROUTE, answer)
+        family = NUMBERS.get(message["family"], 4)
+        several = message.get_attr("RTA_MULTIPATH") or []
+        hops = tuple(self._hop(hop, hop["oif"]) for hop in several)
+        first = hops[0] if hops else self._hop(message, message.get_attr("RTA_OIF"))
         kind = message["type"]
-        other = "" if kind == nl.RTN_UNICAST else nl.ROUTE_TYPES.get(kind, f"type {kind}")
-        hops = message.get_attr("RTA_MULTIPATH")
-        index = message.get_attr("RTA_OIF")
+        other = "" if kind == RTN_UNICAST else ROUTE_TYPES.get(kind, f"type {kind}")
         if hops:
             other = "multipath"
-            index = hops[0]["oif"]
-        if message["flags"] & nl.RTM_F_CLONED:
+        if message["flags"] & RTM_F_CLONED:
             other = "cache"
+        if any(hop.get_attr("RTA_ENCAP_TYPE") for hop in (message, *several)):
+            other = f"{other} encap".strip()
         if message["tos"]:
             other = f"{other} tos {message['tos']}".strip()
         dst = message.get_attr("RTA_DST")
@@ -146,29 +190,34 @@ class Decoder:
             table=message.get_attr("RTA_TABLE") or message["table"],
             dst=f"{dst}/{message['dst_len']}" if dst else DEFAULT,
             metric=message.get_attr("RTA_PRIORITY") or 0,
-            interface=self._name_of(index) if index else "",
-            gateway=message.get_attr("RTA_GATEWAY") or "",
+            interface=first.interface,
+            gateway=first.gateway,
             source=message.get_attr("RTA_PREFSRC") or "",
             scope=message["scope"] if family == 4 else 0,
             other=other,
             protocol=message["proto"],
-            raw=answer.body.hex(),
-            hops=tuple(self._name_of(hop["oif"]) for hop in hops or ()),
+            raw=answer.hex(),
+            hops=hops,
         )
 
-    def _rule(self, answer: Answer) -> Rule:
-        message = decoded(fibmsg, answer)
+    def _hop(self, message: t.Any, index: int | None) -> Hop:
+        # RTA_VIA is an address of the other family.
+        gateway = message.get_attr("RTA_GATEWAY") or (message.get_attr("RTA_VIA") or {}).get("addr")
+        return Hop(self._name_of(index) if index else "", gateway or "")
+
+    def _rule(self, answer: bytes) -> Rule:
+        message = decoded(RULE, answer)
         source, dest = message.get_attr("FRA_SRC"), message.get_attr("FRA_DST")
         return Rule(
-            family=nl.NUMBERS[message["family"]],
+            family=NUMBERS[message["family"]],
             priority=message.get_attr("FRA_PRIORITY") or 0,
             table=message.get_attr("FRA_TABLE") or message["table"],
             source=f"{source}/{message['src_len']}" if source else "",
             dest=f"{dest}/{message['dst_len']}" if dest else "",
-            invert=bool(message["flags"] & nl.FIB_RULE_INVERT),
+            invert=bool(message["flags"] & FIB_RULE_INVERT),
             other=_selectors(message),
             protocol=message.get_attr("FRA_PROTOCOL") or 0,
-            raw=answer.body.hex(),
+            raw=answer.hex(),
         )
 
 
@@ -179,7 +228,7 @@ PLAIN_RULE = {"FRA_PRIORITY", "FRA_TABLE", "FRA_PROTOCOL", "FRA_SRC", "FRA_DST",
 def _selectors(message: t.Any) -> str:
     action = message["action"]
     # One that jumps has its target as an attribute.
-    parts = [] if action in (nl.FR_ACT_TO_TBL, nl.FR_ACT_GOTO) else [nl.RULE_ACTIONS.get(action, f"action {action}")]
+    parts = [] if action in (FR_ACT_TO_TBL, FR_ACT_GOTO) else [RULE_ACTIONS.get(action, f"action {action}")]
     if message["tos"]:
         parts.append(f"tos {message['tos']}")
     for name, value in message["attrs"]:

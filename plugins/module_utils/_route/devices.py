@@ -18,7 +18,7 @@ from glob import glob
 
 from . import netlink as nl
 from .model import Link
-from .netlink import Socket, attributes, request, u32
+from .netlink import Socket, attribute, attributes, request, text_of, u32
 
 if t.TYPE_CHECKING:
     from .want import Want
@@ -41,14 +41,13 @@ def link_kind(interface: str) -> str:
         _error, answers, _why = ask.ask([nl.link_by_name(interface)])[0]
     finally:
         ask.close()
-    return kind_of(answers[0].body) if answers else ""
+    return kind_of(answers[0]) if answers else ""
 
 
 def kind_of(body: bytes) -> str:
     """Return the kind of a link from its message."""
     have = attributes(body, nl.LINK_HEAD.size)
-    info = attributes(have.get(nl.IFLA_LINKINFO, b""), 0)
-    kind = info.get(nl.IFLA_INFO_KIND, b"").rstrip(b"\0").decode(errors="replace")
+    kind = text_of(attributes(have.get(nl.IFLA_LINKINFO, b"")).get(nl.IFLA_INFO_KIND, b""))
     # Every interface of IP over InfiniBand has that kind; those of partitions stand on another link.
     # struct ifinfomsg: the number of the link begins at the fourth byte.
     return "" if kind == "ipoib" and have.get(nl.IFLA_LINK, body[4:8]) == body[4:8] else kind
@@ -89,13 +88,13 @@ def _above(netns: int, place: str, ask: Socket, home: int) -> t.Iterator[tuple[t
     answers = ask.dump(request(nl.RTM_GETLINK, nl.NLM_F_DUMP, bytes(nl.LINK_HEAD.size)))
     host = _number_of(home, ask) if netns else None
     for answer in answers:
-        have = attributes(answer.body, nl.LINK_HEAD.size)
-        if kind_of(answer.body) not in FOLLOWERS or nl.IFLA_LINK not in have:
+        have = attributes(answer, nl.LINK_HEAD.size)
+        if kind_of(answer) not in FOLLOWERS or nl.IFLA_LINK not in have:
             continue
-        _family, _type, index, flags, _change = nl.LINK_HEAD.unpack_from(answer.body)
+        _family, _type, index, flags, _change = nl.LINK_HEAD.unpack_from(answer)
         elsewhere = have.get(IFLA_LINK_NETNSID)
         there = netns if elsewhere is None else 0 if elsewhere == host else -1
-        name = have[nl.IFLA_IFNAME].rstrip(b"\0").decode(errors="replace") + place
+        name = text_of(have[nl.IFLA_IFNAME]) + place
         link = Link(name, _number(have[nl.IFLA_MTU]), bool(flags & nl.IFF_UP), index=index, netns=netns)
         yield (netns, index), (there, _number(have[nl.IFLA_LINK])), link
 
@@ -107,8 +106,10 @@ def _number(value: bytes) -> int:
 def _number_of(namespace: int, ask: Socket) -> bytes | None:
     """Return what another namespace calls this one."""
     # struct rtgenmsg with its padding: the family.
-    _error, answers, _why = ask.ask([request(RTM_GETNSID, nl.NLM_F_ACK, bytes(4), (NETNSA_FD, u32(namespace)))])[0]
-    return attributes(answers[0].body, 4).get(NETNSA_NSID) if answers else None
+    _error, answers, _why = ask.ask(
+        [request(RTM_GETNSID, nl.NLM_F_ACK, bytes(4), attribute(NETNSA_FD, u32(namespace)))]
+    )[0]
+    return attributes(answers[0], 4).get(NETNSA_NSID) if answers else None
 
 
 def other_namespaces() -> dict[int, str]:

@@ -13,9 +13,11 @@ import typing as t
 
 from .._errors import RdmaError
 from .._fabric.numbers import MANAGER
+from . import decode as rt
 from . import netlink as nl
-from .model import DEFAULT, PROTOCOL, Address, Link, Op, Phase, Route, Rule
-from .netlink import attribute, headed, packed, request, u32
+from .decode import FAMILIES, packed
+from .model import PROTOCOL, Address, Link, Op, Phase, Route, Rule
+from .netlink import request
 from .read import Reader
 
 # Already so: an error of these kinds says that the message's aim is reached.
@@ -26,6 +28,9 @@ HARMLESS = {
     "delete": {errno.ESRCH, errno.ENOENT, errno.EADDRNOTAVAIL, errno.ENODEV},
 }
 NOT_PERMITTED = {errno.EPERM, errno.EACCES}
+CREATE = nl.NLM_F_ACK | rt.NLM_F_CREATE | rt.NLM_F_EXCL
+# include/uapi/linux/rtnetlink.h
+RTNH_F_ONLINK = 0x4
 
 
 class KernelRefused(RdmaError):
@@ -96,76 +101,71 @@ class Kernel(Reader):
         return self._encode_rule(op.verb, t.cast("Rule", what))
 
     def _encode_link(self, verb: str, link: Link) -> bytes:
-        name = (nl.IFLA_IFNAME, link.name.encode() + b"\0")
         if verb == "delete":
-            return request(nl.RTM_DELLINK, nl.NLM_F_ACK, nl.LINK_HEAD.pack(0, 0, self._index_of(link.name), 0, 0))
+            return packed(rt.LINK, rt.RTM_DELLINK, nl.NLM_F_ACK, {}, index=self._index_of(link.name))
         if verb == "add":
             # One that was there before gets its number again: what is put back on it names that.
             self._index.pop(link.name, None)
-            data = attribute(nl.IFLA_VLAN_ID, struct.pack("=H", link.vlan))
-            info = attribute(nl.IFLA_INFO_KIND, b"vlan") + attribute(nl.IFLA_INFO_DATA, data)
-            # With the link, so that one which a killed run left before its alias is known as ours.
-            mark = (nl.IFLA_GROUP, u32(PROTOCOL))
-            parts = (name, (nl.IFLA_LINK, u32(self._index_of(link.parent))), mark, (nl.IFLA_LINKINFO, info))
-            head = nl.LINK_HEAD.pack(0, 0, link.index, 0, 0)
-            return request(nl.RTM_NEWLINK, nl.NLM_F_ACK | nl.NLM_F_CREATE | nl.NLM_F_EXCL, head, *parts)
-        head = nl.LINK_HEAD.pack(0, 0, link.index or self._index_of(link.name), nl.IFF_UP if link.up else 0, nl.IFF_UP)
+            vlan = [("IFLA_INFO_KIND", "vlan"), ("IFLA_INFO_DATA", {"attrs": [("IFLA_VLAN_ID", link.vlan)]})]
+            attrs = {
+                "IFLA_IFNAME": link.name,
+                "IFLA_LINK": self._index_of(link.parent),
+                # With the link, so that one which a killed run left before its alias is known as ours.
+                "IFLA_GROUP": PROTOCOL,
+                "IFLA_LINKINFO": {"attrs": vlan},
+            }
+            return packed(rt.LINK, rt.RTM_NEWLINK, CREATE, attrs, index=link.index)
         # The kernel takes no alias along with a new link.
-        alias = ((nl.IFLA_IFALIAS, MANAGER.encode()),) if link.ours else ()
-        return request(nl.RTM_SETLINK, nl.NLM_F_ACK, head, (nl.IFLA_MTU, u32(link.mtu)), *alias)
+        attrs = {"IFLA_MTU": link.mtu, "IFLA_IFALIAS": MANAGER if link.ours else None}
+        index, flags = link.index or self._index_of(link.name), nl.IFF_UP if link.up else 0
+        return packed(rt.LINK, rt.RTM_SETLINK, nl.NLM_F_ACK, attrs, index=index, flags=flags, change=nl.IFF_UP)
 
     def _encode_address(self, verb: str, item: Address) -> bytes:
-        create = nl.NLM_F_ACK | nl.NLM_F_CREATE | nl.NLM_F_EXCL
         if verb == "add" and item.raw:
-            return headed(nl.RTM_NEWADDR, create, bytes.fromhex(item.raw))
-        flags = nl.IFA_F_NODAD if verb == "add" and item.family == 6 else 0
-        head = nl.ADDRESS_HEAD.pack(nl.FAMILIES[item.family], item.length, flags, 0, self._index_of(item.interface))
-        own = packed(item.address)
-        if verb == "delete":
-            return request(nl.RTM_DELADDR, nl.NLM_F_ACK, head, (nl.IFA_LOCAL, own), (nl.IFA_ADDRESS, own))
-        # Kernels before 5.18 ignore the protocol.
-        mark = (nl.IFA_PROTO, bytes([item.protocol]))
-        return request(nl.RTM_NEWADDR, create, head, (nl.IFA_LOCAL, own), (nl.IFA_ADDRESS, own), mark)
+            return request(rt.RTM_NEWADDR, CREATE, bytes.fromhex(item.raw))
+        kind, how, flags = rt.RTM_DELADDR, nl.NLM_F_ACK, 0
+        attrs: dict[str, t.Any] = {"IFA_LOCAL": item.address, "IFA_ADDRESS": item.address}
+        if verb == "add":
+            kind, how, flags = rt.RTM_NEWADDR, CREATE, rt.IFA_F_NODAD if item.family == 6 else 0
+            # Kernels before 5.18 ignore the protocol.
+            attrs["IFA_PROTO"] = item.protocol
+        head = {"family": FAMILIES[item.family], "prefixlen": item.length, "flags": flags}
+        return packed(rt.ADDRESS, kind, how, attrs, index=self._index_of(item.interface), **head)
 
     def _encode_route(self, verb: str, route: Route) -> bytes:
-        how = nl.NLM_F_REPLACE if verb == "replace" else nl.NLM_F_EXCL
-        kind, flags = nl.RTM_NEWROUTE, nl.NLM_F_ACK | nl.NLM_F_CREATE | how
+        kind, how = rt.RTM_NEWROUTE, nl.NLM_F_ACK | rt.NLM_F_CREATE | rt.NLM_F_REPLACE if verb == "replace" else CREATE
         if verb == "delete":
-            kind, flags = nl.RTM_DELROUTE, nl.NLM_F_ACK
+            kind, how = rt.RTM_DELROUTE, nl.NLM_F_ACK
         elif route.raw:
             body = bytearray.fromhex(route.raw)
             # The kernel refuses its own marks (dead, linkdown, offload) when it gets them back.
-            struct.pack_into("=I", body, 8, struct.unpack_from("=I", body, 8)[0] & nl.RTNH_F_ONLINK)
-            return headed(kind, flags, bytes(body))
-        attributes = [(nl.RTA_TABLE, u32(route.table))]
-        length = 0
-        if route.dst != DEFAULT:
-            address, _slash, text = route.dst.partition("/")
-            length = int(text)
-            attributes.append((nl.RTA_DST, packed(address)))
-        attributes += [(nl.RTA_PRIORITY, u32(route.metric))] if route.metric else []
-        attributes += [(nl.RTA_GATEWAY, packed(route.gateway))] if route.gateway else []
-        attributes += [(nl.RTA_OIF, u32(self._index_of(route.interface)))] if route.interface else []
-        attributes += [(nl.RTA_PREFSRC, packed(route.source))] if route.source else []
-        made = (route.protocol, route.scope, nl.RTN_UNICAST)
-        head = nl.ROUTE_HEAD.pack(nl.FAMILIES[route.family], length, 0, 0, 0, *made, 0)
-        return request(kind, flags, head, *attributes)
+            struct.pack_into("=I", body, 8, struct.unpack_from("=I", body, 8)[0] & RTNH_F_ONLINK)
+            return request(kind, how, bytes(body))
+        address, _slash, length = route.dst.partition("/")
+        attrs = {
+            "RTA_TABLE": route.table,
+            "RTA_DST": address if length else None,
+            "RTA_PRIORITY": route.metric or None,
+            "RTA_GATEWAY": route.gateway,
+            "RTA_OIF": self._index_of(route.interface) if route.interface else None,
+            "RTA_PREFSRC": route.source,
+        }
+        made = {"proto": route.protocol, "scope": route.scope, "type": rt.RTN_UNICAST}
+        return packed(rt.ROUTE, kind, how, attrs, family=FAMILIES[route.family], dst_len=int(length or 0), **made)
 
     def _encode_rule(self, verb: str, rule: Rule) -> bytes:
-        kind, flags = nl.RTM_NEWRULE, nl.NLM_F_ACK | nl.NLM_F_CREATE | nl.NLM_F_EXCL
-        if verb == "delete":
-            kind, flags = nl.RTM_DELRULE, nl.NLM_F_ACK
+        kind, how = (rt.RTM_DELRULE, nl.NLM_F_ACK) if verb == "delete" else (rt.RTM_NEWRULE, CREATE)
         if rule.raw:
-            return headed(kind, flags, bytes.fromhex(rule.raw))
-        lengths = {}
-        attributes = [(nl.FRA_PRIORITY, u32(rule.priority)), (nl.FRA_TABLE, u32(rule.table))]
-        for number, prefix in ((nl.FRA_SRC, rule.source), (nl.FRA_DST, rule.dest)):
-            if prefix:
-                address, _slash, text = prefix.partition("/")
-                lengths[number] = int(text)
-                attributes.append((number, packed(address)))
-        attributes.append((nl.FRA_PROTOCOL, bytes([rule.protocol])))
-        sizes = (lengths.get(nl.FRA_DST, 0), lengths.get(nl.FRA_SRC, 0))
-        invert = nl.FIB_RULE_INVERT if rule.invert else 0
-        head = nl.RULE_HEAD.pack(nl.FAMILIES[rule.family], *sizes, 0, 0, 0, 0, nl.FR_ACT_TO_TBL, invert)
-        return request(kind, flags, head, *attributes)
+            return request(kind, how, bytes.fromhex(rule.raw))
+        source, _slash, source_length = rule.source.partition("/")
+        dest, _slash, dest_length = rule.dest.partition("/")
+        attrs = {
+            "FRA_PRIORITY": rule.priority,
+            "FRA_TABLE": rule.table,
+            "FRA_SRC": source,
+            "FRA_DST": dest,
+            "FRA_PROTOCOL": rule.protocol,
+        }
+        lengths = {"src_len": int(source_length or 0), "dst_len": int(dest_length or 0)}
+        made = {"action": rt.FR_ACT_TO_TBL, "flags": rt.FIB_RULE_INVERT if rule.invert else 0}
+        return packed(rt.RULE, kind, how, attrs, family=FAMILIES[rule.family], **lengths, **made)

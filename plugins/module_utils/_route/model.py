@@ -84,11 +84,21 @@ class Address:
         return text if self.usable else f"{text} tentative"
 
 
+class Hop(t.NamedTuple):
+    """Where a route leads: an interface, and the gateway there (empty: on link)."""
+
+    interface: str
+    gateway: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.interface}{f' via {self.gateway}' if self.gateway else ', on link'}"
+
+
 @dataclass(frozen=True, order=True)
 class Route:
     """A unicast route with one next hop, or (`other` not empty) something that this collection never makes.
 
-    `hops` names the interfaces of a multipath route, of which `interface` is the first.
+    `hops` are those of a multipath route, of which `interface` and `gateway` are the first.
     """
 
     family: int
@@ -102,12 +112,12 @@ class Route:
     other: str = ""
     protocol: int = field(default=0, compare=False)
     raw: str = field(default="", compare=False)
-    hops: tuple[str, ...] = field(default=(), compare=False)
+    hops: tuple[Hop, ...] = field(default=(), compare=False)
 
     @property
-    def interfaces(self) -> frozenset[str]:
-        """The interfaces of all next hops."""
-        return frozenset(self.hops or (self.interface,)) - {""}
+    def next_hops(self) -> tuple[Hop, ...]:
+        """All next hops; none where the route names a next hop object alone."""
+        return self.hops or ((Hop(self.interface, self.gateway),) if self.interface else ())
 
     @property
     def key(self) -> tuple[int, int, str, int]:

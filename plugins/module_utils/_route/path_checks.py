@@ -11,8 +11,8 @@ import os
 import typing as t
 
 from .._check import Check, deviation, ok, skipped, warning
-from .model import DEFAULT, MAIN_TABLE, PROTOCOL, PROTOCOL_NAME, Route, Rule
-from .paths import Asked, Hop, PathState, Target, inside, ways_of
+from .model import DEFAULT, MAIN_TABLE, PROTOCOL, PROTOCOL_NAME, Hop, Host, Route, Rule, link_of
+from .paths import Asked, PathState, Target, inside, ways_of
 
 if t.TYPE_CHECKING:
     from .want import Want, WantAddress, WantRail
@@ -26,6 +26,7 @@ REFUSED = {
     errno.ENETUNREACH: "no route leads there",
     0: "no route leads there",
 }
+TYPED = {errno.EINVAL, errno.EACCES, errno.EHOSTUNREACH}
 # Of the rule that looks into main (include/uapi/linux/fib_rules.h does not say it; every kernel has it).
 MAIN_PRIORITY = 32766
 # Who made a rule or route: RTPROT_* of include/uapi/linux/rtnetlink.h as iproute2 names them, and ours.
@@ -70,21 +71,21 @@ def _check(rail: WantRail, item: WantAddress, targets: list[Target], state: Path
     if not targets:
         return skipped("route_path", "the plan has no gateway and no neighbour to prove a way to", **where)
     planned = [str(target) for target in targets]
-    if broken := rail_problem(rail, item, state):
+    if broken := rail_problem(rail, item, state.host):
         return deviation("route_path", planned, [], broken.cause, broken.fix, **where)
-    by_finding: dict[Finding, list[Target]] = {}
-    names = {name: link.name for name, link in state.links.items()}
+    found: dict[Finding, list[Target]] = {}
     for target in targets:
-        for finding in _findings(target, state, ways_of(want, names, target.address)):
-            by_finding.setdefault(finding, []).append(target)
-    if not by_finding:
+        for finding in _findings(target, state, ways_of(want, state.host, target.address)):
+            found.setdefault(finding, []).append(target)
+    if not found:
         return ok("route_path", planned, planned, **where)
-    wrong = {str(target) for finding, own in by_finding.items() if finding.bad for target in own}
+    bad = {finding: own for finding, own in found.items() if finding.bad}
+    wrong = {str(target) for own in bad.values() for target in own}
     observed = [line for line in planned if line not in wrong]
-    make = deviation if wrong else warning
-    told = [(finding, own) for finding, own in by_finding.items() if finding.bad or not wrong]
-    causes = [f"to {_listed(own)}: {finding.cause}" for finding, own in told]
-    fixes = dict.fromkeys(finding.fix for finding, _own in told)
+    shown = bad or found
+    causes = [f"to {_listed(own)}: {finding.cause}" for finding, own in shown.items()]
+    fixes = dict.fromkeys(finding.fix for finding in shown)
+    make = deviation if bad else warning
     return make("route_path", planned, observed, "; ".join(causes), " ".join(fixes), **where)
 
 
@@ -92,47 +93,49 @@ def _listed(targets: t.Sequence[Target]) -> str:
     return ", ".join(dict.fromkeys(f"{target.address} ({target.what})" for target in targets))
 
 
-def rail_problem(rail: WantRail, item: WantAddress, state: PathState) -> Finding | None:
+def rail_problem(rail: WantRail, item: WantAddress, host: Host) -> Finding | None:
     """Return what keeps every packet of a rail's address from leaving, whatever the routes are."""
-    link = state.links.get(rail.name)
+    link = link_of(rail, host)
     if link is None:
-        asked = rail.interface or rail.pci
-        return Finding(True, f"this host has no interface {asked}", "Look with `ip -br link`; see fabric_interfaces.")
+        return Finding(
+            True, f"this host has no interface {rail.asked}", "Look with `ip -br link`; see fabric_interfaces."
+        )
     if not link.up:
         return Finding(True, f"{link.name} is down", ROLE)
     if not link.carrier:
         return Finding(True, f"{link.name} has no carrier", "Look at cable, transceiver and switch port.")
-    holders = state.holders.get(item.address, [])
+    holders = _holders(item.address, host)
     if link.name not in holders:
         there = f" but on {', '.join(holders)}" if holders else ""
         return Finding(True, f"{item.address} is not on {link.name}{there}", ROLE)
-    if item.address in state.tentative:
+    if not all(holders.values()):
         fix = "Look for the host that has the same address: `journalctl -k | grep -i duplicate`."
         return Finding(True, f"{item.address} is held back by duplicate address detection", fix)
     return None
 
 
+def _holders(address: str, host: Host) -> dict[str, bool]:
+    """Return the interfaces that have an address, and whether each may use it."""
+    return {item.interface: item.usable for item in sorted(host.addresses) if item.address == address}
+
+
 def _findings(target: Target, state: PathState, ways: set[Hop]) -> t.Iterator[Finding]:
-    if here := [name for name in state.holders.get(target.address, []) if name]:
+    if here := list(_holders(target.address, state.host)):
         fix = f"Take it away (`ip address del {target.address} dev {here[0]}`, with its prefix length)."
         yield Finding(True, f"{target.address} is an address of this host itself, on {', '.join(here)}", fix)
         return
-    own = [asked for asked in state.asked if asked.target == target]
-    found = [(asked, _judged(asked, state, ways)) for asked in own]
-    said: set[Finding] = set()
-    for asked, finding in found:
-        if finding is None or finding in said:
-            continue
-        said.add(finding)
-        sides = {bool(other.flow.interface) for other, same in found if same == finding}
-        yield finding if len(sides) == 2 or not finding.bad else finding._replace(cause=finding.cause + _side(asked))
+    sides: dict[Finding, set[str]] = {}
+    for asked in state.asked:
+        if asked.target == target and (finding := _judged(asked, state, ways)):
+            sides.setdefault(finding, set()).add(asked.flow.interface)
+    for finding, bound_to in sides.items():
+        side = ""
+        if finding.bad and bound_to == {""}:
+            side = " (a packet that is not bound to the interface)"
+        elif finding.bad and "" not in bound_to:
+            side = f" (a packet bound to {target.interface}, as RDMA's own look-up asks)"
+        yield finding._replace(cause=finding.cause + side)
     yield from _neighbour(target, state)
-
-
-def _side(asked: Asked) -> str:
-    if asked.flow.interface:
-        return f" (a packet bound to {asked.flow.interface}, as RDMA's own look-up asks)"
-    return " (a packet that is not bound to the interface)"
 
 
 def _judged(asked: Asked, state: PathState, ways: set[Hop]) -> Finding | None:
@@ -140,26 +143,25 @@ def _judged(asked: Asked, state: PathState, ways: set[Hop]) -> Finding | None:
 
     :param ways: all planned ways to the address, for who asks without a source.
     """
-    target, route, bound = asked.target, asked.match.route, bool(asked.flow.source)
+    target, route, plain, bound = asked.target, asked.match, asked.plain, bool(asked.flow.source)
     good = {Hop(target.interface, target.gateway), Hop(target.interface, target.gateway or target.address)}
     good = good if bound else ways
-    plain = asked.plain.route
-    # A route by a next hop object may name that alone: what the packet gets has the hop.
-    hops = asked.match.hops or asked.plain.hops
     # With an interface and without a route, IPv4 takes the destination for a neighbour: table 0 (net/ipv4/route.c).
     if not route or not plain or not plain.table:
         cause = _refused(asked)
-    elif route.other in ("", "multipath") and set(hops) <= good and not asked.match.encapsulated:
-        if not set(asked.plain.hops) <= good:
-            cause = f"the route is right, and the packet leaves by {asked.plain.hops[0]}: an ICMP redirect?"
-            return Finding(bound, cause, "Switch accept_redirects off and flush: `ip route flush cache`.")
-        if route.table == target.table or not bound:
-            return None
-        led, fix = _why(asked, state)
-        return Finding(False, f"it leaves as planned, and not by table {target.table}{led}", fix)
     else:
+        # A route by a next hop object may name that alone: what the packet gets has the hop.
+        hops = route.next_hops or plain.next_hops
+        if route.other in ("", "multipath") and set(hops) <= good:
+            if not set(plain.next_hops) <= good:
+                cause = f"the route is right, and the packet leaves by {plain.next_hops[0]}: an ICMP redirect?"
+                return Finding(bound, cause, "Switch accept_redirects off and flush: `ip route flush cache`.")
+            if route.table == target.table or not bound:
+                return None
+            led, fix = _why(asked, state)
+            return Finding(False, f"it leaves as planned, and not by table {target.table}{led}", fix)
         where = " and ".join(map(str, dict.fromkeys(hops))) or route.other
-        where += " inside of another packet" if asked.match.encapsulated else ""
+        where += " inside of another packet" if "encap" in route.other else ""
         by_name = all(hop.interface != target.interface for hop in hops)
         instead = target.interface if by_name else Hop(target.interface, target.gateway)
         cause = f"it leaves by {where} instead of {instead if bound else 'a rail'}"
@@ -170,62 +172,58 @@ def _judged(asked: Asked, state: PathState, ways: set[Hop]) -> Finding | None:
 
 
 def _refused(asked: Asked) -> str:
-    target, error = asked.target, asked.match.error or asked.plain.error
-    if asked.flow.interface and target.family == 4 and asked.plain.route:
-        return f"no route leaves by {target.interface}, and IPv4 would look for it on the link itself"
-    return REFUSED.get(error, os.strerror(error))
+    if asked.flow.interface and asked.target.family == 4 and asked.plain:
+        return f"no route leaves by {asked.target.interface}, and IPv4 would look for it on the link itself"
+    return REFUSED.get(asked.error, os.strerror(asked.error))
 
 
 def _why(asked: Asked, state: PathState) -> tuple[str, str]:
-    """Return what may have led there, and the fix: routes, rules that select the packet, what ours lack."""
-    target, route, bound = asked.target, asked.match.route, bool(asked.flow.source)
-    six = " -6" if target.family == 6 else ""
-    own = target.table if bound else MAIN_TABLE
-    before = target.priority if bound else MAIN_PRIORITY
-    rules = [] if bound and route and route.table == own else _rules_that_fit(asked, state)
-    tables = {own, *(rule.table for rule in rules)}
-    refusing = [
+    """Return what may have led there, and the fix: rules that select the packet, routes, what ours lack."""
+    target, route, bound = asked.target, asked.match, bool(asked.flow.source)
+    six, length = (" -6", 128) if target.family == 6 else ("", 32)
+    now = state.host.snapshot
+    own, before = (target.table, target.priority) if bound else (MAIN_TABLE, MAIN_PRIORITY)
+    by_own = route is not None and route.table == own
+    rules = [] if bound and by_own else _rules_that_fit(asked, now.rules)
+    routes = [route] if route else []
+    # Of the rails' tables everything was read: also what refuses there, or passes on.
+    routes += [
         item
-        for item in state.refusing
-        if item.family == target.family and item.table in tables
+        for item in sorted(now.routes)
+        if item.other and item.table == own and item.family == target.family and not by_own
         if item.dst == DEFAULT or inside(target.address, item.dst)
-        if not route or (item.other == "throw" and route.table != item.table)
     ]
-    if any(item.table == own and item.other != "throw" for item in refusing):
-        rules = [rule for rule in rules if rule.priority < before]
-    routes = [*([route] if route else []), *refusing]
-    missing = bound and not any(
-        rule.priority == target.priority and rule.table == target.table and _fits(target.source, rule.source)
-        for rule in state.rules
-        if rule.source and rule.family == target.family
-    )
-    vrf = state.links[target.rail].vrf
+    ours = Rule(target.family, target.priority, target.table, source=f"{target.source}/{length}")
+    missing = bound and ours not in now.rules
+    master = now.links[target.interface].master
     parts = [f"rule `{rule}` (made by {_maker(rule)}) selects it" for rule in rules]
     parts += [f"{_of_table(item)} (made by {_maker(item)})" for item in routes]
-    parts += [f"{target.interface} is in VRF {vrf}"] if vrf else []
+    parts += [f"{target.interface} is a port of {master}"] if master else []
     parts += [f"the rail's own rule {target.priority} is missing"] if missing else []
     led = "".join(f"; {part}" for part in parts)
     # What is behind ours is asked only where ours lead nowhere.
     foreign = [rule for rule in rules if rule.protocol != PROTOCOL and rule.priority < before]
+    others = [item for item in routes if item.protocol != PROTOCOL and item.dst != DEFAULT]
     if foreign:
         words = " and ".join(f"`ip{six} rule del priority {rule.priority}`" for rule in foreign)
         what, them = ("that rule", "it") if len(foreign) == 1 else ("those rules", "them")
         return led, f"Move {what} behind {before}, or take {them} away: {words}."
-    others = [item for item in routes if item.protocol != PROTOCOL and item.dst != DEFAULT]
     if others and not missing:
         return led, f"Take that route away: `ip{six} route del {others[0]}`."
+    if asked.error in TYPED and not missing:
+        return led, f"Look for the route that does it: `ip{six} route show table all match {target.address}/{length}`."
     return led, ROLE
 
 
-def _rules_that_fit(asked: Asked, state: PathState) -> list[Rule]:
+def _rules_that_fit(asked: Asked, rules: t.Iterable[Rule]) -> list[Rule]:
     """Return the rules before main's that select the packet's addresses and lead to its route, or nobody knows where.
 
     Their other selectors are shown and not judged.
     """
-    route = asked.match.route
+    route = asked.match
     return [
         rule
-        for rule in state.rules
+        for rule in sorted(rules)
         if rule.family == asked.target.family and 0 < rule.priority < MAIN_PRIORITY
         if rule.table != asked.target.table and (not route or rule.table in (0, route.table))
         if (_fits(asked.flow.source, rule.source) and _fits(asked.target.address, rule.dest)) != rule.invert

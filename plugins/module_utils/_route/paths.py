@@ -16,9 +16,11 @@ import ipaddress
 import typing as t
 from dataclasses import dataclass, field
 
+from .model import Hop, link_of
+
 if t.TYPE_CHECKING:
-    from .model import Route, Rule
-    from .want import Want, WantAddress, WantRail
+    from .model import Host, Route
+    from .want import Neighbour, Want, WantAddress
 
 # RoCE v2's destination port (IANA), and the source ports that it takes (RFC 6056's range, roce_sport of rdma-core).
 PORT, FIRST_SOURCE_PORT, LAST_SOURCE_PORT = 4791, 49152, 65535
@@ -45,114 +47,57 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Hop:
-    """Where a route leads: an interface, and the gateway there (empty: on link)."""
-
-    interface: str
-    gateway: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.interface}{f' via {self.gateway}' if self.gateway else ', on link'}"
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What the kernel says to one question: an error number, or a route with all its hops."""
-
-    error: int = 0
-    route: Route | None = None
-    hops: tuple[Hop, ...] = ()
-    encapsulated: bool = False
-
-
-@dataclass(frozen=True)
 class Flow:
-    """A packet that a host is about to send. `source` and `interface` are empty where it is not bound to them."""
+    """A packet of UDP that a host is about to send; `source` and `interface` are empty where it is not bound."""
 
     source: str
-    destination: str
-    interface: str = ""
-    tos: int = 0
-    sport: int = 0
+    interface: str
+    sport: int
 
 
 @dataclass(frozen=True)
 class Asked:
-    """One question with its two answers: `match` is the route of the tables, `plain` what the packet gets."""
+    """One question with its answers: `match` is the route of the tables, `plain` what the packet gets, or an error."""
 
     target: Target
     flow: Flow
-    match: Answer
-    plain: Answer
-
-
-@dataclass(frozen=True)
-class RailLink:
-    """What is known of a rail's interface; `vrf` is the VRF that it is in."""
-
-    name: str
-    up: bool
-    carrier: bool
-    vrf: str = ""
+    match: Route | None
+    plain: Route | None
+    error: int = 0
 
 
 @dataclass(frozen=True)
 class PathState:
     """What was read of a host for the proof.
 
-    :param links: by rail; a rail without an interface is missing.
-    :param holders: the interfaces that hold an address, by address; `tentative` are addresses not usable yet.
-    :param rules: of both families; `refusing` are the routes of the rails' tables that refuse what they are for.
     :param neighbours: entries of the neighbour tables that somebody set by hand: (interface, address) to its hardware
         address; `seen` is what the wire answers for the same address, empty where nothing answered.
     """
 
-    links: dict[str, RailLink]
-    holders: dict[str, list[str]]
-    rules: tuple[Rule, ...]
+    host: Host
     asked: tuple[Asked, ...]
-    refusing: tuple[Route, ...] = ()
-    tentative: frozenset[str] = frozenset()
     neighbours: dict[tuple[str, str], str] = field(default_factory=dict)
     seen: dict[tuple[str, str], str] = field(default_factory=dict)
 
 
-def targets_of(want: Want, names: t.Mapping[str, str], neighbours: t.Sequence[t.Mapping[str, t.Any]]) -> list[Target]:
-    """Return the ways to prove: to each rail's gateway, to the neighbours on the same rail, and on the next one.
-
-    :param names: the link's name of each rail.
-    :param neighbours: other hosts of the plan: `host`, `zone` where it is another one than this host's, and `rails`.
-    """
+def targets_of(want: Want, host: Host, neighbours: t.Sequence[Neighbour]) -> list[Target]:
+    """Return the ways to prove: to each rail's gateway, to the neighbours on the same rail, and on the next one."""
     found = []
     for place, rail in enumerate(want.rails):
-        beside = want.rails[(place + 1) % len(want.rails)].name
+        near = {rail.name, want.rails[(place + 1) % len(want.rails)].name}
+        link = link_of(rail, host)
         for item in rail.addresses:
             others = [(item.gateway, "its gateway")] if item.gateway else []
-            for host in neighbours:
-                for name in dict.fromkeys((rail.name, beside)):
-                    zone = f" in {host['zone']}" if host.get("zone") else ""
-                    others += [
-                        (address, f"{host.get('host', 'neighbour')} {name}{zone}")
-                        for address in _addresses(host, name, item.family)
-                    ]
+            others += [
+                (there.address, f"{there.host or 'neighbour'} {there.rail}{f' in {there.zone}' if there.zone else ''}")
+                for there in neighbours
+                if there.rail in near and there.family == item.family
+            ]
+            own = (rail.name, link.name if link else rail.asked, rail.table, rail.priority, item.family, item.address)
             for address, what in others:
                 if (gateway := way(want, item, address)) is not None:
-                    found.append(_target(rail, names, item, address, what, gateway))
+                    found.append(Target(*own, address, what, gateway))
     return found
-
-
-def _target(
-    rail: WantRail, names: t.Mapping[str, str], item: WantAddress, address: str, what: str, gateway: str
-) -> Target:
-    interface = names.get(rail.name) or rail.interface or rail.pci
-    return Target(rail.name, interface, rail.table, rail.priority, item.family, item.address, address, what, gateway)
-
-
-def _addresses(host: t.Mapping[str, t.Any], rail: str, family: int) -> t.Iterator[str]:
-    for other in host.get("rails") or []:
-        for item in other.get("addresses") or []:
-            if other.get("name") == rail and (":" in item["address"]) == (family == 6):
-                yield item["address"].partition("/")[0]
 
 
 def way(want: Want, item: WantAddress, address: str) -> str | None:
@@ -168,14 +113,14 @@ def inside(address: str, prefix: str) -> bool:
     return ipaddress.ip_address(address) in ipaddress.ip_network(prefix, strict=False)
 
 
-def flows_of(target: Target, tos: int, source_ports: t.Iterable[int]) -> t.Iterator[Flow]:
+def flows_of(target: Target, source_ports: t.Iterable[int]) -> t.Iterator[Flow]:
     """Return the packets to ask for: from the rail's address, without and with its interface; and from nowhere.
 
     :param source_ports: of UDP.
     """
     for port in source_ports:
         for source, interface in ((target.source, ""), (target.source, target.interface), ("", "")):
-            yield Flow(source, target.address, interface, tos, port)
+            yield Flow(source, interface, port)
 
 
 def source_ports(selectors: t.Iterable[tuple[int, int, int]], limit: int = 8) -> list[int]:
@@ -190,14 +135,12 @@ def source_ports(selectors: t.Iterable[tuple[int, int, int]], limit: int = 8) ->
     return sorted(found)[:limit]
 
 
-def ways_of(want: Want, names: t.Mapping[str, str], address: str) -> set[Hop]:
-    """Return all ways to an address that are planned, by whichever rail: for who does not choose one.
-
-    :param names: the link's name of each rail.
-    """
+def ways_of(want: Want, host: Host, address: str) -> set[Hop]:
+    """Return all ways to an address that are planned, by whichever rail: for who does not choose one."""
     found = set()
     for rail in want.rails:
+        link = link_of(rail, host)
         for item in rail.addresses:
-            if (item.family == 6) == (":" in address) and (gateway := way(want, item, address)) is not None:
-                found |= {Hop(names.get(rail.name, ""), gateway), Hop(names.get(rail.name, ""), gateway or address)}
+            if link and (item.family == 6) == (":" in address) and (gateway := way(want, item, address)) is not None:
+                found |= {Hop(link.name, gateway), Hop(link.name, gateway or address)}
     return found

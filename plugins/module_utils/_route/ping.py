@@ -23,7 +23,7 @@ from .._errors import RdmaError
 from .._files import Sysfs
 from .across import CHECK, Pair, judge, sample
 from .options import host_plan_spec
-from .want import Want, parse_want
+from .want import Neighbour, Want, neighbours_of, parse_want
 
 if t.TYPE_CHECKING:
     # Addresses by interface in, who answered for them out: hardware address by address, by interface.
@@ -86,13 +86,12 @@ class Outcome:
 def targets_of(
     want: Want,
     names: t.Mapping[str, str],
-    neighbours: t.Collection[t.Mapping[str, t.Any]] = (),
+    neighbours: t.Collection[Neighbour] = (),
     *,
     full_size: bool = False,
 ) -> list[Target]:
     """Return what to ask: each rail's gateways, and the neighbours' addresses on the same rail and family.
 
-    :param neighbours: hosts with their rails.
     :param full_size: whether packets as large as the MTU are sent too.
     :param names: the interface name of each rail.
     """
@@ -101,7 +100,11 @@ def targets_of(
         name = names[rail.name]
         for item in rail.addresses:
             others = [("gateway", item.gateway, "")] if item.gateway else []
-            others += [("neighbour", *there) for there in _neighbours(rail.name, item.family, neighbours)]
+            others += [
+                ("neighbour", there.address, there.host)
+                for there in neighbours
+                if (there.rail, there.family) == (rail.name, item.family)
+            ]
             for kind, address, peer in others:
                 for size in [0, rail.mtu] if full_size and rail.mtu else [0]:
                     check = f"ping_{kind}_mtu" if size else f"ping_{kind}"
@@ -109,25 +112,14 @@ def targets_of(
     return found
 
 
-def _neighbours(rail: str, family: int, hosts: t.Iterable[t.Mapping[str, t.Any]]) -> t.Iterator[tuple[str, str]]:
-    """Yield the addresses of others on a rail, each with its host's name."""
-    for host in hosts:
-        for other in host.get("rails") or []:
-            for item in other.get("addresses") or []:
-                if other.get("name") == rail and (":" in item["address"]) == (family == 6):
-                    yield item["address"], host.get("host") or ""
-
-
-def pairs_of(want: Want, hosts: t.Iterable[t.Mapping[str, t.Any]]) -> list[Pair]:
+def pairs_of(want: Want, neighbours: t.Iterable[Neighbour]) -> list[Pair]:
     """Return every pair of one of this host's rails and another rail of a neighbour, by family."""
     return [
-        Pair(rail.name, other.get("name") or "", item.family, there["address"])
+        Pair(rail.name, there.rail, item.family, there.address)
         for rail in want.rails
         for item in rail.addresses
-        for host in hosts
-        for other in host.get("rails") or []
-        for there in other.get("addresses") or []
-        if other.get("name") != rail.name and (":" in there["address"]) == (item.family == 6)
+        for there in neighbours
+        if there.rail != rail.name and there.family == item.family
     ]
 
 
@@ -306,18 +298,16 @@ def _fix(target: Target) -> str:
     return "Look at the routes between the leaves, and at the neighbour's own checks."
 
 
-def checks_of_rails(
-    params: dict[str, t.Any], neighbours: t.Sequence[t.Mapping[str, t.Any]], wire: Wire
-) -> list[CheckData]:
+def checks_of_rails(params: dict[str, t.Any], hosts: t.Iterable[t.Mapping[str, t.Any]], wire: Wire) -> list[CheckData]:
     """Send echo requests from every rail, and return the checks of what answered.
 
     :param params: those of SPEC.
-    :param neighbours: hosts with their rails.
+    :param hosts: the neighbours with their rails.
     :param wire: queries interfaces for these addresses, for isolated rails without a gateway. Of IPv6 no echo
         request leaves by a rail towards another one there, whoever has joined the two; of IPv4 one does, since the
         kernel takes what it has no route for to be on the link that the socket is bound to.
     """
-    want = parse_want(params)
+    want, neighbours = parse_want(params), neighbours_of(hosts)
     names = names_of(want)
     targets = targets_of(want, names, neighbours, full_size=params["full_size"])
     pairs, meet = _across(want, params, neighbours)
@@ -353,7 +343,7 @@ def _add_the_wire(answered: dict[Pair, bool], want: Want, names: t.Mapping[str, 
     answered.update({pair: answered[pair] or pair.address in found[names[pair.rail]] for pair in linked})
 
 
-def _across(want: Want, params: dict[str, t.Any], neighbours: t.Any) -> tuple[list[Pair], bool | None]:
+def _across(want: Want, params: dict[str, t.Any], neighbours: list[Neighbour]) -> tuple[list[Pair], bool | None]:
     """Return the pairs of rails to ask, and whether they meet; no pair where nobody knows that."""
     meet = params["rails_meet"]
     if meet is None and params["network"] != "infiniband":

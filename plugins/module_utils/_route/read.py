@@ -15,8 +15,9 @@ from dataclasses import replace
 from .._fabric.numbers import MANAGER, TABLES
 from .._files import Sysfs
 from .._untouchable import Untouchable
+from . import decode as rt
 from . import netlink as nl
-from .decode import Decoder
+from .decode import FAMILIES, Decoder, packed
 from .devices import other_namespaces, socket_in, standing
 from .model import (
     KERNEL_PROTOCOLS,
@@ -30,7 +31,7 @@ from .model import (
     Rule,
     Snapshot,
 )
-from .netlink import Answer, Socket, attribute, packed, request, u32
+from .netlink import Socket, attribute, u32
 from .want import Want, named
 
 if t.TYPE_CHECKING:
@@ -119,10 +120,10 @@ class Reader(Decoder):
         links.update(self._standing_again(above))
         return Snapshot(links, frozenset(found), frozenset(routes), frozenset(rules), sysctls)
 
-    def _ask(self, messages: list[bytes], netns: int = 0) -> list[tuple[int, list[Answer], str]]:
+    def _ask(self, messages: list[bytes], netns: int = 0) -> list[tuple[int, list[bytes], str]]:
         return self._open(netns).ask(messages)
 
-    def _dump(self, message: bytes) -> list[Answer]:
+    def _dump(self, message: bytes) -> list[bytes]:
         return self._open().dump(message)
 
     def _open(self, netns: int = 0) -> Socket:
@@ -136,7 +137,7 @@ class Reader(Decoder):
     def _standing_again(self, above: list[Link]) -> dict[str, Link]:
         found = {}
         for link in above:
-            message = request(nl.RTM_GETLINK, nl.NLM_F_ACK, nl.LINK_HEAD.pack(0, 0, link.index, 0, 0))
+            message = packed(rt.LINK, nl.RTM_GETLINK, nl.NLM_F_ACK, {}, index=link.index)
             # Whatever has gone meanwhile has nothing left to lose.
             with contextlib.suppress(OSError):
                 for answer in self._ask([message], link.netns)[0][1]:
@@ -160,11 +161,11 @@ class Reader(Decoder):
 
     def _vlans(self) -> list[str]:
         """Return the VLANs' interfaces that this collection made."""
-        kind = (nl.IFLA_LINKINFO, attribute(nl.IFLA_INFO_KIND, b"vlan"))
-        answers = self._dump(request(nl.RTM_GETLINK, nl.NLM_F_DUMP, nl.LINK_HEAD.pack(0, 0, 0, 0, 0), kind))
+        kind = {"IFLA_LINKINFO": {"attrs": [("IFLA_INFO_KIND", "vlan")]}}
+        answers = self._dump(packed(rt.LINK, nl.RTM_GETLINK, nl.NLM_F_DUMP, kind))
         # A kernel that knows no VLANs yet does not filter, and decoding is what takes the time.
         marks = MANAGER.encode(), attribute(nl.IFLA_GROUP, u32(PROTOCOL))
-        ours = [answer for answer in answers if any(mark in answer.body for mark in marks)]
+        ours = [answer for answer in answers if any(mark in answer for mark in marks)]
         return [link.name for answer in ours for link in [self._link(answer)] if link.ours]
 
     def _resolve(self, text: str) -> list[str]:
@@ -174,21 +175,27 @@ class Reader(Decoder):
         return self._sysfs.pci_interfaces(text)[:1] or ([text] if len(text) < 128 else [])
 
     def _addresses(self, planned: t.Collection[str]) -> set[Address]:
-        answers = self._dump(request(nl.RTM_GETADDR, nl.NLM_F_DUMP, nl.ADDRESS_HEAD.pack(0, 0, 0, 0, 0)))
-        found = (self._address(answer, planned) for answer in answers if answer.body[0] in nl.NUMBERS)
+        answers = self._dump(packed(rt.ADDRESS, rt.RTM_GETADDR, nl.NLM_F_DUMP, {}))
+        found = (self._address(answer, planned) for answer in answers if answer[0] in rt.NUMBERS)
         # What the kernel makes with the link and takes with it.
         return {item for item in found if not item.address.startswith("fe80:") or item.address in planned}
 
     def _lookups(self, addresses: t.Sequence[str]) -> list[Route | None]:
         """Ask by which route of the tables the host reaches each address."""
-        messages = []
-        for address in addresses:
-            six = ":" in address
-            family, length = nl.FAMILIES[6 if six else 4], 128 if six else 32
-            head = nl.ROUTE_HEAD.pack(family, length, 0, 0, 0, 0, 0, 0, nl.RTM_F_FIB_MATCH)
-            messages.append(request(nl.RTM_GETROUTE, nl.NLM_F_ACK, head, (nl.RTA_DST, packed(address))))
-        if not messages:
+        if not addresses:
             return []
+        messages = [
+            packed(
+                rt.ROUTE,
+                rt.RTM_GETROUTE,
+                nl.NLM_F_ACK,
+                {"RTA_DST": address},
+                family=FAMILIES[6 if ":" in address else 4],
+                dst_len=128 if ":" in address else 32,
+                flags=rt.RTM_F_FIB_MATCH,
+            )
+            for address in addresses
+        ]
         return [self._route(answers[0]) if answers else None for _error, answers, _why in self._ask(messages)]
 
     def _routes(self, rails: set[str], tables: t.Iterable[int]) -> set[Route]:
@@ -204,7 +211,7 @@ class Reader(Decoder):
             for table, name, protocol in filters:
                 for answer in self._dump_routes(family, table, name, protocol):
                     # struct rtmsg: the second byte is the length of the destination, the sixth the protocol.
-                    if answer.body[5] in KERNEL_PROTOCOLS and answer.body[1]:
+                    if answer[5] in KERNEL_PROTOCOLS and answer[1]:
                         continue
                     route = self._route(answer)
                     if not _passes(route, table, name, protocol):
@@ -212,19 +219,18 @@ class Reader(Decoder):
                     found |= _managed([route])
         return found
 
-    def _dump_routes(self, family: int, table: int, interface: str, protocol: int) -> list[Answer]:
-        attributes = [(nl.RTA_TABLE, u32(table))] if table else []
-        attributes += [(nl.RTA_OIF, u32(self._index_of(interface)))] if interface else []
-        head = nl.ROUTE_HEAD.pack(nl.FAMILIES[family], 0, 0, 0, 0, protocol, 0, 0, 0)
-        return self._dump(request(nl.RTM_GETROUTE, nl.NLM_F_DUMP, head, *attributes))
+    def _dump_routes(self, family: int, table: int, interface: str, protocol: int) -> list[bytes]:
+        asked = {"RTA_TABLE": table or None, "RTA_OIF": self._index_of(interface) if interface else None}
+        family = FAMILIES[family]
+        return self._dump(packed(rt.ROUTE, rt.RTM_GETROUTE, nl.NLM_F_DUMP, asked, family=family, proto=protocol))
 
     def _index_of(self, interface: str) -> int:
         return self._index.get(interface) or socket.if_nametoindex(interface)
 
     def _rules(self) -> set[Rule]:
-        answers = self._dump(request(nl.RTM_GETRULE, nl.NLM_F_DUMP, bytes(nl.RULE_HEAD.size)))
+        answers = self._dump(packed(rt.RULE, rt.RTM_GETRULE, nl.NLM_F_DUMP, {}))
         # Multicast routing has rules in families of its own.
-        return {self._rule(answer) for answer in answers if answer.body[0] in nl.NUMBERS}
+        return {self._rule(answer) for answer in answers if answer[0] in rt.NUMBERS}
 
     def _sysctls(self, want: Want, coming: t.Collection[str]) -> dict[str, str]:
         """Return the values of the planned settings; one of an interface that is still to be made is empty."""
@@ -263,7 +269,7 @@ def _passes(route: Route, table: int, interface: str, protocol: int) -> bool:
     """Filter as the kernel was asked to: one without strict checking did not."""
     if route.other == "cache" or (table and route.table != table) or (protocol and route.protocol != protocol):
         return False
-    return not interface or interface in route.interfaces
+    return not interface or interface in {hop.interface for hop in route.next_hops}
 
 
 def _first(prefix: str) -> str:

@@ -88,6 +88,35 @@ class Want:
         return tuple(prefix for prefix in self.prefixes if (":" in prefix) == (family == 6))
 
 
+class Neighbour(t.NamedTuple):
+    """An address of another host's rail; `zone` is empty where it is this host's."""
+
+    host: str
+    zone: str
+    rail: str
+    family: int
+    address: str
+
+
+def neighbours_of(hosts: t.Iterable[t.Mapping[str, t.Any]]) -> list[Neighbour]:
+    """Return the addresses of other hosts.
+
+    :param hosts: `host`, `zone` where it is another one than this host's, and `rails`.
+    """
+    return [
+        Neighbour(
+            host.get("host") or "",
+            host.get("zone") or "",
+            rail.get("name") or "",
+            6 if ":" in item["address"] else 4,
+            item["address"].partition("/")[0],
+        )
+        for host in hosts
+        for rail in host.get("rails") or []
+        for item in rail.get("addresses") or []
+    ]
+
+
 def parse_want(params: t.Mapping[str, t.Any]) -> Want:
     """Return what the module's parameters (or a host plan) ask for; raise InputError with all that is wrong."""
     problems: list[Problem] = []

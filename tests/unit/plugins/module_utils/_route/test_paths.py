@@ -11,19 +11,24 @@ import errno
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._route.model import Route, Rule
+from ansible_collections.railops.rdma.plugins.module_utils._route.model import (
+    Address,
+    Hop,
+    Host,
+    Link,
+    Route,
+    Rule,
+    Snapshot,
+)
 from ansible_collections.railops.rdma.plugins.module_utils._route.path_checks import checks_of
 from ansible_collections.railops.rdma.plugins.module_utils._route.paths import (
-    Answer,
     Asked,
-    Hop,
     PathState,
-    RailLink,
     flows_of,
     source_ports,
     targets_of,
 )
-from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
+from ansible_collections.railops.rdma.plugins.module_utils._route.want import neighbours_of, parse_want
 
 GOOD = Hop("ens1np0", "192.0.2.1")
 OURS = Rule(4, 10001, 1001, source="192.0.2.2/32", protocol=143)
@@ -53,34 +58,47 @@ NEIGHBOUR = {
         {"name": "rail2", "addresses": [{"address": "192.0.2.98"}]},
     ],
 }
-NAMES = {"rail1": "ens1np0", "rail2": "ens2np0"}
-TARGETS = [item for item in targets_of(WANT, NAMES, [NEIGHBOUR]) if item.rail == "rail1"]
+LINKS = {name: Link(name, 9000, up=True) for name in ("ens1np0", "ens2np0")}
+HELD = (Address("ens1np0", 4, "192.0.2.2", 27), Address("ens2np0", 4, "192.0.2.34", 27))
+
+
+def host_of(rules=(), links=LINKS, held=HELD, routes=()):
+    snapshot = Snapshot(links, frozenset(), frozenset(routes), frozenset(rules), {})
+    return Host(snapshot, names={name: name for name in links}, addresses=frozenset(held))
+
+
+NEAR = neighbours_of([NEIGHBOUR])
+TARGETS = [item for item in targets_of(WANT, host_of(), NEAR) if item.rail == "rail1"]
 BEYOND = TARGETS[1]
 
 
-def route(table=1001, dst="192.0.2.0/24", *hops, encapsulated=False, **more):
+def route(table=1001, dst="192.0.2.0/24", *hops, **more):
     hops = hops or (GOOD,)
     values = {"interface": hops[0].interface, "gateway": hops[0].gateway, "protocol": 143, **more}
-    return Answer(route=Route(4, table, dst, 0, **values), hops=tuple(hops), encapsulated=encapsulated)
+    return Route(4, table, dst, 0, hops=hops if len(hops) > 1 else (), **values)
 
 
 def away(table=77, **more):
     return route(table, "default", Hop("eth0", "203.0.113.1"), **{"protocol": 4, **more})
 
 
-def state_of(match=None, plain=None, *, rules=(OURS, MAIN), bound=None, source=True, **more):
-    """A host on which the way to the neighbour is answered so, and the others are as planned."""
+def state_of(
+    match=None, plain=None, *, rules=(OURS, MAIN), bound=None, source=True, neighbours=None, seen=None, **host
+):
+    """A host on which the way to the neighbour is answered so, and the others are as planned.
+
+    An answer is a route, or an error's number.
+    """
     asked = []
     for target in TARGETS:
         right = route(1001, "192.0.2.0/24", Hop("ens1np0", target.gateway))
-        for flow in flows_of(target, 0, [50000]):
+        for flow in flows_of(target, [50000]):
             changed = target == BEYOND and bool(flow.source) is source and bound in (None, bool(flow.interface))
             answers = (match or right, plain or match or right) if changed else (right, right)
-            asked.append(Asked(target, flow, *answers))
-    links = {"rail1": RailLink("ens1np0", up=True, carrier=True), "rail2": RailLink("ens2np0", up=True, carrier=True)}
-    holders = {"192.0.2.2": ["ens1np0"], "192.0.2.34": ["ens2np0"]}
-    values = {"links": links, "holders": holders, "rules": rules, "asked": tuple(asked), **more}
-    return PathState(**values)
+            errors = [item for item in answers if isinstance(item, int)]
+            routes = (None if isinstance(item, int) else item for item in answers)
+            asked.append(Asked(target, flow, *routes, errors[0] if errors else 0))
+    return PathState(host_of(rules, **host), tuple(asked), neighbours or {}, seen or {})
 
 
 def check(state, want=WANT):
@@ -97,7 +115,7 @@ def test_each_rail_is_asked_to_its_gateway_and_to_the_same_and_the_next_rail_of_
 
 
 def test_what_the_plan_does_not_route_is_not_asked():
-    assert targets_of(want_of(rdma_prefixes=["203.0.113.0/24"]), NAMES, [NEIGHBOUR])[-1].what == "its gateway"
+    assert targets_of(want_of(rdma_prefixes=["203.0.113.0/24"]), host_of(), NEAR)[-1].what == "its gateway"
 
 
 def test_the_planned_way_is_ok_whoever_leads_there():
@@ -157,9 +175,9 @@ def test_what_is_wrong_on_one_side_alone_says_on_which():
         (route(255, "192.0.2.66/32", Hop("lo"), other="local"), "leaves by lo"),
         (route(1001, "192.0.2.0/24", GOOD, Hop("ens2np0", "192.0.2.33")), "ens1np0 via 192.0.2.1 and ens2np0"),
         (route(1001, "192.0.2.0/24", Hop("ens1np0", "192.0.2.7")), "instead of ens1np0 via 192.0.2.1"),
-        (route(encapsulated=True), "inside of another packet"),
-        (Answer(error=errno.ENETUNREACH), "no route leads there"),
-        (Answer(error=errno.EACCES), "it is prohibited"),
+        (route(other="encap"), "inside of another packet"),
+        (errno.ENETUNREACH, "no route leads there"),
+        (errno.EACCES, "it is prohibited"),
     ],
 )
 def test_other_answers_are_deviations(answer, words):
@@ -170,7 +188,7 @@ def test_other_answers_are_deviations(answer, words):
 
 def test_a_route_by_a_next_hop_object_is_judged_by_what_the_packet_gets():
     """With nexthop_compat_mode=0 the kernel names the object alone."""
-    silent = dataclasses.replace(route(), hops=())
+    silent = dataclasses.replace(route(), interface="", gateway="")
     assert check(state_of(silent, route())).status == "ok"
     assert "leaves by eth0" in check(state_of(silent, away(1001))).cause
 
@@ -184,7 +202,7 @@ def test_a_missing_rule_of_ours_is_the_cause():
 def test_a_blackhole_is_named_with_its_maker():
     hole = Route(4, 1001, "192.0.2.64/27", 0, other="blackhole", protocol=4)
     other = dataclasses.replace(hole, dst="203.0.113.0/24")
-    found = check(state_of(Answer(error=errno.EINVAL), refusing=(hole, other)))
+    found = check(state_of(errno.EINVAL, routes=(hole, other)))
     assert "it is dropped silently; route `blackhole 192.0.2.64/27 table 1001` (made by static)" in found.cause
     assert "203.0.113.0" not in found.cause
     assert found.fix == "Take that route away: `ip route del blackhole 192.0.2.64/27 table 1001`."
@@ -192,7 +210,7 @@ def test_a_blackhole_is_named_with_its_maker():
 
 def test_ipv4_without_a_route_by_the_interface_is_not_green():
     # Bound, the kernel assumes that the address is on link and says table 0.
-    found = check(state_of(Answer(error=errno.EHOSTUNREACH), route(0, "192.0.2.66/32"), bound=True))
+    found = check(state_of(errno.EHOSTUNREACH, route(0, "192.0.2.66/32"), bound=True))
     assert "IPv4 would look for it on the link itself" in found.cause
 
 
@@ -205,7 +223,7 @@ def test_a_redirect_shows():
     ("answer", "words"),
     [
         (away(254, protocol=16), "it leaves by eth0 via 203.0.113.1 instead of a rail"),
-        (Answer(error=errno.EHOSTUNREACH), "it is unreachable"),
+        (errno.EHOSTUNREACH, "it is unreachable"),
     ],
 )
 def test_what_a_program_without_a_source_gets_is_a_warning(answer, words):
@@ -231,25 +249,25 @@ def test_source_ports_are_those_that_rules_can_tell_apart():
     ("more", "words"),
     [
         ({"links": {}}, "no interface ens1np0"),
-        ({"links": {"rail1": RailLink("ens1np0", up=False, carrier=False)}}, "ens1np0 is down"),
-        ({"links": {"rail1": RailLink("ens1np0", up=True, carrier=False)}}, "no carrier"),
-        ({"holders": {"192.0.2.2": ["ens9np0"]}}, "192.0.2.2 is not on ens1np0 but on ens9np0"),
-        ({"holders": {}}, "192.0.2.2 is not on ens1np0"),
-        ({"tentative": frozenset({"192.0.2.2"})}, "duplicate address detection"),
-        ({"holders": {"192.0.2.2": ["ens1np0"], "192.0.2.66": ["lo"]}}, "192.0.2.66 is an address of this host itself"),
+        ({"links": {"ens1np0": Link("ens1np0", 9000, up=False, carrier=False)}}, "ens1np0 is down"),
+        ({"links": {"ens1np0": Link("ens1np0", 9000, up=True, carrier=False)}}, "no carrier"),
+        ({"held": [Address("ens9np0", 4, "192.0.2.2", 27)]}, "192.0.2.2 is not on ens1np0 but on ens9np0"),
+        ({"held": ()}, "192.0.2.2 is not on ens1np0"),
+        ({"held": [Address("ens1np0", 4, "192.0.2.2", 27, usable=False)]}, "duplicate address detection"),
+        ({"held": [*HELD, Address("lo", 4, "192.0.2.66", 32)]}, "192.0.2.66 is an address of this host itself"),
     ],
 )
 def test_what_lies_before_any_route_is_named_first(more, words):
-    found = check(state_of(Answer(error=errno.ENETUNREACH) if "links" in more else None, **more))
+    found = check(state_of(errno.ENETUNREACH if "links" in more else None, **more))
     assert found.status == "deviation"
     assert words in found.cause
     assert found.fix
 
 
 def test_a_vrf_is_named():
-    links = {"rail1": RailLink("ens1np0", up=True, carrier=True, vrf="blue")}
+    links = {"ens1np0": Link("ens1np0", 9000, up=True, master="blue")}
     found = check(state_of(away(254), rules=(MAIN,), links=links))
-    assert "ens1np0 is in VRF blue" in found.cause
+    assert "ens1np0 is a port of blue" in found.cause
 
 
 @pytest.mark.parametrize(("seen", "status"), [("02:aa", "warning"), ("02:bb", "deviation"), ("", "deviation")])

@@ -17,7 +17,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._route.ping import (
     packet,
     targets_of,
 )
-from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
+from ansible_collections.railops.rdma.plugins.module_utils._route.want import neighbours_of, parse_want
 
 RAIL = {
     "interface": "ens1np0",
@@ -53,7 +53,7 @@ def test_a_full_size_request_is_as_long_as_the_mtu(family, header):
 def test_gateways_and_neighbours_of_the_same_rail_and_family_are_asked():
     addresses = [{"address": "192.0.2.34"}, {"address": "2001:db8:2::2"}]
     other = {"host": "node2", "rails": [{"name": "rail1", "addresses": addresses}]}
-    found = targets_of(WANT, names_of(WANT), [other])
+    found = targets_of(WANT, names_of(WANT), neighbours_of([other]))
     assert [(target.check, target.source, target.address) for target in found] == [
         ("ping_gateway", "192.0.2.2", "192.0.2.1"),
         ("ping_neighbour", "192.0.2.2", "192.0.2.34"),
