@@ -9,19 +9,15 @@ from __future__ import annotations
 import typing as t
 
 
-def address_spec() -> dict[str, t.Any]:
-    """Return the specification of one address of a rail."""
-    return {
+def host_plan_spec() -> dict[str, t.Any]:
+    """Return the specification of what comes from the host plan."""
+    address = {
         "family": {"type": "int", "choices": [4, 6]},
         "address": {"type": "str", "required": True},
         "subnet": {"type": "str", "required": True},
         "gateway": {"type": "str"},
     }
-
-
-def rail_spec() -> dict[str, t.Any]:
-    """Return the specification of one rail."""
-    return {
+    rail = {
         "name": {"type": "str"},
         "index": {"type": "int"},
         "interface": {"type": "str"},
@@ -30,15 +26,11 @@ def rail_spec() -> dict[str, t.Any]:
         "vlan": {"type": "int"},
         "table": {"type": "int"},
         "rule_priority": {"type": "int"},
-        "addresses": {"type": "list", "elements": "dict", "default": [], "options": address_spec()},
+        "addresses": {"type": "list", "elements": "dict", "default": [], "options": address},
     }
-
-
-def host_plan_spec() -> dict[str, t.Any]:
-    """Return the specification of what comes from the host plan."""
     return {
         "plan_dir": {"type": "path"},
-        "rails": {"type": "list", "elements": "dict", "options": rail_spec()},
+        "rails": {"type": "list", "elements": "dict", "options": rail},
         "rdma_prefixes": {"type": "list", "elements": "str"},
         "policy": {"type": "str", "choices": ["prefixes", "default_route"]},
         "network": {"type": "str", "choices": ["roce", "infiniband"]},

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from .._errors import InputError
 from .._fabric.numbers import METRICS, TABLES
 from .checks import checks_of, problem_check
-from .model import Host, Phase, Route, Snapshot, as_text, render, steps
+from .model import Host, Phase, Route, Snapshot, as_text, render, steps, toward
 from .own import Mine, in_metrics
 from .problems import problems_of
 from .want import named
@@ -27,12 +27,10 @@ if t.TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What to do: `now` and `target` hold all that was read, `before` and `after` only what is managed."""
+class RoutePlan:
+    """What to do: host and `target` hold all that was read, `before` and `after` only what is managed."""
 
-    want: Want
     host: Host
-    now: Snapshot
     target: Snapshot
     before: dict[str, list[str]]
     after: dict[str, list[str]]
@@ -41,7 +39,7 @@ class Plan:
     @property
     def phases(self) -> tuple[Phase, ...]:
         """The messages, in phases that must follow each other."""
-        return steps(self.now, self.target)
+        return steps(self.host.snapshot, self.target)
 
     @property
     def changed(self) -> bool:
@@ -59,7 +57,7 @@ class Plan:
         }
 
 
-def decide(want: Want, host: Host) -> Plan:
+def decide(want: Want, host: Host) -> RoutePlan:
     """Return the plan; raise InputError with everything of the host that stands in its way."""
     want = named(want, host.names)
     mine = Mine(want, host)
@@ -68,15 +66,7 @@ def decide(want: Want, host: Host) -> Plan:
     now = host.snapshot
     aim = wanted(want, host) if want.present else nothing(want, host)
     stale = _stale(want, host, mine, aim)
-    kept = {name: link for name, link in now.links.items() if name not in stale.links}
     aim = _keep_equal(aim, now)
-    target = Snapshot(
-        links={**kept, **aim.links},
-        addresses=(now.addresses - stale.addresses) | aim.addresses,
-        routes=(now.routes - (stale.routes - aim.routes)) | aim.routes,
-        rules=(now.rules - (stale.rules - aim.rules)) | aim.rules,
-        sysctls={**now.sysctls, **aim.sysctls},
-    )
     before = Snapshot(
         links={name: link for name, link in now.links.items() if name in aim.links or name in stale.links},
         addresses=now.addresses & (stale.addresses | aim.addresses),
@@ -84,15 +74,8 @@ def decide(want: Want, host: Host) -> Plan:
         rules=now.rules & (stale.rules | aim.rules),
         sysctls={key: now.sysctls[key] for key in aim.sysctls},
     )
-    return Plan(
-        want=want,
-        host=host,
-        now=now,
-        target=target,
-        before=render(before),
-        after=render(aim),
-        checks=tuple(checks_of(want, host, aim, stale)),
-    )
+    checks = tuple(checks_of(want, host, aim, stale))
+    return RoutePlan(host, toward(now, stale, aim), render(before), render(aim), checks)
 
 
 def _stale(want: Want, host: Host, mine: Mine, wanted: Snapshot) -> Snapshot:

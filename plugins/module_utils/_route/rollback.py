@@ -40,11 +40,11 @@ POLL_SECONDS = 0.1
 # --- whole or not at all ----------------------------------------------------------------------------------------------
 
 
-def settle(kernel: Kernel, host: Host, source: Snapshot, target: Snapshot, now: Snapshot) -> None:
-    """Lead the host from `now` to where `target` differs from `source`; look again until nothing is left to do."""
-    left: tuple[t.Any, ...] = ()
+def settle(kernel: Kernel, host: Host, target: Snapshot) -> None:
+    """Lead the host to where `target` differs from what was read of it; look again until nothing is left to do."""
+    now = host.snapshot
     for _round in range(ROUNDS):
-        left = steps(now, toward(now, source, target))
+        left = steps(now, toward(now, host.snapshot, target))
         if not left:
             return
         if kernel.apply(left) and not any(_has_side_effects(op) for phase in left for op in phase):
@@ -52,7 +52,7 @@ def settle(kernel: Kernel, host: Host, source: Snapshot, target: Snapshot, now: 
             return
         now = kernel.again(host)
         refuse_held(left, now)
-    if left := steps(now, toward(now, source, target)):
+    if left := steps(now, toward(now, host.snapshot, target)):
         raise RdmaError(
             f"The host network does not settle: after {ROUNDS} rounds `{left[0][0]}` is still to do.",
             "Look for another program that manages these interfaces (networkd, NetworkManager, a DHCP client).",
@@ -81,13 +81,13 @@ def _has_side_effects(op: Op) -> bool:
     return op.verb == "delete"
 
 
-def change(kernel: Kernel, host: Host, now: Snapshot, target: Snapshot) -> None:
-    """Lead the host from `now` to `target`, or leave it as it was."""
+def change(kernel: Kernel, host: Host, target: Snapshot) -> None:
+    """Lead the host from what was read of it to `target`, or leave it as it was."""
     try:
         with _signals_raise():
-            settle(kernel, host, now, target, now)
+            settle(kernel, host, target)
     except BaseException as exc:
-        left = take_back(kernel, host, now, target)
+        left = take_back(kernel, host, host.snapshot, target)
         if not isinstance(exc, RdmaError):
             raise
         exc.facts["taken_back"] = not left
@@ -114,14 +114,10 @@ def take_back(kernel: Kernel, host: Host, before: Snapshot, after: Snapshot) -> 
     return [str(op) for phase in steps(now, toward(now, after, before)) for op in phase]
 
 
-class Interrupted(RdmaError):
-    """The run was asked to end."""
-
-
 @contextlib.contextmanager
 def _signals_raise() -> t.Iterator[None]:
     def stop(number: int, _frame: t.Any) -> None:
-        raise Interrupted(
+        raise RdmaError(
             f"The change was interrupted by {signal.Signals(number).name} and taken back.", "Run the task again."
         )
 
@@ -144,34 +140,30 @@ class RollbackTimer:
     """A change that waits for its confirmation."""
 
     token: str
-    folder: str
     before: Snapshot
     seconds_left: float
 
 
-def timers_folder(base: str = "") -> str:
+def timers_folder() -> str:
     """Return the folder of this host's rollback timers; a network namespace is a host of its own."""
-    base = base or STATE_FOLDER
-    return f"{base}/{os.stat('/proc/thread-self/ns/net').st_ino}"
+    return f"{STATE_FOLDER}/{os.stat('/proc/thread-self/ns/net').st_ino}"
 
 
-def pending(base: str = "") -> RollbackTimer | None:
+def pending() -> RollbackTimer | None:
     """Return the rollback timer that waits on this host, or None."""
-    folder = timers_folder(base)
-    try:
-        names = sorted(os.listdir(folder))
-    except OSError:
-        return None
-    for name in names:
-        state = f"{folder}/{name}/state.json"
+    folder = timers_folder()
+    for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
         if not os.path.exists(f"{folder}/{name}/armed"):
             continue
-        with contextlib.suppress(OSError, ValueError, KeyError), open(state, encoding="utf-8") as stream:
-            data = json.load(stream)
-            return RollbackTimer(
-                name, f"{folder}/{name}", from_data(data["before"]), data["deadline"] - time.monotonic()
-            )
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            state = _state(f"{folder}/{name}")
+            return RollbackTimer(name, from_data(state["before"]), state["deadline"] - time.monotonic())
     return None
+
+
+def _state(folder: str) -> dict[str, t.Any]:
+    with open(f"{folder}/state.json", encoding="utf-8") as stream:
+        return t.cast("dict[str, t.Any]", json.load(stream))
 
 
 def arm(host: Host, before: Snapshot, after: Snapshot, seconds: int, command: Command | None = None) -> str:
@@ -208,9 +200,9 @@ def arm(host: Host, before: Snapshot, after: Snapshot, seconds: int, command: Co
     return token
 
 
-def confirm(token: str, base: str = "") -> None:
+def confirm(token: str) -> None:
     """Keep the change that the token stands for; raise when it was taken back already, or is not known."""
-    folder = f"{timers_folder(base)}/{token}"
+    folder = f"{timers_folder()}/{token}"
     if not token.isalnum():
         raise RdmaError(f"{token!r} is not a token of policy_route.", "Give the token that the change returned.")
     try:
@@ -284,8 +276,7 @@ def _await_ready(folder: str) -> None:
 
 def watch(folder: str) -> None:
     """Wait for the confirmation; without one, put back what was before. The rollback timer's process runs this."""
-    with open(f"{folder}/state.json", encoding="utf-8") as stream:
-        state = json.load(stream)
+    state = _state(folder)
     before, after = from_data(state["before"]), from_data(state["after"])
     host = Host(
         snapshot=before,

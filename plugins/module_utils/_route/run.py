@@ -56,12 +56,12 @@ def converge(
             raise still_waiting(waiting)
         if timeout and not check_mode and (plan.changed or waiting):
             # What a run that was cut off left unconfirmed is not what was before.
-            token = arm(plan.host, waiting.before if waiting else plan.now, plan.target, timeout, command)
+            token = arm(plan.host, waiting.before if waiting else plan.host.snapshot, plan.target, timeout, command)
             if waiting:
                 confirm(waiting.token)
         if plan.changed and not check_mode:
             try:
-                change(kernel, plan.host, plan.now, plan.target)
+                change(kernel, plan.host, plan.target)
             except RdmaError:
                 if token and not waiting:
                     confirm(token)

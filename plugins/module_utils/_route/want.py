@@ -120,23 +120,11 @@ def neighbours_of(hosts: t.Iterable[t.Mapping[str, t.Any]]) -> list[Neighbour]:
 def parse_want(params: t.Mapping[str, t.Any]) -> Want:
     """Return what the module's parameters (or a host plan) ask for; raise InputError with all that is wrong."""
     problems: list[Problem] = []
-    rails = tuple(_rail(raw, number, problems) for number, raw in enumerate(params.get("rails") or [], 1))
-    prefixes = tuple(
-        sorted({str(net) for net in _networks(params.get("rdma_prefixes") or [], problems)}, key=_prefix_key)
-    )
+    networks = set(_networks(params.get("rdma_prefixes") or [], problems))
     sysctls = {str(key): str(value) for key, value in (params.get("sysctls") or {}).items()}
-    for key in sysctls:
-        if not SYSCTL.match(key) or ".." in key:
-            problems.append(
-                Problem(
-                    f"sysctls[{key!r}]",
-                    "is not a network setting in slash notation.",
-                    "Write it like net/ipv4/conf/ens1np0/arp_ignore.",
-                )
-            )
     want = Want(
-        rails=rails,
-        prefixes=prefixes,
+        rails=tuple(_rail(raw, number, problems) for number, raw in enumerate(params.get("rails") or [])),
+        prefixes=tuple(map(str, sorted(networks, key=ipaddress.get_mixed_type_key))),
         policy=params.get("policy") or "prefixes",
         network=params.get("network") or "roce",
         present=(params.get("state") or "present") == "present",
@@ -145,8 +133,9 @@ def parse_want(params: t.Mapping[str, t.Any]) -> Want:
         take_over=frozenset(params.get("take_over") or ()),
         sysctls=tuple(sorted(sysctls.items())),
     )
-    _check_distinct(want, problems)
-    _check_exclusion(want, problems)
+    for number, rail in enumerate(want.rails):
+        problems += _rail_problems(rail, f"rails[{number}]")
+    problems += [*_sysctl_problems(sysctls), *_distinct_problems(want), *_exclusion_problems(want)]
     if problems:
         raise InputError(problems)
     return want
@@ -168,11 +157,6 @@ def named(want: Want, names: t.Mapping[str, str]) -> Want:
     return replace(want, sysctls=tuple(sorted((own(key), value) for key, value in want.sysctls)))
 
 
-def _prefix_key(prefix: str) -> tuple[int, int, int]:
-    net = ipaddress.ip_network(prefix)
-    return (net.version, int(net.network_address), net.prefixlen)
-
-
 def _networks(values: t.Iterable[str], problems: list[Problem]) -> t.Iterator[t.Any]:
     for number, value in enumerate(values):
         try:
@@ -182,53 +166,22 @@ def _networks(values: t.Iterable[str], problems: list[Problem]) -> t.Iterator[t.
 
 
 def _rail(raw: t.Mapping[str, t.Any], number: int, problems: list[Problem]) -> WantRail:
-    index = raw.get("index") or number
-    place = f"rails[{number - 1}]"
-    table = raw.get("table") or TABLES[0] - 1 + index
-    priority = raw.get("rule_priority") or PRIORITIES[0] - 1 + index
-    for key, value, allowed in (("table", table, TABLES), ("rule_priority", priority, PRIORITIES)):
-        if value not in allowed:
-            problems.append(
-                Problem(
-                    f"{place}.{key}",
-                    f"{value} is outside of {allowed[0]} to {allowed[-1]}, the numbers that are this collection's.",
-                    f"Leave it out: rail {index} has {allowed[0] - 1 + index} then."
-                    if index < 100
-                    else "A host has at most 99 rails.",
-                )
-            )
-    interface, pci = raw.get("interface") or "", raw.get("pci") or ""
-    if not interface and not pci:
-        problems.append(Problem(place, "names neither interface nor pci.", "Say which interface the rail is."))
-    if interface and not INTERFACE.match(interface):
-        problems.append(Problem(f"{place}.interface", f"{interface!r} is no interface name.", "Mend the name."))
-    vlan = raw.get("vlan") or 0
-    if not 0 <= vlan <= 4094:
-        problems.append(Problem(f"{place}.vlan", f"{vlan} is no VLAN.", "Give 1 to 4094, or 0 for untagged."))
-    elif vlan and not 0 < len(interface) <= IFNAME_MAX - len(f".{vlan}"):
-        text = f"the name {vlan_interface(interface, vlan)!r} is longer than {IFNAME_MAX} characters."
-        fix = "Give the rail's interface a shorter name (rdma_host_naming: name)."
-        problems.append(Problem(f"{place}.vlan", text if interface else "needs the interface's name.", fix))
-    addresses = tuple(
-        found
-        for position, item in enumerate(raw.get("addresses") or [])
-        for found in _address(item, f"{place}.addresses[{position}]", problems)
-    )
-    mtu = raw.get("mtu")
-    if mtu is not None and any(item.family == 6 for item in addresses) and mtu < IPV6_MIN_MTU:
-        problems.append(
-            Problem(f"{place}.mtu", f"{mtu} is too small for IPv6.", f"Declare {IPV6_MIN_MTU} or more, or no IPv6.")
-        )
+    index = raw.get("index") or number + 1
+    items = enumerate(raw.get("addresses") or [])
     return WantRail(
         name=raw.get("name") or f"rail{index}",
         index=index,
-        interface=interface,
-        pci=pci,
-        mtu=mtu,
-        table=table,
-        priority=priority,
-        addresses=addresses,
-        vlan=vlan,
+        interface=raw.get("interface") or "",
+        pci=raw.get("pci") or "",
+        mtu=raw.get("mtu"),
+        table=raw.get("table") or TABLES[0] - 1 + index,
+        priority=raw.get("rule_priority") or PRIORITIES[0] - 1 + index,
+        addresses=tuple(
+            found
+            for position, item in items
+            for found in _address(item, f"rails[{number}].addresses[{position}]", problems)
+        ),
+        vlan=raw.get("vlan") or 0,
     )
 
 
@@ -242,13 +195,11 @@ def _address(raw: t.Mapping[str, t.Any], place: str, problems: list[Problem]) ->
         return
     for key, value in (("address", address), ("gateway", gateway)):
         if value is not None and value not in subnet:
-            problems.append(
-                Problem(f"{place}.{key}", f"{value} is outside of the subnet {subnet}.", "Take one inside of it.")
-            )
+            text = f"{value} is outside of the subnet {subnet}."
+            problems.append(Problem(f"{place}.{key}", text, "Take one inside of it."))
     if gateway == address:
-        problems.append(
-            Problem(f"{place}.gateway", f"{gateway} is the host's own address.", "Name the switch's address.")
-        )
+        text = f"{gateway} is the host's own address."
+        problems.append(Problem(f"{place}.gateway", text, "Name the switch's address."))
     yield WantAddress(
         family=address.version,
         address=str(address),
@@ -258,47 +209,64 @@ def _address(raw: t.Mapping[str, t.Any], place: str, problems: list[Problem]) ->
     )
 
 
-def _check_distinct(want: Want, problems: list[Problem]) -> None:
+def _rail_problems(rail: WantRail, place: str) -> t.Iterator[Problem]:
+    for key, value, allowed in (("table", rail.table, TABLES), ("rule_priority", rail.priority, PRIORITIES)):
+        if value not in allowed:
+            text = f"{value} is outside of {allowed[0]} to {allowed[-1]}, the numbers that are this collection's."
+            fix = f"Leave it out: rail {rail.index} has {allowed[0] - 1 + rail.index} then."
+            yield Problem(f"{place}.{key}", text, fix if rail.index < 100 else "A host has at most 99 rails.")
+    if not rail.asked:
+        yield Problem(place, "names neither interface nor pci.", "Say which interface the rail is.")
+    if rail.interface and not INTERFACE.match(rail.interface):
+        yield Problem(f"{place}.interface", f"{rail.interface!r} is no interface name.", "Mend the name.")
+    if not 0 <= rail.vlan <= 4094:
+        yield Problem(f"{place}.vlan", f"{rail.vlan} is no VLAN.", "Give 1 to 4094, or 0 for untagged.")
+    elif rail.vlan and not 0 < len(rail.interface) <= IFNAME_MAX - len(f".{rail.vlan}"):
+        text = f"the name {rail.device!r} is longer than {IFNAME_MAX} characters."
+        fix = "Give the rail's interface a shorter name (rdma_host_naming: name)."
+        yield Problem(f"{place}.vlan", text if rail.interface else "needs the interface's name.", fix)
+    if rail.mtu is not None and any(item.family == 6 for item in rail.addresses) and rail.mtu < IPV6_MIN_MTU:
+        fix = f"Declare {IPV6_MIN_MTU} or more, or no IPv6."
+        yield Problem(f"{place}.mtu", f"{rail.mtu} is too small for IPv6.", fix)
+    for family in (4, 6):
+        if sum(item.family == family for item in rail.addresses) > 1:
+            text = f"has more than one IPv{family} address."
+            yield Problem(f"{place}.addresses", text, "A rail has one address per family.")
+
+
+def _sysctl_problems(keys: t.Iterable[str]) -> t.Iterator[Problem]:
+    for key in keys:
+        if not SYSCTL.match(key) or ".." in key:
+            fix = "Write it like net/ipv4/conf/ens1np0/arp_ignore."
+            yield Problem(f"sysctls[{key!r}]", "is not a network setting in slash notation.", fix)
+
+
+def _distinct_problems(want: Want) -> t.Iterator[Problem]:
     seen: dict[tuple[str, t.Any], str] = {}
     for number, rail in enumerate(want.rails):
         own = [("name", rail.name), ("table", rail.table), ("rule_priority", rail.priority)]
         own += [("interface", rail.interface)] if rail.interface else []
         own += [("address", item.address) for item in rail.addresses]
-        for what in own:
-            place = f"rails[{number}].{what[0]}"
-            if what in seen:
-                text = f"{what[1]} is that of {seen[what]} already."
-                problems.append(Problem(place, text, "Give each rail its own."))
-            seen.setdefault(what, place)
-        for family in (4, 6):
-            if sum(item.family == family for item in rail.addresses) > 1:
-                problems.append(
-                    Problem(
-                        f"rails[{number}].addresses",
-                        f"has more than one IPv{family} address.",
-                        "A rail has one address per family.",
-                    )
-                )
+        for key, value in own:
+            place = f"rails[{number}].{key}"
+            if (first := seen.setdefault((key, value), place)) != place:
+                yield Problem(place, f"{value} is that of {first} already.", "Give each rail its own.")
 
 
-def _check_exclusion(want: Want, problems: list[Problem]) -> None:
+def _exclusion_problems(want: Want) -> t.Iterator[Problem]:
     """Refuse the style default_route where its exclusion rule would send RDMA traffic away.
 
     With two prefixes of a family every destination matches the other's `not`, and leaves by main's default route.
     """
     if want.policy != "default_route" or want.network == "infiniband":
         return
-    for family in (4, 6):
-        if not any(item.family == family for rail in want.rails for item in rail.addresses):
-            continue
+    for family in sorted({item.family for rail in want.rails for item in rail.addresses}):
         if (count := len(want.prefixes_of(family))) != 1:
-            problems.append(
-                Problem(
-                    "policy",
-                    f"default_route needs exactly one IPv{family} RDMA prefix, and there are {count}: the exclusion"
-                    " rule `not to PREFIX lookup main` of each would catch the traffic of the others.",
-                    "Use the policy prefixes (the default), or one supernet per family.",
-                )
+            yield Problem(
+                "policy",
+                f"default_route needs exactly one IPv{family} RDMA prefix, and there are {count}: the exclusion"
+                " rule `not to PREFIX lookup main` of each would catch the traffic of the others.",
+                "Use the policy prefixes (the default), or one supernet per family.",
             )
 
 

@@ -301,7 +301,9 @@ def test_without_purge_only_the_wanted_rails_are_touched():
     both = after(host, plan(host, rails=[RAIL1, two]))
     assert not plan(both, purge=False).changed
     gone = plan(both)
-    assert {str(rule) for rule in gone.now.rules - gone.target.rules} == {"10002: from 192.0.2.34 lookup 1002"}
+    assert {str(rule) for rule in gone.host.snapshot.rules - gone.target.rules} == {
+        "10002: from 192.0.2.34 lookup 1002"
+    }
     stale = next(check for check in gone.checks if check["id"] == "network_stale")
     assert stale["status"] == "deviation"
 
