@@ -21,16 +21,9 @@ from . import netlink as nl
 from .devices import kind_of
 from .model import DEFAULT, PROTOCOL, Address, Hop, Link, Route, Rule
 
-# include/uapi/linux/rtnetlink.h, netlink.h
-RTM_NEWLINK, RTM_DELLINK, RTM_SETLINK = 16, 17, 19
-RTM_NEWADDR, RTM_DELADDR, RTM_GETADDR = 20, 21, 22
-RTM_NEWROUTE, RTM_DELROUTE, RTM_GETROUTE = 24, 25, 26
-RTM_GETNEIGH = 30
-RTM_NEWRULE, RTM_DELRULE, RTM_GETRULE = 32, 33, 34
-NLM_F_REPLACE, NLM_F_EXCL, NLM_F_CREATE = 0x100, 0x200, 0x400
+# include/uapi/linux/rtnetlink.h
 RTM_F_CLONED, RTM_F_LOOKUP_TABLE, RTM_F_FIB_MATCH = 0x200, 0x1000, 0x2000
 RTN_UNICAST = 1
-ROUTE_TYPES = {2: "local", 6: "blackhole", 7: "unreachable", 8: "prohibit", 9: "throw"}
 # include/uapi/linux/if.h, if_addr.h, fib_rules.h, if_arp.h
 IFF_LOWER_UP = 0x10000
 IFA_F_NODAD, IFA_F_DADFAILED, IFA_F_TENTATIVE = 0x02, 0x08, 0x40
@@ -55,13 +48,18 @@ def extended(base: t.Any, *more: tuple[int, str, str]) -> t.Any:
 
 try:
     import pyroute2
+    from pyroute2.netlink import rtnl
     from pyroute2.netlink.rtnl import fibmsg, ifaddrmsg, ifinfmsg, ndmsg, rtmsg
 
-    LINK, NEIGHBOUR = ifinfmsg.ifinfmsg, ndmsg.ndmsg
-    ADDRESS = extended(ifaddrmsg.ifaddrmsg, (11, "IFA_PROTO", "uint8"))
-    RULE = extended(fibmsg.fibmsg, (28, "FRA_SPORT_MASK", "uint16"))
     PORTS = ((27, "RTA_IP_PROTO", "uint8"), (28, "RTA_SPORT", "be16"), (29, "RTA_DPORT", "be16"))
-    ROUTE = extended(rtmsg.rtmsg, (25, "RTA_UID", "uint32"), *PORTS)
+    # The class of each kind of message, by the last word of its name: RTM_NEWLINK, RTM_GETADDR, ...
+    MESSAGES = {
+        "LINK": ifinfmsg.ifinfmsg,
+        "ADDR": extended(ifaddrmsg.ifaddrmsg, (11, "IFA_PROTO", "uint8")),
+        "ROUTE": extended(rtmsg.rtmsg, (25, "RTA_UID", "uint32"), *PORTS),
+        "RULE": extended(fibmsg.fibmsg, (28, "FRA_SPORT_MASK", "uint16")),
+        "NEIGH": ndmsg.ndmsg,
+    }
 except ImportError:
     PYROUTE2_ERROR = traceback.format_exc()
 
@@ -71,28 +69,33 @@ def pyroute2_problem() -> str:
 
     Probed by what it can do: distributions patch and renumber.
     """
-    known = {word for cls in (RULE, LINK) for row in cls.nla_map for word in row}
+    known = {word for kind in ("RULE", "LINK") for row in MESSAGES[kind].nla_map for word in row}
     if {"FRA_PROTOCOL", "IFLA_MAX_MTU"} <= known:
         return ""
     version = getattr(pyroute2, "__version__", "of unknown version")
     return f"pyroute2 {version} in {os.path.dirname(pyroute2.__file__)} is too old: {PYROUTE2_NEEDED} is needed."
 
 
-def packed(cls: t.Any, kind: int, how: int, attrs: t.Mapping[str, t.Any], /, **fields: t.Any) -> bytes:
-    """Return a request of a class: its fixed part from `fields`, and those attributes that have a value.
+def packed(kind: str, how: int, attrs: t.Mapping[str, t.Any], /, **fields: t.Any) -> bytes:
+    """Return a request: its fixed part from `fields`, and those attributes that have a value.
 
     :param kind: RTM_*; `how` are the flags of the header, NLM_F_*.
     """
-    message = cls()
+    message = MESSAGES[kind[len("RTM_NEW") :]]()
     message.update(fields, attrs=[(name, value) for name, value in attrs.items() if value not in (None, "")])
-    message["header"].update(type=kind, flags=nl.NLM_F_REQUEST | how)
+    message["header"].update(type=getattr(rtnl, kind), flags=nl.NLM_F_REQUEST | how)
     message.encode()
     return bytes(message.data)
 
 
-def decoded(cls: t.Any, body: bytes) -> t.Any:
-    """Return a message by its class, from what follows the header."""
-    message = cls(nl.request(0, 0, body))
+def repeated(kind: str, how: int, body: bytes) -> bytes:
+    """Return a request of what came as an answer."""
+    return nl.request(getattr(rtnl, kind), how, body)
+
+
+def decoded(kind: str, body: bytes) -> t.Any:
+    """Return a message of a kind of MESSAGES, from what follows the header."""
+    message = MESSAGES[kind](nl.request(0, 0, body))
     message.decode()
     return message
 
@@ -115,7 +118,7 @@ class Decoder:
         return self._name[index]
 
     def _link(self, answer: bytes) -> Link:
-        message = decoded(LINK, answer)
+        message = decoded("LINK", answer)
         name = message.get_attr("IFLA_IFNAME")
         infiniband = message["ifi_type"] == ARPHRD_INFINIBAND
         mode = ""
@@ -145,7 +148,7 @@ class Decoder:
         )
 
     def _address(self, answer: bytes, planned: t.Collection[str]) -> Address:
-        message = decoded(ADDRESS, answer)
+        message = decoded("ADDR", answer)
         family = NUMBERS[message["family"]]
         flags = message.get_attr("IFA_FLAGS") or message["flags"]
         local = message.get_attr("IFA_LOCAL") or message.get_attr("IFA_ADDRESS")
@@ -169,13 +172,13 @@ class Decoder:
         return known
 
     def _decode_route(self, answer: bytes) -> Route:
-        message = decoded(ROUTE, answer)
+        message = decoded("ROUTE", answer)
         family = NUMBERS.get(message["family"], 4)
         several = message.get_attr("RTA_MULTIPATH") or []
         hops = tuple(self._hop(hop, hop["oif"]) for hop in several)
         first = hops[0] if hops else self._hop(message, message.get_attr("RTA_OIF"))
         kind = message["type"]
-        other = "" if kind == RTN_UNICAST else ROUTE_TYPES.get(kind, f"type {kind}")
+        other = "" if kind == RTN_UNICAST else rtnl.rt_type.get(kind, f"type {kind}")
         if hops:
             other = "multipath"
         if message["flags"] & RTM_F_CLONED:
@@ -206,7 +209,7 @@ class Decoder:
         return Hop(self._name_of(index) if index else "", gateway or "")
 
     def _rule(self, answer: bytes) -> Rule:
-        message = decoded(RULE, answer)
+        message = decoded("RULE", answer)
         source, dest = message.get_attr("FRA_SRC"), message.get_attr("FRA_DST")
         return Rule(
             family=NUMBERS[message["family"]],

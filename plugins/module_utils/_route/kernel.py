@@ -15,9 +15,8 @@ from .._errors import RdmaError
 from .._fabric.numbers import MANAGER
 from . import decode as rt
 from . import netlink as nl
-from .decode import FAMILIES, packed
+from .decode import FAMILIES, packed, repeated
 from .model import PROTOCOL, Address, Link, Op, Phase, Route, Rule
-from .netlink import request
 from .read import Reader
 
 # Already so: an error of these kinds says that the message's aim is reached.
@@ -28,7 +27,13 @@ HARMLESS = {
     "delete": {errno.ESRCH, errno.ENOENT, errno.EADDRNOTAVAIL, errno.ENODEV},
 }
 NOT_PERMITTED = {errno.EPERM, errno.EACCES}
-CREATE = nl.NLM_F_ACK | rt.NLM_F_CREATE | rt.NLM_F_EXCL
+# The word of a message's name and the flags of its header, by verb.
+VERBS = {
+    "add": ("NEW", nl.NLM_F_ACK | nl.NLM_F_CREATE | nl.NLM_F_EXCL),
+    "replace": ("NEW", nl.NLM_F_ACK | nl.NLM_F_CREATE | nl.NLM_F_REPLACE),
+    "set": ("SET", nl.NLM_F_ACK),
+    "delete": ("DEL", nl.NLM_F_ACK),
+}
 # include/uapi/linux/rtnetlink.h
 RTNH_F_ONLINK = 0x4
 
@@ -91,19 +96,19 @@ class Kernel(Reader):
 
     def encode(self, op: Op) -> bytes:
         """Return the message of one operation."""
-        what = op.what
+        (word, how), what = VERBS[op.verb], op.what
         if isinstance(what, Link):
-            return self._encode_link(op.verb, what)
+            return self._encode_link(f"RTM_{word}LINK", how, what)
         if isinstance(what, Address):
-            return self._encode_address(op.verb, what)
+            return self._encode_address(f"RTM_{word}ADDR", how, what)
         if isinstance(what, Route):
-            return self._encode_route(op.verb, what)
-        return self._encode_rule(op.verb, t.cast("Rule", what))
+            return self._encode_route(f"RTM_{word}ROUTE", how, what)
+        return _encode_rule(f"RTM_{word}RULE", how, t.cast("Rule", what))
 
-    def _encode_link(self, verb: str, link: Link) -> bytes:
-        if verb == "delete":
-            return packed(rt.LINK, rt.RTM_DELLINK, nl.NLM_F_ACK, {}, index=self._index_of(link.name))
-        if verb == "add":
+    def _encode_link(self, kind: str, how: int, link: Link) -> bytes:
+        if kind == "RTM_DELLINK":
+            return packed(kind, how, {}, index=self._index_of(link.name))
+        if kind == "RTM_NEWLINK":
             # One that was there before gets its number again: what is put back on it names that.
             self._index.pop(link.name, None)
             vlan = [("IFLA_INFO_KIND", "vlan"), ("IFLA_INFO_DATA", {"attrs": [("IFLA_VLAN_ID", link.vlan)]})]
@@ -114,33 +119,26 @@ class Kernel(Reader):
                 "IFLA_GROUP": PROTOCOL,
                 "IFLA_LINKINFO": {"attrs": vlan},
             }
-            return packed(rt.LINK, rt.RTM_NEWLINK, CREATE, attrs, index=link.index)
+            return packed(kind, how, attrs, index=link.index)
         # The kernel takes no alias along with a new link.
         attrs = {"IFLA_MTU": link.mtu, "IFLA_IFALIAS": MANAGER if link.ours else None}
         index, flags = link.index or self._index_of(link.name), nl.IFF_UP if link.up else 0
-        return packed(rt.LINK, rt.RTM_SETLINK, nl.NLM_F_ACK, attrs, index=index, flags=flags, change=nl.IFF_UP)
+        return packed(kind, how, attrs, index=index, flags=flags, change=nl.IFF_UP)
 
-    def _encode_address(self, verb: str, item: Address) -> bytes:
-        if verb == "add" and item.raw:
-            return request(rt.RTM_NEWADDR, CREATE, bytes.fromhex(item.raw))
-        kind, how, flags = rt.RTM_DELADDR, nl.NLM_F_ACK, 0
-        attrs: dict[str, t.Any] = {"IFA_LOCAL": item.address, "IFA_ADDRESS": item.address}
-        if verb == "add":
-            kind, how, flags = rt.RTM_NEWADDR, CREATE, rt.IFA_F_NODAD if item.family == 6 else 0
-            # Kernels before 5.18 ignore the protocol.
-            attrs["IFA_PROTO"] = item.protocol
-        head = {"family": FAMILIES[item.family], "prefixlen": item.length, "flags": flags}
-        return packed(rt.ADDRESS, kind, how, attrs, index=self._index_of(item.interface), **head)
+    def _encode_address(self, kind: str, how: int, item: Address) -> bytes:
+        if kind == "RTM_NEWADDR" and item.raw:
+            return repeated(kind, how, bytes.fromhex(item.raw))
+        # Kernels before 5.18 ignore the protocol.
+        attrs = {"IFA_LOCAL": item.address, "IFA_ADDRESS": item.address, "IFA_PROTO": item.protocol}
+        head = {"prefixlen": item.length, "flags": rt.IFA_F_NODAD if item.family == 6 else 0}
+        return packed(kind, how, attrs, family=FAMILIES[item.family], index=self._index_of(item.interface), **head)
 
-    def _encode_route(self, verb: str, route: Route) -> bytes:
-        kind, how = rt.RTM_NEWROUTE, nl.NLM_F_ACK | rt.NLM_F_CREATE | rt.NLM_F_REPLACE if verb == "replace" else CREATE
-        if verb == "delete":
-            kind, how = rt.RTM_DELROUTE, nl.NLM_F_ACK
-        elif route.raw:
+    def _encode_route(self, kind: str, how: int, route: Route) -> bytes:
+        if kind == "RTM_NEWROUTE" and route.raw:
             body = bytearray.fromhex(route.raw)
             # The kernel refuses its own marks (dead, linkdown, offload) when it gets them back.
             struct.pack_into("=I", body, 8, struct.unpack_from("=I", body, 8)[0] & RTNH_F_ONLINK)
-            return request(kind, how, bytes(body))
+            return repeated(kind, how, bytes(body))
         address, _slash, length = route.dst.partition("/")
         attrs = {
             "RTA_TABLE": route.table,
@@ -151,21 +149,21 @@ class Kernel(Reader):
             "RTA_PREFSRC": route.source,
         }
         made = {"proto": route.protocol, "scope": route.scope, "type": rt.RTN_UNICAST}
-        return packed(rt.ROUTE, kind, how, attrs, family=FAMILIES[route.family], dst_len=int(length or 0), **made)
+        return packed(kind, how, attrs, family=FAMILIES[route.family], dst_len=int(length or 0), **made)
 
-    def _encode_rule(self, verb: str, rule: Rule) -> bytes:
-        kind, how = (rt.RTM_DELRULE, nl.NLM_F_ACK) if verb == "delete" else (rt.RTM_NEWRULE, CREATE)
-        if rule.raw:
-            return request(kind, how, bytes.fromhex(rule.raw))
-        source, _slash, source_length = rule.source.partition("/")
-        dest, _slash, dest_length = rule.dest.partition("/")
-        attrs = {
-            "FRA_PRIORITY": rule.priority,
-            "FRA_TABLE": rule.table,
-            "FRA_SRC": source,
-            "FRA_DST": dest,
-            "FRA_PROTOCOL": rule.protocol,
-        }
-        lengths = {"src_len": int(source_length or 0), "dst_len": int(dest_length or 0)}
-        made = {"action": rt.FR_ACT_TO_TBL, "flags": rt.FIB_RULE_INVERT if rule.invert else 0}
-        return packed(rt.RULE, kind, how, attrs, family=FAMILIES[rule.family], **lengths, **made)
+
+def _encode_rule(kind: str, how: int, rule: Rule) -> bytes:
+    if rule.raw:
+        return repeated(kind, how, bytes.fromhex(rule.raw))
+    source, _slash, source_length = rule.source.partition("/")
+    dest, _slash, dest_length = rule.dest.partition("/")
+    attrs = {
+        "FRA_PRIORITY": rule.priority,
+        "FRA_TABLE": rule.table,
+        "FRA_SRC": source,
+        "FRA_DST": dest,
+        "FRA_PROTOCOL": rule.protocol,
+    }
+    lengths = {"src_len": int(source_length or 0), "dst_len": int(dest_length or 0)}
+    made = {"action": rt.FR_ACT_TO_TBL, "flags": rt.FIB_RULE_INVERT if rule.invert else 0}
+    return packed(kind, how, attrs, family=FAMILIES[rule.family], **lengths, **made)

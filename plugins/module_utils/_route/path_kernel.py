@@ -50,9 +50,9 @@ class Asker(Reader):
     def set_by_hand(self, interface: str) -> dict[str, str]:
         """Return the neighbours of an interface whose hardware address somebody set: by address."""
         index = self._index_of(interface)
-        answers = self._dump(packed(rt.NEIGHBOUR, rt.RTM_GETNEIGH, nl.NLM_F_DUMP, {"NDA_IFINDEX": index}))
+        answers = self._dump(packed("RTM_GETNEIGH", nl.NLM_F_DUMP, {"NDA_IFINDEX": index}))
         found = {}
-        for entry in (decoded(rt.NEIGHBOUR, answer) for answer in answers):
+        for entry in (decoded("NEIGH", answer) for answer in answers):
             address, mac = entry.get_attr("NDA_DST"), entry.get_attr("NDA_LLADDR")
             if entry["state"] & NUD_PERMANENT and entry["ifindex"] == index and address and mac:
                 found[address] = mac
@@ -82,7 +82,7 @@ class Asker(Reader):
         head = {"flags": flags | (rt.RTM_F_LOOKUP_TABLE if target.family == 4 else 0), "tos": tos}
         lengths = {"dst_len": length, "src_len": length if flow.source else 0}
         family = FAMILIES[target.family]
-        return packed(rt.ROUTE, rt.RTM_GETROUTE, nl.NLM_F_ACK, attrs, family=family, **lengths, **head)
+        return packed("RTM_GETROUTE", nl.NLM_F_ACK, attrs, family=family, **lengths, **head)
 
     def _answers(self, questions: t.Sequence[bytes]) -> list[tuple[Route | None, int]]:
         return [
@@ -94,7 +94,7 @@ class Asker(Reader):
 
 def _ports_of(rule: Rule) -> t.Iterator[tuple[int, int, int]]:
     """Return the selector by source port of a rule, where it has one."""
-    message = decoded(rt.RULE, bytes.fromhex(rule.raw))
+    message = decoded("RULE", bytes.fromhex(rule.raw))
     if span := message.get_attr("FRA_SPORT_RANGE"):
         first, last = map(int, span.split(":"))
         yield first, last, message.get_attr("FRA_SPORT_MASK") or 0

@@ -137,7 +137,7 @@ class Reader(Decoder):
     def _standing_again(self, above: list[Link]) -> dict[str, Link]:
         found = {}
         for link in above:
-            message = packed(rt.LINK, nl.RTM_GETLINK, nl.NLM_F_ACK, {}, index=link.index)
+            message = packed("RTM_GETLINK", nl.NLM_F_ACK, {}, index=link.index)
             # Whatever has gone meanwhile has nothing left to lose.
             with contextlib.suppress(OSError):
                 for answer in self._ask([message], link.netns)[0][1]:
@@ -162,7 +162,7 @@ class Reader(Decoder):
     def _vlans(self) -> list[str]:
         """Return the VLANs' interfaces that this collection made."""
         kind = {"IFLA_LINKINFO": {"attrs": [("IFLA_INFO_KIND", "vlan")]}}
-        answers = self._dump(packed(rt.LINK, nl.RTM_GETLINK, nl.NLM_F_DUMP, kind))
+        answers = self._dump(packed("RTM_GETLINK", nl.NLM_F_DUMP, kind))
         # A kernel that knows no VLANs yet does not filter, and decoding is what takes the time.
         marks = MANAGER.encode(), attribute(nl.IFLA_GROUP, u32(PROTOCOL))
         ours = [answer for answer in answers if any(mark in answer for mark in marks)]
@@ -175,7 +175,7 @@ class Reader(Decoder):
         return self._sysfs.pci_interfaces(text)[:1] or ([text] if len(text) < 128 else [])
 
     def _addresses(self, planned: t.Collection[str]) -> set[Address]:
-        answers = self._dump(packed(rt.ADDRESS, rt.RTM_GETADDR, nl.NLM_F_DUMP, {}))
+        answers = self._dump(packed("RTM_GETADDR", nl.NLM_F_DUMP, {}))
         found = (self._address(answer, planned) for answer in answers if answer[0] in rt.NUMBERS)
         # What the kernel makes with the link and takes with it.
         return {item for item in found if not item.address.startswith("fe80:") or item.address in planned}
@@ -186,8 +186,7 @@ class Reader(Decoder):
             return []
         messages = [
             packed(
-                rt.ROUTE,
-                rt.RTM_GETROUTE,
+                "RTM_GETROUTE",
                 nl.NLM_F_ACK,
                 {"RTA_DST": address},
                 family=FAMILIES[6 if ":" in address else 4],
@@ -222,13 +221,13 @@ class Reader(Decoder):
     def _dump_routes(self, family: int, table: int, interface: str, protocol: int) -> list[bytes]:
         asked = {"RTA_TABLE": table or None, "RTA_OIF": self._index_of(interface) if interface else None}
         family = FAMILIES[family]
-        return self._dump(packed(rt.ROUTE, rt.RTM_GETROUTE, nl.NLM_F_DUMP, asked, family=family, proto=protocol))
+        return self._dump(packed("RTM_GETROUTE", nl.NLM_F_DUMP, asked, family=family, proto=protocol))
 
     def _index_of(self, interface: str) -> int:
         return self._index.get(interface) or socket.if_nametoindex(interface)
 
     def _rules(self) -> set[Rule]:
-        answers = self._dump(packed(rt.RULE, rt.RTM_GETRULE, nl.NLM_F_DUMP, {}))
+        answers = self._dump(packed("RTM_GETRULE", nl.NLM_F_DUMP, {}))
         # Multicast routing has rules in families of its own.
         return {self._rule(answer) for answer in answers if answer[0] in rt.NUMBERS}
 

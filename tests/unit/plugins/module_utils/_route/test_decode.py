@@ -26,18 +26,18 @@ def decoder():
 
 def route_of(attrs, **fields):
     fields = {"family": 2, "type": 1, "proto": 4, **fields}
-    return decoder()._route(rt.packed(rt.ROUTE, rt.RTM_NEWROUTE, 0, attrs, **fields)[HEADER:])
+    return decoder()._route(rt.packed("RTM_NEWROUTE", 0, attrs, **fields)[HEADER:])
 
 
-def test_attributes_that_pyroute2_lacks_are_sent_even_where_its_own_class_was_used_before():
+def test_attributes_that_pyroute2_lacks_are_sent_even_where_its_own_class_was_used_before(monkeypatch):
     rtmsg().encode()
-    cls = rt.extended(rtmsg, (28, "RTA_SPORT", "be16"))
-    sent = rt.packed(cls, rt.RTM_GETROUTE, 0, {"RTA_DST": "192.0.2.1", "RTA_SPORT": 50000, "RTA_OIF": None}, family=2)
+    monkeypatch.setitem(rt.MESSAGES, "ROUTE", rt.extended(rtmsg, (28, "RTA_SPORT", "be16")))
+    sent = rt.packed("RTM_GETROUTE", 0, {"RTA_DST": "192.0.2.1", "RTA_SPORT": 50000, "RTA_OIF": None}, family=2)
     assert attributes(sent, HEADER + FIXED) == {1: bytes([192, 0, 2, 1]), 28: (50000).to_bytes(2, "big")}
 
 
 def test_zero_is_a_value_and_is_sent():
-    sent = rt.packed(rt.ROUTE, rt.RTM_GETROUTE, 0, {"RTA_MARK": 0, "RTA_UID": 0, "RTA_GATEWAY": ""}, family=2)
+    sent = rt.packed("RTM_GETROUTE", 0, {"RTA_MARK": 0, "RTA_UID": 0, "RTA_GATEWAY": ""}, family=2)
     assert attributes(sent, HEADER + FIXED) == {16: bytes(4), 25: bytes(4)}
 
 
