@@ -58,6 +58,8 @@ class Socket:
 
         Answers come without their header.
         """
+        if not messages:
+            return []
         first = self._sequence + 1
         self._sequence += len(messages)
         numbered = (message[:8] + u32(number) + message[12:] for number, message in enumerate(messages, first))

@@ -125,12 +125,11 @@ def pairs_of(want: Want, neighbours: t.Iterable[Neighbour]) -> list[Pair]:
 
 def names_of(want: Want, sysfs: Sysfs | None = None) -> dict[str, str]:
     """Return the interface name of each rail; of one named by PCI address alone, what the kernel calls it."""
-    names = {}
-    for rail in want.rails:
-        names[rail.name] = rail.device
-        if not rail.interface:
-            names[rail.name] = next(iter((sysfs or Sysfs()).pci_interfaces(rail.pci)), rail.pci)
-    return names
+    files = sysfs or Sysfs()
+    return {
+        rail.name: rail.device if rail.interface else next(iter(files.pci_interfaces(rail.pci)), rail.pci)
+        for rail in want.rails
+    }
 
 
 def checksum(data: bytes) -> int:
@@ -177,7 +176,7 @@ class Sweep:
         self.timeout = timeout
         self.outcomes = [Outcome() for _target in targets]
         self._token = int.from_bytes(os.urandom(4), "big")
-        self._sockets: dict[int, tuple[socket.socket, int]] = {}
+        self._sockets: dict[int, socket.socket] = {}
         self._sent: dict[tuple[int, int], float] = {}
 
     def run(self) -> list[Outcome]:
@@ -187,14 +186,14 @@ class Sweep:
                 self._open(number, target)
             start = time.monotonic()
             for turn in range(self.count):
-                for number, (sock, _family) in list(self._sockets.items()):
+                for number, sock in self._sockets.items():
                     self._send(number, turn, sock)
                 self._collect(start + (turn + 1) * INTERVAL)
                 if self._done():
                     break
             self._collect(time.monotonic() + self.timeout)
         finally:
-            for sock, _family in self._sockets.values():
+            for sock in self._sockets.values():
                 sock.close()
         return self.outcomes
 
@@ -207,7 +206,7 @@ class Sweep:
             raise RdmaError(
                 "Echo requests need a raw socket.", "Run the task with become: true (CAP_NET_RAW)."
             ) from exc
-        self._sockets[number] = (sock, target.family)
+        self._sockets[number] = sock
         try:
             sock.setsockopt(socket.SOL_SOCKET, SO_BINDTODEVICE, target.interface.encode() + b"\0")
             if target.size:
@@ -217,11 +216,8 @@ class Sweep:
             sock.setblocking(False)
         except OSError as exc:
             where = f"{target.source} on {target.interface}"
-            self._fail(number, f"cannot send from {where}: {os.strerror(exc.errno or 0)}")
-
-    def _fail(self, number: int, why: str) -> None:
-        self.outcomes[number].error = why
-        self._sockets.pop(number)[0].close()
+            self.outcomes[number].error = f"cannot send from {where}: {os.strerror(exc.errno or 0)}"
+            self._sockets.pop(number).close()
 
     def _send(self, number: int, turn: int, sock: socket.socket) -> None:
         target, outcome = self.targets[number], self.outcomes[number]
@@ -238,7 +234,7 @@ class Sweep:
         return all(self.outcomes[number].received for number in self._sockets)
 
     def _collect(self, until: float) -> None:
-        numbers = {sock.fileno(): number for number, (sock, _family) in self._sockets.items()}
+        numbers = {sock.fileno(): number for number, sock in self._sockets.items()}
         poller = select.poll()
         for descriptor in numbers:
             poller.register(descriptor, select.POLLIN)
@@ -250,17 +246,16 @@ class Sweep:
                 self._receive(numbers[descriptor])
 
     def _receive(self, number: int) -> None:
-        sock, family = self._sockets[number]
+        target, outcome = self.targets[number], self.outcomes[number]
         try:
-            data, sender = sock.recvfrom(65535)
+            data, sender = self._sockets[number].recvfrom(65535)
         except OSError:
             # An error that the network reported: the question stays unanswered.
             return
-        found = answer(family, data)
+        found = answer(target.family, data)
         # Every raw socket sees every answer of its interface.
         if not found or found[0] != number & 0xFFFF or found[2] != self._token:
             return
-        target, outcome = self.targets[number], self.outcomes[number]
         if sender[0].partition("%")[0] != target.address or (number, found[1]) not in self._sent:
             return
         took = time.monotonic() - self._sent.pop((number, found[1]))

@@ -72,34 +72,23 @@ class Reader(Decoder):
         links.update(self._links(self._vlans())[1])
         want = named(want, names)
         planned = frozenset(item.address for rail in want.rails for item in rail.addresses)
-        addresses = self._addresses(planned)
-        paths = [*BEYOND.values(), *([kept.peer] if kept.peer else [])]
+        paths = (*BEYOND.values(), *([kept.peer] if kept.peer else []))
         probes = [(item.subnet, item.gateway or _first(item.subnet)) for rail in want.rails for item in rail.addresses]
         probes += [(prefix, _first(prefix)) for prefix in want.prefixes]
-        found = self._lookups([*paths, *(address for _prefix, address in probes)])
-        ways = [route for route in found[: len(paths)] if route]
-        matches = [(prefix, route) for (prefix, _address), route in zip(probes, found[len(paths) :]) if route]
-        rules = self._rules()
-        tables = {rail.table for rail in want.rails} | {rule.table for rule in rules if rule.table in TABLES}
-        rails = {link.name for link in links.values()}
-        routes = self._routes(rails, tables)
-        links.update(standing(want, {text: links[name] for text, name in names.items()}))
-        snapshot = Snapshot(
-            links=links,
-            addresses=frozenset(item for item in addresses if item.interface in rails or item.protocol == PROTOCOL),
-            routes=frozenset(routes | _managed(ways)),
-            rules=frozenset(rules),
-            sysctls=self._sysctls(want, coming),
-        )
+        found = zip(probes, self._lookups([address for _prefix, address in probes]))
+        own = {rail.table for rail in want.rails}
+        sysctls = self._sysctls(want, coming)
+        snapshot, addresses, tables = self._snapshot(links, own, planned, paths, sysctls)
+        above = standing(want, {text: links[name] for text, name in names.items()})
         return Host(
-            snapshot=snapshot,
+            snapshot=replace(snapshot, links={**links, **above}),
             tables=frozenset(tables),
             planned=planned,
             names=names,
             addresses=frozenset(addresses),
-            paths=tuple(paths),
+            paths=paths,
             untouchable=kept,
-            matches=tuple(matches),
+            matches=tuple((prefix, route) for (prefix, _address), route in found if route),
             sysctls_all=self._sysctls_all(want),
             coming=coming,
         )
@@ -108,17 +97,27 @@ class Reader(Decoder):
         """Return what was read once more, after or during a change."""
         old = host.snapshot
         above = [link for link in old.links.values() if link.depth]
-        _names, links = self._links(sorted(host.coming.union(old.links) - {link.name for link in above}))
-        rules = self._rules()
-        tables = host.tables | {rule.table for rule in rules if rule.table in TABLES}
         # An interface may have gone meanwhile, and the rest must be put right nevertheless.
-        rails = set(links)
-        routes = self._routes(rails, tables)
-        routes |= _managed(route for route in self._lookups(host.paths) if route)
-        found = (item for item in self._addresses(host.planned) if item.interface in rails or item.protocol == PROTOCOL)
+        _names, links = self._links(sorted(host.coming.union(old.links) - {link.name for link in above}))
         sysctls = {key: self._read_sysctl(key) or "" for key in old.sysctls}
-        links.update(self._standing_again(above))
-        return Snapshot(links, frozenset(found), frozenset(routes), frozenset(rules), sysctls)
+        snapshot, _addresses, _tables = self._snapshot(links, host.tables, host.planned, host.paths, sysctls)
+        return replace(snapshot, links={**links, **self._standing_again(above)})
+
+    def _snapshot(
+        self,
+        links: dict[str, Link],
+        tables: t.AbstractSet[int],
+        planned: t.Collection[str],
+        paths: t.Sequence[str],
+        sysctls: dict[str, str],
+    ) -> tuple[Snapshot, set[Address], t.AbstractSet[int]]:
+        """Return what these links and tables have, all addresses of the host, and the tables that were read."""
+        addresses, rules = self._addresses(planned), self._rules()
+        tables = tables | {rule.table for rule in rules if rule.table in TABLES}
+        ways = {route for route in self._lookups(paths) if route and route.protocol not in KERNEL_PROTOCOLS}
+        routes = frozenset(self._routes(links, tables) | ways)
+        ours = frozenset(item for item in addresses if item.interface in links or item.protocol == PROTOCOL)
+        return Snapshot(links, ours, routes, frozenset(rules), sysctls), addresses, tables
 
     def _ask(self, messages: list[bytes], netns: int = 0) -> list[tuple[int, list[bytes], str]]:
         return self._open(netns).ask(messages)
@@ -150,8 +149,6 @@ class Reader(Decoder):
         messages = [nl.link_by_name(name) for _text, name in wanted]
         names: dict[str, str] = {}
         links: dict[str, Link] = {}
-        if not messages:
-            return names, links
         for (text, _name), (_error, answers, _why) in zip(wanted, self._ask(messages)):
             for answer in answers:
                 link = self._link(answer)
@@ -182,8 +179,6 @@ class Reader(Decoder):
 
     def _lookups(self, addresses: t.Sequence[str]) -> list[Route | None]:
         """Ask by which route of the tables the host reaches each address."""
-        if not addresses:
-            return []
         messages = [
             packed(
                 "RTM_GETROUTE",
@@ -197,31 +192,23 @@ class Reader(Decoder):
         ]
         return [self._route(answers[0]) if answers else None for _error, answers, _why in self._ask(messages)]
 
-    def _routes(self, rails: set[str], tables: t.Iterable[int]) -> set[Route]:
+    def _routes(self, rails: t.Iterable[str], tables: t.Iterable[int]) -> set[Route]:
         """Return the routes that matter.
 
         The kernel filters by table and interface, and by protocol: what a killed run left is found by that.
         """
-        found: set[Route] = set()
-        for family in (4, 6):
-            filters: list[tuple[int, str, int]] = [(0, "", PROTOCOL)]
-            filters += [(MAIN_TABLE, name, 0) for name in sorted(rails)]
-            filters += [(table, "", 0) for table in sorted(tables)]
-            for table, name, protocol in filters:
-                for answer in self._dump_routes(family, table, name, protocol):
-                    # struct rtmsg: the second byte is the length of the destination, the sixth the protocol.
-                    if answer[5] in KERNEL_PROTOCOLS and answer[1]:
-                        continue
-                    route = self._route(answer)
-                    if not _passes(route, table, name, protocol):
-                        continue
-                    found |= _managed([route])
-        return found
+        filters: list[tuple[int, str, int]] = [(0, "", PROTOCOL)]
+        filters += [(MAIN_TABLE, name, 0) for name in sorted(rails)]
+        filters += [(table, "", 0) for table in sorted(tables)]
+        return {route for family in FAMILIES.values() for one in filters for route in self._dump_routes(family, *one)}
 
-    def _dump_routes(self, family: int, table: int, interface: str, protocol: int) -> list[bytes]:
+    def _dump_routes(self, family: int, table: int, interface: str, protocol: int) -> t.Iterator[Route]:
         asked = {"RTA_TABLE": table or None, "RTA_OIF": self._index_of(interface) if interface else None}
-        family = FAMILIES[family]
-        return self._dump(packed("RTM_GETROUTE", nl.NLM_F_DUMP, asked, family=family, proto=protocol))
+        for answer in self._dump(packed("RTM_GETROUTE", nl.NLM_F_DUMP, asked, family=family, proto=protocol)):
+            # Decoding is what takes the time, and struct rtmsg has the protocol as its sixth byte: the kernel's own
+            # routes come and go with their addresses.
+            if answer[5] not in KERNEL_PROTOCOLS and _passes(route := self._route(answer), table, interface, protocol):
+                yield route
 
     def _index_of(self, interface: str) -> int:
         return self._index.get(interface) or socket.if_nametoindex(interface)
@@ -241,15 +228,11 @@ class Reader(Decoder):
         return found
 
     def _sysctls_all(self, want: Want) -> dict[str, str]:
-        found: dict[str, str] = {}
-        for key, _value in want.sysctls:
-            base, _slash, name = key.rpartition("/")
-            if name in STRICTER_WINS:
-                wider = f"{base.rpartition('/')[0]}/all/{name}"
-                if wider not in found:
-                    found[wider] = self._read_sysctl(wider) or ""
-                found[key] = found[wider]
-        return found
+        """Return the value of `all` for each planned setting of which the kernel takes the larger one."""
+        parts = [key.rsplit("/", 2) for key, _value in want.sysctls]
+        wider = {"/".join(part): f"{part[0]}/all/{part[-1]}" for part in parts if part[-1] in STRICTER_WINS}
+        values = {key: self._read_sysctl(key) or "" for key in set(wider.values())}
+        return {key: values[name] for key, name in wider.items()}
 
     def _read_sysctl(self, key: str) -> str | None:
         try:
@@ -257,11 +240,6 @@ class Reader(Decoder):
                 return " ".join(stream.read().split())
         except OSError:
             return None
-
-
-def _managed(routes: t.Iterable[Route]) -> set[Route]:
-    """Return the routes that somebody made: the kernel's own come and go with their addresses."""
-    return {route for route in routes if route.protocol not in KERNEL_PROTOCOLS}
 
 
 def _passes(route: Route, table: int, interface: str, protocol: int) -> bool:
