@@ -56,16 +56,12 @@ def checks_of(want: Want, host: Host, wanted: Snapshot, stale: Snapshot) -> t.It
             )
     yield from _sysctl_checks(want, host)
     extra = sorted(map(str, stale.links.values()))
-    extra += [str(item) for part in ("addresses", "routes", "rules") for item in _extra(now, stale, wanted, part)]
+    for part in ("addresses", "routes", "rules"):
+        extra += map(str, sorted((getattr(stale, part) - getattr(wanted, part)) & getattr(now, part)))
     yield _check("network_stale", None, [], extra, cause="left over from an earlier plan" if extra else "")
     for rule in exclusion_rules(want) if want.present else ():
         there = rule in now.rules
         yield _check("network_guard", None, str(rule), str(rule) if there else "", cause="" if there else "missing")
-
-
-def _extra(now: Snapshot, stale: Snapshot, wanted: Snapshot, part: str) -> list[t.Any]:
-    found: t.Iterable[t.Any] = (getattr(stale, part) - getattr(wanted, part)) & getattr(now, part)
-    return sorted(found)
 
 
 def _parts(wanted: Snapshot, rail: WantRail, name: str) -> dict[str, list[t.Any]]:

@@ -121,9 +121,6 @@ class Decoder:
         message = decoded("LINK", answer)
         name = message.get_attr("IFLA_IFNAME")
         infiniband = message["ifi_type"] == ARPHRD_INFINIBAND
-        mode = ""
-        if infiniband:
-            mode = self._sysfs.text(f"/sys/class/net/{name}/mode") or "datagram"
         master, parent = message.get_attr("IFLA_MASTER"), message.get_attr("IFLA_LINK")
         elsewhere = message.get_attr("IFLA_LINK_NETNSID") is not None
         info = message.get_attr("IFLA_LINKINFO")
@@ -139,7 +136,7 @@ class Decoder:
             carrier=bool(message["flags"] & IFF_LOWER_UP),
             min_mtu=message.get_attr("IFLA_MIN_MTU") or 0,
             max_mtu=message.get_attr("IFLA_MAX_MTU") or 0,
-            mode=mode,
+            mode=(self._sysfs.text(f"/sys/class/net/{name}/mode") or "datagram") if infiniband else "",
             master=self._name_of(master) if master else "",
             parent=self._name_of(parent) if parent and not elsewhere else "",
             vlan=vlan,

@@ -22,6 +22,7 @@ from .model import (
     Rule,
     links_of,
 )
+from .wanted import inside
 
 if t.TYPE_CHECKING:
     from .want import Want
@@ -68,7 +69,7 @@ class Mine:
             return False
         if route.dst in self.prefixes or (route.source and route.source in self.sources):
             return True
-        return bool(route.gateway) and any(_inside(route.gateway, net) for net in self.subnets)
+        return bool(route.gateway) and any(inside(route.gateway, net) for net in self.subnets)
 
 
 def in_metrics(route: Route) -> bool:
@@ -80,8 +81,3 @@ def in_metrics(route: Route) -> bool:
 def network_of(item: Address) -> str:
     """Return the network that an address is in."""
     return str(ipaddress.ip_network(f"{item.address}/{item.length}", strict=False))
-
-
-def _inside(address: str, network: str) -> bool:
-    # Both are canonical, and a comparison across families is simply False.
-    return ipaddress.ip_address(address) in ipaddress.ip_network(network)

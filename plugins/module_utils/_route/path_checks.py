@@ -12,7 +12,8 @@ import typing as t
 
 from .._check import Check, deviation, ok, skipped, warning
 from .model import DEFAULT, MAIN_TABLE, PROTOCOL, PROTOCOL_NAME, Hop, Host, Route, Rule, link_of
-from .paths import Asked, PathState, Target, inside, ways_of
+from .paths import Asked, PathState, Target, ways_of
+from .wanted import inside
 
 if t.TYPE_CHECKING:
     from .want import Want, WantAddress, WantRail
@@ -83,23 +84,21 @@ def _check(rail: WantRail, item: WantAddress, targets: list[Target], state: Path
     wrong = {str(target) for own in bad.values() for target in own}
     observed = [line for line in planned if line not in wrong]
     shown = bad or found
-    causes = [f"to {_listed(own)}: {finding.cause}" for finding, own in shown.items()]
+    causes = []
+    for finding, own in shown.items():
+        to = dict.fromkeys(f"{target.address} ({target.what})" for target in own)
+        causes.append(f"to {', '.join(to)}: {finding.cause}")
     fixes = dict.fromkeys(finding.fix for finding in shown)
     make = deviation if bad else warning
     return make("route_path", planned, observed, "; ".join(causes), " ".join(fixes), **where)
-
-
-def _listed(targets: t.Sequence[Target]) -> str:
-    return ", ".join(dict.fromkeys(f"{target.address} ({target.what})" for target in targets))
 
 
 def rail_problem(rail: WantRail, item: WantAddress, host: Host) -> Finding | None:
     """Return what keeps every packet of a rail's address from leaving, whatever the routes are."""
     link = link_of(rail, host)
     if link is None:
-        return Finding(
-            True, f"this host has no interface {rail.asked}", "Look with `ip -br link`; see fabric_interfaces."
-        )
+        fix = "Look with `ip -br link`; see fabric_interfaces."
+        return Finding(True, f"this host has no interface {rail.asked}", fix)
     if not link.up:
         return Finding(True, f"{link.name} is down", ROLE)
     if not link.carrier:
@@ -148,7 +147,9 @@ def _judged(asked: Asked, state: PathState, ways: set[Hop]) -> Finding | None:
     good = good if bound else ways
     # With an interface and without a route, IPv4 takes the destination for a neighbour: table 0 (net/ipv4/route.c).
     if not route or not plain or not plain.table:
-        cause = _refused(asked)
+        cause = REFUSED.get(asked.error, os.strerror(asked.error))
+        if asked.flow.interface and target.family == 4 and plain:
+            cause = f"no route leaves by {target.interface}, and IPv4 would look for it on the link itself"
     else:
         # A route by a next hop object may name that alone: what the packet gets has the hop.
         hops = route.next_hops or plain.next_hops
@@ -169,12 +170,6 @@ def _judged(asked: Asked, state: PathState, ways: set[Hop]) -> Finding | None:
     if bound:
         return Finding(True, cause + led, fix)
     return Finding(False, f"without a source address, as programs ask that do not bind to a rail: {cause}{led}", fix)
-
-
-def _refused(asked: Asked) -> str:
-    if asked.flow.interface and asked.target.family == 4 and asked.plain:
-        return f"no route leaves by {asked.target.interface}, and IPv4 would look for it on the link itself"
-    return REFUSED.get(asked.error, os.strerror(asked.error))
 
 
 def _why(asked: Asked, state: PathState) -> tuple[str, str]:

@@ -12,11 +12,11 @@ Each destination is asked for without a source too, as programs ask that do not 
 
 from __future__ import annotations
 
-import ipaddress
 import typing as t
 from dataclasses import dataclass, field
 
 from .model import Hop, link_of
+from .wanted import inside
 
 if t.TYPE_CHECKING:
     from .model import Host, Route
@@ -106,11 +106,6 @@ def way(want: Want, item: WantAddress, address: str) -> str | None:
         return ""
     planned = any(inside(address, prefix) for prefix in want.prefixes_of(item.family))
     return item.gateway if item.gateway and planned else None
-
-
-def inside(address: str, prefix: str) -> bool:
-    """Whether an address is inside a prefix in CIDR notation."""
-    return ipaddress.ip_address(address) in ipaddress.ip_network(prefix, strict=False)
 
 
 def flows_of(target: Target, source_ports: t.Iterable[int]) -> t.Iterator[Flow]:

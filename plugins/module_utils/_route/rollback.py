@@ -100,18 +100,16 @@ def take_back(kernel: Kernel, host: Host, before: Snapshot, after: Snapshot) -> 
     """Undo a change; return what could not be undone, as text."""
     # Nobody wants an address back in the state of being held back.
     before = replace(before, addresses=frozenset(replace(item, usable=True) for item in before.addresses))
-    for _round in range(ROUNDS):
+    for tries in range(ROUNDS, -1, -1):
         now = kernel.again(host)
-        phases = steps(now, toward(now, after, before))
-        if not phases:
-            return []
-        for phase in phases:
-            for op in phase:
-                # One thing that cannot be undone must not keep the others from it.
-                with contextlib.suppress(KernelRefused):
-                    kernel.apply(((op,),))
-    now = kernel.again(host)
-    return [str(op) for phase in steps(now, toward(now, after, before)) for op in phase]
+        left = [op for phase in steps(now, toward(now, after, before)) for op in phase]
+        if not left or not tries:
+            break
+        for op in left:
+            # One thing that cannot be undone must not keep the others from it.
+            with contextlib.suppress(KernelRefused):
+                kernel.apply(((op,),))
+    return [str(op) for op in left]
 
 
 @contextlib.contextmanager

@@ -113,6 +113,11 @@ def rail_routes(want: Want, rail: WantRail, item: WantAddress, interface: str) -
         yield route(MAIN_TABLE, prefix, METRICS[0] - 1 + rail.index, item.gateway)
 
 
+def inside(address: str, prefix: str) -> bool:
+    """Whether an address is inside a prefix in CIDR notation; across families it never is."""
+    return ipaddress.ip_address(address) in ipaddress.ip_network(prefix, strict=False)
+
+
 def covers(outer: str, inner: str) -> bool:
     """Whether a prefix has all of another."""
     one, other = ipaddress.ip_network(outer), ipaddress.ip_network(inner)
