@@ -10,7 +10,7 @@ import typing as t
 from dataclasses import replace
 
 from .._check import CheckData, compared, deviation
-from .model import STRICTER_WINS, Host, Link, Snapshot, link_of, port_of
+from .model import KINDS, STRICTER_WINS, Host, Link, Snapshot, link_of, port_of
 from .want import IPOIB_GROUP
 from .wanted import exclusion_rules
 
@@ -56,7 +56,7 @@ def checks_of(want: Want, host: Host, wanted: Snapshot, stale: Snapshot) -> t.It
             )
     yield from _sysctl_checks(want, host)
     extra = sorted(map(str, stale.links.values()))
-    for part in ("addresses", "routes", "rules"):
+    for part in KINDS:
         extra += map(str, sorted((getattr(stale, part) - getattr(wanted, part)) & getattr(now, part)))
     yield _check("network_stale", None, [], extra, cause="left over from an earlier plan" if extra else "")
     for rule in exclusion_rules(want) if want.present else ():

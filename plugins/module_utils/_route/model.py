@@ -325,26 +325,19 @@ def steps(now: Snapshot, target: Snapshot) -> tuple[Phase, ...]:
     return tuple(tuple(phase) for phase in phases if phase)
 
 
+KINDS: dict[str, t.Any] = {"addresses": Address, "routes": Route, "rules": Rule}
+
+
 def as_data(snapshot: Snapshot) -> dict[str, t.Any]:
     """Return the snapshot as plain data for JSON."""
-    return {
-        "links": [vars(link) for link in snapshot.links.values()],
-        "addresses": [vars(item) for item in sorted(snapshot.addresses)],
-        "routes": [vars(item) for item in sorted(snapshot.routes)],
-        "rules": [vars(item) for item in sorted(snapshot.rules)],
-        "sysctls": snapshot.sysctls,
-    }
+    sets = {part: [vars(item) for item in sorted(getattr(snapshot, part))] for part in KINDS}
+    return {"links": [vars(link) for link in snapshot.links.values()], **sets, "sysctls": snapshot.sysctls}
 
 
 def from_data(data: dict[str, t.Any]) -> Snapshot:
     """Return the snapshot that as_data() made plain."""
-    return Snapshot(
-        links={item["name"]: Link(**item) for item in data["links"]},
-        addresses=frozenset(Address(**item) for item in data["addresses"]),
-        routes=frozenset(Route(**item) for item in data["routes"]),
-        rules=frozenset(Rule(**item) for item in data["rules"]),
-        sysctls=dict(data["sysctls"]),
-    )
+    sets = {part: frozenset(kind(**item) for item in data[part]) for part, kind in KINDS.items()}
+    return Snapshot({item["name"]: Link(**item) for item in data["links"]}, **sets, sysctls=dict(data["sysctls"]))
 
 
 def render(snapshot: Snapshot) -> dict[str, list[str]]:
