@@ -25,6 +25,7 @@ GUESTS = "tests/guests/test_rdma_info.py::"
 NETNS = "tests/guests/test_rdma_netns.py::"
 ROUTES = "tests/kernel/test_policy_route.py::"
 LABS = "tests/lab/test_lab.py::"
+RECORD = "tests/unit/plugins/modules/test_host_record.py::test_the_playbook"
 BARE = "tests/bare/test_bare.py::"
 
 
@@ -99,7 +100,14 @@ ROWS = (
     row(r"ansible-playbook .*railops\.rdma\.verify.*", "molecule/guests", "tests/lab/matrix.py::site-exclusive"),
     row(r"ansible-playbook .*railops\.rdma\.teardown", f"{SITE}test_teardown_leaves_the_kernel_as_it_was"),
     row(r"ansible-playbook .*railops\.rdma\.teardown --limit \w+", f"{SITE}test_one_node_leaves_and_comes_back"),
-    row(r"ansible-playbook .*railops\.rdma\.discover", f"{GUESTS}test_discover_proposes_the_rails_of_the_lab"),
+    row(
+        r"ansible-playbook .*railops\.rdma\.discover( --limit \w+)?",
+        f"{GUESTS}test_discover_proposes_the_rails_of_the_lab",
+    ),
+    row(
+        r"ansible-playbook .*railops\.rdma\.record .*",
+        "tests/unit/plugins/modules/test_host_record.py::test_the_playbook",
+    ),
     row(
         r"ansible-playbook .*-i discover/fabric/proposal\.yml .*",
         f"{GUESTS}test_discover_proposes_the_rails_of_the_lab",
@@ -190,6 +198,7 @@ ROWS = (
     row(r"RAILOPS_TEST_KUBECONFIG=~/\.kube/config make test CHECK=api", needs="a real cluster"),
     # On a host.
     row(r"for family in .*", f"{ROUTES}test_the_commands_of_the_guide_take_everything_off_by_hand"),
+    row(r"python3 -m json\.tool record/.*", needs="a record, and someone who reads it"),
     row(r"python3 -m json\.tool verify/fabric/hosts/node7\.json", f"{SITE}test_results_hold_every_check"),
     row(
         r"rdma system|cat /sys/module/ib_core/.*|grep -rs netns_mode .*",

@@ -1,0 +1,267 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Puts stand-ins in the place of what tells whose host a text is of, and finds what is left of it. Asks nobody.
+
+The same value has the same stand-in under one key. Addresses with a common prefix have stand-ins with a common prefix
+of that length; an address or GUID that is made of a MAC address has one that is made of the MAC's stand-in.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import ipaddress
+import re
+import typing as t
+
+if t.TYPE_CHECKING:
+    from collections.abc import Iterable
+
+# Networks that everybody has: an address in them keeps these bits. The second ones stay as they are.
+SHARED = ("10.0.0.0/8", "100.64.0.0/10", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16", "2000::/3", "fd00::/8")
+WHOLE = ("0.0.0.0/8", "127.0.0.0/8", "224.0.0.0/3", "::/127", "100::/64", "3fff:ffff::1/128", "ff00::/8")
+LINK_LOCAL = "fe80::/64"
+NETWORKS = [ipaddress.ip_network(text) for text in (*SHARED, *WHOLE, LINK_LOCAL)]
+KEPT = [ipaddress.ip_network(text) for text in WHOLE]
+# How texts are taken apart when real values are looked for.
+PARTS = (r"[\w.:/-]+", r"[\w-]+", r"[0-9a-f:]+", r"[\d.]+", r"[0-9a-z]+")
+LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ"
+HEX = "0123456789abcdef"
+# A length behind an address, also as `ip -json` writes it.
+LENGTH = r'(?P<{0}>(?:/|","(?:src|dst|prefix)len":)(?P<{0}n>\d{{1,3}})(?!\d))?'
+# In the order in which they are tried at each place.
+PATTERNS = (
+    r"(?P<uuid>(?<![0-9a-fA-F])[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}(?![0-9a-fA-F]))",
+    r"(?P<ipoib>(?<![\w:])(?:[0-9a-fA-F]{2}:){19}[0-9a-fA-F]{2}(?![\w:]))",
+    r"(?P<pairs>(?<![\w:-])[0-9a-fA-F]{2}(?P<dash>[:-])(?:[0-9a-fA-F]{2}(?P=dash)){4}[0-9a-fA-F]{2}(?![\w:-]))",
+    r"(?P<colons>(?<![\w:.])[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{0,4}){2,7}(?:\.\d+\.\d+\.\d+)?(?![\w:]))"
+    + LENGTH.format("six"),
+    r"(?P<guid>(?<![\w:])(?:[0-9a-fA-F]{4}:){3}[0-9a-fA-F]{4}(?![\w:]))",
+    r"(?P<number>\b0x(?=[0-9a-fA-F]*[1-9a-fA-F])[0-9a-fA-F]{16}\b)",
+    r"(?P<dots>(?<![\w.])(?:[0-9a-fA-F]{4}\.){2}[0-9a-fA-F]{4}(?![\w.]))",
+    r"(?P<four>(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?!\w|\.\d))" + LENGTH.format("length"),
+    r"(?P<inet6>^[0-9a-f]{32}(?= [0-9a-f]{2} [0-9a-f]{2} ))",
+    r"(?P<id>\b[0-9a-fA-F]{32}\b)",
+    r"(?P<bare>(?:(?<=\benx)|(?<![0-9a-zA-Z]))(?=[0-9a-f]*[a-f]|(?<=enx))[0-9a-f]{12}(?![0-9a-zA-Z]))",
+    r"(?P<label>\b(?i:serial(?:[ _-]?(?:number|no))?|s/n)\b[\"']?\s*[:=]\s*[\"']?)(?P<serial>[\w][\w./-]{3,})",
+)
+
+
+class Scrub:
+    """Replaces, and remembers what it replaced.
+
+    :param key: all hosts of an archive have the same one, and nobody has it afterwards.
+    :param names: of hosts, users and switches.
+    :param serials: that stand somewhere without a word before them.
+    """
+
+    def __init__(self, key: str, names: Iterable[str] = (), serials: Iterable[str] = ()) -> None:
+        self._key = hashlib.sha256(key.encode()).digest()
+        self.found: dict[str, dict[str, str]] = {}
+        known = [*((name, "name") for name in names), *((text, "serial") for text in serials)]
+        self._words = {text.lower(): kind for text, kind in known if len(text) > 2}
+        words = "|".join(re.escape(text) for text in sorted(self._words, key=len, reverse=True))
+        first = (rf"(?P<word>(?<![^\W_])(?i:{words})(?![^\W_]))",) if words else ()
+        self._pattern = re.compile("|".join((*first, *PATTERNS)), re.MULTILINE)
+        for slow in ("_flip", "address"):
+            setattr(self, slow, functools.lru_cache(maxsize=None)(getattr(self, slow)))
+
+    def text(self, text: str) -> str:
+        """Return a text with stand-ins, in one pass: no stand-in is replaced again."""
+        return self._pattern.sub(self._replace, text)
+
+    def address(self, text: str, length: int | None = None) -> str:
+        """Return an address' stand-in; that of a network's address (nothing set behind the length) is a network's."""
+        own = ipaddress.ip_address(text)
+        width = own.max_prefixlen
+        done = self._address(own)
+        keep = width - (length if length is not None and length <= width else width)
+        if keep and not int(own) & (1 << keep) - 1:
+            done = type(own)(int(done) >> keep << keep)
+        return self._seen("address", str(own), str(done))
+
+    def mac(self, data: bytes) -> bytes:
+        """Return a MAC address' stand-in; addresses of one maker have stand-ins of one maker. Groups stay."""
+        if data[0] & 1 or not any(data):
+            return data
+        own = self._maker(data[:3]) + self._draw("mac", data, 3)
+        self._seen("mac", data.hex(":"), own.hex(":"))
+        return own
+
+    def guid(self, data: bytes) -> bytes:
+        """Return the stand-in of a GUID or of the second half of an IPv6 address."""
+        if int.from_bytes(data, "big") < 1 << 16:
+            return data
+        if data[3:5] == b"\xff\xfe":
+            mac = self.mac(bytes([data[0] ^ 2]) + data[1:3] + data[5:])
+            own = bytes([mac[0] ^ 2]) + mac[1:3] + data[3:5] + mac[3:]
+        elif data[3:5] == b"\x03\x00":
+            mac = self.mac(data[:3] + data[5:])
+            own = mac[:3] + data[3:5] + mac[3:]
+        else:
+            own = self._maker(data[:3]) + self._draw("guid", data, 5)
+        self._seen("guid", data.hex(":", 2), own.hex(":", 2))
+        return own
+
+    def serial(self, text: str, kind: str = "serial") -> str:
+        """Return a stand-in of the same form: digits for digits, letters for letters."""
+        drawn = self._draw(kind, text.lower().encode(), len(text))
+        return self._seen(kind, text, "".join(map(_alike, text, drawn)))
+
+    def name(self, text: str) -> str:
+        """Return the stand-in of a host's, user's or switch's name."""
+        return self._seen("name", text, f"name-{self._draw('name', text.lower().encode(), 4).hex()}")
+
+    def _replace(self, match: re.Match[str]) -> str:
+        text, kind = match[0], match.lastgroup
+        groups = {key: value for key, value in match.groupdict().items() if value is not None}
+        if "word" in groups:
+            return self.name(text) if self._words[text.lower()] == "name" else self.serial(text)
+        if "uuid" in groups or "id" in groups:
+            drawn = self._draw("id", text.lower().replace("-", "").encode(), len(text))
+            own = "".join(char if char == "-" else HEX[byte % 16] for char, byte in zip(text, drawn))
+            return self._seen("id", text, own)
+        if "serial" in groups:
+            return groups["label"] + self.serial(groups["serial"])
+        if "four" in groups or "colons" in groups:
+            return self._written(groups)
+        digits = re.sub(r"^0x|[^0-9a-fA-F]", "", text)
+        data = bytes.fromhex(digits)
+        if "ipoib" in groups:
+            return (data[:4] + ipaddress.ip_address(self.address(str(ipaddress.ip_address(data[4:])))).packed).hex(":")
+        if "inet6" in groups:
+            return ipaddress.ip_address(self.address(str(ipaddress.ip_address(data)))).packed.hex()
+        own = (self.mac(data) if len(data) == 6 else self.guid(data)).hex()
+        own = own.upper() if digits.isupper() else own
+        digit = iter(own)
+        # The same marks between the digits.
+        body = text[2:] if kind == "number" else text
+        return text[: len(text) - len(body)] + "".join(next(digit) if char in _HEX else char for char in body)
+
+    def _written(self, groups: dict[str, str]) -> str:
+        """Return an address in the form in which it was written, or a GUID that looks like one."""
+        text = groups.get("four") or groups["colons"]
+        more = groups.get("length") or groups.get("six") or ""
+        count = groups.get("lengthn") or groups.get("sixn")
+        if re.fullmatch(r"(?:[0-9a-fA-F]{4}:){3}[0-9a-fA-F]{4}", text):
+            return self.guid(bytes.fromhex(text.replace(":", ""))).hex(":", 2) + more
+        try:
+            own = ipaddress.ip_address(self.address(text, int(count) if count else None))
+        except ValueError:
+            return text + more
+        full = own.version == 6 and re.fullmatch(r"(?:[0-9a-fA-F]{4}:){7}[0-9a-fA-F]{4}", text)
+        return (own.packed.hex(":", 2) if full else str(own)) + more
+
+    def _address(self, own: t.Any) -> t.Any:
+        if any(own.version == item.version and own in item for item in KEPT):
+            return own
+        if own.version == 6 and own.ipv4_mapped:
+            return type(own)(0xFFFF << 32 | int(self._address(own.ipv4_mapped)))
+        value, width, done = int(own), own.max_prefixlen, 0
+        for place in range(width):
+            bit = value >> (width - 1 - place) & 1
+            done = done << 1 | (bit ^ self._flip(width, place, value >> (width - place)))
+        low = own.packed[8:]
+        if width == 128 and (low[3:5] in (b"\xff\xfe", b"\x03\x00") or own in ipaddress.ip_network(LINK_LOCAL)):
+            done = done >> 64 << 64 | int.from_bytes(self.guid(low), "big")
+        return type(own)(done)
+
+    def _flip(self, width: int, place: int, before: int) -> int:
+        """Whether the bit behind these bits is turned: it depends on them alone, which keeps common prefixes.
+
+        :param place: how many bits are before it.
+        """
+        # An address' place in its network stays, and with it what a gateway or the first address is.
+        if place >= width - (8 if width == 32 else 16) or (place >= 64 and not before & (1 << (place - 64)) - 1):
+            return 0
+        if _leads_to_network(width, place, before):
+            return 0
+        if _leads_to_network(width, place - 1, before >> 1):
+            return 1  # no address is its own stand-in
+        return self._draw("bit", f"{width} {place} {before}".encode(), 1)[0] & 1
+
+    def _maker(self, data: bytes) -> bytes:
+        drawn = self._draw("maker", data, 3)
+        # The two lowest bits say that it is no group's, and whether somebody chose it.
+        return bytes([drawn[0] & 0xFC | data[0] & 3]) + drawn[1:]
+
+    def _draw(self, kind: str, data: bytes, size: int) -> bytes:
+        return hashlib.shake_256(self._key + kind.encode() + b"\0" + data).digest(size)
+
+    def _seen(self, kind: str, real: str, own: str) -> str:
+        if real != own:
+            self.found.setdefault(kind, {})[real] = own
+        return own
+
+
+_HEX = frozenset("0123456789abcdefABCDEF")
+
+
+def _leads_to_network(width: int, place: int, before: int) -> bool:
+    """Whether one of NETWORKS begins with these bits and is longer."""
+    known = (item for item in NETWORKS if item.max_prefixlen == width and place < item.prefixlen)
+    return any(int(item.network_address) >> (width - place) == before for item in known)
+
+
+def _alike(char: str, byte: int) -> str:
+    if char.isdigit():
+        return str(byte % 10)
+    letter = LETTERS[byte % len(LETTERS)]
+    return (letter if char.isupper() else letter.lower()) if char.isalpha() else char
+
+
+def spellings(kind: str, real: str) -> set[str]:
+    """Return the ways in which a value may be written, in lower case."""
+    found = {real.lower()}
+    if kind in ("mac", "guid"):
+        digits = real.replace(":", "").lower()
+        pairs = [digits[place : place + 2] for place in range(0, len(digits), 2)]
+        found |= {digits, "0x" + digits, ":".join(pairs), "-".join(pairs)}
+        found |= {mark.join(map("".join, zip(pairs[::2], pairs[1::2]))) for mark in ".:"}
+    elif kind == "address" and ":" in real:
+        own = ipaddress.IPv6Address(real)
+        found |= {own.exploded, own.packed.hex(), own.packed.hex(":", 2)}
+    elif kind == "id":
+        found.add(real.replace("-", "").lower())
+    return found
+
+
+def leaks(real: t.Mapping[str, Iterable[str]], places: Iterable[tuple[str, str]]) -> list[str]:
+    """Return what is still there of real values, each as its kind and place: the values themselves are not repeated.
+
+    It looks for the values, whatever stands around them, and knows none of the patterns above.
+
+    :param real: values by kind.
+    :param places: what each place is called, and its text.
+    """
+    wanted = {word: kind for kind, values in real.items() for value in values for word in spellings(kind, value)}
+    wanted = {word: kind for word, kind in wanted.items() if len(word) > (5 if word.isdigit() else 2)}
+    found = []
+    for place, text in places:
+        text = text.lower()
+        words = {word for part in PARTS for word in re.findall(part, text)}
+        words |= {word.strip(".:/-") for word in words}
+        for run in re.findall(r"[0-9a-f]{13,}", text.replace("enx", " ")):
+            words |= {run[place : place + size] for size in (12, 16, 32) for place in range(len(run) - size + 1)}
+        found += sorted({f"{wanted[word]} in {place}" for word in words & wanted.keys()})
+    return found
+
+
+def real_of(known: t.Mapping[str, Iterable[str]], scrub: Scrub) -> dict[str, set[str]]:
+    """Return all real values: those that the host has been asked for, and those that were replaced.
+
+    What stays as it is on purpose is none: `scrub` has no stand-in for it.
+
+    :param known: by kind.
+    """
+    found = {kind: set(values) for kind, values in scrub.found.items()}
+    for kind, values in known.items():
+        for value in values:
+            with contextlib.suppress(ValueError):
+                if kind == "address" and scrub.address(value) == value:
+                    continue
+                found.setdefault(kind, set()).add(value)
+    return found

@@ -1,0 +1,115 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Stand-ins are the same everywhere, keep what modules compare, and the search for real values knows no patterns."""
+
+from __future__ import annotations
+
+import ipaddress
+import random
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils._record.scrub import Scrub, leaks, real_of
+
+MAC, GUID, LINK_LOCAL = "94:6d:ae:aa:bb:cc", "946d:ae03:00aa:bbcc", "fe80::966d:aeff:feaa:bbcc"
+
+
+def scrubbed(*texts, **more):
+    scrub = Scrub("key", **more)
+    return [scrub.text(text) for text in texts]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("0000:15:00.0", "12:30:45", "28.39.1002", "MLNX_OFED-24.10-0.7.0.0", "::", "::1", "ff02::1", "127.0.0.1/8"),
+        *(
+            "240.0.0.1",
+            "3fff:ffff::1",
+            "0.0.0.0/1",
+            "128.0.0.0/1",
+            "255.255.255.0",
+            "123456789012",
+            "0x0000000000000000",
+        ),
+        *("01:80:c2:00:00:0e", "00:00:00:00:00:00", "10.0.0.0/8", "fe80::/10", "6.8.0-45-generic"),
+    ],
+)
+def test_what_tells_nobody_stays(text):
+    assert scrubbed(text, names=["node1"]) == [text]
+
+
+def test_one_card_has_one_stand_in_in_every_spelling():
+    spelled = [MAC, MAC.upper().replace(":", "-"), "946d.aeaa.bbcc", "946daeaabbcc", "enx946daeaabbcc"]
+    mac, *others = scrubbed(*spelled)
+    digits = mac.replace(":", "")
+    assert mac != MAC
+    dotted = f"{digits[:4]}.{digits[4:8]}.{digits[8:]}"
+    assert others == [mac.upper().replace(":", "-"), dotted, digits, f"enx{digits}"]
+
+
+def test_guids_and_link_local_addresses_follow_the_mac_address():
+    mac, guid, number, link_local, gid, ipoib = scrubbed(
+        *(MAC, GUID, "0x946dae0300aabbcc", LINK_LOCAL, f"fe80:0000:0000:0000:{GUID}"),
+        "00:00:10:49:fe:80:00:00:00:00:00:00:94:6d:ae:03:00:aa:bb:cc",
+    )
+    data = bytes.fromhex(mac.replace(":", ""))
+    assert bytes.fromhex(guid.replace(":", "")) == data[:3] + b"\x03\x00" + data[3:]
+    assert number == "0x" + guid.replace(":", "")
+    eui = bytes([data[0] ^ 2]) + data[1:3] + b"\xff\xfe" + data[3:]
+    assert ipaddress.ip_address(link_local).packed == bytes.fromhex("fe80000000000000") + eui
+    assert gid == f"fe80:0000:0000:0000:{guid}"
+    assert ipoib.replace(":", "").endswith(guid.replace(":", ""))
+
+
+def test_common_prefixes_stay_common_and_networks_stay_networks():
+    random.seed(30)
+    scrub = Scrub("key")
+    pool = [ipaddress.ip_address(random.getrandbits(32)) for _number in range(60)]
+    pool += [ipaddress.ip_address(0x0A000000 | random.getrandbits(12)) for _number in range(60)]
+    pool += [ipaddress.ip_address((0x20010DB8 << 96) | random.getrandbits(16) << 64 | 5) for _number in range(60)]
+    pool = [item for item in pool if scrub.address(str(item)) != str(item)]
+    done = {item: ipaddress.ip_address(scrub.address(str(item))) for item in pool}
+
+    def common(one, other):
+        return one.max_prefixlen - (int(one) ^ int(other)).bit_length()
+
+    for one in pool:
+        for other in pool:
+            if one.version == other.version:
+                assert common(one, other) == common(done[one], done[other]), (one, other)
+    host, net, wide, rule = scrubbed("10.1.2.3/24", "10.1.2.0/24", "10.1.0.0/16", '"src":"10.1.0.0","srclen":16')
+    assert ipaddress.ip_interface(host).network == ipaddress.ip_network(net)
+    assert ipaddress.ip_network(net).subnet_of(ipaddress.ip_network(wide))
+    assert rule == f'"src":"{wide[:-3]}","srclen":16'
+    assert scrubbed("::ffff:0a01:0203")[0] == str(ipaddress.ip_address(f"::ffff:{host[:-3]}"))
+
+
+def test_names_and_serials_and_ids():
+    names = {"names": ["node1", "alice"], "serials": ["MT2345X00012"]}
+    line = "alice@node1-ib: SN MT2345X00012, Serial Number: AB12-77, 12345678-1234-4678-9234-123456789abc, node10"
+    (text,) = scrubbed(line, **names)
+    assert "node10" in text
+    assert [word for word in ("alice", "node1-", "MT2345", "AB12", "1234-4678") if word in text] == []
+    assert text.count("-ib") == 1
+
+
+def test_another_key_draws_others():
+    assert Scrub("one").text(MAC) != Scrub("two").text(MAC)
+
+
+@pytest.mark.parametrize(
+    "text", ["946DAEAABBCC", "mac=94-6d-ae-aa-bb-cc.", "946d.aeaa.bbcc", "enx946daeaabbcc", "0x946daeaabbcc,"]
+)
+def test_a_real_value_is_found_however_it_is_written(text):
+    found = leaks(real_of({"mac": {MAC}}, Scrub("key")), [("a file", text)])
+    assert found == ["mac in a file"]
+
+
+def test_places_are_named_and_values_are_not():
+    scrub = Scrub("key", ["node1"])
+    scrub.text(f"{MAC} node1 10.1.2.3")
+    found = leaks(real_of({}, scrub), [("/etc/hosts", "10.1.2.3 node1"), ("/sys/a", "nothing")])
+    assert sorted(found) == ["address in /etc/hosts", "name in /etc/hosts"]
