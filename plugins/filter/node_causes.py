@@ -76,11 +76,10 @@ def _read_rails(plan_dir: str, nodes: set[str]) -> tuple[Rails, bool]:
 
     :raises AnsibleFilterError: when the plan cannot be read.
     """
-    cluster = os.path.join(plan_dir, "cluster")
     rails: Rails = {}
     try:
         pods = read_networks(plan_dir)
-        values: dict[str, t.Any] = next(iter(source.documents(os.path.join(cluster, "values.yaml"))), {})
+        values = source.planned_values(os.path.join(plan_dir, "cluster"))
         for name in sorted(os.listdir(os.path.join(plan_dir, "hosts"))):
             with open(os.path.join(plan_dir, "hosts", name), encoding="utf-8") as stream:
                 piece = json.load(stream)

@@ -230,6 +230,14 @@ options:
       value:
         description: A label value.
         type: str
+  ipam:
+    description:
+      - Who gives pods their addresses. V(nv-ipam) is that of NVIDIA's network operator; it takes O(mode=exclusive) and
+        Ethernet only, and one pool for each rail names all nodes.
+    type: str
+    choices: [spiderpool, nv-ipam]
+    default: spiderpool
+    version_added: 0.3.0
   lossless:
     description:
       - What the site's switches have for lossless RoCE. The role lossless_roce sets it on the hosts, and the

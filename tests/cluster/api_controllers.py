@@ -19,6 +19,8 @@ import typing as t
 from api_kinds import Kind
 from api_store import Json, Store, dig, now
 
+from ansible_collections.railops.rdma.tests.unit import cidr_pools
+
 SPIDERPOOL = "spiderpool.spidernet.io"
 SRIOV = "sriovnetwork.openshift.io"
 COMPONENT = "app.kubernetes.io/component"
@@ -259,6 +261,21 @@ class Controllers:
             body = {"metadata": {"name": meta["name"], "ownerReferences": [owner]}, "spec": {"config": "{}"}}
             store.create(kind, meta["namespace"], body, {}, "spiderpool-controller")
 
+    def on_cidrpool(self, kind: Kind, old: Json | None, new: Json) -> None:
+        """Give every node that the pool selects its prefix, and nothing at all of a pool that is wrong."""
+        if new["metadata"].get("deletionTimestamp") or dig(old, "spec") == new["spec"]:
+            return
+        self.give_prefixes(kind, new)
+
+    def give_prefixes(self, kind: Kind, pool: Json) -> None:
+        nodes = {key[1]: dig(node, "metadata.labels") or {} for key, node in self.store.rows[("", "nodes")].items()}
+        given = {} if cidr_pools.problems(pool) else cidr_pools.handed(pool, nodes)
+        rows = [
+            {"nodeName": name, "prefix": str(one.prefix), **({"gateway": str(one.gateway)} if one.gateway else {})}
+            for name, one in sorted(given.items())
+        ]
+        self.restatus(kind, pool, allocations=rows)
+
     def sriov_operator(self, namespace: str) -> None:
         """Make one node state a node, as the operator's daemon does."""
         try:
@@ -275,6 +292,9 @@ class Controllers:
     def on_node(self, _kind: Kind, old: Json | None, new: Json) -> None:
         if dig(old, "metadata.labels") != dig(new, "metadata.labels"):
             for (group, plural), rows in list(self.store.rows.items()):
+                if plural == "cidrpools":
+                    for pool in list(rows.values()):
+                        self.give_prefixes(self.store.kind_of(f"{group}/v1alpha1", "CIDRPool"), pool)
                 if (group, plural) == (SRIOV, "sriovnetworknodepolicies"):
                     for policy in list(rows.values()):
                         self.on_sriovnetworknodepolicy(_kind, None, policy)

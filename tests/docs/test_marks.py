@@ -43,6 +43,7 @@ IN_CODE = {
         labels.RUN_LABEL,
         labels.RESOURCE,
         labels.NETWORK[0],
+        labels.NETWORK_RESOURCE,
     ),
     *(labels.POD_NETWORKS, labels.POD_STATUS, labels.POD_DEFAULT, labels.ZONE_LABEL, labels.LEAF_LABEL, labels.OURS),
     *(labels.OUR_NODES, labels.RESOURCE_PREFIX, *INJECT_KEYS, gate.NOTE, labels.GATE_TAINT["key"], _release.ANNOTATION),

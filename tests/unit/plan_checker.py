@@ -4,7 +4,8 @@
 
 """Check a plan by its files alone, with netaddr's sets. Knows nothing of the planner: it shares no code with it.
 
-The files are those that hosts, cluster and switches get: hosts/*.json, cluster/ippools.yaml, switch/prefixes.csv.
+The files are those that hosts, cluster and switches get: hosts/*.json, cluster/ippools.yaml or cluster/cidrpools.yaml,
+switch/prefixes.csv.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from itertools import pairwise
 
 import yaml
 from netaddr import IPAddress, IPNetwork, IPRange, IPSet
+
+from ansible_collections.railops.rdma.tests.unit import cidr_pools
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 POOL_LIMIT = 4096
@@ -40,6 +43,8 @@ def _sum(ranges: list[IPRange]) -> int:
 
 
 def pools_of(files: dict[str, str]) -> list[Pool]:
+    if "cluster/cidrpools.yaml" in files:
+        return _node_pools(files)
     found = []
     for obj in yaml.load_all(files["cluster/ippools.yaml"], Loader=LOADER):
         if not obj:
@@ -48,6 +53,21 @@ def pools_of(files: dict[str, str]) -> list[Pool]:
         gateway = IPAddress(spec["gateway"]) if "gateway" in spec else None
         nodes = frozenset(spec.get("nodeName", ()))
         found.append(Pool(obj["metadata"]["name"], IPNetwork(spec["subnet"]), gateway, _ranges(spec["ips"]), nodes))
+    return found
+
+
+def _node_pools(files: dict[str, str]) -> list[Pool]:
+    """Return what each node hands out of each CIDRPool; a stranger in the cluster gets nothing."""
+    marked = json.loads(files["cluster/nodelabels.json"])
+    labels = {node: {marked["label"]: value} for node, value in marked["nodes"].items()}
+    labels["stranger"] = {"kubernetes.io/hostname": "stranger"}
+    found = []
+    for pool in yaml.load_all(files["cluster/cidrpools.yaml"], Loader=LOADER):
+        for node, one in cidr_pools.handed(pool, labels).items() if pool else ():
+            version = one.prefix.version
+            ranges = [IPRange(IPAddress(low, version), IPAddress(high, version)) for low, high in one.ranges]
+            name = f"{pool['metadata']['name']} on {node}"
+            found.append(Pool(name, one.prefix, one.gateway, ranges, frozenset([node])))
     return found
 
 
@@ -90,10 +110,13 @@ def check(files: dict[str, str], *, mode: str, reserved: list[str], foreign: lis
 def _check_pools(pools, subnets, gateways) -> list[str]:
     wrong = []
     for pool in pools:
-        if _sum(pool.ranges) > POOL_LIMIT or not pool.ranges:
+        by_node = " on " in pool.name
+        if (_sum(pool.ranges) > POOL_LIMIT and not by_node) or not pool.ranges:
             wrong.append(f"{pool.name}: {_sum(pool.ranges)} addresses")
         for one in pool.ranges:
-            if one.first <= pool.subnet.first or one.last >= pool.subnet.last:
+            # The daemon of nv-ipam also hands out the last address of an IPv6 prefix.
+            last = pool.subnet.last + (by_node and pool.subnet.version == 6)
+            if one.first <= pool.subnet.first or one.last >= last:
                 wrong.append(f"{pool.name}: {one} leaves {pool.subnet} or touches its ends")
         if any(low.last + 1 >= high.first for low, high in pairwise(pool.ranges)):
             wrong.append(f"{pool.name}: the ranges are not sorted and joined")

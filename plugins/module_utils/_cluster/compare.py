@@ -13,13 +13,13 @@ import ipaddress
 import json
 import typing as t
 
-from .._fabric.labels import LABEL_FABRIC, LABEL_MANAGER, POOL
+from .._fabric.labels import CIDR_POOL, LABEL_FABRIC, LABEL_MANAGER, POOL
 from .._intervals import merge, subtract
 from .model import FIELD_MANAGER, Difference, Json, Kept, Ref
-from .pools import allocated, users
+from .pools import allocated, listed, moved, users
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from .._intervals import Intervals
 
@@ -133,10 +133,22 @@ def addresses(pool: Json) -> Intervals:
     return subtract(ranges(spec.get("ips") or ()), ranges(spec.get("excludeIPs") or ()))
 
 
-def keep_pool(action: str, ref: Ref, live: Json) -> Kept | None:
-    """Return why a pool must stay as it is, or None when no address of it is in use."""
-    count = allocated(live)
-    if ref.kind != POOL or not count:
+def keep_pool(
+    action: str, ref: Ref, live: Json, wanted: Json | None, holders: Callable[[], Mapping[str, str]]
+) -> Kept | None:
+    """Return why a pool must stay as it is, or None when no address that pods hold is concerned.
+
+    :param action: what would be done: delete, narrow or replace.
+    :param live: the pool as it is.
+    :param wanted: the pool as it is to be; None where it goes.
+    :param holders: gives the pod of each address, for pools that do not say it themselves.
+    """
+    if ref.kind == CIDR_POOL:
+        rows = moved(live, wanted, holders)
+        count, who = len(rows), listed(rows)
+    elif ref.kind == POOL:
+        count, who = allocated(live), users(live)
+    else:
         return None
     noun = "address is" if count == 1 else "addresses are"
-    return Kept(action, ref, f"{count} {noun} in use{users(live)}; move those pods away and run again.")
+    return Kept(action, ref, f"{count} {noun} in use{who}; move those pods away and run again.") if count else None

@@ -10,7 +10,7 @@ import typing as t
 from collections import Counter
 from dataclasses import dataclass
 
-from .._fabric.attachments import OBJECTS
+from .._fabric.backends import BACKENDS
 from .._fabric.labels import POLICY, POOL, SRIOV
 from .._fabric.numbers import MANAGER
 
@@ -22,7 +22,7 @@ Json = dict[str, t.Any]
 FIELD_MANAGER = MANAGER
 
 # What carries our labels and is looked for when strays are removed.
-PRUNED_KINDS = (*(row for files in OBJECTS.values() for row in files.values()), (SRIOV, POLICY))
+PRUNED_KINDS = (*(row for backend in BACKENDS.values() for row in backend.objects.values()), (SRIOV, POLICY))
 # The order in which kinds are made; they are removed the other way round. Pools before the configs that name them.
 RANKS = {
     "Namespace": 0,

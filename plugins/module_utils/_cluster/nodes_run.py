@@ -79,7 +79,7 @@ def read_request(folder: str) -> NodesRequest:
     interfaces = {row["node"]: {rail["interface"] for rail in row["rails"]} for row in read_host_plans(folder)}
     groups = (read_labels(folder, "workload") or {"groups": []})["groups"]
     topology: dict[str, dict[str, str]] = {node: group["labels"] for group in groups for node in group["nodes"]}
-    values: dict[str, t.Any] = next(iter(source.documents(os.path.join(cluster, "values.yaml"))), {})
+    values = source.planned_values(cluster)
     policies = list(source.documents(os.path.join(cluster, "sriovpolicies.yaml")))
     want = request_of(nodes, interfaces, values, policies, read_labels(folder, "cluster"))
     return replace(want, topology=topology, known=frozenset(seats))

@@ -9,7 +9,8 @@ Pure: objects come in one at a time (`ClusterPlanner.see`), so a list is never h
 server will answer.
 
 Source of the pool rules: Spiderpool's webhook (`subnet` and `ipVersion` never change; two pools share addresses only
-by mistake) and one rule more: a pool with allocated addresses is never deleted, narrowed or replaced.
+by mistake) and one rule more: a pool with allocated addresses is never deleted, narrowed or replaced. A CIDRPool, which
+nobody guards, gives no node another prefix or gateway under pods.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import typing as t
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 
-from .._fabric.labels import LABEL_FABRIC, LABEL_MANAGER, POOL
+from .._fabric.labels import CIDR_POOL, LABEL_FABRIC, LABEL_MANAGER, POOL
 from .._intervals import subtract
 from .compare import (
     addresses,
@@ -31,6 +32,8 @@ from .compare import (
 from .model import FIELD_MANAGER, ClusterPlan, Conflict, Difference, Json, Kept, Ref, Step
 
 if t.TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from .._intervals import Intervals
 
 
@@ -38,7 +41,8 @@ if t.TYPE_CHECKING:
 class ClusterPlanner:
     """Takes the live objects one by one and ends with a plan.
 
-    `wanted` by reference; `fabric` is whose strays are removed when `prune`; `absent` removes what is wanted gone.
+    `wanted` by reference; `fabric` is whose strays are removed when `prune`; `absent` removes what is wanted gone;
+    `holders` gives the pod of each address that Multus gave out.
     """
 
     wanted: dict[Ref, Json]
@@ -46,6 +50,7 @@ class ClusterPlanner:
     prune: bool = False
     absent: bool = False
     force: bool = False
+    holders: Callable[[], Mapping[str, str]] = dict
     _steps: list[Step] = field(default_factory=list)
     _kept: list[Kept] = field(default_factory=list)
     _conflicts: list[Conflict] = field(default_factory=list)
@@ -67,7 +72,12 @@ class ClusterPlanner:
                 self._remove(ref, live, self._label_of(wanted) or self.fabric)
             else:
                 self._compare(ref, wanted, live)
-        elif self.prune and is_ours(live["metadata"].get("labels") or {}, self.fabric):
+        elif (
+            self.prune
+            and is_ours(live["metadata"].get("labels") or {}, self.fabric)
+            # What a controller made of an object goes with that.
+            and not live["metadata"].get("ownerReferences")
+        ):
             self._seen.add(ref)
             self._remove(ref, live, self.fabric)
 
@@ -85,9 +95,10 @@ class ClusterPlanner:
         if labelled and not is_ours(labels, fabric) and not self.force:
             self._conflicts.append(self._foreign(ref, live))
             return
-        if kept := keep_pool("delete", ref, live):
+        if kept := keep_pool("delete", ref, live, None, self.holders):
             self._kept.append(kept)
-            self._stay[ref] = self._place(live)
+            if ref.kind == POOL:
+                self._stay[ref] = self._place(live)
             return
         self._steps.append(Step("delete", ref, uid=meta.get("uid", ""), version=meta.get("resourceVersion", "")))
         if ref.kind == POOL:
@@ -112,7 +123,7 @@ class ClusterPlanner:
     def _compare(self, ref: Ref, wanted: Json, live: Json) -> None:
         meta = live["metadata"]
         if meta.get("deletionTimestamp"):
-            if kept := keep_pool("replace", ref, live):
+            if kept := keep_pool("replace", ref, live, wanted, self.holders):
                 self._kept.append(kept)
             else:
                 self._steps.append(Step("replace", ref, wanted, uid=meta.get("uid", "")))
@@ -165,13 +176,22 @@ class ClusterPlanner:
 
     def _pool_action(self, ref: Ref, wanted: Json, live: Json, found: tuple[Difference, ...]) -> str:
         """Return apply or replace, or nothing when the pool must stay as it is."""
+        if ref.kind == CIDR_POOL:
+            kept = keep_pool("replace", ref, live, wanted, self.holders)
+            if kept:
+                self._kept.append(kept)
+            return "" if kept else "apply"
         if ref.kind != POOL:
             return "apply"
         if {difference.field for difference in found} & {"spec.subnet", "spec.ipVersion"}:
-            kept = keep_pool("replace", ref, live)
+            kept = keep_pool("replace", ref, live, wanted, self.holders)
             action = "replace"
         else:
-            kept = keep_pool("narrow", ref, live) if subtract(addresses(live), addresses(wanted)) else None
+            kept = (
+                keep_pool("narrow", ref, live, wanted, self.holders)
+                if subtract(addresses(live), addresses(wanted))
+                else None
+            )
             action = "apply"
         if kept:
             self._kept.append(kept)

@@ -2,13 +2,23 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which addresses a SpiderIPPool lends, and to whom: its status, as Spiderpool's agents write it."""
+"""Which addresses a pool lends, and to whom.
+
+A SpiderIPPool's status says it, as Spiderpool's agents write it. Of a CIDRPool no object says it: the pods themselves
+have their addresses in the annotation that Multus writes.
+"""
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import re
 import typing as t
+
+from .._fabric.labels import POD_STATUS
+
+if t.TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
 
 Json = dict[str, t.Any]
 
@@ -20,7 +30,11 @@ def allocated(live: Json) -> int:
 
 def users(live: Json, most: int = 3) -> str:
     """Return who uses a pool, in a few words."""
-    rows = _lent(live)
+    return listed(_lent(live), most)
+
+
+def listed(rows: Mapping[str, str], most: int = 3) -> str:
+    """Return addresses and their pods in a few words."""
     if not rows:
         return ""
     shown = [f"{address} by {pod}" for address, pod in list(rows.items())[:most]]
@@ -48,3 +62,38 @@ def _lent(live: Json) -> dict[str, str]:
     if not isinstance(rows, dict):
         return {}
     return {address: str((row or {}).get("pod", "a pod")) for address, row in rows.items()}
+
+
+def attached(pods: Iterable[Json]) -> dict[str, str]:
+    """Return the pod (`namespace/name`) that has each address beside its first one, as Multus notes it."""
+    found = {}
+    for pod in pods:
+        meta = pod["metadata"]
+        try:
+            rows = json.loads((meta.get("annotations") or {}).get(POD_STATUS) or "[]")
+        except ValueError:
+            continue
+        for row in rows if isinstance(rows, list) else ():
+            if isinstance(row, dict) and not row.get("default"):
+                found.update(dict.fromkeys(row.get("ips") or (), f"{meta.get('namespace')}/{meta['name']}"))
+    return found
+
+
+def prefixes(pool: Json) -> dict[str, tuple[str, t.Any]]:
+    """Return what a CIDRPool gives to each node by name: prefix and offset of the gateway."""
+    spec = pool.get("spec") or {}
+    rows = [row for row in spec.get("staticAllocations") or () if row.get("nodeName")]
+    return {row["nodeName"]: (row["prefix"], spec.get("gatewayIndex")) for row in rows}
+
+
+def moved(live: Json, wanted: Json | None, holders: Callable[[], Mapping[str, str]]) -> dict[str, str]:
+    """Return which pods hold addresses of node prefixes that a CIDRPool would no longer give to the same node.
+
+    :param wanted: the pool as it is to be; None where it goes.
+    :param holders: gives what `attached` returns.
+    """
+    keep = prefixes(wanted) if wanted else {}
+    lost = [ipaddress.ip_network(row[0]) for node, row in prefixes(live).items() if keep.get(node) != row]
+    if not lost:
+        return {}
+    return {text: pod for text, pod in holders().items() if any(ipaddress.ip_address(text) in net for net in lost)}

@@ -20,6 +20,7 @@ from .compare import keep_pool
 from .model import FIELD_MANAGER, PRUNED_KINDS, ClusterPlan, Conflict, Ref, Step
 from .pages import SideBySide
 from .plan import ClusterPlanner
+from .pools import attached
 from .preflight import ApplyOptions, ApplyOutcome, Preflight
 from .progress import Progress
 
@@ -60,7 +61,12 @@ class ApplyRun:
         """Read what is there, a page at a time, and decide."""
         options = self._options
         planner = ClusterPlanner(
-            self._wanted, fabric=options.fabric, prune=options.prune, absent=options.absent, force=options.force
+            self._wanted,
+            fabric=options.fabric,
+            prune=options.prune,
+            absent=options.absent,
+            force=options.force,
+            holders=self._holders,
         )
         groups: dict[tuple[str, str], list[Ref]] = {key: [] for key in PRUNED_KINDS if options.prune}
         for ref, body in self._wanted.items():
@@ -72,6 +78,15 @@ class ApplyRun:
                     planner.see(live)
         self._refuse_missing_kinds()
         return planner.finish()
+
+    @functools.cached_property
+    def _attached(self) -> dict[str, str]:
+        pages = self._cluster.pages(self._cluster.resource("v1", "Pod"))
+        return attached(pod for page in pages for pod in page)
+
+    def _holders(self) -> dict[str, str]:
+        """Return the pod of each address that Multus gave out: all pods are asked for, once and only if it matters."""
+        return self._attached
 
     def _live(self, key: tuple[str, str], refs: list[Ref]) -> Iterable[list[Json]]:
         """Give the objects of a kind that may matter, some at a time."""
@@ -216,7 +231,7 @@ class ApplyRun:
                 live = self._cluster.get(resource, step.ref)
                 if live is None or live["metadata"].get("uid") != uid or live["metadata"].get("deletionTimestamp"):
                     return True
-                if kept := keep_pool(step.action, step.ref, live):
+                if kept := keep_pool(step.action, step.ref, live, step.body, self._holders):
                     with self._lock:
                         self.outcome.kept.append(kept)
                     return False

@@ -15,6 +15,7 @@ import typing as t
 from .._errors import InputError, Problem, RdmaError
 from .._fabric.labels import LABEL_FABRIC
 from .._fabric.lock import LOCK, verify_part
+from .._fabric.networks import read_networks
 from .model import Ref
 
 YAML_ERROR: str | None = None
@@ -32,7 +33,7 @@ if t.TYPE_CHECKING:
     Json = dict[str, t.Any]
 
 # Values for Helm, networks of pods and labels of nodes lie beside the objects in a plan's folder; they are none.
-NOT_OBJECTS = ("values.yaml", "values.yml", "networks.json", "nodelabels.json")
+NOT_OBJECTS = ("values.yaml", "values.yml", "networks.json", "nodelabels.json", "deviceplugin.json")
 
 
 def check_plan(folder: str) -> None:
@@ -84,6 +85,22 @@ def documents(path: str) -> Iterable[t.Any]:
                     yield document
     except (OSError, yaml.YAMLError) as exc:
         raise RdmaError(f"{path!r} cannot be read: {exc}.", "Mend the file, or run the plan again.") from exc
+
+
+def planned_values(cluster: str) -> dict[str, t.Any]:
+    """Return the Helm values of a plan; where others install the parts, what such values would say of device plugins.
+
+    :param cluster: the plan's folder `cluster/`.
+    """
+    path = os.path.join(cluster, "values.yaml")
+    if os.path.exists(path):
+        return next(iter(documents(path)), {})
+    own = os.path.join(cluster, "deviceplugin.json")
+    config: dict[str, t.Any] = next(iter(documents(own)), {}) if os.path.exists(own) else {}
+    rows = [row for group in read_networks(os.path.dirname(cluster)).values() for row in group]
+    prefix = rows[0]["resource"].partition("/")[0] if rows else ""
+    plugin = {"install": bool(config), "deviceConfig": config}
+    return {"rdma": {"rdmaSharedDevicePlugin": plugin}, "sriov": {"resourcePrefix": prefix}}
 
 
 def read(definitions: Iterable[t.Any], sources: Iterable[str], kinds: Iterable[str] = ()) -> dict[Ref, Json]:

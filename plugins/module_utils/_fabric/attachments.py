@@ -2,30 +2,15 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How pods get to the rails: one row an attachment, and one for each IPAM; with what follows from it.
+"""How pods get to the rails: one row an attachment, with what follows from it.
 
-Hosts know none of it: their plan says the RDMA namespace mode. What a row's block looks like is in `_plan.configs`,
-which objects give pods their addresses in the file that `_plan.objects.ADDRESSING` names for the row's `ipam`.
+Hosts know none of it: their plan says the RDMA namespace mode. What a row's block looks like is in `_plan.configs`.
+Who gives pods their addresses is in `backends`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-from .labels import CONFIG, POOL, RESERVED, SPIDERPOOL
-
-SPIDER = "spiderpool"
-OBJECTS: dict[str, dict[str, tuple[str, str]]] = {
-    SPIDER: {
-        "reservedips.yaml": (SPIDERPOOL, RESERVED),
-        "ippools.yaml": (SPIDERPOOL, POOL),
-        "multusconfigs.yaml": (SPIDERPOOL, CONFIG),
-    },
-}
-"""By what gives pods their addresses: files of the plan's folder `cluster/`, and API and kind of what is in each.
-
-In the order in which the cluster gets them; it is rid of them the other way round.
-"""
 
 SHARED, EXCLUSIVE = "shared", "exclusive"
 """RDMA namespace modes: a device belongs to every network namespace, or to one."""
@@ -49,8 +34,6 @@ class Attachment:
     """Whether it is of no use to a pod without an address."""
     gid_by_address: bool = True
     """Whether a pod finds its RDMA device by the GID of its address."""
-    ipam: str = SPIDER
-    """What gives pods their addresses: a row of OBJECTS."""
 
     @property
     def own_device(self) -> bool:

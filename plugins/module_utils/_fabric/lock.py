@@ -16,7 +16,7 @@ import os
 import typing as t
 
 from .._errors import RdmaError
-from .attachments import OBJECTS
+from .backends import BACKENDS
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -34,8 +34,8 @@ PARTS = ("cluster", "hosts", "switch", "workload")
 
 NAMES = {
     "cluster": (
-        *(name for files in OBJECTS.values() for name in files),
-        *("networks.json", "nodelabels.json", "sriovpolicies.yaml", "values.yaml"),
+        *(name for backend in BACKENDS.values() for name in backend.objects),
+        *("deviceplugin.json", "networks.json", "nodelabels.json", "sriovpolicies.yaml", "values.yaml"),
     ),
     "switch": ("prefixes.csv", "gateways.csv"),
     "workload": (

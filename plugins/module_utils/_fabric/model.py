@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 
 from .. import _intervals as intervals
 from .attachments import ATTACHMENTS, Attachment
+from .backends import BACKENDS, Backend
 from .numbers import PRIORITIES, TABLES, vlan_interface
 from .options import DEFAULTS, NODE_PREFIX, RAIL_PREFIX
 
@@ -199,7 +200,7 @@ class Fabric:
     """All fabric_* parameters, validated; the names are theirs without the prefix.
 
     What decides addresses: mode, zones, rails' names and subnets, prefixes, first_block, gateway, host_addresses,
-    node_pods, reserved. Those are frozen in the lock.
+    node_pods, reserved, ipam. Those are frozen in the lock.
     """
 
     name: str
@@ -224,6 +225,8 @@ class Fabric:
     """`roce` or `infiniband`."""
     attachment: str = "macvlan"
     """A name of `attachments.ATTACHMENTS`."""
+    ipam: str = DEFAULTS["ipam"]
+    """A name of `backends.BACKENDS`."""
     foreign: tuple[Prefix, ...] = ()
     policy: str = DEFAULTS["policy"]
     """`prefixes` or `default_route`."""
@@ -243,6 +246,11 @@ class Fabric:
     def attached(self) -> Attachment:
         """What follows from the attachment."""
         return ATTACHMENTS[self.attachment]
+
+    @property
+    def backend(self) -> Backend:
+        """Who gives pods their addresses."""
+        return BACKENDS[self.ipam]
 
     @property
     def families(self) -> tuple[int, ...]:

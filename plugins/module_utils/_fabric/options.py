@@ -58,6 +58,7 @@ OPTIONS = {
     "foreign_plans": Option("list", ()),
     "zones": Option("list", (), keys=("name", "group", "supernets", "max_nodes", "leaves"), frozen=True),
     "leaves": Option("list", ()),
+    "ipam": Option(default="spiderpool", choices=("spiderpool", "nv-ipam"), frozen=True),
     "policy": Option(default="prefixes", choices=("prefixes", "default_route")),
     "mtu": Option("int"),
     "vfs": Option("int", 8),

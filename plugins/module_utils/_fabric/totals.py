@@ -44,8 +44,10 @@ def join_prefixes(prefixes: Iterable[Prefix]) -> tuple[Prefix, ...]:
     )
 
 
-def pool_count(nodes: Iterable[Node], blocks: Iterable[Block]) -> int:
+def pool_count(fabric: Fabric, nodes: Iterable[Node], blocks: Iterable[Block]) -> int:
     """Count the pools that the plan makes."""
+    if not fabric.backend.pool_per_node:
+        return len({(block.rail, block.family) for block in blocks})
     slots: dict[int, list[int]] = {}
     for node in nodes:
         slots.setdefault(node.zone, []).append(node.slot)

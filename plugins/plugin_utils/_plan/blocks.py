@@ -141,8 +141,13 @@ def _flat_part(fabric: Fabric, rail: Rail, window: int) -> Range:
     return start, start + part - 1
 
 
-def _cuts(fabric: Fabric, aggregate: Prefix, window: int, slots: int, limit: int | None) -> dict[int, Cut]:
-    """Lay out again the few subnets that a reserved range cuts into."""
+def _cuts(
+    fabric: Fabric, aggregate: Prefix, window: int, slots: int, limit: int | None, usual: Sequence[Range]
+) -> dict[int, Cut]:
+    """Lay out again the few subnets that a reserved range cuts into.
+
+    :param usual: the pods' offsets in the other subnets.
+    """
     length = fabric.node_prefix[aggregate.family]
     size = 1 << (WIDTH[aggregate.family] - length)
     cuts: dict[int, Cut] = {}
@@ -151,12 +156,15 @@ def _cuts(fabric: Fabric, aggregate: Prefix, window: int, slots: int, limit: int
             if slot in cuts:
                 continue
             subnet = Prefix(aggregate.family, aggregate.network + slot * size, length)
-            layout = lay_out(
-                (0, window - 1), window, fabric.gateway[aggregate.family], 1, False, limit, _holes(fabric, subnet)
-            )
+            holes = _holes(fabric, subnet)
+            layout = lay_out((0, window - 1), window, fabric.gateway[aggregate.family], 1, False, limit, holes)
+            pods = layout.pods
+            if not fabric.backend.pool_per_node:
+                # One pool for all nodes: it can keep addresses from a node, and give it none beside the usual ones.
+                pods = intervals.subtract(usual, intervals.merge([*holes, *layout.hosts]))
             cuts[slot] = Cut(
                 subnet.first + layout.hosts[0][0] if layout.hosts else None,
-                tuple((subnet.first + low, subnet.first + high) for low, high in layout.pods),
+                tuple((subnet.first + low, subnet.first + high) for low, high in pods),
             )
     return cuts
 
@@ -183,6 +191,9 @@ def build_block(fabric: Fabric, zone: int, rail: int, family: int) -> Block | No
     limit = pods_limit(fabric, family, where.max_nodes)
     if per_node:
         layout = lay_out((0, window - 1), window, fabric.gateway[aggregate.family], 1, False, limit, ())
+        if layout.pods and fabric.backend.rest_is_pods(family, length):
+            gateways = [] if layout.gateway is None else [(layout.gateway, layout.gateway)]
+            layout = layout._replace(pods=intervals.subtract([(layout.pods[0][0], subnet.size - 1)], gateways))
     else:
         span = _flat_part(fabric, what, window) if fabric.mode == "flat" else (0, window - 1)
         at_end = fabric.host_addresses == "end"
@@ -198,7 +209,7 @@ def build_block(fabric: Fabric, zone: int, rail: int, family: int) -> Block | No
         gateway_offset=layout.gateway,
         host_offsets=layout.hosts,
         pod_offsets=layout.pods,
-        cuts=_cuts(fabric, aggregate, window, where.max_nodes, limit) if per_node else {},
+        cuts=_cuts(fabric, aggregate, window, where.max_nodes, limit, layout.pods) if per_node else {},
     )
 
 
@@ -228,7 +239,7 @@ def build_plan(
             f"fabric_mtu {fabric.mtu} needs IPoIB's connected mode, which ConnectX-4 and later do not have in current "
             f"drivers; datagram mode goes up to {DATAGRAM_MTU}."
         )
-    if (pools := pool_count(nodes, blocks)) > MANY_POOLS:
+    if (pools := pool_count(fabric, nodes, blocks)) > MANY_POOLS:
         hours = max(1, round(pools * pools / HOURLY_SQUARE))
         plural = "s" if hours > 1 else ""
         found.append(

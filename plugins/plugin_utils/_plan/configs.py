@@ -17,6 +17,9 @@ from ...module_utils._fabric.numbers import vlan_interface
 from .pools import pool_names
 
 if t.TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ...module_utils._fabric.model import Node
     from .bodies import MultusConfig
 
 Body = dict[str, object]
@@ -118,13 +121,17 @@ def multus_configs(plan: FabricPlan) -> list[MultusConfig]:
     return [config for configs in _by_profile(plan).values() for config in configs]
 
 
+def parents(plan: FabricPlan) -> Mapping[str, Sequence[Node]]:
+    """Return the name profiles for which pods' networks differ, with their nodes."""
+    # A virtual function is found by its resource, so no name of an interface is in these.
+    return {DECLARED: ()} if plan.fabric.attached.own_device else profiles(plan)
+
+
 def _by_profile(plan: FabricPlan) -> dict[str, list[MultusConfig]]:
     fabric = plan.fabric
-    # A virtual function is found by its resource, so no name of an interface is in these.
-    groups = {DECLARED: ()} if fabric.attached.own_device else profiles(plan)
     return {
         profile: [_config(plan, rail, interfaces_of(fabric, nodes)[rail.index - 1], profile) for rail in fabric.rails]
-        for profile, nodes in groups.items()
+        for profile, nodes in parents(plan).items()
     }
 
 

@@ -176,7 +176,7 @@ def summary_of(plan: FabricPlan, allocation: Allocation, change: Change, digest:
         "rails": len(fabric.rails),
         "zones": zones,
         "prefixes": [str(prefix) for prefix in rdma_prefixes(fabric, plan.blocks)],
-        "pools": pool_count(plan.nodes, plan.blocks),
+        "pools": pool_count(plan.fabric, plan.nodes, plan.blocks),
         "added": list(allocation.added),
         "retired": list(allocation.retired_now),
         "released": list(allocation.released),

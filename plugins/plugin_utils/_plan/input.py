@@ -128,6 +128,7 @@ def _read(check: Checker, given: dict[str, t.Any]) -> Fabric:
         ),
         node_pods=read_optional(check, "fabric_node_pods", given["node_pods"], 1, MAX_PODS),
         reserved=read_reserved(check, "fabric_reserved", given["reserved"]),
+        ipam=_choice(check, given, "ipam"),
         foreign=_foreign(check, given["foreign_networks"]),
         policy=_choice(check, given, "policy"),
         mtu=check.integer("fabric_mtu", usual if given["mtu"] is None else given["mtu"], low, high, default=usual),
@@ -140,6 +141,7 @@ def _read(check: Checker, given: dict[str, t.Any]) -> Fabric:
         rails_meet=_meet(check, given["rails_meet"]),
     )
     _check_network(check, fabric)
+    _check_backend(check, fabric)
     return fabric
 
 
@@ -181,6 +183,27 @@ def _check_network(check: Checker, fabric: Fabric) -> None:
         )
     if fabric.inject:
         check.add("fabric_inject", "Injection needs pools, and LID only has none.", "Take it out, or give supernets.")
+
+
+def _check_backend(check: Checker, fabric: Fabric) -> None:
+    """Refuse what the giver of addresses cannot say."""
+    backend = fabric.backend
+    place = f"fabric_ipam is {backend.name!r}"
+    for key, value, can in (
+        ("mode", fabric.mode, backend.modes),
+        ("attachment", fabric.attachment, backend.attachments),
+    ):
+        if value not in can:
+            problem = f"{value!r} cannot be said where {place}: it knows {' and '.join(can)}."
+            check.add(PLACE + key, problem, "Change one of the two; docs/fabric.md has the table.")
+    if fabric.inject and not backend.injects:
+        check.add(
+            "fabric_inject", f"Nobody adds rails to pods where {place}.", "Take it out: pods name their networks."
+        )
+    if not backend.injects and fabric.namespace == DEFAULTS["namespace"]:
+        problem = f"{fabric.namespace!r} is not where nv-ipam looks for its pools."
+        fix = "Give the namespace of NVIDIA's network operator, such as nvidia-network-operator."
+        check.add("fabric_namespace", problem, fix)
 
 
 def _lengths(check: Checker, place: str, value: object, usual: dict[int, int]) -> dict[int, int]:

@@ -45,6 +45,8 @@ BY_MODE = {
     "flat": (*FROZEN, "host_addresses"),
 }
 """The frozen keys of each mode: all that decides its addresses, and nothing that it does not use."""
+OPTIONAL = {"node_pods", "ipam"}
+"""Frozen keys that may be missing."""
 
 
 class Entry(t.NamedTuple):
@@ -86,7 +88,9 @@ def freeze(fabric: Fabric) -> dict[str, t.Any]:
         "rail_prefix": by_family(fabric.rail_prefix),
         "host_addresses": fabric.host_addresses,
     }
-    return {key: frozen[key] for key in BY_MODE[fabric.mode]}
+    # Where the key is missing it is the default: locks of before it stay as they are.
+    named = {} if fabric.ipam == DEFAULTS["ipam"] else {"ipam": fabric.ipam}
+    return {**{key: frozen[key] for key in BY_MODE[fabric.mode]}, **named}
 
 
 def thaw(frozen: Mapping[str, t.Any], place: str) -> Fabric:
@@ -104,7 +108,7 @@ def thaw(frozen: Mapping[str, t.Any], place: str) -> Fabric:
 def _thaw(check: Checker, frozen: Mapping[str, t.Any], place: str) -> Fabric:
     def known(where: str, value: object, keys: Iterable[str]) -> dict[str, t.Any]:
         given = check.mapping(where, value, keys, "an object")
-        for key in set(keys) - given.keys() - {"node_pods"} if isinstance(value, dict) else ():
+        for key in set(keys) - given.keys() - OPTIONAL if isinstance(value, dict) else ():
             check.add(f"{where}.{key}", "It is missing.", NEWER)
         return given
 
@@ -122,7 +126,7 @@ def _thaw(check: Checker, frozen: Mapping[str, t.Any], place: str) -> Fabric:
 
     ends = OPTIONS["host_addresses"].choices
     mode = check.choice(f"{place}.mode", frozen.get("mode"), OPTIONS["mode"].choices)
-    given = known(place, frozen, BY_MODE[mode])
+    given = known(place, frozen, (*BY_MODE[mode], "ipam"))
     zones = tuple(
         Zone(
             check.text(f"{where}.name", zone["name"], LABEL, "a DNS-1123 label") if zone.get("name") else "",
@@ -156,6 +160,7 @@ def _thaw(check: Checker, frozen: Mapping[str, t.Any], place: str) -> Fabric:
         first_block=check.integer(f"{place}.first_block", given.get("first_block"), 0, MAX_BLOCK),
         gateway=by_family("gateway", lambda where, value, _family: read_gateway(check, where, value)),
         host_addresses=check.choice(f"{place}.host_addresses", given.get("host_addresses", ends[0]), ends),
+        ipam=check.choice(f"{place}.ipam", given.get("ipam", DEFAULTS["ipam"]), OPTIONS["ipam"].choices),
         node_pods=read_optional(check, f"{place}.node_pods", given.get("node_pods"), 1, MAX_PODS),
         reserved=read_reserved(check, f"{place}.reserved", given.get("reserved")),
     )

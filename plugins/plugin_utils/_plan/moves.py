@@ -71,7 +71,7 @@ class Moves:
     def compare(self, slots: Mapping[str, tuple[int, int]]) -> tuple[str, ...]:
         """Return who moves, as sentences; a problem unless fabric_allow_renumber is set."""
         count, lines = self.moved(slots)
-        lines += self._takeovers()
+        lines += [*self._takeovers(), *self._other_pods()]
         if count > SHOWN:
             lines.append(f"and {count - SHOWN} more nodes")
         if lines and not self.allowed:
@@ -117,6 +117,19 @@ class Moves:
                     where = rail + (f" of zone {zone}" if zone else "")
                     lines.append(f"{where}: {range_text(family, hit[0])} are pod addresses and would become the nodes'")
         return lines
+
+    def _other_pods(self) -> list[str]:
+        """Find pods' addresses that another giver of addresses would change: pods have them."""
+        if self.old.ipam == self.new.ipam:
+            return []
+        return [
+            f"{key[1]}: pods' addresses in IPv{key[2]} subnets change with fabric_ipam, as {block.subnet(0)} shows"
+            for key, block in self.old_blocks.items()
+            if (after := self.new_blocks.get(key)) is None
+            or after.pod_offsets != block.pod_offsets
+            or {slot: cut.pods for slot, cut in after.cuts.items()}
+            != {slot: cut.pods for slot, cut in block.cuts.items()}
+        ][:SHOWN]
 
 
 def _table(fabric: Fabric, blocks: Iterable[Block]) -> dict[tuple[str, str, int], Block]:

@@ -13,11 +13,12 @@ import json
 import typing as t
 
 from ...module_utils._errors import InputError
-from ...module_utils._fabric.attachments import OBJECTS, SPIDER
+from ...module_utils._fabric.backends import NVIDIA, SPIDER
 from ...module_utils._fabric.labels import DECLARED, POLICY, SRIOV
 from ...module_utils._fabric.model import MAX_POOL
 from ...module_utils._fabric.names import config_name, full_resource, interfaces_of, metadata, node_label, profiles
 from ...module_utils._fabric.networks import NETWORKS
+from . import nv_ipam
 from .configs import injection_order, multus_configs, pod_networks
 from .pools import name_problems, render_pools, reserved_ips
 from .text import HEADING, documents
@@ -42,7 +43,7 @@ class Addressing(t.NamedTuple):
     """What stands in its way."""
     warnings: Callable[[FabricPlan], list[str]]
     files: Callable[[FabricPlan], dict[str, str]]
-    """Its files in the plan's folder `cluster/`, those of `attachments.OBJECTS`."""
+    """Its files in the plan's folder `cluster/`: those of `Backend.objects`, and what its device plugin is told."""
     networks: Callable[[FabricPlan], dict[str, list[PodNetwork]]]
     """What pods name to get them, by name profile."""
 
@@ -52,6 +53,7 @@ def _spiderpool(plan: FabricPlan) -> dict[str, str]:
         "ippools.yaml": render_pools(plan),
         "multusconfigs.yaml": documents(multus_configs(plan)),
         "reservedips.yaml": documents(reserved_ips(plan.fabric)),
+        "values.yaml": HEADING + "---\n" + yaml_block(helm_values(plan)),
     }
 
 
@@ -72,13 +74,23 @@ def _spiderpool_warnings(plan: FabricPlan) -> list[str]:
     return found
 
 
-ADDRESSING = {SPIDER: Addressing(name_problems, _spiderpool_warnings, _spiderpool, pod_networks)}
-"""By the attachment's `ipam`: another one is a file of this room, a row here, and one in `attachments`."""
+def _nv_ipam(plan: FabricPlan) -> dict[str, str]:
+    if plan.fabric.attached.own_device:
+        return nv_ipam.files(plan)
+    # As `config` of rdmaSharedDevicePlugin in a NicClusterPolicy has it.
+    return {**nv_ipam.files(plan), "deviceplugin.json": json.dumps(device_config(plan), indent=1) + "\n"}
+
+
+ADDRESSING = {
+    SPIDER: Addressing(name_problems, _spiderpool_warnings, _spiderpool, pod_networks),
+    NVIDIA: Addressing(nv_ipam.problems, nv_ipam.warnings, _nv_ipam, nv_ipam.pod_networks),
+}
+"""By fabric_ipam: another one is a file of this room, a row here, and one in `backends`."""
 
 
 def networks_of(plan: FabricPlan) -> dict[str, list[PodNetwork]]:
     """Return what pods get, by name profile."""
-    return ADDRESSING[plan.fabric.attached.ipam].networks(plan)
+    return ADDRESSING[plan.fabric.ipam].networks(plan)
 
 
 def sriov_policies(plan: FabricPlan) -> list[SriovPolicy]:
@@ -174,7 +186,7 @@ def helm_values(plan: FabricPlan) -> HelmValues:
 def node_labels(plan: FabricPlan) -> NodeLabels | None:
     """Return the label of every node, or None where no object selects nodes by it."""
     groups = profiles(plan)
-    if not plan.fabric.attached.own_device and list(groups) == [DECLARED]:
+    if not plan.fabric.attached.own_device and list(groups) == [DECLARED] and plan.fabric.ipam == SPIDER:
         return None
     return {
         "label": node_label(plan.fabric),
@@ -198,12 +210,12 @@ def object_warnings(plan: FabricPlan) -> tuple[str, ...]:
             f"Nodes name the rails' interfaces in {len(groups)} ways, so a pod has to say which nodes it fits "
             f"(node label {node_label(fabric)}): {fits}. Give the rails stable names to have one way."
         )
-    return (*found, *ADDRESSING[fabric.attached.ipam].warnings(plan))
+    return (*found, *ADDRESSING[fabric.ipam].warnings(plan))
 
 
 def _networks(plan: FabricPlan) -> str:
     """Return networks.json: a line for each rail and profile."""
-    kinds = [kind for _api, kind in OBJECTS[plan.fabric.attached.ipam].values()]
+    kinds = plan.fabric.backend.kinds
     groups = [
         f"  {json.dumps(profile)}: [\n" + ",\n".join(f"   {json.dumps(row)}" for row in rows) + "\n  ]"
         for profile, rows in networks_of(plan).items()
@@ -216,14 +228,13 @@ def render_cluster(plan: FabricPlan) -> dict[str, str]:
 
     :raises InputError: when names of rails or nodes would make two objects one.
     """
-    give = ADDRESSING[plan.fabric.attached.ipam]
+    give = ADDRESSING[plan.fabric.ipam]
     if problems := give.problems(plan):
         raise InputError(problems)
     files = {
         **give.files(plan),
         NETWORKS: _networks(plan),
         "sriovpolicies.yaml": documents(sriov_policies(plan)),
-        "values.yaml": HEADING + "---\n" + yaml_block(helm_values(plan)),
     }
     if (labels := node_labels(plan)) is not None:
         files["nodelabels.json"] = json.dumps(labels, indent=1) + "\n"

@@ -192,7 +192,7 @@ def _check_room(check: Checker, fabric: Fabric, blocks: Sequence[Block]) -> None
             place = "fabric_node_pods"
             problem = f"{fabric.node_pods} do not fit: {subnet} leaves {pods} pod addresses for {wanted} node(s)."
             fix = "Give a smaller number or a shorter prefix."
-        elif len(block.pools(0)) > MAX_SUBNET_POOLS:
+        elif fabric.backend.pool_per_node and len(block.pools(0)) > MAX_SUBNET_POOLS:
             problem = f"{subnet} would need {len(block.pools(0))} pools; at most {MAX_SUBNET_POOLS} make sense."
             fix = "Limit them with fabric_node_pods, or give a longer prefix."
         if problem:

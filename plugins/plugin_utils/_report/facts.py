@@ -94,7 +94,7 @@ def collect(plan: FabricPlan) -> PlanReport:
         plan=plan,
         zones=_zones(plan),
         supernets=_supernets(plan),
-        pools=pool_count(plan.nodes, plan.blocks),
+        pools=pool_count(plan.fabric, plan.nodes, plan.blocks),
         pods=min((pods_per_node(block) for block in plan.blocks if block.family == plan.fabric.families[0]), default=0),
         rdma=rdma_prefixes(plan.fabric, plan.blocks),
         profiles=profiles(plan),

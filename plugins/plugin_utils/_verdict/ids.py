@@ -71,6 +71,7 @@ IDS = {
     "ping_neighbour_mtu": "the same rail of another host answers a packet of full size",
     "ping_rails": "the rails were pinged",
     "plan_inventory": "the inventory still gives the committed plan",
+    "pool_prefix": "nv-ipam gave each node the planned prefix and gateway",
     "pod_application": "the test application runs",
     "pod_gid": "an active RDMA device has the GID of the pod's address",
     "pod_inside": "commands could be run in the pod",

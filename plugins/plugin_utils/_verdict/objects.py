@@ -2,16 +2,17 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Turns what a dry run against the cluster would do into checks. Pure."""
+"""Turns what a dry run against the cluster would do, and what nv-ipam did with its pools, into checks. Pure."""
 
 from __future__ import annotations
 
+import ipaddress
 import typing as t
 
 from ...module_utils._check import Check, CheckData, deviation, ok
 
 if t.TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 _SITE = "Run the playbook railops.rdma.cluster."
 # What a change of a dry run means for the object that is there.
@@ -54,3 +55,45 @@ def object_checks(result: Mapping[str, t.Any]) -> list[CheckData]:
 def _stays(check: str, entry: Mapping[str, t.Any], cause: str, fix: str) -> Check:
     field = f" {entry['field']}" if entry.get("field") else ""
     return deviation(check, f"{_name(entry)}{field}", entry.get("reason") or "different", cause, fix)
+
+
+def prefix_checks(pools: Iterable[Mapping[str, t.Any]]) -> list[CheckData]:
+    """Return a check for each node that a CIDRPool's controller gave something else, and one for all others.
+
+    :param pools: CIDRPools, as the API stores them.
+    """
+    checks: list[Check] = []
+    good = 0
+    for pool in pools:
+        spec, name = pool["spec"], pool["metadata"]["name"]
+        given = {row["nodeName"]: row for row in (pool.get("status") or {}).get("allocations") or ()}
+        for row in spec.get("staticAllocations") or ():
+            if "nodeName" not in row:
+                continue
+            planned = _prefix(row["prefix"], spec.get("gatewayIndex"))
+            have = given.get(row["nodeName"])
+            observed = f"{have['prefix']} by {have.get('gateway') or 'nobody'}" if have else "nothing"
+            if planned == observed:
+                good += 1
+            elif given:
+                cause = "the node is not there, lacks the fabric's label, or the pool changed a moment ago"
+                fix = "Run the playbook railops.rdma.cluster; see kubectl describe of pool and node."
+                checks.append(
+                    deviation("pool_prefix", planned, observed, cause, fix, node=row["nodeName"], object=name)
+                )
+            else:
+                cause = (
+                    "nv-ipam's controller gave nothing of this pool to any node: it does not run, does not look into "
+                )
+                cause += "this namespace, or found the pool invalid"
+                fix = f"See kubectl -n {pool['metadata']['namespace']} describe cidrpool {name}: its events say it."
+                checks.append(deviation("pool_prefix", planned, observed, cause, fix, object=name))
+                break
+    if good:
+        checks.append(ok("pool_prefix", f"{good} prefixes of nodes", f"{good} prefixes of nodes as planned"))
+    return [check.data() for check in checks]
+
+
+def _prefix(prefix: str, gateway: int | None) -> str:
+    by = "nobody" if gateway is None else str(ipaddress.ip_network(prefix)[gateway])
+    return f"{prefix} by {by}"

@@ -143,7 +143,8 @@ def test_module_and_planner_have_the_same_options_and_the_role_is_made_of_them()
 def test_what_decides_addresses_is_in_the_lock():
     # Supernets and slots are those of the zones, of which every fabric has at least one.
     of_zones = {"supernets", "max_nodes"}
-    frozen = set().union(*(freeze(read_fabric(raw)) for raw in (exclusive(), shared())))
+    nvidia = exclusive(ipam="nv-ipam", namespace="nvidia-network-operator")
+    frozen = set().union(*(freeze(read_fabric(raw)) for raw in (exclusive(), shared(), nvidia)))
     assert frozen | of_zones == {key for key, option in OPTIONS.items() if option.frozen}
 
 

@@ -99,7 +99,7 @@ def test_a_variable_near_to_an_option_is_refused_with_the_option(name, meant):
     assert strange(name) == ([(name, f"Write {meant}")], [])
 
 
-@pytest.mark.parametrize("name", ["fabric_planes", "fabric_switches", "fabric_ipam"])
+@pytest.mark.parametrize("name", ["fabric_planes", "fabric_switches"])
 def test_a_variable_of_a_newer_version_is_refused(name):
     assert strange(name) == ([(name, "Install that version or newer")], [])
 

@@ -23,6 +23,7 @@ import pytest
 from ansible.errors import AnsibleActionFail
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError, RdmaError
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.backends import BACKENDS
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import NAMES, part_digests, verify_part
 from ansible_collections.railops.rdma.plugins.plugin_utils._host_plan import read_host_plan
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan import store as store_module
@@ -72,6 +73,9 @@ def test_the_second_run_writes_nothing(tmp_path, real_sync):
     assert {path: os.stat(tmp_path / path) for path in tree(tmp_path)} == before
 
 
+OTHERS = {"nodelabels.json", "deviceplugin.json", *BACKENDS["nv-ipam"].objects}
+
+
 def test_the_layout_is_the_contracts(tmp_path):
     make(tmp_path)
 
@@ -83,7 +87,7 @@ def test_the_layout_is_the_contracts(tmp_path):
         "switch/prefixes.csv",
         "switch/gateways.csv",
         *(f"workload/{name}" for name in NAMES["workload"]),
-        *(f"cluster/{name}" for name in NAMES["cluster"] if name != "nodelabels.json"),
+        *(f"cluster/{name}" for name in NAMES["cluster"] if name not in OTHERS),
     }
     lock = json.loads((tmp_path / "fabric/plan.json").read_text())
     assert set(lock) == {"format", "digest", "files", "frozen", "nodes"}

@@ -1,0 +1,201 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""From the plan to NVIDIA's address manager: a CIDRPool a rail and family, a NetworkAttachmentDefinition a rail.
+
+Nobody else checks a CIDRPool: a spec with a mistake is stored and takes the whole rail's addresses away. So all that
+its controller and the nodes' daemon ask for holds here (Mellanox/nvidia-k8s-ipam v0.4.0, api/v1alpha1, pkg/ipam-node):
+
+- each node's prefix is given to it by name, a retired one is held back; other nodes are kept out by a selector;
+- exclusions do not overlap, for a daemon refuses the pool then; each lies inside of one node's prefix, for a longer one
+  counts for nothing;
+- no index is above 31 bits: in large IPv6 subnets pods have all that is left (`Backend.rest_is_pods`).
+"""
+
+from __future__ import annotations
+
+import json
+import typing as t
+
+from ...module_utils import _intervals as intervals
+from ...module_utils._errors import Problem
+from ...module_utils._fabric.labels import CIDR_POOL, NETWORK, NETWORK_RESOURCE, NV_IPAM
+from ...module_utils._fabric.model import Prefix, address_text
+from ...module_utils._fabric.names import (
+    config_name,
+    full_resource,
+    interfaces_of,
+    metadata,
+    node_label,
+    pool_name,
+    pool_stem,
+)
+from ...module_utils._fabric.networks import PodNetwork
+from ...module_utils._ipam.network import network_config
+from .configs import parents
+from .text import documents
+
+if t.TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ...module_utils._fabric.model import Block, FabricPlan, Rail, Range
+
+Json = dict[str, t.Any]
+
+MOST_INDEX = (1 << 31) - 1
+MOST_BYTES = 1_450_000
+"""Of a CIDRPool with its status: etcd takes 1.5 MiB, and the API's own fields want room."""
+
+
+def _covering(prefixes: list[Prefix]) -> Prefix:
+    """Return the smallest network that holds all of them."""
+    found = prefixes[0]
+    while not all(found.contains(prefix) for prefix in prefixes):
+        length = found.length - 1
+        size = Prefix(found.family, 0, length).size
+        found = Prefix(found.family, found.network // size * size, length)
+    return found
+
+
+def _given(block: Block) -> tuple[Range, ...]:
+    """Return the offsets that a daemon would hand out by itself."""
+    last = block.subnet_size - 1
+    if last == 1:
+        return ((0, 1),)
+    return ((1, last if block.family == 6 else last - 1),)
+
+
+def _kept(block: Block) -> tuple[Range, ...]:
+    """Return the offsets that no pod may have, of every node alike."""
+    return intervals.subtract(_given(block), block.pod_offsets)
+
+
+def _cut(block: Block, slot: int) -> Iterator[Range]:
+    """Give the addresses that the pods of one node do not have beside."""
+    first = block.subnet_first(slot)
+    usual = [(first + low, first + high) for low, high in block.pod_offsets]
+    yield from intervals.subtract(usual, block.pods(slot))
+
+
+def cidr_pools(plan: FabricPlan) -> list[Json]:
+    """Return the CIDRPools: one a rail and family, with the prefixes of all zones."""
+    fabric = plan.fabric
+    made = []
+    for rail in fabric.rails:
+        for family in fabric.families:
+            blocks = {
+                block.zone: block for block in plan.blocks if (block.rail + 1, block.family) == (rail.index, family)
+            }
+            if blocks:
+                made.append(_cidr_pool(plan, rail, family, blocks))
+    return made
+
+
+def _cidr_pool(plan: FabricPlan, rail: Rail, family: int, blocks: dict[int, Block]) -> Json:
+    fabric = plan.fabric
+    one = next(iter(blocks.values()))
+    spec: Json = {
+        "cidr": str(_covering([block.aggregate for block in blocks.values()])),
+        "perNodeNetworkPrefix": one.subnet_length,
+    }
+    if one.gateway_offset is not None:
+        spec["gatewayIndex"] = one.gateway_offset
+    if kept := _kept(one):
+        spec["perNodeExclusions"] = [{"startIndex": low, "endIndex": high} for low, high in kept]
+    used = {(node.zone, node.slot) for node in plan.nodes}
+    cut = [
+        {"startIP": address_text(family, low), "endIP": address_text(family, high)}
+        for zone, block in blocks.items()
+        for slot in sorted(block.cuts)
+        if (zone, slot) in used
+        for low, high in _cut(block, slot)
+    ]
+    if cut:
+        spec["exclusions"] = cut
+    spec["staticAllocations"] = [
+        {"nodeName": node.name, "prefix": str(blocks[node.zone].subnet(node.slot))} for node in plan.nodes
+    ] + [{"prefix": str(blocks[one.zone].subnet(one.slot))} for one in plan.retired]
+    expression = {"key": node_label(fabric), "operator": "Exists"}
+    spec["nodeSelector"] = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+    name = pool_name(pool_stem(fabric, rail, family))
+    return {"apiVersion": NV_IPAM, "kind": CIDR_POOL, "metadata": metadata(fabric, name), "spec": spec}
+
+
+def _networks(plan: FabricPlan) -> Iterator[tuple[str, Rail, str, Json]]:
+    """Give each NetworkAttachmentDefinition with its name profile, rail and resource."""
+    fabric = plan.fabric
+    for profile, nodes in parents(plan).items():
+        for rail in fabric.rails:
+            resource = full_resource(plan, rail, profile)
+            meta = metadata(fabric, config_name(fabric, rail, profile))
+            if fabric.attached.own_device:
+                # Multus finds the virtual function by it. Of a shared device the pod itself asks for the resource.
+                meta["annotations"] = {NETWORK_RESOURCE: resource}
+            pools = [pool_name(pool_stem(fabric, rail, family)) for family in fabric.families]
+            interface = interfaces_of(fabric, nodes)[rail.index - 1]
+            config = network_config(fabric, rail, meta["name"], interface, pools)
+            api, kind = NETWORK
+            yield (
+                profile,
+                rail,
+                resource,
+                {"apiVersion": api, "kind": kind, "metadata": meta, "spec": {"config": config}},
+            )
+
+
+def files(plan: FabricPlan) -> dict[str, str]:
+    """Return the files of the plan's folder `cluster/`: name -> text."""
+    return {
+        "cidrpools.yaml": documents(cidr_pools(plan)),
+        "networks.yaml": documents(network for _profile, _rail, _resource, network in _networks(plan)),
+    }
+
+
+def pod_networks(plan: FabricPlan) -> dict[str, list[PodNetwork]]:
+    """Return what pods get by these networks, by name profile."""
+    found: dict[str, list[PodNetwork]] = {}
+    for profile, rail, resource, network in _networks(plan):
+        row = PodNetwork(
+            rail=rail.name,
+            name=f"{network['metadata']['namespace']}/{network['metadata']['name']}",
+            attachment=plan.fabric.attachment,
+            resource=resource,
+            ask=True,
+            addresses=True,
+            routes=True,
+            mtu=plan.fabric.mtu,
+        )
+        found.setdefault(profile, []).append(row)
+    return found
+
+
+def problems(plan: FabricPlan) -> list[Problem]:
+    """Find pools that the API would not take, or not with the status that they will have."""
+    found = []
+    for pool in cidr_pools(plan):
+        if (index := pool["spec"].get("gatewayIndex", 0)) > MOST_INDEX:
+            text = (
+                f"Its offset in {pool['metadata']['name']} would be {index}; nv-ipam knows offsets up to {MOST_INDEX}."
+            )
+            found.append(Problem("fabric_gateway", text, "Give first or none, or a longer IPv6 fabric_node_prefix."))
+        rows = [{**row, "gateway": row["prefix"]} for row in pool["spec"]["staticAllocations"] if "nodeName" in row]
+        size = len(json.dumps([pool, rows], separators=(",", ":")))
+        if size > MOST_BYTES:
+            text = (
+                f"{pool['metadata']['name']} would have {size:,} bytes with its status, for {len(plan.nodes):,} nodes; "
+            )
+            text += f"{MOST_BYTES:,} fit."
+            found.append(Problem("fabric_ipam", text, "Make two fabrics of it, or give the nodes shorter names."))
+    return found
+
+
+def warnings(plan: FabricPlan) -> list[str]:
+    """Return what these pools cannot say."""
+    fabric = plan.fabric
+    lengths = sorted({one.subnet_length for one in plan.blocks if fabric.backend.rest_is_pods(6, one.subnet_length)})
+    return [
+        f"In IPv6 subnets of /{length} pods have every address behind the node's: nv-ipam cannot say a last one there."
+        for length in lengths
+        if any(block.family == 6 and block.subnet_length == length for block in plan.blocks)
+    ]
