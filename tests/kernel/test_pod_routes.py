@@ -59,6 +59,10 @@ class PluginError(Exception):
     """A plugin failed: which, and what it says."""
 
 
+class LinkGoneError(PluginError):
+    """sbr before 1.3.0 says of an interface that is gone: not found."""
+
+
 class Pod:
     """A namespace with an eth0 that leads everywhere, and the rails that the chains have brought."""
 
@@ -124,7 +128,9 @@ class Pod:
         given = json.dumps(plugin)
         done = subprocess.run(argv, env=environ, input=given, capture_output=True, text=True, timeout=60, check=False)
         if done.returncode:
-            raise PluginError(f"{plugin['type']}: {json.loads(done.stdout)['msg']}")
+            said = json.loads(done.stdout)["msg"]
+            kind = LinkGoneError if said == f"Failed to get link net{rail}: Link not found" else PluginError
+            raise kind(f"{plugin['type']}: {said}")
         return json.loads(done.stdout or "{}")
 
     def add(self, rail: int, *, only: int | None = None) -> dict:
@@ -222,9 +228,26 @@ def kept(lab: Lab) -> list[str]:
     return [str(path) for folder in STATE for path in Path(folder).rglob(f"*{lab.name}*")]
 
 
+def without(kind: str) -> str:
+    """Say why a kind of interface cannot be made here, or nothing."""
+    name = f"rr-net-{os.getpid()}-kind"
+    run("ip", "netns", "add", name)
+    try:
+        run("ip", "-n", name, "link", "add", "parent", "type", "veth", "peer", "far")
+        run("ip", "-n", name, "link", "add", "link", "parent", "name", "child", "type", kind)
+    except AssertionError as exc:
+        return f"this kernel cannot make {kind}: {exc}"
+    finally:
+        run("ip", "netns", "del", name)
+    return ""
+
+
 @pytest.fixture
-def lab(programs):
-    with Lab("pods", planned(), programs) as made:
+def lab(request, programs):
+    attachment = getattr(request, "param", "macvlan")
+    if why := without(attachment):
+        pytest.skip(why)
+    with Lab("pods", planned(attachment=attachment), programs) as made:
         yield made
 
 
@@ -294,6 +317,7 @@ def routes(pod: Pod, family: int, table: str) -> set[tuple[str, str | None, str]
     return {(row["dst"], row.get("gateway"), row["dev"]) for row in found}
 
 
+@pytest.mark.parametrize("lab", ["macvlan", "ipvlan"], indirect=True)
 def test_each_address_leaves_by_its_rail_and_del_leaves_nothing(lab):
     pods = [lab.pod(0, 1), lab.pod(1, 2), lab.pod(0, 3)]
     before = [pod.state() for pod in pods]
@@ -402,17 +426,20 @@ def test_a_chain_that_was_killed_anywhere_is_taken_back_and_done_again(lab):
         pod.delete(1)
         assert pod.state() == before
     pod.add(1)
-    with pytest.raises(PluginError, match="macvlan"):
+    with pytest.raises(PluginError, match="macvlan: "):
         pod.add(1)
     pod.delete(1)
     assert pod.state() == before
 
 
-def test_sbr_1_1_1_stops_a_second_del(lab):
+def test_a_second_del_and_one_without_a_namespace_end_as_the_runtime_takes_them(lab):
     pod = lab.pod(0, 1)
+    before = pod.state()
     pod.add(1)
     pod.delete(1)
-    with pytest.raises(PluginError, match="sbr: Failed to get link net1"):
+    # containerd goes on where a plugin's error has "not found", or "no such file" without a namespace.
+    with contextlib.suppress(LinkGoneError):
         pod.delete(1)
-    with pytest.raises(PluginError, match="sbr"):
+    assert pod.state() == before
+    with pytest.raises(PluginError, match="sbr: no such file or directory"):
         pod.delete(1, netns="")

@@ -16,8 +16,9 @@ With that version's real plugins (tests/kernel/test_pod_routes.py):
 - IPv6 routes carry no source, so the tables of IPv4 addresses get copies of them; no rule leads there.
 - Without a gateway the table has the subnet alone, and what goes beyond it falls through to main. The plugins then do
   not wait for IPv6's duplicate address detection: for a second or two the pod cannot use its address.
-- DEL removes the rules while the interface is there. Without it, or without the pod's namespace, sbr 1.1.1 fails and
-  a runtime goes no further: what the IPAM keeps is then freed by nv-ipam's own cleaner.
+- DEL removes the rules while the interface is there. Without the pod's namespace (a node that was restarted), and in
+  1.1.1 without the interface, sbr fails and the plugins before it are not run: containerd takes these errors as done,
+  and what the IPAM keeps is freed by nv-ipam's own cleaner.
 """
 
 from __future__ import annotations
