@@ -25,7 +25,9 @@ from .._errors import RdmaError
 from .._files import Sysfs
 from .._probe import nic
 from .._qos.device import Dcb
+from .._route import netlink as nl
 from .._untouchable import BEYOND, connection_ends
+from .links import DUMPS, scrubbed
 from .scrub import Scrub, leaks, real_of
 from .sources import COMMANDS, FILES, VERSIONS, Files, lines_with_keys
 
@@ -132,6 +134,7 @@ class Recorder:
                 {"argv": list(map(text, ran["argv"])), "rc": ran["rc"], **{key: text(ran[key]) for key in STREAMS}}
                 for ran in self._commands(ends)
             ],
+            "netlink": {kind: [scrubbed(kind, body, self.scrub).hex() for body in dumped(kind)] for kind in DUMPS},
             "ethtool": {
                 text(name): {"driver": nic.driver(name), "statistics": nic.statistics(name)} for name in self._nets
             },
@@ -291,6 +294,16 @@ def places(archive: Mapping[str, t.Any]) -> Iterable[tuple[str, str]]:
             yield f"{key} of {ran['argv'][0]}", ran[key]
     rest = {key: value for key, value in archive.items() if key not in ("files", "commands")}
     yield "what is beside files and commands", json.dumps(rest)
+
+
+def dumped(kind: str) -> list[bytes]:
+    """Return the kernel's answers of a kind of links.DUMPS."""
+    number, size = DUMPS[kind]
+    ask = nl.Socket()
+    try:
+        return ask.dump(nl.request(number, nl.NLM_F_DUMP, bytes(size)))
+    finally:
+        ask.close()
 
 
 def _ethtool(interface: str) -> dict[str, t.Any]:

@@ -53,7 +53,11 @@ FILES = (
     Files("/etc/railops-rdma", "*.json"),
     Files("/etc/iproute2/rt_protos.d", "railops.conf"),
     Files("/etc/systemd/system", "railops-*.service"),
-    Files("/etc/systemd/system/*.wants", "railops-*.service", "names"),
+    Files(
+        "/etc/systemd/system/multi-user.target.wants",
+        "railops-*.service systemd-networkd.service NetworkManager.service",
+        "names",
+    ),
     Files("/etc/default/grub.d", "config-acs.cfg"),
     Files("/usr/local/lib/railops-rdma", "*.py"),
     Files("/var/lib/railops-rdma", "nic_link_type.json"),
@@ -132,6 +136,10 @@ FILES = (
     Files("/etc", "os-release"),
     Files("/run", "NetworkManager netplan", "names"),
     Files("/run/systemd", "system", "names"),
+    Files("/run/systemd/netif", "links", "names"),
+    Files("/usr/lib/systemd", "systemd-networkd", "names"),
+    Files("/lib/systemd", "systemd-networkd", "names"),
+    *(Files(home, "netplan nmcli networkctl", "names") for home in ("/usr/sbin", "/usr/bin", "/sbin", "/bin")),
     Files("/run/mellanox/drivers", ".driver-ready", "names"),
     *(
         Files(f"{home}/modprobe.d", "*.conf", OPTIONS)

@@ -1,0 +1,86 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The recorded machines of fixtures/sysfs go through the door of records: recorded, replayed, and the same."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils._card.pci import read_pci
+from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
+from ansible_collections.railops.rdma.plugins.module_utils._gpudirect.acs import Bridges
+from ansible_collections.railops.rdma.plugins.module_utils._rdma.checks import check_rails
+from ansible_collections.railops.rdma.plugins.module_utils._rdma.info import read_info
+from ansible_collections.railops.rdma.plugins.module_utils._record import run as record
+from ansible_collections.railops.rdma.plugins.module_utils._record.links import scrubbed
+from ansible_collections.railops.rdma.plugins.module_utils._record.scrub import Scrub
+from ansible_collections.railops.rdma.plugins.module_utils._route import netlink as nl
+from ansible_collections.railops.rdma.tests.unit import machines
+from ansible_collections.railops.rdma.tests.unit.replay import Replay, names_of, stood_in
+
+RAIL = {"name": "rail1", "interface": "ens1np0", "mtu": 1500}
+
+
+def facts(sysfs, bridges):
+    """Return what rdma_info and gpudirect read of a machine, and the verdict on a rail."""
+    info = read_info(sysfs, gids=True, part_numbers=True)
+    tree = read_pci(sysfs)
+    acs = {address: bridges.read(address) for address in tree.functions}
+    gpus = [[gpu.address, gpu.vendor, gpu.numa_node, list(gpu.path)] for gpu in tree.gpus]
+    return stood_in({"info": info, "acs": acs, "gpus": gpus, "checks": check_rails(info, [RAIL], "roce", {})}, str)
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"), [*((name, "") for name in machines.MACHINES), ("one-switch-each", "state"), ("cascaded", "acs")]
+)
+def test_recorded_and_replayed_a_machine_is_the_same(name, fault, tmp_path, monkeypatch):
+    root = machines.lay_out(name, tmp_path / "box")
+    for number, address in enumerate(sorted((root / "sys/bus/pci/devices").iterdir())):
+        config = bytearray(4096)
+        struct.pack_into("<IHH", config, 0x100, 1 << 16 | 0x000D, 0x5F, 0x1D if fault == "acs" and number % 2 else 0)
+        (address / "config").write_bytes(config)
+    if fault == "state":
+        device = sorted((root / "sys/class/infiniband").iterdir())[0]
+        (device / "ports/1/state").write_text("1: DOWN\n", encoding="utf-8")
+    recorder = record.Recorder(Sysfs(str(root)), lambda _argv, _text: None, "key")
+    live = facts(Sysfs(str(root)), Bridges(str(root)))
+    bridges = {item.address for item in read_pci(Sysfs(str(root))).functions.values() if item.class_code == 0x0604}
+    # Of other functions no configuration space is taken.
+    live["acs"] = {address: bits if address in bridges else None for address, bits in live["acs"].items()}
+    (tmp_path / "replay").mkdir()
+    replay = Replay(recorder.record(), tmp_path / "replay")
+    replay.play(monkeypatch)
+    assert facts(Sysfs(), Bridges()) == stood_in(live, recorder.scrub.text)
+    assert replay.lacks == []
+    assert any(live["acs"].values()) is (fault == "acs" and bool(bridges))
+
+
+def test_a_links_message_keeps_names_and_loses_hardware_addresses():
+    mac, name, other = bytes.fromhex("946daeaabbcc"), b"ens1np0\0", b"rail1-node1\0"
+    rows = [(nl.IFLA_IFNAME, name), (1, mac), (nl.IFLA_MTU, struct.pack("=I", 9000)), (54, mac)]
+    rows.append((0x8000 | 52, nl.attribute(nl.IFLA_ALT_IFNAME, other) + nl.attribute(nl.IFLA_ALT_IFNAME, b"x\0")))
+    tunnel = nl.attribute(nl.IFLA_INFO_KIND, b"vxlan\0") + nl.attribute(2, b"\x0a\x01\x02\x03" * 9)
+    rows.append((nl.IFLA_LINKINFO, tunnel))
+    body = bytes(nl.LINK_HEAD.size) + b"".join(nl.attribute(number, value) for number, value in rows)
+    scrub = Scrub("key", ["node1"])
+    done = scrubbed("link", body, scrub)
+    assert names_of(done) == ["ens1np0", f"rail1-{scrub.name('node1')}", "x"]
+    assert [left for left in (mac, b"\x0a\x01\x02\x03", b"node1") if left in done] == []
+    assert struct.pack("=I", 9000) in done
+
+
+def test_next_hops_and_a_gateway_of_the_other_family_have_stand_ins():
+    hop = nl.attribute(5, bytes([10, 1, 2, 3]))
+    hops = struct.pack("=HBBi", 8 + len(hop), 0, 0, 4) + hop
+    via = struct.pack("=H", 10) + bytes.fromhex("20010db8000000000000000000000001")
+    rows = [(1, bytes([10, 1, 0, 0])), (9, hops), (18, via), (15, struct.pack("=I", 1001))]
+    body = bytes([2, 16]) + bytes(10) + b"".join(nl.attribute(number, value) for number, value in rows)
+    done = scrubbed("route", body, Scrub("key"))
+    have = nl.attributes(done, 12)
+    assert (have[1][0], have[1][2:], len(have[9]), have[15]) == (10, bytes(2), len(hops), struct.pack("=I", 1001))
+    assert [left for left in (bytes([10, 1, 2, 3]), via[2:]) if left in done] == []
+    assert have[9][:8] == hops[:8]
