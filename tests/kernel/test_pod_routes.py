@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Rails in pods by the chain of `_ipam.network`, with Debian's real CNI plugins; `static` stands in nv-ipam's place.
+"""Rails in pods by the planned networks of nv-ipam, with Debian's real CNI plugins; `static` is in nv-ipam's place.
 
 Namespaces are hosts, leaves and pods. The plugins run as a runtime runs them: ADD in order, each with the result of the
 one before, DEL the other way round. Nothing is installed: the package is unpacked into the cache.
@@ -24,13 +24,13 @@ from pathlib import Path
 
 import packages
 import pytest
+import yaml
 
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import DECLARED, POD_STATUS
-from ansible_collections.railops.rdma.plugins.module_utils._ipam.network import network_config
 from ansible_collections.railops.rdma.plugins.module_utils._pods.checks import node_of
 from ansible_collections.railops.rdma.plugins.module_utils._pods.inside import COMMANDS, inside_checks
-from ansible_collections.railops.rdma.plugins.plugin_utils._plan.configs import pod_networks
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.host_plans import render_host_plans
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.nv_ipam import files, pod_networks
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, inside, run, setns
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import plan_of, rails
 
@@ -52,7 +52,7 @@ def programs():
 
 def planned(**more):
     raw = {"mode": "exclusive", "supernets": ["172.17.0.0/16", "fd00:17::/48"], "rails": rails(RAILS), "max_nodes": 8}
-    return plan_of({**raw, **more}, ["node1", "node2"])
+    return plan_of({**raw, "ipam": "nv-ipam", "namespace": "network-operator", **more}, ["node1", "node2"])
 
 
 class PluginError(Exception):
@@ -104,9 +104,7 @@ class Pod:
 
         In a virtual function's place is a port of the host that `host-device` moves, and no RDMA device.
         """
-        fabric = self.lab.plan.fabric
-        what = fabric.rails[rail - 1]
-        config = json.loads(network_config(fabric, what, f"fabric-{what.name}", what.interface, ["pools"]))
+        config = json.loads(self.lab.networks[rail - 1]["spec"]["config"])
         plugins = config.pop("plugins")
         plugins[0]["ipam"] = {"type": "static", "addresses": list(self._ipam(rail).values())}
         if plugins[0]["type"] == "sriov":
@@ -187,6 +185,7 @@ class Lab(Fabric):
     def __init__(self, name: str, plan, programs: Path) -> None:
         super().__init__(name, 2, RAILS)
         self.plan, self.programs = plan, programs
+        self.networks = list(yaml.safe_load_all(files(plan)["networks.yaml"]))
         self.pods: list[Pod] = []
 
     def __enter__(self) -> Lab:
