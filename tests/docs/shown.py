@@ -106,7 +106,7 @@ ROWS = (
     ),
     row(
         r"ansible-playbook .*railops\.rdma\.record .*",
-        "tests/unit/plugins/modules/test_host_record.py::test_the_playbook",
+        RECORD,
     ),
     row(
         r"ansible-playbook .*-i discover/fabric/proposal\.yml .*",

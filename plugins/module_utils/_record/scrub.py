@@ -25,9 +25,16 @@ SHARED = ("10.0.0.0/8", "100.64.0.0/10", "169.254.0.0/16", "172.16.0.0/12", "192
 WHOLE = ("0.0.0.0/8", "127.0.0.0/8", "224.0.0.0/3", "::/127", "100::/64", "3fff:ffff::1/128", "ff00::/8")
 LINK_LOCAL = "fe80::/64"
 NETWORKS = [ipaddress.ip_network(text) for text in (*SHARED, *WHOLE, LINK_LOCAL)]
+# How each of these begins: how long addresses are, how many bits, and the bits.
+LEADING = {
+    (item.max_prefixlen, place, int(item.network_address) >> (item.max_prefixlen - place))
+    for item in NETWORKS
+    for place in range(item.prefixlen)
+}
 KEPT = [ipaddress.ip_network(text) for text in WHOLE]
 # How texts are taken apart when real values are looked for.
 PARTS = (r"[\w.:/-]+", r"[\w-]+", r"[0-9a-f:]+", r"[\d.]+", r"[0-9a-z]+")
+LINKS = ipaddress.ip_network(LINK_LOCAL)
 LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ"
 HEX = "0123456789abcdef"
 # A length behind an address, also as `ip -json` writes it.
@@ -165,7 +172,7 @@ class Scrub:
             bit = value >> (width - 1 - place) & 1
             done = done << 1 | (bit ^ self._flip(width, place, value >> (width - place)))
         low = own.packed[8:]
-        if width == 128 and (low[3:5] in (b"\xff\xfe", b"\x03\x00") or own in ipaddress.ip_network(LINK_LOCAL)):
+        if width == 128 and (low[3:5] in (b"\xff\xfe", b"\x03\x00") or own in LINKS):
             done = done >> 64 << 64 | int.from_bytes(self.guid(low), "big")
         return type(own)(done)
 
@@ -177,9 +184,9 @@ class Scrub:
         # An address' place in its network stays, and with it what a gateway or the first address is.
         if place >= width - (8 if width == 32 else 16) or (place >= 64 and not before & (1 << (place - 64)) - 1):
             return 0
-        if _leads_to_network(width, place, before):
+        if (width, place, before) in LEADING:
             return 0
-        if _leads_to_network(width, place - 1, before >> 1):
+        if (width, place - 1, before >> 1) in LEADING:
             return 1  # no address is its own stand-in
         return self._draw("bit", f"{width} {place} {before}".encode(), 1)[0] & 1
 
@@ -198,12 +205,6 @@ class Scrub:
 
 
 _HEX = frozenset("0123456789abcdefABCDEF")
-
-
-def _leads_to_network(width: int, place: int, before: int) -> bool:
-    """Whether one of NETWORKS begins with these bits and is longer."""
-    known = (item for item in NETWORKS if item.max_prefixlen == width and place < item.prefixlen)
-    return any(int(item.network_address) >> (width - place) == before for item in known)
 
 
 def _alike(char: str, byte: int) -> str:
