@@ -19,7 +19,7 @@ import typing as t
 from api_kinds import Kind
 from api_store import Json, Store, dig, now
 
-from ansible_collections.railops.rdma.tests.unit import cidr_pools
+from ansible_collections.railops.rdma.tests.unit import nv_ipam
 
 SPIDERPOOL = "spiderpool.spidernet.io"
 SRIOV = "sriovnetwork.openshift.io"
@@ -269,10 +269,13 @@ class Controllers:
 
     def give_prefixes(self, kind: Kind, pool: Json) -> None:
         nodes = {key[1]: dig(node, "metadata.labels") or {} for key, node in self.store.rows[("", "nodes")].items()}
-        given = {} if cidr_pools.problems(pool) else cidr_pools.handed(pool, nodes)
+        before = [
+            nv_ipam.Allocation(row["nodeName"], row["prefix"], row.get("gateway", ""))
+            for row in dig(pool, "status.allocations") or ()
+        ]
         rows = [
-            {"nodeName": name, "prefix": str(one.prefix), **({"gateway": str(one.gateway)} if one.gateway else {})}
-            for name, one in sorted(given.items())
+            {"nodeName": one.node, "prefix": one.prefix, **({"gateway": one.gateway} if one.gateway else {})}
+            for one in nv_ipam.reconcile(pool, nodes, before)
         ]
         self.restatus(kind, pool, allocations=rows)
 

@@ -4,7 +4,7 @@
 
 """A cluster whose pods get their addresses from nv-ipam: apply, wait, verify, and what is refused under pods.
 
-The controller of nv-ipam is played (`api_controllers`, by `cidr_pools`); the playbooks are real.
+The controller of nv-ipam is played (`api_controllers`, by `nv_ipam`); the playbooks are real.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ switch/prefixes.csv.
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import json
 import typing as t
@@ -20,7 +21,7 @@ from itertools import pairwise
 import yaml
 from netaddr import IPAddress, IPNetwork, IPRange, IPSet
 
-from ansible_collections.railops.rdma.tests.unit import cidr_pools
+from ansible_collections.railops.rdma.tests.unit import nv_ipam
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 POOL_LIMIT = 4096
@@ -56,19 +57,95 @@ def pools_of(files: dict[str, str]) -> list[Pool]:
     return found
 
 
-def _node_pools(files: dict[str, str]) -> list[Pool]:
-    """Return what each node hands out of each CIDRPool; a stranger in the cluster gets nothing."""
+@functools.lru_cache(maxsize=2)
+def _documents(text: str) -> list[dict[str, t.Any]]:
+    return [obj for obj in yaml.load_all(text, Loader=LOADER) if obj]
+
+
+def _cidr_pools(files: dict[str, str]) -> tuple[list[dict[str, t.Any]], dict[str, dict[str, str]]]:
+    """Return the CIDRPools, and the labels of the cluster's nodes: the plan's, and one of which it knows nothing."""
     marked = json.loads(files["cluster/nodelabels.json"])
     labels = {node: {marked["label"]: value} for node, value in marked["nodes"].items()}
-    labels["stranger"] = {"kubernetes.io/hostname": "stranger"}
+    labels["a-stranger"] = {"kubernetes.io/hostname": "a-stranger"}
+    return _documents(files["cluster/cidrpools.yaml"]), labels
+
+
+def _node_pools(files: dict[str, str]) -> list[Pool]:
+    """Return what each node hands out of each CIDRPool."""
+    pools, labels = _cidr_pools(files)
     found = []
-    for pool in yaml.load_all(files["cluster/cidrpools.yaml"], Loader=LOADER):
-        for node, one in cidr_pools.handed(pool, labels).items() if pool else ():
-            version = one.prefix.version
-            ranges = [IPRange(IPAddress(low, version), IPAddress(high, version)) for low, high in one.ranges]
-            name = f"{pool['metadata']['name']} on {node}"
-            found.append(Pool(name, one.prefix, one.gateway, ranges, frozenset([node])))
+    for pool in pools:
+        for entry in nv_ipam.reconcile(pool, labels):
+            name, version = f"{pool['metadata']['name']} on {entry.node}", IPNetwork(entry.prefix).version
+            try:
+                spans = nv_ipam.handed_out(pool, entry).spans
+            except nv_ipam.Refusal:
+                spans = []
+            ranges = [IPRange(IPAddress(low, version), IPAddress(high, version)) for low, high in spans]
+            gateway = IPAddress(entry.gateway) if entry.gateway else None
+            found.append(Pool(name, IPNetwork(entry.prefix), gateway, ranges, frozenset([entry.node])))
     return found
+
+
+def _check_cidr_pools(files: dict[str, str]) -> list[str]:
+    pools, labels = _cidr_pools(files)
+    wrong = [text for pool in pools for text in nv_ipam.refused(pool) or nv_ipam.risks(pool, labels)]
+    retired = sum(entry.get("retired", False) for entry in json.loads(files["plan.json"])["nodes"].values())
+    for pool in pools:
+        held = [row["prefix"] for row in pool["spec"]["staticAllocations"] if "nodeName" not in row]
+        if len(held) != retired:
+            wrong.append(f"{pool['metadata']['name']}: {held} are held back for {retired} retired nodes")
+    return wrong
+
+
+def _without(spans: list[tuple[int, int]], holes: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    for low, high in holes:
+        cut = []
+        for first, last in spans:
+            cut += [(first, min(last, low - 1)), (max(first, high + 1), last)]
+        spans = sorted({one for one in cut if one[0] <= one[1]})
+    return spans
+
+
+def _first(spans: list[tuple[int, int]], count: int | None) -> list[tuple[int, int]]:
+    taken = []
+    for low, high in spans:
+        if count is not None and (high := min(high, low + count - 1)) < low:
+            break
+        taken.append((low, high))
+        count = None if count is None else count - (high - low + 1)
+    return taken
+
+
+def check_node_pods(files: dict[str, str], *, reserved: list[str], node_pods: int | None) -> list[str]:
+    """Where CIDRPools give pods their addresses: each node has exactly those that are the plan's, by docs/fabric.md.
+
+    In a subnet the gateway has its offset and the node the first that is free. Pods have what follows up to the last
+    usable offset of the IPv4 subnet beside it, at most `node_pods`; in long IPv6 subnets all that follows. What is
+    reserved is nobody's, and a node whose address it is has another.
+    """
+    wrong = []
+    have = {(pool.subnet, *pool.nodes): [(one.first, one.last) for one in pool.ranges] for pool in pools_of(files)}
+    kept = [
+        (net.version, net.first, net.last)
+        for net in (IPNetwork(text) if "/" in text else _ranges([text])[0] for text in reserved)
+    ]
+    for data in (json.loads(text) for path, text in files.items() if path.startswith("hosts/")):
+        for rail in data["rails"]:
+            size4 = next((IPNetwork(one["subnet"]).size for one in rail["addresses"] if one["family"] == 4), None)
+            for one in rail["addresses"]:
+                subnet = IPNetwork(one["subnet"])
+                taken = [(int(IPAddress(one["gateway"])),) * 2] if one["gateway"] else []
+                size = min(subnet.size, size4 or subnet.size)
+                (node, _), *_rest = free = _without([(subnet.first + 1, subnet.first + size - 2)], taken)
+                pods = _first(_without(free, [(node, node)]), node_pods or (None if size4 else 28))
+                if subnet.version == 6 and subnet.size > nv_ipam.MOST_WALKED:
+                    pods = _without([(pods[0][0], subnet.last)], taken)
+                own = int(IPAddress(one["address"]))
+                pods = _without(pods, [(own, own), *(span for version, *span in kept if version == subnet.version)])
+                if have.pop((subnet, data["node"]), None) != pods:
+                    wrong.append(f"{data['node']} {rail['name']}: pods of {subnet} do not have {pods}")
+    return [*wrong, *(f"{key} is nobody's" for key in have)]
 
 
 def check(files: dict[str, str], *, mode: str, reserved: list[str], foreign: list[str]) -> list[str]:
@@ -78,7 +155,7 @@ def check(files: dict[str, str], *, mode: str, reserved: list[str], foreign: lis
     hosts: list[IPAddress] = []
     gateways: set[IPAddress] = set()
     subnets: dict[tuple[str, str, int], IPNetwork] = {}
-    wrong = []
+    wrong = _check_cidr_pools(files) if "cluster/cidrpools.yaml" in files else []
     for data in host_plans:
         for rail in data["rails"]:
             for one in rail["addresses"]:

@@ -195,7 +195,7 @@ def _check_backend(check: Checker, fabric: Fabric) -> None:
     ):
         if value not in can:
             problem = f"{value!r} cannot be said where {place}: it knows {' and '.join(can)}."
-            check.add(PLACE + key, problem, "Change one of the two; docs/fabric.md has the table.")
+            check.add(PLACE + key, problem, "Change one of the two; docs/backends.md has the table.")
     if fabric.inject and not backend.injects:
         check.add(
             "fabric_inject", f"Nobody adds rails to pods where {place}.", "Take it out: pods name their networks."

@@ -10,7 +10,8 @@ its controller and the nodes' daemon ask for holds here (Mellanox/nvidia-k8s-ipa
 - each node's prefix is given to it by name, a retired one is held back; other nodes are kept out by a selector;
 - exclusions do not overlap, for a daemon refuses the pool then; each lies inside of one node's prefix, for a longer one
   counts for nothing;
-- no index is above 31 bits: in large IPv6 subnets pods have all that is left (`Backend.rest_is_pods`).
+- no index is above 31 bits, and no more than a million addresses of a node are excluded, for its daemon passes them
+  one by one: in large IPv6 subnets pods have all that is left (`Backend.rest_is_pods`).
 """
 
 from __future__ import annotations
@@ -192,10 +193,9 @@ def problems(plan: FabricPlan) -> list[Problem]:
 
 def warnings(plan: FabricPlan) -> list[str]:
     """Return what these pools cannot say."""
-    fabric = plan.fabric
-    lengths = sorted({one.subnet_length for one in plan.blocks if fabric.backend.rest_is_pods(6, one.subnet_length)})
+    rest_is_pods = plan.fabric.backend.rest_is_pods
+    lengths = {one.subnet_length for one in plan.blocks if rest_is_pods(one.family, one.subnet_length)}
     return [
-        f"In IPv6 subnets of /{length} pods have every address behind the node's: nv-ipam cannot say a last one there."
-        for length in lengths
-        if any(block.family == 6 and block.subnet_length == length for block in plan.blocks)
+        f"In IPv6 subnets of /{length} pods have every address behind the node's: nv-ipam cannot keep any from them."
+        for length in sorted(lengths)
     ]

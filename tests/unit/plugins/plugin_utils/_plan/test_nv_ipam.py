@@ -2,29 +2,37 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Plans with `fabric_ipam: nv-ipam`: the objects, what nv-ipam makes of them (`cidr_pools`), and what is refused."""
+"""Plans with `fabric_ipam: nv-ipam`: the objects, what nv-ipam makes of them (`nv_ipam`), and what is refused."""
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
-from pathlib import Path
 
+import env
 import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.objects import object_warnings
-from ansible_collections.railops.rdma.tests.unit import cidr_pools, plan_checker
+from ansible_collections.railops.rdma.tests.unit import plan_checker, schemas
+from ansible_collections.railops.rdma.tests.unit.fabric_samples import EXAMPLES, example
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts, plan, rails
 from ansible_collections.railops.rdma.tests.unit.random_fabrics import fabrics
 
 FABRICS = int(os.environ.get("RAILOPS_FABRICS", "2000"))
-CRDS = Path(__file__).resolve().parents[6] / "shared/crds-backends"
+CRDS = env.SHARED / "crds-backends"
 NVIDIA = {"ipam": "nv-ipam", "namespace": "nvidia-network-operator"}
 DUAL = {"supernets": ["172.17.0.0/16", "fd00::/48"]}
+
+
+def may(raw, _nodes):
+    """Whether an example inventory may have either giver of addresses."""
+    return raw.get("mode") == "exclusive" and raw.get("network", "roce") == "roce"
 
 
 def nvidia(**more):
@@ -32,7 +40,7 @@ def nvidia(**more):
 
 
 def objects(made, name):
-    return [obj for obj in yaml.safe_load_all(made.files[f"cluster/{name}.yaml"]) if obj]
+    return [obj for obj in yaml.load_all(made.files[f"cluster/{name}.yaml"], Loader=plan_checker.LOADER) if obj]
 
 
 def pool(made, name):
@@ -140,7 +148,11 @@ def test_nodes_that_name_their_interfaces_otherwise_have_networks_of_their_own()
 # --- what nv-ipam makes of it -----------------------------------------------------------------------------------------
 
 
-@given(fabrics().filter(lambda case: case[0]["mode"] == "exclusive" and case[0]["network"] == "roce"))
+@given(
+    fabrics().filter(lambda case: case[0]["mode"] == "exclusive" and case[0]["network"] == "roce"),
+    # Around the IPv6 lengths from which on a CIDRPool can say a last address, and its daemon bear it.
+    st.sampled_from([None, None, None, 96, 97, 107, 108]),
+)
 @settings(
     max_examples=FABRICS,
     deadline=None,
@@ -148,31 +160,33 @@ def test_nodes_that_name_their_interfaces_otherwise_have_networks_of_their_own()
     database=None,
     derandomize=FABRICS <= 2000,
 )
-def test_the_daemons_hand_out_exactly_the_plans_pod_addresses(case):
+def test_the_daemons_hand_out_exactly_the_plans_pod_addresses(case, length):
     raw, nodes = case
+    if length:
+        raw = {**raw, "node_prefix": {**raw["node_prefix"], "ipv6": length}}
     try:
         made = plan({**raw, **NVIDIA}, nodes, report=False)
     except InputError:
         return
-    pools = objects(made, "cidrpools")
-    assert [row for one in pools for row in cidr_pools.problems(one)] == []
-    labels = json.loads(made.files["cluster/nodelabels.json"])
-    cluster = {node: {labels["label"]: value} for node, value in labels["nodes"].items()} | {"another": {}}
-    for one in pools:
-        rail, family = re.fullmatch(r"fabric-(.+)-v([46])", one["metadata"]["name"]).groups()
-        handed = cidr_pools.handed(one, cluster)
-        assert set(handed) == set(labels["nodes"])
-        for node in made.plan.nodes:
-            block = next(
-                row
-                for row in made.plan.blocks
-                if (row.zone, made.plan.fabric.rails[row.rail].name, row.family) == (node.zone, rail, int(family))
-            )
-            assert handed[node.name].ranges == list(block.pods(node.slot))
-    wrong = plan_checker.check(made.files, mode=raw["mode"], reserved=raw["reserved"], foreign=raw["foreign_networks"])
-    assert wrong == []
-    beside = plan(raw, nodes, report=False)
-    compare(made, beside)
+    assert wrong_of(made, raw) == []
+    compare(made, plan(raw, nodes, report=False))
+
+
+def wrong_of(made, raw):
+    """What the checker, which knows nothing of the planner, and the CRDs say of a plan."""
+    wrong = plan_checker.check(
+        made.files, mode=raw["mode"], reserved=raw.get("reserved", []), foreign=raw.get("foreign_networks", [])
+    )
+    wrong += plan_checker.check_node_pods(made.files, reserved=raw.get("reserved", []), node_pods=raw.get("node_pods"))
+    if CRDS.is_dir():
+        wrong += [text for obj in [*objects(made, "cidrpools"), *objects(made, "networks")] for text in server()(obj)]
+    return wrong
+
+
+@functools.cache
+def server():
+    names = ("nv-ipam.nvidia.com_cidrpools.yaml", "k8s.cni.cncf.io_networkattachmentdefinitions_crd.yaml")
+    return schemas.server(*(CRDS / name for name in names))
 
 
 def compare(made, beside):
@@ -191,45 +205,75 @@ def undigested(text):
     return re.sub(r'"(frozen_digest|plan_digest|digest)": "[0-9a-f]*"', "", text)
 
 
-def test_the_checker_finds_what_nv_ipam_would_not_do():
-    made = plan(nvidia(reserved=["172.17.0.10"]), hosts(2))
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        pytest.param({"perNodeExclusions": [{"startIndex": 1, "endIndex": 1}]}, "handed out", id="node-is-a-pods"),
+        pytest.param({"perNodeExclusions": [{"startIndex": 1, "endIndex": 3}]}, "do not have", id="too-little"),
+        pytest.param({"perNodeExclusions": [{"startIndex": 1, "endIndex": 12}]}, "overlap", id="overlap"),
+        pytest.param({"exclusions": []}, "reserved addresses are handed out", id="reserved"),
+        pytest.param({"gatewayIndex": 5}, "gateway 172.17.0.5 is nobody's", id="gateway"),
+        pytest.param({"nodeSelector": None}, "a-stranger draws 172.17.0.64/27", id="stranger"),
+        pytest.param({"staticAllocations": []}, "node1 draws 172.17.0.0/27", id="drawn"),
+        pytest.param({"cidr": "172.17.0.1/24"}, "host bits", id="refused"),
+        pytest.param(
+            {"staticAllocations": [{"nodeName": "node1", "prefix": "172.17.0.32/27"}]}, "do not have", id="others"
+        ),
+    ],
+)
+def test_the_checker_finds_what_is_wrong(changes, words):
+    raw = nvidia(reserved=["172.17.0.10"])
+    made = plan(raw, hosts(2))
+    assert wrong_of(made, raw) == []
+    first, *rest = objects(made, "cidrpools")
+    first["spec"] = {key: value for key, value in {**first["spec"], **changes}.items() if value is not None}
+    made.files["cluster/cidrpools.yaml"] = yaml.safe_dump_all([first, *rest])
+    assert any(words in one for one in wrong_of(made, raw)), wrong_of(made, raw)
 
-    def wrong(**changes):
-        return cidr_pools.problems({"metadata": {"name": "p"}, "spec": {**pool(made, "fabric-rail1-v4"), **changes}})
 
-    assert wrong() == []
-    assert "host bits" in wrong(cidr="172.17.0.1/24")[0]
-    assert "does not suit" in wrong(perNodeNetworkPrefix=20)[0]
-    assert "gatewayIndex" in wrong(gatewayIndex=0)[0]
-    assert "index exclusion" in wrong(perNodeExclusions=[{"startIndex": 1, "endIndex": 32}])[0]
-    assert "overlapping exclusions" in wrong(perNodeExclusions=[{"startIndex": 1, "endIndex": 12}])[0]
-    assert "crosses the border" in wrong(exclusions=[{"startIP": "172.17.0.20", "endIP": "172.17.0.40"}])[0]
-    assert "multiple entries" in wrong(staticAllocations=[{"prefix": "172.17.0.0/27"}] * 2)[0]
-    assert "static prefix" in wrong(staticAllocations=[{"prefix": "172.17.0.0/26"}])[0]
-    assert "without a selector" in wrong(nodeSelector=None)[0]
+def test_the_checker_looks_for_the_prefix_of_a_retired_node():
+    first = plan(nvidia(), hosts(3))
+    raw = nvidia(retire=["node2"])
+    made = plan(raw, [hosts(3)[0], hosts(3)[2]], first.lock)
+    assert wrong_of(made, raw) == []
+    pools = objects(made, "cidrpools")
+    pools[0]["spec"]["staticAllocations"].pop()
+    made.files["cluster/cidrpools.yaml"] = yaml.safe_dump_all(pools)
+    assert "are held back for 1 retired nodes" in wrong_of(made, raw)[0]
 
 
-@pytest.fixture(scope="module")
-def schemas():
+@pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param({"attachment": "macvlan"}, id="macvlan"),
+        pytest.param({"attachment": "sriov"}, id="sriov"),
+        pytest.param({"attachment": "ipvlan", "vlan": 101}, id="ipvlan"),
+    ],
+)
+def test_the_real_crds_take_every_object_and_know_every_field(more):
     if not CRDS.is_dir():
-        pytest.skip("upstream's CRDs are not beside the checkout (../shared/crds-backends)")
-    found = {}
-    for name in ("nv-ipam.nvidia.com_cidrpools.yaml", "k8s.cni.cncf.io_networkattachmentdefinitions_crd.yaml"):
-        crd = next(doc for doc in yaml.safe_load_all((CRDS / name).read_text(encoding="utf-8")) if doc)
-        found[crd["spec"]["names"]["kind"]] = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    return found
+        pytest.skip(env.NO_CRDS)
+    raw = nvidia(**DUAL, **more, reserved=["172.17.0.10"], node_pods=4)
+    made = plan(raw, hosts(3))
+    assert wrong_of(made, raw) == []
+    (obj, *_rest) = objects(made, "cidrpools")
+    for spec, words in (
+        ({"gatewayIndex": 1 << 31}, "is no int32"),
+        ({"gateway": "172.17.0.1"}, "unknown field"),
+        ({"perNodeExclusions": [{"startIndex": 3, "endIndex": 2}]}, "endIndex must be greater"),
+        ({"exclusions": [{"startIP": "172.17.0.1"}]}, "'endIP' is a required property"),
+        ({"perNodeNetworkPrefix": "27"}, "is not of type 'integer'"),
+    ):
+        assert words in str(server()({**obj, "spec": {**obj["spec"], **spec}}))
 
 
-@pytest.mark.parametrize("attachment", ["macvlan", "sriov"])
-def test_the_real_crds_take_every_object_and_know_every_field(attachment, schemas):
-    jsonschema = pytest.importorskip("jsonschema")
-    made = plan(nvidia(**DUAL, attachment=attachment, reserved=["172.17.0.10"], node_pods=4), hosts(3))
-    for obj in [*objects(made, "cidrpools"), *objects(made, "networks")]:
-        schema = schemas[obj["kind"]]
-        jsonschema.Draft202012Validator(schema).validate(obj)
-        assert set(obj["spec"]) <= set(schema["properties"]["spec"]["properties"])
-        # The one rule that is no schema (CEL).
-        assert all(row["endIndex"] >= row["startIndex"] for row in obj["spec"].get("perNodeExclusions", ()))
+@pytest.mark.parametrize("name", [name for name in EXAMPLES if may(*example(name))])
+def test_an_example_has_the_same_hosts_with_both(name):
+    raw, nodes = example(name)
+    own = {key: value for key, value in raw.items() if key != "inject"}
+    made = plan({**own, **NVIDIA}, nodes)
+    assert wrong_of(made, {"mode": "exclusive", **own}) == []
+    compare(made, plan(raw, nodes))
 
 
 # --- limits -----------------------------------------------------------------------------------------------------------
