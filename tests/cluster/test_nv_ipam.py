@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A cluster whose pods get their addresses from nv-ipam: apply, wait, verify, and what is refused under pods.
+"""A cluster whose pods get their addresses from nv-ipam: apply, wait, change over to it, what is refused under pods.
 
 The controller of nv-ipam is played (`api_controllers`, by `nv_ipam`); the playbooks are real.
 """
@@ -44,8 +44,9 @@ NEW = (*OLD, "perNodeExclusions")
 def double(scripted: None) -> t.Iterator[ApiDouble]:
     """Give a cluster with Multus' CRD, the operator's namespace and eight nodes."""
     with ApiDouble(nodes=[f"node{number}" for number in range(1, 9)], crds=False) as made:
-        networks = next(row for row in read_crds(crd_folder()) if row["spec"]["group"] == "k8s.cni.cncf.io")
-        made.put(CRD, "CustomResourceDefinition", networks["metadata"]["name"], spec=networks["spec"])
+        for row in read_crds(crd_folder()):
+            if row["spec"]["group"] in ("k8s.cni.cncf.io", "spiderpool.spidernet.io"):
+                made.put(CRD, "CustomResourceDefinition", row["metadata"]["name"], spec=row["spec"])
         made.put("v1", "Namespace", NAMESPACE)
         yield made
 
@@ -102,13 +103,18 @@ def test_a_cluster_with_nv_ipam(playbook: Playbook, double: ApiDouble, live: Liv
     site.serve(*NEW)
     site.refused("cluster_components.nv_ipam is managed", cluster_components={"nv_ipam": "managed"})
 
-    site.run("cluster")
+    before_the_change(live)
+    ran = " ".join(site.run("cluster").text.split())
+    assert "SpiderIPPool fabric-rail1-v4-node1 is kept, would delete: 1 address is in use" in ran
     pools = live.objects("CIDRPool", NV)
     assert sorted(pools) == [f"fabric-rail{rail}-v4" for rail in range(1, 9)]
     given = pools["fabric-rail2-v4"]["status"]["allocations"]
     assert given[1] == {"nodeName": "node2", "prefix": "172.17.1.32/27", "gateway": "172.17.1.33"}
     assert len(live.objects("NetworkAttachmentDefinition", NAD)) == 8
     assert not live.objects("Secret", namespace="spiderpool")
+    live.allocate("fabric-rail1-v4-node1", ())
+    site.run("cluster")
+    assert live.ours("SpiderIPPool") == {}
     assert site.run("cluster").changed_tasks() == []
 
     under_pods(site, live)
@@ -122,6 +128,15 @@ def test_a_cluster_with_nv_ipam(playbook: Playbook, double: ApiDouble, live: Liv
     site.run("teardown", "--tags", "cluster")
     assert live.objects("CIDRPool", NV) == live.objects("NetworkAttachmentDefinition", NAD) == {}
     assert "railops-fabric-lock" not in live.objects("ConfigMap", namespace=NAMESPACE)
+
+
+def before_the_change(live: Live) -> None:
+    """Spiderpool gave the addresses until now, and a pod has one still."""
+    labels = {"app.kubernetes.io/managed-by": "railops.rdma", "railops.io/fabric": "fabric"}
+    spec = {"ipVersion": 4, "subnet": "172.17.0.0/27", "ips": ["172.17.0.3-172.17.0.30"]}
+    meta = {"name": "fabric-rail1-v4-node1", "labels": labels}
+    live.of("SpiderIPPool").create(body={"metadata": meta, "spec": spec}, field_manager="railops.rdma")
+    live.allocate("fabric-rail1-v4-node1", ["172.17.0.3"])
 
 
 def under_pods(site: Site, live: Live) -> None:
