@@ -173,6 +173,7 @@ def network_checks(node: PodNode, pod: Mapping[str, t.Any], events: Sequence[Jso
                 if outside
                 else f"it has no address of {', '.join(lacking)}"
             )
-            fix = "Delete the pod, so that it gets its addresses from the present pools (kubectl get spiderippools)."
+            pools = "(kubectl get spiderippools, with nv-ipam cidrpools)"
+            fix = f"Delete the pod, so that it gets its addresses from the present pools {pools}."
         checks.append(check("pod_network", node.name, network.rail, planned_network, shown, cause, fix))
     return checks

@@ -41,8 +41,14 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "rdma": ("rdma", "-j", "link", "show"),
     "gids": ("sh", "-c", _GIDS),
 }
-_TUNE = "See coordinator.tunePodRoutes of the network's config and the Spiderpool agent's log, then delete the pod."
-_REMAKE = "Delete the pod, so that its network is made anew; look at the log of the Spiderpool agent on the node."
+_TUNE = (
+    "See coordinator.tunePodRoutes of the network's config and the Spiderpool agent's log, or with nv-ipam the plugin "
+    "sbr of the network, then delete the pod."
+)
+_REMAKE = (
+    "Delete the pod, so that its network is made anew; look at the log of the Spiderpool agent on the node, or with "
+    "nv-ipam at those of kubelet and Multus."
+)
 
 
 def commands(node: PodNode) -> dict[str, tuple[str, ...]]:
@@ -166,7 +172,11 @@ def _way_checks(
             cause = f"packets from {address} leave by {default.get('dev')}"
         else:
             cause = f"packets from {address} go to {default.get('gateway')}, which is not the rail's gateway"
-    fix = f"{_TUNE} The gateway comes from the rail's pool: kubectl get spiderippools -o yaml." if cause else ""
+    fix = (
+        f"{_TUNE} The gateway comes from the rail's pool: kubectl get spiderippools (with nv-ipam: cidrpools) -o yaml."
+        if cause
+        else ""
+    )
     return [*found, check("pod_table", node.name, network.rail, planned, shown, cause, fix)]
 
 
@@ -196,7 +206,7 @@ def _main_check(node: PodNode, found: Mapping[str, Json], routes: list[Json], fa
     cause = fix = ""
     if wrong:
         cause = f"{wrong[0].get('dst')} leaves by {wrong[0].get('dev')}: traffic of the cluster goes over a rail"
-        fix = "Set coordinator.podDefaultRouteNIC to eth0 or leave it empty, see tunePodRoutes, then delete the pod."
+        fix = f"Set coordinator.podDefaultRouteNIC to eth0 or leave it empty. {_TUNE}"
     planned = f"IPv{family}: default, service and pod networks by no rail"
     return check("pod_main_table", node.name, None, planned, shown, cause, fix)
 
