@@ -25,7 +25,7 @@ GUESTS = "tests/guests/test_rdma_info.py::"
 NETNS = "tests/guests/test_rdma_netns.py::"
 ROUTES = "tests/kernel/test_policy_route.py::"
 LABS = "tests/lab/test_lab.py::"
-RECORD = "tests/unit/plugins/modules/test_host_record.py::test_the_playbook"
+RECORD = "tests/unit/plugins/action/test_record.py::test_the_playbook"
 BARE = "tests/bare/test_bare.py::"
 
 

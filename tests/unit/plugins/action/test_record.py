@@ -1,0 +1,38 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The playbook record shows what it has and keeps it only when it is told to."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from ansible_collections.railops.rdma.tests.unit.machines import put
+
+
+@pytest.mark.parametrize("keep", ["", "true"])
+def test_the_playbook(tmp_path, keep):
+    """It shows a summary and writes nothing, until it is told to keep the record."""
+    put(tmp_path, "plan/fabric/plan.json", '{"node1": "10.1.2.3"}')
+    here = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+    put(tmp_path, "hosts.json", json.dumps({"gpu_nodes": {"hosts": {"node1": here}}}))
+    more = ["-e", f"record_keep={keep}"] if keep else []
+    argv = ["ansible-playbook", "-i", "hosts.json", "railops.rdma.record", *more]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "stand_ins" in done.stdout
+    path = tmp_path / "record/fabric/record.json"
+    assert path.exists() is bool(keep)
+    if keep:
+        assert path.stat().st_mode & 0o777 == 0o600
+        text = path.read_text(encoding="utf-8")
+        record = json.loads(text)
+        assert (record["format"], len(record["hosts"]), record["bundle"][0][0]) == (1, 1, "fabric/plan.json")
+        assert record["collection"].count(".") == 2
+        assert [word for word in ("node1", "10.1.2.3", os.uname().nodename) if f'"{word}"' in text] == []
