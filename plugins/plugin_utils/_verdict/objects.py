@@ -67,6 +67,13 @@ def prefix_checks(pools: Iterable[Mapping[str, t.Any]]) -> list[CheckData]:
     for pool in pools:
         spec, name = pool["spec"], pool["metadata"]["name"]
         given = {row["nodeName"]: row for row in (pool.get("status") or {}).get("allocations") or ()}
+        named = {row.get("nodeName") for row in spec.get("staticAllocations") or ()}
+        for node in sorted(given.keys() - named):
+            cause = "the node has the fabric's label, and the plan does not name it"
+            fix = "Take the label off it, or plan it; no other node may get that prefix meanwhile."
+            checks.append(
+                deviation("pool_prefix", "nothing", given[node]["prefix"], cause, fix, node=node, object=name)
+            )
         for row in spec.get("staticAllocations") or ():
             if "nodeName" not in row:
                 continue

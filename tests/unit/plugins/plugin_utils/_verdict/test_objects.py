@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.objects import object_checks
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.objects import object_checks, prefix_checks
 
 POOL = {"kind": "SpiderIPPool", "namespace": "", "name": "fabric-rail1-v4-node1"}
 
@@ -42,3 +42,47 @@ def test_what_stays_and_what_belongs_to_others():
     assert [check["id"] for check in checks] == ["object_in_use", "object_owner", "object_state"]
     assert "argocd" in checks[1]["cause"]
     assert checks[2]["status"] == "ok"
+
+
+def cidr_pool(*rows, gateway=1):
+    spec = {"gatewayIndex": gateway, "staticAllocations": [{"prefix": "172.17.0.96/27"}]}
+    spec["staticAllocations"] += [{"nodeName": f"node{n}", "prefix": f"172.17.0.{32 * n}/27"} for n in (0, 1)]
+    given = [dict(zip(("nodeName", "prefix", "gateway"), row, strict=True)) for row in rows]
+    return {"metadata": {"name": "p", "namespace": "n"}, "spec": spec, "status": {"allocations": given}}
+
+
+GOOD = [("node0", "172.17.0.0/27", "172.17.0.1"), ("node1", "172.17.0.32/27", "172.17.0.33")]
+
+
+@pytest.mark.parametrize(
+    ("rows", "node", "observed", "cause"),
+    [
+        pytest.param(GOOD[:1], "node1", "nothing", "lacks the fabric's label", id="missing"),
+        pytest.param(
+            [GOOD[0], ("node1", "172.17.0.64/27", "172.17.0.65")],
+            "node1",
+            "172.17.0.64/27 by 172.17.0.65",
+            "the pool changed a moment ago",
+            id="another",
+        ),
+        pytest.param(
+            [*GOOD, ("node9", "172.17.0.128/27", "172.17.0.129")],
+            "node9",
+            "172.17.0.128/27",
+            "the plan does not name it",
+            id="stranger",
+        ),
+        pytest.param([], None, "nothing", "gave nothing of this pool to any node", id="invalid"),
+    ],
+)
+def test_what_nv_ipam_gave_otherwise_is_named(rows, node, observed, cause):
+    wrong = [check for check in prefix_checks([cidr_pool(*rows)]) if check["status"] != "ok"]
+    assert [(check.get("node"), check["observed"]) for check in wrong] == [(node, observed)]
+    assert cause in wrong[0]["cause"]
+    assert wrong[0]["fix"]
+
+
+def test_nodes_that_have_their_prefixes_are_one_check():
+    assert [check["status"] for check in prefix_checks([cidr_pool(*GOOD), cidr_pool(*GOOD)])] == ["ok"]
+    bare = [(name, prefix, None) for name, prefix, _gateway in GOOD]
+    assert [check["status"] for check in prefix_checks([cidr_pool(*bare, gateway=None)])] == ["ok"]
