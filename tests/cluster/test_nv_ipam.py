@@ -117,9 +117,6 @@ def test_a_cluster_with_nv_ipam(playbook: Playbook, double: ApiDouble, live: Liv
     assert live.ours("SpiderIPPool") == {}
     assert site.run("cluster").changed_tasks() == []
 
-    under_pods(site, live)
-    another_answer(site, live)
-
     site.pod("train-0", "172.17.0.35")
     text = " ".join(site.run("teardown", "--tags", "cluster", ok=False).text.split())
     assert "fabric-rail1-v4: 1 address is in use (172.17.0.35 by default/train-0)" in text
@@ -128,6 +125,17 @@ def test_a_cluster_with_nv_ipam(playbook: Playbook, double: ApiDouble, live: Liv
     site.run("teardown", "--tags", "cluster")
     assert live.objects("CIDRPool", NV) == live.objects("NetworkAttachmentDefinition", NAD) == {}
     assert "railops-fabric-lock" not in live.objects("ConfigMap", namespace=NAMESPACE)
+
+
+@pytest.mark.long
+@pytest.mark.only_double("nv-ipam's controller is played")
+def test_pools_under_pods_and_another_answer(playbook: Playbook, double: ApiDouble, live: Live) -> None:
+    site = Site(playbook, double)
+    site.serve(*NEW)
+    site.run("plan")
+    site.run("cluster")
+    under_pods(site, live)
+    another_answer(site, live)
 
 
 def before_the_change(live: Live) -> None:

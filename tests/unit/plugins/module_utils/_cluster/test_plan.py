@@ -17,6 +17,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._cluster.compare impo
 )
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.model import FIELD_MANAGER, Ref
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.plan import ClusterPlanner
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.pools import attached
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.text import describe, summary
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import LABEL_FABRIC, LABEL_MANAGER
 
@@ -98,6 +99,78 @@ def test_a_pool_in_use_is_kept_with_its_reason(wanted, action):
     assert not plan.changed
     assert [(row.action, row.ref.name) for row in plan.kept] == [(action, "a")]
     assert "192.0.2.3 by ml/train-0" in plan.kept[0].reason
+
+
+def cidr_pool(*nodes, gateway=1, name="c", **meta):
+    return {
+        "apiVersion": "nv-ipam.nvidia.com/v1alpha1",
+        "kind": "CIDRPool",
+        "metadata": {"name": name, "namespace": "nvidia", "labels": dict(OURS), **meta},
+        "spec": {
+            "cidr": "192.0.2.0/24",
+            "gatewayIndex": gateway,
+            "staticAllocations": [{"nodeName": f"node{n}", "prefix": f"192.0.2.{32 * n}/27"} for n in nodes],
+        },
+    }
+
+
+def on_node_1():
+    rows = [
+        {"name": "cbr0", "ips": ["10.244.0.9"], "default": True},
+        {"name": "nvidia/c", "interface": "net1", "ips": ["192.0.2.35"]},
+    ]
+    held = {
+        "name": "train-0",
+        "namespace": "ml",
+        "annotations": {"k8s.v1.cni.cncf.io/network-status": json.dumps(rows)},
+    }
+    odd = {"name": "odd", "namespace": "ml", "annotations": {"k8s.v1.cni.cncf.io/network-status": "{"}}
+    return attached([{"metadata": held}, {"metadata": odd}, {"metadata": {"name": "none"}}])
+
+
+def renumbered():
+    made = cidr_pool(1, 2)
+    made["spec"]["staticAllocations"][0]["prefix"] = "192.0.2.96/27"
+    return made
+
+
+@pytest.mark.parametrize(
+    ("wanted", "action"),
+    [
+        pytest.param([], "delete", id="gone"),
+        pytest.param([renumbered()], "replace", id="another-prefix"),
+        pytest.param([cidr_pool(2)], "replace", id="a-node-less"),
+        pytest.param([cidr_pool(1, 2, gateway=2)], "replace", id="another-gateway"),
+    ],
+)
+def test_a_cidr_pool_gives_no_node_another_prefix_under_pods(wanted, action):
+    plan = planned(wanted, [cidr_pool(1, 2)], prune=True, holders=on_node_1)
+    assert actions(plan) == []
+    (kept,) = plan.kept
+    assert (kept.action, kept.ref.kind) == (action, "CIDRPool")
+    assert kept.reason == "1 address is in use (192.0.2.35 by ml/train-0); move those pods away and run again."
+    # The same with no pod, and with one on another node.
+    assert actions(planned(wanted, [cidr_pool(1, 2)], prune=True))
+    other = planned(wanted, [cidr_pool(1, 2)], prune=True, holders=lambda: {"192.0.2.140": "ml/train-1"})
+    assert actions(other)
+
+
+def test_what_moves_no_pods_of_a_cidr_pool_is_applied_and_asks_for_no_pods():
+    def nobody():
+        raise AssertionError
+
+    more = cidr_pool(1, 2, 3)
+    more["spec"]["exclusions"] = [{"startIP": "192.0.2.40", "endIP": "192.0.2.41"}]
+    assert actions(planned([more], [cidr_pool(1, 2)], holders=nobody)) == [("apply", "c")]
+
+
+def test_what_a_controller_made_of_an_object_is_no_stray():
+    owner = [{"apiVersion": V2, "kind": "SpiderMultusConfig", "name": "c", "uid": "u"}]
+    network = {"apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition", "spec": {"config": "{}"}}
+    network["metadata"] = {"name": "c", "namespace": "spiderpool", "labels": dict(OURS)}
+    assert actions(planned([], [network], prune=True)) == [("delete", "c")]
+    network["metadata"]["ownerReferences"] = owner
+    assert actions(planned([], [network], prune=True)) == []
 
 
 def test_excluding_addresses_of_a_pool_in_use_is_narrowing():
