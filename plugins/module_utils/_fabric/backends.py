@@ -36,6 +36,8 @@ class Backend:
     """Whether it adds rails to pods by itself (fabric_inject)."""
     pool_per_node: bool
     """Whether a rail's nodes have a pool each (exclusive), or one that names them all."""
+    namespace: str = ""
+    """Where its controller usually looks for pools, and nowhere else; empty where it looks everywhere."""
     open_ended: int = 0
     """Longest IPv6 prefix in which it cannot say a last pod address: pods have all that is left. 0: none."""
 
@@ -71,6 +73,7 @@ BACKENDS = {
             attachments=("macvlan", "ipvlan", "sriov"),
             injects=False,
             pool_per_node=False,
+            namespace="nvidia-network-operator",
             # Indexes of a CIDRPool are int32, so they reach the end of a subnet from /97 on. But a node's daemon passes
             # excluded addresses one by one, before its plugin's 5 s end: a million of them take about one.
             open_ended=107,

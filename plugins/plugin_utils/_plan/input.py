@@ -200,9 +200,9 @@ def _check_backend(check: Checker, fabric: Fabric) -> None:
         check.add(
             "fabric_inject", f"Nobody adds rails to pods where {place}.", "Take it out: pods name their networks."
         )
-    if not backend.injects and fabric.namespace == DEFAULTS["namespace"]:
-        problem = f"{fabric.namespace!r} is not where nv-ipam looks for its pools."
-        fix = "Give the namespace of NVIDIA's network operator, such as nvidia-network-operator."
+    if backend.namespace and fabric.namespace == DEFAULTS["namespace"]:
+        problem = f"{fabric.namespace!r} is not where {backend.name} looks for its pools."
+        fix = f"Give the namespace that its controller looks into, such as {backend.namespace}."
         check.add("fabric_namespace", problem, fix)
 
 

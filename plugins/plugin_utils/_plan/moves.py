@@ -123,7 +123,7 @@ class Moves:
         if self.old.ipam == self.new.ipam:
             return []
         return [
-            f"{key[1]}: pods' addresses in IPv{key[2]} subnets change with fabric_ipam, as {block.subnet(0)} shows"
+            f"{key[1]}: pods' addresses in IPv{key[2]} subnets change with fabric_ipam, such as {block.subnet(0)}"
             for key, block in self.old_blocks.items()
             if (after := self.new_blocks.get(key)) is None
             or after.pod_offsets != block.pod_offsets

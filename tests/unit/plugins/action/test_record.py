@@ -20,9 +20,10 @@ from ansible_collections.railops.rdma.tests.unit.machines import put
 def test_the_playbook(tmp_path, keep):
     """It shows a summary and writes nothing, until it is told to keep the record."""
     put(tmp_path, "plan/fabric/plan.json", '{"node1": "10.1.2.3"}')
+    put(tmp_path, "elsewhere/fabric/verdict.json", '{"status": "pass"}')
     here = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
     put(tmp_path, "hosts.json", json.dumps({"gpu_nodes": {"hosts": {"node1": here}}}))
-    more = ["-e", f"record_keep={keep}"] if keep else []
+    more = ["-e", "fabric_verify_dir=elsewhere", *(["-e", f"record_keep={keep}"] if keep else [])]
     argv = ["ansible-playbook", "-i", "hosts.json", "railops.rdma.record", *more]
     done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -33,6 +34,7 @@ def test_the_playbook(tmp_path, keep):
         assert path.stat().st_mode & 0o777 == 0o600
         text = path.read_text(encoding="utf-8")
         record = json.loads(text)
-        assert (record["format"], len(record["hosts"]), record["bundle"][0][0]) == (1, 1, "fabric/plan.json")
+        assert (record["format"], len(record["hosts"])) == (1, 1)
+        assert [path for path, _text in record["bundle"]] == ["fabric/plan.json", "fabric/verdict.json"]
         assert record["collection"].count(".") == 2
         assert [word for word in ("node1", "10.1.2.3", os.uname().nodename) if f'"{word}"' in text] == []
