@@ -109,8 +109,9 @@ class ActionModule(ActionBase):
             task_vars=variables,
         )
         if found.get("failed") or not found.get("api_found", True):
+            why = str(found.get("msg") or "no API answers").rstrip(".")
             raise RdmaError(
-                f"The copy of plan.json cannot be read from the cluster: {found.get('msg') or 'no API answers'}.",
+                f"The copy of plan.json cannot be read from the cluster: {why}.",
                 "Set fabric_kubeconfig (or KUBECONFIG) to a cluster that answers, or plan without "
                 "fabric_plan_from_cluster.",
             )
