@@ -18,6 +18,7 @@ import uuid
 from pathlib import Path
 
 import env
+import kubernetes
 import plays
 import programs
 import pytest
@@ -52,7 +53,7 @@ def pytest_report_header() -> str:
     except programs.MissingError:
         chart = "the STUB chart tests/cluster/chart (RAILOPS_TEST_CHART names a real one)"
     api = f"the cluster of {REAL}" if REAL else f"the API double with {crds}"
-    return f"cluster: {api}; {chart}"
+    return f"cluster: {api}; {chart}; the client {kubernetes.__version__}"
 
 
 @pytest.fixture(scope="session")

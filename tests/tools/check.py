@@ -52,6 +52,7 @@ def environ(version: str | None = None) -> dict[str, str]:
         "ANSIBLE_INVENTORY_UNPARSED_WARNING": "false",
         "PYTHONDONTWRITEBYTECODE": "1",
         "RAILOPS_PYROUTE2_OLD": str(env.old_pyroute2()),
+        "RAILOPS_KUBERNETES_OLD": str(env.old_kubernetes()),
     }
 
 

@@ -269,6 +269,15 @@ def old_pyroute2() -> Path:
     return home
 
 
+def old_kubernetes() -> Path:
+    """Return a folder with the oldest Python client of Kubernetes that the collection promises to work with."""
+    package = "kubernetes==31.0.0"
+    home = cache() / f"kubernetes-{digest(package)}"
+    pip = environment(None) / "pip"
+    once(home, lambda: pip_install(pip, f"fetch {package}", "--target", str(home), package))
+    return home
+
+
 def image_builder() -> Path:
     """Return a folder with ansible-builder, apart from what the tests import."""
     package = "ansible-builder>=3.1,<4"

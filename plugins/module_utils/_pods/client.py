@@ -18,8 +18,9 @@ from .._errors import RdmaError
 
 STREAM_ERROR: str | None = None
 try:
+    from kubernetes.client import CoreV1Api
     from kubernetes.client.exceptions import ApiException
-    from kubernetes.stream import ws_client
+    from kubernetes.stream import stream, ws_client
     from websocket import WebSocketException
 except ImportError:
     STREAM_ERROR = traceback.format_exc()
@@ -35,7 +36,6 @@ if t.TYPE_CHECKING:
 # Seconds that one command in a pod may take, and bytes of a log that are read.
 EXEC_SECONDS = 15
 LOG_BYTES = 65536
-_AUTH = ["BearerToken"]
 
 
 class CommandFailed(Exception):
@@ -127,14 +127,12 @@ class PodCluster(Cluster):
 
     def _get(self, path: str, **query: t.Any) -> t.Any:
         """Read what the dynamic client has no words for."""
-        return self._client.client.call_api(
+        return self._client.request(
+            "get",
             path,
-            "GET",
             query_params=list(query.items()),
             header_params={"Accept": "*/*"},
-            auth_settings=_AUTH,
-            _preload_content=False,
-            _return_http_data_only=True,
+            serialize=False,
             _request_timeout=self._timeout,
         )
 
@@ -143,41 +141,45 @@ class PodCluster(Cluster):
 
         :raises CommandFailed: when it cannot be run or ends with an error.
         """
-        made = access.load(self._access)
-        headers: dict[str, str] = {}
-        query = [*(("command", word) for word in argv), ("stdout", "true"), ("stderr", "true")]
-        self._client.client.update_params_for_auth(headers, query, _AUTH)
+        meta = pod["metadata"]
+        # For a stream the client changes its transport while it begins: other threads keep theirs.
+        api = CoreV1Api(library.ApiClient(access.load(self._access)))
         try:
-            stream = ws_client.websocket_call(
-                made,
-                "GET",
-                f"{made.host}{_path(pod)}/exec",
-                query_params=query,
-                headers=headers,
+            opened = stream(
+                api.connect_get_namespaced_pod_exec,
+                meta["name"],
+                meta["namespace"],
+                command=list(argv),
+                stdout=True,
+                stderr=True,
                 _preload_content=False,
             )
-        except ApiException as exc:
-            problem = str(exc.reason or exc).split(" -+-+-", 1)[0].strip()
+        except (ApiException, AttributeError) as exc:
+            # Releases 32 to 36 stumble over a refusal that has no body.
+            said = exc if isinstance(exc, ApiException) else exc.__context__
+            if not isinstance(said, ApiException):
+                raise
+            problem = str(said.reason or said).split(" -+-+-", 1)[0].strip()
             raise CommandFailed(problem[:300], forbidden=" 403 " in f" {problem} ") from exc
-        return _output(stream)
+        return _output(opened)
 
 
 def _path(pod: Json) -> str:
     return f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
 
 
-def _output(stream: t.Any) -> str:
+def _output(opened: t.Any) -> str:
     """Read a stream to its end."""
     try:
-        stream.run_forever(timeout=EXEC_SECONDS)
-        if stream.is_open():
+        opened.run_forever(timeout=EXEC_SECONDS)
+        if opened.is_open():
             raise CommandFailed(f"it did not end in {EXEC_SECONDS} s")
-        out, err = stream.read_stdout() or "", stream.read_stderr() or ""
-        problem = _refusal(stream.read_channel(ws_client.ERROR_CHANNEL) or "")
+        out, err = opened.read_stdout() or "", opened.read_stderr() or ""
+        problem = _refusal(opened.read_channel(ws_client.ERROR_CHANNEL) or "")
     except (WebSocketException, OSError) as exc:
         raise CommandFailed(str(exc)[:300]) from exc
     finally:
-        stream.close()
+        opened.close()
     if problem:
         raise CommandFailed((err or problem).strip()[:300])
     return str(out)
