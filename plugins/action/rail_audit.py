@@ -11,7 +11,7 @@ import typing as t
 from ansible.errors import AnsibleActionFail
 from ansible.module_utils.parsing.convert_bool import boolean
 
-from ..module_utils._check import skipped
+from ..module_utils._check import NOT_LOOKED_AT, skipped
 from ..plugin_utils._host_plan import leaves_of, proving_neighbours, read_host_plan
 from ..plugin_utils._host_plan_action import (
     HostPlanAction,
@@ -114,7 +114,7 @@ class ActionModule(HostPlanAction):
         except AnsibleActionFail as exc:
             error = error or str(exc)
         checks = flatten(result.get("checks")) + [
-            skipped(name, str(reason)).data() for name, reason in left_out.items()
+            skipped(name, reason, observed=NOT_LOOKED_AT).data() for name, reason in left_out.items()
         ]
         facts = result.get("facts") or {}
         if health := facts.get("health"):

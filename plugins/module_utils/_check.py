@@ -14,6 +14,8 @@ import typing as t
 from dataclasses import dataclass
 
 OK, DEVIATION, WARNING, SKIPPED = "ok", "deviation", "warning", "skipped"
+# What is observed where somebody has switched a check off.
+NOT_LOOKED_AT = "not looked at"
 
 
 class _Data(t.TypedDict):
@@ -95,12 +97,14 @@ def warning(name: str, planned: t.Any, observed: t.Any, cause: str, fix: str, **
     return Check(name, WARNING, planned, observed, cause, fix, **where)
 
 
-def skipped(name: str, cause: str, fix: str = "", planned: t.Any = None, **where: t.Any) -> Check:
+def skipped(
+    name: str, cause: str, fix: str = "", planned: t.Any = None, observed: t.Any = None, **where: t.Any
+) -> Check:
     """Return a check that was not made, with the reason: nothing is green by silence.
 
     :param name: the check's id.
     """
-    return Check(name, SKIPPED, planned, None, cause, fix, **where)
+    return Check(name, SKIPPED, planned, observed, cause, fix, **where)
 
 
 def compared(

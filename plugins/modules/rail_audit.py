@@ -71,8 +71,8 @@ options:
         C(preflight) with the C(roles) that a run plays and whether it keeps files for the next boot (C(persist)).
       - C(ping) takes C(across), how many other rails of the neighbour each rail pings, drawn with C(seed);
         C(rails_meet), whether they are to answer, by default where rails have gateways; C(full_size), whether packets
-        of the rail's MTU are sent too; C(count), the requests to an address, and C(timeout), the seconds to wait after
-        the last.
+        of the rail's MTU are sent too, V(true) by default; C(count), the requests to an address; C(timeout), the
+        seconds to wait after the last; C(loss_percent), how much may be lost between hosts, V(0) by default.
     type: dict
     default: {}
   variables:

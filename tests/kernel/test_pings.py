@@ -8,6 +8,7 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._route import rollback
 from ansible_collections.railops.rdma.plugins.modules import policy_route, rail_audit
+from ansible_collections.railops.rdma.tests.kernel.lossy import losing
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, run, want_of
 
 RAILS = 3
@@ -48,9 +49,9 @@ def test_the_old_name_of_the_settings_is_refused(fabric):
 
 def test_gateways_and_neighbours_answer_in_both_families(fabric):
     # Links that have just come up need a moment.
-    checks = pinged(fabric, host_plan_of(0), [neighbour()], full_size=True, count=20)
+    checks = pinged(fabric, host_plan_of(0), [neighbour()], across=1, count=20)
     assert {check["status"] for check in checks} == {"ok"}, checks
-    assert len(checks) == RAILS * 2 * 2 * 2
+    assert len(checks) == RAILS * 2 * 2 * 2 + RAILS * 2
 
 
 def test_what_does_not_answer_is_a_deviation_of_its_rail_alone(fabric):
@@ -62,9 +63,30 @@ def test_what_does_not_answer_is_a_deviation_of_its_rail_alone(fabric):
 
 def test_a_switch_with_a_smaller_mtu_shows_in_the_full_size_only(fabric):
     run("ip", "-n", fabric.core, "link", "set", "h1r3", "mtu", "1500")
-    checks = pinged(fabric, host_plan_of(0), full_size=True, timeout=0.3, count=3)
+    checks = pinged(fabric, host_plan_of(0), [neighbour()], timeout=0.3)
     wrong = {(check["rail"], check["id"]) for check in checks if check["status"] == "deviation"}
-    assert wrong == {("rail3", "ping_gateway_mtu")}
+    assert wrong == {("rail3", "ping_gateway_mtu"), ("rail3", "ping_neighbour_mtu")}
+    checks = pinged(fabric, host_plan_of(0), [neighbour()], timeout=0.3, count=3, full_size=False)
+    assert {check["id"] for check in checks if check["observed"] == "not looked at"} == {
+        "ping_gateway_mtu",
+        "ping_neighbour_mtu",
+        "ping_across",
+    }
+
+
+@pytest.mark.parametrize("limit", [0, 90])
+def test_a_link_that_loses_is_named_unless_so_much_is_allowed(fabric, limit):
+    with losing(fabric.hosts[0].name, "ens2np0", 40):
+        checks = pinged(fabric, host_plan_of(0), [neighbour()], timeout=0.3, count=20, loss_percent=limit)
+    told = {
+        (check["rail"], check["id"], check["status"]) for check in checks if check["status"] in ("deviation", "warning")
+    }
+    found = {("rail2", "ping_gateway", "warning"), ("rail2", "ping_gateway_mtu", "warning")}
+    if not limit:
+        found |= {("rail2", "ping_neighbour", "deviation"), ("rail2", "ping_neighbour_mtu", "deviation")}
+    assert told == found
+    lossy = [check for check in checks if check["rail"] == "rail2" and check["id"] == "ping_neighbour"]
+    assert all(" of 20 lost" in check["observed"] for check in lossy)
 
 
 def across(fabric, **more):

@@ -17,7 +17,7 @@ import typing as t
 from dataclasses import dataclass
 
 from .._check import Check, deviation, ok, skipped, warning
-from .._route.ping import checksum
+from .._route.echo import checksum
 
 if t.TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

@@ -2,26 +2,16 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Ask many addresses for an echo at once, each from a rail's address and bound to its interface.
-
-ICMP (RFC 792) and ICMPv6 (RFC 4443) over raw sockets: one process and one wait for all rails and neighbours.
-"""
+"""Whether gateways and neighbours answer each rail, at its full size too, and what is lost: questions and checks."""
 
 from __future__ import annotations
 
-import errno
-import os
-import select
-import socket
-import struct
-import time
 import typing as t
-from dataclasses import dataclass
 
-from .._check import CheckData, compared
-from .._errors import RdmaError
+from .._check import NOT_LOOKED_AT, Check, CheckData, deviation, ok, skipped, warning
 from .._files import Sysfs
 from .across import CHECK, Pair, judge, sample
+from .echo import Outcome, Sweep, Target
 from .options import host_plan_spec
 from .want import Neighbour, Want, neighbours_of, parse_want
 
@@ -29,58 +19,18 @@ if t.TYPE_CHECKING:
     # Addresses by interface in, who answered for them out: hardware address by address, by interface.
     Wire = t.Callable[[t.Mapping[str, t.Sequence[str]]], t.Mapping[str, t.Mapping[str, str]]]
 
-# linux/in.h, linux/in6.h, asm-generic/socket.h
-SO_BINDTODEVICE = 25
-IP_MTU_DISCOVER, IP_PMTUDISC_PROBE = 10, 3
-IPV6_MTU_DISCOVER = 23
-ECHO = {4: (8, 0), 6: (128, 129)}
-HEADERS = {4: 28, 6: 48}
-INTERVAL = 0.2
-PLAIN_SIZE = 16
 SILENT = 3
-TOKEN = struct.Struct(">HHI")
 
 SPEC = {
     **host_plan_spec(),
-    "full_size": {"type": "bool", "default": False},
+    "full_size": {"type": "bool", "default": True},
     "across": {"type": "int", "default": 0},
     "rails_meet": {"type": "bool"},
     "seed": {"type": "int", "default": 0},
     "count": {"type": "int", "default": 10},
     "timeout": {"type": "float", "default": 1.0},
+    "loss_percent": {"type": "float", "default": 0},
 }
-
-
-@dataclass(frozen=True)
-class Target:
-    """One question: whether `address` answers what is sent from `source` on `interface`.
-
-    `size` is the length in bytes of the whole IP packet that must pass unfragmented; 0 is a small one. `peer` is the
-    host whose address it is, empty for a gateway.
-    """
-
-    check: str
-    rail: str
-    interface: str
-    source: str
-    address: str
-    size: int = 0
-    peer: str = ""
-
-    @property
-    def family(self) -> int:
-        """4 or 6."""
-        return 6 if ":" in self.address else 4
-
-
-@dataclass
-class Outcome:
-    """What came of a target."""
-
-    sent: int = 0
-    received: int = 0
-    best: float = 0.0
-    error: str = ""
 
 
 def targets_of(
@@ -132,157 +82,55 @@ def names_of(want: Want, sysfs: Sysfs | None = None) -> dict[str, str]:
     }
 
 
-def checksum(data: bytes) -> int:
-    """Return the Internet checksum (RFC 1071)."""
-    data += b"\0" * (len(data) % 2)
-    total: int = sum(struct.unpack(f">{len(data) // 2}H", data))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return ~total & 0xFFFF
+def checks_of(targets: list[Target], outcomes: list[Outcome], loss_percent: float = 0) -> list[CheckData]:
+    """Return one check per target.
 
-
-def packet(family: int, ident: int, number: int, token: int, size: int = 0) -> bytes:
-    """Return an echo request; the kernel fills in ICMPv6's checksum itself.
-
-    :param ident: of the sender, 16 bits.
-    :param number: of the request, 16 bits.
-    :param token: tells this run's answers.
-    :param size: of the IP packet in bytes; 0 for the smallest.
+    :param loss_percent: how much may be lost between hosts; of a gateway's answers, which leaves police, any may.
     """
-    length = max(size - HEADERS[family], PLAIN_SIZE) if size else PLAIN_SIZE
-    body = TOKEN.pack(ident, number, token).ljust(length, b"r")
-    head = struct.pack(">BBHHH", ECHO[family][0], 0, 0, ident, number)
-    if family == 4:
-        head = struct.pack(">BBHHH", ECHO[family][0], 0, checksum(head + body), ident, number)
-    return head + body
+    return [_check(target, outcome, loss_percent).data() for target, outcome in zip(targets, outcomes)]
 
 
-def answer(family: int, data: bytes) -> tuple[int, int, int] | None:
-    """Return ident, number and token of an echo reply, or None when it is something else."""
-    if family == 4:
-        data = data[(data[0] & 0xF) * 4 :]
-    if len(data) < 8 + TOKEN.size or data[0] != ECHO[family][1]:
-        return None
-    ident, number, token = TOKEN.unpack_from(data, 8)
-    return (ident, number, token)
+def _check(target: Target, outcome: Outcome, loss_percent: float) -> Check:
+    size = f" with {target.size} bytes unfragmented" if target.size else ""
+    planned = f"{target.address} answers {target.source} on {target.interface}{size}"
+    where: dict[str, t.Any] = {"rail": target.rail}
+    peers = (target.peer,) if target.peer else ()
+    if not outcome.answered:
+        cause = outcome.error or f"no answer to {outcome.knocks} echo requests{size}"
+        return deviation(target.check, planned, "no answer", cause, _fix(target), peers=peers, **where)
+    observed = f"answer in {outcome.best * 1000:.1f} ms"
+    if not outcome.lost:
+        return ok(target.check, planned, observed, **where)
+    observed += f", {outcome.lost} of {outcome.sent} lost"
+    cause = f"{outcome.lost} of {outcome.sent} echo requests{size} to {target.address} were lost"
+    cause += f": {outcome.error}" if outcome.error else ""
+    if target.check.startswith("ping_gateway"):
+        return warning(target.check, planned, observed, f"{cause}; leaves police ICMP to themselves", POLICED, **where)
+    if outcome.lost * 100 <= loss_percent * outcome.sent:
+        return ok(target.check, planned, observed, **where)
+    return deviation(target.check, planned, observed, cause, LOSSY, peers=peers, **where)
 
 
-class Sweep:
-    """All targets, asked at the same time."""
-
-    def __init__(self, targets: list[Target], count: int, timeout: float) -> None:
-        self.targets = targets
-        self.count = count
-        self.timeout = timeout
-        self.outcomes = [Outcome() for _target in targets]
-        self._token = int.from_bytes(os.urandom(4), "big")
-        self._sockets: dict[int, socket.socket] = {}
-        self._sent: dict[tuple[int, int], float] = {}
-
-    def run(self) -> list[Outcome]:
-        """Send all, wait for all, and say what came."""
-        try:
-            for number, target in enumerate(self.targets):
-                self._open(number, target)
-            start = time.monotonic()
-            for turn in range(self.count):
-                for number, sock in self._sockets.items():
-                    self._send(number, turn, sock)
-                self._collect(start + (turn + 1) * INTERVAL)
-                if self._done():
-                    break
-            self._collect(time.monotonic() + self.timeout)
-        finally:
-            for sock in self._sockets.values():
-                sock.close()
-        return self.outcomes
-
-    def _open(self, number: int, target: Target) -> None:
-        four = target.family == 4
-        family = socket.AF_INET if four else socket.AF_INET6
-        try:
-            sock = socket.socket(family, socket.SOCK_RAW, socket.IPPROTO_ICMP if four else socket.IPPROTO_ICMPV6)
-        except PermissionError as exc:
-            raise RdmaError(
-                "Echo requests need a raw socket.", "Run the task with become: true (CAP_NET_RAW)."
-            ) from exc
-        self._sockets[number] = sock
-        try:
-            sock.setsockopt(socket.SOL_SOCKET, SO_BINDTODEVICE, target.interface.encode() + b"\0")
-            if target.size:
-                level, option = (0, IP_MTU_DISCOVER) if four else (socket.IPPROTO_IPV6, IPV6_MTU_DISCOVER)
-                sock.setsockopt(level, option, IP_PMTUDISC_PROBE)
-            sock.bind((target.source, 0))
-            sock.setblocking(False)
-        except OSError as exc:
-            where = f"{target.source} on {target.interface}"
-            self.outcomes[number].error = f"cannot send from {where}: {os.strerror(exc.errno or 0)}"
-            self._sockets.pop(number).close()
-
-    def _send(self, number: int, turn: int, sock: socket.socket) -> None:
-        target, outcome = self.targets[number], self.outcomes[number]
-        data = packet(target.family, number & 0xFFFF, turn, self._token, target.size)
-        self._sent[(number, turn)] = time.monotonic()
-        outcome.sent += 1
-        try:
-            sock.sendto(data, (target.address, 0))
-        except OSError as exc:
-            text = {errno.EMSGSIZE: f"a packet of {target.size} bytes does not fit the interface's MTU"}
-            outcome.error = text.get(exc.errno or 0, os.strerror(exc.errno or 0))
-
-    def _done(self) -> bool:
-        return all(self.outcomes[number].received for number in self._sockets)
-
-    def _collect(self, until: float) -> None:
-        numbers = {sock.fileno(): number for number, sock in self._sockets.items()}
-        poller = select.poll()
-        for descriptor in numbers:
-            poller.register(descriptor, select.POLLIN)
-        while not self._done():
-            left = until - time.monotonic()
-            if left <= 0:
-                return
-            for descriptor, _event in poller.poll(left * 1000):
-                self._receive(numbers[descriptor])
-
-    def _receive(self, number: int) -> None:
-        target, outcome = self.targets[number], self.outcomes[number]
-        try:
-            data, sender = self._sockets[number].recvfrom(65535)
-        except OSError:
-            # An error that the network reported: the question stays unanswered.
-            return
-        found = answer(target.family, data)
-        # Every raw socket sees every answer of its interface.
-        if not found or found[0] != number & 0xFFFF or found[2] != self._token:
-            return
-        if sender[0].partition("%")[0] != target.address or (number, found[1]) not in self._sent:
-            return
-        took = time.monotonic() - self._sent.pop((number, found[1]))
-        outcome.received += 1
-        outcome.error = ""
-        outcome.best = min(outcome.best or took, took)
+POLICED = "Nothing, where the same rail of other hosts answers without loss; else look at cable and port."
+LOSSY = (
+    "Look at the error and discard counters of both ends, their switch ports and the links between the leaves; allow"
+    " what is meant by audit_loss_percent or verify_loss_percent."
+)
 
 
-def checks_of(targets: list[Target], outcomes: list[Outcome]) -> list[CheckData]:
-    """Return one check per target."""
-    checks = []
-    for target, outcome in zip(targets, outcomes):
-        good = outcome.received > 0
-        size = f" with {target.size} bytes unfragmented" if target.size else ""
-        cause = "" if good else outcome.error or f"no answer to {outcome.sent} echo requests{size}"
-        check = compared(
-            target.check,
-            f"{target.address} answers {target.source} on {target.interface}{size}",
-            f"answer in {outcome.best * 1000:.1f} ms" if good else "no answer",
-            cause,
-            _fix(target),
-            good=good,
-            rail=target.rail,
-            peers=() if good or not target.peer else (target.peer,),
-        )
-        checks.append(check.data())
-    return checks
+def not_sent(want: Want, params: t.Mapping[str, t.Any], targets: t.Iterable[Target]) -> list[CheckData]:
+    """Return the checks that are switched off, or that the plan gives nothing for, by name."""
+    full = {(target.check, target.rail) for target in targets if target.size}
+    why = "the plan has no MTU for the rail" if params["full_size"] else "full_size is off (verify_full_size)"
+    lacking = {
+        (f"{target.check}_mtu", target.rail): why
+        for target in targets
+        if not target.size and (f"{target.check}_mtu", target.rail) not in full
+    }
+    off = [skipped(name, reason, observed=NOT_LOOKED_AT, rail=rail) for (name, rail), reason in sorted(lacking.items())]
+    if not params["across"] and want.network != "infiniband":
+        off.append(skipped(CHECK, "no other rail is asked (verify_across)", observed=NOT_LOOKED_AT))
+    return [check.data() for check in off]
 
 
 def _fix(target: Target) -> str:
@@ -309,17 +157,19 @@ def checks_of_rails(params: dict[str, t.Any], hosts: t.Iterable[t.Mapping[str, t
     sources = {(rail.name, item.family): item.address for rail in want.rails for item in rail.addresses}
     crossing = [Target(CHECK, p.rail, names[p.rail], sources[p.rail, p.family], p.address) for p in pairs]
     # What must not answer is not waited for as long as what should.
-    outcomes = Sweep(targets + (crossing if meet else []), params["count"], params["timeout"]).run()
+    sweep = Sweep(targets + (crossing if meet else []), params["count"], params["timeout"])
+    outcomes = sweep.run(params["count"])
     if crossing and not meet:
         outcomes += Sweep(crossing, min(params["count"], SILENT), params["timeout"]).run()
-    checks = checks_of(targets, outcomes[: len(targets)])
-    answered = dict(zip(pairs, (outcome.received > 0 for outcome in outcomes[len(targets) :])))
+    checks = checks_of(targets, outcomes[: len(targets)], params["loss_percent"])
+    checks += not_sent(want, params, targets)
+    answered = dict(zip(pairs, (outcome.answered for outcome in outcomes[len(targets) :])))
     if not meet:
         _add_the_wire(answered, want, names, wire)
     alive = {
         (target.rail, target.family)
         for target, outcome in zip(targets, outcomes)
-        if target.check == "ping_neighbour" and outcome.received
+        if target.check == "ping_neighbour" and outcome.answered
     }
     crossed = judge(answered, alive, bool(meet), params["rails_meet"] is not None)
     return checks + [check.data() for check in crossed]

@@ -15,9 +15,10 @@ from .._files import Sysfs
 from .._untouchable import Untouchable, read_untouchable
 from .checks import problem_check
 from .decode import PYROUTE2_ERROR, PYROUTE2_NEEDED, pyroute2_problem
+from .echo import Sweep
 from .kernel import Kernel
 from .options import host_plan_spec
-from .ping import Sweep, checks_of, names_of, targets_of
+from .ping import checks_of, names_of, targets_of
 from .plan import decide
 from .rollback import Command, RollbackTimer, arm, change, confirm, pending
 from .want import Want, parse_want

@@ -20,7 +20,7 @@ ROLES: dict[str, tuple[tuple[str, ...], str]] = {
     "gpudirect": (("gpudirect",), "gpudirect_role"),
 }
 ON_THE_WIRE = ("duplicates", "cabling", "pings")
-QUIET = ("address_duplicate", "ping_rails", "traffic_rdma")
+QUIET = ("address_duplicate", "cable_leaf", "ping_rails", "traffic_rdma")
 
 
 def scope(roles: t.Sequence[str], *, devices: bool, traffic: str, persist: bool) -> tuple[list[str], dict[str, str]]:
@@ -40,7 +40,9 @@ def scope(roles: t.Sequence[str], *, devices: bool, traffic: str, persist: bool)
         if check and role not in roles
     }
     if not devices:
-        left["rdma_devices"] = "verify_devices is false for this host"
+        left["rdma_devices"] = left["port_errors"] = "verify_devices is false for this host"
+    if not persist and "rail_network" in roles:
+        left["persist_file"] = "rail_network_persist is false for this host"
     for check in {"none": QUIET, "ping": ("traffic_rdma",)}.get(traffic, ()):
         left[check] = f"verify_traffic is {traffic} for this host"
     return [group for group in groups if group not in unwanted], left

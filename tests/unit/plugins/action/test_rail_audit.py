@@ -182,12 +182,12 @@ def test_who_is_not_in_the_group_is_skipped(plan, tmp_path):
         (
             {"persist": False, "devices": False},
             ["link_type", "network", "paths", "duplicates", "cabling", "pings"],
-            ["rdma_devices"],
+            ["rdma_devices", "port_errors", "persist_file"],
         ),
         (
             {"traffic": "none"},
             ["link_type", "network", "paths", "persist", "devices", "counters"],
-            ["address_duplicate", "ping_rails", "traffic_rdma"],
+            ["address_duplicate", "cable_leaf", "ping_rails", "traffic_rdma"],
         ),
         ({"traffic": "ping"}, None, ["traffic_rdma"]),
     ],

@@ -7,16 +7,14 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
-from ansible_collections.railops.rdma.plugins.module_utils._route.ping import (
+from ansible_collections.railops.rdma.plugins.module_utils._route.echo import (
     Outcome,
     Target,
     answer,
-    checks_of,
     checksum,
-    names_of,
     packet,
-    targets_of,
 )
+from ansible_collections.railops.rdma.plugins.module_utils._route.ping import checks_of, names_of, not_sent, targets_of
 from ansible_collections.railops.rdma.plugins.module_utils._route.want import neighbours_of, parse_want
 
 RAIL = {
@@ -59,9 +57,9 @@ def test_gateways_and_neighbours_of_the_same_rail_and_family_are_asked():
         ("ping_neighbour", "192.0.2.2", "192.0.2.34"),
         ("ping_neighbour", "2001:db8::2", "2001:db8:2::2"),
     ]
-    assert ["peers" in check for check in checks_of(found, [Outcome(sent=1)] * 3)] == [False, True, True]
-    assert checks_of(found[1:2], [Outcome(sent=1)])[0]["peers"] == ["node2"]
-    assert "peers" not in checks_of(found[1:2], [Outcome(sent=1, received=1)])[0]
+    assert ["peers" in check for check in checks_of(found, [Outcome(knocks=1)] * 3)] == [False, True, True]
+    assert checks_of(found[1:2], [Outcome(knocks=1)])[0]["peers"] == ["node2"]
+    assert "peers" not in checks_of(found[1:2], [Outcome(answered=True)])[0]
     assert [target.size for target in targets_of(WANT, names_of(WANT), full_size=True)] == [0, 4200]
 
 
@@ -82,8 +80,47 @@ def test_a_pci_address_is_turned_into_a_name(tmp_path):
     ],
 )
 def test_silence_is_a_deviation_with_its_fix(target, says):
-    (check,) = checks_of([target], [Outcome(sent=3)])
+    (check,) = checks_of([target], [Outcome(knocks=3)])
     assert check["status"] == "deviation"
     assert says in check["fix"]
-    (good,) = checks_of([target], [Outcome(sent=1, received=1, best=0.0002)])
+    (good,) = checks_of([target], [Outcome(answered=True, sent=1, received=1, best=0.0002)])
     assert (good["status"], good["observed"]) == ("ok", "answer in 0.2 ms")
+
+
+GATEWAY = Target("ping_gateway_mtu", "rail1", "a", "192.0.2.2", "192.0.2.1", 4200)
+HOST = Target("ping_neighbour", "rail1", "a", "192.0.2.2", "192.0.2.9", peer="node2")
+
+
+@pytest.mark.parametrize(
+    ("target", "received", "limit", "status"),
+    [
+        pytest.param(GATEWAY, 9, 0, "warning", id="a-gateway-may-police"),
+        pytest.param(GATEWAY, 0, 0, "warning", id="as-long-as-it-answered-once"),
+        pytest.param(HOST, 9, 0, "deviation", id="between-hosts-nothing-is-lost"),
+        pytest.param(HOST, 9, 10, "ok", id="but-what-is-allowed"),
+        pytest.param(HOST, 8, 10, "deviation", id="and-not-more"),
+    ],
+)
+def test_loss_is_judged_between_hosts_and_told_of_gateways(target, received, limit, status):
+    (check,) = checks_of([target], [Outcome(answered=True, knocks=1, sent=10, received=received)], limit)
+    assert check["status"] == status
+    assert f"{10 - received} of 10 lost" in check["observed"]
+    assert check.get("peers") == (["node2"] if status == "deviation" else None)
+
+
+def test_what_is_off_is_told_by_name():
+    names, other = (
+        names_of(WANT),
+        neighbours_of([{"rails": [{"name": "rail1", "addresses": [{"address": "192.0.2.9"}]}]}]),
+    )
+    off = not_sent(WANT, {"full_size": False, "across": 0}, targets_of(WANT, names, other))
+    assert [(check["id"], check["rail"]) for check in off] == [
+        ("ping_gateway_mtu", "rail1"),
+        ("ping_neighbour_mtu", "rail1"),
+        ("ping_across", None),
+    ]
+    assert {(check["status"], check["observed"]) for check in off} == {("skipped", "not looked at")}
+    assert not_sent(WANT, {"full_size": True, "across": 2}, targets_of(WANT, names, other, full_size=True)) == []
+    bare = parse_want({"rails": [{key: value for key, value in RAIL.items() if key != "mtu"}]})
+    (said,) = not_sent(bare, {"full_size": True, "across": 2}, targets_of(bare, names, full_size=True))
+    assert said["cause"] == "the plan has no MTU for the rail"
