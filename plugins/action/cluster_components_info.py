@@ -10,4 +10,6 @@ from ..plugin_utils._refusal import OnceAction
 
 
 class ActionModule(OnceAction):
-    """The action in front of the module cluster_components_info."""
+    """The action in front of the module cluster_components_info. Helm's values may hold passwords."""
+
+    secret_options = ("values", "release")

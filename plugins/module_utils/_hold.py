@@ -15,6 +15,8 @@ from ._errors import RdmaError
 # Variable of the environment: the run, then those that live on its controller.
 RUN = "RAILOPS_RUN"
 SECONDS = 60.0
+# A call has the file locked for an instant; who may read it can lock it for as long as he likes.
+TRIES, PAUSE = 100, 0.1
 SINCE = " since "
 
 
@@ -31,12 +33,13 @@ def hold(run: str, path: str = "") -> None:
     try:
         # A network namespace is a host of its own.
         path = path or f"/run/railops-rdma-{os.stat('/proc/self/ns/net').st_ino}.run"
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError:
         return  # Whoever may not write there changes no host.
     try:
+        os.fchmod(file, 0o600)  # One of an earlier version lets everybody read, and so lock.
         while True:
-            fcntl.flock(file, fcntl.LOCK_EX)
+            _lock(file, path)
             other, stamp = os.pread(file, 4096, 0).decode(errors="replace"), os.fstat(file).st_mtime_ns
             age = abs(time.time() - stamp / 1e9)
             if other in ("", mine) or age >= SECONDS or (other not in live and _before(other, mine)):
@@ -50,6 +53,17 @@ def hold(run: str, path: str = "") -> None:
             time.sleep(SECONDS - age)
     finally:
         os.close(file)
+
+
+def _lock(file: int, path: str) -> None:
+    for _try in range(TRIES):
+        try:
+            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(PAUSE)
+    raise RdmaError(
+        f"Another process keeps {path} locked.", f"See which one with `fuser -v {path}`, end it, then run again."
+    )
 
 
 def _before(other: str, mine: str) -> bool:

@@ -28,6 +28,11 @@ options:
     description: Name of the fabric, by whose label the test application is found.
     type: str
     default: fabric
+  namespace:
+    description: The test application's namespace. One elsewhere with the fabric's labels is somebody else's.
+    type: str
+    default: default
+    version_added: 1.0.0
   depth:
     description:
       - V(none) looks at nothing, and reports that as a check that is V(skipped).

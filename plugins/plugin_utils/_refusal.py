@@ -47,9 +47,14 @@ class OnceAction(ActionBase):
     """The action in front of a module that needs one only so that its failures are shown once."""
 
     _supports_check_mode = True
+    secret_options: tuple[str, ...] = ()
+    """Options whose values are for the module alone: an answer repeats all of them, and -vvv shows it."""
 
     def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         """Run the module, and fail with its sentence when it does."""
         untyped: t.Any = self
         super().run(tmp, task_vars)
-        return once(self._task, untyped._execute_module(task_vars=task_vars))
+        result = untyped._execute_module(task_vars=task_vars)
+        for name in self.secret_options:
+            result.get("invocation", {}).get("module_args", {}).pop(name, None)
+        return once(self._task, result)

@@ -128,6 +128,11 @@ def test_without_the_application_nothing_is_looked_at_and_said(idle: Probe) -> N
     assert idle.pods.made == []
 
 
+def test_an_application_with_our_labels_elsewhere_is_somebody_elses(probe: Probe) -> None:
+    (only,) = probe.run(namespace="others")
+    assert (only["status"], only["cause"]) == ("skipped", "the test application does not run in the namespace others")
+
+
 def test_everything_is_looked_at(probe: Probe) -> None:
     checks = probe.run()
     assert bad(checks) == []

@@ -612,7 +612,9 @@ def try_application(playbook: Playbook, live: Live) -> None:
     assert notes["v1.multus-cni.io/default-network"] == "kube-system/calico"
     container = template["spec"]["containers"][0]
     assert container["resources"] == {"limits": {f"spidernet.io/fabric_rail{rail}": "1" for rail in range(1, 9)}}
-    assert container["securityContext"]["capabilities"]["add"] == ["IPC_LOCK"]
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"], "add": ["IPC_LOCK"]}
+    assert container["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert template["spec"]["automountServiceAccountToken"] is False
     assert playbook.run(play).changed_tasks() == []
     playbook.run([from_("rail_objects", "remove", rail_objects_test_name="explicit")])
     assert "explicit" not in live.objects("DaemonSet", "apps/v1")

@@ -63,7 +63,11 @@ BYTES: dict[str, tuple[int | None, int, str]] = {
     "cluster_objects": (105_148, 134_400, "what admission mends, pages of large lists, progress"),
     "cluster_wait": (None, 144_730, ""),
     "fabric_lease": (None, 70_300, ""),
-    "gpudirect": (46_580, 54_783, "checks; modules run by _module; files by fsync and SELinux context"),
+    "gpudirect": (
+        46_580,
+        55_500,
+        "a lock with a deadline; checks; modules run by _module; files by fsync and SELinux context",
+    ),
     "host_record": (None, 119_400, ""),
     "host_work_info": (None, 22_300, ""),
     "ippool_plan": (259_667, 0, ""),

@@ -278,12 +278,12 @@ def states(
 
 
 def value_changes(now: t.Any, then: t.Any, place: str = "") -> Iterator[str]:
-    """Give the Helm values that would change, those included that would go back to the chart's own."""
+    """Give the paths of the Helm values that would change, also back to the chart's own. Values may be secrets."""
     if isinstance(now, dict) and isinstance(then, dict):
         for name in sorted({*now, *then}):
             yield from value_changes(now.get(name), then.get(name), f"{place}.{name}" if place else name)
     elif now != then:
-        yield f"{place}: {shown(now)} -> {shown(then)}"
+        yield place
 
 
 # What an adopted part must be

@@ -13,8 +13,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import glob
 import os
 import select
+import stat
 import tempfile
 import time
 import typing as t
@@ -153,10 +155,7 @@ def registered(user: str, pid: int) -> tuple[int | None, str, list[str]]:
 
     :return: the locked file, None where an earlier call did that; the run's name; the names of the others that live.
     """
-    folder = os.path.join(tempfile.gettempdir(), f"railops-rdma-{os.getuid()}")
-    os.makedirs(folder, 0o700, exist_ok=True)
-    if os.lstat(folder).st_uid != os.getuid():
-        raise RdmaError(f"The folder {folder!r} belongs to somebody else.", "Remove it.")
+    folder = _own_folder()
     live = {}
     door = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
@@ -179,6 +178,20 @@ def registered(user: str, pid: int) -> tuple[int | None, str, list[str]]:
         return handle, mine, [*live.values()]
     finally:
         os.close(door)
+
+
+def _own_folder() -> str:
+    """Return this user's folder for temporary files; where others made one of its name, the first of another name."""
+    usual = os.path.join(tempfile.gettempdir(), f"railops-rdma-{os.getuid()}")
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(usual, 0o700)
+    mine = [path for path in (usual, *sorted(glob.glob(f"{usual}-*"))) if _private(path)]
+    return mine[0] if mine else tempfile.mkdtemp(prefix=f"{os.path.basename(usual)}-")
+
+
+def _private(path: str) -> bool:
+    found = os.lstat(path)
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
 
 
 def _now() -> str:

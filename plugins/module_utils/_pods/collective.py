@@ -78,6 +78,18 @@ exec "$@"
 """
 
 
+# What sshd needs as root (privilege separation), beside memory that RDMA locks.
+_RIGHTS = ["IPC_LOCK", "SETGID", "SETUID", "SYS_CHROOT"]
+
+
+def _confined(rights: Sequence[str]) -> Json:
+    """Return a container's security context with these capabilities and no more."""
+    return {
+        "capabilities": {"drop": ["ALL"], **({"add": list(rights)} if rights else {})},
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+
+
 @dataclass(frozen=True)
 class CollectivePlan:
     """One run of a program over pods, one on each of the nodes.
@@ -138,7 +150,7 @@ def _pod(wanted: CollectivePlan, command: Sequence[str], *, key: bool) -> Json:
         "image": wanted.image,
         "command": list(command),
         "env": [{"name": name, "value": value} for name, value in wanted.env.items()],
-        "securityContext": first.get("securityContext") or {"capabilities": {"add": ["IPC_LOCK"]}},
+        "securityContext": _confined(_RIGHTS),
         "volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}],
         **({"resources": {"limits": limits}} if limits else {}),
     }
@@ -228,7 +240,14 @@ def mpi_job(wanted: CollectivePlan) -> Json:
             "restartPolicy": "Never",
             "automountServiceAccountToken": False,
             **wanted.placed,
-            "containers": [{"name": CONTAINER, "image": wanted.image, "command": wanted.command(hosts)}],
+            "containers": [
+                {
+                    "name": CONTAINER,
+                    "image": wanted.image,
+                    "command": wanted.command(hosts),
+                    "securityContext": _confined(()),
+                }
+            ],
         },
     }
     return {

@@ -28,6 +28,7 @@ if t.TYPE_CHECKING:
 SPEC: dict[str, t.Any] = {
     "plan_dir": {"type": "path", "required": True},
     "fabric": {"type": "str", "default": "fabric"},
+    "namespace": {"type": "str", "default": "default"},
     "depth": {"type": "str", "choices": ["none", "status", "look", "latency"], "default": "latency"},
     "image": {"type": "str", "default": ""},
     "schedule": {"type": "str", "choices": ["auto", "ring", "full", "sample"], "default": "ring"},
@@ -64,7 +65,7 @@ def options_of(params: dict[str, t.Any]) -> ProbeOptions:
         if params[name] < least:
             raise RdmaError(f"{name} is {params[name]}; it must be {least} or more.", f"Set {name}.")
     limits = Limits(params["timeout"], params["iterations"], params["max_latency_us"])
-    names = ("fabric", "depth", "image", "schedule", "peers", "seed", "nodes", "parallel")
+    names = ("fabric", "namespace", "depth", "image", "schedule", "peers", "seed", "nodes", "parallel")
     return ProbeOptions(**{name: params[name] for name in names}, limits=limits)
 
 

@@ -44,6 +44,7 @@ class ProbeOptions:
     """The options of a run."""
 
     fabric: str
+    namespace: str = "default"
     depth: str = "latency"
     image: str = ""
     schedule: str = "ring"
@@ -70,9 +71,11 @@ class Pods:
 
     def checks(self, *, check_mode: bool = False) -> list[CheckData]:
         """Return all checks."""
-        sets = self._cluster.listed("apps/v1", "DaemonSet", selector=selector(labels_of(self._options.fabric)))
+        where, wanted = self._options.namespace, selector(labels_of(self._options.fabric))
+        sets = self._cluster.listed("apps/v1", "DaemonSet", namespace=where, selector=wanted)
         if not sets:
-            return [looks.left_out("pod_application", None, "the test application does not run", _START)]
+            why = f"the test application does not run in the namespace {where}"
+            return [looks.left_out("pod_application", None, why, _START)]
         return [row for daemon_set in sets for row in self._application(daemon_set, check_mode=check_mode)]
 
     def _application(self, daemon_set: Json, *, check_mode: bool) -> list[CheckData]:

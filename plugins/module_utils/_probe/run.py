@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -24,6 +25,7 @@ if t.TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 STATE_FOLDER = "/run/railops-rdma-probe"
+TOKEN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}")
 LISTEN_SECONDS = 15.0
 LISTENING = "0A"  # TCP_LISTEN in /proc/net/tcp
 
@@ -59,6 +61,11 @@ class Servers:
     """The servers of one token on this host."""
 
     def __init__(self, token: str, folder: str = STATE_FOLDER) -> None:
+        if not TOKEN.fullmatch(token):
+            raise RdmaError(
+                f"token is {token[:40]!r}, and names a folder: letters, digits, '_', '-' and '.', 64 at most.",
+                "Set token to a word such as by-hand.",
+            )
         self._folder = os.path.join(folder, token)
 
     def _log(self, port: int) -> str:

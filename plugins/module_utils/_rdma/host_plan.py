@@ -18,6 +18,7 @@ from .host_model import Have, Netdev, Rail, Want
 from .link_files import LinkFile, fits, kept, settings_of
 
 MODULES_FILE = "/etc/modules-load.d/railops-rdma.conf"
+SECRET = "WakeOnLanPassword"
 LINK_FOLDER = "/etc/systemd/network"
 # Before netplan's own 10-netplan-*.link: the first file that matches a device is the only one that counts.
 LINK_FILE = "05-railops-{rail}.link"
@@ -289,7 +290,11 @@ def _decided(rail: Rail, name: str, others: LinkFile | None, device: Netdev) -> 
         problem = f"{others.path} comes before {name} and would decide the name of {rail.interface}"
         return Trouble(rail.name, problem, "Give it a name that sorts behind (10-...), or set rdma_host_naming: none.")
     if fits(others, device):
-        return None
+        if SECRET not in (key for section, rows in others.sections if section == "Link" for key, _value in rows):
+            return None
+        folder = f"{LINK_FOLDER}/{name}.d"
+        problem = f"{others.path} sets {SECRET}=, and the rail's own file can be read by everybody"
+        return Trouble(rail.name, problem, f"Move that line to a [Link] in {folder}/wol.conf, for root alone (0600).")
     problem = f"whether {others.path} is for {device.name or device.pci} cannot be told from its [Match]"
     fix = "Match by Path, Driver, Type or MACAddress there, or set rdma_host_naming: none."
     return Trouble(rail.name, f"{problem}, and its settings would be lost", fix)

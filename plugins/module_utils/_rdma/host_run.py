@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
@@ -22,6 +23,7 @@ from .host_plan import Plan, plan_host, wanted_modules
 from .verbs import Verbs
 
 ROOT = "/"
+MODULE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 SPEC = {
     # Read by the action plugin, on the controller.
@@ -101,8 +103,15 @@ def _roles(module: AnsibleModule, files: HostFiles) -> dict[str, str]:
 
 
 def run(module: AnsibleModule) -> dict[str, t.Any]:
-    """Bring the host to what the parameters want."""
+    """Bring the host to what the parameters want.
+
+    :raises InputError: for what is no name of a kernel module.
+    """
     params = module.params
+    for index, name in enumerate(params["modules"] or ()):
+        if not MODULE_NAME.fullmatch(name):
+            problem = f"{name[:40]!r} is no name of a kernel module: letters, digits, '_' and '-'."
+            raise InputError([Problem(f"rdma_host_modules[{index}]", problem, "Give one such as mlx5_ib.")])
     want = Want(
         network=params["network"],
         rdma_mode=params["rdma_mode"] or "",

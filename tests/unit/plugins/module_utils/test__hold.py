@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import time
 
@@ -98,6 +99,30 @@ def test_a_run_of_the_own_controller_that_may_live_is_not(clock, other, run):
     clock.comes_again = True
     with pytest.raises(RdmaError, match="Another run is under way"):
         _hold.hold(run, clock.path)
+
+
+def test_who_locks_the_file_and_keeps_it_is_named_and_not_waited_for_for_ever(clock):
+    held(clock, "")
+    with open(clock.path, encoding="utf-8") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(RdmaError, match=f"keeps {clock.path} locked.*fuser"):
+            _hold.hold(OURS, clock.path)
+    assert clock.slept < 11
+
+
+def test_only_root_can_read_and_so_lock_the_file_also_one_of_an_earlier_version(clock):
+    held(clock, "")
+    os.chmod(clock.path, 0o644)
+    _hold.hold(OURS, clock.path)
+    assert os.stat(clock.path).st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("jump", [-86400, -61, 61, 86400])
+def test_a_clock_that_jumps_keeps_no_run_away(clock, jump):
+    held(clock, THEIRS)
+    clock.now += jump
+    _hold.hold(OURS, clock.path)
+    assert holder(clock) == OURS
 
 
 def test_who_may_not_write_there_changes_no_host(clock, tmp_path):

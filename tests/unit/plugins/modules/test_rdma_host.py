@@ -153,6 +153,20 @@ def test_a_users_settings_of_a_link_are_kept_beside_the_name(root, run_module, m
     assert "RxBufferSize" not in (root / LINK).read_text()
 
 
+def test_a_secret_of_a_users_link_file_is_not_copied_to_where_all_read_it(root, refused):
+    text = RINGS.format("Type=ether") + "WakeOnLanPassword=cb:a9:87:65:43:21\n"
+    machines.put(root, "etc/systemd/network/10-rings.link", text)
+    result = refused("sets WakeOnLanPassword=", "05-railops-rail1.link.d/wol.conf", rails=[RAIL])
+    assert "cb:a9" not in str(result)
+    assert not (root / LINK).exists()
+
+
+@pytest.mark.parametrize("name", ["mlx5_ib\ninstall evil", "../x", "", "-r x", "a" * 65])
+def test_what_is_no_name_of_a_kernel_module_is_refused(root, refused, name):
+    refused("rdma_host_modules[1]", "is no name of a kernel module", modules=["ib_uverbs", name])
+    assert not (root / "etc/modules-load.d").exists()
+
+
 def test_a_file_that_decides_before_ours_or_that_cannot_be_judged_is_refused(root, refused, run_module):
     machines.put(root, "etc/systemd/network/00-names.link", RINGS.format("Type=ether"))
     refused("/etc/systemd/network/00-names.link comes before 05-railops-rail1.link", rails=[RAIL])

@@ -131,6 +131,17 @@ def test_both_ends(run_module):
     assert "traffic_errors" in found
 
 
+@pytest.mark.parametrize("token", ["/etc", "..", ".", "a/../..", "", "x" * 65, "a\n"])
+def test_a_token_is_a_word_and_no_path(tools, call, tmp_path, token):
+    kept = tmp_path / "kept"
+    kept.write_text("x")
+    for name in (token, str(tmp_path)):
+        result = call("rdma_probe", end="none", token=name)
+        assert result["failed"] is True
+        assert "names a folder" in result["msg"]
+    assert kept.read_text() == "x"
+
+
 def test_the_servers_end_when_told(run_module, port):
     run_module("server", [task(port)], lifetime=30)
     assert port in probe_run._listening()

@@ -182,6 +182,27 @@ def test_a_controller_knows_which_of_its_runs_live(tmp_path, monkeypatch):
     assert registered("ann@ctl1", 3)[2] == []
 
 
+@pytest.mark.parametrize("planted", ["a file", "a link", "a folder for all"])
+def test_who_makes_the_folder_of_that_name_first_stops_nobody(tmp_path, monkeypatch, planted):
+    monkeypatch.setattr(leases.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(leases.tempfile, "tempdir", str(tmp_path))
+    usual = tmp_path / f"railops-rdma-{os.getuid()}"
+    if planted == "a file":
+        usual.write_text("x")
+    elif planted == "a link":
+        (tmp_path / "theirs").mkdir()
+        usual.symlink_to(tmp_path / "theirs")
+    else:
+        usual.mkdir()
+        usual.chmod(0o777)
+    handle, mine, _live = registered("ann@ctl1", 2)
+    other, _name, live = registered("ann@ctl1", 3)
+    assert live == [mine]
+    assert not (tmp_path / "theirs").exists() or not [*(tmp_path / "theirs").iterdir()]
+    os.close(handle)
+    os.close(other)
+
+
 def test_a_process_that_ends_is_seen():
     done = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     assert not leases.ended(done.pid, 0)

@@ -87,8 +87,17 @@ def test_the_plan_gives_the_pods_what_they_need(wanted):
     assert len(f"{wanted.name}-10000") <= 63
     terms = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     assert [term["matchFields"][0]["values"] for term in terms["nodeSelectorTerms"]] == [["node1"], ["node2"]]
-    worker = collective.mpi_job(wanted)["spec"]["mpiReplicaSpecs"]["Worker"]["template"]
+    roles = collective.mpi_job(wanted)["spec"]["mpiReplicaSpecs"]
+    worker, launcher = (roles[name]["template"] for name in ("Worker", "Launcher"))
     assert worker["metadata"]["annotations"] == pod["metadata"]["annotations"]
+    for made in (pod, worker, launcher):
+        context = made["spec"]["containers"][0]["securityContext"]
+        assert context["capabilities"]["drop"] == ["ALL"]
+        assert context["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert made["spec"]["automountServiceAccountToken"] is False
+    # sshd does not start without its three: tried with Debian 12's.
+    rights = ["IPC_LOCK", "SETGID", "SETUID", "SYS_CHROOT"]
+    assert worker["spec"]["containers"][0]["securityContext"]["capabilities"]["add"] == rights
 
 
 @needs_keygen
