@@ -17,7 +17,7 @@ from ansible.plugins.action import ActionBase
 
 from ..module_utils._errors import InputError, Problem, RdmaError
 from ..module_utils._fabric.options import DEFAULTS
-from ..plugin_utils._plan.check import NETADDR_ERROR, unknown_variables
+from ..plugin_utils._plan.check import NETADDR_ERROR, still_templates, unknown_variables
 from ..plugin_utils._plan.input import BOOLEANS, read_fabric
 from ..plugin_utils._plan.lock_copy import LockCopy, name_of
 from ..plugin_utils._plan.run import run
@@ -142,8 +142,8 @@ class ActionModule(ActionBase):
         return warnings
 
     def _check_resolved(self, raw: dict[str, t.Any], variables: dict[str, t.Any]) -> None:
-        """Refuse a variable that is there and cannot be resolved: `default(omit)` takes it for an absent one."""
-        problems = []
+        """Refuse what is still a template, or is there and cannot be resolved: `default(omit)` takes it for absent."""
+        problems = [found for key, value in raw.items() for found in still_templates(f"fabric_{key}", value)]
         for variable in (f"fabric_{key}" for key in DEFAULTS if key not in raw):
             if variable not in variables:
                 continue
@@ -189,16 +189,15 @@ class ActionModule(ActionBase):
             for key, variable in HOST_KEYS.items():
                 if variable not in own:
                     continue
+                place = f"hosts.{host}.{variable}"
                 try:
                     node[key] = own[variable]
-                    # ansible-core before 2.19 returns the text of a template that it could not resolve.
-                    if self._templar.is_template(node[key]):
-                        node[key] = self._templar.template(node[key])
                 except AnsibleError as exc:
-                    place = f"hosts.{host}.{variable}"
                     problems.append(
                         Problem(place, f"It cannot be resolved: {str(exc).rstrip('.')}.", "Mend the template.")
                     )
+                # ansible-core before 2.19 returns the text of a template that it could not resolve.
+                problems += still_templates(place, node.get(key))
             nodes.append(node)
         if problems:
             raise InputError(problems)

@@ -6,27 +6,27 @@
 
 from __future__ import annotations
 
-import json
 import os
 import typing as t
 from dataclasses import asdict
 
-import yaml
 from ansible.plugins.action import ActionBase
 
 from ..plugin_utils._arguments import arguments
 from ..plugin_utils._discover.plan import discover
-from ..plugin_utils._discover.text import cables, inventory, report
+from ..plugin_utils._discover.text import as_yaml, cables, inventory, report
 from ..plugin_utils._verdict.files import write_text
 
 HEADER = """\
 # Proposed by the playbook railops.rdma.discover from what is wired. Read report.md first.
 # Try it beside your inventory (-i inventory/... -i this file), then move what is right into the inventory.
+# !unsafe: that text is a host's or a switch's word; Ansible takes it as it is and never for a template. Keep it.
 ---
 """
 CABLES = """\
 # Where each cable ends, as LLDP says it today: right or wrong. Read report.md first, and mend what is wrong.
 # In the inventory it is the plan that the audit compares every cable with.
+# !unsafe: that text is a switch's own word; Ansible takes it as it is and never for a template. Keep it.
 ---
 """
 ARGUMENT_SPEC = {
@@ -36,11 +36,6 @@ ARGUMENT_SPEC = {
     "group": {"type": "str", "default": "gpu_nodes"},
     "names": {"type": "list", "elements": "str", "default": []},
 }
-
-
-def _yaml(data: dict[str, t.Any]) -> str:
-    # Ansible's strings carry tags that YAML cannot represent.
-    return str(yaml.safe_dump(json.loads(json.dumps(data)), sort_keys=False, width=120))
 
 
 def _read(path: str) -> str:
@@ -63,11 +58,11 @@ class ActionModule(ActionBase):
         returned = {host: hostvars[host].get(args["register"]) if host in hostvars else None for host in args["hosts"]}
         proposal = discover({host: row.get("info") if row else None for host, row in returned.items()}, args["names"])
         wanted = {
-            "proposal.yml": HEADER + _yaml(inventory(proposal, args["group"])),
+            "proposal.yml": HEADER + as_yaml(inventory(proposal, args["group"])),
             "report.md": report(proposal),
         }
         if seen := cables(proposal, args["group"]):
-            wanted["cables.yml"] = CABLES + _yaml(seen)
+            wanted["cables.yml"] = CABLES + as_yaml(seen)
         texts = {os.path.join(args["dest"], name): text for name, text in wanted.items()}
         before = {path: _read(path) for path in texts}
         differing = {path: text for path, text in texts.items() if text != before[path]}

@@ -19,7 +19,17 @@ PAGE = (CHECKOUT / "docs/architecture.md").read_text(encoding="utf-8")
 NO_ROOMS = ("tests/sanity", "tests/output")
 # What lies beside the rooms: what all of them use.
 CORRIDOR = {
-    "module_utils": {"_check", "_detach", "_errors", "_files", "_hold", "_intervals", "_module", "_untouchable"},
+    "module_utils": {
+        "_check",
+        "_detach",
+        "_errors",
+        "_files",
+        "_hold",
+        "_intake",
+        "_intervals",
+        "_module",
+        "_untouchable",
+    },
     "plugin_utils": {"_arguments", "_progress", "_refusal", "_release", "_host_plan", "_host_plan_action"},
 }
 # Who may import whom, by world; rooms of one world may import each other in one direction.
@@ -34,6 +44,7 @@ MAY_IMPORT = {
 }
 PURE = (
     "module_utils/_errors.py",
+    "module_utils/_intake.py",
     "module_utils/_fabric/[mnt]*.py",
     "module_utils/*/plan.py",
     "module_utils/*/*_plan.py",

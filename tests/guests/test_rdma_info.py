@@ -133,7 +133,7 @@ def test_the_rails_are_found(result):
 def test_discover_proposes_the_rails_of_the_lab(tmp_path):
     ansible("ansible-playbook", "railops.rdma.discover", "-e", f"discover_dir={tmp_path}")
     text = (tmp_path / "fabric/proposal.yml").read_text(encoding="utf-8")
-    assert re.findall(r"interface: (\S+)", text) == RAILS
+    assert re.findall(r"interface: !unsafe '(\S+)'", text) == RAILS
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,9 @@ from collections import Counter
 from dataclasses import dataclass
 
 from ...module_utils._card.pci import pci_key
+from ...module_utils._intake import Nonsense
 from .._verdict.merge import natural
+from .answers import cable_of, info_of
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -34,6 +36,8 @@ class Nic:
     gpu: int | None  # the nearest GPU's number on this host
     switch: str | None = None
     switch_port: str | None = None
+    odd: str = ""
+    """What its neighbour called itself that is no name, so that its cable is left out."""
 
     @property
     def name(self) -> str:
@@ -91,9 +95,7 @@ def candidates(info: Mapping[str, t.Any]) -> tuple[list[Nic], list[Nic]]:
         for port in device["ports"]:
             if port["netdev"] and port["netdev"] in info["default_interfaces"]:
                 continue
-            neighbour = lldp.get(port["netdev"]) or {}
-            if not neighbour.get("is_switch"):
-                neighbour = {}  # the NIC's own firmware, or another host
+            switch, switch_port, odd = cable_of(lldp.get(port["netdev"]) or {})
             found.append(
                 Nic(
                     device=device["name"],
@@ -102,8 +104,9 @@ def candidates(info: Mapping[str, t.Any]) -> tuple[list[Nic], list[Nic]]:
                     link_layer=port["link_layer"],
                     state=port["state"],
                     gpu=near[0] if near else None,
-                    switch=neighbour.get("switch"),
-                    switch_port=neighbour.get("port"),
+                    switch=switch,
+                    switch_port=switch_port,
+                    odd=odd,
                 )
             )
     found.sort(key=_nic_order)
@@ -121,13 +124,20 @@ def discover(infos: Mapping[str, Mapping[str, t.Any] | None], names: Sequence[st
     :param infos: what rdma_info returned, by inventory name; None for a host that did not answer.
     :param names: names for the rails, from the first on.
     """
-    hosts = sorted((host for host, info in infos.items() if info), key=natural)
-    silent = sorted((host for host, info in infos.items() if not info), key=natural)
-    findings = [
-        HostFinding(host, None, "no answer", "It did not answer.", "Make it reachable and run discover again.")
-        for host in silent
-    ]
-    ports = {host: candidates(t.cast("Mapping[str, t.Any]", infos[host])) for host in hosts}
+    findings: list[HostFinding] = []
+    told: dict[str, Mapping[str, t.Any]] = {}
+    for host in sorted(infos, key=natural):
+        try:
+            if info := infos[host]:
+                told[host] = info_of(info)
+            else:
+                fix = "Make it reachable and run discover again."
+                findings.append(HostFinding(host, None, "no answer", "It did not answer.", fix))
+        except Nonsense as exc:
+            fix = "Look at the host: what answers there is not this collection's module."
+            findings.append(HostFinding(host, None, "nonsense", f"Its answer is refused: {exc}.", fix))
+    hosts = list(told)
+    ports = {host: candidates(told[host]) for host in hosts}
     have = {host: nics for host, (nics, _others) in ports.items()}
     count = _most(len(nics) for nics in have.values()) or 0
     profile = _profile(have, count)
@@ -148,7 +158,7 @@ def discover(infos: Mapping[str, Mapping[str, t.Any] | None], names: Sequence[st
             "Nothing: it is no rail, and nothing of this collection touches it.",
         )
         for host in hosts
-        for device in t.cast("Mapping[str, t.Any]", infos[host])["devices"]
+        for device in told[host]["devices"]
         if device.get("serves")
     ]
     return Proposal(
@@ -257,7 +267,7 @@ def _differing(placed: Mapping[str, Sequence[Nic | None]], rails: Sequence[Propo
 
 
 def _port_findings(placed: Mapping[str, Sequence[Nic | None]], rails: Sequence[str], network: str) -> list[HostFinding]:
-    """Return ports with another link layer, without a link, and with a cable on a switch that serves another rail."""
+    """Return ports with another link layer, no link, a neighbour without a name, a cable on another rail's switch."""
     layer = next(name for name, kind in NETWORKS.items() if kind == network)
     owner = _owners(placed)
     found = []
@@ -272,6 +282,10 @@ def _port_findings(placed: Mapping[str, Sequence[Nic | None]], rails: Sequence[s
             if nic.state and nic.state != "ACTIVE":
                 fix = "Bring the interface up (role rail_network); if it stays down look at cable and switch port."
                 found.append(HostFinding(host, rails[index], "no link", f"{nic.name} is {nic.state}.", fix))
+            if nic.odd:
+                text = f"What is at the other end of {nic.name} calls itself {nic.odd}, which is no name."
+                fix = "Look at who sends LLDP there; a name has 1 to 100 of A-Z a-z 0-9 _ . : / + - and spaces."
+                found.append(HostFinding(host, rails[index], "cable left out", text, fix))
             if nic.switch and owner.get(nic.switch, index) != index:
                 usual = sorted((switch for switch, rail in owner.items() if rail == index), key=natural)
                 place = f"{nic.switch} {nic.switch_port or ''}".rstrip()

@@ -8,21 +8,49 @@ from __future__ import annotations
 
 import typing as t
 
+import yaml
+
 from .._report.table import md_table
 
 if t.TYPE_CHECKING:
     from .plan import Proposal
 
 
+class Said(str):
+    """Text of a host or a leaf: in YAML it is `!unsafe`, so that Ansible never takes it for a template."""
+
+    __slots__ = ()
+
+
+class _Dumper(yaml.SafeDumper):  # type: ignore[misc]
+    """Writes what Ansible reads."""
+
+    def ignore_aliases(self, data: t.Any) -> bool:
+        return True
+
+
+_Dumper.add_representer(Said, lambda dumper, text: dumper.represent_scalar("!unsafe", str(text), style="'"))
+# Ansible's strings carry tags that YAML cannot represent.
+_Dumper.add_multi_representer(str, lambda dumper, text: dumper.represent_str(str(text)))
+
+
+def as_yaml(data: dict[str, t.Any]) -> str:
+    """Return an inventory as YAML."""
+    return str(yaml.dump(data, Dumper=_Dumper, sort_keys=False, width=120))
+
+
 def inventory(proposal: Proposal, group: str) -> dict[str, t.Any]:
     """Return the proposal as an inventory: variables of the group, and of the hosts that differ."""
     rails = [
-        {"name": rail.name, "interface": rail.interface, **({} if rail.gpu is None else {"gpu": rail.gpu})}
+        {"name": rail.name, "interface": Said(rail.interface), **({} if rail.gpu is None else {"gpu": rail.gpu})}
         for rail in proposal.rails
     ]
     body: dict[str, t.Any] = {"vars": {"fabric_network": proposal.network, "fabric_rails": rails}}
     if proposal.interfaces:
-        body["hosts"] = {host: {"fabric_interfaces": names} for host, names in proposal.interfaces.items()}
+        body["hosts"] = {
+            host: {"fabric_interfaces": {rail: Said(name) for rail, name in names.items()}}
+            for host, names in proposal.interfaces.items()
+        }
     return {group: body}
 
 
@@ -32,7 +60,7 @@ def cables(proposal: Proposal, group: str) -> dict[str, t.Any] | None:
     hosts = {
         host: {
             "fabric_cables": {
-                name: {"leaf": nic.switch, **({"port": nic.switch_port} if nic.switch_port else {})}
+                name: {"leaf": Said(nic.switch), **({"port": Said(nic.switch_port)} if nic.switch_port else {})}
                 for name, nic in zip(names, nics, strict=True)
                 if nic and nic.switch
             }

@@ -18,6 +18,7 @@ import typing as t
 from ...module_utils._errors import InputError, Problem
 from ...module_utils._fabric.model import WIDTH, Prefix
 from ...module_utils._fabric.numbers import IFNAME_MAX, vlan_interface
+from ...module_utils._intake import excerpt
 
 NETADDR_ERROR: str | None
 try:
@@ -46,6 +47,8 @@ RESOURCE = re.compile(r"[A-Za-z0-9_]{1,63}")
 
 HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
 """An inventory name that can be a file name: no slash, no leading dot or dash."""
+
+TEMPLATE = re.compile(r"\{[{%#]")
 
 _NUMBERS = re.compile(r"([0-9]+)")
 
@@ -86,6 +89,18 @@ def shown(value: object) -> str:
     """Show a value of the input, shortened, on one line."""
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
+
+
+def still_templates(place: str, value: object) -> list[Problem]:
+    """Return a problem where a value is still a template after Ansible's own pass: nothing is templated twice."""
+    if isinstance(value, dict):
+        return [found for pair in value.items() for part in pair for found in still_templates(place, part)]
+    if isinstance(value, (list, tuple)):
+        return [found for part in value for found in still_templates(place, part)]
+    if isinstance(value, str) and TEMPLATE.search(value):
+        problem = f"It cannot be resolved: {excerpt(value)} is still a template after Ansible has resolved it."
+        return [Problem(place, problem, "Mend it; no name has {{, {% or {#.")]
+    return []
 
 
 class Checker:

@@ -12,6 +12,10 @@ import subprocess
 import sys
 
 import pytest
+from ansible.template import Templar
+
+from ansible_collections.railops.rdma.plugins.action import rail_discover
+from ansible_collections.railops.rdma.tests.unit.actions import action_of
 
 INVENTORY = """\
 [gpu_nodes]
@@ -219,3 +223,47 @@ def test_cables_that_were_learned_are_one_more_inventory(fleet):
     have = json.loads((fleet / "plan/fabric/hosts/node2.json").read_text())
     assert have.pop("cables") == {"rail1": {"leaf": "leaf1", "port": "swp5"}}
     assert have == json.loads(before)
+
+
+EVIL = "{{ lookup('pipe', 'touch CANARY; echo leaf1') }}"
+
+
+@pytest.mark.parametrize("key", ["leaf", "port"])
+def test_a_name_that_a_switch_gave_itself_is_no_code_of_the_controller(fleet, key):
+    """C1: a frame of LLDP named its sender by a template, and the next plan --check ran it."""
+    said = {"switch": "leaf1", "port": "swp5", "is_switch": True, {"leaf": "switch"}.get(key, key): EVIL}
+    port = {"netdev": "ens1np0", "link_layer": "Ethernet", "state": "ACTIVE"}
+    device = {"name": "mlx5_0", "pci": "0000:01:00.0", "vf": False, "nearest_gpus": [], "ports": [port]}
+    info = {"gpus": [], "devices": [device], "default_interfaces": [], "lldp": {"ens1np0": said}}
+    args = {"register": "__info", "hosts": ["node1"], "dest": str(fleet / "discover")}
+    action = action_of(rail_discover, args, templar=Templar(loader=None))
+    action.run(task_vars={"hostvars": {"node1": {"__info": {"info": info}}}})
+    for name in ("cables.yml", "proposal.yml"):
+        if (fleet / "discover" / name).exists():
+            playbook(fleet, "-i", f"discover/{name}", "--check", "--diff")
+    assert not (fleet / "CANARY").exists()
+
+
+@pytest.mark.parametrize("sign", [EVIL, "leaf{% raw %}", "leaf{# 1 #}"])
+def test_what_is_still_a_template_is_refused_by_host_and_variable(fleet, sign):
+    cables = {"rail1": {"leaf": f"!unsafe {json.dumps(sign)}", "port": "swp5"}}
+    rows = "".join(f"{key}: {value}, " for key, value in cables["rail1"].items())
+    (fleet / "cables.yml").write_text(f"gpu_nodes: {{hosts: {{node2: {{fabric_cables: {{rail1: {{{rows}}}}}}}}}}}\n")
+    (fleet / "host_vars/node1.yml").write_text(f"fabric_cables: '{{{{ given }}}}'\ngiven: {{rail1: {{{rows}}}}}\n")
+
+    done = playbook(fleet, "-i", "cables.yml", "--check", "--diff")
+
+    words = " ".join((done.stdout + done.stderr).split())
+    assert done.returncode == 2
+    for host in ("node1", "node2"):
+        assert f"hosts.{host}.fabric_cables: It cannot be resolved: '{sign[:40]}' is still a template" in words
+    assert not (fleet / "CANARY").exists()
+
+
+def test_an_unsafe_name_is_planned_as_any_other(fleet):
+    (fleet / "cables.yml").write_text(
+        "gpu_nodes: {hosts: {node2: {fabric_cables: {rail1: {leaf: !unsafe 'su1-leaf 1', port: !unsafe 'Eth1/5'}}}}}\n"
+    )
+    assert playbook(fleet, "-i", "cables.yml").returncode == 0
+    have = json.loads((fleet / "plan/fabric/hosts/node2.json").read_text())
+    assert have["cables"] == {"rail1": {"leaf": "su1-leaf 1", "port": "Eth1/5"}}
