@@ -93,6 +93,20 @@ def test_a_host_on_the_same_leaf_is_named_by_its_hardware_address(fabric):
     assert {name: neighbours(name) for name in names} == before
 
 
+def test_a_host_that_has_taken_the_gateways_address_is_named(fabric):
+    thief = fabric.hosts[1]
+    for item in fabric.wants[0][1]["addresses"]:
+        more = ["nodad"] if ":" in item["gateway"] else []
+        length = item["subnet"].partition("/")[2]
+        thief.ip("address", "add", f"{item['gateway']}/{length}", "dev", "ens2np0", *more)
+    for number in (0, 2):
+        checks, _facts = asked(fabric.hosts[number], fabric.wants[number])
+        bad = {key: check for key, check in checks.items() if check["status"] == "deviation"}
+        assert set(bad) == {("rail2", 4), ("rail2", 6)}
+        both = " and ".join(sorted((mac(thief.name, "ens2np0"), mac(fabric.core, "leaf2"))))
+        assert {check["observed"] for check in bad.values()} == {both}
+
+
 def test_a_proxy_at_the_gateway_is_named_as_that(fabric):
     address = fabric.wants[0][0]["addresses"][1]["address"]
     inside(fabric.core, write, "net/ipv6/conf/leaf1/proxy_ndp", "1")

@@ -142,6 +142,11 @@ def _judge(question: Question, heard: Collection[Answer], own: Collection[str]) 
     # Our own rails hear each other where they share a network, and a leaf may answer for us with our own address.
     others = {item.mac: item for item in heard if item.address == address and item.mac not in own}
     gates = {item.mac for item in heard if question.gateway and item.address == question.gateway}
+    claims = {item.mac for item in heard if item.mac in gates - {*own} and item.address != address and item.override}
+    if len(claims) > 1:
+        shown = " and ".join(sorted(claims))
+        cause = f"{shown} both answer for the gateway {question.gateway}: one of them is no leaf."
+        return deviation(name, f"one gateway {question.gateway}", shown, cause, _FIX, **where)
     if strangers := sorted(mac for mac in others if mac not in gates):
         shown = ", ".join(strangers)
         cause = f"{shown} answers for {address} on {question.interface}: another host or pod has the address."

@@ -32,6 +32,7 @@ IDS = {
     "driver_versions": "packages have the versions that the inventory names",
     "fleet_driver": "the card's driver is that of most of its peers",
     "fleet_firmware": "the card's firmware is that of most of its peers",
+    "fleet_mac": "no other host of the fleet has the hardware address of the rail's port",
     "fleet_speed": "the port runs at the speed of most of its peers on the rail",
     "gpudirect_acs": "access control on PCIe lets GPU and NIC talk below their switch",
     "gpudirect_gdrcopy": "gdrdrv is loaded, where it was wanted",

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What only the fleet knows of a host: a card unlike its peers, and whose the hardware address of a duplicate is. Pure.
+"""What only the fleet knows of a host: a card unlike its peers, and who has which hardware address. Pure.
 
 Peers are ports of the same card model (PCI vendor, device and the card maker's numbers; else the same driver). What
 most of them have is taken for what is meant.
@@ -26,6 +26,7 @@ MAC = re.compile(r"(?:[0-9a-f]{2}:){5}[0-9a-f]{2}")
 ASPECTS = {
     "fleet_firmware": "Bring the card to the fleet's firmware (mlxup, flint), in a maintenance window.",
     "fleet_driver": "Bring the host to the fleet's driver: role rdma_driver.",
+    "fleet_mac": "Give one of them its own again (`ethtool -P` has the card's); look for MACAddress in its files.",
     "fleet_speed": "Look at the cable, the optics, breakout and FEC of the leaf's port.",
 }
 
@@ -70,11 +71,15 @@ class FleetPorts:
     def __init__(self) -> None:
         self._values: dict[tuple[str, str], dict[t.Any, list[Place]]] = {}
         self._macs: dict[str, Place] = {}
+        self._shared: dict[str, dict[Place, None]] = {}
 
     def add(self, host: str, facts: Mapping[str, t.Any]) -> None:
         """Take what an audit found on a host: its facts `health` and `macs`; other facts and none at all are let be."""
         for rail, mac in (facts.get("macs") or {}).items():
-            self._macs[str(mac).lower()] = (host, rail)
+            first = self._macs.setdefault(str(mac).lower(), (host, rail))
+            # Rails of one host may be VLANs of one port.
+            if first[0] != host:
+                self._shared.setdefault(str(mac).lower(), {first: None})[host, rail] = None
         for rail, seen in ((facts.get("health") or {}).get("rails") or {}).items():
             model = seen.get("pci_id") or seen.get("driver")
             if not model:
@@ -92,6 +97,12 @@ class FleetPorts:
 
     def outliers(self) -> Iterator[tuple[str, Check]]:
         """Give the hosts that differ, each with its check; those that are like their peers have none."""
+        for mac, places in sorted(self._shared.items()):
+            for host, rail in sorted(places):
+                others = _named(sorted(place for place in places if place != (host, rail)))
+                cause = f"{others} has the same hardware address, and a leaf that knows both sends to one of them."
+                planned = "a hardware address of its own"
+                yield host, deviation("fleet_mac", planned, mac, cause, ASPECTS["fleet_mac"], rail=rail)
         for (aspect, peers), values in sorted(self._values.items()):
             counts = Counter({value: len(places) for value, places in values.items()})
             # Among equals the newest or fastest, so that the answer does not depend on the hosts' order.
@@ -103,8 +114,12 @@ class FleetPorts:
 
     def holder(self, mac: str, of: str) -> str:
         """Return the holder of a hardware address, for people; empty when it is none of the fleet."""
-        host, rail = self._macs.get(mac.lower(), ("", ""))
-        return f"{rail} of {'this host' if host == of else host}" if host else ""
+        first = self._macs.get(mac.lower())
+        return _named(self._shared.get(mac.lower(), [first]), of) if first else ""
+
+
+def _named(places: Iterable[Place], of: str = "") -> str:
+    return " and ".join(f"{rail} of {'this host' if host == of else host}" for host, rail in places)
 
 
 def _check(aspect: str, rail: str, usual: t.Any, value: t.Any, most: str) -> Check:

@@ -81,6 +81,16 @@ def test_who_answers_decides():
     assert (both.status, both.observed) == ("deviation", OTHER)
 
 
+def test_two_who_answer_for_the_gateway_are_named():
+    for six in (False, True):
+        found = judged([("gate", GATE, True), ("gate", OTHER, True)], six=six)
+        assert (found.status, found.observed) == ("deviation", " and ".join(sorted((GATE, OTHER))))
+        assert "both answer for the gateway" in found.cause
+    # An anycast gateway does not claim to be the only one; this host's own ports are told elsewhere.
+    assert judged([("gate", GATE, False), ("gate", OTHER, False)], six=True).status == "ok"
+    assert judged([("gate", GATE, True), ("gate", OWN, True)]).status == "ok"
+
+
 def test_the_gateway_is_named_as_gateway_or_proxy():
     four = judged([("own", GATE, True), ("gate", GATE, True)])
     assert four.status == "warning"

@@ -101,3 +101,31 @@ def test_results_without_facts_stay_as_they_are():
     assert compare_fleet([plain]) == [{**plain, "facts": {}}]
     odd = {"host": "node2", "checks": [], "facts": {"health": {"rails": {"rail1": {"interface": "ens1np0"}}}}}
     assert compare_fleet([odd]) == [{**odd, "facts": {}}]
+
+
+def test_one_hardware_address_at_two_hosts_is_named_on_both():
+    fleet = [result("node1"), result("node2"), result("node3")]
+    fleet[2]["facts"]["macs"]["rail2"] = fleet[0]["facts"]["macs"]["rail1"].upper()
+    for hosts in (fleet, fleet[::-1]):
+        made = {item["host"]: item["checks"] for item in compare_fleet(hosts)}
+        named = {(host, check["rail"]): check["cause"] for host, checks in made.items() for check in checks}
+        assert set(named) == {("node1", "rail1"), ("node3", "rail2")}
+        assert named["node1", "rail1"].startswith("rail2 of node3 has the same hardware address")
+        assert named["node3", "rail2"].startswith("rail1 of node1 has the same hardware address")
+        assert {(check["id"], check["status"]) for checks in made.values() for check in checks} == {
+            ("fleet_mac", "deviation")
+        }
+
+
+def test_rails_of_one_port_may_share_its_hardware_address():
+    fleet = [result("node1"), result("node2")]
+    fleet[0]["facts"]["macs"]["rail2"] = fleet[0]["facts"]["macs"]["rail1"]
+    assert found(*fleet) == {"node1": [], "node2": []}
+
+
+def test_a_holder_whose_hardware_address_another_has_too_is_not_blamed_alone():
+    own = deviation("address_duplicate", "nobody", "00:00:5e:00:53:21", "somebody answers.", "fix", rail="rail1")
+    fleet = [result("node1", own), result("node2"), result("node3")]
+    fleet[2]["facts"]["macs"]["rail2"] = "00:00:5e:00:53:21"
+    (check,) = (item for item in compare_fleet(fleet)[0]["checks"] if item["id"] == "address_duplicate")
+    assert check["cause"].endswith("It is rail1 of node2 and rail2 of node3.")
