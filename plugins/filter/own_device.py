@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether pods get a device of their own on a host: as its plan has it, whatever the inventory leaves to the planner."""
+"""Whether pods get a device of their own on a host, as its plan has it: the inventory may leave that to the planner."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ short_description: Say by which attachment pods get a device of their own on a h
 version_added: 0.3.0
 author: railops.rdma contributors (@railops)
 description:
-  - Reads the host's part of the plan. An attachment that gives pods virtual functions asks for them in the firmware of the cards.
+  - Reads the host's part of the plan. Where pods get virtual functions, the firmware of the cards must offer them.
 options:
   _input:
     description: The fabric's plan folder on the controller.

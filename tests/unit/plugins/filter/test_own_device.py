@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What hosts do for pods' virtual functions follows the plan, also where the inventory leaves the attachment to the planner."""
+"""What hosts do for pods' virtual functions follows the plan, also where the inventory names no attachment."""
 
 from __future__ import annotations
 
