@@ -2,18 +2,29 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who has the collection of 971e458 is taken along: its plan, its hosts' files and its verdict, made by that commit.
+"""Who has the collection of 971e458 or b0302bd is taken along: plan, hosts' files and verdict, made by that commit.
 
-The folder taken_along holds what that commit's plan, site and audit made of its inventory/demo on namespace hosts. A
-file of the plan that a later version renders differently has its row here, with the reason that the changelog gives.
+The folder taken_along holds what 971e458's plan, site and audit made of its inventory/demo on namespace hosts, and its
+folder b0302bd the same of that commit: a network manager on each host, both policies, a record, and in `machine` what
+the roles rdma_host (alternative names) and gpudirect (access control) wrote on a recorded machine. A file of the plan
+that a later version renders differently has its row here, with the reason that the changelog gives.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
+import struct
 import subprocess
+import sys
 from pathlib import Path
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.modules import rdma_info
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import call_module
+from ansible_collections.railops.rdma.tests.unit import machines
+from ansible_collections.railops.rdma.tests.unit.replay import Replay
 
 BEFORE = Path(__file__).parent / "taken_along"
 # Files of the plan that may differ, and why.
@@ -21,12 +32,38 @@ RENDERED = {
     "plan.json": "its version is called format, and the gateway is frozen as a map per family",
     **{f"hosts/node{number}.json": "frozen_digest is that of what is frozen" for number in (1, 2, 3)},
 }
-# Tasks that change a host of that commit once, and why.
+LATER = BEFORE / "b0302bd"
+HOSTS = ("node1", "node2", "node3")
+# Tasks that change a host of 971e458 once, and why; and of b0302bd.
 ONCE = {
     "railops.rdma.rail_network : Persist | Write the files of the host's network manager": (
         "networkd's files are called 0-railops-* in place of 05-railops-*, so that no other file comes first"
     )
 }
+ONCE_LATER: dict[str, str] = {}
+# What a boot from our files changes: managers make rules and routes with a number of their own, addresses without one.
+BOOT = """
+for family in -4 -6; do
+  ip $family route show table all proto 143 | sed 's/ proto [^ ]*//' > /run/routes$family
+  ip $family rule show | grep -E 'proto (railops|143)' | sed 's/:/ /; s/ proto .*//; s/^/priority /' > /run/rules$family
+  while read -r rule; do ip $family rule del $rule; ip $family rule add $rule protocol static; done < /run/rules$family
+done
+for port in ens1np0 ens2np0; do
+  for family in -4 -6; do
+    ip $family -o address show dev $port scope global | awk '{print $4}' > /run/addresses
+    while read -r address; do
+      ip address del $address dev $port
+      case $family in -6) nodad=nodad;; *) nodad=;; esac
+      ip address add $address dev $port $nodad
+    done < /run/addresses
+  done
+done
+for family in -4 -6; do
+  ip $family route flush proto 143
+  grep -v via /run/routes$family | while read -r route; do ip $family route replace $route proto static; done
+  grep via /run/routes$family | while read -r route; do ip $family route replace $route proto static; done
+done
+"""
 
 
 def files(folder):
@@ -41,6 +78,17 @@ def numbers(plan):
         (host["node"], rail["name"], rail["interface"], rail["addresses"]) for host in hosts for rail in host["rails"]
     ]
     return {name: node["slot"] for name, node in lock["nodes"].items()}, rows
+
+
+def on(fleet, host, *words):
+    return fleet.lab("exec", fleet.name, "--host", host, "--", *words)
+
+
+def replace_files(fleet, host, kept):
+    """Put the files of an earlier version in place of ours, with the modes that git does not keep."""
+    on(fleet, host, "sh", "-c", "find /etc -path '*railops*' -not -type d -delete")
+    on(fleet, host, "cp", "-rT", str(kept), "/etc")
+    on(fleet, host, "sh", "-c", "chmod -f 600 /etc/netplan/*railops* /etc/NetworkManager/system-connections/*; true")
 
 
 def test_planning_again_moves_nobody(tmp_path):
@@ -88,3 +136,94 @@ def test_its_verdict_is_still_read(tmp_path):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
     assert json.loads((tmp_path / "fabric/verdict.json").read_bytes())["status"] == "pass"
+
+
+@pytest.mark.parametrize("policy", ["prefixes", "default_route"])
+def test_planning_again_makes_the_same_files(tmp_path, policy):
+    shutil.copytree(LATER / policy / "plan", tmp_path / "plan")
+    command = ["ansible-playbook", "-i", str(LATER / "inventory"), "railops.rdma.plan", "-e", f"fabric_policy={policy}"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert files(tmp_path / "plan") == files(LATER / policy / "plan")
+
+
+@pytest.mark.parametrize("policy", ["prefixes", "default_route"])
+def test_hosts_of_all_managers_keep_files_addresses_and_routes(fleet, policy):
+    """As they run, and as a boot left them: site changes what ONCE_LATER names and nothing of the network."""
+    values = ("-i", str(LATER / "inventory"), "-e", f"fabric_policy={policy}")
+    torn = fleet.play("teardown", "-e", "site_teardown_confirm=true")
+    assert torn.code == 0, torn.output
+    shutil.rmtree(fleet.folder / "plan")
+    shutil.copytree(LATER / policy / "plan", fleet.folder / "plan")
+    fleet.lab("gateways", fleet.name, "--plan", str(LATER / policy / "plan/fabric"))
+    first = fleet.play("hosts", *values)
+    assert first.code == 0, first.output
+    for host in HOSTS:
+        replace_files(fleet, host, LATER / policy / "etc" / host)
+    kept = [fleet.dump(host) for host in HOSTS]
+    run = fleet.play("hosts", *values)
+    assert run.code == 0, run.output
+    assert {row.partition(": ")[2] for row in run.changed()} == set(ONCE_LATER)
+    assert [fleet.dump(host) for host in HOSTS] == kept
+    for host in HOSTS:
+        replace_files(fleet, host, LATER / policy / "etc" / host)
+        on(fleet, host, "sh", "-c", BOOT)
+    kept = [fleet.dump(host) for host in HOSTS]
+    assert not [host for host, dump in zip(HOSTS, kept, strict=True) if "proto 143" in str(dump)]
+    run = fleet.play("site", *values)
+    assert run.code == 0, run.output
+    assert {row.partition(": ")[2] for row in run.changed()} == set(ONCE_LATER)
+    assert [fleet.dump(host) for host in HOSTS] == kept
+
+
+def test_a_later_verdict_and_record_are_still_read(tmp_path, monkeypatch):
+    values = {
+        "fabric_plan_dir": str(LATER / "prefixes/plan"),
+        "fabric_verify_dir": str(tmp_path),
+        "merge_verdicts": [str(LATER / "prefixes/verify/fabric/verdict.json")],
+    }
+    command = ["ansible-playbook", "-i", "localhost,", "railops.rdma.merge", "-e", json.dumps(values)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert json.loads((tmp_path / "fabric/verdict.json").read_bytes())["status"] == "pass"
+    record = json.loads((LATER / "prefixes/record/fabric/record.json").read_bytes())
+    (tmp_path / "host").mkdir()
+    replay = Replay(record["hosts"][0], tmp_path / "host")
+    with monkeypatch.context() as patched:
+        replay.play(patched)
+        info = call_module(rdma_info, {"rails": [], "network": "roce"})["info"]
+    assert not info["devices"], info
+    assert replay.lacks == []
+
+
+def test_alternative_names_and_access_control_stay(fleet, tmp_path):
+    """The files of rdma_host and gpudirect on a recorded machine: their modules change nothing."""
+    machines.lay_out("one-switch-each", tmp_path)
+    settings = json.loads((LATER / "machine/etc/railops-rdma/acs.json").read_bytes())
+    for device in (tmp_path / "sys/bus/pci/devices").iterdir():
+        if (device / "class").read_text().startswith("0x0604"):
+            # A capability list with access control alone (ACS is 0x000d), as far as that run relaxed it.
+            config = bytearray(4096)
+            struct.pack_into("<I", config, 0x100, 0x1000D)
+            struct.pack_into("<H", config, 0x106, 0 if device.name in settings["bridges"] else 0x1D)
+            (device / "config").unlink(missing_ok=True)
+            (device / "config").write_bytes(config)
+    (tmp_path / "cpuinfo").write_text("flags\t\t: fpu\n")
+    (tmp_path / "lib").mkdir()
+    shutil.copy(LATER / "machine/acs.py", tmp_path / "lib/acs.py")
+    shutil.copytree(LATER / "machine/etc", tmp_path / "etc", symlinks=True)
+    unit = tmp_path / "etc/systemd/system/railops-acs.service"
+    unit.write_text(unit.read_text().replace("/usr/bin/python3", sys.executable))
+    replace_files(fleet, "node1", tmp_path / "etc")
+    program = "/usr/local/lib/railops-rdma"
+    steps = f"mount --bind {tmp_path}/sys /sys && mount --bind {tmp_path}/cpuinfo /proc/cpuinfo"
+    steps += f" && mount -t tmpfs tmpfs /usr/local/lib && mkdir {program} && cp {tmp_path}/lib/acs.py {program}"
+    steps += " && ip link property add dev ens1np0 altname roce1 && ip link property add dev ens2np0 altname roce2"
+    on(fleet, "node1", "sh", "-c", steps)
+    rdma_host = {"plan_dir": str(LATER / "machine/plan/fabric"), "naming": "altname", "modules": []}
+    tasks = [{"railops.rdma.rdma_host": rdma_host}, {"railops.rdma.gpudirect": {"acs": "relax"}}]
+    play = {"hosts": "node1", "gather_facts": False, "become": True, "tasks": tasks}
+    (tmp_path / "book.yml").write_text(json.dumps([play]), encoding="utf-8")
+    run = fleet.play(str(tmp_path / "book.yml"), "--diff")
+    assert run.code == 0, run.output
+    assert run.changed() == [], run.output

@@ -1,0 +1,1 @@
+10-netplan-ens1np0.network.d

@@ -1,0 +1,1 @@
+10-netplan-ens2np0.network.d
