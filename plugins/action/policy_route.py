@@ -23,6 +23,8 @@ class ActionModule(HostPlanAction):
 
     HOST_PLAN_KEYS = ("rails", "rdma_prefixes", "policy", "network", "sysctls")
     RAIL_KEYS = HostPlanAction.ROUTED_RAIL_KEYS
+    # The rollback timer outlives the task and its temporary folder.
+    KEEPS_LIBRARY = True
 
     def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         """Run the module, and once more to confirm."""

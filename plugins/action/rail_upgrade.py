@@ -42,7 +42,7 @@ def due_of(result: t.Mapping[str, t.Any]) -> tuple[str, ...]:
     new = [name for name in result.get("packages") or () if name not in replaced]
     due = [f"{name} {version} -> {wanted.get(name, 'another')}" for name, version in replaced.items()]
     due += [f"install {', '.join(new)}"] if new else []
-    return tuple(due or (["install a wheel of pyroute2"] if result.get("changed") else []))
+    return tuple(due)
 
 
 class ActionModule(ActionBase):

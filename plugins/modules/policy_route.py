@@ -34,7 +34,8 @@ attributes:
   idempotent:
     support: full
 requirements:
-  - pyroute2 >= 0.7.2 on the managed node
+  - pyroute2 >= 0.7.2 on the managed node. Where there is none the action brings it, and keeps it in
+    C(/var/lib/railops-rdma/library) until the rails are taken away.
   - iproute2 on the managed node
 options:
   state:
@@ -165,7 +166,7 @@ checks:
       cause: ens1np0 has an MTU of 1500
       fix: Run the role railops.rdma.rail_network on this host.
 library_missing:
-  description: Whether the task failed for want of pyroute2.
+  description: Whether the module lacked pyroute2. The action brings it then, and runs the module once more.
   returned: failure
   type: bool
   sample: false

@@ -30,7 +30,8 @@ attributes:
   idempotent:
     support: full
 requirements:
-  - pyroute2 >= 0.7.2 on the managed node, for V(network) and V(paths)
+  - pyroute2 >= 0.7.2 on the managed node, for V(network), V(paths) and V(preflight). Where there is none the action
+    brings it in the task's temporary folder.
 options:
   rdma_mode:
     description: The RDMA namespace mode that pods need. Comes from the host plan when O(plan_dir) is given.
@@ -44,7 +45,7 @@ options:
         V(cabling) compares what LLDP says of each cable, V(pings) asks gateways and a neighbour for an echo.
       - V(counters) looks for failures that nobody sees yet - counters since the last audit, links, PCIe.
       - V(preflight) looks before the first change for what a run would stop at on this host, or what the host would
-        lose; it needs neither pyroute2 nor RDMA tools.
+        lose; it needs no RDMA tools.
     type: list
     elements: str
     choices:
@@ -163,6 +164,11 @@ errors:
   type: list
   elements: str
   sample: []
+library_missing:
+  description: Whether the module lacked pyroute2. The action brings it then, and runs the module once more.
+  returned: where it did
+  type: bool
+  sample: true
 path:
   description: The file that was written.
   returned: with O(verify_dir)

@@ -78,16 +78,6 @@ options:
     type: bool
     default: false
     version_added: 0.2.0
-  pyroute2_wheel:
-    description:
-      - A wheel of pyroute2 on the controller, for hosts whose distribution has none or one older than 0.7.2.
-      - Without it the collection's own (0.9.7) is sent to a host that needs one; nothing is downloaded.
-    type: path
-  pyroute2_carried:
-    description: Whether the controller has a wheel at hand. The action sets it; the module then asks for the wheel.
-    type: bool
-    default: false
-    version_added: 0.2.0
   container_timeout:
     description: How many seconds a driver container may take; it builds the driver for the host's kernel.
     type: int
@@ -140,7 +130,6 @@ driver:
     source: inbox
     version:
     kernel: 6.1.0-38-amd64
-    pyroute2: 0.7.2
 notes:
   description: What was left alone, and why.
   returned: success

@@ -29,7 +29,7 @@ attributes:
   idempotent:
     support: full
 requirements:
-  - pyroute2 >= 0.7.2 on the managed node, for O(naming=altname)
+  - iproute2 on the managed node, for O(naming=altname)
 options:
   plan_dir:
     description: The fabric's plan folder on the controller. The host's rails are read from it.

@@ -9,10 +9,13 @@
 from __future__ import annotations
 
 import os
+import re
 import typing as t
+from pathlib import Path
 
 from ansible.plugins.action import ActionBase
 
+from ..module_utils import _library
 from ..module_utils._errors import Problem
 from ._host_plan import fail, read_host_plan
 from ._refusal import once
@@ -39,8 +42,20 @@ GONE = {
         )
         for old, new in (("netns", "too"), ("netns_mode", "with mode"), ("netns_live", "with live"))
     },
+    **{
+        ("rdma_driver", old): Problem(
+            "options",
+            f"rdma_driver has no option {old} any more: a module that needs pyroute2 brings it by itself.",
+            "Take it out.",
+        )
+        for old in ("pyroute2_wheel", "pyroute2_carried")
+    },
 }
 """The options that modules do not have any more, each with what is wrong and what to do."""
+
+SAFE_PATH = re.compile(r"[\w./~-]+")
+WHEEL = str(Path(__file__).parents[2] / "roles/rdma_driver/files/pyroute2-0.9.7-py3-none-any.whl")
+"""The library that travels with the collection. No variable names it: a host's could name any file here."""
 
 
 def refuse_gone(module: str, options: t.Mapping[str, t.Any]) -> None:
@@ -97,6 +112,8 @@ class HostPlanAction(ActionBase):
     """The keys of the host plan that are options of the module."""
     RAIL_KEYS: t.ClassVar[tuple[str, ...]] = ("name", "interface", "pci", "mtu")
     """What the module knows of a rail."""
+    KEEPS_LIBRARY = False
+    """Whether the library that the module was sent stays on the host."""
     ROUTED_RAIL_KEYS: t.ClassVar[tuple[str, ...]] = (*RAIL_KEYS, "vlan", "index", "table", "rule_priority", "addresses")
 
     def options(self, have: HostPlan) -> dict[str, t.Any]:
@@ -126,7 +143,28 @@ class HostPlanAction(ActionBase):
             have = read_host_plan(folder, host)
             self.more_args(args, folder, host)
             args |= {key: value for key, value in self.options(have).items() if args.get(key) in (None, "")}
-        result: dict[str, t.Any] = self._execute_module(
-            module_name=f"railops.rdma.{name}", module_args=args, task_vars=task_vars
-        )
+        module: dict[str, t.Any] = {"module_name": f"railops.rdma.{name}", "module_args": args, "task_vars": task_vars}
+        result: dict[str, t.Any] = self._execute_module(**module)
+        if result.get("library_missing"):
+            before, kept = self._task.environment, self.KEEPS_LIBRARY and not self._task.check_mode
+            self._task.environment = [*(before or []), {_library.KEEP if kept else _library.SENT: self._send()}]
+            try:
+                result = self._execute_module(**module)
+            finally:
+                self._task.environment = before
         return result
+
+    def _send(self) -> str:
+        """Send the library to the task's temporary folder on the host, and return its path there."""
+        shell = self._connection._shell
+        if not shell.tmpdir:
+            self._make_tmp_path()
+        remote: str = shell.join_path(shell.tmpdir, _library.KEPT)
+        if not SAFE_PATH.fullmatch(remote):
+            # As a variable of the environment it would be a template.
+            fail(f"The host's temporary folder is called {shell.tmpdir!r}.", "Give it a plain name (remote_tmp).")
+        if not _library.wheel_at(WHEEL):
+            fail(f"{WHEEL} is missing, or was changed.", "Install the collection again.")
+        self._transfer_file(WHEEL, remote)  # type: ignore[no-untyped-call]
+        self._fixup_perms2((shell.tmpdir, remote))  # type: ignore[no-untyped-call]
+        return remote

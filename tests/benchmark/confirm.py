@@ -37,7 +37,6 @@ ROLE: list[Json] = [
             "rail_network_confirm_timeout": TIMER,
             "rail_network_gateways": "report",
             "rail_network_persist": False,
-            "rail_network_install": False,
         },
     }
 ]

@@ -190,7 +190,6 @@ ROWS = (
         r"pip install 'netaddr.*",
         "tests/docs/test_commands.py::test_the_libraries_of_the_quick_start_are_those_of_the_collection",
     ),
-    row(r"pip download --no-deps --dest wheels pyroute2==.*", needs="the network"),
     row(r"pip install --target /tmp/pyroute2-old pyroute2==0\.7\.2", ".ci/run"),
     row(r"sudo env PYTHONPATH=\$TREE .*pytest tests/kernel.*", ".ci/run"),
     row(r"python3 tests/cluster/programs\.py", "tests/cluster/test_programs.py::test_nothing_is_required"),

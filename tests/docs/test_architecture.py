@@ -27,6 +27,7 @@ CORRIDOR = {
         "_hold",
         "_intake",
         "_intervals",
+        "_library",
         "_module",
         "_untouchable",
     },

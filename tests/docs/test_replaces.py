@@ -65,7 +65,7 @@ SHOWN = {
     "another CNI that keeps": [f"{FLEET}::test_cilium_that_would_push_multus_aside_is_refused"],
     "inbox drivers and tools": [
         f"{MODULES}test_rdma_driver.py::test_the_first_run_changes_and_the_second_does_not",
-        f"{UNIT}action/test_host_actions.py::test_a_host_that_needs_a_wheel_gets_the_carried_one",
+        f"{UNIT}action/test_host_actions.py::test_a_host_without_the_library_gets_it_and_is_asked_again",
     ],
     "download doca-host": [
         f"{MODULES}test_rdma_driver.py::test_doca_ofed_from_its_pinned_package",

@@ -2,26 +2,18 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a host answers before the first change, on a real kernel and without pyroute2: a new host has none yet."""
+"""What a host answers before the first change, on a real kernel."""
 
 from __future__ import annotations
 
 import pytest
 
+from ansible_collections.railops.rdma.plugins.module_utils._audit import preflight
 from ansible_collections.railops.rdma.plugins.module_utils._route import decode
-from ansible_collections.railops.rdma.plugins.modules import rail_audit
+from ansible_collections.railops.rdma.plugins.modules import policy_route, rail_audit
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric
 
 ROLES = {"preflight": {"roles": ["rdma_host", "rail_network"], "persist": False}}
-
-
-@pytest.fixture(autouse=True)
-def no_library(monkeypatch):
-    def gone(*_args):
-        raise AssertionError("pyroute2 was asked")
-
-    monkeypatch.setattr(decode, "PYROUTE2_ERROR", "ModuleNotFoundError: pyroute2")
-    monkeypatch.setattr(decode, "decoded", gone)
 
 
 @pytest.fixture
@@ -30,7 +22,7 @@ def host():
         yield fabric.hosts[0]
 
 
-def ask(host, *interfaces, settings=None, **more):
+def ask(host, *interfaces, settings=None, sysctls=None, **more):
     """Return what is in the way on a host whose rails are these interfaces."""
     rails = [
         {
@@ -43,6 +35,7 @@ def ask(host, *interfaces, settings=None, **more):
         for number, name in enumerate(interfaces, 1)
     ]
     params = {"rails": rails, "rdma_prefixes": ["172.17.0.0/21"], "network": "roce", "checks": ["preflight"]}
+    params["sysctls"] = sysctls or {}
     result = host.module(rail_audit, {**params, "settings": {**ROLES, **(settings or {})}}, diff=False)
     assert result["errors"] == []
     return [check["cause"] for check in result["checks"]]
@@ -93,3 +86,45 @@ def test_what_stands_on_a_port_keeps_its_mtu(host):
     (cause,) = ask(host, "ens1np0", "ens2np0")
     assert cause.endswith("has an MTU of 9000, and 1500 would also lower what stands on it: storage0 with 9000.")
     assert ask(host, "ens1np0", "ens2np0", settings={"policy_route": {"take_over": ["ens2np0"]}}) == []
+
+
+def test_rules_and_routes_of_others_are_in_the_way_as_they_are_in_the_run(host):
+    host.ip("rule", "add", "fwmark", "7", "lookup", "1042", "priority", "10042", "protocol", "static")
+    host.ip("-6", "rule", "add", "fwmark", "7", "lookup", "main", "priority", "10043")
+    host.ip("route", "add", "203.0.113.0/24", "via", "198.51.100.254", "table", "1003", "proto", "static")
+    host.ip("rule", "add", "fwmark", "8", "lookup", "1003", "priority", "77")
+    host.ip("route", "add", "172.17.2.0/28", "via", "198.51.100.254", "proto", "static")
+    told = ask(host, "ens1np0", "ens2np0")
+    rail = {"interface": "ens1np0", "addresses": [{"address": "172.17.1.2", "subnet": "172.17.1.0/27"}]}
+    rail2 = {"interface": "ens2np0", "addresses": [{"address": "172.17.2.2", "subnet": "172.17.2.0/27"}]}
+    run = host.module(policy_route, {"rails": [rail, rail2], "rdma_prefixes": ["172.17.0.0/21"]})
+    assert told == [problem["problem"] for problem in run["problems"]]
+    for what in ("from all fwmark", "10043", "203.0.113.0/24", "172.17.2.0/27 is routed elsewhere"):
+        assert [cause for cause in told if what in cause], (what, told)
+
+
+def test_a_host_without_pyroute2_says_so_and_asks_for_it(host, monkeypatch):
+    monkeypatch.setattr(decode, "PYROUTE2_ERROR", "No module named 'pyroute2'")
+    params = {"rails": [{"interface": "ens1np0"}], "checks": ["preflight"], "settings": ROLES}
+    result = host.module(rail_audit, params, diff=False)
+    assert result["library_missing"] is True
+    assert "cannot be imported" in result["errors"][0]
+    assert "library_missing" not in host.module(rail_audit, {**params, "checks": ["devices"]}, diff=False)
+
+
+SYSCTL = "net/ipv4/conf/{}/arp_ignore"
+
+
+def test_settings_of_interfaces_that_are_not_there_yet_are_not_in_the_way(host, monkeypatch):
+    """Those of an interface that gets another name are looked for under the one that it has."""
+    monkeypatch.setattr(preflight.Sysfs, "pci_interfaces", lambda _self, pci: ["ens2np0"] if pci else [])
+    sysctls = {SYSCTL.format(name): "1" for name in ("rail2", "ens1np0")}
+    more = {"pci": "0000:19:00.0"}
+    assert ask(host, "ens1np0", "rail2", sysctls=sysctls, **more) == []
+    sysctls["net/ipv4/nosuch"] = "1"
+    assert ask(host, "ens1np0", "rail2", sysctls=sysctls, **more) == [
+        "/proc/sys/net/ipv4/nosuch does not exist on this host."
+    ]
+    assert ask(host, "ens1np0", "ens9np0", sysctls={SYSCTL.format("ens9np0"): "1"}) == [
+        "rail2: this host has no interface 'ens9np0'."
+    ]

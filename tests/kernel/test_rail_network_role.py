@@ -6,16 +6,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 import time
+from pathlib import Path
 
-import pyroute2
 import pytest
 
-from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, run, want_of
+from ansible_collections.railops.rdma.plugins.module_utils._route.rollback import START
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, inside, run, want_of
 
 RAILS = 2
 PLAYBOOK = """
@@ -30,7 +32,6 @@ PLAYBOOK = """
         rail_network_confirm_timeout: "{{ timeout | default(20) }}"
         rail_network_gateways: "{{ gateways | default('require') }}"
         rail_network_state: "{{ state | default('present') }}"
-        rail_network_install: false
 """
 
 
@@ -112,40 +113,102 @@ def test_ansibles_ssh_closes_its_connection_between_change_and_confirmation(site
     assert "confirmed" in fabric.hosts[0].timer()
 
 
-PACKAGE = """#!/usr/bin/python3
-import os, sys
-os.symlink({library!r}, os.path.dirname({place!r}) + "/installed/pyroute2")
-print('{{"changed": true}}')
+WHEEL = Path(__file__).parents[2] / "roles/rdma_driver/files/pyroute2-0.9.7-py3-none-any.whl"
+# The system's Python, with a /var/lib of its own.
+BARE = """#!/bin/sh
+exec ip netns exec {host} sh -c 'mount --bind {lib} /var/lib && exec {python} "$@"' sh "$@"
+"""
+
+
+@pytest.fixture
+def bare(site, tmp_path):
+    """A host whose Python has no pyroute2; return its /var/lib, and a function that plays on it."""
+    folder, fabric = site
+    play(folder, "-e", "state=absent")
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "tmp").mkdir()
+    python = tmp_path / "python"
+    python.write_text(BARE.format(host=fabric.hosts[0].name, lib=tmp_path / "lib", python="/usr/bin/python3 -s"))
+    python.chmod(0o755)
+    options = f"ansible_python_interpreter={python} ansible_remote_tmp={tmp_path}/tmp ansible_pipelining=true"
+    (folder / "inventory-bare").write_text(f"node1 {options}\n")
+
+    def task(*more, **options):
+        said = play(folder, *more, inventory="inventory-bare", **options)
+        assert list((tmp_path / "tmp").iterdir()) == [], "Ansible's temporary folder is gone"
+        return said
+
+    return tmp_path / "lib/railops-rdma/library", task
+
+
+@pytest.mark.skipif(not os.path.exists("/usr/bin/python3"), reason="needs a Python without pyroute2")
+def test_a_host_without_the_library_keeps_it_as_long_as_it_has_rails(site, bare):
+    (_folder, fabric), (library, task) = site, bare
+    before = fabric.hosts[0].dump()
+    assert "+route 172.17.0.0/16 via 172.17.0.1 dev ens1np0 src 172.17.0.2 metric 101" in task("--check", "--diff")
+    assert not library.parent.exists()
+    # A folder that anybody can write to, with something else in it, is put right.
+    library.mkdir(parents=True, mode=0o777)
+    (library / "pyroute2.whl").write_text("else")
+    said = task("-vvvvv")
+    assert "changed=1" in said
+    assert said.count("RAILOPS_PYROUTE2_KEEP=") == 1
+    assert "confirmed" in fabric.hosts[0].timer()
+    assert library.stat().st_mode & 0o777 == 0o700
+    assert [path.name for path in library.iterdir()] == ["pyroute2.whl"]
+    assert (library / "pyroute2.whl").read_bytes() == WHEEL.read_bytes()
+    written = (library / "pyroute2.whl").stat()
+    again = task("-vvvvv")
+    assert "changed=0" in again
+    assert "RAILOPS_PYROUTE2" not in again, "it is sent once"
+    assert (library / "pyroute2.whl").stat() == written
+    assert "changed=1" in task("-e", "state=absent")
+    assert not library.parent.exists()
+    assert "changed=0" in task("-e", "state=absent")
+    assert not library.parent.exists()
+    assert fabric.hosts[0].dump()["rules"] == before["rules"]
+
+
+LOST = """
+- hosts: all
+  gather_facts: false
+  connection: local
+  tasks:
+    - railops.rdma.policy_route:
+        plan_dir: "{{ playbook_dir }}/plan"
+        state: "{{ state | default('present') }}"
+        confirm_timeout: "{{ seconds }}"
 """
 
 
 @pytest.mark.skipif(not os.path.exists("/usr/bin/python3"), reason="needs a Python without pyroute2")
-def test_where_the_library_is_missing_it_is_installed_once_and_the_change_is_made(site, tmp_path):
-    folder, fabric = site
-    play(folder, "-e", "state=absent")
-    (tmp_path / "installed").mkdir()
-    package = tmp_path / "library" / "a_package.py"
-    package.parent.mkdir()
-    package.write_text(PACKAGE.format(library=os.path.dirname(pyroute2.__file__), place=str(package.parent)))
-    python = tmp_path / "python"
-    enter = f"PYTHONPATH={tmp_path}/installed exec ip netns exec {fabric.hosts[0].name} /usr/bin/python3 -s"
-    python.write_text(f'#!/bin/sh\n{enter} "$@"\n')
-    python.chmod(0o755)
-    (folder / "inventory-bare").write_text(
-        f"node1 ansible_python_interpreter={python} ansible_package_use=ansible.legacy.a_package\n"
-    )
-    text = PLAYBOOK.replace("rail_network_install: false", "rail_network_install: true")
-    (folder / "bare.yml").write_text(text)
-    options = {
-        "inventory": "inventory-bare",
-        "playbook": "bare.yml",
-        "environ": {"ANSIBLE_LIBRARY": str(package.parent)},
-    }
-    assert "TASK [railops.rdma.rail_network : Library" not in play(folder, "--check", **options)
-    said = play(folder, **options)
-    assert said.count("TASK [railops.rdma.rail_network : Library | Install pyroute2]") == 1
-    assert "confirmed" in fabric.hosts[0].timer()
-    assert "changed=0" in play(folder, **options)
+@pytest.mark.parametrize("state", ["present", "absent"])
+def test_the_timer_fires_where_the_library_is_a_kept_one(site, bare, tmp_path, state):
+    """As a process that was forked, and as the one that a unit starts: with nothing but what is on the host."""
+    (folder, fabric), (_library, task) = site, bare
+    host = fabric.hosts[0]
+    if state == "absent":
+        task()
+    (folder / "lost.yml").write_text(LOST)
+    before = host.dump()
+    task("-e", f"seconds=3 state={state}", playbook="lost.yml")
+    deadline = time.monotonic() + 30
+    while host.dump() != before and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert host.dump() == before
+    task("-e", f"seconds=600 state={state}", playbook="lost.yml")
+    assert host.dump() != before
+    number = inside(host.name, lambda: os.stat("/proc/self/ns/net").st_ino)
+    (armed,) = (path.parent for path in Path(f"/run/railops-rdma/{number}").glob("*/armed"))
+    unit = tmp_path / "unit"
+    shutil.copytree(armed, unit)
+    (unit / "now").touch()
+    run(str(tmp_path / "python"), "-c", START, str(unit))
+    assert host.dump() == before
+    assert json.loads((unit / "fired").read_text()) == {"left": []}
+    (armed / "now").touch()
+    while (armed / "armed").exists():
+        time.sleep(0.1)
 
 
 def test_a_host_whose_gateways_do_not_answer_is_taken_back_where_they_are_required(site):

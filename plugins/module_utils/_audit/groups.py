@@ -31,6 +31,7 @@ from .._qos.plan import make_policy
 from .._rdma import host_run, info_run
 from .._route import path_checks, path_kernel, ping
 from .._route import run as route_run
+from .._route.decode import pyroute2_problem
 from .._route.kernel import Kernel
 from .._route.want import parse_want
 from .wire import answers_at, answers_on
@@ -118,8 +119,7 @@ def of_module(name: str, work: t.Callable[[t.Any], dict[str, t.Any]], spec: dict
 
 def look_at_paths(request: Request) -> tuple[Checks, Facts]:
     """Ask the kernel where each rail's packets go."""
-    problem, _trace = route_run.library_problem()
-    if problem:
+    if problem := pyroute2_problem():
         return [skipped("route_path", problem, route_run.INSTALL).data()], {}
     want = parse_want(request.params)
     with Kernel() as kernel:

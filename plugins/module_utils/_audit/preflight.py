@@ -5,8 +5,8 @@
 """What is looked at on a host before the first change: what a run would stop at there, and what the host would lose.
 
 A look takes the rails of the host plan and its settings, and returns checks and facts. A deviation stops the whole
-run before anything is touched, so a look reports what a run cannot mend by itself, and nothing else. It needs neither
-pyroute2 nor RDMA tools, which a new host does not have yet. To add one: its row in LOOKS, its ids in
+run before anything is touched, so a look reports what a run cannot mend by itself, and nothing else. It needs no RDMA
+tools, which a new host does not have yet. To add one: its row in LOOKS, its ids in
 plugin_utils/_verdict/ids.py, the variables that it reads in playbooks/preflight.yml.
 """
 
@@ -18,15 +18,17 @@ from dataclasses import replace
 from ansible.module_utils.parsing.convert_bool import boolean
 
 from .._card.pci import CLASS_NETWORK, VENDOR_MELLANOX, normal_address, read_pci
+from .._errors import RdmaError
 from .._files import Sysfs
 from .._persist import run as persist_run
 from .._rdma import host_run
 from .._route import run as route_run
-from .._route.brief import host_of
 from .._route.checks import problem_check
+from .._route.decode import pyroute2_problem
+from .._route.kernel import Kernel
 from .._route.own import Mine
-from .._route.problems import address_problems, link_problems
-from .._route.want import WantRail, parse_want
+from .._route.problems import problems_of
+from .._route.want import WantRail, named, parse_want
 from .._untouchable import read_untouchable
 from . import renumbered
 from .disturb import look_at_work
@@ -74,23 +76,41 @@ def before(role: str, name: str, look: Look) -> Look:
     return some
 
 
-def look_at_ports(request: Request) -> tuple[Checks, Facts]:
-    """Compare the rails' interfaces and the host's networks with the plan, as far as `ip` shows them."""
+def look_at_network(request: Request) -> tuple[Checks, Facts]:
+    """Find what of a host stands in the way of the plan: links, addresses, and the rules and routes of others."""
+    if problem := pyroute2_problem():
+        raise RdmaError(problem, route_run.INSTALL)
     sysfs = Sysfs()
     want = parse_want(options_of("policy_route", route_run.SPEC, request))
-    named = plays(request, "rdma_host") and request.settings.get("rdma_host", {}).get("naming") != "none"
-    # By its address a rail with a name is found only where it gets that name.
-    looked_up = [rail if named or not rail.interface else replace(rail, pci="") for rail in want.rails]
-    host = host_of(replace(want, rails=tuple(looked_up)), read_untouchable(request.module, sysfs), sysfs)
-    links = {name: link for name, link in host.snapshot.links.items() if not link.ours}
+    kept = read_untouchable(request.module, sysfs)
+    called = {name for link in kept.links.values() for name in (link["ifname"], *link.get("altnames", ()))}
+    ports = {rail.asked: rail.interface for rail in want.rails}
+    if plays(request, "rdma_host") and request.settings.get("rdma_host", {}).get("naming") != "none":
+        # By its address a rail with a name is found only where it gets that name.
+        for rail in want.rails:
+            at = sysfs.pci_interfaces(rail.pci) if rail.pci and rail.interface not in called else []
+            ports[rail.asked] = next(iter(at), rail.interface)
+    with Kernel() as kernel:
+        rails = tuple(replace(rail, interface=ports[rail.asked]) for rail in want.rails)
+        host = kernel.read(named(replace(want, rails=rails), ports), kept)
+    names = {**host.names, **{asked: host.names[name] for asked, name in ports.items() if name in host.names}}
+    host = replace(host, names=names)
     if plays(request, "nic_mode"):
         # It sets the link type before the network is looked at.
         kind = "infiniband" if want.network == "infiniband" else "ethernet"
-        links = {name: replace(link, kind=kind) for name, link in links.items()}
-        host = replace(host, snapshot=replace(host.snapshot, links={**host.snapshot.links, **links}))
-    there = tuple(rail for rail in want.rails if host.names[rail.asked] in links or not _comes(rail, request, sysfs))
-    problems = [*link_problems(replace(want, rails=there), host), *address_problems(want, host, Mine(want, host))]
-    return [problem_check(problem) for problem in problems], {}
+        links = {name: link if link.ours else replace(link, kind=kind) for name, link in host.snapshot.links.items()}
+        host = replace(host, snapshot=replace(host.snapshot, links=links))
+    mine = Mine(want, host)
+    missing = [rail for rail in want.rails if rail.asked not in names]
+    coming = [rail for rail in missing if _comes(rail, request, sysfs)]
+    # /proc/sys has nothing of an interface that is not there.
+    none = {name for rail in missing for name in (rail.interface, rail.device)}
+    want = replace(
+        want,
+        rails=tuple(rail for rail in want.rails if rail not in coming),
+        sysctls=tuple((key, value) for key, value in want.sysctls if none.isdisjoint(key.split("/"))),
+    )
+    return [problem_check(problem) for problem in problems_of(named(want, names), host, mine)], {}
 
 
 def _comes(rail: WantRail, request: Request, sysfs: Sysfs) -> bool:
@@ -122,7 +142,7 @@ LOOKS: tuple[Look, ...] = tuple(
     before(*row)
     for row in (
         ("", "", look_at_work),
-        ("rail_network", "policy_route", look_at_ports),
+        ("rail_network", "policy_route", look_at_network),
         ("rdma_host", "rdma_host", only(of_module("rdma_host", host_run.run, host_run.SPEC), "rdma_rename")),
         (
             "rail_network",

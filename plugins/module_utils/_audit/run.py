@@ -10,6 +10,7 @@ import traceback
 import typing as t
 
 from .._errors import RdmaError
+from .._route.decode import pyroute2_problem
 from .._route.options import host_plan_spec
 from . import groups
 from .groups import Request
@@ -21,6 +22,8 @@ if t.TYPE_CHECKING:
     from .._check import CheckData
 
 GROUPS = {**groups.GROUPS, "preflight": LOOKS}
+NETWORK = {"network", "paths", "preflight"}
+"""The groups that ask the kernel by rtnetlink."""
 SPEC = {
     **host_plan_spec(),
     "rdma_mode": {"type": "str", "choices": ["shared", "exclusive"]},
@@ -64,4 +67,6 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
             else:
                 checks += found
                 facts.update(more)
-    return {"changed": False, "checks": checks, "facts": facts, "errors": errors, "warnings": request.warnings}
+    lacking = bool(pyroute2_problem()) and not NETWORK.isdisjoint(module.params["checks"])
+    made = {"changed": False, "checks": checks, "facts": facts, "errors": errors, "warnings": request.warnings}
+    return {**made, "library_missing": True} if lacking else made

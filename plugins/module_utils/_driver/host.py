@@ -7,20 +7,15 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
 import os
 import re
 import shlex
-import site
-import sys
-import sysconfig
 import typing as t
-import zipfile
 
 from .._card.pci import VENDOR_MELLANOX
 from .._errors import RdmaError
 from .failures import install_error
-from .plan import Host, Plan, Want, family_of, is_build_need, pyroute2_fix, wanted_packages
+from .plan import Host, Plan, Want, family_of, is_build_need, wanted_packages
 
 if t.TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -133,22 +128,6 @@ def has_mellanox(sysfs: Sysfs) -> bool:
     return any(sysfs.number(f"{base}/{name}/vendor") == VENDOR_MELLANOX for name in sysfs.names(base))
 
 
-def pyroute2_version() -> str | None:
-    """Return the version of the pyroute2 that this Python has."""
-    importlib.invalidate_caches()
-    try:
-        from importlib import metadata
-
-        return metadata.version("pyroute2")
-    except Exception:
-        # 0.5 and others come in parts; what counts is that it imports.
-        try:
-            module = importlib.import_module("pyroute2")
-        except ImportError:
-            return None
-        return str(getattr(module, "__version__", "0"))
-
-
 def read_host(sysfs: Sysfs, want: Want, run: RunCommand, find: Callable[[str], str | None]) -> Host:
     """Read a host.
 
@@ -173,9 +152,7 @@ def read_host(sysfs: Sysfs, want: Want, run: RunCommand, find: Callable[[str], s
         ofed_version=version if version and version != INBOX_VERSION else None,
         running_srcversion=running,
         disk_srcversion=disk[1].strip() if disk[0] == 0 and disk[1].strip() else None,
-        pyroute2=pyroute2_version(),
         secure_boot=bool(secure and secure[-1] == 1),
-        release=release.get("VERSION_ID", ""),
         headers=sysfs.exists(f"/lib/modules/{kernel}/build/Makefile"),
     )
     return Host(**{**vars(bare), "installed": Packages(bare.family, run, find).installed(wanted_packages(want, bare))})
@@ -196,37 +173,17 @@ def check_sum(path: str, expected: str) -> None:
         )
 
 
-def site_folder() -> str:
-    """Return the folder for packages of the administrator that this Python looks into."""
-    local = [path for path in site.getsitepackages() if path.startswith("/usr/local") and path in sys.path]
-    return local[0] if local else sysconfig.get_paths()["purelib"]
-
-
-def install_wheel(path: str, folder: str) -> None:
-    """Unpack a pure Python wheel, as pip does with one that has no scripts (PEP 427)."""
-    with zipfile.ZipFile(path) as archive:
-        names = archive.namelist()
-        if not any(name.startswith("pyroute2/") for name in names):
-            raise RdmaError(f"{path} is no wheel of pyroute2.", pyroute2_fix())
-        if any(name.startswith("/") or ".." in name.split("/") for name in names):
-            raise RdmaError(f"{path} has names that lead out of its folder.", "Fetch it again.")
-        os.makedirs(folder, exist_ok=True)
-        archive.extractall(folder)
-
-
 def apply(
     plan: Plan,
     want: Want,
     packages: Packages,
     fetch: Callable[[str], str],
-    folder: str | None = None,
     *,
     refresh: bool = True,
 ) -> None:
     """Install what the plan says.
 
     :param fetch: gets a file by its URL and returns its path.
-    :param folder: where a wheel goes; None: `site_folder`.
     :param refresh: ask the repositories what they have.
     """
     # Before the driver: its DKMS build needs them, and where they cannot be had nothing else is touched.
@@ -239,5 +196,3 @@ def apply(
         packages.install_repository(path)
     if rest := [name for name in plan.packages if name not in first]:
         packages.install(rest, plan.pinned, refresh=refresh, older=bool(plan.replaced), keep=want.source != "doca")
-    if plan.wheel:
-        install_wheel(want.wheel or "", folder or site_folder())

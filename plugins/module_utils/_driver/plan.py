@@ -27,7 +27,6 @@ INBOX = {
         "perftest",
         "mstflint",
         "python3-pyverbs",
-        "python3-pyroute2",
         "ethtool",
         "pciutils",
     ),
@@ -40,20 +39,15 @@ INBOX = {
         "perftest",
         "mstflint",
         "python3-pyverbs",
-        "python3-pyroute2",
         "ethtool",
         "pciutils",
     ),
 }
 # What lies beside a DOCA-OFED, which brings the rest itself.
-BESIDE_DOCA = ("python3-pyroute2", "ethtool", "pciutils")
+BESIDE_DOCA = ("ethtool", "pciutils")
 # The kernel half that must be there; a module compiled into the kernel counts too.
 KERNEL_MODULES = ("ib_core", "ib_uverbs", "rdma_cm", "rdma_ucm")
 MELLANOX_MODULES = ("mlx5_core", "mlx5_ib")
-PYROUTE2 = "python3-pyroute2"
-PYROUTE2_FLOOR = (0, 7, 2)
-# Distributions whose python3-pyroute2 is older, or is in none of their own repositories (packages.ubuntu.com, EPEL 9).
-WITHOUT_PYROUTE2 = frozenset({("debian", "11"), ("ubuntu", "20.04"), ("ubuntu", "22.04")})
 # What DKMS needs beside the headers of the kernel; no package of DOCA-OFED brings it when recommendations are off.
 BUILD_TOOLS = ("gcc", "make")
 CHECKSUM = re.compile(r"sha256:[0-9a-f]{64}")
@@ -75,9 +69,7 @@ class Host:
     ofed_version: str | None = None  # of the running mlx5_core
     running_srcversion: str | None = None
     disk_srcversion: str | None = None
-    pyroute2: str | None = None
     secure_boot: bool = False
-    release: str = ""  # VERSION_ID of /etc/os-release
     headers: bool = True  # whether modules can be built for the running kernel
 
 
@@ -92,8 +84,6 @@ class Want:
     repository_checksum: str | None = None
     profile: str = "doca-ofed"
     version: str | None = None
-    wheel: str | None = None
-    carried: bool = False  # the controller has a wheel at hand, and sends it when it is asked for
     versions: t.Mapping[str, str] = field(default_factory=dict)  # of packages, as the package manager writes them
     upgrade: bool = False  # whether what is installed in another version is replaced
 
@@ -106,19 +96,18 @@ class Want:
 
 @dataclass(frozen=True)
 class Plan:
-    """What to install, in this order: the repository package, then the packages, then the wheel."""
+    """What to install, in this order: the repository package, then the packages."""
 
     repository: bool
     packages: tuple[str, ...]
     pinned: dict[str, str]
-    wheel: bool
     notes: tuple[str, ...] = ()
     replaced: t.Mapping[str, str] = field(default_factory=dict)  # the versions that packages have before
 
     @property
     def changed(self) -> bool:
         """Whether there is anything to do."""
-        return self.repository or bool(self.packages) or self.wheel
+        return self.repository or bool(self.packages)
 
 
 def family_of(identity: str, like: str) -> str:
@@ -175,14 +164,7 @@ def wanted_packages(want: Want, host: Host) -> tuple[str, ...]:
         base = want.packages if want.packages is not None else (want.profile, *BESIDE_DOCA)
     else:
         base = want.packages if want.packages is not None else INBOX[host.family]
-    names = dict.fromkeys([*base, *want.extra_packages, *want.versions, *_kernel_packages(want, host)])
-    return tuple(name for name in names if name != PYROUTE2 or not _wheel_instead(want, host))
-
-
-def _wheel_instead(want: Want, host: Host) -> bool:
-    """Whether the wheel at hand takes the place of the distribution's package."""
-    known = host.family == "rhel" or (host.distribution, host.release) in WITHOUT_PYROUTE2
-    return want.packages is None and want.carried and known and version_tuple(host.pyroute2) < PYROUTE2_FLOOR
+    return tuple(dict.fromkeys([*base, *want.extra_packages, *want.versions, *_kernel_packages(want, host)]))
 
 
 def _kernel_packages(want: Want, host: Host) -> tuple[str, ...]:
@@ -222,13 +204,6 @@ def make_plan(want: Want, host: Host) -> Plan:
     wanted = wanted_packages(want, host)
     missing = tuple(name for name in wanted if name not in host.installed)
     replaced = {name: host.installed[name] for name in wanted if name in differing(want, host)} if want.upgrade else {}
-    outdated = version_tuple(host.pyroute2) < PYROUTE2_FLOOR
-    # The distribution's package may be too old, or built for another Python than the module's.
-    wheel = outdated and (
-        bool(want.wheel) or _wheel_instead(want, host) or (want.carried and PYROUTE2 in host.installed)
-    )
-    if wheel or not outdated:
-        missing = tuple(name for name in missing if name != PYROUTE2)
     notes = []
     if host.container:
         notes.append(f"A containerised OFED driver serves this host ({host.container}): its kernel half is left alone.")
@@ -237,7 +212,6 @@ def make_plan(want: Want, host: Host) -> Plan:
         repository=want.source == "doca" and want.profile in packages,
         packages=packages,
         pinned={name: version for name, version in want.pinned.items() if name in packages},
-        wheel=wheel,
         notes=tuple(notes),
         replaced=replaced,
     )
@@ -254,11 +228,6 @@ def differing(want: Want, host: Host) -> dict[str, str]:
         and have[name] != version
         and not (host.family == "rhel" and have[name].startswith(f"{version}-"))
     }
-
-
-def version_tuple(text: str | None) -> tuple[int, ...]:
-    """Return the numbers of a version; nothing installed is older than everything."""
-    return tuple(int(part) for part in re.findall(r"\d+", text or "")[:3])
 
 
 def reboot_reasons(want: Want, host: Host, plan: Plan) -> list[str]:
@@ -281,7 +250,7 @@ def reboot_reasons(want: Want, host: Host, plan: Plan) -> list[str]:
 
 def checks_of(want: Want, host: Host, plan: Plan) -> list[CheckData]:
     """Return the checks of the host, from the plan that would change it."""
-    found = [_package_check(plan), _module_check(host), _source_check(want, host), _pyroute2_check(host, plan)]
+    found = [_package_check(plan), _module_check(host), _source_check(want, host)]
     return [*found, _version_check(want, host)] if want.pinned else found
 
 
@@ -347,24 +316,4 @@ def _source_check(want: Want, host: Host) -> CheckData:
         f"{observed} {host.ofed_version}" if host.ofed_version else observed,
         "The kernel's own driver is running, not DOCA-OFED's.",
         fix,
-    )
-
-
-def _pyroute2_check(host: Host, plan: Plan) -> CheckData:
-    floor = ".".join(map(str, PYROUTE2_FLOOR))
-    return _check(
-        "driver_pyroute2",
-        version_tuple(host.pyroute2) < PYROUTE2_FLOOR,
-        f"{floor} or later",
-        host.pyroute2 or "none",
-        "The managed node's Python has no pyroute2 that is new enough.",
-        "Run the role rdma_driver." if plan.wheel or "python3-pyroute2" in plan.packages else pyroute2_fix(),
-    )
-
-
-def pyroute2_fix() -> str:
-    """Return the remedy for a distribution whose pyroute2 is too old."""
-    return (
-        "Fetch a wheel on the controller (pip download --no-deps pyroute2==0.9.7) and name its path in"
-        " rdma_driver_pyroute2_wheel."
     )

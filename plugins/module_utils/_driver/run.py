@@ -17,17 +17,7 @@ from ansible.module_utils.urls import fetch_url
 from .._errors import RdmaError
 from .._files import Sysfs
 from .host import Packages, apply, read_host
-from .plan import (
-    PYROUTE2_FLOOR,
-    Want,
-    checks_of,
-    container_late,
-    differing,
-    make_plan,
-    pyroute2_fix,
-    reboot_reasons,
-    version_tuple,
-)
+from .plan import Want, checks_of, container_late, differing, make_plan, reboot_reasons
 
 POLL_SECONDS = 10.0
 
@@ -39,8 +29,6 @@ SPEC = {
     "doca_checksum": {"type": "str"},
     "doca_profile": {"type": "str", "default": "doca-ofed"},
     "doca_version": {"type": "str"},
-    "pyroute2_wheel": {"type": "path"},
-    "pyroute2_carried": {"type": "bool", "default": False},
     "container_timeout": {"type": "int", "default": 1800},
     "refresh": {"type": "bool", "default": True},
     "versions": {"type": "dict", "default": {}},
@@ -58,8 +46,6 @@ def make_want(params: dict[str, t.Any]) -> Want:
         repository_checksum=params["doca_checksum"],
         profile=params["doca_profile"],
         version=params["doca_version"],
-        wheel=params["pyroute2_wheel"],
-        carried=params["pyroute2_carried"],
         versions={str(name): str(version) for name, version in params["versions"].items()},
         upgrade=params["upgrade"],
     )
@@ -86,16 +72,6 @@ def fetch(module: AnsibleModule, source: str) -> str:
     return path
 
 
-def wheel_needed(version: str | None, *, wanted: bool) -> RdmaError:
-    """Return the failure for want of a wheel; `wanted` lets the action send the one that it has."""
-    return RdmaError(
-        f"The managed node's Python has pyroute2 {version or 'not at all'}; 0.7.2 is the oldest that works.",
-        pyroute2_fix(),
-        pyroute2=version,
-        wheel_wanted=wanted,
-    )
-
-
 def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Read, plan, install unless in check mode, and read again."""
     sysfs, want = Sysfs(), make_want(module.params)
@@ -115,8 +91,6 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
             before = read_host(sysfs, want, command, module.get_bin_path)
     plan = make_plan(want, before)
     after = before
-    if plan.wheel and not want.wheel and not module.check_mode:
-        raise wheel_needed(before.pyroute2, wanted=True)
     if plan.changed and not module.check_mode:
         packages = Packages(before.family, command, module.get_bin_path)
         apply(plan, want, packages, lambda source: fetch(module, source), refresh=module.params["refresh"])
@@ -134,8 +108,6 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
                 "Look at its log on the host, and whether the repository has that version.",
                 other=other,
             )
-    if version_tuple(after.pyroute2) < PYROUTE2_FLOOR and not module.check_mode:
-        raise wheel_needed(after.pyroute2, wanted=want.carried)
     reasons = reboot_reasons(want, after, plan)
     return {
         "changed": plan.changed,
@@ -145,7 +117,6 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
             "source": "container" if after.container else ("ofed" if after.ofed_version else "inbox"),
             "version": after.ofed_version,
             "kernel": after.kernel,
-            "pyroute2": after.pyroute2,
         },
         "notes": list(plan.notes),
         "reboot_required": bool(reasons),

@@ -15,6 +15,7 @@ import traceback
 import typing as t
 
 from .._errors import RdmaError
+from .._library import provide
 
 if t.TYPE_CHECKING:
     from types import TracebackType
@@ -47,6 +48,7 @@ class Library(t.NamedTuple):
 def library() -> Library:
     """Import pyroute2 when it is needed: that takes longer than all the rest of a run that changes nothing."""
     try:
+        provide()
         from pyroute2.netlink import nlmsg
         from pyroute2.netlink.exceptions import NetlinkError
         from pyroute2.netlink.nlsocket import NetlinkSocket

@@ -82,5 +82,6 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
             missing_required_lib("pyroute2 >= 0.7.2", reason="for a live change of the RDMA namespace mode"),
             "Install python3-pyroute2 on the managed node, or use live: false and reboot.",
             exception=str(exc),
+            library_missing=True,
         ) from exc
     return _result(plan, plan.after)

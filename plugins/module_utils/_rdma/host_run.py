@@ -125,5 +125,6 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         present=params["state"] == "present",
     )
     files = HostFiles(ROOT, module)
-    host = Host(files, module.run_command, Verbs(), AltNames(), lambda: _roles(module, files))
+    names = AltNames(module.run_command, module.get_bin_path("ip"))
+    host = Host(files, module.run_command, Verbs(), names, lambda: _roles(module, files))
     return converge(want, host, check_mode=module.check_mode)

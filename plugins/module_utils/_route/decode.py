@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import os
 import socket
-import traceback
+import sys
 import typing as t
 
 from .._fabric.numbers import MANAGER
 from .._files import Sysfs
+from .._library import provide
 from . import netlink as nl
 from .devices import kind_of
 from .model import DEFAULT, PROTOCOL, Address, Hop, Link, Route, Rule
@@ -34,7 +35,7 @@ FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
 NUMBERS = {value: key for key, value in FAMILIES.items()}
 
 PYROUTE2_NEEDED = "pyroute2 >= 0.7.2"
-PYROUTE2_ERROR: str | None = None
+PYROUTE2_ERROR = ""
 
 
 def extended(base: t.Any, *more: tuple[int, str, str]) -> t.Any:
@@ -47,6 +48,7 @@ def extended(base: t.Any, *more: tuple[int, str, str]) -> t.Any:
 
 
 try:
+    provide()
     import pyroute2
     from pyroute2.netlink import rtnl
     from pyroute2.netlink.rtnl import fibmsg, ifaddrmsg, ifinfmsg, ndmsg, rtmsg
@@ -60,15 +62,17 @@ try:
         "RULE": extended(fibmsg.fibmsg, (28, "FRA_SPORT_MASK", "uint16")),
         "NEIGH": ndmsg.ndmsg,
     }
-except ImportError:
-    PYROUTE2_ERROR = traceback.format_exc()
+except ImportError as missing:
+    PYROUTE2_ERROR = str(missing)
 
 
 def pyroute2_problem() -> str:
-    """Return what is wrong with the installed pyroute2, or an empty string.
+    """Return what is wrong with this host's pyroute2, or an empty string.
 
     Probed by what it can do: distributions patch and renumber.
     """
+    if PYROUTE2_ERROR:
+        return f"{PYROUTE2_NEEDED} cannot be imported by {sys.executable}: {PYROUTE2_ERROR}."
     known = {word for kind in ("RULE", "LINK") for row in MESSAGES[kind].nla_map for word in row}
     if {"FRA_PROTOCOL", "IFLA_MAX_MTU"} <= known:
         return ""

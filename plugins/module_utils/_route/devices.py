@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What kinds of links a host has, and what stands on its ports, also in pods, by rtnetlink alone.
+"""What kinds of links a host has, and what stands on its ports, also in pods.
 
-Preflight looks before pyroute2 is installed; and messages are told apart here before they are decoded.
+Messages are told apart here before they are decoded.
 """
 
 from __future__ import annotations
@@ -27,21 +27,6 @@ if t.TYPE_CHECKING:
 FOLLOWERS = {"vlan", "macvlan", "macvtap", "ipvlan", "ipvtap"}
 # include/uapi/linux/if_link.h, net_namespace.h, sched.h
 IFLA_LINK_NETNSID, RTM_GETNSID, NETNSA_NSID, NETNSA_FD, CLONE_NEWNET = 37, 90, 1, 3, 0x40000000
-
-
-def link_kind(interface: str) -> str:
-    """Return what the kernel calls the kind of a link: bond, bridge, team, vlan, macvlan, vrf, veth, ...
-
-    Empty for a plain port (an InfiniBand port too), and where there is no such link.
-
-    :param interface: its name, or an alternative name.
-    """
-    ask = Socket()
-    try:
-        _error, answers, _why = ask.ask([nl.link_by_name(interface)])[0]
-    finally:
-        ask.close()
-    return kind_of(answers[0]) if answers else ""
 
 
 def kind_of(body: bytes) -> str:

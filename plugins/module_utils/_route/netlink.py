@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A socket for rtnetlink, and the few requests of preflight, which looks before pyroute2 is installed (`devices`).
+"""A socket for rtnetlink, and the few requests that need no decoding (`devices`).
 
 The socket asks the kernel to filter (NETLINK_GET_STRICT_CHK), so that the cost does not grow with the host's other
 routes, and sends a whole phase of messages at once. pyroute2's own sockets do neither alike in all its releases (they
-are asynchronous since 0.9). All other messages are pyroute2's: `messages`.
+are asynchronous since 0.9). All other messages are pyroute2's: `decode`.
 """
 
 from __future__ import annotations

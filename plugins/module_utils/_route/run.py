@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible.module_utils.basic import AnsibleModule, missing_required_lib
+from ansible.module_utils.basic import AnsibleModule
 
 from .._errors import InputError, Problem, RdmaError
 from .._files import Sysfs
+from .._library import drop
 from .._untouchable import Untouchable, read_untouchable
 from .checks import problem_check
-from .decode import PYROUTE2_ERROR, PYROUTE2_NEEDED, pyroute2_problem
+from .decode import pyroute2_problem
 from .echo import Sweep
 from .kernel import Kernel
 from .options import host_plan_spec
@@ -23,7 +24,10 @@ from .plan import decide
 from .rollback import Command, RollbackTimer, arm, change, confirm, pending
 from .want import Want, parse_want
 
-INSTALL = "Install python3-pyroute2 on the host; the role railops.rdma.rail_network does it."
+INSTALL = (
+    "An action plugin of this collection brings it: call the module by its full name, and see that the host can write"
+    " below /var/lib/railops-rdma. Or install python3-pyroute2 there."
+)
 # A rollback timer that is so late does not run any more; on a loaded host it may be a little late.
 OVERDUE_SECONDS = 60.0
 
@@ -120,32 +124,26 @@ def reported(checks: list[dict[str, t.Any]]) -> dict[str, t.Any]:
     return {"changed": False, "before": empty, "after": empty, "checks": checks, "token": "", "diff": []}
 
 
-def library_problem() -> tuple[str, str | None]:
-    """Return what is wrong with pyroute2 on this host, and the traceback of its import."""
-    if PYROUTE2_ERROR:
-        return str(missing_required_lib(PYROUTE2_NEEDED)), PYROUTE2_ERROR
-    return pyroute2_problem(), None
-
-
 def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Do what the parameters say; what is in the way may be reported instead, for verifying."""
     params = module.params
     try:
-        problem, trace = library_problem()
-        if problem:
+        if problem := pyroute2_problem():
             check = problem_check(Problem("pyroute2", problem, INSTALL), "network_library")
-            facts = {"exception": trace} if trace else {}
-            raise RdmaError(problem, INSTALL, checks=[check], library_missing=True, **facts)
+            raise RdmaError(problem, INSTALL, checks=[check], library_missing=True)
         if params["confirm"]:
-            return keep(params, check_mode=module.check_mode)
-        timeout = params["confirm_timeout"]
-        want = parse_want(params)
-        kept = read_untouchable(module, Sysfs())
-        return converge(want, kept, check_mode=module.check_mode, timeout=timeout, command=module.run_command)
+            made = keep(params, check_mode=module.check_mode)
+        else:
+            want, kept, timeout = parse_want(params), read_untouchable(module, Sysfs()), params["confirm_timeout"]
+            made = converge(want, kept, check_mode=module.check_mode, timeout=timeout, command=module.run_command)
+        # As long as a rollback timer waits, it needs the library.
+        if params["state"] == "absent" and not module.check_mode and not made.get("token"):
+            drop()
+        return made
     except RdmaError as exc:
         checks = exc.facts.get("checks")
         if checks is None and isinstance(exc, InputError):
             checks = [problem_check(item) for item in exc.problems]
         if checks is None or not module.check_mode or params["on_problem"] != "report":
             raise
-        return reported(checks)
+        return {**reported(checks), "library_missing": "library_missing" in exc.facts}

@@ -27,7 +27,6 @@ IDS = {
     "cluster_api": "the cluster was looked at",
     "driver_modules": "the kernel has the modules that RDMA needs",
     "driver_packages": "the packages of the driver are installed",
-    "driver_pyroute2": "the host's Python has a pyroute2 that is new enough",
     "driver_source": "the running driver comes from where it should: kernel, DOCA-OFED, container",
     "driver_versions": "packages have the versions that the inventory names",
     "fleet_driver": "the card's driver is that of most of its peers",

@@ -13,6 +13,7 @@ from ansible.errors import AnsibleActionFail
 from ansible_collections.railops.rdma.plugins.action import (
     gpudirect,
     nic_link_type,
+    policy_route,
     rail_audit,
     rdma_driver,
     rdma_host,
@@ -46,10 +47,30 @@ def run(module, args, answer=None, *, check_mode=False, variables=None, templar=
         return dict(answer or {})
 
     action._execute_module = execute
-    action._transfer_file = lambda source, remote: handed.update(sent=(source, remote))
-    action._fixup_perms2 = lambda paths: None
-    action._remove_tmp_path = lambda path: None
     return action.run(task_vars={**HOST, **(variables or {})}), handed
+
+
+@pytest.fixture
+def library_sent():
+    """Return what comes of a task, what was sent to its host, and the environment of each call of the module."""
+
+    def task(module, answers, check_mode=False, tmpdir="/tmp/remote"):
+        action = action_of(module, {}, check_mode=check_mode)
+        action._task.environment, action._connection._shell.tmpdir = [{"A": "b"}], tmpdir
+        sent, environments = [], []
+
+        def execute(**_module):
+            environments.append(list(action._task.environment))
+            return answers[len(environments) - 1]
+
+        action._execute_module = execute
+        action._transfer_file = lambda *ends: sent.append(ends)
+        action._fixup_perms2 = lambda paths: None
+        result = action.run(task_vars=dict(HOST))
+        assert action._task.environment == [{"A": "b"}]
+        return result, sent, environments
+
+    return task
 
 
 def test_rdma_info_gets_the_rails_of_its_host(plan):
@@ -127,47 +148,47 @@ def test_a_missing_plan_says_what_to_do(tmp_path):
         run(roce_qos, {"plan_dir": str(tmp_path)})
 
 
-def test_the_wheel_is_sent_to_the_host(tmp_path):
-    wheel = tmp_path / "pyroute2-0.9.4-py3-none-any.whl"
-    wheel.touch()
-    _result, handed = run(rdma_driver, {"pyroute2_wheel": str(wheel), "source": "inbox"})
-    assert handed["sent"] == (str(wheel), f"/tmp/remote/{wheel.name}")
-    assert handed["args"] == {"source": "inbox", "pyroute2_wheel": f"/tmp/remote/{wheel.name}"}
-    _result, handed = run(rdma_driver, {"source": "inbox"})
-    assert "sent" not in handed
-
-
 @pytest.mark.point("1.11")
-def test_a_host_that_needs_a_wheel_gets_the_carried_one(monkeypatch):
-    """No download, no setting: the second run has what the first one asked for."""
-    answers = iter([{"failed": True, "wheel_wanted": True}, {"changed": True}])
-    given = []
-
-    def module(_self, arguments, _task_vars):
-        given.append(arguments)
-        return next(answers)
-
-    monkeypatch.setattr(rdma_driver.ActionModule, "_module", module)
-    result, handed = run(rdma_driver, {"source": "inbox"})
-    assert result == {"changed": True}
-    assert handed["sent"][1] == f"/tmp/remote/{rdma_driver.WHEEL}"
-    assert given == [
-        {"source": "inbox", "pyroute2_carried": True},
-        {"source": "inbox", "pyroute2_wheel": f"/tmp/remote/{rdma_driver.WHEEL}"},
-    ]
-
-
-def test_a_carried_wheel_that_was_changed_is_not_sent(monkeypatch, tmp_path):
-    (tmp_path / rdma_driver.WHEEL).write_bytes(b"else")
-    monkeypatch.setattr(rdma_driver, "FOLDER", str(tmp_path))
-    monkeypatch.setattr(rdma_driver.ActionModule, "_module", lambda *_args: {"failed": True, "wheel_wanted": True})
-    with pytest.raises(AnsibleActionFail, match="Install the collection again"):
-        run(rdma_driver, {"source": "inbox"})
+@pytest.mark.parametrize(
+    ("module", "check_mode", "variable"),
+    [
+        (policy_route, False, "RAILOPS_PYROUTE2_KEEP"),
+        (policy_route, True, "RAILOPS_PYROUTE2"),
+        (rail_audit, False, "RAILOPS_PYROUTE2"),
+        (rdma_netns, False, "RAILOPS_PYROUTE2"),
+    ],
+)
+def test_a_host_without_the_library_gets_it_and_is_asked_again(library_sent, module, check_mode, variable):
+    """No download, no setting; only the module that has a rollback timer keeps it there."""
+    answers = [{"failed": True, "fix": "", "library_missing": True}, {"changed": True, "checks": []}]
+    result, sent, environments = library_sent(module, answers, check_mode)
+    assert result["changed"] is True
+    assert sent == [(_host_plan_action.WHEEL, "/tmp/remote/pyroute2.whl")]
+    assert environments == [[{"A": "b"}], [{"A": "b"}, {variable: "/tmp/remote/pyroute2.whl"}]]
 
 
-def test_a_missing_wheel_says_where_to_get_it(tmp_path):
-    with pytest.raises(AnsibleActionFail, match="pip download"):
-        run(rdma_driver, {"pyroute2_wheel": str(tmp_path / "none.whl")})
+def test_a_host_that_has_the_library_gets_none(library_sent):
+    assert library_sent(policy_route, [{"changed": True, "checks": []}])[1] == []
+
+
+def test_a_carried_library_that_was_changed_is_not_sent(library_sent, monkeypatch, tmp_path):
+    monkeypatch.setattr(_host_plan_action, "WHEEL", str(tmp_path / "pyroute2.whl"))
+    for text in (None, "else"):
+        if text:
+            (tmp_path / "pyroute2.whl").write_text(text)
+        with pytest.raises(AnsibleActionFail, match="Install the collection again"):
+            library_sent(policy_route, [{"library_missing": True}])
+
+
+def test_a_host_does_not_make_a_template_of_its_temporary_folder(library_sent):
+    with pytest.raises(AnsibleActionFail, match="Give it a plain name"):
+        library_sent(policy_route, [{"library_missing": True}], tmpdir="/tmp/{{ lookup('pipe', 'id') }}")
+
+
+@pytest.mark.parametrize("option", ["pyroute2_wheel", "pyroute2_carried"])
+def test_the_options_of_the_wheel_are_refused_by_name(option):
+    with pytest.raises(AnsibleActionFail, match=rf"^rdma_driver has no option {option} any more"):
+        run(rdma_driver, {option: "wheels/pyroute2-0.9.7-py3-none-any.whl"})
 
 
 def test_the_helm_values_are_written_once(tmp_path):

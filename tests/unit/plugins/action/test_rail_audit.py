@@ -146,8 +146,8 @@ def test_the_audit_asks_with_the_options_that_the_role_sets(role, module):
     known = next(task["railops.rdma.rail_audit"] for task in tasks_of("verify") if "railops.rdma.rail_audit" in task)
     plain = known["settings"].get(module, {})
     given = next(task[f"railops.rdma.{module}"] for task in tasks_of(role) if f"railops.rdma.{module}" in task)
-    # Of the controller alone, and what only a change needs: a wheel to install, the leave to upgrade.
-    changing = {"plan_dir", "values_dest", "pyroute2_wheel", "upgrade"}
+    # Of the controller alone, and what only a change needs: the leave to upgrade.
+    changing = {"plan_dir", "values_dest", "upgrade"}
     changing |= {"confirm", "gateways", "reset"}
     kept = {key: value for key, value in given.items() if key not in changing}
     names = {key: re.sub(r"^{{ (\w+)( \| default\(omit\))? }}$", r"\1", value) for key, value in kept.items()}

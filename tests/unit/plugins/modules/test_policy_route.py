@@ -9,6 +9,7 @@ import os
 
 import pytest
 
+from ansible_collections.railops.rdma.plugins.module_utils import _library
 from ansible_collections.railops.rdma.plugins.module_utils._route import rollback
 from ansible_collections.railops.rdma.plugins.module_utils._route import run as work
 from ansible_collections.railops.rdma.plugins.module_utils._route.kernel import KernelRefused
@@ -80,9 +81,9 @@ class FakeKernel:
 def kernel(monkeypatch, tmp_path):
     fake = FakeKernel()
     monkeypatch.setattr(work, "Kernel", lambda: fake)
-    monkeypatch.setattr(work, "PYROUTE2_ERROR", None)
     monkeypatch.setattr(work, "pyroute2_problem", lambda: "")
     monkeypatch.setattr(rollback, "STATE_FOLDER", str(tmp_path))
+    monkeypatch.setattr(_library, "FOLDER", str(tmp_path / "lib/library"))
     install(tmp_path, plain("eno1"))
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     return fake
@@ -164,7 +165,7 @@ def test_the_diff_comes_only_when_asked_for(kernel, run_module):
 
 
 def test_a_missing_library_is_a_failure_with_its_fix(monkeypatch, kernel, refused):
-    monkeypatch.setattr(work, "PYROUTE2_ERROR", "Traceback")
+    monkeypatch.setattr(work, "pyroute2_problem", lambda: "pyroute2 cannot be imported.")
     assert refused(fix="python3-pyroute2")["library_missing"] is True
 
 
@@ -177,7 +178,7 @@ def test_an_old_library_is_a_failure_with_its_version(monkeypatch, kernel, refus
 def test_for_verifying_what_is_in_the_way_is_a_check_and_no_failure(monkeypatch, kernel, run_module, case):
     more = {"on_problem": "report", "_ansible_check_mode": True}
     if case == "library":
-        monkeypatch.setattr(work, "PYROUTE2_ERROR", "Traceback")
+        monkeypatch.setattr(work, "pyroute2_problem", lambda: "pyroute2 cannot be imported.")
     elif case == "host":
         more["rails"] = [{**RAIL, "mtu": 99999}]
     else:

@@ -7,11 +7,9 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-import zipfile
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._driver import host as driver_host
 from ansible_collections.railops.rdma.plugins.module_utils._driver import run as work
 from ansible_collections.railops.rdma.plugins.module_utils._driver.failures import install_error
 from ansible_collections.railops.rdma.plugins.module_utils._driver.plan import INBOX, family_of
@@ -101,7 +99,6 @@ def host(tmp_path, home, monkeypatch):
     tools("dpkg-query", "dpkg", "apt-get")
     monkeypatch.setenv("PATH", str(bin_folder))
     monkeypatch.setattr(work, "Sysfs", lambda: Sysfs(str(root)))
-    monkeypatch.setattr(driver_host, "pyroute2_version", lambda: "0.7.2")
     write.tools = tools
     write.bin = bin_folder
     write.root = root
@@ -111,26 +108,6 @@ def host(tmp_path, home, monkeypatch):
 @pytest.fixture
 def params(host):
     return {}
-
-
-@pytest.fixture
-def library(host, monkeypatch, tmp_path):
-    """The versions of pyroute2, of which the last counts: none at first, 0.9.7 when the wheel was unpacked."""
-    versions = [None]
-    unpack = driver_host.install_wheel
-    monkeypatch.setattr(driver_host, "pyroute2_version", lambda: versions[-1])
-    monkeypatch.setattr(driver_host, "site_folder", lambda: str(tmp_path / "site"))
-    monkeypatch.setattr(driver_host, "install_wheel", lambda *args: (unpack(*args), versions.append("0.9.7")))
-    return versions
-
-
-def wheel_of(tmp_path, *more):
-    """Return the path of a wheel with pyroute2 and more files."""
-    wheel = tmp_path / "pyroute2-0.9.7-py3-none-any.whl"
-    with zipfile.ZipFile(wheel, "w") as archive:
-        for name in ("pyroute2/__init__.py", *more):
-            archive.writestr(name, "")
-    return str(wheel)
 
 
 def one(result, name):
@@ -253,31 +230,12 @@ def test_doca_without_kernel_headers_gets_them_first_or_touches_nothing(run_modu
         assert not any(line.startswith("dpkg") for line in log(home))
 
 
-@pytest.mark.parametrize(
-    "release",
-    [
-        pytest.param('ID=ubuntu\nID_LIKE=debian\nVERSION_ID="22.04"\n', id="Ubuntu 22.04"),
-        pytest.param('ID="rocky"\nID_LIKE="rhel centos fedora"\nVERSION_ID="9.5"\n', id="Rocky 9"),
-    ],
-)
-def test_a_distribution_without_a_new_enough_pyroute2_asks_for_the_wheel_first(
-    run_module, refused, host, home, library, tmp_path, release
-):
-    host("/etc/os-release", release)
-    if "rocky" in release:
-        host.tools("rpm", "dnf")
-        (home / "available").open("a").write("\n".join(INBOX["rhel"]) + "\n")
-    assert refused(pyroute2_carried=True)["wheel_wanted"] is True
-    assert log(home) == [], "before anything is installed"
-    assert run_module(pyroute2_wheel=wheel_of(tmp_path))["changed"] is True
-    assert "python3-pyroute2" not in " ".join(log(home))
-    assert run_module(pyroute2_carried=True)["changed"] is False
-
-
-def test_a_distribution_with_a_new_pyroute2_takes_its_package(run_module, host, home, monkeypatch):
-    monkeypatch.setattr(driver_host, "pyroute2_version", lambda: "0.7.7" if log(home) else None)
-    host("/etc/os-release", 'ID=debian\nVERSION_ID="13"\n')
-    assert "python3-pyroute2" in run_module(pyroute2_carried=True)["packages"]
+@pytest.mark.parametrize("source", ["inbox", "doca"])
+def test_the_library_of_the_network_modules_is_not_installed(run_module, home, tmp_path, source):
+    """They bring it themselves: a host that has none, or one by pip, is as it was."""
+    run_module(**(doca(tmp_path) if source == "doca" else {}))
+    assert log(home)
+    assert "pyroute2" not in " ".join([*log(home), *INBOX["rhel"]])
 
 
 def test_another_checksum_is_refused_before_anything_is_installed(refused, home, tmp_path):
@@ -335,21 +293,6 @@ def test_the_inbox_driver_after_the_reboot_is_a_deviation_and_no_second_reboot(r
     check = one(result, "driver_source")
     assert (result["reboot_required"], check["status"]) == (False, "deviation")
     assert "doca-kernel-support" in check["fix"]
-
-
-def test_a_pyroute2_that_is_too_old(run_module, refused, library, tmp_path):
-    library.append("0.6.4")
-    refused(fix="rdma_driver_pyroute2_wheel")
-    wheel = wheel_of(tmp_path)
-    assert run_module(pyroute2_wheel=wheel)["changed"] is True
-    assert (tmp_path / "site/pyroute2/__init__.py").exists()
-    assert run_module(pyroute2_wheel=wheel)["changed"] is False
-
-
-@pytest.mark.parametrize("name", ["../evil.py", "/evil.py"])
-def test_a_wheel_stays_in_its_folder(tmp_path, name):
-    with pytest.raises(driver_host.RdmaError):
-        driver_host.install_wheel(wheel_of(tmp_path, name), str(tmp_path / "site"))
 
 
 @pytest.mark.parametrize(

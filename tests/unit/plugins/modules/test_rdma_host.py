@@ -39,7 +39,7 @@ class FakeAltNames:
 @pytest.fixture
 def altnames(monkeypatch):
     fake = FakeAltNames()
-    monkeypatch.setattr(work, "AltNames", lambda: fake)
+    monkeypatch.setattr(work, "AltNames", lambda *_how: fake)
     return fake
 
 

@@ -66,7 +66,7 @@ def case(request, monkeypatch, tmp_path):
         monkeypatch.setattr(work, "Sysfs", lambda: Sysfs(str(root)))
     monkeypatch.setattr(qos_run, "Nic", Nic)
     monkeypatch.setattr(route_run, "Kernel", Kernel)
-    monkeypatch.setattr(route_run, "library_problem", lambda: ("", None))
+    monkeypatch.setattr(route_run, "pyroute2_problem", lambda: "")
     return CASES[request.param]
 
 

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._audit import groups, preflight
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
+from ansible_collections.railops.rdma.plugins.module_utils._route.model import Host, Link, Snapshot
 from ansible_collections.railops.rdma.plugins.module_utils._untouchable import Untouchable
 from ansible_collections.railops.rdma.tests.unit import machines
 
@@ -66,14 +68,31 @@ def machine(tmp_path, monkeypatch):
         return Untouchable(seen=[[links, [], []]])
 
     monkeypatch.setattr(preflight, "read_untouchable", told)
+    monkeypatch.setattr(preflight, "Kernel", lambda: FakeKernel(Sysfs(str(tmp_path))))
     return tmp_path
+
+
+class FakeKernel(contextlib.nullcontext):
+    """Knows the links that /sys has, by their names and PCI addresses, and nothing else of the host."""
+
+    def __init__(self, sysfs):
+        super().__init__(self)
+        self.sysfs = sysfs
+
+    def read(self, want, kept):
+        names = {}
+        for rail in want.rails:
+            found = [rail.interface] if rail.interface else self.sysfs.pci_interfaces(rail.pci)
+            names.update((rail.asked, name) for name in found if name in self.sysfs.names("/sys/class/net"))
+        links = {name: Link(name, 1500, True) for name in names.values()}
+        return Host(snapshot=Snapshot(links, *[frozenset()] * 3, {}), names=names, untouchable=kept)
 
 
 def missing(interface, roles, pci=None, **settings):
     rail = {"name": "rail1", "interface": interface, "pci": pci, "mtu": None, "addresses": []}
     params = {"rails": [rail], "network": "roce", "settings": {"preflight": {"roles": roles}, **settings}}
     request = groups.Request(SimpleNamespace(params=params, check_mode=False), params)
-    return ["no interface" in check["cause"] for check in preflight.look_at_ports(request)[0]]
+    return ["no interface" in check["cause"] for check in preflight.look_at_network(request)[0]]
 
 
 def test_an_interface_counts_as_missing_only_where_nothing_of_the_run_brings_it(machine):
