@@ -276,26 +276,51 @@ def packed(chart: Path, target: Path) -> Path:
     return next(target.glob("*.tgz"))
 
 
-def test_a_chart_is_taken_by_its_digest_from_a_file_or_a_repository(playbook: Playbook, tmp_path: Path) -> None:
-    (tmp_path / "repository").mkdir()
-    chart = packed(chart_copy(tmp_path / "source", "0.0.7"), tmp_path / "repository")
-    digest = hashlib.sha256(chart.read_bytes()).hexdigest()
-    # Only the chart: what is installed with it is another test's.
-    take: Json = {"name": "railops.rdma.spiderpool", "tasks_from": "chart"}
-    told = playbook.run([{"include_role": take, "vars": {"spiderpool_chart_file": str(chart)}}])
-    assert f"spiderpool_chart_digest: {digest}" in told.text
-    subprocess.run(
-        [str(tools.helm()), "repo", "index", str(chart.parent)], check=True, capture_output=True, timeout=100
-    )
-    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(chart.parent))
+@contextlib.contextmanager
+def repository(folder: Path, *versions: str) -> t.Iterator[Json]:
+    """Serve charts of these versions; give the variables with which the role takes them from there."""
+    (folder / "repository").mkdir()
+    for version in versions:
+        packed(chart_copy(folder / f"source-{version}", version), folder / "repository")
+    argv = [str(tools.helm()), "repo", "index", str(folder / "repository")]
+    subprocess.run(argv, check=True, capture_output=True, timeout=100)
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(folder / "repository"))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        pulled: Json = {
+        yield {
             "spiderpool_chart_file": "",
             "spiderpool_chart_repository": f"http://127.0.0.1:{server.server_address[1]}",
-            "spiderpool_chart_version": "0.0.7",
-            "spiderpool_chart_cache": str(tmp_path / "cache"),
+            "spiderpool_chart_cache": str(folder / "cache"),
         }
+        server.shutdown()
+
+
+@pytest.mark.long
+@pytest.mark.only_double("needs a cluster without Spiderpool")
+def test_a_release_of_ours_keeps_its_chart_and_a_new_one_gets_the_newest(
+    playbook: Playbook, double: ApiDouble, tmp_path: Path
+) -> None:
+    with repository(tmp_path, "1.2.1", "1.2.3") as served:
+        new = playbook.role("spiderpool", "--check", **served)
+        assert "to spiderpool-1.2.3 (now not there)" in new.text
+        playbook.role("spiderpool", **served, spiderpool_chart_version="1.2.1")
+        before = double.writes()
+        kept = playbook.role("spiderpool", **served)
+        assert "keeps the chart's version 1.2.1; new ones get 1.2.3" in kept.text
+        assert (kept.changed_tasks(), double.writes()) == ([], before)
+        asked = playbook.role("spiderpool", "--check", **served, spiderpool_chart_version="1.2.3")
+        assert "to spiderpool-1.2.3 (now deployed)" in asked.text
+
+
+def test_a_chart_is_taken_by_its_digest_from_a_file_or_a_repository(playbook: Playbook, tmp_path: Path) -> None:
+    # Only the chart: what is installed with it is another test's.
+    take: Json = {"name": "railops.rdma.spiderpool", "tasks_from": "chart"}
+    with repository(tmp_path, "0.0.7") as served:
+        chart = next((tmp_path / "repository").glob("*.tgz"))
+        digest = hashlib.sha256(chart.read_bytes()).hexdigest()
+        told = playbook.run([{"include_role": take, "vars": {"spiderpool_chart_file": str(chart)}}])
+        assert f"spiderpool_chart_digest: {digest}" in told.text
+        pulled: Json = {**served, "spiderpool_chart_version": "0.0.7"}
         none = playbook.run([{"include_role": take, "vars": {**pulled, "spiderpool_chart_version": "9.9.9"}}], ok=False)
         assert "There is no chart" in none.text
         assert "9.9.9" in none.text
@@ -305,7 +330,6 @@ def test_a_chart_is_taken_by_its_digest_from_a_file_or_a_repository(playbook: Pl
         assert f"has sha256 {digest}, pinned is {'0' * 64}" in " ".join(wrong.text.split())
         right = playbook.run([{"include_role": take, "vars": {**pulled, "spiderpool_chart_digest": digest}}])
         assert right.changed_tasks() == []
-        server.shutdown()
     assert digest == hashlib.sha256(next((tmp_path / "cache").glob("*.tgz")).read_bytes()).hexdigest()
 
 
