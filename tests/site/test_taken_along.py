@@ -151,9 +151,10 @@ def test_planning_again_makes_the_same_files(tmp_path, policy):
 def test_hosts_of_all_managers_keep_files_addresses_and_routes(fleet, policy):
     """As they run, and as a boot left them: site changes what ONCE_LATER names and nothing of the network."""
     values = ("-i", str(LATER / "inventory"), "-e", f"fabric_policy={policy}")
-    torn = fleet.play("teardown", "-e", "site_teardown_confirm=true")
-    assert torn.code == 0, torn.output
-    shutil.rmtree(fleet.folder / "plan")
+    if (fleet.folder / "plan").exists():
+        torn = fleet.play("teardown")
+        assert torn.code == 0, torn.output
+        shutil.rmtree(fleet.folder / "plan")
     shutil.copytree(LATER / policy / "plan", fleet.folder / "plan")
     fleet.lab("gateways", fleet.name, "--plan", str(LATER / policy / "plan/fabric"))
     first = fleet.play("hosts", *values)
