@@ -90,9 +90,9 @@ def mac(number: int) -> str:
     return f"00:00:5e:00:53:{number:02x}"
 
 
-def wrote(files: dict[str, str]) -> dict:
-    """Return the step that writes files of somebody else."""
-    return {"do": "files", "files": files}
+def wrote(files: dict[str, str], *, instead: bool = False) -> dict:
+    """Return the step that writes files of somebody else, beside what is there or instead of it."""
+    return {"do": "files", "files": files, "instead": instead}
 
 
 def boot(manager: str, expect: dict[str, list[str]] | None = None) -> dict:

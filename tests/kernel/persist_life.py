@@ -26,6 +26,9 @@ from ansible_collections.railops.rdma.plugins.module_utils._persist.run import c
 from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
 
 OWN_FOLDERS = ("/etc/netplan", "/etc/systemd/network", "/etc/NetworkManager/system-connections", KEPT)
+# What others than the rails' files are in; those of daemons that are at work among them.
+MORE_FOLDERS = ("/etc/NetworkManager/conf.d", "/usr/lib/NetworkManager/conf.d", "/etc/sysctl.d", "/run/systemd/netif")
+MORE_FOLDERS += ("/run/NetworkManager", "/etc/network", "/etc/sysconfig", "/etc/systemd/system/multi-user.target.wants")
 NETWORKD = ["/lib/systemd/systemd-networkd"]
 NETWORKMANAGER = ["NetworkManager", "--no-daemon"]
 SETTLES = 45
@@ -42,6 +45,7 @@ def prepare() -> None:
     for argv in (
         ["mount", "--bind", "/run/etc", "/etc"],
         ["mount", "-t", "tmpfs", "tmpfs", "/var/lib"],
+        ["mount", "-t", "tmpfs", "tmpfs", "/usr/lib/NetworkManager/conf.d"],
         # As in a container: nobody waits for udev, which does not run.
         ["mount", "-o", "remount,ro", "/sys"],
     ):
@@ -64,6 +68,11 @@ def files() -> dict[str, list]:
 
 
 def write(step: dict) -> dict:
+    """Write others' files; `instead` of all that was there before."""
+    if step.get("instead"):
+        for folder in (*OWN_FOLDERS, *MORE_FOLDERS):
+            for path in map(str, Path(folder).glob("*")):
+                shutil.rmtree(path) if os.path.isdir(path) and not os.path.islink(path) else os.unlink(path)
     for path, content in step["files"].items():
         os.makedirs(os.path.dirname(path), exist_ok=True)
         Path(path).write_text(content)
@@ -88,7 +97,9 @@ def links() -> dict[str, list[str]]:
         held = [
             f"{item['local']}/{item['prefixlen']}" for item in link.get("addr_info", ()) if item["scope"] == "global"
         ]
-        found[link["ifname"]] = sorted([*held, f"mtu {link['mtu']}"])
+        upper = [f"master {link['master']}"] if "master" in link else []
+        down = [] if "UP" in link["flags"] else ["down"]
+        found[link["ifname"]] = sorted([*held, *upper, *down, f"mtu {link['mtu']}"])
     for route in json.loads(command(["ip", "-json", "route", "show", "table", "all"]).out):
         if route.get("type", "unicast") == "unicast" and route.get("protocol") != "kernel":
             found[route["dev"]].append(f"route {route['dst']}")
@@ -159,9 +170,16 @@ def udev(step: dict) -> dict:
     return {"file": re.findall(r"ID_NET_LINK_FILE=(\S+)", done.out + done.err), "said": done.err}
 
 
+def settings(step: dict) -> dict:
+    """Return what systemd's own program of the boot makes of sysctl.d for a port."""
+    place = f"/proc/sys/net/ipv4/conf/{step['port']}"
+    done = command(["/lib/systemd/systemd-sysctl", f"--prefix={place[9:]}"])
+    return {"said": done, "now": {name: Path(place, name).read_text().strip() for name in step["names"]}}
+
+
 def main() -> None:
     prepare()
-    steps = {"files": write, "persist": persist, "boot": boot, "udev": udev}
+    steps = {"files": write, "persist": persist, "boot": boot, "udev": udev, "settings": settings}
     results = [steps[step["do"]](step) for step in json.loads(Path("/mnt/steps.json").read_text())]
     Path("/mnt/results.json").write_text(json.dumps(results))
 

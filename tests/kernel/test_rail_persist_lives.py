@@ -137,7 +137,7 @@ def theirs(links: dict, *, without=()) -> dict[str, list[str]]:
         name: kept
         for name, held in links.items()
         if not name.startswith("far") and name not in without
-        if (kept := [item for item in held if item != "mtu 1500"]) and name != "lo"
+        if (kept := [item for item in held if item not in ("mtu 1500", "down")]) and name != "lo"
     }
 
 

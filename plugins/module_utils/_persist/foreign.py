@@ -13,12 +13,13 @@ from dataclasses import dataclass, field, replace
 
 from .._check import DEVIATION, Check, CheckData, deviation, ok, skipped, warning
 from .._fabric.numbers import vlan_interface
+from . import networkd, networkmanager, sysctl
 from .model import LINK, Port, Profile
 from .netplan import GENERATED, SOURCES
-from .plan import MANAGERS
+from .plan import MANAGERS, SYSCTL_FILE
 
 if t.TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from .._route.want import Want
     from .host import Host
@@ -27,6 +28,8 @@ if t.TYPE_CHECKING:
 TAKE = "Or list {port} in rail_network_take_over."
 NAMING = ("Name", "NamePolicy", "AlternativeName", "AlternativeNamesPolicy")
 IFUPDOWN = "/etc/network/interfaces"
+# What keeps a port from being a rail, or from coming up, whatever else is set.
+DROPS = re.compile(r"(Bridge|Bond|VRF|port of) .+|ActivationPolicy=(?!(always-)?up$).+|Unmanaged=yes")
 
 
 @dataclass
@@ -52,7 +55,8 @@ def judged(host: Host, manager: str, want: Want, names: Mapping[str, str], files
     :param manager: one of MANAGERS, and `files` all that are wanted.
     :param names: the interface name of each rail.
     """
-    ruler, others = MANAGERS[manager], host.texts(MANAGERS[manager].folders)
+    ruler, folders = MANAGERS[manager], [folder for one in MANAGERS.values() for folder in one.folders]
+    others = host.texts(dict.fromkeys(folders))
     own = {file.path: file.text for file in files if file.mode != LINK and file.path.startswith(ruler.folders)}
     before, after = ruler.at_boot(host, others), ruler.at_boot(host, {**others, **own})
     if before is None or after is None:
@@ -65,7 +69,10 @@ def judged(host: Host, manager: str, want: Want, names: Mapping[str, str], files
             after.update({file.path + rest: text for rest, text in inside.items() if rest[:1] in ("", "/")})
     given = [rail for rail in want.rails if want.take_over & {rail.interface, rail.pci, names[rail.name]}]
     taken = {name for rail in given for name in (names[rail.name], vlan_interface(names[rail.name], rail.vlan))}
-    judge = Judge(manager, others, host.ports(), ruler.profiles(before), ruler.profiles(after), taken, Found())
+    running = {name for name, one in MANAGERS.items() if one.manages(host)}
+    sides = [[*networkd.profiles(texts), *networkmanager.profiles(texts)] for texts in (before, after)]
+    judge = Judge(manager, others, own, after, host.ports(), sides[0], sides[1], running, taken, Found())
+    ifupdown = host.ifupdown_interfaces()
     for rail in want.rails:
         port = names[rail.name]
         mine = [file.path for file in files if file.rail == rail.name]
@@ -80,12 +87,31 @@ def judged(host: Host, manager: str, want: Want, names: Mapping[str, str], files
             planned = {f"address {item.address}/{item.length}" for item in addresses}
             planned |= {f"MTU {rail.mtu}"} if rail.mtu is not None else set()
             judge.add(rail.name, port, device, planned, mine)
-        if port in host.ifupdown_interfaces():
-            text = f"{port}: ifupdown configures it as well (/etc/network/interfaces)."
-            fix = f"Take {port} out of /etc/network/interfaces."
+        if port in ifupdown:
+            text = f"{port}: ifupdown configures it as well ({IFUPDOWN}, or what that names)."
+            fix = f"Take {port} out of {IFUPDOWN}; `grep -rw {port} /etc/network` finds it."
             where = {"rail": rail.name, "object": port}
             judge.found.checks.append(deviation("persist_foreign", [], [IFUPDOWN], text, fix, **where))
+    settings = "".join(file.text for file in files if file.path == SYSCTL_FILE)
+    judge.found.checks += _outranked(host, want, names, settings)
     return judge.found
+
+
+def _outranked(host: Host, want: Want, names: Mapping[str, str], own: str) -> Iterator[Check]:
+    """Yield what others' files of sysctl.d set at boot in place of ours.
+
+    :param names: the interface name of each rail, and `own` the text of our file.
+    """
+    said = sysctl.last_words({**host.texts(sysctl.FOLDERS), SYSCTL_FILE: own})
+    rails = {vlan_interface(names[rail.name], vlan): rail.name for rail in want.rails for vlan in (0, rail.vlan)}
+    for key, (_own, value) in sysctl.last_words({SYSCTL_FILE: own}).items():
+        path, last = said[key]
+        if last != value:
+            port, first = key.split("/")[3], os.path.basename(SYSCTL_FILE)
+            text = f"{path} sets {key} = {last} at boot, after {SYSCTL_FILE}, which has {value}."
+            fix = f"Take that line out of {path}, or rename the file so that it sorts before {first}."
+            where = {"rail": rails.get(port), "object": port}
+            yield deviation("persist_wins", f"{key} = {value}", f"{key} = {last}", text, fix, **where)
 
 
 @dataclass
@@ -93,15 +119,20 @@ class Judge:
     """Compares what the next boot makes of ports.
 
     :param others: the texts of others' files.
-    :param before: what comes of those alone, and `after` what comes of them with ours.
+    :param own: those of ours, and `texts` all that the managers read at the next boot.
+    :param before: what comes of others' alone, and `after` what comes of them with ours.
+    :param running: the managers that are at work, or started at boot.
     :param taken: the ports that are taken over.
     """
 
     manager: str
     others: Texts
+    own: Texts
+    texts: Texts
     ports: Mapping[str, Port]
     before: list[Profile]
     after: list[Profile]
+    running: set[str]
     taken: set[str]
     found: Found
 
@@ -116,25 +147,44 @@ class Judge:
         ours = [item for item in self.after if item.matches(device) and (item.path in files or made.search(item.path))]
         mine = min(ours, key=lambda item: (item.daemon, item.rank), default=None)
         if mine is None:
-            text = f"{device.name}: {self.manager} makes nothing of {', '.join(files)}."
-            self.found.checks.append(deviation("persist_wins", files, [], text, "Report it as a bug.", **where))
+            beside = [path for path in sorted(self.others) if path.startswith(tuple(f"{path}.d/" for path in files))]
+            text = f"{device.name}: {self.manager} makes nothing of {', '.join(files)}"
+            text += f" with {', '.join(beside)}." if beside else "."
+            fix = "Mend the [Match] there." if beside else "Report it as a bug."
+            self.found.checks.append(deviation("persist_wins", files, beside, text, fix, **where))
             return
         first = [item for item in self.after if item.daemon == mine.daemon and item.rank <= mine.rank]
         first = [item for item in first if item.matches(device) and item not in ours]
+        rivals = self.rivals(mine, device)
+        first += rivals
         aside = [item.path for item in first if port in self.taken and self.movable(item)]
+        alone = networkd.profiles({mine.path: self.own.get(mine.path, "")}) if mine.daemon == "networkd" else ()
+        planned |= {word for item in alone for word in item.holds if word.startswith(("route ", "rule "))}
         missing = sorted(planned - mine.holds) + (["no DHCP"] if mine.dhcp else [])
+        drops = sorted(filter(DROPS.fullmatch, mine.holds))
+        ignored = networkmanager.leaves_alone(self.texts, device) if mine.daemon == "networkmanager" else ""
         own = next(path for path in (*(path for path in files if path.startswith(SOURCES)), mine.path))
         if len(aside) < len(first):
             seen = list(dict.fromkeys(self.source(item.path) for item in first))
             text = f"{device.name}: the next boot uses {', '.join(seen)} and not {own}."
-            fix = f"{MANAGERS[mine.daemon].yields.format(ours=mine.path, port=device.name)}. {TAKE.format(port=port)}"
+            fix = MANAGERS[mine.daemon].yields.format(ours=mine.path, port=device.name)
+            fix = f"Take {device.name} out of it, or write for that manager (rail_network_manager)" if rivals else fix
+            fix += f". {TAKE.format(port=port)}"
             self.found.checks.append(deviation("persist_wins", own, seen, text, fix, **where))
-        elif missing:
+        elif ignored:
+            text = f"{device.name}: by {ignored} NetworkManager leaves it alone, so the next boot does not bring it up."
+            fix = f"Take {device.name} out of that file, or add except:interface-name:{device.name} to its list."
+            self.found.checks.append(deviation("persist_wins", own, [ignored], text, fix, **where))
+        elif missing or drops:
             last = os.path.basename(own)
             seen = [path for path in sorted(self.others) if path.startswith(f"{mine.path}.d/")]
-            seen += [path for path in sorted(self.others) if path.startswith(SOURCES) and os.path.basename(path) > last]
-            text = f"{device.name}: {', '.join(seen) or 'another file'} outranks {own}: {', '.join(missing)} is lost."
+            sources = [path for path in sorted(self.others) if path.startswith(SOURCES) and path.endswith(".yaml")]
+            seen += [path for path in sources if os.path.basename(path) > last or (drops and port in self.others[path])]
+            what = [f"{', '.join(missing)} is lost"] if missing else []
+            what += [f"it sets {', '.join(drops)}"] if drops else []
+            text = f"{device.name}: {', '.join(seen) or 'another file'} outranks {own}: {', and '.join(what)}."
             fix = f"Take {device.name} out of that file, or rename it so that it sorts before {last}."
+            fix = f"Take {', '.join(drops)} out there." if drops else fix
             self.found.checks.append(deviation("persist_wins", own, seen, text, fix, **where))
         else:
             self.found.checks.append(ok("persist_wins", own, own, **where))
@@ -180,8 +230,20 @@ class Judge:
             self.found.checks.append(warning("persist_foreign", [], files, text, "", **where))
         else:
             text = f"{name}: {names} sets {', '.join(lost)}, and the next boot would not have that any more."
-            fix = f"{MANAGERS[self.manager].keeps.format(ours=mine.path, port=name)}. {TAKE.format(port=port)}"
+            keeps = MANAGERS[self.manager].keeps.format(ours=mine.path, port=name)
+            if any(item.path.endswith(f"/10-netplan-{name}.network") for item in used):
+                keeps = f"It is in the entry {name!r}, with which ours merges: take it out there"
+            fix = f"{keeps}. {TAKE.format(port=port)}"
             self.found.checks.append(deviation("persist_foreign", [], files, text, fix, **where))
+
+    def rivals(self, mine: Profile, device: Port) -> list[Profile]:
+        """Return what another manager that is at work would make of an interface as well."""
+        found = [item for item in self.after if item.daemon in self.running - {mine.daemon} and item.matches(device)]
+        if mine.daemon == "networkd" and found:
+            # netplan tells NetworkManager of what networkd has, by udev.
+            alone = self.manager == "netplan" or networkmanager.leaves_alone(self.texts, device)
+            return [] if alone else found
+        return [item for item in found if "Unmanaged=yes" not in item.holds]
 
     def movable(self, item: Profile) -> bool:
         """Whether a file may be set aside: a person's own, and for no interface but those that are taken over."""

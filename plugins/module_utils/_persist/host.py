@@ -7,8 +7,10 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import json
 import os
+import re
 import shutil
 import socket
 import stat
@@ -73,10 +75,16 @@ class Host(HostFiles):
         return os.path.lexists(self.path(f"/etc/systemd/system/multi-user.target.wants/{unit}.service"))
 
     def ifupdown_interfaces(self) -> tuple[str, ...]:
-        """Return the interfaces that ifupdown configures."""
-        folder = "/etc/network/interfaces.d"
-        paths = ["/etc/network/interfaces", *(f"{folder}/{name}" for name in self.names(folder))]
-        return interfaces_of("".join(self.read(path) or "" for path in paths))
+        """Return the interfaces that ifupdown configures, also by files elsewhere; interfaces(5)."""
+        texts: Texts = {}
+        ahead = ["/etc/network/interfaces", "/etc/network/interfaces.d/*"]
+        while ahead:
+            for found in sorted(glob.glob(self.path(os.path.join("/etc/network", ahead.pop())))):
+                if found not in texts and os.path.isfile(found):
+                    texts[found] = self.read(os.path.relpath(found, self.root)) or ""
+                    more = re.findall(r"^\s*source(-directory)?\s+(\S+)", texts[found], re.MULTILINE)
+                    ahead += [f"{name}/*" if folder else name for folder, name in more]
+        return interfaces_of("\n".join(texts.values()))
 
     def state(self, wanted: t.Iterable[str]) -> dict[str, State]:
         """Return the owned files that are there, and those of the wanted paths that are."""
@@ -116,7 +124,9 @@ class Host(HostFiles):
         paths = [f"{folder}/{name}" for folder in folders for name in self.names(folder)]
         paths += [f"{path}/{name}" for path in paths if path.endswith(".d") for name in self.names(path)]
         for path in paths:
-            if os.path.isfile(self.path(path)) and not owned(path):
+            # A link to /dev/null hides its name, and is as a file with nothing in it.
+            there = os.path.isfile(self.path(path)) or self.link(path) == os.devnull
+            if there and not owned(path):
                 found[path] = self.read(path) or ""
         return found
 

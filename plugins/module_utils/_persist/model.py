@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from .._route.model import DEFAULT, Route, Rule
 
 if t.TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from .._route.want import Want, WantRail
 
@@ -69,7 +69,7 @@ class Profile:
     """A file that a daemon reads at boot, as far as it is about an interface.
 
     :param daemon: which of the two reads it, and `rank` its turn there: the lowest that matches is used.
-    :param holds: its addresses, routes, MTU and what stands on the interface, in words.
+    :param holds: all that it sets but for what nobody misses, in words: addresses, routes, MTU and the rest.
     """
 
     path: str
@@ -177,10 +177,6 @@ class Manager:
     def at_boot(self, host: PersistHost, texts: Texts) -> Texts | None:
         """Return what its daemon will read at the next boot where these files are there; None when nobody can say."""
         return texts
-
-    def profiles(self, texts: Mapping[str, str]) -> list[Profile]:
-        """Return what the daemon will make of these files."""
-        raise NotImplementedError
 
     def loaded(self, host: PersistHost, written: Sequence[str], removed: Sequence[str]) -> None:
         """Say to it, where it runs, that files came and went."""

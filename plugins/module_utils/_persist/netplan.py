@@ -16,10 +16,10 @@ from .._errors import RdmaError
 from .._files import HostFiles
 from .._route.model import MAIN_TABLE, SCOPE_LINK, Route, Rule
 from . import networkd, networkmanager
-from .model import HEADER, LINK, PRIVATE, PUBLIC, File, Manager, Profile, Texts, anywhere
+from .model import HEADER, LINK, PRIVATE, PUBLIC, File, Manager, Texts, anywhere
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from .._route.want import Want, WantRail
     from .model import PersistHost
@@ -28,7 +28,9 @@ FOLDER = "/etc/netplan"
 # Files merge by the name of the interface, and what a later file says counts: ours sorts after 99-*.
 OURS = f"{FOLDER}/zz-railops-{{}}.yaml"
 OWN = re.compile(r"^(90|zz)-railops-.+\.yaml$")
-GENERATED = re.compile(r"^(/usr)?/(lib|etc|run)/netplan/|^/run/.+/(10-)?netplan-")
+GENERATED = re.compile(
+    r"^(/usr)?/(lib|etc|run)/netplan/|^/run/.+/(10-)?netplan[-.]|^/run/NetworkManager/conf.d/10-globally-managed-devices"
+)
 MADE = "/run/systemd/network/10-netplan-{}.network"
 # netplan generate reads these of its root; the rest of a host has no say in it.
 SOURCES = ("/usr/lib/netplan", "/lib/netplan", "/etc/netplan", "/run/netplan")
@@ -148,11 +150,7 @@ class Netplan(Manager):
                     f"netplan refuses the files, and nothing was written: {done.reported(root)}",
                     "Mend the host's other files in /etc/netplan if the message is about them.",
                 )
-            folders = (networkd.FOLDERS[1], networkmanager.RUN)
+            folders = (networkd.FOLDERS[1], networkmanager.RUN, networkmanager.CONF[1])
             paths = [f"{folder}/{name}" for folder in folders for name in made.names(folder)]
             new = {path: made.read(path) or "" for path in paths}
         return {**{path: text for path, text in texts.items() if not GENERATED.match(path)}, **new}
-
-    def profiles(self, texts: Mapping[str, str]) -> list[Profile]:
-        """Return what either daemon will make of these files."""
-        return [*networkd.profiles(texts), *networkmanager.profiles(texts)]

@@ -28,6 +28,13 @@ OURS = f"{FOLDER}/0-railops-{{}}.network"
 OWN = re.compile(r"^(05|0)-railops-.+\.(network(\.d)?|netdev)$")
 # What stands on an interface is made when the interface's own file says so.
 STACKED = ("VLAN", "Bridge", "Bond", "VRF", "MACVLAN", "MACVTAP", "IPVLAN", "IPVTAP", "VXLAN", "Tunnel", "Xfrm")
+# What ours leave out without a loss: when the boot is done, what DHCP asks for, and what networkd does by itself.
+ASIDE = {"Match", "Link", "Network", "DHCP", "DHCPv4", "DHCPv6", "IPv6AcceptRA"}
+HARMLESS = {"RequiredForOnline", "RequiredFamilyForOnline", "Description", "DHCP"}
+HARMLESS |= {"ConfigureWithoutCarrier", "IgnoreCarrierLoss"}
+USUAL = {"LinkLocalAddressing=ipv6", "ActivationPolicy=up", "Unmanaged=no"}
+SAME = {"true": "yes", "on": "yes", "1": "yes", "false": "no", "off": "no", "0": "no"}
+SHAPES = {"Address": "address {1}", "Gateway": "route 0.0.0.0/0 gateway {1}", "MTUBytes": "MTU {1}"}
 # networkd drops what it did not make, CNI rules included, at every restart unless told not to (systemd 248 and later).
 TEXT = f"{HEADER}[Network]\nManageForeignRoutingPolicyRules=no\nManageForeignRoutes=no\n"
 KEEP_FOREIGN = File("/etc/systemd/networkd.conf.d/90-railops.conf", TEXT, PUBLIC)
@@ -82,10 +89,6 @@ class Networkd(Manager):
         text += "".join(rule_section(rule) for rule in rules)
         yield File(OURS.format(interface), text, PUBLIC, rail.name)
 
-    def profiles(self, texts: Mapping[str, str]) -> list[Profile]:
-        """Return what networkd will make of these files."""
-        return profiles(texts)
-
 
 def profiles(texts: Mapping[str, str]) -> list[Profile]:
     """Return what networkd will make of these files; systemd.network(5)."""
@@ -97,7 +100,7 @@ def profiles(texts: Mapping[str, str]) -> list[Profile]:
         if name.endswith(".network"):
             beside = [texts[named[more]] for more in sorted(named) if more.startswith(f"{name}.d/")]
             rows = sections("\n".join([texts[path], *beside]))
-            match = [pair for section, pairs in rows if section == "Match" for pair in pairs]
+            match = _said(pair for section, pairs in rows if section == "Match" for pair in pairs)
             holds, dhcp = _holds(rows)
             found.append(Profile(path, "networkd", name, partial(_matches, match), holds, dhcp))
         elif name.endswith(".link"):
@@ -106,6 +109,14 @@ def profiles(texts: Mapping[str, str]) -> list[Profile]:
             pairs = [pair for section, pairs in rows if section == "Link" for pair in pairs]
             holds = frozenset("=".join(pair) for pair in pairs if pair[0] != "MTUBytes")
             found.append(Profile(path, "udev", name, partial(_matches, match), holds, False))
+    return found
+
+
+def _said(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return what still counts: an empty value takes back what was said before."""
+    found: list[tuple[str, str]] = []
+    for pair in pairs:
+        found = [*found, pair] if pair[1] else [item for item in found if item[0] != pair[0]]
     return found
 
 
@@ -131,23 +142,29 @@ def _matches(match: list[tuple[str, str]], port: Port) -> bool:
 
 
 def _holds(rows: Iterable[tuple[str, list[tuple[str, str]]]]) -> tuple[frozenset[str], bool]:
-    found, mtu, dhcp = set(), "", "no"
-    for section, pairs in rows:
-        have = dict(pairs)
-        if section == "Link":
-            mtu = have.get("MTUBytes", mtu)
-        elif section == "Route":
-            more = [f"{key.lower()} {have[key]}" for key in ("Gateway", "Table") if key in have]
-            found.add(" ".join(["route", have.get("Destination") or "0.0.0.0/0", *more]))
-        elif section == "RoutingPolicyRule":
-            found.add(" ".join(["rule", *(f"{key.lower()} {have[key]}" for key in sorted(have))]))
-        elif section in ("Network", "Address"):
-            dhcp = have.get("DHCP", dhcp)
-            found |= {f"address {value}" for key, value in pairs if key == "Address" and value}
-            found |= {f"route 0.0.0.0/0 gateway {value}" for key, value in pairs if key == "Gateway" and value}
-            found |= {f"{key} {word}" for key, value in pairs if key in STACKED for word in value.split()}
-    found |= {f"MTU {mtu}"} if mtu else set()
-    return frozenset(found), dhcp.lower() not in ("no", "false", "none", "off", "0")
+    own = _said(pair for section, pairs in rows if section in ("Link", "Network") for pair in pairs)
+    once = dict(own)
+    words = {word for section, pairs in rows if section not in ASIDE for word in _words(section, dict(pairs))}
+    for key, value in own:
+        several = value.split() if key in STACKED else [value]
+        shape = "{} {}" if key in STACKED else SHAPES.get(key, "{}={}")
+        words |= {shape.format(key, SAME.get(word.lower(), word)) for word in several if key not in HARMLESS}
+    words -= {f"MTU {value}" for key, value in own if key == "MTUBytes" and value != once[key]}
+    return frozenset(words - USUAL), once.get("DHCP", "no").lower() not in ("no", "false", "none", "off", "0")
+
+
+def _words(section: str, have: dict[str, str]) -> list[str]:
+    """Return what a section that may be there several times says."""
+    if section == "Address":
+        own = f"address {have.pop('Address', '')}"
+        return [own, *(f"{own} {key}={value}" for key, value in have.items())]
+    if section == "Route":
+        where = have.pop("Destination", "") or "0.0.0.0/0"
+        keys = sorted(have, key=lambda key: (key not in ("Gateway", "Table"), key))
+        return [" ".join(["route", where, *(f"{key.lower()} {have[key]}" for key in keys)])]
+    if section == "RoutingPolicyRule":
+        return [" ".join(["rule", *(f"{key.lower()} {have[key]}" for key in sorted(have))])]
+    return [" ".join([f"[{section}]", *(f"{key}={value}" for key, value in have.items())])]
 
 
 def rule_section(rule: Rule) -> str:

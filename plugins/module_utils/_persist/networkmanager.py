@@ -26,6 +26,18 @@ if t.TYPE_CHECKING:
 FOLDER = "/etc/NetworkManager/system-connections"
 RUN = "/run/NetworkManager/system-connections"
 SCRIPTS = "/etc/sysconfig/network-scripts"
+PROFILES = (FOLDER, RUN, "/usr/lib/NetworkManager/system-connections", SCRIPTS)
+# Later ones have the last word; the first name hides it in those before.
+CONF = ("/usr/lib/NetworkManager/conf.d", "/run/NetworkManager/conf.d", "/etc/NetworkManager/conf.d")
+MAIN = "/etc/NetworkManager/NetworkManager.conf"
+# What ours leave out without a loss: names, what profiles match by, when they come up, and what DHCP asks for.
+HARMLESS = re.compile(
+    r"connection\.(id|uuid|type|interface-name|timestamp|autoconnect.*|wait-.*|controller|master|(port|slave)-type)"
+    r"|(match|user|proxy)\..*|vlan\.(id|parent|flags)|(ethernet|infiniband)\.(mac-address(-.*list)?|mtu)"
+    r"|ipv[46]\.(method|dhcp-.*|may-fail|addr-gen-mode|ip6-privacy|token|never-default|route-metric|ra-.*|ignore-auto-.*)"
+    r"|ifcfg\.(TYPE|DEVICE|ONBOOT|NAME|UUID|BOOTPROTO|HWADDR|MTU|MASTER|SLAVE|BRIDGE|VLAN|AUTOCONNECT_PRIORITY|DHCP.*"
+    r"|PROXY_METHOD|BROWSER_ONLY|DEFROUTE|PEER.*|IPV4_FAILURE_FATAL|IPV6(INIT|_.*)|(IPADDR|PREFIX|NETMASK|GATEWAY)\d*)"
+)
 # The greatest that it takes: of two with the same, the one that was used last comes first.
 PRIORITY = 999
 # For the names of the profiles, which are UUIDs: the same interface has the same one on every run.
@@ -40,14 +52,15 @@ class NetworkManager(Manager):
     """
 
     owned = ((FOLDER, re.compile(r"^railops-.+\.nmconnection$")),)
-    folders = (FOLDER, RUN, "/usr/lib/NetworkManager/system-connections", SCRIPTS)
+    folders = (*PROFILES, "/etc/NetworkManager", *CONF[:2])
     yields = f"Give it a connection.autoconnect-priority below {PRIORITY}, or autoconnect=false"
     keeps = "Give it to another interface, or take it out of the profile"
     detects_duplicates = False
 
     def manages(self, host: PersistHost) -> bool:
         """Whether it runs, or will be started."""
-        return host.is_folder("/run/NetworkManager") or host.enabled("NetworkManager")
+        runs = host.is_folder("/run/NetworkManager") and not host.enabled("systemd-networkd")
+        return runs or host.enabled("NetworkManager")
 
     def files(
         self, rail: WantRail, port: str, interface: str, routes: list[Route], rules: list[Rule], *, infiniband: bool
@@ -135,11 +148,10 @@ class NetworkManager(Manager):
             )
 
     def _running(self, host: PersistHost) -> str | None:
-        return host.tool("nmcli") if host.live and os.path.isdir("/run/NetworkManager") else None
-
-    def profiles(self, texts: Mapping[str, str]) -> list[Profile]:
-        """Return what NetworkManager will make of these files."""
-        return profiles(texts)
+        tool = host.tool("nmcli") if host.live and os.path.isdir("/run/NetworkManager") else None
+        # Its folder stays when it is stopped, and then there is nobody to tell.
+        done = host.command([tool, "-t", "-f", "RUNNING", "general"], "") if tool else None
+        return tool if done and done.out.strip() == "running" else None
 
 
 def profiles(texts: Mapping[str, str]) -> list[Profile]:
@@ -147,7 +159,7 @@ def profiles(texts: Mapping[str, str]) -> list[Profile]:
     found = []
     for path, text in sorted(texts.items()):
         folder, _slash, name = path.rpartition("/")
-        if folder not in NetworkManager.folders or name.startswith(".") or name.endswith("~"):
+        if folder not in PROFILES or name.startswith(".") or name.endswith("~"):
             continue
         if folder == SCRIPTS:
             have = _script(text) if name.startswith("ifcfg-") else {}
@@ -174,7 +186,7 @@ def _script(text: str) -> dict[str, dict[str, str]]:
             length = have.get(f"PREFIX{match[1]}") or have.get(f"NETMASK{match[1]}") or "32"
             four[f"address{match[1]}"] = f"{value}/{length},{have.get(f'GATEWAY{match[1]}', '')}"
     link = {"mac-address": have.get("HWADDR", ""), "mtu": have.get("MTU", "")}
-    return {"connection": own, kind: link, "ipv4": four, "ipv6": {"method": "ignore"}}
+    return {"connection": own, kind: link, "ipv4": four, "ipv6": {"method": "ignore"}, "ifcfg": have}
 
 
 def _matches(have: Mapping[str, Mapping[str, str]], port: Port) -> bool:
@@ -198,21 +210,67 @@ def _holds(have: Mapping[str, Mapping[str, str]]) -> tuple[frozenset[str], bool]
     found = {f"MTU {part['mtu']}" for part in have.values() if part.get("mtu", "0") not in ("", "0", "auto")}
     if upper := own.get("controller") or own.get("master"):
         found.add(f"port of {upper}")
-    for section, nowhere in (("ipv4", "0.0.0.0/0"), ("ipv6", "::/0")):
-        for key, value in have.get(section, {}).items():
+    for section, pairs in have.items():
+        nowhere = {"ipv4": "0.0.0.0/0", "ipv6": "::/0"}.get(section, "")
+        for key, value in pairs.items():
             first, _comma, gateway = value.partition(",")
-            if re.fullmatch(r"address(es)?\d*", key):
+            if nowhere and re.fullmatch(r"address(es)?\d*", key):
                 found.add(f"address {first}")
                 found |= {f"route {nowhere} gateway {gateway}"} if gateway else set()
-            elif key == "gateway":
+            elif nowhere and key == "gateway":
                 found.add(f"route {nowhere} gateway {value}")
-            elif re.fullmatch(r"route\d+", key):
-                options = have[section].get(f"{key}_options", "")
+            elif nowhere and re.fullmatch(r"route\d+", key):
+                options = pairs.get(f"{key}_options", "")
                 found.add(" ".join(["route", first, f"gateway {gateway.partition(',')[0]}", options]).strip())
-            elif re.fullmatch(r"routing-rule\d+", key):
+            elif nowhere and re.fullmatch(r"routing-rule\d+", key):
                 found.add(f"rule {value}")
+            elif (key, value) in (("method", "shared"), ("method", "link-local")) and section != "ipv6":
+                found.add(f"[{section}] method={value}")
+            elif value and not key.endswith("_options"):
+                word = f"{section.replace('802-3-', '')}.{key}"
+                found |= set() if HARMLESS.fullmatch(word) else {f"[{section}] {key}={value}"}
     methods = [have.get(section, {}).get("method", "auto") for section in ("ipv4", "ipv6")]
     return frozenset(found), bool({"auto", "dhcp"} & set(methods))
+
+
+def leaves_alone(texts: Mapping[str, str], port: Port) -> str:
+    """Return the file by which NetworkManager leaves a port alone, or nothing; NetworkManager.conf(5)."""
+    named = {path.rpartition("/")[2]: path for folder in CONF for path in texts if path.startswith(f"{folder}/")}
+    order = sorted(
+        (path for path in named.values() if path.endswith(".conf")),
+        key=lambda path: (CONF.index(os.path.dirname(path)), path),
+    )
+    main = next((number for number, path in enumerate(order) if path.startswith("/etc/")), len(order))
+    words: list[str] = []
+    managed, unmanaged = "", ""
+    for path in [*order[:main], MAIN, *order[main:]]:
+        for section, pairs in sections(texts.get(path, "")):
+            have = dict(pairs)
+            for key in set(have) & {"unmanaged-devices", "unmanaged-devices+"} if section == "keyfile" else ():
+                words, unmanaged = [*(words if key.endswith("+") else ()), *re.split("[;,]", have[key])], path
+            there = section.startswith("device") and "managed" in have
+            if there and _specified(re.split("[;,]", have.get("match-device", "*")), port):
+                managed = path if have["managed"].lower() in ("0", "no", "false", "off") else ""
+    return managed or (unmanaged if _specified(words, port) else "")
+
+
+def _specified(words: Iterable[str], port: Port) -> bool:
+    """Whether a list of devices has a port; see "Device List Format"."""
+    taken, others = False, []
+    for word in filter(None, map(str.strip, words)):
+        other = word.startswith("except:")
+        key, colon, value = word[7 * other :].partition(":")
+        if colon and key in ("interface-name", "mac", "type", "driver"):
+            have = {"mac": port.permanent or port.mac, "driver": port.driver, "interface-name": port.name}.get(key)
+            have = ("vlan" if port.kind == "vlan" else port.type.replace("ether", "ethernet")) if have is None else have
+            fits = fnmatchcase(have.lower(), value.lstrip("=~").lower())
+        else:
+            fits = word[7 * other :].lower() in ("*", port.name, port.mac)
+        if fits and other:
+            return False
+        taken |= fits
+        others.append(other)
+    return taken or (bool(others) and all(others))
 
 
 def _rule(rule: Rule) -> str:

@@ -67,9 +67,11 @@ def manager_of(host: PersistHost) -> str:
 
 
 def interfaces_of(text: str) -> tuple[str, ...]:
-    """Return the interfaces that an ifupdown file configures, without the loopback."""
-    found = re.findall(r"^\s*iface\s+(\S+)\s+", text, re.MULTILINE)
-    return tuple(dict.fromkeys(name for name in found if name != "lo"))
+    """Return the interfaces that an ifupdown file configures or takes as ports, without the loopback."""
+    found = [name.partition(":")[0] for name in re.findall(r"^\s*iface\s+(\S+)\s+", text, re.MULTILINE)]
+    ports = re.findall(r"^\s*(?:bond[-_]slaves|bridge[-_]ports|ovs_ports)\s+(.+)", text, re.MULTILINE)
+    found += [name for line in ports for name in line.split()]
+    return tuple(dict.fromkeys(name for name in found if name not in ("lo", "none", "all")))
 
 
 def files_of(want: Want, names: dict[str, str], manager: str) -> tuple[File, ...]:

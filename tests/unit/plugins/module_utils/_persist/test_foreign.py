@@ -10,7 +10,7 @@ import json
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._persist import foreign, networkd, networkmanager
+from ansible_collections.railops.rdma.plugins.module_utils._persist import foreign, networkd, networkmanager, sysctl
 from ansible_collections.railops.rdma.plugins.module_utils._persist import plan as persist
 from ansible_collections.railops.rdma.plugins.module_utils._persist.host import Host
 from ansible_collections.railops.rdma.plugins.module_utils._persist.model import Port, Ran
@@ -94,6 +94,51 @@ def test_a_file_of_network_scripts_is_a_profile_too():
     assert profile.holds == wanted
 
 
+@pytest.mark.parametrize(
+    ("devices", "alone"),
+    [
+        ("interface-name:ens*np*", True),
+        ("ens1np0", True),
+        ("interface-name:eth*;mac:00:00:5E:00:53:01", True),
+        ("type:ethernet,except:driver:mlx5_core", False),
+        ("*,except:type:wifi,except:type:gsm", True),
+        ("except:interface-name:eth0", True),
+        ("except:interface-name:=ens1np0", False),
+        ("interface-name:ens9np0", False),
+        ("", False),
+    ],
+)
+def test_a_list_of_devices_that_networkmanager_leaves_alone(devices, alone):
+    path = "/etc/NetworkManager/conf.d/a.conf"
+    texts = {
+        path: f"[keyfile]\nunmanaged-devices={devices}\n",
+        "/etc/NetworkManager/conf.d/b.txt": "[device]\nmanaged=0",
+    }
+    assert networkmanager.leaves_alone(texts, CARD) == (path if alone else "")
+
+
+def test_networkmanager_s_own_file_comes_between_those_of_run_and_those_of_etc():
+    """As `NetworkManager --print-config` of 1.42 says."""
+    one, other = (f"[keyfile]\nunmanaged-devices={name}\n" for name in ("ens1np0", "ens9"))
+    main = "/etc/NetworkManager/NetworkManager.conf"
+    assert networkmanager.leaves_alone({"/run/NetworkManager/conf.d/z.conf": other, main: one}, CARD) == main
+    assert not networkmanager.leaves_alone({main: one, "/etc/NetworkManager/conf.d/a.conf": other}, CARD)
+
+
+def test_the_last_word_of_sysctl_d_by_the_names_of_its_files():
+    texts = {
+        "/etc/sysctl.d/10-a.conf": "net.ipv4.conf.a.x = 1\n-net.ipv4.conf.b.x=1\n; net.ipv4.conf.c.x=1\n",
+        "/usr/lib/sysctl.d/10-a.conf": "net.ipv4.conf.hidden.x = 1\n",
+        "/run/sysctl.d/20-b.conf": "net/ipv4/conf/a/x=2\nnet.ipv4.conf.ens1/101.x = 3\n",
+        "/etc/sysctl.d/README": "net.ipv4.conf.a.x = 9\n",
+    }
+    assert {key: (path[-6:], value) for key, (path, value) in sysctl.last_words(texts).items()} == {
+        "net/ipv4/conf/a/x": ("b.conf", "2"),
+        "net/ipv4/conf/b/x": ("a.conf", "1"),
+        "net/ipv4/conf/ens1.101/x": ("b.conf", "3"),
+    }
+
+
 def link(name, **more):
     return {"ifindex": 3, "ifname": name, "link_type": "ether", "address": MAC, "addr_info": [], **more}
 
@@ -145,8 +190,20 @@ def test_a_card_that_still_has_another_name_is_known_by_its_place(judged, tmp_pa
     assert found["persist_foreign", "ens1np0"][0] == "deviation"
 
 
-def test_ifupdown_beside_another_manager_is_in_the_way(judged):
-    found = judged({"/etc/network/interfaces": "iface ens1np0 inet static\n"}, [link("ens1np0")])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "iface ens1np0 inet static\n",
+        "iface ens1np0:0 inet static\n",
+        "iface bond0 inet manual\n  bond-slaves ens9 ens1np0\n",
+        "iface br0 inet dhcp\n  bridge_ports ens1np0\n",
+        "source /etc/network/site/*.cfg\n",
+        "source-directory site\n",
+    ],
+)
+def test_ifupdown_beside_another_manager_is_in_the_way(judged, text):
+    more = {"/etc/network/site/a.cfg": "iface ens1np0 inet static\n"} if "source" in text else {}
+    found = judged({"/etc/network/interfaces": f"iface lo inet loopback\n{text}", **more}, [link("ens1np0")])
     assert "/etc/network/interfaces" in found["persist_foreign", "ens1np0"][1]
 
 
