@@ -82,7 +82,7 @@ BYTES: dict[str, tuple[int | None, int, str]] = {
     ),
     "rail_audit": (None, 685_000, ""),
     "rail_discover": (0, 0, ""),
-    "rail_persist": (90_791, 136_123, "VLANs; the host's own network is kept; what else is for a rail's port"),
+    "rail_persist": (90_791, 152_000, "VLANs; the host's own network is kept; what else decides about a rail at boot"),
     "rail_upgrade": (None, 4_495, ""),
     "rdma_driver": (
         47_343,
