@@ -12,7 +12,7 @@ from ansible.errors import AnsibleActionFail
 from ansible.module_utils.parsing.convert_bool import boolean
 
 from ..module_utils._check import NOT_LOOKED_AT, skipped
-from ..plugin_utils._host_plan import leaves_of, proving_neighbours, read_host_plan
+from ..plugin_utils._host_plan import drawn_addresses, leaves_of, proving_neighbours, read_host_plan
 from ..plugin_utils._host_plan_action import (
     HostPlanAction,
     lossless_options,
@@ -75,6 +75,8 @@ class ActionModule(HostPlanAction):
         self._settings, self._folder = args.pop("settings", None) or {}, plan_dir
         if args.get("neighbours") is None:
             args["neighbours"] = proving_neighbours(plan_dir, host)
+        if args.get("addresses") is None and "paths" in args.get("checks", ["paths"]):
+            args["addresses"] = drawn_addresses(plan_dir, host, self._settings.get("ping", {}).get("seed", 0))
 
     def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         """Run the module; with verify_dir write the host's result and return what became of it."""

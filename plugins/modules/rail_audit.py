@@ -87,6 +87,11 @@ options:
         this host's. By default the next host of the same zone and one of another zone, from O(plan_dir).
     type: list
     elements: dict
+  addresses:
+    description:
+      - Addresses of other hosts by rail, for which the kernel is asked too. By default at most 64 a rail of the hosts
+        of O(plan_dir), drawn with C(seed) of C(ping) in O(settings), by each host differently.
+    type: dict
   since:
     description:
       - The fact C(health) of the last audit of this host, which V(counters) compares with. By default what

@@ -16,6 +16,7 @@ import csv
 import functools
 import json
 import os
+import random
 import typing as t
 
 from ansible.errors import AnsibleActionFail
@@ -28,6 +29,8 @@ if t.TYPE_CHECKING:
     from ..module_utils._fabric.shapes import HostPlan, Neighbour, PlanFile
 
 HOSTS_FOLDER = "hosts"
+MOST_DRAWN = 64
+"""Addresses of a rail that a host's kernel is asked for."""
 
 
 def fail(problem: str, fix: str) -> t.NoReturn:
@@ -170,6 +173,27 @@ def proving_neighbours(plan_dir: str, host: str) -> list[Neighbour]:
     # A node whose host has another name in the inventory is not found by it.
     found = [item for item in found if item["rails"]]
     return found or neighbours_of(plan_dir, host, 1)
+
+
+def drawn_addresses(plan_dir: str, host: str, seed: int) -> dict[str, list[str]]:
+    """Return addresses of other hosts by rail, at most MOST_DRAWN of each; hosts draw differently, a seed the same."""
+    own, plan = read_host_plan(plan_dir, host), parse_plan(os.path.join(plan_dir, LOCK))
+    families = max((len(rail["addresses"]) for rail in own["rails"]), default=1) or 1
+    # Hosts may have other names in the inventory than their nodes; ten thousand names are listed only then.
+    folder = os.path.join(plan_dir, HOSTS_FOLDER)
+    names = plan["nodes"] if own["node"] == host else sorted(name[:-5] for name in os.listdir(folder))
+    others = [name for name in names if name != host]
+    found: dict[str, list[str]] = {}
+    for name in random.Random(f"{seed} {host}").sample(others, min(len(others), MOST_DRAWN // families)):
+        try:
+            have = _parse(os.path.join(folder, f"{name}.json"))
+        except (OSError, ValueError):
+            continue
+        entry = plan["nodes"].get(have.get("node"))
+        if have.get("frozen_digest") == own["frozen_digest"] and entry and not entry["retired"]:
+            for rail in have["rails"]:
+                found.setdefault(rail["name"], []).extend(item["address"] for item in rail["addresses"])
+    return found
 
 
 def _rails_of(plan_dir: str, node: str) -> list[dict[str, t.Any]]:

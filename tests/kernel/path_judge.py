@@ -6,7 +6,8 @@
 
 It shares nothing with what it judges: no question to the kernel, no routing table. A packet is UDP to port 4791 from
 the rail's address with the planned TOS, once from a plain socket and once with the rail's interface (IP_PKTINFO), as
-RDMA's own look-up names it. It went right when it came in at the port of its rail's leaf, addressed to that leaf.
+RDMA's own look-up names it. It went right when it came in at the port of its rail's leaf, addressed to that leaf. The
+same is sent by an ordinary user, and a connection of TCP is begun.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import typing as t
 
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import inside, run, setns
 
-PORT = 4791
+PORT, TCP_PORT, TCP_FROM, USER = 4791, 18515, 30000, 1000
 TOKEN = b"railops-path:"
 # linux/in.h, linux/in6.h, linux/if_packet.h
 IP_PKTINFO, IPV6_PKTINFO, IPV6_TCLASS, PACKET_OUTGOING, ETH_P_ALL = 8, 50, 67, 4, 3
@@ -30,7 +31,7 @@ WAIT = 0.6
 
 
 class Shot(t.NamedTuple):
-    """One packet: from a rail's address to another."""
+    """One packet: from a rail's address to another; RoCE's, or that of a `user` or of `tcp`."""
 
     rail: str
     interface: str
@@ -39,40 +40,57 @@ class Shot(t.NamedTuple):
     destination: str
     sport: int
     bound: bool
+    whose: str = ""
+    dport: int = PORT
 
 
 def shots_of(host: dict, others: t.Iterable[dict], sports: t.Sequence[int]) -> list[Shot]:
-    """Every rail and family to its gateway, and to the same and the next rail of others, as the issue asks."""
+    """Every rail and family to its gateway and every rail of others; users and TCP to the same and the next rail."""
     made = []
     for place, rail in enumerate(host["rails"]):
-        beside = host["rails"][(place + 1) % len(host["rails"])]["name"]
+        near = {rail["name"], host["rails"][(place + 1) % len(host["rails"])]["name"]}
         for item in rail["addresses"]:
             six = ":" in item["address"]
             far = [
-                entry["address"]
+                (entry["address"], there["name"] in near)
                 for other in others
                 for there in other["rails"]
                 for entry in there["addresses"]
-                if there["name"] in (rail["name"], beside) and (":" in entry["address"]) == six
+                if (":" in entry["address"]) == six
             ]
-            for address in (item["gateway"], *far):
+            for address, beside in ((item["gateway"], True), *far):
                 for sport in sports:
                     for bound in (False, True):
                         start = (rail["name"], rail["interface"], 6 if six else 4, item["address"])
                         made.append(Shot(*start, address, sport, bound))
+                    for dport in (PORT, 53) if beside else ():
+                        made.append(Shot(*start, address, sport, False, "user", dport))
+                if beside:
+                    made.append(Shot(*start, address, 0, False, "tcp", TCP_PORT))
     return made
 
 
 def fire(shots: list[list], tos: int) -> list[str]:
     """Send every shot from inside of a host's namespace; return why each could not be sent."""
-    said = []
+    said: list[str] = []
+    flying: list[int] = []
     for number, raw in enumerate(shots):
         shot = Shot(*raw)
-        six = shot.family == 6
-        with socket.socket(socket.AF_INET6 if six else socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        six, tcp = shot.family == 6, shot.whose == "tcp"
+        os.seteuid(USER if shot.whose == "user" else 0)
+        kind = socket.SOCK_STREAM if tcp else socket.SOCK_DGRAM
+        with socket.socket(socket.AF_INET6 if six else socket.AF_INET, kind) as sock:
             try:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                if six:
+                if tcp:
+                    sock.setblocking(False)
+                    sock.bind((shot.source, TCP_FROM + number))
+                    said.append(os.strerror(sock.connect_ex((shot.destination, shot.dport))))
+                    flying.append(os.dup(sock.fileno()))
+                    continue
+                if shot.whose:
+                    pass
+                elif six:
                     sock.setsockopt(socket.IPPROTO_IPV6, IPV6_TCLASS, tos)
                 else:
                     sock.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, tos)
@@ -84,10 +102,11 @@ def fire(shots: list[list], tos: int) -> list[str]:
                 elif shot.bound:
                     own = socket.inet_aton(shot.source)
                     extra = [(socket.IPPROTO_IP, IP_PKTINFO, struct.pack("=I4s4s", index_of(shot), own, bytes(4)))]
-                sock.sendmsg([TOKEN + str(number).encode()], extra, 0, (shot.destination, PORT))
+                sock.sendmsg([TOKEN + str(number).encode()], extra, 0, (shot.destination, shot.dport))
                 said.append("")
             except OSError as exc:
                 said.append(os.strerror(exc.errno or 0))
+    os.seteuid(0)
     return said
 
 
@@ -136,7 +155,23 @@ class Leaves:
                             digits = frame[place + len(TOKEN) :].split(b"\0")[0]
                             found.append((int(digits), port, frame[:6].hex(":")))
                             end = time.monotonic() + wait
+                        elif sender[2] != PACKET_OUTGOING and (tcp := _tcp_of(frame)) is not None:
+                            found.append((tcp, port, frame[:6].hex(":")))
+                            end = time.monotonic() + wait
         return found
+
+
+def _tcp_of(frame: bytes) -> int | None:
+    """Return the number of a shot of TCP."""
+    at = (
+        54
+        if frame[12:14] == b"\x86\xdd" and frame[20] == 6
+        else 34
+        if frame[12:14] == b"\x08\0" and frame[23] == 6
+        else 0
+    )
+    sport, dport = struct.unpack_from(">HH", frame, at) if at and len(frame) >= at + 14 else (0, 0)
+    return sport - TCP_FROM if dport == TCP_PORT and frame[at + 13] == 2 else None
 
 
 def back(home: int) -> None:
@@ -171,6 +206,6 @@ def judge(fabric, host, shots: list[Shot], tos: int) -> dict[tuple[str, int], li
         if where and all(item == good for item in where):
             continue
         came = ", ".join(f"{port} for {mac}" for port, mac in where) or said[number] or "nowhere"
-        side = "with the interface" if shot.bound else "without"
+        side = shot.whose or ("with the interface" if shot.bound else "without")
         wrong.setdefault((shot.rail, shot.family), []).append(f"{shot.destination}:{shot.sport} {side}: {came}")
     return wrong

@@ -15,7 +15,7 @@ import random
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._audit.wire import answers_on
+from ansible_collections.railops.rdma.plugins.module_utils._audit.wire import answers_at
 from ansible_collections.railops.rdma.plugins.module_utils._route import path_checks, path_kernel
 from ansible_collections.railops.rdma.plugins.module_utils._route.kernel import Kernel
 from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
@@ -44,7 +44,7 @@ def audit(number: int) -> list[dict]:
     want = parse_want(WANTS[number])
     with Kernel() as kernel:
         host = kernel.read(want)
-    targets, state = path_kernel.prove(want, host, neighbours_of(number), TOS, answers_on)
+    targets, state = path_kernel.prove(want, host, neighbours_of(number), TOS, answers_at)
     return [check.data() for check in path_checks.checks_of(want, targets, state)]
 
 

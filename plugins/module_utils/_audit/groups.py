@@ -34,7 +34,7 @@ from .._route import run as route_run
 from .._route.decode import pyroute2_problem
 from .._route.kernel import Kernel
 from .._route.want import parse_want
-from .wire import answers_at, answers_on
+from .wire import answers_at
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
@@ -124,7 +124,8 @@ def look_at_paths(request: Request) -> tuple[Checks, Facts]:
     want = parse_want(request.params)
     with Kernel() as kernel:
         host = kernel.read(want)
-    targets, state = path_kernel.prove(want, host, request.params.get("neighbours") or [], tos_of(request), answers_on)
+    others, more = request.params.get("neighbours") or [], request.params.get("addresses") or {}
+    targets, state = path_kernel.prove(want, host, others, tos_of(request), answers_at, more)
     return [check.data() for check in path_checks.checks_of(want, targets, state)], {}
 
 

@@ -35,6 +35,7 @@ SPEC = {
     },
     "settings": {"type": "dict", "default": {}},
     "neighbours": {"type": "list", "elements": "dict"},
+    "addresses": {"type": "dict"},
     "since": {"type": "dict"},
     # Read by the action plugin, on the controller.
     "variables": {"type": "dict"},

@@ -22,13 +22,8 @@ WAIT = 1.0
 SIOCGIFHWADDR = 0x8927  # linux/sockios.h
 
 
-def answers_on(interface: str, addresses: t.Sequence[str]) -> dict[str, str]:
-    """Return the hardware address of each of these addresses that somebody at the interface answers for."""
-    return answers_at({interface: addresses})[interface]
-
-
 def answers_at(wanted: t.Mapping[str, t.Sequence[str]]) -> dict[str, dict[str, str]]:
-    """Return the same for several interfaces, all at once.
+    """Return the hardware address of each of these addresses that somebody at its interface answers for, by interface.
 
     :param wanted: the addresses by interface.
     """

@@ -90,16 +90,21 @@ def _sysctl_checks(want: Want, host: Host) -> t.Iterator[CheckData]:
     now = host.snapshot.sysctls
     wrong = {key: now.get(key, "") for key, value in want.sysctls if now.get(key) != value}
     causes = [f"{key} is {value}" for key, value in wrong.items()]
+    # The role sets the interfaces' own and leaves `all` alone.
+    fixes = dict.fromkeys([FIX] if wrong else [])
     for key, value in want.sysctls:
         name = key.rpartition("/")[2]
         wider = host.sysctls_all.get(key, "")
         # The kernel takes the larger of the two, so `all` can undo what the interface says.
         if name in STRICTER_WINS and wider.isdigit() and value.isdigit() and int(wider) > int(value):
             causes.append(f"{name} of `all` is {wider}, and the kernel takes the larger of the two")
+            all_key = "/".join([*key.split("/")[:-2], "all", name]).replace("/", ".")
+            fixes[f"Set it for all: `sysctl -w {all_key}={value}`, and where sysctl.d has it."] = None
     yield _check(
         "network_sysctls",
         None,
         dict(want.sysctls),
         {key: now.get(key, "") for key, _value in want.sysctls},
         cause="; ".join(dict.fromkeys(causes)),
+        fix=" ".join(fixes),
     )

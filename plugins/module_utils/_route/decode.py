@@ -26,7 +26,8 @@ from .model import DEFAULT, PROTOCOL, Address, Hop, Link, Route, Rule
 RTM_F_CLONED, RTM_F_LOOKUP_TABLE, RTM_F_FIB_MATCH = 0x200, 0x1000, 0x2000
 RTN_UNICAST = 1
 # include/uapi/linux/if.h, if_addr.h, fib_rules.h, if_arp.h
-IFF_LOWER_UP = 0x10000
+IFF_NOARP, IFF_LOWER_UP = 0x80, 0x10000
+RTAX_MTU = 2
 IFA_F_NODAD, IFA_F_DADFAILED, IFA_F_TENTATIVE = 0x02, 0x08, 0x40
 FR_ACT_TO_TBL, FR_ACT_GOTO, FIB_RULE_INVERT = 1, 2, 0x2
 RULE_ACTIONS = {3: "nop", 6: "blackhole", 7: "unreachable", 8: "prohibit"}
@@ -146,6 +147,8 @@ class Decoder:
             vlan=vlan,
             ours=bool(vlan) and (marks[0] == MANAGER or marks[1] == PROTOCOL),
             made=kind_of(answer),
+            silent=bool(message["flags"] & IFF_NOARP),
+            promiscuous=message.get_attr("IFLA_PROMISCUITY") or 0,
         )
 
     def _address(self, answer: bytes, planned: t.Collection[str]) -> Address:
@@ -199,6 +202,7 @@ class Decoder:
             source=message.get_attr("RTA_PREFSRC") or "",
             scope=message["scope"] if family == 4 else 0,
             other=other,
+            mtu=_mtu_of(message.get_attr("RTA_METRICS")),
             protocol=message["proto"],
             raw=answer.hex(),
             hops=hops,
@@ -223,6 +227,12 @@ class Decoder:
             protocol=message.get_attr("FRA_PROTOCOL") or 0,
             raw=answer.hex(),
         )
+
+
+def _mtu_of(metrics: t.Any) -> str:
+    mtu = metrics and metrics.get_attr("RTAX_MTU")
+    lock = "lock " if mtu and (metrics.get_attr("RTAX_LOCK") or 0) & (1 << RTAX_MTU) else ""
+    return f"mtu {lock}{mtu}" if mtu else ""
 
 
 # What a rule of ours never has; the rest of a rule's attributes say nothing about what it selects.

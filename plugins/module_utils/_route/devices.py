@@ -26,6 +26,7 @@ if t.TYPE_CHECKING:
 # Whose MTU goes down with that of the link they stand on (net/8021q/vlan.c, drivers/net/macvlan.c, ipvlan_main.c).
 FOLLOWERS = {"vlan", "macvlan", "macvtap", "ipvlan", "ipvtap"}
 # include/uapi/linux/if_link.h, net_namespace.h, sched.h
+IFLA_INFO_DATA, IFLA_MACVLAN_MODE, MACVLAN_MODE_PASSTHRU = 2, 1, 8
 IFLA_LINK_NETNSID, RTM_GETNSID, NETNSA_NSID, NETNSA_FD, CLONE_NEWNET = 37, 90, 1, 3, 0x40000000
 
 
@@ -62,6 +63,26 @@ def standing(want: Want, ports: t.Mapping[str, Link]) -> dict[str, Link]:
         ahead = {key: replace(link, parent=low.parent, depth=low.depth + 1) for key, (low, link) in more.items()}
         found.update(ahead)
     return {link.name: link for link in found.values() if link.netns or link.name not in devices}
+
+
+def passthru_on(index: int) -> str:
+    """Return the macvlan in mode passthru that takes all frames of a port, and where it is; empty where none does."""
+    with contextlib.ExitStack() as stack:
+        home = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+        stack.callback(os.close, home)
+        for netns, path in {0: "", **other_namespaces()}.items():
+            if ask := socket_in(path) if netns else Socket():
+                stack.callback(ask.close)
+                answers = ask.dump(request(nl.RTM_GETLINK, nl.NLM_F_DUMP, bytes(nl.LINK_HEAD.size)))
+                host = _number_of(home, ask) if netns else None
+                for answer in answers:
+                    have = attributes(answer, nl.LINK_HEAD.size)
+                    data = attributes(attributes(have.get(nl.IFLA_LINKINFO, b"")).get(IFLA_INFO_DATA, b""))
+                    here = have.get(IFLA_LINK_NETNSID) == host and (not netns or host is not None)
+                    over = here and have.get(nl.IFLA_LINK) == u32(index) and kind_of(answer) in ("macvlan", "macvtap")
+                    if over and data.get(IFLA_MACVLAN_MODE) == u32(MACVLAN_MODE_PASSTHRU):
+                        return text_of(have[nl.IFLA_IFNAME]) + (f" ({whose(path)})" if netns else "")
+    return ""
 
 
 def _above(netns: int, place: str, ask: Socket, home: int) -> t.Iterator[tuple[tuple[int, int], tuple[int, int], Link]]:

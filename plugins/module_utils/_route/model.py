@@ -42,7 +42,8 @@ class Link:
     `master` is the bond or bridge that it is a port of, `parent` what it stands on itself (a VLAN's interface); `vlan`
     is the ID of a VLAN's interface, `ours` whether this collection made that. What somebody else has on a rail's port,
     and would lose its MTU with it, has a `depth`: how far it is above the port, its `parent`. `netns` is the number of
-    its network namespace, where that is another one. `made` is the kernel's word for what is no plain port (bridge).
+    its network namespace, where that is another one. `made` is the kernel's word for what is no plain port (bridge);
+    `silent` is one whose ARP is off, and `promiscuous` how many want to hear all of it.
     """
 
     name: str
@@ -61,6 +62,8 @@ class Link:
     depth: int = field(default=0, compare=False)
     netns: int = field(default=0, compare=False)
     made: str = field(default="", compare=False)
+    silent: bool = field(default=False, compare=False)
+    promiscuous: int = field(default=0, compare=False)
 
     def __str__(self) -> str:
         made = f" vlan {self.vlan} on {self.parent}" if self.vlan else ""
@@ -98,7 +101,8 @@ class Hop(t.NamedTuple):
 class Route:
     """A unicast route with one next hop, or (`other` not empty) something that this collection never makes.
 
-    `hops` are those of a multipath route, of which `interface` and `gateway` are the first.
+    `hops` are those of a multipath route, of which `interface` and `gateway` are the first; `mtu` is the route's own:
+    `mtu 1400` or `mtu lock 1400`. Ours have none.
     """
 
     family: int
@@ -110,6 +114,7 @@ class Route:
     source: str = ""
     scope: int = SCOPE_GLOBAL
     other: str = ""
+    mtu: str = ""
     protocol: int = field(default=0, compare=False)
     raw: str = field(default="", compare=False)
     hops: tuple[Hop, ...] = field(default=(), compare=False)
@@ -138,7 +143,7 @@ class Route:
             parts += ["src", self.source]
         if self.metric and not (self.family == 6 and self.metric == IPV6_METRIC):
             parts += ["metric", str(self.metric)]
-        return " ".join(parts)
+        return " ".join([*parts, self.mtu] if self.mtu else parts)
 
 
 @dataclass(frozen=True, order=True)

@@ -12,7 +12,7 @@ import typing as t
 
 from .._check import Check, deviation, ok, skipped, warning
 from .model import DEFAULT, MAIN_TABLE, PROTOCOL, PROTOCOL_NAME, Hop, Host, Route, Rule, link_of
-from .paths import Asked, PathState, Target, ways_of
+from .paths import LOCAL_TABLE, Asked, Flow, PathState, Target, ways_of
 from .wanted import inside
 
 if t.TYPE_CHECKING:
@@ -30,6 +30,8 @@ REFUSED = {
 TYPED = {errno.EINVAL, errno.EACCES, errno.EHOSTUNREACH}
 # Of the rule that looks into main (include/uapi/linux/fib_rules.h does not say it; every kernel has it).
 MAIN_PRIORITY = 32766
+# Leaf, spine and the leaf beyond take one each.
+FEW_HOPS = 8
 # Who made a rule or route: RTPROT_* of include/uapi/linux/rtnetlink.h as iproute2 names them, and ours.
 MAKERS = {
     0: "unspec",
@@ -48,6 +50,9 @@ MAKERS = {
 }
 
 
+Answers = t.Dict[Target, t.List[Asked]]  # noqa: UP006 - evaluated on Python 3.9
+
+
 class Finding(t.NamedTuple):
     """What is wrong with a way (`bad`), or remarkable: its cause and its fix."""
 
@@ -60,29 +65,39 @@ def checks_of(want: Want, targets: t.Sequence[Target], state: PathState) -> list
     """Return one check a rail and family."""
     if want.network == "infiniband":
         return [skipped("route_path", "InfiniBand has no routes of its own: its subnet manager finds the way")]
+    asked: Answers = {}
+    for one in state.asked:
+        asked.setdefault(one.target, []).append(one)
+    ways: dict[tuple[str, int], list[Target]] = {}
+    for target in targets:
+        ways.setdefault((target.rail, target.family), []).append(target)
     return [
-        _check(rail, item, [one for one in targets if (one.rail, one.family) == (rail.name, item.family)], state, want)
+        _check(rail, item, ways.get((rail.name, item.family), []), state, asked, want)
         for rail in want.rails
         for item in rail.addresses
     ]
 
 
-def _check(rail: WantRail, item: WantAddress, targets: list[Target], state: PathState, want: Want) -> Check:
+def _check(
+    rail: WantRail, item: WantAddress, targets: list[Target], state: PathState, asked: Answers, want: Want
+) -> Check:
     where: dict[str, t.Any] = {"rail": rail.name, "family": item.family}
     if not targets:
         return skipped("route_path", "the plan has no gateway and no neighbour to prove a way to", **where)
-    planned = [str(target) for target in targets]
-    if broken := rail_problem(rail, item, state.host):
-        return deviation("route_path", planned, [], broken.cause, broken.fix, **where)
+    if broken := rail_problem(rail, item, state):
+        return deviation("route_path", _listed(targets, targets), [], broken.cause, broken.fix, **where)
     found: dict[Finding, list[Target]] = {}
     for target in targets:
-        for finding in _findings(target, state, ways_of(want, state.host, target.address)):
+        # Who asks in brief chooses a rail.
+        ways = set() if target.brief else ways_of(want, state.host, target.address)
+        for finding in _findings(target, state, asked.get(target, ()), ways):
             found.setdefault(finding, []).append(target)
-    if not found:
-        return ok("route_path", planned, planned, **where)
     bad = {finding: own for finding, own in found.items() if finding.bad}
-    wrong = {str(target) for own in bad.values() for target in own}
-    observed = [line for line in planned if line not in wrong]
+    wrong = {target for own in bad.values() for target in own}
+    planned = _listed(targets, wrong)
+    observed = _listed([target for target in targets if target not in wrong], ())
+    if not found:
+        return ok("route_path", planned, observed, **where)
     shown = bad or found
     causes = []
     for finding, own in shown.items():
@@ -93,8 +108,16 @@ def _check(rail: WantRail, item: WantAddress, targets: list[Target], state: Path
     return make("route_path", planned, observed, "; ".join(causes), " ".join(fixes), **where)
 
 
-def rail_problem(rail: WantRail, item: WantAddress, host: Host) -> Finding | None:
-    """Return what keeps every packet of a rail's address from leaving, whatever the routes are."""
+def _listed(targets: t.Sequence[Target], shown: t.Collection[Target]) -> list[str]:
+    """Return the ways as text: of those asked for in brief the ones to be shown, and how many others there are."""
+    lines = [str(target) for target in targets if not target.brief or target in shown]
+    others = len(targets) - len(lines)
+    return [*lines, f"{others} more addresses of the plan"] if others else lines
+
+
+def rail_problem(rail: WantRail, item: WantAddress, state: PathState) -> Finding | None:
+    """Return what keeps every packet of a rail's address from leaving or coming in, whatever the routes are."""
+    host = state.host
     link = link_of(rail, host)
     if link is None:
         fix = "Look with `ip -br link`; see fabric_interfaces."
@@ -110,7 +133,21 @@ def rail_problem(rail: WantRail, item: WantAddress, host: Host) -> Finding | Non
     if not all(holders.values()):
         fix = "Look for the host that has the same address: `journalctl -k | grep -i duplicate`."
         return Finding(True, f"{item.address} is held back by duplicate address detection", fix)
+    if link.silent:
+        return Finding(True, f"ARP is off on {link.name}: nobody is asked, and nobody is answered", _arp_on(link.name))
+    if taker := state.taken.get(link.name):
+        fix = f"Take {taker.partition(' ')[0]} away, or give the pod a rail of its own."
+        return Finding(True, f"{taker} is a macvlan in mode passthru, and takes all that comes in on {link.name}", fix)
+    if item.address in state.foreign:
+        six, scope = (" -6", "") if item.family == 6 else ("", f" scope host src {item.address}")
+        fix = f"ip{six} route add local {item.address} dev {link.name} table local proto kernel{scope}"
+        cause = f"the table local has no entry for {item.address}, so nothing that comes in for it is taken"
+        return Finding(True, cause, f"Put it back: `{fix}`.")
     return None
+
+
+def _arp_on(name: str) -> str:
+    return f"Switch it on: `ip link set {name} arp on`."
 
 
 def _holders(address: str, host: Host) -> dict[str, bool]:
@@ -118,18 +155,25 @@ def _holders(address: str, host: Host) -> dict[str, bool]:
     return {item.interface: item.usable for item in sorted(host.addresses) if item.address == address}
 
 
-def _findings(target: Target, state: PathState, ways: set[Hop]) -> t.Iterator[Finding]:
+def _findings(target: Target, state: PathState, answers: t.Iterable[Asked], ways: set[Hop]) -> t.Iterator[Finding]:
     if here := list(_holders(target.address, state.host)):
         fix = f"Take it away (`ip address del {target.address} dev {here[0]}`, with its prefix length)."
         yield Finding(True, f"{target.address} is an address of this host itself, on {', '.join(here)}", fix)
         return
-    sides: dict[Finding, set[str]] = {}
-    for asked in state.asked:
-        if asked.target == target and (finding := _judged(asked, state, ways)):
-            sides.setdefault(finding, set()).add(asked.flow.interface)
-    for finding, bound_to in sides.items():
-        side = ""
-        if finding.bad and bound_to == {""}:
+    left = state.hops.get((target.interface, target.family), 255)
+    if left < FEW_HOPS and target.gateway:
+        key = "net.ipv4.ip_default_ttl" if target.family == 4 else f"net.ipv6.conf.{target.interface}.hop_limit"
+        cause = f"packets live {left} hop{'' if left == 1 else 's'}: {key} is {left}, and the gateway takes one"
+        yield Finding(left < 2, cause, f"Set it: `sysctl -w {key}=64`, and where sysctl.d has it.")
+    sides: dict[Finding, list[Flow]] = {}
+    for asked in answers:
+        if finding := _judged(asked, state, ways):
+            sides.setdefault(finding, []).append(asked.flow)
+    for finding, flows in sides.items():
+        side, bound_to = "", {flow.interface for flow in flows}
+        if whose := all(flow.whose for flow in flows) and dict.fromkeys(flow.whose for flow in flows):
+            side = f" (not RoCE, but {' and '.join(whose)})"
+        elif finding.bad and bound_to == {""}:
             side = " (a packet that is not bound to the interface)"
         elif finding.bad and "" not in bound_to:
             side = f" (a packet bound to {target.interface}, as RDMA's own look-up asks)"
@@ -184,9 +228,9 @@ def _why(asked: Asked, state: PathState) -> tuple[str, str]:
     # Of the rails' tables everything was read: also what refuses there, or passes on.
     routes += [
         item
-        for item in sorted(now.routes)
-        if item.other and item.table == own and item.family == target.family and not by_own
-        if item.dst == DEFAULT or inside(target.address, item.dst)
+        for item in (*state.local, *sorted(now.routes))
+        if item.other and item.table in (own, LOCAL_TABLE) and item.family == target.family and not by_own
+        if item not in routes and (item.dst == DEFAULT or inside(target.address, item.dst))
     ]
     ours = Rule(target.family, target.priority, target.table, source=f"{target.source}/{length}")
     missing = bound and ours not in now.rules

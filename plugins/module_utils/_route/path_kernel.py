@@ -9,43 +9,84 @@ Changes nothing and sends nothing.
 
 from __future__ import annotations
 
+import socket
 import typing as t
 
 from . import decode as rt
 from . import netlink as nl
 from .decode import FAMILIES, decoded, packed
+from .devices import passthru_on
 from .model import link_of
-from .paths import PORT, Asked, Flow, PathState, Target, flows_of, source_ports, targets_of
+from .paths import (
+    LOCAL_TABLE,
+    USER,
+    Asked,
+    Flow,
+    PathState,
+    Target,
+    flows_of,
+    named_targets,
+    others_of,
+    source_ports,
+    targets_of,
+)
 from .read import Reader
 from .want import neighbours_of
+from .wanted import inside
 
 if t.TYPE_CHECKING:
     from .model import Host, Route, Rule
     from .want import Want
 
-UDP, NUD_PERMANENT = 17, 0x80
+# include/uapi/linux/neighbour.h: NOARP is as good as permanent, and nobody asks for it either.
+SET_BY_HAND = 0x80 | 0x40
+# Stands for a destination until one is known.
+NOBODY = {4: b"\xf0rdm", 6: b"\xf0rdma-rail-ops\xf0."}
+EVERYBODY = "ff:ff:ff:ff:ff:ff"
 # Answers wait in the socket's buffer (212,992 bytes by default) until the last question of a batch is asked.
 BATCH = 32
 
-Wire = t.Callable[[str, t.Sequence[str]], t.Mapping[str, str]]
-"""Asks the wire at an interface who has these addresses: the hardware address of each that somebody answers for."""
+Wire = t.Callable[[t.Mapping[str, t.Sequence[str]]], t.Mapping[str, t.Mapping[str, str]]]
+"""Asks the wire at interfaces who has these addresses: the hardware address of each that somebody answers for."""
 
 
 class Asker(Reader):
     """Asks over one socket."""
 
-    def state(self, want: Want, host: Host, targets: t.Sequence[Target], tos: int, wire: Wire | None) -> PathState:
+    def __init__(self) -> None:
+        super().__init__()
+        self._packed: dict[tuple[Flow, int, int], bytes] = {}
+
+    def state(
+        self, want: Want, host: Host, targets: t.Sequence[Target], tos: int, wire: Wire | None
+    ) -> tuple[list[Target], PathState]:
         """Ask for everything that the proof needs: as prove()."""
-        neighbours, seen = {}, {}
         links = {rail.name: link for rail in want.rails for link in [link_of(rail, host)] if link}
-        for name in [link.name for link in links.values() if link.up and link.carrier]:
-            hops = {target.gateway or target.address for target in targets if target.interface == name}
-            own = {address: mac for address, mac in self.set_by_hand(name).items() if address in hops}
-            neighbours.update({(name, address): mac for address, mac in own.items()})
-            if own and wire:
-                seen.update({(name, address): mac for address, mac in wire(name, sorted(own)).items()})
+        running = [link for link in links.values() if link.up and link.carrier]
+        by_hand: dict[tuple[str, str], str] = {}
+        for link in running:
+            hops = {target.gateway or target.address for target in targets if target.interface == link.name}
+            for address, mac in self.set_by_hand(link.name).items():
+                if address in hops or any(inside(address, prefix) for prefix in want.prefixes):
+                    by_hand[link.name, address] = mac
+        local = self._local(want)
+        targets = [*targets, *named_targets(want, host, targets, local, by_hand)]
         there = [target for target in targets if target.rail in links]
-        return PathState(host, tuple(self._asked(there, host.snapshot.rules, tos)), neighbours, seen)
+        asked = tuple(self._asked(there, host.snapshot.rules, tos))
+        used = {(target.interface, target.gateway or target.address) for target in there}
+        neighbours = {key: mac for key, mac in by_hand.items() if key in used}
+        own = sorted({item.address for rail in want.rails for item in rail.addresses})
+        heard = self._lookups(own)
+        return targets, PathState(
+            host,
+            asked,
+            neighbours,
+            _seen(neighbours, wire) if neighbours and wire else {},
+            local,
+            frozenset(address for address, route in zip(own, heard) if not route or route.other != "local"),
+            {link.name: who for link in running if link.promiscuous for who in [passthru_on(link.index)] if who},
+            {(link.name, family): self._hops(link.name, family) for link in running for family in FAMILIES},
+        )
 
     def set_by_hand(self, interface: str) -> dict[str, str]:
         """Return the neighbours of an interface whose hardware address somebody set: by address."""
@@ -54,35 +95,66 @@ class Asker(Reader):
         found = {}
         for entry in (decoded("NEIGH", answer) for answer in answers):
             address, mac = entry.get_attr("NDA_DST"), entry.get_attr("NDA_LLADDR")
-            if entry["state"] & NUD_PERMANENT and entry["ifindex"] == index and address and mac:
+            own = entry["state"] & SET_BY_HAND and entry["ifindex"] == index and address and mac
+            # The kernel's own entries are those of broadcasts.
+            if own and mac != EVERYBODY:
                 found[address] = mac
         return found
 
+    def _local(self, want: Want) -> tuple[Route, ...]:
+        """Return what others have put into the table local of the RDMA prefixes."""
+        return tuple(
+            route
+            for family, number in FAMILIES.items()
+            for route in sorted(self._dump_routes(number, LOCAL_TABLE, "", 0))
+            if any(inside(route.dst.partition("/")[0], prefix) for prefix in want.prefixes_of(family))
+        )
+
+    def _hops(self, interface: str, family: int) -> int:
+        """Return how many hops packets live; 255 where nobody knows."""
+        key = "net/ipv4/ip_default_ttl" if family == 4 else f"net/ipv6/conf/{interface}/hop_limit"
+        return int(self._read_sysctl(key) or 255)
+
     def _asked(self, targets: t.Sequence[Target], rules: t.Iterable[Rule], tos: int) -> t.Iterator[Asked]:
-        ports = source_ports(port for rule in sorted(rules) for port in _ports_of(rule))
-        pairs = [(target, flow) for target in targets for flow in flows_of(target, ports)]
+        rules = sorted(rules)
+        ports = source_ports(port for rule in rules for port in _ports_of(rule))
+        others = others_of(have for rule in rules for have in [_selectors_of(rule)] if have)
+        pairs = [(target, flow) for target in targets for flow in flows_of(target, ports, others)]
         kinds = (rt.RTM_F_FIB_MATCH, 0)
-        answers = self._answers([self._question(*pair, tos, kind) for pair in pairs for kind in kinds])
-        for pair, (match, error), (plain, other_error) in zip(pairs, answers[::2], answers[1::2]):
+        questions = [
+            self._question(*pair, tos, kind) for pair in pairs for kind in (kinds[:1] if pair[0].brief else kinds)
+        ]
+        answers = iter(self._answers(questions))
+        for pair in pairs:
+            match, error = next(answers)
+            plain, other_error = (match, 0) if pair[0].brief else next(answers)
             yield Asked(*pair, match, plain, error or other_error)
 
     def _question(self, target: Target, flow: Flow, tos: int, flags: int) -> bytes:
-        length = 32 if target.family == 4 else 128
+        # Packing is what takes the time, and only the destination differs.
+        key = (flow, target.family, flags)
+        if key not in self._packed:
+            self._packed[key] = self._pack(flow, target.family, 0 if flow.whose else tos, flags)
+        own = socket.inet_pton(FAMILIES[target.family], target.address)
+        return self._packed[key].replace(NOBODY[target.family], own, 1)
+
+    def _pack(self, flow: Flow, family: int, tos: int, flags: int) -> bytes:
+        """Return the question with a destination to be replaced; nobody but RoCE has a traffic class."""
         attrs = {
-            "RTA_DST": target.address,
+            "RTA_DST": socket.inet_ntop(FAMILIES[family], NOBODY[family]),
             "RTA_SRC": flow.source,
             "RTA_OIF": self._index_of(flow.interface) if flow.interface else None,
             "RTA_MARK": 0,
-            "RTA_UID": 0,
-            "RTA_IP_PROTO": UDP,
+            "RTA_UID": flow.user,
+            "RTA_IP_PROTO": flow.protocol,
             "RTA_SPORT": flow.sport,
-            "RTA_DPORT": PORT,
+            "RTA_DPORT": flow.dport,
         }
+        length = 32 if family == 4 else 128
         # IPv6 tells the real table anyway, and refuses the flag under strict checking.
-        head = {"flags": flags | (rt.RTM_F_LOOKUP_TABLE if target.family == 4 else 0), "tos": tos}
+        head = {"flags": flags | (rt.RTM_F_LOOKUP_TABLE if family == 4 else 0), "tos": tos}
         lengths = {"dst_len": length, "src_len": length if flow.source else 0}
-        family = FAMILIES[target.family]
-        return packed("RTM_GETROUTE", nl.NLM_F_ACK, attrs, family=family, **lengths, **head)
+        return packed("RTM_GETROUTE", nl.NLM_F_ACK, attrs, family=FAMILIES[family], **lengths, **head)
 
     def _answers(self, questions: t.Sequence[bytes]) -> list[tuple[Route | None, int]]:
         return [
@@ -90,6 +162,25 @@ class Asker(Reader):
             for first in range(0, len(questions), BATCH)
             for error, answers, _why in self._ask(list(questions[first : first + BATCH]))
         ]
+
+
+def _seen(neighbours: t.Iterable[tuple[str, str]], wire: Wire) -> dict[tuple[str, str], str]:
+    """Return what the wire answers for these addresses, by interface and address."""
+    wanted: dict[str, list[str]] = {}
+    for interface, address in neighbours:
+        wanted.setdefault(interface, []).append(address)
+    return {(name, address): mac for name, found in wire(wanted).items() for address, mac in found.items()}
+
+
+def _selectors_of(rule: Rule) -> dict[str, int]:
+    """Return by what a rule tells packets of others apart: its first port, user and protocol; empty for none."""
+    message = decoded("RULE", bytes.fromhex(rule.raw))
+    found = {"protocol": message.get_attr("FRA_IP_PROTO") or 0}
+    for key, name in (("sport", "FRA_SPORT_RANGE"), ("dport", "FRA_DPORT_RANGE"), ("user", "FRA_UID_RANGE")):
+        if span := message.get_attr(name):
+            first, last = map(int, span.split(":"))
+            found[key] = first or min(last, USER)
+    return found if any(found.values()) else {}
 
 
 def _ports_of(rule: Rule) -> t.Iterator[tuple[int, int, int]]:
@@ -101,7 +192,12 @@ def _ports_of(rule: Rule) -> t.Iterator[tuple[int, int, int]]:
 
 
 def prove(
-    want: Want, host: Host, neighbours: t.Sequence[t.Mapping[str, t.Any]], tos: int = 0, wire: Wire | None = None
+    want: Want,
+    host: Host,
+    neighbours: t.Sequence[t.Mapping[str, t.Any]],
+    tos: int = 0,
+    wire: Wire | None = None,
+    more: t.Mapping[str, t.Sequence[str]] | None = None,
 ) -> tuple[list[Target], PathState]:
     """Return the ways of a host and what the kernel says of them. For checks: path_checks.checks_of().
 
@@ -109,7 +205,8 @@ def prove(
     :param neighbours: as neighbours_of() takes them.
     :param tos: the planned TOS, DSCP and ECN in one byte.
     :param wire: asks for the true hardware address, where a neighbour's was set by hand.
+    :param more: addresses of other hosts by rail, to be asked for in brief.
     """
-    targets = targets_of(want, host, neighbours_of(neighbours))
+    targets = targets_of(want, host, neighbours_of(neighbours), more)
     with Asker() as asker:
-        return targets, asker.state(want, host, targets, tos, wire)
+        return asker.state(want, host, targets, tos, wire)

@@ -7,28 +7,40 @@
 The question is RoCE's: UDP to port 4791 with the planned TOS, user 0, no mark, from the rail's address; once with the
 rail's interface, as RDMA's own look-up asks (drivers/infiniband/core/addr.c), and once without, as sockets do. Each is
 asked twice: for the route of the tables (all its hops, its table, who made it), and for what this very packet gets.
-Each destination is asked for without a source too, as programs ask that do not bind to a rail.
+Each destination is asked for without a source too, as programs ask that do not bind to a rail; and as TCP and an
+ordinary user ask, and whom else the host's rules tell apart. Of the other hosts of the plan a draw is asked for, in
+short; and what somebody has put into the RDMA prefixes by a rule, a route or a neighbour.
 """
 
 from __future__ import annotations
 
+import ipaddress
 import typing as t
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from .model import Hop, link_of
+from .model import PROTOCOL, Hop, link_of
 from .wanted import inside
 
 if t.TYPE_CHECKING:
-    from .model import Host, Route
+    from .model import Host, Route, Rule
     from .want import Neighbour, Want, WantAddress
 
 # RoCE v2's destination port (IANA), and the source ports that it takes (RFC 6056's range, roce_sport of rdma-core).
 PORT, FIRST_SOURCE_PORT, LAST_SOURCE_PORT = 4791, 49152, 65535
+TCP, UDP = 6, 17
+# A port that programs over RDMA listen on (perftest), and a user who is not root.
+TCP_PORT, USER = 18515, 1000
+LOCAL_TABLE, MOST_NAMED = 255, 64
+# The rule and table by which Spiderpool's coordinator leads to the pods of this very host.
+SPIDERPOOL = (1000, 500)
 
 
 @dataclass(frozen=True)
 class Target:
-    """One way to prove: from a rail's address to another; `gateway` is the planned one, empty for on link."""
+    """One way to prove: from a rail's address to another; `gateway` is the planned one, empty for on link.
+
+    What is `brief` is asked for RoCE's flow alone, and listed only where something is wrong.
+    """
 
     rail: str
     interface: str
@@ -39,6 +51,7 @@ class Target:
     address: str
     what: str
     gateway: str = ""
+    brief: bool = False
 
     def __str__(self) -> str:
         """Return the planned way as text."""
@@ -48,11 +61,21 @@ class Target:
 
 @dataclass(frozen=True)
 class Flow:
-    """A packet of UDP that a host is about to send; `source` and `interface` are empty where it is not bound."""
+    """A packet that a host is about to send; `source` and `interface` are empty where it is not bound."""
 
     source: str
     interface: str
     sport: int
+    protocol: int = UDP
+    dport: int = PORT
+    user: int = 0
+
+    @property
+    def whose(self) -> str:
+        """Whose packet it is, where it is not RoCE's."""
+        user = f"user {self.user}" if self.user else ""
+        what = f"TCP to port {self.dport}" if self.protocol == TCP else f"UDP to port {self.dport}" if user else ""
+        return f"{what} of {user}" if what and user else what
 
 
 @dataclass(frozen=True)
@@ -72,32 +95,101 @@ class PathState:
 
     :param neighbours: entries of the neighbour tables that somebody set by hand: (interface, address) to its hardware
         address; `seen` is what the wire answers for the same address, empty where nothing answered.
+    :param local: what others have put into the table local; `foreign` are the rails' addresses that it lacks.
+    :param taken: who takes all frames of a port, by interface; `hops` is how far packets get, by interface and family.
     """
 
     host: Host
     asked: tuple[Asked, ...]
     neighbours: dict[tuple[str, str], str] = field(default_factory=dict)
     seen: dict[tuple[str, str], str] = field(default_factory=dict)
+    local: tuple[Route, ...] = ()
+    foreign: frozenset[str] = frozenset()
+    taken: dict[str, str] = field(default_factory=dict)
+    hops: dict[tuple[str, int], int] = field(default_factory=dict)
 
 
-def targets_of(want: Want, host: Host, neighbours: t.Sequence[Neighbour]) -> list[Target]:
-    """Return the ways to prove: to each rail's gateway, to the neighbours on the same rail, and on the next one."""
+def targets_of(
+    want: Want, host: Host, neighbours: t.Sequence[Neighbour], more: t.Mapping[str, t.Sequence[str]] | None = None
+) -> list[Target]:
+    """Return the ways to prove: to each rail's gateway, and to the neighbours on the same rail and on the next one.
+
+    In brief those to the neighbours on the other rails.
+
+    :param more: addresses of other hosts by rail, to be asked for in brief.
+    """
     found = []
     for place, rail in enumerate(want.rails):
         near = {rail.name, want.rails[(place + 1) % len(want.rails)].name}
         link = link_of(rail, host)
         for item in rail.addresses:
-            others = [(item.gateway, "its gateway")] if item.gateway else []
-            others += [
-                (there.address, f"{there.host or 'neighbour'} {there.rail}{f' in {there.zone}' if there.zone else ''}")
-                for there in neighbours
-                if there.rail in near and there.family == item.family
-            ]
+            others = [(item.gateway, "its gateway", False)] if item.gateway else []
+            for there in (there for there in neighbours if there.family == item.family):
+                what = f"{there.host or 'neighbour'} {there.rail}{f' in {there.zone}' if there.zone else ''}"
+                others.append((there.address, what, there.rail not in near))
             own = (rail.name, link.name if link else rail.asked, rail.table, rail.priority, item.family, item.address)
-            for address, what in others:
+            known = {address for address, _what, _brief in others}
+            others += [
+                (address, f"another host's {rail.name}", True)
+                for address in (more or {}).get(rail.name, ())
+                if address not in known and (":" in address) == (item.family == 6)
+            ]
+            for address, what, brief in others:
                 if (gateway := way(want, item, address)) is not None:
-                    found.append(Target(*own, address, what, gateway))
+                    found.append(Target(*own, address, what, gateway, brief))
     return found
+
+
+def named_targets(
+    want: Want, host: Host, known: t.Iterable[Target], local: t.Iterable[Route], neighbours: t.Iterable[tuple[str, str]]
+) -> list[Target]:
+    """Return the ways to what others have put into the RDMA prefixes, as far as `known` does not have them.
+
+    :param local: what they have put into the table local, and `neighbours` into neighbour tables, with its interface.
+    """
+    now = host.snapshot
+    tables = {rail.table for rail in want.rails}
+    routes = [route for route in now.routes if route.table in tables and route.protocol != PROTOCOL]
+    by_others = [
+        (rule.dest, "", f"which the rule {rule.priority} names") for rule in sorted(now.rules) if _strange(rule)
+    ]
+    by_others += [(route.dst, "", f"which `{route}` names") for route in [*local, *sorted(routes)] if "/" in route.dst]
+    by_others += [(address, interface, "whose neighbour is set by hand") for interface, address in neighbours]
+    own = {item.address for rail in want.rails for item in rail.addresses}
+    asked = {(target.rail, target.address) for target in known}
+    planned = {address for _rail, address in asked} - own
+    here = sorted({item.address for item in host.addresses if item.address in planned})
+    by_others += [(address, "", "which is here") for address in here]
+    found = []
+    for dest, interface, what in by_others[:MOST_NAMED]:
+        address = _first_in(dest, planned)
+        for rail in want.rails if address and address not in own else ():
+            link = link_of(rail, host)
+            name = link.name if link else rail.asked
+            for item in rail.addresses:
+                on_link = inside(address, item.subnet)
+                if (rail.name, address) in asked or (interface and not (on_link and interface == name)):
+                    continue
+                if any(inside(address, prefix) for prefix in want.prefixes_of(item.family)):
+                    gateway = way(want, item, address)
+                    start = (rail.name, name, rail.table, rail.priority, item.family, item.address)
+                    if gateway is not None:
+                        found.append(Target(*start, address, what, gateway, brief=True))
+    return list(dict.fromkeys(found))
+
+
+def _strange(rule: Rule) -> bool:
+    """Whether a rule that is not ours names a destination; Spiderpool's own leads to pods of this host."""
+    known = rule.protocol == PROTOCOL or (rule.priority, rule.table) == SPIDERPOOL
+    return bool(rule.dest) and not rule.invert and not known
+
+
+def _first_in(dest: str, asked: t.Collection[str]) -> str:
+    """Return an address of a destination; empty where one of it is asked for anyhow."""
+    network = ipaddress.ip_network(dest, strict=False)
+    if network.num_addresses == 1:
+        return str(network.network_address)
+    return "" if any(inside(address, dest) for address in asked) else str(network.network_address + 1)
 
 
 def way(want: Want, item: WantAddress, address: str) -> str | None:
@@ -108,14 +200,34 @@ def way(want: Want, item: WantAddress, address: str) -> str | None:
     return item.gateway if item.gateway and planned else None
 
 
-def flows_of(target: Target, source_ports: t.Iterable[int]) -> t.Iterator[Flow]:
+def flows_of(target: Target, source_ports: t.Sequence[int], others: t.Iterable[Flow] = ()) -> t.Iterator[Flow]:
     """Return the packets to ask for: from the rail's address, without and with its interface; and from nowhere.
 
-    :param source_ports: of UDP.
+    :param source_ports: of UDP; `others` are the packets that are not RoCE's, as others_of() has them.
     """
-    for port in source_ports:
-        for source, interface in ((target.source, ""), (target.source, target.interface), ("", "")):
-            yield Flow(source, interface, port)
+    for port in source_ports[:1] if target.brief else source_ports:
+        yield Flow(target.source, "", port)
+        yield Flow(target.source, target.interface, port)
+        if not target.brief:
+            yield Flow("", "", port)
+    if not target.brief:
+        yield from (replace(flow, source=target.source) for flow in others)
+
+
+def others_of(selectors: t.Iterable[t.Mapping[str, int]], limit: int = 8) -> list[Flow]:
+    """Return what TCP and ordinary users send, and what they would send to be told apart by rules.
+
+    :param selectors: of rules, as far as they have them: `protocol`, and the first `sport`, `dport` and `user`.
+    """
+    found = [Flow("", "", FIRST_SOURCE_PORT, TCP, TCP_PORT), Flow("", "", FIRST_SOURCE_PORT, user=USER)]
+    for have in selectors:
+        protocol = have.get("protocol") or (TCP if {"sport", "dport"} & set(have) else UDP)
+        dport = have.get("dport") or (PORT if protocol == UDP else TCP_PORT)
+        flow = Flow("", "", have.get("sport") or FIRST_SOURCE_PORT, protocol, dport, have.get("user", 0))
+        # No ordinary user sends from a port below 1024.
+        if flow.whose and protocol in (TCP, UDP) and not (flow.user and flow.sport < 1024):
+            found.append(flow)
+    return list(dict.fromkeys(found))[:limit]
 
 
 def source_ports(selectors: t.Iterable[tuple[int, int, int]], limit: int = 8) -> list[int]:

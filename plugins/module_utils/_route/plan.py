@@ -105,4 +105,4 @@ def _keep_equal(wanted: Snapshot, now: Snapshot) -> Snapshot:
 
 
 def _blind(route: Route) -> tuple[t.Any, ...]:
-    return (route.family, route.table, route.dst, route.interface, route.gateway, route.source, route.other)
+    return (route.family, route.table, route.dst, route.interface, route.gateway, route.source, route.other, route.mtu)

@@ -9,6 +9,7 @@ What is set and why: docs/host-network.md.
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 import typing as t
 from dataclasses import replace
@@ -113,6 +114,7 @@ def rail_routes(want: Want, rail: WantRail, item: WantAddress, interface: str) -
         yield route(MAIN_TABLE, prefix, METRICS[0] - 1 + rail.index, item.gateway)
 
 
+@functools.lru_cache(maxsize=4096)
 def inside(address: str, prefix: str) -> bool:
     """Whether an address is inside a prefix in CIDR notation; across families it never is."""
     return ipaddress.ip_address(address) in ipaddress.ip_network(prefix, strict=False)

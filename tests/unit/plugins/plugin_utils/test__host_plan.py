@@ -10,7 +10,12 @@ import json
 import pytest
 from ansible.errors import AnsibleActionFail
 
-from ansible_collections.railops.rdma.plugins.plugin_utils._host_plan import leaves_of, read_host_plan
+from ansible_collections.railops.rdma.plugins.plugin_utils._host_plan import (
+    MOST_DRAWN,
+    drawn_addresses,
+    leaves_of,
+    read_host_plan,
+)
 
 FROZEN = {"mode": "shared", "max_nodes": 8}
 DIGEST = hashlib.sha256(json.dumps(FROZEN, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
@@ -92,3 +97,35 @@ def test_leaves_are_those_of_the_plans_file_for_switches(folder):
     rows = "zone,leaf,rail,family\nsu1,'-odd,rail1,4\nsu1,'-odd,rail1,6\nsu1,,rail2,4\n"
     (folder / "switch/prefixes.csv").write_text(rows)
     assert leaves_of(str(folder)) == [{"zone": "su1", "rail": "rail1", "leaf": "-odd"}]
+
+
+@pytest.mark.parametrize("renamed", [False, True])
+def test_hosts_draw_other_hosts_addresses_by_a_seed(tmp_path, renamed):
+    (tmp_path / "hosts").mkdir()
+    nodes = {}
+    for slot in range(80):
+        node, host = f"node{slot}", f"host{slot}" if renamed else f"node{slot}"
+        nodes[node] = {"zone": "", "slot": slot, "retired": slot == 7}
+        rails = [
+            {
+                "name": f"rail{rail}",
+                "addresses": [{"address": f"192.0.{rail}.{slot}"}, {"address": f"fd00:{rail}::{slot}"}],
+            }
+            for rail in (1, 2)
+        ]
+        have = {"schema": 2, "frozen_digest": DIGEST, "node": node, "slot": slot, "rails": rails}
+        (tmp_path / "hosts" / f"{host}.json").write_text(json.dumps(have))
+    (tmp_path / "plan.json").write_text(json.dumps({"schema": 1, "digest": "x", "frozen": FROZEN, "nodes": nodes}))
+    one, two = ("host1", "host2") if renamed else ("node1", "node2")
+    drawn = drawn_addresses(str(tmp_path), one, 0)
+    assert set(drawn) == {"rail1", "rail2"}
+    assert {len(found) for found in drawn.values()} <= {MOST_DRAWN, MOST_DRAWN - 2}
+    assert {"192.0.1.1", "192.0.1.7"}.isdisjoint(drawn["rail1"])
+    assert drawn == drawn_addresses(str(tmp_path), one, 0)
+    assert drawn != drawn_addresses(str(tmp_path), one, 1)
+    assert drawn != drawn_addresses(str(tmp_path), two, 0)
+    # An old host plan beside the new plan says nothing.
+    for path in (tmp_path / "hosts").iterdir():
+        if path.stem != one:
+            change(path, frozen_digest="0")
+    assert drawn_addresses(str(tmp_path), one, 0) == {}

@@ -1,0 +1,244 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What cuts a rail without a wrong route: for whom, for which far host, and by whose hand. Each is named."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.modules import policy_route, rail_audit
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, run, want_of
+
+RAILS, HOSTS = 2, 3
+FAR = "172.17.1.66"
+
+
+@pytest.fixture(scope="module")
+def fabric():
+    with Fabric("causes", HOSTS, RAILS) as made:
+        yield planned(made, "exclusive")
+
+
+def planned(fabric, mode):
+    """Bring the hosts to a plan."""
+    fabric.wants = [want_of(slot, RAILS, mode=mode) for slot in range(HOSTS)]
+    fabric.gateways(fabric.wants)
+    for host, want in zip(fabric.hosts, fabric.wants, strict=True):
+        host.apply(want)
+    return fabric
+
+
+def paths(fabric, **more):
+    """Return the checks of the first host, which knows the second one alone, that are not ok."""
+    neighbours = [{"host": "node2", "rails": fabric.wants[1]["rails"]}]
+    params = {key: fabric.wants[0][key] for key in ("rails", "rdma_prefixes", "policy", "network")}
+    params |= {"checks": ["paths"], "neighbours": neighbours, **more}
+    result = fabric.hosts[0].module(rail_audit, params, diff=False)
+    assert result["errors"] == []
+    return {(item["rail"], item["family"]): item for item in result["checks"] if item["status"] != "ok"}
+
+
+class Planted:
+    """Lines for `ip` on the first host, undone in the end."""
+
+    def __init__(self, fabric, *lines: str, undo: tuple[str, ...] = ()) -> None:
+        self.host, self.lines = fabric.hosts[0], lines
+        self.undo = undo or tuple(line.replace(" add ", " del ").replace(" replace ", " del ") for line in lines[::-1])
+
+    def __enter__(self) -> None:
+        for line in self.lines:
+            self.host.ip(*line.split())
+
+    def __exit__(self, *_exc: object) -> None:
+        for line in self.undo:
+            self.host.ip(*line.split())
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        pytest.param([f"rule add to {FAR} unreachable pref 906"], ["906", "it is unreachable"], id="rule"),
+        pytest.param(
+            [f"route add blackhole {FAR}/32 table local"],
+            [f"blackhole {FAR}/32", "it is dropped silently"],
+            id="blackhole",
+        ),
+        pytest.param(
+            [f"route add local {FAR}/32 dev lo table local proto static"], [f"local {FAR}/32", "static"], id="local"
+        ),
+        pytest.param(
+            [f"route add {FAR}/32 dev eth0 table 2000", "rule add to 172.17.1.64/27 lookup 2000 pref 907"],
+            ["907"],
+            id="a-prefix-of-a-rule",
+        ),
+    ],
+)
+def test_a_far_host_that_is_cut_on_purpose_is_named(fabric, lines, words):
+    """Nobody asks node3 here: the thing itself is found, and the kernel is asked where it leads."""
+    if "1.64/27" in lines[-1]:  # of a prefix the first address is asked for
+        lines = [lines[0].replace(f"{FAR}/32", "172.17.1.64/27"), lines[1]]
+    with Planted(fabric, *lines):
+        found = paths(fabric)
+    assert {key: item["status"] for key, item in found.items()} == {
+        ("rail1", 4): "deviation",
+        ("rail2", 4): "deviation",
+    }
+    for item in found.values():
+        assert all(word in item["cause"] for word in words), item["cause"]
+    assert paths(fabric) == {}
+
+
+def test_a_drawn_host_is_asked_for_and_listed_where_it_is_wrong(fabric):
+    lines = [f"route add {FAR}/32 dev eth0 table 2000", "rule add lookup 2000 pref 900"]
+    more = {"rail2": [FAR, "172.17.1.98", "fd00:17:2:3::2"]}
+    with Planted(fabric, *lines):
+        assert paths(fabric) == {}
+        (found,) = paths(fabric, addresses=more).values()
+    assert (found["rail"], found["family"]) == ("rail2", 4)
+    assert "it leaves by eth0" in found["cause"]
+    assert [line.split()[0] for line in found["planned"]][-2:] == [FAR, "1"]
+    assert found["observed"] == [line for line in found["planned"] if not line.startswith(f"{FAR} ")]
+
+
+def test_a_neighbour_that_is_set_by_hand_in_the_rails_net_is_named():
+    with Fabric("byhand", HOSTS, RAILS) as fabric:
+        planned(fabric, "shared")
+        for address, family in (("172.17.2.4", 4), ("fd00:17:2::4", 6)):
+            for state in ("permanent", "noarp"):
+                line = f"neighbor replace {address} dev ens2np0 lladdr 02:00:00:00:00:99 nud {state}"
+                with Planted(fabric, line):
+                    found = paths(fabric)
+                assert set(found) == {("rail2", family)}
+                assert f"{address} is set by hand to 02:00:00:00:00:99" in found["rail2", family]["cause"]
+
+
+def test_what_spiderpool_leads_to_pods_of_this_host_is_known(fabric):
+    fabric.hosts[0].batch("link add veth7 type veth peer name veth8\nlink set veth7 up\nlink set veth8 up\n")
+    for rule in ("", "to "):
+        lines = []
+        for six, pod in (("-4 ", "172.17.0.20"), ("-6 ", "fd00:17:1:1::20")):
+            dest = f"{rule}{pod} " if rule else ""
+            lines += [f"{six}route add {pod} dev veth7 table 500", f"{six}rule add {dest}lookup 500 pref 1000"]
+            lines += [f"neighbor replace {pod} dev veth7 lladdr 02:00:00:00:00:20 nud permanent"]
+        with Planted(fabric, *lines):
+            assert paths(fabric) == {}
+    fabric.hosts[0].ip("link", "del", "veth7")
+
+
+@pytest.mark.parametrize(
+    ("selector", "whose"),
+    [
+        pytest.param("ipproto tcp", "TCP to port 18515", id="tcp"),
+        pytest.param("ipproto tcp dport 22", "TCP to port 22", id="a-port-of-tcp"),
+        pytest.param("uidrange 1000-2000", "UDP to port 4791 of user 1000", id="users"),
+        pytest.param("uidrange 2000-2000 ipproto udp dport 4789-4791", "UDP to port 4789 of user 2000", id="one-user"),
+    ],
+)
+def test_who_is_diverted_is_told_where_it_is_not_roce(fabric, selector, whose):
+    for end in ("lookup 2000", "blackhole"):
+        lines = ["route add default via 198.51.100.254 dev eth0 table 2000", f"rule add {selector} {end} pref 950"]
+        with Planted(fabric, *lines):
+            found = paths(fabric)
+        assert {key: item["status"] for key, item in found.items()} == {
+            ("rail1", 4): "deviation",
+            ("rail2", 4): "deviation",
+        }
+        for item in found.values():
+            assert f"(not RoCE, but {whose}" in item["cause"]
+            assert "950:" in item["cause"]
+    # What only root sends to other ports is none of the rails'.
+    with Planted(fabric, "rule add ipproto udp dport 53 blackhole pref 951"):
+        assert paths(fabric) == {}
+
+
+@pytest.mark.parametrize(
+    ("lines", "undo", "words"),
+    [
+        pytest.param(["link set ens1np0 arp off"], ["link set ens1np0 arp on"], "ARP is off on ens1np0", id="arp-off"),
+        pytest.param(
+            ["link add link ens1np0 name thief0 type macvlan mode passthru", "link set thief0 up"],
+            ["link del thief0"],
+            "thief0 is a macvlan in mode passthru",
+            id="passthru",
+        ),
+    ],
+)
+def test_a_port_that_hears_nothing_is_explained(fabric, lines, undo, words):
+    with Planted(fabric, *lines, undo=tuple(undo)):
+        found = paths(fabric)
+    assert set(found) == {("rail1", 4), ("rail1", 6)}
+    assert all(words in item["cause"] for item in found.values())
+    fabric.hosts[0].apply(fabric.wants[0])
+    assert paths(fabric) == {}
+
+
+def test_a_thief_in_a_pod_is_found_with_its_place(fabric):
+    host, pod = fabric.hosts[0], f"{fabric.name}-pod"
+    run("ip", "netns", "add", pod)
+    try:
+        host.ip("link", "add", "link", "ens2np0", "name", "thief0", "type", "macvlan", "mode", "passthru")
+        host.ip("link", "set", "thief0", "netns", pod)
+        run("ip", "-n", pod, "link", "set", "thief0", "up")
+        found = paths(fabric)
+    finally:
+        run("ip", "netns", "del", pod)
+    assert set(found) == {("rail2", 4), ("rail2", 6)}
+    assert f"thief0 (namespace {pod})" in found["rail2", 4]["cause"]
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_a_lost_local_entry_is_named_and_its_fix_works(fabric, family):
+    host = fabric.hosts[0]
+    address = next(
+        item["address"]
+        for item in fabric.wants[0]["rails"][0]["addresses"]
+        if (":" in item["address"]) == (family == 6)
+    )
+    words = ["-6"] if family == 6 else []
+    host.ip(*words, "route", "del", "local", address, "table", "local")
+    (found,) = paths(fabric).values()
+    assert (found["rail"], found["family"]) == ("rail1", family)
+    assert f"the table local has no entry for {address}" in found["cause"]
+    host.ip(*found["fix"].split("`")[1].split()[1:])
+    assert paths(fabric) == {}
+
+
+@pytest.mark.parametrize(("hops", "status"), [(1, "deviation"), (4, "warning"), (64, None)])
+def test_packets_that_live_too_short_are_told(fabric, hops, status):
+    host = fabric.hosts[0]
+    keys = {4: "net/ipv4/ip_default_ttl", 6: "net/ipv6/conf/ens1np0/hop_limit"}
+    for key in keys.values():
+        host.sysctl(key, str(hops))
+    found = paths(fabric)
+    for key in keys.values():
+        host.sysctl(key, "64")
+    rails = {("rail1", 4), ("rail2", 4), ("rail1", 6)} if status else set()
+    assert {key: item["status"] for key, item in found.items()} == dict.fromkeys(rails, status)
+    assert all("=64`" in item["fix"] for item in found.values())
+
+
+def test_an_mtu_of_a_route_of_ours_is_a_difference_that_the_role_mends(fabric):
+    host, want = fabric.hosts[0], fabric.wants[0]
+    for line in (
+        "route change 172.17.0.0/16 via 172.17.0.1 dev ens1np0 src 172.17.0.2 table 1001 proto 143 mtu lock 1400",
+        "-6 route change fd00:17::/32 via fd00:17:2:1::1 dev ens2np0 src fd00:17:2:1::2 table 1002 proto 143 mtu 1400",
+    ):
+        host.ip(*line.split())
+    checks = host.module(policy_route, {**want, "on_problem": "report"}, check=True)["checks"]
+    found = {(item["id"], item["rail"]): item["observed"] for item in checks if item["status"] == "deviation"}
+    assert set(found) == {("network_routes", "rail1"), ("network_routes", "rail2"), ("network_stale", None)}
+    assert [line.split(" mtu ")[1] for line in sorted(found["network_stale", None])] == ["lock 1400", "1400"]
+    assert host.apply(want)["changed"]
+    assert "1400" not in "\n".join(host.dump()["routes"])
+    assert not host.apply(want)["changed"]
+
+
+def test_a_setting_for_all_has_a_fix_that_mends_it(fabric):
+    host, want = fabric.hosts[0], fabric.wants[0]
+    host.sysctl("net/ipv4/conf/all/arp_ignore", "8")
+    checks = host.module(policy_route, want, check=True)["checks"]
+    host.sysctl("net/ipv4/conf/all/arp_ignore", "0")
+    (found,) = (item for item in checks if item["status"] == "deviation")
+    assert found["fix"] == "Set it for all: `sysctl -w net.ipv4.conf.all.arp_ignore=1`, and where sysctl.d has it."
