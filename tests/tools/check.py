@@ -4,9 +4,10 @@
 
 """Run the project's checks and say of each whether it passed, failed or was skipped, and why.
 
-    check.py             all of them, but those that are only run by name
+    check.py             those that find most in the least time: `make test`
+    check.py --rest      all others, but those that are only run by name: `make test-all`
     check.py NAME ...    only these
-    check.py --list      their names and what each is for
+    check.py --list      their names, when each is run, and what it is for
 
 RAILOPS_REQUIRE="NAME ..." names checks that must not be skipped: then a skip is a failure. RAILOPS_INSTALL=0 keeps the
 run from installing packages. Logs lie in tests/output/logs, one file a check.
@@ -112,8 +113,16 @@ def sanity_of_plugins() -> t.Iterator[Argv]:
     yield from sanity("--exclude tests/")
 
 
-def unit() -> t.Iterator[Argv]:
-    yield pytest("tests/unit", parallel=True)
+def main_job() -> t.Iterator[Argv]:
+    yield [tool("python"), str(CHECKOUT / "tests/demo/demo.py")]
+
+
+def unbounded() -> t.Iterator[Argv]:
+    """Run what leans on others' code with the newest of all of it, whatever that is: the versions come first."""
+    home = env.newest_releases(newest())
+    yield [str(home / "pip"), "list", "--disable-pip-version-check"]
+    words = [*("-m", "pytest", "-q", "-n", "2", "-m", "not slow")]
+    yield [*("env", f"PATH={home}:{os.environ['PATH']}", str(home / "python")), *words, "tests/unit", *CLIENTS]
 
 
 def unit_newest() -> t.Iterator[Argv]:
@@ -159,20 +168,24 @@ def unit_oldest() -> t.Iterator[Argv]:
     ]
 
 
-def pytest(folder: str, *, parallel: bool = False, version: str | None = None) -> Argv:
-    """Return the command that runs a folder of tests."""
+def pytest(folder: str, *, parallel: bool = False, version: str | None = None, only: str = "") -> Argv:
+    """Return the command that runs a folder of tests.
+
+    :param only: an expression over marks: those alone.
+    """
     # Those of the cluster mostly wait.
     workers = ["-n", "4" if folder == "tests/cluster" else "2"] if parallel else []
     if folder in ("tests/kernel", "tests/site"):
         workers += ["--dist", "loadfile"]  # the tests of a file share one lab
-    return [tool("python", version), "-m", "pytest", "-q", *workers, folder]
+    marked = ["-m", only] if only else []
+    return [tool("python", version), "-m", "pytest", "-q", *workers, *marked, folder]
 
 
-def suite(folder: str, *, parallel: bool = False) -> t.Callable[[], t.Iterator[Argv]]:
+def suite(folder: str, *, parallel: bool = False, only: str = "") -> t.Callable[[], t.Iterator[Argv]]:
     """Return the commands of one folder of tests."""
 
     def commands() -> t.Iterator[Argv]:
-        yield pytest(folder, parallel=parallel)
+        yield pytest(folder, parallel=parallel, only=only)
 
     return commands
 
@@ -194,7 +207,7 @@ def real_api(level: str = "server") -> Argv:
 
 def wanted(name: str) -> bool:
     """Say whether a check is among those that were asked for."""
-    return not sys.argv[1:] or name in sys.argv[1:]
+    return not runner.asked() or name in runner.asked()
 
 
 # What runs on a real cluster, the longest first. The first wants one without Spiderpool.
@@ -213,9 +226,14 @@ FOREIGN = (
 )
 
 
-def cluster() -> t.Iterator[Argv]:
-    command = ["env", "-u", "RAILOPS_TEST_KUBECONFIG", *pytest("tests/cluster", parallel=True)]
-    if wanted("api"):
+SHORT, SLOW = "not slow", "slow"
+# The tests of the cluster that lean on the Python client most.
+CLIENTS = ("tests/cluster/test_clients.py", "tests/cluster/test_pods.py")
+
+
+def cluster(only: str = SHORT) -> t.Iterator[Argv]:
+    command = ["env", "-u", "RAILOPS_TEST_KUBECONFIG", *pytest("tests/cluster", parallel=True, only=only)]
+    if only == SLOW and wanted("api"):
         with contextlib.suppress(SkipStep):
             real_api("webhooks")
             # What the check `api` runs on the real API is not run on the double as well, but for what compares the two.
@@ -282,51 +300,89 @@ def package() -> t.Iterator[Argv]:
     yield [tool("python"), "-m", "pytest", "-q", "tests/package"]
 
 
-# The seconds are those of a run of all on two cores with a warm cache.
+# The seconds are those of a run on two cores with a warm cache.
 STEPS = (
-    Step("cluster", "objects, Helm and roles against an API double", cluster, 185, workers=2),
+    # `make test`
     Step(
-        "sanity",
-        "ansible-test sanity, without the tests' own files",
-        sanity_of_plugins,
-        95,
-        prepare=newest_environment,
+        "unit",
+        "unit and property tests, oldest controller",
+        suite("tests/unit", parallel=True, only=SHORT),
+        180,
+        workers=2,
     ),
+    Step("cluster", "objects, Helm and roles against an API double", cluster, 120, workers=2),
     Step(
-        "bare", "the README's first command on a pristine Debian", suite(BARE), 140, root=True, prepare=roots.pristine
+        "kernel",
+        "the host modules and the real network managers on a real kernel in network namespaces",
+        suite("tests/kernel", parallel=True, only=SHORT),
+        150,
+        workers=2,
+        root=True,
+        prepare=roots.managers,
     ),
-    Step("molecule", "the scenario on namespace hosts", molecule, 65, root=True),
-    Step("docs", "plugin documentation, changelog, every command of the docs", docs, 150),
-    Step("lab", "the lab starts, lists and ends", suite("tests/lab"), 175, root=True),
+    Step("main", "the main job: plan, hosts, audit, a broken rail, over namespaces", main_job, 90, root=True),
     Step("package", "build the tarball, install it, run it installed, create the image's context", package, 75),
-    Step("unit-oldest", "the host modules' tests on Python 3.9", unit_oldest, 90, prepare=node),
     Step("ansible-lint", "roles and playbooks, profile production", ansible_lint, 40),
     Step("mypy", "types of everything under plugins/, strict", mypy, 10),
     Step("yamllint", "YAML style, and the workflows of GitHub by their schema", yamllint, 5),
     Step("ruff", "style and common mistakes of the Python code", ruff, 1),
-    Step("unit", "unit and property tests, oldest controller", unit, 145, workers=2),
+    # `make test-all`
+    Step("site", "the whole path on namespace hosts", suite("tests/site", parallel=True), 540, 2, root=True, rest=True),
+    Step("guests", "two QEMU guests: one fabric from bare image to RDMA", guests, 540, 2, root=True, rest=True),
+    Step("cluster-slow", "the long stories of the check cluster", lambda: cluster(SLOW), 300, 2, rest=True),
+    Step(
+        "unit-slow",
+        "the long properties of the check unit",
+        suite("tests/unit", parallel=True, only=SLOW),
+        60,
+        2,
+        rest=True,
+    ),
+    Step(
+        "kernel-slow",
+        "the long stories of the check kernel",
+        suite("tests/kernel", parallel=True, only=SLOW),
+        200,
+        workers=2,
+        root=True,
+        rest=True,
+        prepare=roots.managers,
+    ),
+    Step("api", "objects, Helm and roles against a real Kubernetes control plane", api, 180, workers=2, rest=True),
+    Step("lab", "the lab starts, lists and ends", suite("tests/lab"), 175, root=True, rest=True),
+    Step("docs", "plugin documentation, changelog, every command of the docs", docs, 150, rest=True),
+    Step(
+        "bare",
+        "the README's first command on a pristine Debian",
+        suite(BARE),
+        140,
+        root=True,
+        rest=True,
+        prepare=roots.pristine,
+    ),
+    Step("cores", "plugins and demo with ansible-core 2.16, plugins with 2.18", cores, 120, workers=2, rest=True),
     Step(
         "unit-newest",
         "what goes to hosts, on Python 3.13 and its ansible-core",
         unit_newest,
         105,
+        rest=True,
         prepare=newest_environment,
     ),
-    Step("cores", "plugins and demo with ansible-core 2.16, plugins with 2.18", cores, 120, workers=2),
     Step(
-        "kernel",
-        "the host modules and the real network managers on a real kernel in network namespaces",
-        suite("tests/kernel", parallel=True),
-        165,
-        workers=2,
-        root=True,
-        prepare=roots.managers,
+        "sanity",
+        "ansible-test sanity, without the tests' own files",
+        sanity_of_plugins,
+        95,
+        rest=True,
+        prepare=newest_environment,
     ),
-    Step("api", "objects, Helm and roles against a real Kubernetes control plane", api, 180, workers=2),
-    Step("site", "the whole path on namespace hosts", suite("tests/site", parallel=True), 540, workers=2, root=True),
-    Step("guests", "two QEMU guests: one fabric from bare image to RDMA", guests, 540, workers=2, root=True),
+    Step("unit-oldest", "the host modules' tests on Python 3.9", unit_oldest, 90, rest=True, prepare=node),
+    Step("newest", "plugins with the newest release of all that they lean on", unbounded, 120, 2, rest=True, soft=True),
+    Step("molecule", "the scenario on namespace hosts", molecule, 65, root=True, rest=True),
+    Step("report", "the report's page in a real browser", suite("tests/report"), 25, rest=True),
+    # By name only.
     Step("kind", "from plan to pods on a cluster made by kind", kind, 600, root=True, by_name=True),
-    Step("report", "the report's page in a real browser", suite("tests/report"), 25, by_name=True),
     Step(
         "long",
         "rare faults that take minutes; all of sanity, and all unit tests on Python 3.13",

@@ -21,9 +21,11 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
+import time
 import typing as t
 import zipfile
 from pathlib import Path
@@ -124,6 +126,25 @@ def environment(version: str | None, core: str = CORE) -> Path:
     if python is None:
         sys.exit(f"Python {version} is not installed.")
     return _made("venv", python, core, REQUIREMENTS_RUN, REQUIREMENTS)
+
+
+def newest_releases(version: str) -> Path:
+    """Return the bin folder of an environment with the newest of all, without an upper bound; made anew each day.
+
+    Nothing else of this project is fetched without one.
+    """
+    python = interpreter(version) or default_interpreter()
+    wanted = [re.sub(r",?<[^,]*", "", word) for word in packages("", REQUIREMENTS_RUN, REQUIREMENTS)]
+    home = cache() / f"newest-{version}-{digest(time.strftime('%Y-%m-%d'), *wanted)}"
+
+    def make() -> None:
+        for old in cache().glob(f"newest-{version}-*"):
+            shutil.rmtree(old, ignore_errors=True)
+        run(f"make the Python environment {home.name}", [python, "-m", "venv", str(home)])
+        pip_install(home / "bin/pip", "fetch the newest of its packages", "--upgrade", *wanted)
+
+    once(home, make)
+    return home / "bin"
 
 
 def runtime() -> Path:

@@ -94,6 +94,7 @@ NEEDS: dict[str, tuple[Package, ...]] = {
         Package("busybox", "busybox", "its shell reads what is written for shells", few=True),
         Package("openssh-client", "ssh-keygen", "keys for the pods of an MPI program", few=True),
     ),
+    "main": (VENV, IP),
     "site": (VENV, IP),
     "molecule": (VENV, IP, PING),
     "cluster": (VENV,),
@@ -109,6 +110,7 @@ NEEDS: dict[str, tuple[Package, ...]] = {
         Package("poppler-utils", "pdftotext", "what of it is printed"),
     ),
 }
+NEEDS.update({f"{name}-slow": NEEDS[name] for name in ("unit", "kernel", "cluster")})
 DEFAULT = (VENV,)
 
 

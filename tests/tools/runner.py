@@ -26,7 +26,9 @@ from progress import paint, say
 
 Argv = t.Sequence[str]
 LOGS = env.CHECKOUT / "tests/output/logs"
-TIMEOUT = 1500  # seconds; no command of a check may take longer
+# A busy machine is slow, and that is no failure: a command is ended when it stands still, however long it has run.
+IDLE = 600  # seconds without a line of output and without a tenth of a second of a processor
+SILENT = 3600  # seconds without a line of output, whatever it does meanwhile
 GRACE = 30  # seconds for a command to end by itself when it is asked to
 QUIET = 8  # seconds without a word before one is said
 SHOWN = 15  # lines of a failed check's log: those that name errors, and the last ones
@@ -41,7 +43,9 @@ class Step:
     :param seconds: how long it takes among the others, with a warm cache on two cores.
     :param workers: how many processes it works with.
     :param root: it needs root and namespaces.
+    :param rest: it belongs to `make test-all`.
     :param by_name: it is run only where it is named.
+    :param soft: where nobody requires it, a failure is a skip with its reason.
     :param prepare: makes what the cache lacks for it; done before all checks, so that none of them pays for it.
     """
 
@@ -51,7 +55,9 @@ class Step:
     seconds: int
     workers: int = 1
     root: bool = False
+    rest: bool = False
     by_name: bool = False
+    soft: bool = False
     prepare: t.Callable[[], object] | None = None
 
 
@@ -79,9 +85,12 @@ class Result:
         return self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
 
 
+REST = "--rest"
+
+
 def asked() -> list[str]:
     """Return the names on the command line."""
-    return sys.argv[1:]
+    return [word for word in sys.argv[1:] if word != REST]
 
 
 def required() -> list[str]:
@@ -91,8 +100,10 @@ def required() -> list[str]:
 
 def chosen(steps: t.Sequence[Step]) -> list[Step]:
     """Return the checks to run."""
-    names = asked()
-    return [step for step in steps if step.name in (names or required()) or not (names or step.by_name)]
+    names, rest = asked(), REST in sys.argv[1:]
+    if names:
+        return [step for step in steps if step.name in names]
+    return [step for step in steps if step.rest is rest and (step.name in required() or not step.by_name)]
 
 
 def missing(step: Step) -> str | None:
@@ -121,7 +132,8 @@ class Runner:
         def result(status: str, detail: str) -> Result:
             del self.begun[step.name]
             if status == "skipped":
-                log.write_text(detail, encoding="utf-8")
+                with log.open("a", encoding="utf-8") as file:
+                    file.write(f"{detail}\n")
                 if step.name in required():
                     status, detail = "failed", f"RAILOPS_REQUIRE names it, and it was skipped: {detail}"
             return Result(step, status, time.monotonic() - start, detail)
@@ -136,9 +148,9 @@ class Runner:
             for command in step.commands():
                 code = self._command(step.name, command, log)
                 if code is None:
-                    return result("failed", f"no end after {TIMEOUT} s")
+                    return result("failed", "it stood still and was ended")
                 if code:
-                    return result("failed", f"exit code {code}")
+                    return result("skipped" if step.soft else "failed", f"exit code {code}")
         except SkipStep as why_not:
             return result("skipped", str(why_not))
         except progress.Failure as exc:
@@ -147,7 +159,7 @@ class Runner:
         return result("passed", closing_line(log))
 
     def _command(self, name: str, argv: Argv, log: Path) -> int | None:
-        """Run one command in a group of processes of its own; return its exit code, or None when its time was over."""
+        """Run one command in a group of processes of its own; return its exit code, or None when it stood still."""
         with log.open("ab") as output:
             process = subprocess.Popen(
                 list(argv),
@@ -162,10 +174,7 @@ class Runner:
         if self.ending.is_set():
             end(process)
         try:
-            return process.wait(TIMEOUT)
-        except subprocess.TimeoutExpired:
-            end(process)
-            return None
+            return await_end(process, log)
         finally:
             del self.processes[name]
 
@@ -212,6 +221,37 @@ class Runner:
             except BaseException:
                 self.end()
                 raise
+
+
+def await_end(process: subprocess.Popen[bytes], log: Path) -> int | None:
+    """Wait for a command as long as it gets on; return its exit code, or None when it stood still and was ended."""
+    said = worked = time.monotonic()
+    size, ticks = 0, 0
+    while True:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.wait(min(IDLE, 10))
+        now = time.monotonic()
+        if log.stat().st_size != size:
+            size, said = log.stat().st_size, now
+        if abs(worked_for(process.pid) - ticks) >= 10:
+            ticks, worked = worked_for(process.pid), now
+        if now - said > SILENT or now - max(said, worked) > IDLE:
+            end(process)
+            return None
+
+
+def worked_for(pid: int) -> int:
+    """Return the processor time of a process and its descendants, those that ended too, in clock ticks (proc(5))."""
+    parents, times = {}, {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = path.read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+            number = int(path.parent.name)
+            parents[number], times[number] = int(fields[1]), sum(map(int, fields[11:15]))
+    family = {pid}
+    while more := {number for number, parent in parents.items() if parent in family} - family:
+        family |= more
+    return sum(times.get(number, 0) for number in family)
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
@@ -298,7 +338,8 @@ def announce(steps: t.Sequence[Step]) -> None:
 def show_all(steps: t.Sequence[Step]) -> None:
     """Print the checks' names and what each is for."""
     for step in steps:
-        say(f"{step.name:13} {step.about}{' (only by name)' if step.by_name else ''}")
+        where = "only by name" if step.by_name else "make test-all" if step.rest else "make test"
+        say(f"{step.name:13} {where:13} {step.about}")
 
 
 def main(steps: t.Sequence[Step], environ: t.Callable[[], dict[str, str]]) -> None:

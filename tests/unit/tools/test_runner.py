@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -137,13 +138,32 @@ os.unlink("{tmp_path}/{{0}}")
     assert max(int(count) for _name, count in ends) == 2
 
 
-def test_a_check_that_does_not_end_is_ended_with_its_children(run, monkeypatch, tmp_path):
-    monkeypatch.setattr(runner, "TIMEOUT", 1)
+def test_the_rest_is_a_command_of_its_own(run):
+    late, newest = Step("late", "", runs(python("pass")), 1, rest=True), Step("newest", "", runs(python("1/0")), 1)
+    assert "late" not in run(GOOD, late)[1]
+    code, said = run(GOOD, late, RARE, words=["--rest"])
+    assert (code, "passed   late" in said, "good" in said, "rare" in said) == (0, True, False, False)
+    assert "passed   late" in run(GOOD, late, words=["late"])[1]
+    # What others release may be red where nobody requires it.
+    soft = replace(newest, soft=True)
+    assert "skipped  newest" in run(soft)[1]
+    assert run(newest)[0] == run(soft, require="newest")[0] == 1
+
+
+@pytest.mark.parametrize("gets_on", ["print('.', flush=True); time.sleep(.2)", "sum(range(10**6))"])
+def test_a_check_that_gets_on_is_never_ended(run, monkeypatch, gets_on):
+    monkeypatch.setattr(runner, "IDLE", 1)
+    text = f"import time\nuntil = time.monotonic() + 4\nwhile time.monotonic() < until: {gets_on}"
+    assert run(Step("slow", "", runs(python(text)), 1))[0] == 0
+
+
+def test_a_check_that_stands_still_is_ended_with_its_children(run, monkeypatch, tmp_path):
+    monkeypatch.setattr(runner, "IDLE", 1)
     monkeypatch.setattr(runner, "GRACE", 1)
     text = f"sleep 60 & echo $! > {tmp_path}/pid; wait"
     code, said = run(Step("stuck", "", runs(["sh", "-c", text]), 1))
     assert code == 1
-    assert "no end after 1 s" in said
+    assert "it stood still and was ended" in said
     until = time.monotonic() + 5
     child = Path("/proc", (tmp_path / "pid").read_text(encoding="utf-8").strip(), "stat")
     while child.exists() and " Z " not in child.read_text(encoding="utf-8") and time.monotonic() < until:
