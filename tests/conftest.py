@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 import random
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+HERE = Path(__file__).resolve().parent
 LONG = bool(os.environ.get("RAILOPS_TEST_LONG"))
 # On each push the same examples, on every machine.
 settings.register_profile("push", derandomize=True)
@@ -38,8 +40,17 @@ def pytest_terminal_summary(terminalreporter):
         terminalreporter.write_line(f"{name}={value}")
 
 
+# A row is a file, or a file and a test (tests/slow.txt).
+SLOW = [row for row in (HERE / "slow.txt").read_text(encoding="utf-8").split("\n") if row and row[0] != "#"]
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what takes minutes, unless it is asked for."""
+    """Mark what `make test` leaves to `make test-all`, and skip what takes minutes, unless it is asked for."""
+    for item in items:
+        path = item.path.relative_to(HERE.parent).as_posix()
+        if {path, f"{path}::{item.name.partition('[')[0]}"} & set(SLOW):
+            item.add_marker(pytest.mark.slow)
     if not LONG:
         for item in items:
             if item.get_closest_marker("long"):

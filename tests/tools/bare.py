@@ -108,7 +108,7 @@ class Machine:
         )
         return roots.entering(room, words)
 
-    def run(self, words: t.Sequence[str], *, user: bool = False, timeout: float = 900, **environ: str) -> Ran:
+    def run(self, words: t.Sequence[str], *, user: bool = False, timeout: float = 3600, **environ: str) -> Ran:
         """Run a command in the clone to its end.
 
         :raises TimeoutError: it did not end in time (seconds).

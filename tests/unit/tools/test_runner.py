@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
+SLOW = TOOLS.parent / "slow.txt"
 
 import packages
 import progress
@@ -248,6 +249,14 @@ class TestPackages:
         import check
 
         assert set(packages.NEEDS) - {step.name for step in check.STEPS} == {"demo"}
+
+
+def test_every_row_of_slow_tests_is_there():
+    rows = [row for row in SLOW.read_text(encoding="utf-8").split("\n") if row and row[0] != "#"]
+    for path, _colons, name in (row.partition("::") for row in rows):
+        text = (SLOW.parent.parent / path).read_text(encoding="utf-8")
+        assert not name or f"def {name}(" in text, f"{path} has no {name}"
+    assert rows == sorted(rows)
 
 
 class TestProgress:
