@@ -174,7 +174,7 @@ ROWS = (
     ),
     row(r"sudo python3 tests/tools/bare\.py.*", f"{BARE}test_nothing_of_the_machine_is_visible"),
     row(r"sudo make deps", "tests/bare/test_second_command.py::test_root"),
-    row(r"(RAILOPS_FABRICS=100000 make test CHECK=unit-slow|RAILOPS_PATH_SEED=7 make test CHECK=kernel-slow)", ".ci/run"),
+    row(r"RAILOPS_(FABRICS=100000|PATH_SEED=7) make test CHECK=(unit|kernel)-slow", ".ci/run"),
     row(
         r"make build( && ansible-galaxy collection install .*)?",
         "tests/package/test_package.py::test_the_installed_collection_plans_the_guides_fabric",
