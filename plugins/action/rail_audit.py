@@ -12,6 +12,7 @@ from ansible.errors import AnsibleActionFail
 from ansible.module_utils.parsing.convert_bool import boolean
 
 from ..module_utils._check import NOT_LOOKED_AT, skipped
+from ..module_utils._intake import line
 from ..plugin_utils._host_plan import drawn_addresses, leaves_of, proving_neighbours, read_host_plan
 from ..plugin_utils._host_plan_action import (
     HostPlanAction,
@@ -21,7 +22,8 @@ from ..plugin_utils._host_plan_action import (
     torn_options,
 )
 from ..plugin_utils._verdict.files import last_path, read_json, read_plan, result_path, without_counters, write_json
-from ..plugin_utils._verdict.merge import flatten, host_result, status_of
+from ..plugin_utils._verdict.intake import answer_in
+from ..plugin_utils._verdict.merge import host_result, status_of
 from ..plugin_utils._verdict.scope import scope
 
 if t.TYPE_CHECKING:
@@ -108,17 +110,19 @@ class ActionModule(HostPlanAction):
             result = {"failed": True, "msg": str(exc)}
         if not verify_dir or result.get("unreachable"):
             return result
-        digest, node, error = None, None, "; ".join(result.get("errors") or ()) or None
+        errors, rails = result.get("errors"), list[str]()
+        digest, node, error = None, None, line(*errors) if isinstance(errors, list) else None
         if result.get("failed") or "checks" not in result:
-            error = f"rail_audit: {result.get('msg') or 'no answer'}"
+            error = f"rail_audit: {line(result.get('msg')) or 'no answer'}"
         try:
-            node, digest = read_host_plan(plan_dir, host)["node"], read_plan(plan_dir).get("digest")
+            have = read_host_plan(plan_dir, host)
+            node, digest = have["node"], read_plan(plan_dir).get("digest")
+            rails = [rail["name"] for rail in have["rails"]]
         except AnsibleActionFail as exc:
             error = error or str(exc)
-        checks = flatten(result.get("checks")) + [
-            skipped(name, reason, observed=NOT_LOOKED_AT).data() for name, reason in left_out.items()
-        ]
-        facts = result.get("facts") or {}
+        checks, facts, _wrong = answer = answer_in({"checks": None, **result}, rails)
+        error = line(error, answer.error)
+        checks += [skipped(name, reason, observed=NOT_LOOKED_AT).data() for name, reason in left_out.items()]
         if health := facts.get("health"):
             write_json(last_path(verify_dir, host), health)
         made = host_result(host, node, digest, checks, error, without_counters(facts))

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import glob
-import json
 import os
 import typing as t
 
@@ -17,6 +16,7 @@ from ansible.utils.display import Display
 
 from ..module_utils._check import skipped
 from ..module_utils._errors import InputError
+from ..module_utils._intake import FILE, parsed
 from ..plugin_utils._accept.collect import without
 from ..plugin_utils._arguments import arguments
 from ..plugin_utils._host_plan import HOSTS_FOLDER, read_host_plan
@@ -26,6 +26,7 @@ from ..plugin_utils._report.equal import shortened
 from ..plugin_utils._verdict import files, merge
 from ..plugin_utils._verdict.explain import HostPlace, place_of, with_places
 from ..plugin_utils._verdict.finish import begin, finish
+from ..plugin_utils._verdict.intake import answer_in
 from ..plugin_utils._verdict.outliers import PortKinds, compare_fleet
 from ..plugin_utils._verdict.parts import MergedVerdict
 from ..plugin_utils._verdict.require import groups, unknown
@@ -88,7 +89,7 @@ class ActionModule(ActionBase):
         ports = PortKinds()
         verdict = merge.merge(
             plan.get("digest"),
-            compare_fleet(lambda: files.read_results(args["verify_dir"], expected), ports),
+            compare_fleet(lambda: files.read_results(args["verify_dir"], expected, self._rails), ports),
             expected,
             rails=self._rails,
             cluster=kept.get("cluster")
@@ -144,21 +145,26 @@ class ActionModule(ActionBase):
         """Return the sections of the last verdict, with what acceptance found this time and not the last time."""
         old = files.read_verdict(args["verify_dir"])
         sections = {name: without(merge.section_of(old, name)) for name in merge.SECTIONS}
-        return {**sections, "cluster": merge.added(sections["cluster"], merge.flatten(args["cluster"]))}
+        return {**sections, "cluster": merge.added(sections["cluster"], answer_in(args["cluster"]).checks)}
 
     def _section(self, name: str, results: t.Any, error: str, reason: str) -> dict[str, t.Any] | None:
         """Return the section of the plan or the cluster; None when nothing is known of it.
 
         :param name: the check that stands for a section that was not looked at.
         """
-        checks = merge.flatten(results)
+        checks, _facts, _wrong = answer = answer_in(results)
+        error = error or answer.error
         if reason:
             checks.append(skipped(name, reason).data())
         return merge.seen_section(checks, error or None) if checks or error else None
 
     def _merged(self, args: dict[str, t.Any], plan: PlanFile) -> dict[str, t.Any]:
         """Make one verdict of its parts, which are read one by one."""
-        merged = MergedVerdict(plan.get("digest"))
+        folder = os.path.join(args["plan_dir"], HOSTS_FOLDER)
+        names = [os.path.splitext(name) for name in os.listdir(folder)] if os.path.isdir(folder) else []
+        hosts = sorted((host for host, kind in names if kind == ".json"), key=merge.natural)
+        expected = {host: self._placed(args["plan_dir"], host, plan)["node"] for host in hosts}
+        merged = MergedVerdict(plan.get("digest"), self._rails)
         for name in args["verdicts"]:
             found = sorted(glob.glob(os.path.expanduser(name)), key=merge.natural)
             if not found:
@@ -167,13 +173,9 @@ class ActionModule(ActionBase):
                 path = os.path.join(path, files.VERDICT) if os.path.isdir(path) else path
                 try:
                     with open(path, encoding="utf-8") as file:
-                        merged.take(path, json.load(file))
+                        merged.take(path, parsed(file.read(FILE + 1), FILE))
                 except (OSError, ValueError) as exc:
                     merged.refuse(path, f"it cannot be read: {exc}.", FIX_PART)
-        folder = os.path.join(args["plan_dir"], HOSTS_FOLDER)
-        names = [os.path.splitext(name) for name in os.listdir(folder)] if os.path.isdir(folder) else []
-        hosts = sorted((host for host, kind in names if kind == ".json"), key=merge.natural)
-        expected = {host: self._placed(args["plan_dir"], host, plan)["node"] for host in hosts}
         try:
             verdict = merged.verdict(expected, self._rails)
         except InputError as exc:

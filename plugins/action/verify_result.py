@@ -12,12 +12,14 @@ from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
 from ..module_utils._check import skipped
+from ..module_utils._intake import line
 from ..plugin_utils._arguments import arguments
 from ..plugin_utils._host_plan import read_host_plan
 from ..plugin_utils._refusal import Refusal
 from ..plugin_utils._verdict.files import read_plan, read_result, result_path, write_json
 from ..plugin_utils._verdict.ids import IDS
-from ..plugin_utils._verdict.merge import flatten, host_result, status_of
+from ..plugin_utils._verdict.intake import answer_in
+from ..plugin_utils._verdict.merge import host_result, status_of
 
 ARGUMENT_SPEC = {
     "plan_dir": {"type": "path", "required": True},
@@ -43,27 +45,19 @@ class ActionModule(ActionBase):
             fix = "Use the ids that docs/verify.md lists."
             raise Refusal(f"No check is called {', '.join(unknown)} (skipped). {fix}")
         host = (task_vars or {})["inventory_hostname"]
-        digest, node, error = None, None, args["error"] or None
+        digest, node, error, rails = None, None, args["error"] or None, []
         try:
-            node = read_host_plan(args["plan_dir"], host)["node"]
+            have_plan = read_host_plan(args["plan_dir"], host)
+            node, rails = have_plan["node"], [rail["name"] for rail in have_plan["rails"]]
             digest = read_plan(args["plan_dir"]).get("digest")
         except AnsibleActionFail as exc:
             error = error or str(exc)
-        checks = flatten(args["results"])
+        checks, found, _wrong = answer = answer_in(args["results"], rails)
         checks += [skipped(name, str(reason)).data() for name, reason in args["skipped"].items()]
         path = result_path(args["verify_dir"], host)
         have = read_result(path) if args["add"] else {}
-        error = "; ".join(text for text in (have.get("error"), error) if text) or None
-        facts = {**have.get("facts", {}), **_facts(args["results"])}
+        error = line(have.get("error"), error, answer.error)
+        facts = {**have.get("facts", {}), **found}
         made = host_result(host, node, digest, [*have.get("checks", []), *checks], error, facts)
         write_json(path, made)
         return {"changed": False, "path": path, "status": status_of(made), "checks": made["checks"]}
-
-
-def _facts(results: t.Sequence[t.Any]) -> dict[str, t.Any]:
-    """Return what modules report of the host beside their checks."""
-    found: dict[str, t.Any] = {}
-    for result in results:
-        if isinstance(result, dict) and "checks" in result and isinstance(result.get("facts"), dict):
-            found |= result["facts"]
-    return found

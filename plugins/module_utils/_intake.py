@@ -12,23 +12,25 @@ refused is named by its kind, with at most 40 printable characters of it.
 from __future__ import annotations
 
 import json
-import math
 import re
 import typing as t
 import unicodedata
 
 DEPTH, VALUES, LETTERS = 16, 200_000, 8_000_000
 """How deep one answer may be nested, how many values and how many letters it may have."""
-EXCERPT = 40
+FILE = 2**29
+"""Letters that a verdict of a large fleet may have."""
+EXCERPT, LONG = 40, 4000
+"""Letters that a refusal repeats, and those of an error that are kept."""
 LINK = re.compile(r"[A-Za-z0-9_.:/ +-]{1,100}")
 """The name of a neighbour, or of its port, as LLDP says it."""
 INTERFACE = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.:-]{1,63}")
-"""The name of an interface or RDMA device."""
+"""The name of an interface or RDMA device, or a hardware address."""
 PCI = re.compile(r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[01][0-9A-Fa-f]\.[0-7]")
-RAIL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+ADDRESS = re.compile(r"[0-9A-Fa-f.:]{2,45}")
+LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+"""A rail."""
 HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
-
-Json = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
 
 
 class Nonsense(ValueError):
@@ -43,54 +45,47 @@ def shown(text: str) -> str:
 def _letter(char: str) -> str:
     if char.isprintable() or unicodedata.category(char) == "Zs":
         return char
-    code = ord(char)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    return f"\\x{ord(char):02x}" if ord(char) < 0x100 else f"\\u{ord(char):04x}"
+
+
+def line(*texts: t.Any) -> str | None:
+    """Return those texts that say something as one line of a person's; None where none does."""
+    found = [shown(" ".join(text[:LONG].split())) for text in texts if isinstance(text, str)]
+    return "; ".join(filter(None, found)) or None
 
 
 def excerpt(value: t.Any) -> str:
     """Return what a refusal repeats of a value: the beginning of a text, and of others their kind."""
     if isinstance(value, str):
         return f"'{shown(value[:EXCERPT])[:EXCERPT]}'"
-    return "nothing" if value is None else f"a {_KINDS.get(type(value), 'number')}"
+    return next((f"a {kind.__name__}" for kind in (bool, int, float, dict, list) if isinstance(value, kind)), "nothing")
 
 
-_KINDS = {bool: "truth value", dict: "dictionary", list: "list", tuple: "list"}
-
-
-def measured(value: t.Any, depth: int = DEPTH) -> t.Any:
+def measured(value: t.Any, left: list[int] | None = None, depth: int = DEPTH) -> t.Any:
     """Return a copy of an answer: JSON's types, text as `shown` has it.
 
+    :param left: the values and letters that it may have, from which it is taken.
     :raises Nonsense: it is deeper, larger or of other types than an answer can be.
     """
-    return _Measure().copy(value, depth)
-
-
-class _Measure:
-    """What one answer may still have."""
-
-    def __init__(self) -> None:
-        self._values, self._letters = VALUES, LETTERS
-
-    def copy(self, value: t.Any, depth: int) -> t.Any:
-        if isinstance(value, str):
-            self._letters -= len(value)
-            if self._letters < 0:
-                raise Nonsense(f"more than {LETTERS:,} letters")
-            return shown(value)
-        if value is None or isinstance(value, bool):
-            return value
-        if isinstance(value, (int, float)):
-            if not math.isfinite(value) if isinstance(value, float) else abs(value) >> 64:
-                raise Nonsense("a number that is infinite, none or of more than 64 bits")
-            return value
-        if not isinstance(value, (dict, list, tuple)):
-            raise Nonsense("a value that JSON does not have")
-        self._values -= len(value)
-        if not depth or self._values < 0:
-            raise Nonsense(f"nested more than {DEPTH} deep" if not depth else f"more than {VALUES:,} values")
+    left = [VALUES, LETTERS] if left is None else left
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        left[1] -= len(value)
+        if left[1] < 0:
+            raise Nonsense(f"more than {LETTERS:,} letters")
+        return shown(value)
+    if isinstance(value, (dict, list, tuple)):
+        left[0] -= len(value)
+        if not depth or left[0] < 0:
+            raise Nonsense(f"nested more than {DEPTH} deep, or of more than {VALUES:,} values")
         if isinstance(value, dict):
-            return {self.copy(str(key), 0): self.copy(item, depth - 1) for key, item in value.items()}
-        return [self.copy(item, depth - 1) for item in value]
+            return {measured(str(key), left): measured(item, left, depth - 1) for key, item in value.items()}
+        return [measured(item, left, depth - 1) for item in value]
+    # What is no number is not between them.
+    if isinstance(value, (int, float)) and -(2**64) < value < 2**64:
+        return value
+    raise Nonsense("a value that JSON does not have, or a number of more than 64 bits")
 
 
 def parsed(text: str | bytes, most: int = LETTERS) -> t.Any:
@@ -105,32 +100,36 @@ def parsed(text: str | bytes, most: int = LETTERS) -> t.Any:
         return json.loads(text)
     except RecursionError:
         raise Nonsense("JSON that is nested too deep") from None
-    except ValueError:
-        raise Nonsense(f"no JSON: {excerpt(text[:EXCERPT] if isinstance(text, str) else '')}") from None
+    except ValueError as exc:
+        raise Nonsense(f"no JSON: {line(str(exc))}") from None
 
 
-def named(value: t.Any, pattern: re.Pattern[str], what: str) -> str:
-    """Return a name.
+def fitting(value: t.Any, shape: t.Any, what: str) -> t.Any:
+    """Return a value that has a shape, as it is.
 
-    :raises Nonsense: it is none of the pattern's.
-    """
-    if not isinstance(value, str) or not pattern.fullmatch(value):
-        raise Nonsense(f"{excerpt(value)} is no {what}")
-    return value
-
-
-def typed(value: t.Any, kinds: Json, what: str) -> Json:
-    """Return a dictionary whose keys have the types that are told; others stay, and those that lack are None.
-
-    :param kinds: a type, or several, by key.
+    :param shape: a type, a pattern or a set of texts; a list with the shape of its items; a dictionary with those of
+        its keys, of which more may be there, and with a pattern as its key those of all; (None, shape): it may lack.
     :param what: it is, for the refusal.
-    :raises Nonsense: it is no dictionary, or a value is of another type.
+    :raises Nonsense: it has another.
     """
-    if not isinstance(value, dict):
-        raise Nonsense(f"{what} is {excerpt(value)} and no dictionary")
-    for key, kind in kinds.items():
-        if (have := value.get(key)) is not None and (
-            not isinstance(have, kind) or (isinstance(have, bool) and kind is not bool)
-        ):
-            raise Nonsense(f"{key} of {what} is {excerpt(have)}")
-    return {**dict.fromkeys(kinds), **value}
+    if isinstance(shape, tuple):
+        return None if value is None else fitting(value, shape[1], what)
+    if isinstance(shape, list):
+        good = isinstance(value, (list, tuple))
+        for item in value if good else ():
+            fitting(item, shape[0], f"an item of {what}")
+    elif isinstance(shape, dict):
+        good = isinstance(value, dict)
+        for key, inner in shape.items() if good else ():
+            for name in value if isinstance(key, re.Pattern) else ():
+                fitting(value[fitting(name, key, f"a name in {what}")], inner, f"{what} of {name}")
+            if isinstance(key, str):
+                fitting(value.get(key), inner, f"{key} of {what}")
+    elif isinstance(shape, type):
+        good = isinstance(value, shape) and isinstance(value, bool) == (shape is bool)
+    else:
+        held = shape.fullmatch if isinstance(shape, re.Pattern) else shape.__contains__
+        good = isinstance(value, str) and bool(held(value))
+    if not good:
+        raise Nonsense(f"{what} is {excerpt(value)}")
+    return value

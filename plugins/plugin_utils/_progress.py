@@ -14,6 +14,7 @@ import typing as t
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
+from ..module_utils._intake import shown as printable
 from ._refusal import once
 
 LOOK_SECONDS = 2.0
@@ -37,7 +38,7 @@ class Follower(threading.Thread):
             while not over:
                 over = self._over.wait(LOOK_SECONDS)
                 for line in stream:
-                    shown.display(f"{self._name}: {line.rstrip()}")
+                    shown.display(f"{self._name}: {printable(line.rstrip())}")
 
     def stop(self) -> None:
         """Show what is left and end."""

@@ -19,7 +19,7 @@ from collections import Counter
 import pytest
 import state as lab_state
 
-from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.merge import flatten
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.intake import answer_in
 
 MOST_TASKS = 10
 HOSTS = ("node1", "node2", "node3")
@@ -330,4 +330,4 @@ def test_teardown_leaves_the_kernel_as_it_was(fleet, site, before):
 def test_results_hold_every_check(fleet, site):
     assert fleet.play("audit").code == 2
     result = json.loads((fleet.folder / "verify/fabric/hosts/node1.json").read_text(encoding="utf-8"))
-    assert len(flatten(result["checks"])) == len(result["checks"]) > 40
+    assert len(answer_in(result["checks"]).checks) == len(result["checks"]) > 40

@@ -42,7 +42,8 @@ def verdict_of(plan, bad=(), lost=(), **more):
     for node in plan.nodes:
         if node.host not in lost:
             checks = [
-                check("address", rail, "deviation" if (node.host, rail) in bad else "ok", **more) for rail in rails
+                check("network_addresses", rail, "deviation" if (node.host, rail) in bad else "ok", **more)
+                for rail in rails
             ]
             results.append(host_result(node.host, node.name, "d", checks))
     expected = {node.host: node.name for node in plan.nodes}

@@ -16,8 +16,10 @@ import typing as t
 from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
+from numbers import Real
 
 from .._fabric.labels import GATE_TAINT, OUR_NODES
+from .._intake import fitting, measured, parsed
 
 if t.TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -49,6 +51,11 @@ class GatePolicy:
     taint: bool = False
 
 
+_NOTE = {"fabric": str, "bad": int, "good": int, "broken": (None, bool), "out": bool, "seen": Real, "message": str}
+LATEST = 253402300799
+"""The last second that a time can be of: the end of the year 9999."""
+
+
 class Judgement(t.NamedTuple):
     """What a verdict says of a node."""
 
@@ -73,12 +80,13 @@ class GateMemory:
 
     @classmethod
     def of(cls, text: str) -> GateMemory | None:
-        """Read the annotation; None where it is not one of ours."""
+        """Read the annotation; None where it is not one of ours: the node itself may write it."""
         try:
-            data = json.loads(text)
-            return cls(**{key: data[key] for key in cls.__dataclass_fields__})
-        except (ValueError, TypeError, KeyError):
+            data = fitting(measured(parsed(text)), _NOTE, "the note")
+        except ValueError:
             return None
+        memory = cls(**{key: data.get(key) for key in _NOTE})
+        return memory if min(memory.bad, memory.good, memory.seen, LATEST - memory.seen) >= 0 else None
 
     def text(self) -> str:
         """Write the annotation."""

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import time
@@ -16,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from .._errors import RdmaError
 from .._fabric.labels import GATE_TAINT
 from .._fabric.lock import read_lock
+from .._intake import FILE, excerpt, parsed
 from . import gate
 from .access import ACCESS, Access
 from .answers import Gone, Stale
@@ -54,7 +54,7 @@ def read_verdict(path: str, digest: str) -> tuple[Verdict, float]:
     """
     try:
         with open(path, encoding="utf-8") as stream:
-            data = json.load(stream)
+            data = parsed(stream.read(), FILE)
         if data.get("plan_digest") == digest and data.get("time"):
             return t.cast("Verdict", data), float(data["time"])
     except FileNotFoundError:
@@ -149,8 +149,13 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
                     job.result()
     out = sorted(name for name, target in targets.items() if target.memory.out)
     broken = sorted(name for name, target in targets.items() if target.memory.broken)
+    strange = [name for name in sorted(planned.keys() & live.keys()) if live[name].note and not live[name].memory]
     return {
         "changed": bool(changes),
+        "warnings": [
+            f"{name}: its annotation {gate.NOTE} is none of ours ({excerpt(live[name].note)}): the gate begins anew."
+            for name in strange
+        ],
         "nodes": {
             status: sorted(name for name, target in targets.items() if target.status == status)
             for status in (gate.TRUE, gate.FALSE, gate.UNKNOWN)

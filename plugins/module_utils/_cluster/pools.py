@@ -15,7 +15,7 @@ import json
 import re
 import typing as t
 
-from .._fabric.labels import POD_STATUS
+from .._fabric.networks import status_rows
 
 if t.TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -69,12 +69,8 @@ def attached(pods: Iterable[Json]) -> dict[str, str]:
     found = {}
     for pod in pods:
         meta = pod["metadata"]
-        try:
-            rows = json.loads((meta.get("annotations") or {}).get(POD_STATUS) or "[]")
-        except ValueError:
-            continue
-        for row in rows if isinstance(rows, list) else ():
-            if isinstance(row, dict) and not row.get("default"):
+        for row in status_rows(meta):
+            if not row.get("default"):
                 found.update(dict.fromkeys(row.get("ips") or (), f"{meta.get('namespace')}/{meta['name']}"))
     return found
 

@@ -14,11 +14,12 @@ import os
 import typing as t
 
 from .._errors import RdmaError
-from .labels import DECLARED, profile_name
+from .._intake import Nonsense, fitting, measured, parsed
+from .labels import DECLARED, POD_STATUS, profile_name
 from .lock import AGAIN
 
 if t.TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 NETWORKS = "networks.json"
 """In the folder `cluster/`: `kinds` of the objects that give pods networks and addresses, and `networks` by profile."""
@@ -63,3 +64,18 @@ def read_networks(folder: str) -> dict[str, list[PodNetwork]]:
         raise RdmaError(f"The plan does not say how pods get to the rails: {path!r} does not exist.", AGAIN) from None
     except (OSError, ValueError, KeyError, TypeError) as exc:
         raise RdmaError(f"{path!r} cannot be read: {exc}.", AGAIN) from exc
+
+
+_STATUS = {"name": (None, str), "interface": (None, str), "ips": (None, [str]), "default": (None, bool)}
+
+
+def status_rows(meta: Mapping[str, t.Any]) -> list[dict[str, t.Any]]:
+    """Return what Multus noted of a pod's networks: name, interface, ips, default; nothing where that cannot be read.
+
+    :param meta: the pod's metadata; whoever may change the pod may have written them.
+    """
+    try:
+        rows = measured(parsed((meta.get("annotations") or {}).get(POD_STATUS) or "[]"))
+        return t.cast("list[dict[str, t.Any]]", fitting(rows, [_STATUS], "what Multus noted"))
+    except Nonsense:
+        return []

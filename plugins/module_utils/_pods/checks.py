@@ -11,13 +11,12 @@ names its node: the verdict puts it to the host of that node.
 from __future__ import annotations
 
 import ipaddress
-import json
 import typing as t
 from dataclasses import dataclass
 
 from .._check import CheckData, compared, skipped
-from .._fabric.labels import POD_STATUS
-from .._fabric.networks import networks_of
+from .._fabric.networks import networks_of, status_rows
+from .._intake import line
 from .place import nodes_named
 from .state import name_of, ready, trouble
 
@@ -92,7 +91,10 @@ def check(
 
     :param name: the check's id.
     """
-    return compared(name, planned, observed, cause, fix, good=not cause, rail=rail, node=node, peers=peers).data()
+    said = line(observed) if isinstance(observed, str) else observed
+    return compared(
+        name, planned, said, line(cause) or "", fix, good=not cause, rail=rail, node=node, peers=peers
+    ).data()
 
 
 def left_out(name: str, node: str | None, cause: str, fix: str = "", rail: str | None = None) -> CheckData:
@@ -100,16 +102,12 @@ def left_out(name: str, node: str | None, cause: str, fix: str = "", rail: str |
 
     :param name: the check's id.
     """
-    return skipped(name, cause, fix, rail=rail, node=node).data()
+    return skipped(name, line(cause) or "", fix, rail=rail, node=node).data()
 
 
 def attachments(pod: Mapping[str, t.Any]) -> dict[str, Json]:
     """Return what Multus wrote of each network of a pod: name, interface, ips. Nothing when it cannot be read."""
-    text = (pod["metadata"].get("annotations") or {}).get(POD_STATUS) or "[]"
-    try:
-        return {entry["name"]: entry for entry in json.loads(text) if isinstance(entry, dict) and "name" in entry}
-    except (ValueError, TypeError):
-        return {}
+    return {row["name"]: row for row in status_rows(pod["metadata"]) if row.get("name")}
 
 
 def newest(pods: Iterable[Json]) -> dict[str, Json]:

@@ -15,6 +15,7 @@ from .._cluster import access, answers, library
 from .._cluster.client import Cluster
 from .._cluster.model import Ref
 from .._errors import RdmaError
+from .._intake import line, parsed
 
 STREAM_ERROR: str | None = None
 try:
@@ -181,14 +182,14 @@ def _output(opened: t.Any) -> str:
     finally:
         opened.close()
     if problem:
-        raise CommandFailed((err or problem).strip()[:300])
+        raise CommandFailed((line(err or problem) or "")[:300])
     return str(out)
 
 
 def _refusal(text: str) -> str:
     """Return what the error channel says of a command that did not end well; nothing when it did."""
     try:
-        status = json.loads(text or "{}")
+        status = parsed(text or "{}")
     except ValueError:
         return text.strip()
     if not isinstance(status, dict) or status.get("status") == "Success":

@@ -11,10 +11,10 @@ see the RDMA devices of its rails, and where devices are its own, no others.
 from __future__ import annotations
 
 import ipaddress
-import json
 import typing as t
 
 from .._fabric.attachments import ATTACHMENTS
+from .._intake import Nonsense, fitting, measured, parsed
 from .checks import Json, Network, PodNode, attachments, check
 
 if t.TYPE_CHECKING:
@@ -45,6 +45,8 @@ _TUNE = (
     "See coordinator.tunePodRoutes of the network's config and the Spiderpool agent's log, or with nv-ipam the plugin "
     "sbr of the network, then delete the pod."
 )
+_IMAGE = "Give the test application an image with iproute2, and look at who can change its pods."
+_ROW = {"flags": (None, [str]), "addr_info": (None, [{}]), "mtu": (None, int)}
 _REMAKE = (
     "Delete the pod, so that its network is made anew; look at the log of the Spiderpool agent on the node, or with "
     "nv-ipam at those of kubelet and Multus."
@@ -63,13 +65,12 @@ def commands(node: PodNode) -> dict[str, tuple[str, ...]]:
     }
 
 
-def rows_of(text: str) -> list[Json] | None:
-    """Return what `ip -json` or `rdma -j` printed; None when that is no list of rows."""
-    try:
-        rows = json.loads(text or "[]")
-    except ValueError:
-        return None
-    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else None
+def rows_of(text: str) -> list[Json]:
+    """Return what `ip -json` or `rdma -j` printed.
+
+    :raises Nonsense: that is no list of rows.
+    """
+    return t.cast("list[Json]", fitting(measured(parsed(text or "[]")), [_ROW], "what it printed"))
 
 
 def gids_of(text: str) -> dict[str, str]:
@@ -92,9 +93,17 @@ def inside_checks(node: PodNode, pod: Mapping[str, t.Any], outputs: Mapping[str,
 
     :param outputs: by the name in COMMANDS; what is not there was not run, or could not be.
     """
-    printed = {name: rows_of(text) for name, text in outputs.items() if name != "gids"}
+    printed: dict[str, list[Json]] = {}
     found = attachments(pod)
     checks = []
+    for name in outputs.keys() - {"gids"}:
+        try:
+            printed[name] = rows_of(outputs[name])
+        except Nonsense as exc:
+            argv = " ".join(COMMANDS[name])
+            checks.append(
+                check("pod_inside", node.name, None, f"rows of {argv}", "nonsense", f"it printed {exc}", _IMAGE)
+            )
     for network in node.networks:
         have = found.get(network.name)
         if have is None:

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from .._fabric.labels import OURS, POD_DEFAULT, POD_NETWORKS, PROBE_LABEL, RUN_LABEL
 from .._fabric.labels import labels as labels_of
 from .._fabric.labels import selector as selector_of
+from .._intake import ADDRESS, line
 from .._probe.perftest import FIRST_PORT, Failure, explain, judge, parse
 from .._probe.schedule import schedule
 from .checks import Json, Network, PodNode, check, left_out
@@ -310,7 +311,7 @@ def job(model: JobModel, run: str, pair: PodPair, node: PodNode, limits: Limits,
 
 def server_address(attached: Mapping[str, Json], network: Network, pod: Mapping[str, t.Any]) -> str:
     """Return where a client finds the server's pod: its rail address; its pod address where rails have none."""
-    ips = [str(address) for address in (attached.get(network.name) or {}).get("ips") or ()]
+    ips = [address for address in (attached.get(network.name) or {}).get("ips") or () if ADDRESS.fullmatch(address)]
     ips.sort(key=lambda address: ":" in address)
     if network.subnets:
         return ips[0] if ips else ""
@@ -340,17 +341,17 @@ def parts(log: str, count: int, code: int | None) -> list[tuple[str, int | None,
     texts: list[list[str]] = [[] for dummy in range(count)]
     codes = [code] * count
     ended = [False] * count
-    for line in log.splitlines():
-        found = re.match(r"net(\d+): (?:railops: exit (\d+)$)?", line)
+    for row in log.splitlines():
+        found = re.match(r"net(\d{1,9}): (?:railops: exit (\d{1,9})$)?", row)
         if not found or not 0 < int(found[1]) <= count:
             for text in texts:
-                text.append(line)
+                text.append(row)
         elif found[2]:
             # As of `timeout`.
             codes[int(found[1]) - 1] = None if found[2] == "124" else int(found[2])
             ended[int(found[1]) - 1] = True
         else:
-            texts[int(found[1]) - 1].append(line[found.end() :])
+            texts[int(found[1]) - 1].append(row[found.end() :])
     return [("\n".join(text), own, printed) for text, own, printed in zip(texts, codes, ended)]
 
 
@@ -381,7 +382,7 @@ def _read(
         return LatencyOutcome(rail, pair, unmeasured=cause, fix=_ROTATED_FIX)
     failure = explain(log, code)
     if code == 0:
-        shown = next((line.strip() for line in reversed(log.splitlines()) if line.strip()), "nothing")
+        shown = next((row for text in reversed(log.splitlines()) if (row := line(text))), "nothing")
         cause = f"the log of the client's pod holds no result of ib_read_lat (last line: {shown[:120]})"
         failure = Failure(shown, cause, _NO_RESULT_FIX)
     elif not failure.line and code is not None:

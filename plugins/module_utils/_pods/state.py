@@ -10,9 +10,10 @@ the newest that nothing later has overtaken. Warnings that every pod of some clu
 
 from __future__ import annotations
 
-import json
 import typing as t
 from dataclasses import dataclass
+
+from .._intake import line, measured, parsed
 
 if t.TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -51,6 +52,9 @@ class PodTrouble:
     previous: bool = False
     exit_code: int | None = None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", line(self.text) or "")
+
 
 def name_of(pod: Mapping[str, t.Any]) -> str:
     """Return namespace/name."""
@@ -82,7 +86,7 @@ def is_ready(pod: Mapping[str, t.Any]) -> bool:
 def unscheduled(pod: Mapping[str, t.Any]) -> str:
     """Return why the scheduler has found no node for a pod; nothing where it has, or has not looked yet."""
     row = condition(pod, "PodScheduled", status="False")
-    return str(row.get("message") or row.get("reason") or "no reason given").rstrip(".") if row else ""
+    return (line(row.get("message") or row.get("reason")) or "no reason given").rstrip(".") if row else ""
 
 
 def job_failure(job: Mapping[str, t.Any]) -> str:
@@ -92,7 +96,7 @@ def job_failure(job: Mapping[str, t.Any]) -> str:
 
 
 def _reason(row: Mapping[str, t.Any]) -> str:
-    return ": ".join(str(row[key]).rstrip(".") for key in ("reason", "message") if row.get(key))
+    return ": ".join(said.rstrip(".") for key in ("reason", "message") if (said := line(row.get(key))))
 
 
 def begun(pod: Mapping[str, t.Any]) -> int:
@@ -125,7 +129,7 @@ def last_warning(events: Sequence[Mapping[str, t.Any]]) -> str:
             _STAGES.get(str(row.get("reason")), 0) > stage and event_time(row) >= event_time(event) for row in rows
         )
         if not overtaken:
-            return f"{reason}: {str(event.get('message') or '').strip()}".strip(": ")
+            return (line(f"{reason}: {event.get('message') or ''}") or "").strip(": ")
     return ""
 
 
@@ -206,13 +210,13 @@ def _container_trouble(pod: Mapping[str, t.Any], look: str, logs: str, warning: 
 
 def last_lines(log: str, most: int = 3, width: int = 300) -> str:
     """Return the end of a log in one line: what a person reads first; of structured lines level and message."""
-    lines = [_plain(line.strip()) for line in log.splitlines() if line.strip()]
-    return " / ".join(line if len(line) <= width else f"{line[:width]}..." for line in lines[-most:])
+    lines = [line(_plain(row)) or "" for row in log.splitlines() if row.strip()]
+    return " / ".join(row if len(row) <= width else f"{row[:width]}..." for row in lines[-most:])
 
 
-def _plain(line: str) -> str:
+def _plain(text: str) -> str:
     try:
-        row = json.loads(line)
+        row = measured(parsed(text))
         return f"{row['level']} {row['msg']}".strip()
     except (ValueError, KeyError, TypeError):
-        return line
+        return text

@@ -11,6 +11,7 @@ in the header row). The transport: NCCL's own lines with NCCL_DEBUG=INFO and the
 
 from __future__ import annotations
 
+import math
 import re
 import statistics
 import typing as t
@@ -117,7 +118,7 @@ def _rows(text: str) -> tuple[dict[int, float], int | None]:
         if line.startswith("#"):
             if {"size", "busbw"} <= set(cells):
                 columns = line.lstrip("#").split()
-        elif columns and len(cells) > 2 and cells[0].isdigit() and not _number(cells[2]):
+        elif columns and len(cells) > 2 and _SIZE.fullmatch(cells[0]) and not _number(cells[2]):
             rows.append(cells)
         elif rows and all(_number(cell) or cell == "N/A" for cell in cells):
             # The other part of a row that was split by what somebody else printed.
@@ -135,7 +136,7 @@ def _rows(text: str) -> tuple[dict[int, float], int | None]:
 
 def _number(text: str) -> bool:
     try:
-        return text.lower() not in ("nan", "inf") and float(text) is not None
+        return math.isfinite(float(text))
     except ValueError:
         return False
 
@@ -147,7 +148,7 @@ def nccl(text: str) -> Measured:
     nets = Counter(net for net, _more in channels) or Counter(_NETWORK.findall(text))
     table = _SAID.sub(lambda found: f"{found[1] or ''}\n" if not found[1] else "-1 ", text)
     by_size, wrong = _rows(table)
-    bounds = re.search(r"^# Out of bounds values\s*:\s*(\d+) (OK|FAILED)", table, re.MULTILINE)
+    bounds = re.search(r"^# Out of bounds values\s*:\s*(\d{1,18}) (OK|FAILED)", table, re.MULTILINE)
     if bounds and bounds[2] == "FAILED":
         wrong = max(wrong or 0, int(bounds[1]), 1)
     problem = _failure(text)
@@ -164,7 +165,10 @@ def nccl(text: str) -> Measured:
     )
 
 
-_NETPIPE = re.compile(r"^\s*\d+:\s+(\d+) bytes\s+\d+ times -->\s+([\d.]+) Mbps in\s+([\d.]+) usec", re.MULTILINE)
+_SIZE = re.compile(r"[0-9]{1,18}")
+_NETPIPE = re.compile(
+    r"^\s*\d+:\s+(\d{1,18}) bytes\s+\d+ times -->\s+(\d{1,18}(?:\.\d*)?) Mbps in\s+([\d.]+) usec", re.MULTILINE
+)
 # `ep_cfg[1]: tag(rc_verbs/rxe1:1)`: the transports that UCX chose for messages to others, by kind of message.
 _UCX = re.compile(r"(?:ep_cfg\[\d+\]:|cfg#\d+).*?\btag\(([^)]*)\)")
 

@@ -14,14 +14,30 @@ from collections import Counter
 from dataclasses import dataclass
 
 from ...module_utils._card.pci import pci_key
-from ...module_utils._intake import Nonsense
+from ...module_utils._intake import INTERFACE, LINK, PCI, Nonsense, excerpt, fitting, measured
 from .._verdict.merge import natural
-from .answers import cable_of, info_of
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 NETWORKS = {"Ethernet": "roce", "InfiniBand": "infiniband"}
+
+_PORT = {"netdev": (None, INTERFACE), "link_layer": (None, str), "state": (None, str)}
+_DEVICE = {
+    "name": INTERFACE,
+    "pci": (None, PCI),
+    "vf": bool,
+    "serves": (None, str),
+    "nearest_gpus": [str],
+    "ports": [_PORT],
+}
+INFO = {
+    "gpus": [{"pci": str, "index": int}],
+    "devices": [_DEVICE],
+    "default_interfaces": [str],
+    "lldp": (None, {INTERFACE: (None, {"is_switch": bool})}),
+}
+"""What of rdma_info's answer a proposal is made of."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +111,10 @@ def candidates(info: Mapping[str, t.Any]) -> tuple[list[Nic], list[Nic]]:
         for port in device["ports"]:
             if port["netdev"] and port["netdev"] in info["default_interfaces"]:
                 continue
-            switch, switch_port, odd = cable_of(lldp.get(port["netdev"]) or {})
+            # Else it is the NIC's own firmware, or another host.
+            heard = neighbour if (neighbour := lldp.get(port["netdev"]) or {}).get("is_switch") else {}
+            names = [heard.get("switch"), heard.get("port")]
+            odd = next((name for name in names if name and not (isinstance(name, str) and LINK.fullmatch(name))), "")
             found.append(
                 Nic(
                     device=device["name"],
@@ -104,9 +123,9 @@ def candidates(info: Mapping[str, t.Any]) -> tuple[list[Nic], list[Nic]]:
                     link_layer=port["link_layer"],
                     state=port["state"],
                     gpu=near[0] if near else None,
-                    switch=switch,
-                    switch_port=switch_port,
-                    odd=odd,
+                    switch=None if odd else names[0],
+                    switch_port=None if odd else names[1],
+                    odd=excerpt(odd) if odd else "",
                 )
             )
     found.sort(key=_nic_order)
@@ -129,7 +148,7 @@ def discover(infos: Mapping[str, Mapping[str, t.Any] | None], names: Sequence[st
     for host in sorted(infos, key=natural):
         try:
             if info := infos[host]:
-                told[host] = info_of(info)
+                told[host] = fitting(measured(info), INFO, "info")
             else:
                 fix = "Make it reachable and run discover again."
                 findings.append(HostFinding(host, None, "no answer", "It did not answer.", fix))

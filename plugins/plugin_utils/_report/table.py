@@ -9,13 +9,15 @@ from __future__ import annotations
 import re
 import typing as t
 
+from ...module_utils._intake import shown
+
 if t.TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
 def md(value: t.Any) -> str:
     """Escape text for a Markdown table: no markup, no HTML, no line end."""
-    text = re.sub(r"[\x00-\x1f]", " ", str(value))
+    text = shown(" ".join(str(value).splitlines()))
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"([\\`*_\[\]|#~])", r"\\\1", text)
 

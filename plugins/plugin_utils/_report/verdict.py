@@ -18,6 +18,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from ...module_utils._errors import RdmaError
+from ...module_utils._intake import shown
 from .equal import equal, places, shortened
 
 if t.TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Standing:
 
 def e(value: t.Any) -> str:
     """Escape text for HTML, in elements and in quoted attributes."""
-    return html.escape(str(value), quote=True)
+    return html.escape(shown(str(value)), quote=True)
 
 
 def embedded(value: t.Any) -> str:

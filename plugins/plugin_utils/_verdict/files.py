@@ -16,6 +16,7 @@ import typing as t
 from ...module_utils._fabric.lock import LOCK
 from .._host_plan import parse_plan
 from .._refusal import Refusal
+from .intake import result_in
 
 if t.TYPE_CHECKING:
     from ...module_utils._fabric.shapes import PlanFile, Verdict
@@ -83,7 +84,7 @@ def read_json(path: str) -> dict[str, t.Any]:
     try:
         with open(path, encoding="utf-8") as file:
             result = json.load(file)
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return t.cast("dict[str, t.Any]", result) if isinstance(result, dict) else {}
 
@@ -99,12 +100,17 @@ def read_result(path: str) -> dict[str, t.Any]:
     return result if isinstance(result.get("checks"), list) else {}
 
 
-def read_results(verify_dir: str, hosts: t.Iterable[str]) -> t.Iterator[dict[str, t.Any]]:
-    """Yield the results of these hosts, one file after the other; one that is not there or broken is left out."""
+def read_results(
+    verify_dir: str, hosts: t.Iterable[str], rails: t.Collection[str] = ()
+) -> t.Iterator[dict[str, t.Any]]:
+    """Yield the results of these hosts, one file after the other; one that is not there or broken is left out.
+
+    :param rails: the plan's.
+    """
     for host in hosts:
         result = read_result(result_path(verify_dir, host))
         if result.get("host") == host:
-            yield result
+            yield result_in(result, rails)
 
 
 def forget(verify_dir: str, hosts: t.Iterable[str]) -> None:

@@ -17,6 +17,7 @@ from collections import Counter
 
 from ...module_utils._check import DEVIATION, OK, SKIPPED, WARNING, CheckData
 from .causes import with_host
+from .intake import KEYS, KINDS, NOT_VERIFIED, STATUSES, UNREACHABLE, answer_in, result_in
 from .require import Required
 
 if t.TYPE_CHECKING:
@@ -24,16 +25,12 @@ if t.TYPE_CHECKING:
 
     from ...module_utils._fabric.shapes import Section, Verdict
 
-SCHEMA = 2
-# Overall and per host, the worst first.
-STATUSES = ("error", "deviation", "incomplete", "pass")
-UNREACHABLE, NOT_VERIFIED = "unreachable", "not_verified"
+__all__ = ("KINDS", "NOT_VERIFIED", "STATUSES", "UNREACHABLE")
 
+SCHEMA = 2
 Check = CheckData
 SECTIONS = ("plan", "cluster")
-KEYS = ("id", "rail", "status", "planned", "observed", "cause", "fix")
 MORE_KEYS = ("family", "object", "peers")
-KINDS = (OK, DEVIATION, WARNING, SKIPPED)
 # A rail's status is the worst that was found on it.
 WORST = (DEVIATION, WARNING, OK, SKIPPED)
 
@@ -44,37 +41,16 @@ def normal_check(check: Mapping[str, t.Any]) -> Check:
     return t.cast("Check", {**{key: check.get(key) for key in KEYS}, **more})
 
 
-def _raw(nested: t.Any) -> Iterable[Mapping[str, t.Any]]:
-    if isinstance(nested, dict):
-        if "checks" in nested:
-            yield from _raw(nested["checks"])
-        elif "id" in nested and nested.get("status") in KINDS:
-            yield nested
-        else:
-            for value in nested.values():
-                yield from _raw(value)
-    elif isinstance(nested, (list, tuple)):
-        for value in nested:
-            yield from _raw(value)
-
-
-def flatten(nested: t.Any) -> list[Check]:
-    """Return all checks in a value: results of modules, lists of them, or lists of checks.
-
-    A dict with `checks` gives these; a check is known by its `id` and `status`. A merged result (a dict of results)
-    gives those of all its members.
-    """
-    return [normal_check(check) for check in _raw(nested)]
-
-
 class NodeChecks:
     """The checks that the cluster made of nodes, on their way to the results of the hosts that are these nodes."""
 
     def __init__(self, nested: t.Any) -> None:
-        """Take checks with `node`, in any of flatten's forms."""
+        """Take checks with `node`, in any form that answers have."""
         self._by_node: dict[t.Any, list[Check]] = {}
-        for raw in _raw(nested):
-            self._by_node.setdefault(raw.get("node"), []).append(normal_check(raw))
+        answer = answer_in(nested)
+        self.error = answer.error
+        for check in answer.checks:
+            self._by_node.setdefault(check.get("node"), []).append(normal_check(check))
 
     def attach(self, results: Iterable[Mapping[str, t.Any]]) -> Iterator[dict[str, t.Any]]:
         """Yield the results of hosts, each with the checks of its node."""
@@ -190,7 +166,7 @@ def merge(
     """
     hosts: dict[str, dict[str, t.Any]] = {}
     of_nodes, required = NodeChecks(nodes), Required(require)
-    for result in of_nodes.attach(results):
+    for result in of_nodes.attach(result_in(result, rails) for result in results):
         name = result["host"]
         if result.get("plan_digest") != digest and not result.get("error"):
             hosts[name] = lost_entry(
@@ -208,6 +184,8 @@ def merge(
         "plan": dict(plan) if plan else unseen_section("the inventory was not compared with the plan"),
         "cluster": dict(cluster) if cluster else unseen_section("the cluster was not looked at"),
     }
+    if of_nodes.error:
+        sections["cluster"] |= {"status": "error", "error": of_nodes.error}
     sections["cluster"] = added(sections["cluster"], of_nodes.left())
     for name, section in sections.items():
         sections[name] = added(section, required.section(name, section["checks"], section.get("made", ())))

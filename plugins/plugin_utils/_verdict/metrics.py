@@ -16,6 +16,7 @@ import typing as t
 from collections import Counter
 
 from ...module_utils._check import DEVIATION, OK, WARNING
+from ...module_utils._intake import shown
 from .merge import deviations, tally
 
 if t.TYPE_CHECKING:
@@ -37,7 +38,7 @@ VALUES = {OK: 1.0, WARNING: 1.0, DEVIATION: 0.0}
 
 def quoted(text: str) -> str:
     """Return the value of a label as the format has it."""
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+    return '"' + shown(text).replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _metric(name: str, samples: Iterable[Sample]) -> str:

@@ -16,7 +16,9 @@ from collections import Counter
 
 from ...module_utils._check import DEVIATION, OK, SKIPPED
 from ...module_utils._errors import InputError, Problem
+from ...module_utils._intake import HOST, Nonsense, excerpt, fitting, measured
 from . import require
+from .intake import PORT, Answer, entry_in
 from .merge import (
     KINDS,
     NOT_VERIFIED,
@@ -42,17 +44,19 @@ if t.TYPE_CHECKING:
     from ...module_utils._fabric.shapes import Verdict
     from .merge import Check
 
+FIX_WROTE = "Name what verify or audit has written."
 Entry = t.Dict[str, t.Any]  # noqa: UP006 - as merge has it
 
 
 class MergedVerdict:
     """Takes one part after the other; keeps of each what the verdict of all will have."""
 
-    def __init__(self, digest: str | None) -> None:
+    def __init__(self, digest: str | None, rails: Sequence[str] = ()) -> None:
         """Begin.
 
         :param digest: of the plan that all of them must be of.
         """
+        self._rails = rails
         self._digest = digest
         self._problems: list[Problem] = []
         self._hosts: dict[str, Entry] = {}
@@ -68,20 +72,28 @@ class MergedVerdict:
     def take(self, name: str, verdict: t.Any) -> None:
         """Add one part; of a host that two have, the later one counts, unless it has no answer of it."""
         if not isinstance(verdict, dict) or not isinstance(verdict.get("hosts"), dict) or "status" not in verdict:
-            self.refuse(name, "it is no verdict.json of this collection.", "Name what verify or audit has written.")
+            self.refuse(name, "it is no verdict.json of this collection.", FIX_WROTE)
             return
         if (schema := verdict.get("schema")) not in range(1, SCHEMA + 1):
             fix = "Merge with the version of this collection that wrote it."
-            self.refuse(name, f"it has schema {schema!r}; this collection reads 1 to {SCHEMA}.", fix)
+            said = schema if isinstance(schema, int) else excerpt(schema)
+            self.refuse(name, f"it has schema {said}; this collection reads 1 to {SCHEMA}.", fix)
             return
         if (other := verdict.get("plan_digest")) != self._digest:
-            problem = f"it is of the plan {str(other)[:12]}, and the plan at hand is {str(self._digest)[:12]}."
+            problem = f"it is of the plan {excerpt(other)}, and the plan at hand is {str(self._digest)[:12]}."
             self.refuse(name, problem, "Run verify or audit for that part again, with the plan that is merged with.")
             return
-        sections = {section: section_of(t.cast("Verdict", verdict), section) for section in SECTIONS}
+        try:
+            ports = PortKinds(fitting(measured(verdict.get("ports") or []), [PORT], "ports"))
+        except Nonsense as exc:
+            self.refuse(name, f"it is no verdict.json of this collection: {exc}.", FIX_WROTE)
+            return
+        sections = {part: self._in(section_of(t.cast("Verdict", verdict), part), schema) for part in SECTIONS}
         blind = not _looked(sections["cluster"])
-        ports = PortKinds(verdict.get("ports") or ())
-        for host, entry in verdict["hosts"].items():
+        for host, told in verdict["hosts"].items():
+            entry = self._in(told, schema)
+            if not HOST.fullmatch(host):
+                host, entry = excerpt(host), _refused(f"{excerpt(host)} is no name of a host")
             if entry["status"] in (UNREACHABLE, NOT_VERIFIED) and host in self._hosts:
                 continue
             self._hosts[host] = {**entry, "counts": {kind: (entry.get("counts") or {}).get(kind, 0) for kind in KINDS}}
@@ -90,7 +102,15 @@ class MergedVerdict:
             (self._blind.add if blind else self._blind.discard)(host)
         for kind, section in sections.items():
             self._sections[kind].append(section)
-        self._parts.append({"name": name, "status": verdict["status"], "hosts": len(verdict["hosts"])})
+        status = verdict["status"] if verdict["status"] in STATUSES else "error"
+        self._parts.append({"name": name, "status": status, "hosts": len(verdict["hosts"])})
+
+    def _in(self, entry: t.Any, schema: t.Any) -> Entry:
+        """Return an entry or a section; one that is none is an error."""
+        try:
+            return entry_in(entry, self._rails, schema)
+        except Nonsense as exc:
+            return _refused(str(exc))
 
     def verdict(self, expected: Mapping[str, str | None], rails: Sequence[str]) -> Verdict:
         """Return the verdict of all.
@@ -144,6 +164,10 @@ class MergedVerdict:
         counts = {kind: section["counts"][kind] - gone[kind] for kind in KINDS}
         bad = section.get("error") or counts[DEVIATION]
         return {**section, "status": section["status"] if bad else "pass", "counts": counts, "checks": left}
+
+
+def _refused(why: str) -> Entry:
+    return lost_entry("error", None, Answer([], {}, [why]).error)
 
 
 def _replaced(entry: Entry, checks: list[Check]) -> Entry:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import typing as t
 
 from ...module_utils._check import WARNING
+from ...module_utils._intake import shown
 from .._report.equal import Equal, equal, places, shortened
 from .._report.table import md, md_table
 from .merge import SECTIONS, deviations, left_out, section_of, summary, untested
@@ -38,15 +39,14 @@ _LISTED_MARKDOWN = 2000
 
 
 def _plain(value: t.Any) -> str:
-    """Return a value as one line without control characters: it comes from hosts."""
+    """Return a value as one line: it comes from hosts."""
     if value is None or value == "":
         return "-"
     if isinstance(value, (list, tuple)):
         value = ", ".join(_plain(item) for item in value) or "nothing"
     elif isinstance(value, dict):
         value = ", ".join(f"{key}={_plain(item)}" for key, item in value.items())
-    text = str(value)
-    return text if text.isprintable() else "".join(char if char.isprintable() else " " for char in text)
+    return shown(str(value))
 
 
 def _table(titles: Sequence[str], rows: Sequence[Sequence[t.Any]]) -> list[str]:
@@ -137,11 +137,11 @@ def _host_row(name: str, entry: Mapping[str, t.Any], rails: Sequence[str], width
 def _reason(row: Equal, sign: str, paint: Painter) -> Iterator[str]:
     check = row.check
     many = len(row.places) > 1
-    where = f"{len(row.places):,} times" if many else row.where[0]
+    where = f"{len(row.places):,} times" if many else shown(row.where[0])
     thing = f" {_plain(check['object'])}" if check.get("object") and not many else ""
     such = "" if row.alike else "such as "
     found = f"{such}planned {_plain(check['planned'])}, observed {_plain(check['observed'])}"
-    yield f"  {paint.sign(sign)} {paint(where, 'bold')} {check['id']}{thing}: {found}"
+    yield f"  {paint.sign(sign)} {paint(where, 'bold')} {_plain(check['id'])}{thing}: {found}"
     if many:
         yield f"      on:    {_plain(shortened(row.where, 6))}"
     if row.cause:
@@ -189,7 +189,7 @@ def picture(verdict: Verdict, fabric: str, *, colour: bool = False) -> str:
     lines += [""] if where else []
     lines += [*_reasons(verdict, "deviation", paint), *_reasons(verdict, WARNING, paint)]
     for reason, (ids, names) in untested(verdict).items():
-        what = f"{shortened(sorted(ids), 6)} on {shortened(names, 4)}: {_plain(reason)}"
+        what = _plain(f"{shortened(sorted(ids), 6)} on {shortened(names, 4)}: {reason}")
         lines.append(f"  {paint.sign('skipped')} not looked at: {what}")
     legend = "  ".join(f"{paint.sign(status)} {status}" for status in _SIGNS if status != "error")
     status = paint(f" {verdict['status'].upper()} ", _STATUS_COLOURS[verdict["status"]])

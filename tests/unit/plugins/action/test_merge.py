@@ -78,7 +78,7 @@ def test_parts_of_another_plan_and_what_is_no_verdict_are_refused_at_once(parts)
     files.write_text(str(parts / "parts/3/verdict.json"), "{")
     done = play(parts, "-e", '{"merge_verdicts": ["parts/*", "gone/*.json"]}')
     assert done.returncode == 2
-    for told in ("parts/2/verdict.json", "it is of the plan other", "parts/3/verdict.json", "gone/*.json"):
+    for told in ("parts/2/verdict.json", "it is of the plan 'other'", "parts/3/verdict.json", "gone/*.json"):
         assert told in done.stdout + done.stderr
     assert not (parts / "verify").exists()
 

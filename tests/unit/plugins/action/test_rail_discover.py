@@ -20,6 +20,9 @@ from ansible_collections.railops.rdma.tests.unit.actions import action_of
 EVIL = "{{ lookup('pipe','touch %s; echo leaf1') }}"
 
 
+DEVICE = {"name": "mlx5_0", "pci": None, "vf": False, "nearest_gpus": [], "ports": []}
+
+
 def read(path):
     """Return a file as Ansible's inventory reads it."""
     return DataLoader().load_from_file(str(path))
@@ -104,18 +107,19 @@ def test_a_neighbours_name_outside_of_the_set_leaves_its_cable_out(run, tmp_path
     [
         ["info"],
         {"devices": "x"},
-        {"devices": [{"name": EVIL}]},
-        {"devices": [{"name": "mlx5_0", "ports": [{"netdev": EVIL}]}]},
-        {"devices": [{"name": "mlx5_0", "pci": "zz"}]},
+        {"devices": [{**DEVICE, "name": EVIL}]},
+        {"devices": [{**DEVICE, "ports": [{"netdev": EVIL}]}]},
+        {"devices": [{**DEVICE, "pci": "zz"}]},
+        {"devices": [{**DEVICE, "nearest_gpus": [{}]}]},
         {"gpus": [{"pci": "0000:01:00.0", "index": "1"}]},
-        {"devices": [], "lldp": {"ens1np0": ["leaf1"]}},
-        {"devices": [], "more": json.loads("[" * 90 + "]" * 90)},
-        {"devices": [], "more": ["x" * 2_000_000] * 25},
+        {"lldp": {"ens1np0": ["leaf1"]}},
+        {"more": json.loads("[" * 90 + "]" * 90)},
+        {"more": ["x" * 2_000_000] * 25},
     ],
 )
 def test_a_host_that_answers_nonsense_is_named_and_the_others_are_proposed(run, tmp_path, answer):
     before = run(node1=lambda info: info)["rails"]
-    result = run(node2=lambda info: answer)
+    result = run(node2=lambda info: {**info, **answer} if isinstance(answer, dict) else answer)
     assert [finding["kind"] for finding in result["findings"] if finding["host"] == "node2"] == ["nonsense"]
     assert result["rails"] == before
     assert "{{" not in (tmp_path / "out/proposal.yml").read_text()

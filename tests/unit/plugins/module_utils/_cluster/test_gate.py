@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import random
 from dataclasses import replace
 
@@ -242,3 +243,51 @@ def test_what_a_verdict_says_of_nodes():
         "ignored": Judgement(True),
     }
     assert judgements(verdict)["bad"].message == "rail1: mtu; host: mode"
+
+
+WHOLE = {
+    "fabric": "f",
+    "bad": 1,
+    "good": 0,
+    "broken": True,
+    "out": True,
+    "seen": 100.5,
+    "message": "rail1: network_link",
+}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            json.dumps({**WHOLE, **odd})
+            for odd in ({"seen": "x"}, {"bad": []}, {"good": True}, {"broken": 1}, {"out": "no"})
+        ),
+        *(json.dumps({**WHOLE, "seen": seen}) for seen in (-1, 1e300, float("nan"), float("inf"), 10**30)),
+        *(json.dumps({**WHOLE, **odd}) for odd in ({"message": {}}, {"fabric": 5}, {"bad": -3})),
+        "[" * 100_000,
+        "x" * 50_000_000,
+        "[]",
+        "null",
+        "\x1b[2J",
+    ],
+)
+def test_a_nodes_own_nonsense_in_its_annotation_is_forgotten_and_the_others_are_judged(text):
+    """M4: a node writes its annotations itself; `seen` as a text ended the gate of the fleet."""
+    notes = [GateMemory.of(text), GateMemory.of(json.dumps(WHOLE))]
+    assert notes[0] is None
+    assert notes[1] is not None
+    nodes = {"odd": GatedNode(note=text), "sound": GatedNode(note=json.dumps(WHOLE))}
+    found = {name: Judgement(False, "rail1: network_link") for name in nodes}
+    targets = decide("f", nodes, {}, found, 200.0, 201.0, GatePolicy(taint=True, most=2, keep=0))
+    assert (targets["odd"].memory.bad, targets["odd"].status) == (1, "Unknown")
+    assert (targets["sound"].memory.bad, targets["sound"].memory.out) == (2, True)
+    for name, target in targets.items():
+        assert json.loads(json.dumps(status_patch(nodes[name], target, 201.0)))
+
+
+def test_what_a_node_says_of_itself_is_shown_without_escapes():
+    note = json.dumps({**WHOLE, "message": "\x1b[2Jrail1\u202e", "bad": 2})
+    target = decide("f", {"a": GatedNode(note=note)}, {}, {}, 0, 101.0, GatePolicy())["a"]
+    assert "\\x1b[2Jrail1\\u202e" in target.message
+    assert target.message.isprintable()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import POD_STATUS
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.names import profile_of
 from ansible_collections.railops.rdma.plugins.module_utils._pods import checks as looks
 from ansible_collections.railops.rdma.plugins.module_utils._pods.checks import Network, PodNode
@@ -45,7 +46,7 @@ def entries(**changes):
 
 
 def pod(status=None, phase="Running", **more):
-    notes = {looks.POD_STATUS: entries() if status is None else status}
+    notes = {POD_STATUS: entries() if status is None else status}
     metadata = {"name": "p", "namespace": "ml", "annotations": notes}
     return {"metadata": metadata, "spec": {"nodeName": "node1"}, "status": {"phase": phase, **more}}
 
@@ -194,8 +195,9 @@ OTHER = {"ifname": "net2", "flags": ["UP"], "mtu": 4200, "addr_info": [{"local":
             id="subnet",
         ),
         pytest.param({"rdma": []}, [("pod_rdma", None)], "0 active RDMA devices for 2 rails", id="no-device"),
-        # What cannot be read is not looked at.
-        pytest.param({"rules4": "no json", "rdma": '{"a": 1}'}, [], "", id="not-json"),
+        pytest.param(
+            {"rules4": "no json", "rdma": '{"a": 1}'}, [("pod_inside", None)] * 2, "printed no JSON", id="not-json"
+        ),
     ],
 )
 def test_inside_of_a_pod(outputs, wanted, cause):
@@ -330,3 +332,52 @@ def test_a_node_with_other_names_has_the_network_of_its_profile():
     networks = {"declared": [row()], profile_of(Fabric(), ("eno9",)): [row("own")]}
     assert looks.node_of(piece("eno9"), networks).networks[0].name == "spiderpool/own"
     assert looks.node_of(piece("ens1"), networks).networks[0].name == "spiderpool/fabric-rail1"
+
+
+@pytest.mark.parametrize("name", ["links", "rules4", "routes4", "rdma"])
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("[" * 100_000, "nested too deep"),
+        ("[" * 400 + "]" * 400, "nested more than 16 deep"),
+        ("x" * 50_000_000, "more than 8,000,000 letters"),
+        ('[{"flags": 5}]', "flags of an item of what it printed is a int"),
+        ('[{"addr_info": {"local": 1}}]', "addr_info"),
+        ('[{"addr_info": ["x"]}]', "addr_info"),
+        ("[5]", "a int"),
+        ('{"a": 1}', "a dict"),
+        ("\x1b[2J", "no JSON"),
+    ],
+)
+def test_a_pods_nonsense_is_its_nodes_deviation_and_no_end_of_the_run(name, text, kind):
+    """M4: `flags: 5`, or 100,000 brackets, ended the checks of all pods."""
+    checks = looks_inside(node(), pod(), printed(**{name: text}))
+    (odd,) = [check for check in checks if check["id"] == "pod_inside"]
+    assert (odd["status"], odd["node"]) == ("deviation", "node1")
+    assert kind in odd["cause"]
+    assert len(odd["cause"]) < 120
+    assert odd["cause"].isprintable()
+    others = looks_inside(node(), pod(), {key: value for key, value in printed().items() if key != name})
+    assert [check for check in checks if check["id"] != "pod_inside"] == others
+
+
+ESCAPE = "\x1b]0;owned\x07\u202e\n\x9b"
+
+
+def test_what_a_pod_says_comes_without_escapes():
+    links = [{"ifname": "net1", "flags": ["UP"], "mtu": 4200, "addr_info": [{"local": ESCAPE}]}]
+    routes = [MAIN, {"dst": ESCAPE, "dev": "net2"}, default(1, gateway=ESCAPE)]
+    outputs = printed(links=links, routes4=routes, rdma=[{"ifname": ESCAPE, "state": "ACTIVE", "netdev": ESCAPE}])
+    checks = [*looks_inside(node(), pod(), outputs), *looks_inside(node(kind="sriov"), pod(), outputs)]
+    checks += looks.network_checks(node(), pod(entries(rail1={"ips": [ESCAPE], "interface": ESCAPE})))
+    checks += looks.network_checks(node(), pod(phase="Pending", **waiting("CrashLoopBackOff", ESCAPE)))
+    checks += looks.network_checks(node(), pod(phase="Pending"), [warning("FailedMount", ESCAPE)])
+    assert len([check for check in checks if "owned" in str(check)]) > 4
+    for check in checks:
+        for key in ("observed", "cause", "fix"):
+            assert str(check[key]).isprintable(), check
+
+
+@pytest.mark.parametrize("status", ["[" * 100_000, '[{"name": {}}]', '[{"name": "a", "ips": 5}]', "[" * 99 + "]" * 99])
+def test_a_status_of_nonsense_is_a_deviation_of_every_rail(status):
+    assert bad(looks.network_checks(node(), pod(status))) == [("pod_network", "rail1"), ("pod_network", "rail2")]

@@ -9,13 +9,14 @@ import pytest
 from ansible_collections.railops.rdma.plugins.module_utils._check import skipped
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import merge
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import text as verdict_text
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.intake import answer_in
 
 RAILS = ["rail1", "rail2"]
 
 
 def check(status="ok", rail="rail1", **more):
     return {
-        "id": "address",
+        "id": "network_addresses",
         "rail": rail,
         "status": status,
         "planned": "192.0.2.2/27",
@@ -75,7 +76,7 @@ def test_checks_are_collected_from_whatever_roles_register():
         "names": {"checks": [check("skipped")]},
         "failed": False,
     }
-    assert len(merge.flatten([registered, [check()], None, "text", {"skipped": True}])) == 3
+    assert len(answer_in([registered, [check()], None, "text", {"skipped": True}]).checks) == 3
 
 
 def test_markdown_cannot_be_broken_by_a_name():
@@ -89,7 +90,7 @@ def test_markdown_cannot_be_broken_by_a_name():
 def test_the_picture_names_every_deviation_with_cause_and_fix():
     verdict = merged(result("node1", check("deviation", "rail2")), result("node2", check()), expected=["node3"])
     text = verdict_text.picture(verdict, "fabric")
-    assert "node1 rail2 address: planned 192.0.2.2/27, observed nothing" in text
+    assert "node1 rail2 network_addresses: planned 192.0.2.2/27, observed nothing" in text
     assert "cause: the address is missing" in text
     assert "fix:   Run the site playbook." in text
     assert "\033" not in text

@@ -24,10 +24,14 @@ def check(name, rail, status):
 
 
 def verdict():
-    rows = [check("address", "rail1", "ok"), check("address", "rail2", "deviation"), check("mtu", "rail2", "deviation")]
+    rows = [
+        check("network_addresses", "rail1", "ok"),
+        check("network_addresses", "rail2", "deviation"),
+        check("network_mtu", "rail2", "deviation"),
+    ]
     results = [
         host_result("node1", 'n"1\\', "d", rows),
-        host_result("node2", "n2", "d", [check("address", "rail1", "skipped")]),
+        host_result("node2", "n2", "d", [check("network_addresses", "rail1", "skipped")]),
     ]
     return merge("d", results, {"node1": 'n"1\\', "node2": "n2", "node3": "n3"}, rails=["rail1", "rail2"])
 
@@ -58,8 +62,8 @@ def test_what_is_counted():
         ("railops_hosts", (("fabric", "f"), ("status", "deviation"))): 1,
         ("railops_hosts", (("fabric", "f"), ("status", "pass"))): 1,
         ("railops_hosts", (("fabric", "f"), ("status", "unreachable"))): 1,
-        ("railops_deviations", (("fabric", "f"), ("check", "address"))): 1,
-        ("railops_deviations", (("fabric", "f"), ("check", "mtu"))): 1,
+        ("railops_deviations", (("fabric", "f"), ("check", "network_addresses"))): 1,
+        ("railops_deviations", (("fabric", "f"), ("check", "network_mtu"))): 1,
         ("railops_audit_timestamp_seconds", (("fabric", "f"),)): 1795320000.5,
     }
 

@@ -1,0 +1,186 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Where checks, results of hosts and parts of a verdict come in: known ids and rails, JSON's types, a measure. Pure.
+
+What is nonsense in a host's answer is that host's error; the rest of it, and the other hosts, stay whole.
+"""
+
+from __future__ import annotations
+
+import re
+import typing as t
+from numbers import Real
+
+from ...module_utils._check import DEVIATION, OK, SKIPPED, WARNING, CheckData
+from ...module_utils._intake import DEPTH, INTERFACE, LABEL, LETTERS, VALUES, Nonsense, excerpt, fitting, line, measured
+from .ids import IDS
+from .outliers import COMPARED
+
+if t.TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+KINDS = (OK, DEVIATION, WARNING, SKIPPED)
+# Overall and per host, the worst first.
+STATUSES = ("error", "deviation", "incomplete", "pass")
+UNREACHABLE, NOT_VERIFIED = "unreachable", "not_verified"
+FIX = "Look at who answers there: it is not this collection, or another version of it."
+
+Json = dict[str, t.Any]
+
+TEXTS = ("planned", "observed", "cause", "fix")
+KEYS = ("id", "rail", "status", *TEXTS)
+_CHECK = {
+    "status": frozenset(KINDS),
+    **dict.fromkeys(("cause", "fix", "object", "node", "fault"), (None, str)),
+    "family": (None, int),
+    "peers": (None, [str]),
+}
+_WHOLE = tuple(dict.fromkeys((*KEYS, *_CHECK)))
+PORT = {key: (None, Real if key == "speed" else str) for key in COMPARED}
+"""A port, as the fleet's are compared."""
+_FACTS = {
+    "health": (None, {"rails": (None, {LABEL: PORT})}),
+    "macs": (None, {LABEL: INTERFACE}),
+    "ports": (None, {LABEL: int}),
+}
+# Schema 1 had ids of its own.
+_OLD_ID = re.compile(r"[a-z0-9_.]{1,80}")
+_RESULT = {"node": (None, str), "plan_digest": (None, str), "error": (None, str)}
+_ENTRY = {
+    "status": frozenset((*STATUSES, UNREACHABLE, NOT_VERIFIED, SKIPPED)),
+    "node": (None, str),
+    "rails": (None, {LABEL: frozenset(KINDS)}),
+    "counts": (None, {LABEL: int}),
+    "error": (None, str),
+    "reason": (None, str),
+    "made": (None, [_OLD_ID]),
+}
+_SHORT = 300
+_TAKEN = object()
+
+
+class Answer(t.NamedTuple):
+    """What came in; `wrong` is what of it is nonsense, by check and rail."""
+
+    checks: list[CheckData]
+    facts: Json
+    wrong: list[str]
+
+    @property
+    def error(self) -> str:
+        """The error of who says this, with what to do; empty when there is none."""
+        more = f" ({len(self.wrong) - 1:,} more like it)" if len(self.wrong) > 1 else ""
+        return f"The answer is refused: {self.wrong[0]}{more}. {FIX}" if self.wrong else ""
+
+
+def answer_in(nested: t.Any, rails: Collection[str] = (), schema: t.Any = None) -> Answer:
+    """Return the checks and facts in an answer: results of modules, lists and dictionaries of them, lists of checks.
+
+    A dictionary with `checks` gives these, and its facts; a check is known by its `id` and `status`.
+
+    :param rails: the plan's; without them every name of a rail will do.
+    :param schema: 1 has ids of its own.
+    """
+    answer, left = Answer([], {}, []), [VALUES, LETTERS]
+
+    def walk(value: t.Any, depth: int) -> None:
+        if not depth:
+            raise Nonsense(f"nested more than {DEPTH} deep")
+        if not isinstance(value, dict):
+            inner: t.Collection[t.Any] = value if isinstance(value, (list, tuple)) else ()
+        elif "checks" in value:
+            inner = (value["checks"],)
+        elif "id" in value and "status" in value:
+            answer.checks.append(_check(value, rails, left, schema))
+            return
+        else:
+            inner = value.values()
+        for item in inner:
+            left[0] -= 1
+            try:
+                if type(item) is dict and _is_plain(item, rails):
+                    answer.checks.append(t.cast("CheckData", item))
+                else:
+                    walk(item, depth - 1)
+            except Nonsense as exc:
+                answer.wrong.append(str(exc))
+            if min(left) < 0:
+                raise Nonsense(f"more than {VALUES:,} values or {LETTERS:,} letters")
+        if isinstance(value, dict) and value.get("facts") and "checks" in value:
+            answer.facts.update(fitting(measured(value["facts"], left), _FACTS, "the facts"))
+
+    try:
+        walk([nested], DEPTH)
+    except Nonsense as exc:
+        answer.wrong.append(str(exc))
+    return answer
+
+
+def _is_plain(row: Mapping[str, t.Any], rails: Collection[str]) -> bool:
+    """Whether a check is as `_check` would make it: most are, and a fleet has millions."""
+    for key in TEXTS:
+        value = row.get(key)
+        if type(value) is not str or len(value) >= _SHORT or not value.isprintable():
+            return False
+    name = row.get("id")
+    known = type(name) is str and name in IDS and row.get("status") in KINDS
+    return known and len(row) == len(KEYS) and _is_rail(row.get("rail", 0), rails)
+
+
+def _is_rail(rail: t.Any, rails: Collection[str]) -> bool:
+    return rail is None or (isinstance(rail, str) and bool(rail in rails if rails else LABEL.fullmatch(rail)))
+
+
+def _check(row: Mapping[str, t.Any], rails: Collection[str], left: list[int], schema: t.Any) -> CheckData:
+    """Return a check with the contract's keys.
+
+    :raises Nonsense: it is none, by id and rail as far as these are known.
+    """
+    name, rail = row["id"], row.get("rail")
+    if not isinstance(name, str) or (name not in IDS and not (schema == 1 and _OLD_ID.fullmatch(name))):
+        raise Nonsense(f"{excerpt(name)} is no id of a check")
+    if not _is_rail(rail, rails):
+        raise Nonsense(f"{excerpt(rail)} is no rail (check {name})")
+    what = f"{name} of {rail or 'the host'}"
+    try:
+        made = measured({key: row.get(key) for key in _WHOLE}, left)
+    except Nonsense as exc:
+        raise Nonsense(f"{what} is {exc}") from None
+    fitting(made, _CHECK, what)
+    return t.cast("CheckData", {key: value for key, value in made.items() if value is not None or key in KEYS})
+
+
+def result_in(result: Mapping[str, t.Any], rails: Collection[str] = ()) -> Json:
+    """Return the result of one host, whose error says what of it is nonsense; once: it is known again.
+
+    :param rails: the plan's.
+    """
+    if result.get("taken") is _TAKEN:
+        return dict(result)
+    parts = {"checks": result.get("checks"), "facts": result.get("facts")}
+    checks, facts, wrong = answer = answer_in(parts, rails, result.get("schema"))
+    head = dict.fromkeys(_RESULT)
+    try:
+        head = fitting(measured({key: result.get(key) for key in head}), _RESULT, "the result")
+    except Nonsense as exc:
+        wrong.append(str(exc))
+    error = line(head["error"], answer.error)
+    return {**head, "host": result["host"], "error": error, "checks": checks, "facts": facts, "taken": _TAKEN}
+
+
+def entry_in(entry: t.Any, rails: Collection[str] = (), schema: t.Any = None) -> Json:
+    """Return the entry of a host, or the section of plan or cluster, in a part of a verdict.
+
+    :param rails: the plan's.
+    :param schema: the part's.
+    :raises Nonsense: it is none.
+    """
+    fitting(entry, {}, "the entry")
+    parts = {key: entry.get(key) for key in ("checks", "facts")}
+    made = fitting(measured({key: item for key, item in entry.items() if key not in parts}), _ENTRY, "the entry")
+    checks, facts, wrong = answer_in(parts, rails, schema)
+    if wrong:
+        raise Nonsense(wrong[0])
+    return {**made, "checks": checks, **({"facts": facts} if facts else {})}

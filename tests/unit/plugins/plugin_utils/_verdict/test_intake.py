@@ -1,0 +1,277 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One host's nonsense is that host's error: the others' verdict stays whole, and no output has an escape."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.action import verify_result
+from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run as plan
+from ansible_collections.railops.rdma.plugins.plugin_utils._report.verdict import finding_rows
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import files, merge
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import text as verdict_text
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.explain import with_places
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.intake import answer_in, result_in
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.metrics import metrics
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.outliers import PortKinds, compare_fleet
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.parts import MergedVerdict
+from ansible_collections.railops.rdma.tests.unit.actions import action_of
+from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts
+
+RAILS = ["rail1", "rail2"]
+ESCAPE = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e\u2028"
+
+
+def check(**said):
+    usual = {"id": "network_link", "rail": "rail1", "status": "deviation", "planned": "up", "observed": "down"}
+    return {**usual, "cause": "no carrier", "fix": "Look at the cable.", **said}
+
+
+def nested(depth):
+    value = "x"
+    for _level in range(depth):
+        value = [value]
+    return value
+
+
+def result(host, *checks, **more):
+    head = {"schema": 2, "host": host, "node": host, "plan_digest": "d", "error": None}
+    return {**head, "checks": list(checks), **more}
+
+
+def fleet(*results):
+    """Return the verdict of a fleet of which node1 and node3 are well, as the action makes it."""
+    rows = [result("node1", check()), *results, result("node3", check(rail="rail2"))]
+    taken = [result_in(row, RAILS) for row in rows]
+    ports = PortKinds()
+    made = merge.merge(
+        "d", compare_fleet(lambda: taken, ports), {row["host"]: row["host"] for row in rows}, rails=RAILS
+    )
+    return with_places(made, {})
+
+
+def outputs(verdict):
+    """Return every output that a person reads."""
+    texts = [verdict_text.picture(verdict, "fabric"), verdict_text.markdown(verdict, "fabric")]
+    return [*texts, str(finding_rows(verdict)), metrics(verdict, "fabric", 1.0), files.json_lines(verdict, 2)]
+
+
+def assert_printable(text):
+    assert [char for char in text if not char.isprintable() and char != "\n"] == []
+
+
+NONSENSE = [
+    pytest.param(check(rail=["a"]), "a list", id="rail-list"),
+    pytest.param(check(rail="rail9"), "'rail9' is no rail", id="rail-unknown"),
+    pytest.param(check(rail=f"rail1{ESCAPE}"), "is no rail", id="rail-escape"),
+    pytest.param(check(id={}), "a dict is no id", id="id-dict"),
+    pytest.param(check(id="made_up"), "'made_up' is no id", id="id-unknown"),
+    pytest.param(check(id=f"network_link{ESCAPE}"), "is no id", id="id-escape"),
+    pytest.param(check(status={}), "status of network_link of rail1", id="status"),
+    pytest.param(check(observed=nested(400)), "network_link of rail1 is nested more than 16 deep", id="deep"),
+    pytest.param(check(observed=nested(100_000)), "network_link of rail1 is nested more than 16 deep", id="deeper"),
+    pytest.param(check(observed="x" * 50_000_000), "more than 8,000,000 letters", id="50-mb"),
+    pytest.param(check(observed=[[]] * 1_000_000), "200,000 values", id="wide"),
+    pytest.param(check(cause=["x"]), "cause of network_link of rail1", id="cause"),
+    pytest.param(check(fix=5), "fix of network_link of rail1", id="fix"),
+    pytest.param(check(family={}), "family of network_link of rail1", id="family"),
+    pytest.param(check(peers=[{}]), "peers of network_link of rail1", id="peers"),
+    pytest.param(check(peers=5), "peers of network_link of rail1", id="peers-number"),
+    pytest.param(check(object={}), "object of network_link of rail1", id="object"),
+    pytest.param(check(observed=float("nan")), "a number", id="nan"),
+    pytest.param(check(observed=10**5000), "a number of more than 64 bits", id="number"),
+]
+
+
+@pytest.mark.parametrize(("said", "kind"), NONSENSE)
+def test_a_hosts_nonsense_is_its_error_and_the_others_verdict_is_whole(said, kind):
+    began = time.monotonic()
+    verdict = fleet(result("node2", check(rail="rail2"), said))
+    assert verdict["hosts"]["node2"]["status"] == "error"
+    assert kind in verdict["hosts"]["node2"]["error"]
+    assert len(verdict["hosts"]["node2"]["error"]) < 250
+    assert [row["rail"] for row in verdict["hosts"]["node2"]["checks"]] == ["rail2"]
+    sound = fleet(result("node2"))
+    for name in ("node1", "node3"):
+        assert verdict["hosts"][name] == sound["hosts"][name]
+    for text in outputs(verdict):
+        assert_printable(text)
+    assert time.monotonic() - began < 20
+
+
+@pytest.mark.parametrize(("said", "kind"), NONSENSE)
+def test_merge_itself_takes_nothing_unlooked(said, kind):
+    verdict = merge.merge("d", [result("node2", said), result("node1", check())], {"node1": "node1"}, rails=RAILS)
+    assert kind in verdict["hosts"]["node2"]["error"]
+    assert verdict["hosts"]["node1"]["status"] == "deviation"
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        ["x"],
+        {"health": ["x"]},
+        {"health": {"rails": {"rail1": "x"}}},
+        {"health": {"rails": {f"rail1{ESCAPE}": {}}}},
+        {"health": {"rails": {"rail1": {"pci_id": "a", "speed": "fast"}}}},
+        {"health": {"rails": {"rail1": {"pci_id": ["a"], "firmware": "1"}}}},
+        {"macs": {"rail1": ["a"]}},
+        {"macs": {"rail1": ESCAPE}},
+        {"more": nested(400)},
+    ],
+)
+def test_facts_that_the_fleet_cannot_be_compared_by_are_the_hosts_error(facts):
+    verdict = fleet(result("node2", check(), facts=facts))
+    assert verdict["hosts"]["node2"]["status"] == "error"
+    assert [row["id"] for row in verdict["hosts"]["node2"]["checks"]] == ["network_link"]
+    assert verdict["hosts"]["node1"]["status"] == "deviation"
+
+
+def test_free_text_keeps_letters_and_shows_control_characters_by_their_numbers():
+    said = check(
+        cause=f"Kabel löst sich é 光 {ESCAPE}", observed={f"ke\ty{ESCAPE}": [f"\n{ESCAPE}"]}, object=f"/dev/{ESCAPE}"
+    )
+    verdict = fleet(result("node2", said))
+    assert verdict["hosts"]["node2"]["status"] == "deviation"
+    (found,) = verdict["hosts"]["node2"]["checks"]
+    assert found["cause"] == "Kabel löst sich é 光 \\x1b]0;owned\\x07\\x1b[2J\\x9b31m\\u202e\\u2028"
+    assert found["observed"] == {
+        "ke\\x09y" + found["cause"].rpartition(" ")[2]: ["\\x0a" + found["cause"].rpartition(" ")[2]]
+    }
+    for text in outputs(verdict):
+        assert_printable(text)
+        assert "]0;owned" in text or text.startswith("# HELP")
+
+
+def test_a_picture_has_no_escape_of_others_even_of_a_verdict_that_nobody_looked_at():
+    """M5: id and rail went to the terminal as they were."""
+    row = {**check(), "id": f"network_link{ESCAPE}", "rail": f"rail1{ESCAPE}"}
+    entry = {"status": "deviation", "node": None, "rails": {}, "counts": merge.counts_of([row]), "checks": [row]}
+    section = {"status": "pass", "checks": []}
+    verdict = {"hosts": {"node1": entry}, "plan": section, "cluster": section, "rails": RAILS, "status": "deviation"}
+    for text in outputs({**verdict, "plan_digest": "d"})[:4]:
+        assert_printable(text)
+
+
+@pytest.fixture
+def planned(tmp_path):
+    plan({**exclusive(), "plan_dir": str(tmp_path)}, hosts(2), check_mode=False)
+    return tmp_path
+
+
+# Ansible itself copies the arguments of a task, and hands on nothing that is as deep as the deeper one.
+@pytest.mark.parametrize(("said", "kind"), [param for param in NONSENSE if param.id != "deeper"])
+def test_what_a_module_returned_is_looked_at_before_it_is_written(planned, said, kind):
+    args = {"plan_dir": str(planned / "fabric"), "verify_dir": str(planned / "verify")}
+    args["results"] = [{"checks": [check(), said], "facts": {}}, {"skipped": True}, {"msg": "no checks"}]
+    made = action_of(verify_result, args).run(task_vars={"inventory_hostname": "node2"})
+    assert made["status"] == "error"
+    written = json.loads((planned / "verify/hosts/node2.json").read_text())
+    assert kind in written["error"]
+    assert [row["id"] for row in written["checks"]] == ["network_link"]
+    assert_printable((planned / "verify/hosts/node2.json").read_text())
+
+
+def part(**entries):
+    sound = {"status": "pass", "node": "n", "rails": {"rail1": "ok"}, "counts": {"ok": 1}, "checks": []}
+    made = {name: {**sound, **entry} if isinstance(entry, dict) else entry for name, entry in entries.items()}
+    seen = {"status": "pass", "checks": [], "counts": {"ok": 1}, "made": ["object_state"]}
+    return {
+        "schema": 2,
+        "plan_digest": "d",
+        "status": "pass",
+        "rails": RAILS,
+        "hosts": made,
+        "plan": seen,
+        "cluster": seen,
+    }
+
+
+@pytest.mark.parametrize(
+    ("entry", "kind"),
+    [
+        ("text", "'text'"),
+        ({"status": ["pass"]}, "status"),
+        ({"status": "great"}, "status"),
+        ({"rails": {"rail1": {}}}, "rails"),
+        ({"rails": {ESCAPE: "ok"}}, "rails"),
+        ({"counts": {"ok": "x"}}, "counts"),
+        ({"error": ["x"]}, "error"),
+        ({"facts": {"ports": {"rail1": []}}}, "ports"),
+        ({"facts": {"macs": 5}}, "macs"),
+        ({"node": {}}, "node"),
+        ({"made": nested(400)}, "deep"),
+        *(({"checks": [param.values[0]]}, param.values[1]) for param in NONSENSE),
+    ],
+)
+def test_the_nonsense_of_a_host_in_a_part_is_that_hosts_error(entry, kind):
+    merged = MergedVerdict("d", RAILS)
+    merged.take("a", part(node1={}, node2=entry))
+    verdict = with_places(merged.verdict({"node1": "n", "node2": "m"}, RAILS), {})
+    assert (verdict["hosts"]["node1"]["status"], verdict["hosts"]["node2"]["status"]) == ("pass", "error")
+    assert kind in verdict["hosts"]["node2"]["error"]
+    for text in outputs(verdict):
+        assert_printable(text)
+
+
+def test_a_host_of_a_part_that_has_no_name_is_an_error_under_what_can_be_shown_of_it():
+    merged = MergedVerdict("d", RAILS)
+    merged.take("a", part(**{"node1": {}, f"../node{ESCAPE}" + "x" * 500: {}}))
+    verdict = merged.verdict({"node1": "n"}, RAILS)
+    (odd,) = set(verdict["hosts"]) - {"node1"}
+    assert len(odd) == 42
+    assert (verdict["hosts"]["node1"]["status"], verdict["hosts"][odd]["status"]) == ("pass", "error")
+    for text in outputs(with_places(verdict, {})):
+        assert_printable(text)
+
+
+@pytest.mark.parametrize("section", [{"status": {}}, {"checks": [check(id="made_up")]}, {"made": [ESCAPE]}, "text", 5])
+def test_the_nonsense_of_a_section_is_its_error(section):
+    whole = part(node1={})
+    seen = {**whole["cluster"], **section} if isinstance(section, dict) else section
+    merged = MergedVerdict("d", RAILS)
+    merged.take("a", {**whole, "cluster": seen})
+    verdict = with_places(merged.verdict({"node1": "n"}, RAILS), {})
+    assert (verdict["status"], verdict["cluster"]["status"], verdict["plan"]["status"]) == ("error", "error", "pass")
+    for text in outputs(verdict):
+        assert_printable(text)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"ports": [5]},
+        {"ports": {"a": 1}},
+        {"ports": [{"pci_id": []}]},
+        {"schema": [ESCAPE]},
+        {"plan_digest": nested(900)},
+    ],
+)
+def test_a_part_that_is_none_is_refused_by_name(odd):
+    merged = MergedVerdict("d", RAILS)
+    merged.take("parts/a", {**part(node1={}), **odd})
+    with pytest.raises(InputError, match="parts/a: ") as refused:
+        merged.verdict({}, RAILS)
+    assert_printable(str(refused.value))
+
+
+def test_an_answer_of_thousands_of_wrong_checks_says_how_many():
+    answer = answer_in([check(id=f"made_up{number}") for number in range(5000)], RAILS)
+    assert answer.error.startswith("The answer is refused: 'made_up0' is no id of a check (4,999 more like it). Look")
+    many = answer_in([check(rail="rail2")] * 100_000 + [check(id=5)] * 1_000_000, RAILS)
+    assert "200,000 values" in answer_in([many.wrong, [check()] * 300_000], RAILS).error or len(many.checks) < 200_000
+
+
+def test_the_cluster_checks_of_nodes_are_looked_at_too():
+    odd = [check(node="node1", id="node_resources", rail=None), check(node={}, id="node_resources"), check(id=[])]
+    verdict = merge.merge("d", [result("node1")], {"node1": "node1"}, rails=RAILS, nodes=odd)
+    assert [row["id"] for row in verdict["hosts"]["node1"]["checks"]] == ["node_resources"]
+    assert verdict["cluster"]["status"] == "error"
+    assert "1 more like it" in verdict["cluster"]["error"]
