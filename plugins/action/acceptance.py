@@ -10,7 +10,6 @@ import os
 import typing as t
 
 from ansible.errors import AnsibleActionFail
-from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 from ..module_utils._errors import RdmaError
@@ -22,6 +21,7 @@ from ..plugin_utils._accept.ends import Test, ring_of
 from ..plugin_utils._accept.stages import PERFTEST, Step, StepGroup, walk
 from ..plugin_utils._arguments import arguments, forks
 from ..plugin_utils._host_plan import read_host_plan
+from ..plugin_utils._localhost import FabricAction
 from ..plugin_utils._refusal import Refusal
 from ..plugin_utils._verdict import files, merge
 
@@ -31,7 +31,7 @@ SHOWN = 20
 display = Display()
 
 
-class ActionModule(ActionBase):
+class ActionModule(FabricAction):
     """The action behind the module acceptance."""
 
     _supports_check_mode = True

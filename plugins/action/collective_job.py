@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from ..plugin_utils._refusal import OnceAction
+from ..plugin_utils._localhost import OnceAction
 
 
 class ActionModule(OnceAction):

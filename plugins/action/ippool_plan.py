@@ -13,10 +13,10 @@ from pathlib import Path
 
 from ansible.errors import AnsibleError, AnsibleUndefinedVariable
 from ansible.module_utils.basic import missing_required_lib
-from ansible.plugins.action import ActionBase
 
 from ..module_utils._errors import InputError, Problem, RdmaError
 from ..module_utils._fabric.options import DEFAULTS
+from ..plugin_utils._localhost import FabricAction
 from ..plugin_utils._plan.check import NETADDR_ERROR, still_templates, unknown_variables
 from ..plugin_utils._plan.input import BOOLEANS, read_fabric
 from ..plugin_utils._plan.lock_copy import LockCopy, name_of
@@ -47,7 +47,7 @@ def known_variables() -> dict[str, set[str]]:
     return known
 
 
-class ActionModule(ActionBase):
+class ActionModule(FabricAction):
     """Collect the nodes and their variables, and run the planner."""
 
     _requires_connection = False

@@ -7,9 +7,9 @@ from __future__ import annotations
 import typing as t
 
 from ansible.errors import AnsibleConnectionFailure
-from ansible.plugins.action import ActionBase
 
 from ..plugin_utils._host_plan_action import HostPlanAction
+from ..plugin_utils._localhost import FabricAction
 from ..plugin_utils._refusal import once
 
 NEW_CONNECTION = "new_connection"
@@ -28,7 +28,7 @@ class ActionModule(HostPlanAction):
 
     def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         """Run the module, and once more to confirm."""
-        ActionBase.run(self, tmp, task_vars)
+        FabricAction.run(self, tmp, task_vars)
         args = dict(self._task.args)
         confirm = args.get("confirm") == NEW_CONNECTION
         self._task.args = {**args, "confirm": None} if confirm else args

@@ -13,7 +13,13 @@ from ansible.module_utils.parsing.convert_bool import boolean
 
 from ..module_utils._check import NOT_LOOKED_AT, skipped
 from ..module_utils._intake import line
-from ..plugin_utils._host_plan import drawn_addresses, leaves_of, proving_neighbours, read_host_plan
+from ..plugin_utils._host_plan import (
+    drawn_addresses,
+    leaves_of,
+    proving_neighbours,
+    read_host_plan,
+    refuse_other_node,
+)
 from ..plugin_utils._host_plan_action import (
     HostPlanAction,
     lossless_options,
@@ -21,6 +27,8 @@ from ..plugin_utils._host_plan_action import (
     refuse_two_declarations,
     torn_options,
 )
+from ..plugin_utils._localhost import FabricAction
+from ..plugin_utils._refusal import once
 from ..plugin_utils._verdict.files import last_path, read_json, read_plan, result_path, without_counters, write_json
 from ..plugin_utils._verdict.intake import answer_in
 from ..plugin_utils._verdict.merge import host_result, status_of
@@ -32,6 +40,7 @@ if t.TYPE_CHECKING:
 # The options that the controller alone reads, with their defaults; and the module's own name among the settings.
 SCOPE = {"roles": None, "devices": True, "traffic": "rdma", "persist": True}
 OWN = "rail_audit"
+GATHERED = ("virtualization_role", "virtualization_type", "default_ipv4", "default_ipv6")
 
 
 class ActionModule(HostPlanAction):
@@ -42,13 +51,15 @@ class ActionModule(HostPlanAction):
 
     def options(self, have: HostPlan) -> dict[str, t.Any]:
         """Return the options that the host plan gives, the namespace mode among the settings."""
-        qos = self._settings.get("roce_qos", {})
+        qos, run = self._settings.get("roce_qos", {}), self._settings.get("preflight", {})
+        refuse_other_node(run.get("node"), self._host, have["node"])
         refuse_two_declarations({row: [have["node"]] for row in torn_options(have, qos)})
         settings = {
             **self._settings,
             "roce_qos": {**lossless_options(have), **qos},
             "rdma_netns": {"mode": have["rdma_mode"], **self._settings.get("rdma_netns", {})},
             "cabling": {**self._cabling(have), **self._settings.get("cabling", {})},
+            "preflight": {**run, "host": self._host, "node": have["node"]},
         }
         return {**super().options(have), "settings": settings}
 
@@ -72,9 +83,20 @@ class ActionModule(HostPlanAction):
         zone = read_plan(self._folder)["nodes"][have["node"]]["zone"]
         return {"cables": have["cables"], "leaves": leaves_of(self._folder), "zone": zone}
 
+    def _gathered(self, subset: list[str], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
+        """Return what core's facts say of a host, as data.
+
+        :param subset: of the facts; what playbooks ask for of them is in GATHERED.
+        """
+        # Not by _execute_module of ours, which takes facts out.
+        untyped: t.Any = super(FabricAction, self)
+        found = untyped._execute_module("ansible.legacy.setup", {"gather_subset": subset}, task_vars=task_vars)
+        facts = found.get("ansible_facts") or {}
+        return {key: facts.get(f"ansible_{key}") for key in GATHERED}
+
     def more_args(self, args: dict[str, t.Any], plan_dir: str, host: str) -> None:
         """Add the neighbours."""
-        self._settings, self._folder = args.pop("settings", None) or {}, plan_dir
+        self._settings, self._folder, self._host = args.pop("settings", None) or {}, plan_dir, host
         if args.get("neighbours") is None:
             args["neighbours"] = proving_neighbours(plan_dir, host)
         if args.get("addresses") is None and "paths" in args.get("checks", ["paths"]):
@@ -82,6 +104,7 @@ class ActionModule(HostPlanAction):
 
     def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         """Run the module; with verify_dir write the host's result and return what became of it."""
+        FabricAction.run(self, tmp, task_vars)
         task_vars, args = task_vars or {}, self._task.args
         host = task_vars["inventory_hostname"]
         if named := args.pop("variables", None):
@@ -89,6 +112,7 @@ class ActionModule(HostPlanAction):
             self._task.args = args = {**args["settings"].pop(OWN, {}), **args}
         for module, options in (args.get("settings") or {}).items():
             refuse_gone(module, options)
+        gather = (args.get("settings") or {}).get("preflight", {}).pop("gather", None)
         verify_dir = args.pop("verify_dir", None)
         left_out: dict[str, str] = {}
         said = {key: args.pop(key, value) for key, value in SCOPE.items()}
@@ -103,11 +127,14 @@ class ActionModule(HostPlanAction):
             self._task.args["since"] = read_json(last_path(verify_dir, host)) or None
         plan_dir = str(self._task.args.get("plan_dir") or "")
         try:
-            result = super().run(tmp, task_vars)
+            result = once(self._task, self.asked(task_vars))
         except AnsibleActionFail as exc:
             if not verify_dir:
                 raise
             result = {"failed": True, "msg": str(exc)}
+        if gather and not result.get("failed"):
+            facts = result["facts"] if isinstance(result.get("facts"), dict) else {}
+            result["facts"] = {**facts, "gathered": self._gathered(gather, task_vars)}
         if not verify_dir or result.get("unreachable"):
             return result
         errors, rails = result.get("errors"), list[str]()

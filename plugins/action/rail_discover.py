@@ -10,11 +10,10 @@ import os
 import typing as t
 from dataclasses import asdict
 
-from ansible.plugins.action import ActionBase
-
 from ..plugin_utils._arguments import arguments
 from ..plugin_utils._discover.plan import discover
 from ..plugin_utils._discover.text import as_yaml, cables, inventory, report
+from ..plugin_utils._localhost import FabricAction
 from ..plugin_utils._verdict.files import write_text
 
 HEADER = """\
@@ -45,7 +44,7 @@ def _read(path: str) -> str:
         return file.read()
 
 
-class ActionModule(ActionBase):
+class ActionModule(FabricAction):
     """Needs no connection to any host."""
 
     _requires_connection = False

@@ -9,12 +9,11 @@ from __future__ import annotations
 import os
 import typing as t
 
-from ansible.plugins.action import ActionBase
-
 from ..module_utils._errors import RdmaError
 from ..modules.rail_upgrade import ARGUMENT_SPEC
 from ..plugin_utils._arguments import arguments
 from ..plugin_utils._host_plan import read_host_plan
+from ..plugin_utils._localhost import FabricAction
 from ..plugin_utils._refusal import Refusal
 from ..plugin_utils._verdict import files, upgrade
 from ..plugin_utils._verdict.merge import status_of
@@ -45,7 +44,7 @@ def due_of(result: t.Mapping[str, t.Any]) -> tuple[str, ...]:
     return tuple(due)
 
 
-class ActionModule(ActionBase):
+class ActionModule(FabricAction):
     """The action behind the module rail_upgrade."""
 
     _requires_connection = False

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible.plugins.action import ActionBase
-
 from ..module_utils._check import skipped
 from ..module_utils._errors import RdmaError
 from ..module_utils._probe.schedule import schedule, seconds
@@ -17,12 +15,13 @@ from ..modules.rdma_probe import ARGUMENT_SPEC
 from ..plugin_utils._accept.ends import address_of, tests_of
 from ..plugin_utils._arguments import arguments, forks
 from ..plugin_utils._host_plan import read_host_plan
+from ..plugin_utils._localhost import FabricAction
 from ..plugin_utils._refusal import Refusal, once
 
 SPARE_SECONDS = 120
 
 
-class ActionModule(ActionBase):
+class ActionModule(FabricAction):
     """The action behind the module rdma_probe."""
 
     def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:

@@ -11,7 +11,6 @@ import os
 import typing as t
 
 from ansible.errors import AnsibleActionFail
-from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 from ..module_utils._check import skipped
@@ -21,6 +20,7 @@ from ..plugin_utils._accept.collect import without
 from ..plugin_utils._arguments import arguments
 from ..plugin_utils._host_plan import HOSTS_FOLDER, read_host_plan
 from ..plugin_utils._host_plan_action import refuse_two_declarations, torn_options
+from ..plugin_utils._localhost import FabricAction
 from ..plugin_utils._refusal import Refusal, once
 from ..plugin_utils._report.equal import shortened
 from ..plugin_utils._verdict import files, merge
@@ -58,7 +58,7 @@ FIX_PART = "Name the verdict.json of each part (merge_verdicts)."
 display = Display()
 
 
-class ActionModule(ActionBase):
+class ActionModule(FabricAction):
     """The action behind the module verdict."""
 
     _requires_connection = False

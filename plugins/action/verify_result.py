@@ -9,12 +9,12 @@ from __future__ import annotations
 import typing as t
 
 from ansible.errors import AnsibleActionFail
-from ansible.plugins.action import ActionBase
 
 from ..module_utils._check import skipped
 from ..module_utils._intake import line
 from ..plugin_utils._arguments import arguments
 from ..plugin_utils._host_plan import read_host_plan
+from ..plugin_utils._localhost import FabricAction
 from ..plugin_utils._refusal import Refusal
 from ..plugin_utils._verdict.files import read_plan, read_result, result_path, write_json
 from ..plugin_utils._verdict.ids import IDS
@@ -31,7 +31,7 @@ ARGUMENT_SPEC = {
 }
 
 
-class ActionModule(ActionBase):
+class ActionModule(FabricAction):
     """The action behind the module verify_result."""
 
     _requires_connection = False

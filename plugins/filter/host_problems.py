@@ -53,6 +53,8 @@ _value:
 def host_problems(facts: t.Mapping[str, t.Mapping[str, t.Any]], attachment: str, network: str) -> list[str]:
     """Return which hosts do not go with the fabric."""
     found = []
+    # Who did not answer the question is told of by who asked it.
+    facts = {host: row for host, row in facts.items() if isinstance(row, dict)}
     guests = [host for host, row in facts.items() if row.get("virtualization_role") == "guest"]
     if guests and attachment in ATTACHMENTS and ATTACHMENTS[attachment].own_device:
         kinds = ", ".join(sorted({str(facts[host].get("virtualization_type")) for host in guests}))

@@ -12,7 +12,6 @@ version_added: 0.1.0
 description:
   - Tells by which way GPU memory reaches the NICs, DMA-BUF or nvidia-peermem, and what is missing when neither is
     open. A host is not wrong merely because nvidia-peermem is not loaded.
-  - Renders Helm values of the NVIDIA GPU Operator for the way that was chosen.
   - On request relaxes access control (ACS), only on the bridges above NICs and GPUs that share a PCIe switch; never
     in a virtual machine, on a host that passes devices through, or on a Direct-NIC platform, where C(rdma_topo) of
     rdma-core computes what is needed.
@@ -49,24 +48,12 @@ options:
       - keep
       - relax
     default: keep
-  driver_on_host:
-    description: Whether the GPU driver is installed on the host, not by the GPU Operator. Only for the Helm values.
-    type: bool
-    default: true
-  ofed_on_host:
-    description: Whether DOCA-OFED is installed on the host, not in a container. Only for the Helm values.
-    type: bool
-    default: true
-  values_dest:
-    description: A file on the controller for the Helm values.
-    type: path
 """
 
 EXAMPLES = r"""
 ---
 - name: Look how GPU memory reaches the NICs
   railops.rdma.gpudirect:
-    values_dest: plan/gpu-operator-values.yaml
 
 - name: Relax access control between GPUs and NICs
   railops.rdma.gpudirect:
@@ -87,18 +74,6 @@ path:
   returned: success
   type: str
   sample: dmabuf
-gpu_operator_values:
-  description: Helm values of the NVIDIA GPU Operator, as they are in the file.
-  returned: with O(values_dest)
-  type: dict
-  sample:
-    driver:
-      enabled: false
-      kernelModuleType: open
-      rdma:
-        enabled: false
-    gdrcopy:
-      enabled: false
 changes:
   description: What the task wrote, in its order.
   returned: success

@@ -23,7 +23,8 @@ from ansible.errors import AnsibleActionFail
 
 from ..module_utils._fabric.lock import FORMAT, HOST_PLAN_SCHEMA, LOCK, NEWER, canonical, is_readable, sha256
 from ..module_utils._fabric.shapes import Leaf
-from ._refusal import Refusal
+from ._localhost import shown
+from ._refusal import fail
 
 if t.TYPE_CHECKING:
     from ..module_utils._fabric.shapes import HostPlan, Neighbour, PlanFile
@@ -33,10 +34,16 @@ MOST_DRAWN = 64
 """Addresses of a rail that a host's kernel is asked for."""
 
 
-def fail(problem: str, fix: str) -> t.NoReturn:
-    """Fail the task with what is wrong and what to do."""
-    # A controller plugin has no fail_json: the result carries the fix as a module's failure does.
-    raise Refusal(f"{problem} {fix}")
+def refuse_other_node(given: t.Any, host: str, node: str) -> None:
+    """Refuse a name of a host's node that is not the plan's: another node would be drained.
+
+    :param given: what rdma_host_node_name says; nothing is as good as the plan's.
+    """
+    if given not in (None, "", node):
+        fail(
+            f"rdma_host_node_name of {host} is {shown(given)}, and the plan calls its node {node}.",
+            f"Take it out and set fabric_node_name of {host} to the name that `kubectl get nodes` shows; plan again.",
+        )
 
 
 @functools.lru_cache(maxsize=2)

@@ -13,12 +13,11 @@ import re
 import typing as t
 from pathlib import Path
 
-from ansible.plugins.action import ActionBase
-
 from ..module_utils import _library
 from ..module_utils._errors import Problem
-from ._host_plan import fail, read_host_plan
-from ._refusal import once
+from ._host_plan import read_host_plan
+from ._localhost import FabricAction
+from ._refusal import fail, once
 from ._report.equal import shortened
 
 if t.TYPE_CHECKING:
@@ -34,6 +33,14 @@ GONE = {
         "nic_mode_reset is gone, with the option reset of nic_link_type: one reboot brings all cards what waits.",
         "Take it out of the inventory; docs/link-type.md shows how to reset a card by hand.",
     ),
+    **{
+        ("gpudirect", option): Problem(
+            "inventory",
+            f"gpudirect_{option} is gone: what a host answers is in no Helm values.",
+            "Take it out of the inventory; docs/gpudirect.md has the lines to write for the GPU Operator.",
+        )
+        for option in ("values_dest", "driver_on_host", "ofed_on_host")
+    },
     **{
         ("rdma_host", old): Problem(
             "options",
@@ -105,7 +112,7 @@ def torn_options(have: HostPlan, given: t.Mapping[str, t.Any], prefix: str = "")
     ]
 
 
-class HostPlanAction(ActionBase):
+class HostPlanAction(FabricAction):
     """Read the host plan on the controller and hand it to the module of the same name."""
 
     HOST_PLAN_KEYS: t.ClassVar[tuple[str, ...]] = ()

@@ -11,10 +11,10 @@ import tempfile
 import threading
 import typing as t
 
-from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 from ..module_utils._intake import shown as printable
+from ._localhost import FabricAction
 from ._refusal import once
 
 LOOK_SECONDS = 2.0
@@ -46,7 +46,7 @@ class Follower(threading.Thread):
         self.join(5)
 
 
-class ProgressAction(ActionBase):
+class ProgressAction(FabricAction):
     """The action in front of a module that has the option progress_file."""
 
     _supports_check_mode = True

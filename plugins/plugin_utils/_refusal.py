@@ -11,7 +11,6 @@ from __future__ import annotations
 import typing as t
 
 from ansible.errors import AnsibleActionFail
-from ansible.plugins.action import ActionBase
 
 SAID = ("fix", "problems", "summary")
 """Keys of a failure that its message holds already."""
@@ -32,6 +31,12 @@ class Refusal(AnsibleActionFail):
         vars(self).get("result", {}).pop("exception", None)
 
 
+def fail(problem: str, fix: str) -> t.NoReturn:
+    """Fail the task with what is wrong and what to do."""
+    # A controller plugin has no fail_json: the result carries the fix as a module's failure does.
+    raise Refusal(f"{problem} {fix}")
+
+
 def once(task: t.Any, result: dict[str, t.Any]) -> dict[str, t.Any]:
     """Return what a module or an action has to say; also a failure, where the task itself judges it.
 
@@ -41,20 +46,3 @@ def once(task: t.Any, result: dict[str, t.Any]) -> dict[str, t.Any]:
     if result.get("failed") and "fix" in result and not (task.failed_when or task.until or task.retries):
         raise Refusal(str(result["msg"]), result)
     return result
-
-
-class OnceAction(ActionBase):
-    """The action in front of a module that needs one only so that its failures are shown once."""
-
-    _supports_check_mode = True
-    secret_options: tuple[str, ...] = ()
-    """Options whose values are for the module alone: an answer repeats all of them, and -vvv shows it."""
-
-    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
-        """Run the module, and fail with its sentence when it does."""
-        untyped: t.Any = self
-        super().run(tmp, task_vars)
-        result = untyped._execute_module(task_vars=task_vars)
-        for name in self.secret_options:
-            result.get("invocation", {}).get("module_args", {}).pop(name, None)
-        return once(self._task, result)

@@ -31,7 +31,15 @@ CORRIDOR = {
         "_module",
         "_untouchable",
     },
-    "plugin_utils": {"_arguments", "_progress", "_refusal", "_release", "_host_plan", "_host_plan_action"},
+    "plugin_utils": {
+        "_arguments",
+        "_progress",
+        "_refusal",
+        "_release",
+        "_host_plan",
+        "_host_plan_action",
+        "_localhost",
+    },
 }
 # Who may import whom, by world; rooms of one world may import each other in one direction.
 MAY_IMPORT = {

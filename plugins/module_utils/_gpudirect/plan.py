@@ -211,14 +211,3 @@ def _acs_check(
         return skipped(name, " ".join(plan.notes) or "No bridge has it.", planned="peer-to-peer")
     blocked = sorted(set(plan.acs) & set(plan.bridges))
     return compared(name, "peer-to-peer", blocked or "peer-to-peer", ACS_CAUSE, "Run the role gpudirect.")
-
-
-def operator_values(params: Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """Return Helm values of the NVIDIA GPU Operator for the wanted way."""
-    driver: dict[str, t.Any] = {"enabled": not params["driver_on_host"]}
-    if params["mode"] == "peermem":
-        driver["rdma"] = {"enabled": True, "useHostMofed": params["ofed_on_host"]}
-    else:
-        driver["kernelModuleType"] = "open"
-        driver["rdma"] = {"enabled": False}
-    return {"driver": driver, "gdrcopy": {"enabled": params["gdrcopy"]}}

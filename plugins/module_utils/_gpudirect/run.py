@@ -20,7 +20,7 @@ from .._errors import RdmaError
 from .._files import HostFiles, Sysfs
 from . import acs as gpudirect_acs
 from .acs import Bridges
-from .plan import Host, Plan, checks_of, make_plan, operator_values, p2p_bridges
+from .plan import Host, Plan, checks_of, make_plan, p2p_bridges
 
 NOTE = "Written by the module railops.rdma.gpudirect: change the inventory instead."
 PROGRAM = "/usr/local/lib/railops-rdma/acs.py"
@@ -47,10 +47,6 @@ SPEC = {
     "mode": {"type": "str", "choices": ["auto", "dmabuf", "peermem"], "default": "auto"},
     "gdrcopy": {"type": "bool", "default": False},
     "acs": {"type": "str", "choices": ["keep", "relax"], "default": "keep"},
-    "driver_on_host": {"type": "bool", "default": True},
-    "ofed_on_host": {"type": "bool", "default": True},
-    # The action plugin writes it, on the controller.
-    "values_dest": {"type": "path"},
 }
 
 
@@ -197,7 +193,6 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         "changed": bool(changes),
         "changes": changes,
         "path": plan.path,
-        **({"gpu_operator_values": operator_values(params)} if params["values_dest"] else {}),
         "notes": list(plan.notes),
         "reboot_required": bool(reasons),
         "reboot_reasons": reasons,

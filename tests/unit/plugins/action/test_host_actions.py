@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import pytest
-import yaml
 from ansible.errors import AnsibleActionFail
 
 from ansible_collections.railops.rdma.plugins.action import (
@@ -191,17 +190,11 @@ def test_the_options_of_the_wheel_are_refused_by_name(option):
         run(rdma_driver, {option: "wheels/pyroute2-0.9.7-py3-none-any.whl"})
 
 
-def test_the_helm_values_are_written_once(tmp_path):
-    dest = tmp_path / "plan/values.yaml"
-    values = {"driver": {"kernelModuleType": "open"}}
-    answer = {"changed": False, "changes": [], "gpu_operator_values": values}
-    args = {"values_dest": str(dest), "acs": "keep"}
-    predicted, handed = run(gpudirect, args, answer, check_mode=True)
-    assert predicted["changed"] is True
-    assert not dest.exists()
-    assert handed["args"] == args
-    first, _handed = run(gpudirect, args, answer)
-    assert first["changed"] is True
-    assert yaml.safe_load(dest.read_text()) == values
-    assert run(gpudirect, args, answer)[0]["changed"] is False
-    assert run(gpudirect, args, {"failed": True})[0] == {"failed": True}
+@pytest.mark.parametrize("option", ["values_dest", "driver_on_host", "ofed_on_host"])
+def test_no_host_writes_helm_values(option):
+    """A host wrote the values of a privileged operator to a path that a fact of it could name."""
+    with pytest.raises(AnsibleActionFail, match=f"^gpudirect_{option} is gone.*docs/gpudirect.md"):
+        run(gpudirect, {option: "plan/values.yaml", "acs": "keep"})
+    # An audit and the look before the first change refuse it too.
+    with pytest.raises(AnsibleActionFail, match=f"^gpudirect_{option} is gone"):
+        run(rail_audit, {"settings": {"gpudirect": {option: True}}})

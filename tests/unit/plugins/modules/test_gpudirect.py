@@ -18,7 +18,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._files import HostFil
 from ansible_collections.railops.rdma.plugins.module_utils._gpudirect import acs
 from ansible_collections.railops.rdma.plugins.module_utils._gpudirect import run as work
 from ansible_collections.railops.rdma.plugins.module_utils._gpudirect.acs import Bridges, acs_offset
-from ansible_collections.railops.rdma.plugins.module_utils._gpudirect.plan import operator_values, p2p_bridges
+from ansible_collections.railops.rdma.plugins.module_utils._gpudirect.plan import p2p_bridges
 from ansible_collections.railops.rdma.tests.unit import machines
 
 BLOCKED = 0x1D
@@ -274,20 +274,6 @@ def test_gdrcopy(run_module, machine):
 def test_a_translating_iommu_is_pointed_out(run_module, machine):
     machines.put(machine.root, "/sys/kernel/iommu_groups/0/type", "DMA-FQ\n")
     assert "iommu=pt" in run_module()["notes"][0]
-
-
-def test_the_values_follow_the_way():
-    params = {"mode": "auto", "gdrcopy": True, "driver_on_host": False, "ofed_on_host": True}
-    assert operator_values(params) == {
-        "driver": {"enabled": True, "kernelModuleType": "open", "rdma": {"enabled": False}},
-        "gdrcopy": {"enabled": True},
-    }
-    assert operator_values({**params, "mode": "peermem"})["driver"]["rdma"] == {"enabled": True, "useHostMofed": True}
-
-
-def test_the_values_are_returned_for_a_file_alone(run_module):
-    assert "gpu_operator_values" not in run_module()
-    assert run_module(values_dest="values.yaml")["gpu_operator_values"]["driver"]["kernelModuleType"] == "open"
 
 
 def test_two_levels_of_switches_take_all_bridges_between(tmp_path):

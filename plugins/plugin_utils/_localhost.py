@@ -1,0 +1,147 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This plugin util is PRIVATE to the collection.
+
+"""What decides on the controller or in the cluster is what localhost has: the controller believes no host.
+
+localhost, the implicit one too, has what stands in group_vars/all and what -e gives, whatever --limit says. A task over
+the fabric's hosts is rendered with a host's variables, and some of these may be another's: of the host itself (facts,
+where inject_facts_as_vars is on), of its host_vars and groups, of a caller's vars. So each action compares them first.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible import constants
+from ansible.plugins.action import ActionBase
+
+from ._refusal import fail, once
+
+PLAN = "{{ fabric_plan_dir | default('plan') }}/{{ fabric_name | default('fabric') }}"
+VERIFY = "{{ fabric_verify_dir | default('verify') }}/{{ fabric_name | default('fabric') }}"
+CLUSTER = "{{ fabric_kubeconfig | default('') }}"
+GATE = {"": False, "_taint": False, "_bad": 2, "_good": 3, "_max_out": "10%", "_keep": 1, "_max_age": 7200}
+INJECTED = (
+    "inject_facts_as_vars is on: what a host answers can stand in for variables of yours. Put `inject_facts_as_vars = "
+    "false` into the section [defaults] of ansible.cfg, as inventory/ansible.cfg has it."
+)
+ABSENT: t.Any = object()
+
+DECIDING: dict[str, tuple[t.Any, ...]] = {
+    **dict.fromkeys(("fabric_name", "fabric_group", "fabric_plan_dir", "fabric_verify_dir"), ()),
+    **dict.fromkeys(("fabric_kubeconfig", "fabric_context", "fabric_namespace", "fabric_release"), ()),
+    **dict.fromkeys(("discover_dir", "record_dir", "record_keep", "record_names", "fabric_allow_renumber"), ()),
+    **dict.fromkeys(("site_max_unreachable", "site_sriov_guests"), ()),
+    **{f"{role}_plan_dir": (PLAN,) for role in ("accept", "lossless_roce", "nic_mode", "rail_network", "rdma_host")},
+    "upgrade_plan_dir": (PLAN,),
+    "upgrade_dir": (f"{VERIFY}/upgrade",),
+    "verify_plan_dir": (PLAN, "{{ upgrade_plan_dir }}"),
+    "verify_dir": (VERIFY, "{{ upgrade_dir }}"),
+    "verify_kubeconfig": (CLUSTER,),
+    "accept_verify_dir": (VERIFY,),
+    "accept_kubeconfig": (CLUSTER,),
+    "accept_namespace": ("default",),
+    "accept_image": ("",),
+    "accept_collectives": ({},),
+    **dict.fromkeys((f"audit_gate{key}" for key in (*GATE, "_ignore")), ()),
+    **{
+        f"verify_gate{key}": (value, f"{{{{ audit_gate{key} | default({repr(value).lower()}) }}}}")
+        for key, value in (*GATE.items(), ("_ignore", []))
+    },
+}
+"""Each variable that decides, with the role's own default, and after it what our playbooks and roles give it."""
+
+
+def shown(value: t.Any) -> str:
+    """Return a value as a message has it: 40 printable characters."""
+    text = "".join(letter if letter.isprintable() else "?" for letter in str(value))
+    return repr(text if len(text) <= 40 else f"{text[:37]}...")
+
+
+def differing(
+    mine: t.Mapping[str, t.Any], theirs: t.Mapping[str, t.Any], template: t.Callable[[t.Any], t.Any]
+) -> dict[str, str]:
+    """Return what is wrong with the variables of a host that are not localhost's, by their names.
+
+    :param mine: the host's variables as its task has them, templates as they are.
+    :param theirs: those of localhost, rendered.
+    :param template: renders a value of the host.
+    """
+    found = {}
+    for name, given in DECIDING.items():
+        own, other = mine.get(name, ABSENT), theirs.get(name, ABSENT)
+        if any(own == text for text in (given if other is ABSENT else given[1:])) or own is other:
+            continue
+        if own is ABSENT and not name.startswith("fabric_"):
+            continue  # of a role that is not this task's
+        if own is ABSENT or other is ABSENT or template(own) != other:
+            place = "not set" if own is ABSENT else shown(own)
+            found[name] = f"{name} is {place}, and localhost has {'none' if other is ABSENT else shown(other)}"
+    return found
+
+
+class FabricAction(ActionBase):
+    """The action in front of every module of the collection."""
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        """Refuse variables that decide and are not localhost's.
+
+        :raises Refusal: naming each.
+        """
+        result: dict[str, t.Any] = super().run(tmp, task_vars) or {}
+        mine = task_vars or {}
+        host, hostvars = str(mine.get("inventory_hostname")), mine.get("hostvars") or {}
+        if host != "localhost" and "localhost" in hostvars:
+            self._refuse(host, differing(mine, hostvars["localhost"], self._rendered), mine)
+        return result
+
+    def _rendered(self, value: t.Any) -> t.Any:
+        return self._templar.template(value)
+
+    @staticmethod
+    def _refuse(host: str, found: t.Mapping[str, str], mine: t.Mapping[str, t.Any]) -> None:
+        if not found:
+            return
+        told = (
+            f"What decides on the controller or in the cluster is localhost's. For {host} {'; '.join(found.values())}."
+        )
+        if answered := [name for name in found if name in mine.get("ansible_facts", ())]:
+            fail(f"{host} itself answered {', '.join(answered)} as facts. {told}", INJECTED)
+        fail(
+            told,
+            f"Write {', '.join(found)} into group_vars/all (or give them with -e), where localhost sees them, and take "
+            "them out of hosts, other groups and the vars of plays and roles.",
+        )
+
+    def _execute_module(self, *args: t.Any, **more: t.Any) -> dict[str, t.Any]:
+        """Run a module; what it answers sets no variable of anybody."""
+        result: dict[str, t.Any] = super()._execute_module(*args, **more)
+        facts = result.pop("ansible_facts", None) or {}
+        # Core's own, which it takes out of what modules say: the interpreter that it found.
+        if kept := {key: value for key, value in facts.items() if key.startswith("discovered_interpreter_")}:
+            result["ansible_facts"] = kept
+        host = (more.get("task_vars") or {}).get("inventory_hostname")
+        if host != "localhost" and constants.config.get_config_value("INJECT_FACTS_AS_VARS"):
+            # Not shown here: a worker of core 2.16 does not know what others have shown.
+            result["warnings"] = [*(result.get("warnings") or ()), INJECTED]
+        return result
+
+
+class OnceAction(FabricAction):
+    """The action in front of a module that needs one only so that its failures are shown once."""
+
+    _supports_check_mode = True
+    secret_options: tuple[str, ...] = ()
+    """Options whose values are for the module alone: an answer repeats all of them, and -vvv shows it."""
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        """Run the module, and fail with its sentence when it does."""
+        untyped: t.Any = self
+        super().run(tmp, task_vars)
+        result = untyped._execute_module(task_vars=task_vars)
+        for name in self.secret_options:
+            result.get("invocation", {}).get("module_args", {}).pop(name, None)
+        return once(self._task, result)
