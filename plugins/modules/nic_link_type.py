@@ -211,6 +211,12 @@ power_cycle_required:
   returned: success, and with a failure
   type: bool
   sample: false
+problems:
+  description: What the module would refuse without check mode, each with C(place), C(problem) and C(fix).
+  returned: success
+  type: list
+  elements: dict
+  sample: []
 checks:
   description: Each card against its wish. In check mode, what is observed before any change.
   returned: success, and with a failure

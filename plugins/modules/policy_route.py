@@ -165,6 +165,12 @@ checks:
       observed: 1500
       cause: ens1np0 has an MTU of 1500
       fix: Run the role railops.rdma.rail_network on this host.
+problems:
+  description: What the module would refuse, each with C(place), C(problem) and C(fix).
+  returned: failure, and with O(on_problem=report) where something is in the way
+  type: list
+  elements: dict
+  sample: []
 library_missing:
   description: Whether the module lacked pyroute2. The action brings it then, and runs the module once more.
   returned: failure

@@ -108,6 +108,12 @@ after:
   sample:
     /etc/netplan/90-railops-ens1np0.yaml: "0600"
     /etc/sysctl.d/90-railops-rails.conf: "0644"
+problems:
+  description: What the module would refuse, each with C(place), C(problem) and C(fix).
+  returned: with O(on_problem=report), where something is in the way
+  type: list
+  elements: dict
+  sample: []
 checks:
   description:
     - One entry per file, as it was found before any change; and for each interface of a rail whether ours is what the

@@ -167,6 +167,12 @@ reboot_reasons:
   type: list
   elements: str
   sample: ["the interface at 0000:1b:00.0 is ens27np0 and becomes ens1np0 when the host starts"]
+problems:
+  description: What the module would refuse without check mode, each with C(place), C(problem) and C(fix).
+  returned: success
+  type: list
+  elements: dict
+  sample: []
 checks:
   description: What was compared with the plan. In check mode, what is observed before any change.
   returned: success

@@ -156,6 +156,12 @@ reboot_reasons:
     - >-
       RDMA namespace mode is shared, wanted exclusive: the kernel refuses the change while 12 other network namespaces
       exist (EBUSY); it is written for the next boot
+problems:
+  description: What the module would refuse without check mode, each with C(place), C(problem) and C(fix).
+  returned: success, in check mode
+  type: list
+  elements: dict
+  sample: []
 checks:
   description: What was compared with the plan. In check mode, what is observed before any change.
   returned: success

@@ -159,6 +159,10 @@ class HostPlanAction(FabricAction):
                 result = self._execute_module(**module)
             finally:
                 self._task.environment = before
+        if self._task.check_mode and not result.get("failed"):
+            before = f"{task_vars.get('inventory_hostname')}: the run would stop at this"
+            told = [f"{before}: {row['problem']} {row['fix']}" for row in result.get("problems", ())]
+            result["warnings"] = [*result.get("warnings", ()), *told]
         return result
 
     def _send(self) -> str:

@@ -95,14 +95,28 @@ def test_what_is_in_the_way_is_told_of_all_hosts_at_once_and_nothing_is_touched(
     for host, address in held.items():
         fleet.ip(host, "link", "add", "docker0", "type", "bridge")
         fleet.ip(host, "address", "add", address, "dev", "docker0")
+    fleet.ip("node2", "route", "add", "192.0.2.0/24", "dev", "mgmt0", "table", "1003")
+    fleet.ip("node2", "rule", "add", "fwmark", "7", "lookup", "77", "pref", "10077")
     before = {host: fleet.dump(host) for host in HOSTS}
-    for words in ((), ("--check",)):
-        run = fleet.play("hosts", *words)
+    for playbook, *words in (("hosts",), ("hosts", "--check"), ("site", "--check")):
+        run = fleet.play(playbook, *words)
         assert run.code == 2, run.output
-        assert "node1, node3: 172.17.0.0/21" in run.output
-        assert "docker0 has on this host. Move that network" in run.output
-        assert not [task for task in run.tasks if task["play"] == "Bring the hosts to the plan"]
+        told = run.output.rpartition("Nothing was changed.")[2]
+        assert "node1, node3: 172.17.0.0/21" in told
+        assert "docker0 has on this host. Move that network" in told
+        assert "node2: the route `192.0.2.0/24 dev mgmt0 table 1003 scope link` is not ours" in told
+        assert "node2: the rule `10077: from all fwmark 7" in told
+        # A preview goes on, with the hosts that nothing is in the way of and with the others.
+        went_on = {task["host"] for task in run.tasks if task["play"] == "Bring the hosts to the plan"}
+        assert went_on == (set(HOSTS) if words else set())
     assert {host: fleet.dump(host) for host in HOSTS} == before
+    # Without preflight the role says it, and the other hosts are previewed too.
+    run = fleet.play("hosts", "--check", "--tags", "rail_network")
+    assert run.code == 2, run.output
+    for host in HOSTS:
+        assert f"{host}: Change | Set up all rails" in run.output.rpartition("The run would stop at this:")[2]
+    fleet.ip("node2", "route", "del", "192.0.2.0/24", "dev", "mgmt0", "table", "1003")
+    fleet.ip("node2", "rule", "del", "pref", "10077")
     assert fleet.play("hosts", "--check", "-e", '{"rail_network_force": ["docker0"]}').code == 0
     for host in held:
         fleet.ip(host, "link", "del", "docker0")
@@ -253,16 +267,20 @@ def test_by_path_as_by_name(fleet, site):
 
 
 def test_a_failed_host_is_an_error_in_the_verdict(fleet, site):
-    fleet.ip("node1", "route", "add", "192.0.2.0/24", "dev", "mgmt0", "table", "1002")
+    """Its gateway does not answer, which shows only after the change."""
+    gateway = ("172.17.0.1", "dev", "ens1np0")
+    fleet.ip("node1", "neigh", "replace", *gateway, "lladdr", "02:00:00:00:00:99", "nud", "permanent")
+    fleet.ip("node1", "rule", "del", "pref", "10001")
+    options = {"rail_network_gateways": "require", "rail_network_confirm_timeout": 5}
     try:
-        run = fleet.play("site")
+        run = fleet.play("site", "-e", json.dumps(options))
         assert run.code == 2, run.output
         verdict = fleet.verdict()
         assert verdict["status"] == "error"
         assert verdict["hosts"]["node1"]["status"] == "error"
-        assert verdict["hosts"]["node1"]["error"]
+        assert "The change is not confirmed" in verdict["hosts"]["node1"]["error"]
     finally:
-        fleet.ip("node1", "route", "del", "192.0.2.0/24", "dev", "mgmt0", "table", "1002")
+        fleet.ip("node1", "neigh", "del", *gateway)
     assert fleet.play("site").code == 0
 
 

@@ -65,7 +65,8 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     host = NetnsHost(files, Initramfs(files, module.get_bin_path, module.run_command))
     plan = plan_netns(want, host.read(want))
     if module.check_mode:
-        return _result(plan, plan.before)
+        blocked = [{"place": "host", **asdict(plan.blocker)}] if plan.blocker else []
+        return {**_result(plan, plan.before), "problems": blocked}
     if plan.blocker is not None:
         raise RdmaError(
             plan.blocker.problem,

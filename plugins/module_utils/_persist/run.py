@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import typing as t
+from dataclasses import asdict
 
 from .._check import CheckData, compared, deviation, warning
 from .._errors import InputError, Problem, RdmaError
@@ -86,6 +87,8 @@ def converge(want: Want, host: Host, manager: str, *, check_mode: bool, report: 
         {"before_header": path, "after_header": target, "before": "as it is\n", "after": f"as it is, at {target}\n"}
         for path, target in moves.items()
     ]
+    if found.refused:
+        result["problems"] = [{"place": one.rail, "problem": one.cause, "fix": one.fix} for one in found.refused]
     if want.present:
         result["manager"] = manager
     return result
@@ -151,4 +154,5 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
             raise
         found = exc.problems if isinstance(exc, InputError) else (Problem("rail_persist", exc.problem, exc.fix),)
         checks = [deviation("persist_preflight", row.place, row.problem, row.problem, row.fix).data() for row in found]
-        return {"changed": False, "before": {}, "after": {}, "checks": checks, "diff": []}
+        problems = [asdict(row) for row in found]
+        return {"changed": False, "before": {}, "after": {}, "checks": checks, "problems": problems, "diff": []}

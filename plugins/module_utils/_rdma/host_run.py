@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import typing as t
+from dataclasses import asdict
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -70,6 +71,7 @@ def converge(want: Want, host: Host, *, check_mode: bool) -> dict[str, t.Any]:
         "files": sorted(plan.files),
         "reboot_required": bool(plan.reboot_reasons),
         "reboot_reasons": list(plan.reboot_reasons),
+        "problems": [asdict(item) for item in problems],
         "checks": list(checks),
         "before": _before(plan),
         "after": _after(plan),

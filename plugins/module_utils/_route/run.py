@@ -146,4 +146,5 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
             checks = [problem_check(item) for item in exc.problems]
         if checks is None or not module.check_mode or params["on_problem"] != "report":
             raise
-        return {**reported(checks), "library_missing": "library_missing" in exc.facts}
+        problems = exc.facts.get("problems") or [{"place": "host", "problem": exc.problem, "fix": exc.fix}]
+        return {**reported(checks), "problems": problems, "library_missing": "library_missing" in exc.facts}
