@@ -98,7 +98,7 @@ def read_untouchable(module: AnsibleModule, sysfs: Sysfs) -> Untouchable:
             lines.append(f"route get fibmatch {ends[1]}")
         argv = [tool, f"-{family}", "-json", "-force", "-batch", "-"]
         _code, output, errors = module.run_command(argv, data="\n".join(lines) + "\n")
-        answers = _lists(output)
+        answers = lists(output)
         if len(answers) < 4 and family == 6 and "not supported" in errors:
             continue
         if len(answers) < 4:
@@ -182,7 +182,7 @@ def _physical(sysfs: Sysfs, interface: str) -> list[str]:
     return sysfs.own_interfaces(f"/sys/class/net/{interface}/device/physfn")
 
 
-def _lists(text: str) -> list[list[Json]]:
+def lists(text: str) -> list[list[Json]]:
     """Return the JSON lists that follow each other in a text, up to what is none."""
     found, decoder = [], json.JSONDecoder()
     text = text.strip()

@@ -15,7 +15,9 @@ description:
   - Serial numbers, GUIDs, MAC and IP addresses, the names of hosts and people have stand-ins, on the host, before
     anything leaves it. The same value has the same stand-in under one O(key). Addresses keep their common prefixes and
     their last part.
-  - Of network managers' files only lines with known keys are taken; passwords and private keys have none.
+  - Takes what is known to be harmless. Files of network managers are parsed; known keys stay with values that are made
+    of numbers, addresses, interfaces and known words; other words have stand-ins; comments, commands and unknown keys
+    are left out. The same holds for what programs say.
   - Fails when a real value is still found in what it would return, and names the place.
 options:
   key:
@@ -30,7 +32,9 @@ options:
     elements: str
     default: []
   folders:
-    description: Record the text files below these folders, such as those of a plan and a verdict, instead of the host.
+    description:
+      - Record the files that this collection has written to these folders of a plan or a verdict, instead of the host.
+      - Fails when one has what looks like a secret, and names file and line.
     type: list
     elements: path
     default: []
@@ -73,11 +77,11 @@ summary:
   type: dict
   sample: {"host": "name-4d1f2a90", "files": 4210, "bytes": 812345, "commands": ["ip -V"], "stand_ins": {"mac": 9}}
 bundle:
-  description: The path and text of each file below O(folders).
+  description: The path and text of each file of O(folders); the path begins with C(plan) or C(verify).
   returned: success, with O(folders)
   type: list
   elements: list
-  sample: [["fabric/plan.json", "{}"]]
+  sample: [["plan/plan.json", "{}"]]
 """
 
 from ..module_utils._module import run_module
@@ -86,7 +90,8 @@ from ..module_utils._record.run import SPEC, run
 
 def main() -> None:
     """Record, and return."""
-    run_module(run, SPEC)
+    # Names are nothing for the host's log.
+    run_module(run, SPEC, no_log=True)
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ def look(rails: Sequence[Mapping[str, t.Any]], options: Mapping[str, t.Any]) -> 
     cables = options.get("cables") or {}
     ports = {rail["name"]: sysfs.port_interface(sysfs.rail_interface(rail)) for rail in rails}
     unable = {name: why for name, port in ports.items() if (why := _unable(sysfs, port))}
-    known, missing = ask_lldpd(options.get("run") or _run)
+    known, missing = ask_lldpd(options.get("run") or ask)
     listen = float(options.get("lldp_listen") or 0)
     quiet = {port for name, port in ports.items() if name not in unable and port not in known}
     if listen and quiet:
@@ -89,17 +89,23 @@ def _unable(sysfs: Sysfs, port: str) -> str:
     return ""
 
 
-def _run(argv: list[str]) -> tuple[int, str, str]:
+def ask(argv: list[str], text: str = "", seconds: float = 15) -> tuple[int, str, str]:
+    """Run a program that the host has, without AnsibleModule: exit code, what it said and what it complained of.
+
+    :param text: what it reads.
+    :param seconds: how long it may take. The exit code is 124 of one that takes longer, 127 of one that is not there.
+    """
     tool = shutil.which(argv[0], path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
     if tool is None:
         return 127, "", ""
+    streams: dict[str, t.Any] = {"input": text, "text": True, "errors": "replace", "capture_output": True}
     environ = {**os.environ, "LC_ALL": "C.UTF-8"}
     try:
         done = subprocess.run(  # pylint: disable=ansible-bad-function
-            [tool, *argv[1:]], capture_output=True, text=True, errors="replace", check=False, timeout=15, env=environ
+            [tool, *argv[1:]], check=False, timeout=seconds, env=environ, **streams
         )
     except subprocess.TimeoutExpired:
-        return 124, "", "no answer in 15 seconds"
+        return 124, "", f"no answer in {seconds:g} seconds"
     return done.returncode, done.stdout, done.stderr
 
 

@@ -21,13 +21,17 @@ if t.TYPE_CHECKING:
 # By name: the question (include/uapi/linux/rtnetlink.h), and the size of the fixed part of question and answer.
 DUMPS = {"link": (nl.RTM_GETLINK, nl.LINK_HEAD.size), "address": (22, 8), "route": (26, 12), "rule": (34, 12)}
 # Attributes with addresses (if_addr.h, rtnetlink.h, fib_rules.h); where in the fixed part the length of their prefix
-# is, 0 for whole addresses.
+# is, 0 for whole addresses. The fourth of an address is its broadcast.
 ADDRESSES: dict[str, dict[int, int]] = {
     "link": {},
-    "address": {1: 0, 2: 0, 4: 0, 5: 0},
+    "address": {1: 0, 2: 0, 4: 1, 5: 0, 7: 0},
     "route": {1: 1, 2: 2, 5: 0, 7: 0},
     "rule": {1: 1, 2: 2},
 }
+# IFLA_ADDRESS, IFLA_BROADCAST, IFLA_PERM_ADDRESS: of tunnels they are their ends, and have four bytes.
+ENDS = (1, 2, 54)
+# RTA_NEWDST, RTA_ENCAP and what stands in it.
+FOREIGN = {"route": (19, 21, 22), "rule": (), "link": (), "address": ()}
 IFLA_IFALIAS, IFLA_PROP_LIST, IFLA_INFO_DATA = 20, 52, 2
 RTA_METRICS, RTA_MULTIPATH, RTA_VIA = 8, 9, 18
 # Names: of interfaces, alternative ones, and of addresses.
@@ -58,22 +62,24 @@ def _attributes(kind: str, head: bytes, body: bytes, scrub: Scrub) -> bytes:
     found = b""
     for flagged, value in parts(body, 0):
         number = flagged & 0x3FFF
-        new: bytes | None = value if len(value) <= NUMBER or (kind, number) == ("route", RTA_METRICS) else None
+        short = len(value) <= NUMBER and number not in FOREIGN[kind]
+        new: bytes | None = value if short or (kind, number) == ("route", RTA_METRICS) else None
         if number in ADDRESSES[kind]:
             place = ADDRESSES[kind][number]
-            new = _packed(scrub.address(_text(value), head[place] if place else None))
+            new = _address(value, scrub, head[place] if place else None)
         elif number in TEXTS[kind]:
-            new = scrub.text(value.rstrip(b"\0").decode(errors="replace")).encode() + b"\0"
+            new = scrub.label(value.rstrip(b"\0").decode(errors="replace")).encode() + b"\0"
         elif kind == "link" and number == nl.IFLA_LINKINFO:
             new = _info(value)
         elif kind == "link" and number == IFLA_PROP_LIST:
             new = _attributes(kind, head, value, scrub)
         elif kind == "link":
             # Of six and eight bytes are addresses of hardware.
-            new = value if len(value) in (1, 4) else None
+            new = value if len(value) in (1, 4) and number not in ENDS else None
         elif kind == "route" and number == RTA_VIA:
             # struct rtvia: the family, then the address.
-            new = value[:2] + _packed(scrub.address(_text(value[2:])))
+            via = _address(value[2:], scrub)
+            new = value[:2] + via if via else None
         elif kind == "route" and number == RTA_MULTIPATH:
             new = _hops(head, value, scrub)
         if new is not None:
@@ -94,15 +100,15 @@ def _hops(head: bytes, value: bytes, scrub: Scrub) -> bytes:
     while place + 8 <= len(value):
         # struct rtnexthop: length, flags, hops, interface; then attributes.
         (length,) = struct.unpack_from("=H", value, place)
-        inner = _attributes("route", head, value[place + 8 : place + length], scrub)
+        inner = _attributes("route", head, value[place + 8 : place + max(length, 8)], scrub)
         found += struct.pack("=H", 8 + len(inner)) + value[place + 2 : place + 8] + inner
         place += max((length + 3) & ~3, 8)
     return found
 
 
-def _text(value: bytes) -> str:
-    return socket.inet_ntop(socket.AF_INET6 if len(value) == 16 else socket.AF_INET, value)
-
-
-def _packed(text: str) -> bytes:
-    return socket.inet_pton(socket.AF_INET6 if ":" in text else socket.AF_INET, text)
+def _address(value: bytes, scrub: Scrub, length: int | None = None) -> bytes | None:
+    """Return the stand-in of an address; None for what has another length than one."""
+    if len(value) not in (4, 16):
+        return None
+    family = socket.AF_INET6 if len(value) == 16 else socket.AF_INET
+    return socket.inet_pton(family, scrub.address(socket.inet_ntop(family, value), length))

@@ -8,28 +8,30 @@ from __future__ import annotations
 
 import base64
 import glob
+import inspect
 import json
 import os
 import pwd
 import re
-import shutil
-import struct
-import subprocess
 import sys
 import typing as t
 from fnmatch import fnmatch
 
-from .._cabling.lldp import ARGV, parse_lldp
-from .._card.vpd import parse_vpd
-from .._errors import RdmaError
+from .._cabling.lldp import ARGV
+from .._cabling.look import ask
+from .._card.vpd import make_vpd, parse_vpd, without_serial
 from .._files import Sysfs
+from .._gpudirect import acs
 from .._probe import nic
-from .._qos.device import Dcb
+from .._qos import device
 from .._route import netlink as nl
-from .._untouchable import BEYOND, connection_ends
+from .._untouchable import BEYOND, connection_ends, lists
+from .answers import answer, error
+from .bundle import bundle
 from .links import DUMPS, scrubbed
-from .scrub import Scrub, leaks, real_of
-from .sources import COMMANDS, FILES, VERSIONS, Files, lines_with_keys
+from .managers import PARSED, Reader
+from .scrub import Scrub, leaks, parts_of, real_of, refuse
+from .sources import COMMANDS, EXPRESSIONS, FILES, FORMS, VERSIONS, Files
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -42,17 +44,9 @@ SPEC = {
     "names": {"type": "list", "elements": "str", "default": []},
     "folders": {"type": "list", "elements": "path", "default": []},
 }
-# Accounts that images bring: their names tell nobody, and stand for other things too.
-ACCOUNT_WORDS = """
-admin almalinux ansible centos cloud-user core debian ec2-user fedora nvidia rocky root test ubuntu user vagrant
-"""
-ACCOUNTS = frozenset(ACCOUNT_WORDS.split())
 SECONDS = 30
 BIGGEST = 1 << 22
 SERIALS = ("product_serial", "board_serial", "chassis_serial", "product_uuid", "chassis_asset_tag")
-# What a card says of itself that modules read; the serial number and the board's UUID have stand-ins.
-KEYWORDS = ("PN", "EC", "SN", "V3", "VA")
-DEVICE_SERIAL = 0x0003
 BRIDGE = "0x0604"
 Row = t.List[t.Any]  # noqa: UP006 - evaluated on Python 3.9
 Ran = t.Dict[str, t.Any]  # noqa: UP006
@@ -61,23 +55,8 @@ Execute = t.Callable[[t.List[str], str], t.Optional[Ran]]  # noqa: UP006
 
 def execute(argv: list[str], text: str = "") -> Ran | None:
     """Run a program that the host has, and return what it said; None where it has none of the name."""
-    tool = shutil.which(argv[0], path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
-    if tool is None:
-        return None
-    ran: Ran = {"argv": argv, "stdin": text, "rc": 124, "out": "", "err": f"no answer in {SECONDS} seconds"}
-    try:
-        done = subprocess.run(  # pylint: disable=ansible-bad-function
-            [tool, *argv[1:]],
-            input=text.encode(),
-            capture_output=True,
-            check=False,
-            timeout=SECONDS,
-            env={**os.environ, "LC_ALL": "C.UTF-8"},
-        )
-    except subprocess.TimeoutExpired:
-        return ran
-    out, err = (stream.decode("utf-8", "replace") for stream in (done.stdout, done.stderr))
-    return {**ran, "rc": done.returncode, "out": out, "err": err}
+    code, out, err = ask(argv, text, SECONDS)
+    return None if code == 127 else {"argv": argv, "stdin": text, "rc": code, "out": out, "err": err}
 
 
 class Recorder:
@@ -97,16 +76,24 @@ class Recorder:
         serials = {text for text in told if len(text) > 3 and any(map(str.isdigit, text))}
         serials |= {found[key] for found in self._vpd.values() for key in ("SN", "V3") if found.get(key)}
         self._nets = sysfs.names("/sys/class/net")
+        self._heard = run(list(ARGV), "")
         macs = {sysfs.text(f"/sys/class/net/{name}/address") or "" for name in self._nets}
-        addresses = json.loads((run(["ip", "-j", "address", "show"], "") or {}).get("out") or "[]")
+        said = (run(["ip", "-j", "address", "show"], "") or {}).get("out", "")
+        links = [link for links in lists(said)[:1] for link in links if isinstance(link, dict)]
+        made = {*self._nets, *sysfs.names("/sys/class/infiniband"), *(name for link in links for name in named(link))}
+        typed = Scrub(key).allow.typed
+        made = {name for name in made if not typed(name)}
+        names = {*names, *switches((self._heard or {}).get("out", ""))}
         self._known = {
-            "name": {text for name in {*names, *switches(run)} for text in parts_of(name)},
+            "name": {text for name in names for text in parts_of(name)} | made,
             "serial": serials,
             "mac": {mac for mac in macs if re.fullmatch("(?:[0-9a-f]{2}:){5}[0-9a-f]{2}", mac) and mac.strip("0:")},
-            "address": {item["local"] for link in addresses for item in link.get("addr_info", ()) if "local" in item},
+            "address": {item["local"] for link in links for item in link.get("addr_info", ()) if "local" in item},
         }
         self.scrub = Scrub(key, self._known["name"], serials)
+        self._reader = Reader(self.scrub.allow)
         self._rows: dict[str, Row] = {}
+        self._of: dict[str, str] = {}
         self.unread: list[str] = []
 
     def record(self) -> dict[str, t.Any]:
@@ -123,15 +110,12 @@ class Recorder:
         archive = {
             "format": FORMAT,
             "host": self.scrub.name(os.uname().nodename),
-            "kernel": os.uname().release,
+            "kernel": self.scrub.label(os.uname().release),
             "python": sys.version.split()[0],
             "connection": [text(end) for end in ends or ()],
-            "files": [
-                [kind, text(path), content if kind == "b" else text(content), mode]
-                for path, (kind, content, mode) in sorted(self._rows.items())
-            ],
+            "files": self._files(),
             "commands": [
-                {"argv": list(map(text, ran["argv"])), "rc": ran["rc"], **{key: text(ran[key]) for key in STREAMS}}
+                {**ran, "argv": list(map(text, ran["argv"])), **{key: text(ran[key]) for key in STREAMS}}
                 for ran in self._commands(ends)
             ],
             "netlink": {kind: [scrubbed(kind, body, self.scrub).hex() for body in dumped(kind)] for kind in DUMPS},
@@ -139,15 +123,29 @@ class Recorder:
                 text(name): {"driver": nic.driver(name), "statistics": nic.statistics(name)} for name in self._nets
             },
             "dcb": {text(name): found for name in self._nets if (found := _dcb(name))},
-            "unread": list(map(text, self.unread)),
+            "unread": list(map(self._path, self.unread)),
         }
-        refuse(leaks(real_of(self._known, self.scrub), places(archive)))
+        folders = [self._of[path] for path in sorted(self._rows)]
+        refuse(leaks(real_of(self._known, self.scrub), places(archive, folders)))
         return archive
+
+    def _files(self) -> list[Row]:
+        rows = [(kind, path, content, mode) for path, (kind, content, mode) in sorted(self._rows.items())]
+        return [
+            [kind, self._path(path), content if kind == "b" else self.scrub.text(content), mode]
+            for kind, path, content, mode in rows
+        ]
+
+    def _path(self, path: str) -> str:
+        """Return where a file is; outside of the kernel's own folders people name files."""
+        return self.scrub.text(path) if path.startswith(("/sys/", "/proc/")) else self.scrub.label(path)
 
     def _folder(self, home: str, row: Files) -> None:
         for name in self._sysfs.names(home):
             if any(fnmatch(name, pattern) for pattern in row.names.split()):
+                before = set(self._rows)
                 self._take(f"{home}/{name}", row)
+                self._of.update(dict.fromkeys(self._rows.keys() - before, row.folder))
 
     def _take(self, path: str, row: Files) -> None:
         real = self._way(path)
@@ -158,10 +156,11 @@ class Recorder:
             self._rows[real] = ["d", "", 0]
         elif os.path.isfile(place):
             kind, content = ("f", "") if row.keep == "names" else self._content(path, row)
-            if content is None or len(content) > BIGGEST:
-                self.unread.append(real)
-            else:
-                self._rows[real] = [kind, content, os.stat(place).st_mode & 0o777]
+            self.unread += [real] if content is None else []
+            # Whoever looks for the file must find it.
+            parsed = row.keep in (*PARSED, "json")
+            if content is not None or parsed:
+                self._rows[real] = [kind, content or "", os.stat(place).st_mode & 0o777]
         elif os.path.exists(place):
             self._rows[real] = ["f", "", 0]  # a device
 
@@ -178,22 +177,34 @@ class Recorder:
 
     def _content(self, path: str, row: Files) -> tuple[str, str | None]:
         data = self._sysfs.data(path)
-        if data is None:
+        if data is None or (len(data) > BIGGEST and row.keep not in EXPRESSIONS):
             return "f", None
         if row.keep == "vpd":
-            data = vpd({key: self._told(key, value) for key, value in self._vpd[path.split("/")[-2]].items()})
+            data = make_vpd({key: self._told(key, value) for key, value in self._vpd[path.split("/")[-2]].items()})
         elif row.keep == "config":
             data = without_serial(data)
         if row.keep in ("vpd", "config", "bytes"):
             return "b", base64.b64encode(data).decode()
         text = data.decode("utf-8", "replace")
-        if row.keep == "keys":
-            return "f", lines_with_keys(path, text)
+        if row.keep == "program":
+            return "f", text if text in OWN_PROGRAMS else "# (not recorded)\n"
+        if row.keep == "json":
+            return "f", self._json(text)
+        if row.keep in PARSED:
+            return "f", self._reader.read(row.keep, text)
         if row.keep:
             # Lines stay lines, words stay words.
-            end = "\n" if row.keep.startswith("(?m)") else ""
-            return "f", "".join(found.expand(row.form) + end for found in re.finditer(row.keep, text))
+            pattern, form = EXPRESSIONS[row.keep], FORMS.get(row.keep, r"\g<0>")
+            found = (match.expand(form) for match in re.finditer(pattern, text))
+            end = "\n" if pattern.startswith("(?m)") else ""
+            return "f", "".join(item + end for item in found if self.scrub.allow.typed(item))
         return "f", text
+
+    def _json(self, text: str) -> str | None:
+        try:
+            return json.dumps(self.scrub.allow.data(json.loads(text)), indent=1) + "\n"
+        except (ValueError, RecursionError):
+            return None
 
     def _told(self, key: str, value: str) -> str:
         return self.scrub.serial(value) if key in ("SN", "V3") else self.scrub.text(value)
@@ -203,7 +214,7 @@ class Recorder:
 
     def _commands(self, ends: tuple[str, str] | None) -> Iterable[Ran]:
         """Yield what each program said that the host has."""
-        asked = [([tool, option], "") for tool, option in VERSIONS.items()]
+        asked = [(words.split(), "") for words in VERSIONS.split(", ")]
         for family in (4, 6):
             lines = ["link show", "address show", "rule show", f"route show table all match {BEYOND[family]}"]
             if ends and (":" in ends[1]) == (family == 6) and not ends[1].startswith("fe80:"):
@@ -212,10 +223,19 @@ class Recorder:
         asked.append((["ip", "-json", "-details", "address", "show"], ""))
         ports = [name for name in self._nets if self._sysfs.exists(f"/sys/class/net/{name}/device")]
         many = {"{interface}": ports, "{nic}": [card for card, found in self._vpd.items() if self._is_nic(card)]}
-        for argv in COMMANDS:
+        asked.append((list(ARGV), ""))
+        for argv in map(str.split, COMMANDS.strip().splitlines()):
             wild = next((word for word in argv if word in many), "")
             asked += [([item if word == wild else word for word in argv], "") for item in many.get(wild, [""])]
-        return [ran for argv, text in asked if (ran := self._run(argv, text))]
+        return [ran for argv, text in asked if (ran := self._answer(argv, text))]
+
+    def _answer(self, argv: list[str], text: str) -> Ran | None:
+        """Ask a program, and return what may be kept of its answer."""
+        ran = self._heard if argv == list(ARGV) else self._run(argv, text)
+        out = answer(argv, ran["out"], self.scrub.allow) if ran else None
+        if ran and out is None:
+            self.unread.append(f"/{argv[0]}")
+        return {**ran, "out": out or "", "err": error(ran["err"])} if ran else None
 
     def _is_nic(self, card: str) -> bool:
         home = f"/sys/bus/pci/devices/{card}"
@@ -224,74 +244,41 @@ class Recorder:
 
 
 STREAMS = ("stdin", "out", "err")
-# The ends of files' names in the folders of plan and verdict.
-TEXTS = (".json", ".yaml", ".yml", ".md", ".csv", ".txt", ".log", ".prom")
-# Where plans and verdicts name hosts and switches.
-NAMED = re.compile(r'"(?:switch|leaf|host|node|hostname)"\s*:\s*"([\w.-]{3,})"')
-HOST_FILE = re.compile(r"/hosts/([^/]+)\.json$")
-GENERIC = {"localhost", "host", "all", "none"}
-
-
-def refuse(found: list[str]) -> None:
-    """Refuse what real values were found in.
-
-    :raises RdmaError: with the places, and not the values.
-    """
-    if found:
-        raise RdmaError(
-            f"The record still has something real in {len(found)} places: {'; '.join(found[:10])}.",
-            "Nothing was kept. Run again: each run draws other stand-ins, and one may equal a real value. If it stays,"
-            " report these places.",
-        )
-
-
-def parts_of(name: str) -> set[str]:
-    """Return a host's name with its first part and its domain; an address is none."""
-    first, _dot, domain = name.partition(".")
-    return set() if re.fullmatch(r"[\d.]+|.*:.*", name) else {name, first, *([domain] if "." in domain else ())}
+# The programs that modules of this collection leave on a host.
+OWN_PROGRAMS = [inspect.getsource(module) for module in (acs, device)]
 
 
 def users() -> set[str]:
-    """Return the names of the people who have an account."""
-    return {item.pw_name for item in pwd.getpwall() if 1000 <= item.pw_uid < 60000} - ACCOUNTS
+    """Return the names of the people who have an account; those of directories have great numbers."""
+    return {item.pw_name for item in pwd.getpwall() if item.pw_uid >= 1000}
 
 
-def switches(run: Execute) -> set[str]:
-    """Return the names of the switches that lldpd hears."""
+def named(link: Mapping[str, t.Any]) -> list[str]:
+    """Return an interface's names, by `ip -json`."""
+    return [text for text in (link.get("ifname"), *link.get("altnames", ())) if isinstance(text, str)]
+
+
+def switches(said: str) -> set[str]:
+    """Return the names of all neighbours that lldpd hears; what cannot be parsed is not kept either."""
     try:
-        heard = parse_lldp((run(list(ARGV), "") or {}).get("out") or "")
-    except (ValueError, KeyError, TypeError, AttributeError):
+        rows = [row for part in json.loads(said)["lldp"] for row in part["interface"]]
+        return {item["value"] for row in rows for part in row["chassis"] for item in part.get("name", ())}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return set()
-    return {found["switch"] for found in heard.values() if found["switch"]}
 
 
-def vpd(keywords: Mapping[str, str]) -> bytes:
-    """Return vital product data (PCI Local Bus Specification 3.0, appendix I) with the keywords that are taken."""
-    words = {key: keywords[key].encode("ascii", "replace")[:255] for key in KEYWORDS if key in keywords}
-    body = b"".join(key.encode() + bytes([len(value)]) + value for key, value in words.items())
-    return b"\x90" + len(body).to_bytes(2, "little") + body + b"\x78" if body else b""
+def places(archive: Mapping[str, t.Any], folders: list[str]) -> Iterable[tuple[str, str]]:
+    """Yield every text of an archive with where it is, in our own words; of bytes, those that are letters.
 
-
-def without_serial(config: bytes) -> bytes:
-    """Return a configuration space without the device's serial number (extended capability 0x0003)."""
-    data, place, seen = bytearray(config), 0x100, set()
-    while 0x100 <= place <= len(data) - 12 and place not in seen:
-        seen.add(place)
-        (header,) = struct.unpack_from("<I", data, place)
-        if header & 0xFFFF == DEVICE_SERIAL:
-            data[place + 4 : place + 12] = bytes(8)
-        place = header >> 20 & 0xFFC
-    return bytes(data)
-
-
-def places(archive: Mapping[str, t.Any]) -> Iterable[tuple[str, str]]:
-    """Yield every text of an archive with where it is; of bytes, those that are letters."""
+    :param folders: of each file that of FILES.
+    """
     for number, (kind, path, content, _mode) in enumerate(archive["files"]):
-        yield f"the path of file {number}", path
-        yield path, base64.b64decode(content).decode("latin-1") if kind == "b" else content
-    for ran in archive["commands"]:
+        yield f"the path of file {number} ({folders[number]})", path
+        text = base64.b64decode(content).decode("latin-1") if kind == "b" else content
+        yield f"file {number} ({folders[number]})", text
+    for number, ran in enumerate(archive["commands"]):
         for key in STREAMS:
-            yield f"{key} of {ran['argv'][0]}", ran[key]
+            yield f"{key} of command {number} ({ran['argv'][0]})", ran[key]
     rest = {key: value for key, value in archive.items() if key not in ("files", "commands")}
     yield "what is beside files and commands", json.dumps(rest)
 
@@ -306,37 +293,11 @@ def dumped(kind: str) -> list[bytes]:
         ask.close()
 
 
-def _ethtool(interface: str) -> dict[str, t.Any]:
-    return {"driver": nic.driver(interface), "statistics": nic.statistics(interface)}
-
-
 def _dcb(interface: str) -> dict[str, t.Any] | None:
     try:
-        return dict(Dcb().get(interface))
+        return dict(device.Dcb().get(interface))
     except OSError:
         return None
-
-
-def bundle(folders: Iterable[str], key: str, names: Iterable[str]) -> list[list[str]]:
-    """Return the path and text of each file below some folders that is text, and not too big.
-
-    :raises RdmaError: when something real is left in them.
-    """
-    found: list[tuple[str, str]] = []
-    for folder in folders:
-        above = os.path.dirname(os.path.abspath(folder))
-        for home, _folders, files in sorted(os.walk(folder)):
-            for path in sorted(os.path.join(home, name) for name in files if name.endswith(TEXTS)):
-                if os.path.getsize(path) <= BIGGEST:
-                    with open(path, encoding="utf-8", errors="replace") as file:
-                        found.append((os.path.relpath(path, above), file.read()))
-    # Those of hosts and switches that the inventory does not have any more, or never had.
-    more = {name for _path, text in found for name in NAMED.findall(text)}
-    more |= {match[1] for path, _text in found if (match := HOST_FILE.search(path))}
-    scrub = Scrub(key, {text for name in {*names, *more} - GENERIC for text in parts_of(name)})
-    done = [[scrub.text(path), scrub.text(text)] for path, text in found]
-    refuse(leaks(scrub.found, ((path, f"{path} {text}") for path, text in done)))
-    return done
 
 
 def run(module: AnsibleModule) -> dict[str, t.Any]:

@@ -17,6 +17,9 @@ import ipaddress
 import re
 import typing as t
 
+from .._errors import RdmaError
+from .allow import KNOWN, Allow
+
 if t.TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -38,23 +41,33 @@ LINKS = ipaddress.ip_network(LINK_LOCAL)
 LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ"
 HEX = "0123456789abcdef"
 # A length behind an address, also as `ip -json` writes it.
+PREFIXES = "".join(rf"(?<=\b{word}x)|" for word in ("en", "wl", "ww", "ib", "roce", "rdma"))
 LENGTH = r'(?P<{0}>(?:/|","(?:src|dst|prefix)len":)(?P<{0}n>\d{{1,3}})(?!\d))?'
 # In the order in which they are tried at each place.
 PATTERNS = (
     r"(?P<uuid>(?<![0-9a-fA-F])[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}(?![0-9a-fA-F]))",
     r"(?P<ipoib>(?<![\w:])(?:[0-9a-fA-F]{2}:){19}[0-9a-fA-F]{2}(?![\w:]))",
-    r"(?P<pairs>(?<![\w:-])[0-9a-fA-F]{2}(?P<dash>[:-])(?:[0-9a-fA-F]{2}(?P=dash)){4}[0-9a-fA-F]{2}(?![\w:-]))",
+    r"(?P<pairs>(?<![\w:-])[0-9a-fA-F]{2}(?P<dash>[:-])(?:[0-9a-fA-F]{2}(?P=dash)){4}[0-9a-fA-F]{2}(?!\w|[:-]\w))",
+    r"(?P<kept>(?<![\w.])[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7](?!\w))",
     r"(?P<colons>(?<![\w:.])[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{0,4}){2,7}(?:\.\d+\.\d+\.\d+)?(?![\w:]))"
     + LENGTH.format("six"),
     r"(?P<guid>(?<![\w:])(?:[0-9a-fA-F]{4}:){3}[0-9a-fA-F]{4}(?![\w:]))",
-    r"(?P<number>\b0x(?=[0-9a-fA-F]*[1-9a-fA-F])[0-9a-fA-F]{16}\b)",
+    # A mask is no GUID.
+    r"(?P<number>\b0x(?![0f]{16}\b)(?=[0-9a-fA-F]*[1-9a-fA-F])(?:[0-9a-fA-F]{16}|[0-9a-fA-F]{12})\b)",
     r"(?P<dots>(?<![\w.])(?:[0-9a-fA-F]{4}\.){2}[0-9a-fA-F]{4}(?![\w.]))",
-    r"(?P<four>(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?!\w|\.\d))" + LENGTH.format("length"),
+    r"(?P<first>(?<![\w.])\d{1,3}(?:\.\d{1,3}){3})-(?P<last>\d{1,3}(?:\.\d{1,3}){3})(?!\w|\.\d)",
+    # Behind a number and a dash it is a release.
+    r"(?P<four>(?:(?<=\bv)|(?<![\w.])(?<!\d-))\d{1,3}(?:\.\d{1,3}){3}(?!\w|\.\d))"
+    + LENGTH.format("length")
+    + r'(?P<cast>,"broadcast":"(?P<castip>[\d.]+))?',
     r"(?P<inet6>^[0-9a-f]{32}(?= [0-9a-f]{2} [0-9a-f]{2} ))",
     r"(?P<id>\b[0-9a-fA-F]{32}\b)",
-    r"(?P<bare>(?:(?<=\benx)|(?<![0-9a-zA-Z]))(?=[0-9a-f]*[a-f]|(?<=enx))[0-9a-f]{12}(?![0-9a-zA-Z]))",
+    rf"(?P<bare>(?:{PREFIXES}(?<![0-9a-zA-Z])(?=[0-9a-fA-F]*[a-fA-F]))(?:[0-9a-f]{{12}}|[0-9A-F]{{12}})(?![0-9a-zA-Z]))",
+    r"(?P<half>(?<![0-9a-zA-Z])(?![0f]{16})(?=[0-9a-f]*[a-f])[0-9a-f]{16}(?![0-9a-zA-Z]))",
     r"(?P<label>\b(?i:serial(?:[ _-]?(?:number|no))?|s/n)\b[\"']?\s*[:=]\s*[\"']?)(?P<serial>[\w][\w./-]{3,})",
 )
+# Matches nothing.
+NOTHING = r"(?!)"
 
 
 class Scrub:
@@ -69,10 +82,12 @@ class Scrub:
         self._key = hashlib.sha256(key.encode()).digest()
         self.found: dict[str, dict[str, str]] = {}
         known = [*((name, "name") for name in names), *((text, "serial") for text in serials)]
-        self._words = {text.lower(): kind for text, kind in known if len(text) > 2}
+        # What our own tables are called by would destroy paths and keys, and tells nobody.
+        self._words = {text.lower(): kind for text, kind in known if len(text) > 1 and text.lower() not in KNOWN}
         words = "|".join(re.escape(text) for text in sorted(self._words, key=len, reverse=True))
-        first = (rf"(?P<word>(?<![^\W_])(?i:{words})(?![^\W_]))",) if words else ()
-        self._pattern = re.compile("|".join((*first, *PATTERNS)), re.MULTILINE)
+        word = rf"(?<![^\W_])(?i:{words})(?![^\W_])" if words else NOTHING
+        self.allow = Allow(re.compile(word), lambda text: self.name(text, "label"))
+        self._pattern = re.compile("|".join((f"(?P<word>{word})", *PATTERNS)), re.MULTILINE)
         for slow in ("_flip", "address"):
             setattr(self, slow, functools.lru_cache(maxsize=None)(getattr(self, slow)))
 
@@ -80,14 +95,20 @@ class Scrub:
         """Return a text with stand-ins, in one pass: no stand-in is replaced again."""
         return self._pattern.sub(self._replace, text)
 
+    def label(self, text: str) -> str:
+        """Return a name with stand-ins, also for the words in it that nobody has named; empty where it is no name."""
+        return self.text(self.allow.label(text) or "")
+
     def address(self, text: str, length: int | None = None) -> str:
-        """Return an address' stand-in; that of a network's address (nothing set behind the length) is a network's."""
+        """Return an address' stand-in; that of a network's first or last address by that length is one."""
         own = ipaddress.ip_address(text)
         width = own.max_prefixlen
         done = self._address(own)
-        keep = width - (length if length is not None and length <= width else width)
-        if keep and not int(own) & (1 << keep) - 1:
-            done = type(own)(int(done) >> keep << keep)
+        rest = (1 << width - (length if length is not None and length <= width else width)) - 1
+        if not int(own) & rest:
+            done = type(own)(int(done) & ~rest)
+        elif width == 32 and int(own) & rest == rest:
+            done = type(own)(int(done) | rest)
         return self._seen("address", str(own), str(done))
 
     def mac(self, data: bytes) -> bytes:
@@ -118,19 +139,23 @@ class Scrub:
         drawn = self._draw(kind, text.lower().encode(), len(text))
         return self._seen(kind, text, "".join(map(_alike, text, drawn)))
 
-    def name(self, text: str) -> str:
+    def name(self, text: str, kind: str = "name") -> str:
         """Return the stand-in of a host's, user's or switch's name."""
-        return self._seen("name", text, f"name-{self._draw('name', text.lower().encode(), 4).hex()}")
+        return self._seen(kind, text, f"name-{self._draw('name', text.lower().encode(), 4).hex()}")
 
     def _replace(self, match: re.Match[str]) -> str:
         text, kind = match[0], match.lastgroup
         groups = {key: value for key, value in match.groupdict().items() if value is not None}
-        if "word" in groups:
+        if groups.get("word"):
             return self.name(text) if self._words[text.lower()] == "name" else self.serial(text)
+        if "kept" in groups:
+            return text
+        if "first" in groups:
+            ends = [ipaddress.ip_address(self.address(groups[key])) for key in ("first", "last")]
+            return "-".join(map(str, sorted(ends)))
         if "uuid" in groups or "id" in groups:
-            drawn = self._draw("id", text.lower().replace("-", "").encode(), len(text))
-            own = "".join(char if char == "-" else HEX[byte % 16] for char, byte in zip(text, drawn))
-            return self._seen("id", text, own)
+            drawn = iter(self._draw("id", text.lower().replace("-", "").encode(), 32))
+            return self._seen("id", text, "".join(char if char == "-" else HEX[next(drawn) % 16] for char in text))
         if "serial" in groups:
             return groups["label"] + self.serial(groups["serial"])
         if "four" in groups or "colons" in groups:
@@ -153,6 +178,8 @@ class Scrub:
         text = groups.get("four") or groups["colons"]
         more = groups.get("length") or groups.get("six") or ""
         count = groups.get("lengthn") or groups.get("sixn")
+        if "cast" in groups and count:
+            more += groups["cast"][: -len(groups["castip"])] + self.address(groups["castip"], int(count))
         if re.fullmatch(r"(?:[0-9a-fA-F]{4}:){3}[0-9a-fA-F]{4}", text):
             return self.guid(bytes.fromhex(text.replace(":", ""))).hex(":", 2) + more
         try:
@@ -222,9 +249,10 @@ def spellings(kind: str, real: str) -> set[str]:
         pairs = [digits[place : place + 2] for place in range(0, len(digits), 2)]
         found |= {digits, "0x" + digits, ":".join(pairs), "-".join(pairs)}
         found |= {mark.join(map("".join, zip(pairs[::2], pairs[1::2]))) for mark in ".:"}
-    elif kind == "address" and ":" in real:
-        own = ipaddress.IPv6Address(real)
-        found |= {own.exploded, own.packed.hex(), own.packed.hex(":", 2)}
+    elif kind == "address":
+        own = ipaddress.ip_address(real)
+        found |= {own.packed.hex(":"), own.packed.hex("-")}
+        found |= {own.exploded, own.packed.hex(), own.packed.hex(":", 2)} if own.version == 6 else set()
     elif kind == "id":
         found.add(real.replace("-", "").lower())
     return found
@@ -245,7 +273,7 @@ def leaks(real: t.Mapping[str, Iterable[str]], places: Iterable[tuple[str, str]]
         text = text.lower()
         words = {word for part in PARTS for word in re.findall(part, text)}
         words |= {word.strip(".:/-") for word in words}
-        for run in re.findall(r"[0-9a-f]{13,}", text.replace("enx", " ")):
+        for run in re.findall(r"[0-9a-f]{13,}", re.sub("(?:en|wl|ww|ib|roce|rdma)x", " ", text)):
             words |= {run[place : place + size] for size in (12, 16, 32) for place in range(len(run) - size + 1)}
         found += sorted({f"{wanted[word]} in {place}" for word in words & wanted.keys()})
     return found
@@ -258,11 +286,30 @@ def real_of(known: t.Mapping[str, Iterable[str]], scrub: Scrub) -> dict[str, set
 
     :param known: by kind.
     """
-    found = {kind: set(values) for kind, values in scrub.found.items()}
+    found = {kind: set(values) for kind, values in scrub.found.items() if kind != "label"}
     for kind, values in known.items():
         for value in values:
             with contextlib.suppress(ValueError):
-                if kind == "address" and scrub.address(value) == value:
+                if (kind == "address" and scrub.address(value) == value) or (kind == "name" and value.lower() in KNOWN):
                     continue
                 found.setdefault(kind, set()).add(value)
     return found
+
+
+def refuse(found: list[str]) -> None:
+    """Refuse what real values were found in.
+
+    :raises RdmaError: with the places, and not the values.
+    """
+    if found:
+        raise RdmaError(
+            f"The record still has something real in {len(found)} places: {'; '.join(found[:10])}.",
+            "Nothing was kept. Run again: each run draws other stand-ins, and one may equal a real value. If it stays,"
+            " report these places.",
+        )
+
+
+def parts_of(name: str) -> set[str]:
+    """Return a host's name with its first part and its domain; an address is none."""
+    first, _dot, domain = name.partition(".")
+    return set() if re.fullmatch(r"[\d.]+|.*:.*", name) else {name, first, *([domain] if "." in domain else ())}

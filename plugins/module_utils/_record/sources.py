@@ -9,7 +9,6 @@ A new file, program or setting that a module reads gets its row here; replaying 
 
 from __future__ import annotations
 
-import re
 import typing as t
 
 
@@ -18,217 +17,205 @@ class Files(t.NamedTuple):
 
     :param folder: a path with wildcards.
     :param names: in it, with wildcards, parted by blanks.
-    :param keep: what is taken: everything, `names` (no contents), `keys` (lines with a key of KEYS), `vpd` (a card's
-        vital product data), `config` (a bridge's configuration space), `bytes`, or what an expression matches.
-    :param form: of each match.
+    :param keep: what is taken: everything (the kernel's own), `names` (no contents), the known settings of a network
+        manager's file (`yaml`, `ini`, `script`, `words`), `ours` and `json` (what modules of this collection write),
+        `program` (theirs, as it is), `vpd` (a card's vital product data), `config` (a bridge's configuration space),
+        `bytes`, or a row of EXPRESSIONS: the matches that are typed (allow.py).
     """
 
     folder: str
     names: str
     keep: str = ""
-    form: str = r"\g<0>"
 
 
-NET, RDMA, PORT, PCI = (
-    "/sys/class/net/*",
-    "/sys/class/infiniband/*",
-    "/sys/class/infiniband/*/ports/*",
-    "/sys/bus/pci/devices/*",
-)
-MODULES = r"(?m)^.*(?:ib_|rdma|mlx|nvidia|gdr|rxe|siw|iw_|irdma|bnxt_re|8021q).*?(?::|$)"
-OPTIONS = r"(?m)^\s*(?:options|install|blacklist|softdep)\s+(?:ib_|mlx|rdma|nvidia)\S*(?:\s+\w+=[\w,.]*)*\s*$"
-STORAGE = r"(?m)^\S+ \S+ (nfs4?|ceph|lustre|beegfs|cifs|smb3) \S*?(addr=[\da-fA-F.:]+).*$"
-ARGUMENTS = r"\b(?:ib_core\.\w+|pci|iommu|intel_iommu|amd_iommu|net\.ifnames|biosdevname)=[\w,.:;@/-]*"
-LIBRARIES = ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib")
-FILES = (
-    # Our own.
-    Files("/etc/modprobe.d", "zz-railops-rdma.conf"),
-    Files("/etc/modules-load.d", "railops-*.conf"),
-    Files("/etc/netplan", "*railops-*.yaml"),
-    Files("/etc/NetworkManager/system-connections", "railops-*.nmconnection"),
-    Files("/etc/systemd/network", "*railops-*"),
-    Files("/etc/systemd/networkd.conf.d", "90-railops.conf"),
-    Files("/etc/udev/rules.d", "90-railops-ipoib.rules"),
-    Files("/etc/sysctl.d", "90-railops-rails.conf"),
-    Files("/etc/railops-rdma", "*.json"),
-    Files("/etc/iproute2/rt_protos.d", "railops.conf"),
-    Files("/etc/systemd/system", "railops-*.service"),
-    Files(
-        "/etc/systemd/system/multi-user.target.wants",
-        "railops-*.service systemd-networkd.service NetworkManager.service",
-        "names",
-    ),
-    Files("/etc/default/grub.d", "config-acs.cfg"),
-    Files("/usr/local/lib/railops-rdma", "*.py"),
-    Files("/var/lib/railops-rdma", "nic_link_type.json"),
-    # Interfaces.
-    Files(
-        NET,
-        "address type mtu operstate carrier carrier_changes carrier_down_count carrier_up_count dev_port ifindex iflink"
-        " flags phys_port_name parent mode speed duplex device lower_* upper_* master",
-    ),
-    Files(f"{NET}/statistics", "*"),
-    Files(f"{NET}/qos", "*"),
-    Files(f"{NET}/ecn/*", "*"),
-    Files(f"{NET}/ecn/*/enable", "*"),
-    Files("/proc/net", "if_inet6"),
-    Files("/proc/net/vlan", "*"),
-    Files("/proc/sys/net/ipv4", "ip_forward"),
-    Files("/proc/sys/net/ipv4/conf/*", "accept_local arp_announce arp_filter arp_ignore forwarding rp_filter"),
-    Files("/proc/sys/net/ipv4/neigh/*", "gc_thresh?"),
-    Files("/proc/sys/net/ipv6/neigh/*", "gc_thresh?"),
-    Files(
-        "/proc/sys/net/ipv6/conf/*",
-        "accept_dad accept_ra addr_gen_mode autoconf disable_ipv6 forwarding keep_addr_on_down use_tempaddr",
-    ),
-    # RDMA.
-    Files(RDMA, "node_guid sys_image_guid node_type fw_ver hca_type hw_rev board_id parent device"),
-    Files(PORT, "link_layer state phys_state rate lid sm_lid sm_sl cap_mask"),
-    Files(f"{PORT}/gids", "*", r"\A(?!(?:0000:){7}0000).*"),
-    Files(f"{PORT}/gid_attrs/*", "*"),
-    Files(f"{PORT}/counters", "*"),
-    Files(f"{PORT}/hw_counters", "*"),
-    Files(f"{RDMA}/tc/*", "traffic_class"),
-    Files("/sys/class/infiniband_verbs/*", "ibdev"),
-    Files("/sys/class/infiniband_mad/*", "ibdev port"),
-    Files("/dev/infiniband", "*", "names"),
-    Files("/dev", "gdrdrv", "names"),
-    Files("/sys/kernel/config/rdma_cm/*/ports/*", "default_roce_tos"),
-    Files("/sys/kernel/debug/mlx5/*/cc_params", "*"),
-    # The machine.
-    Files(
-        PCI,
-        "class vendor device subsystem_vendor subsystem_device revision numa_node sriov_totalvfs sriov_numvfs"
-        " current_link_speed current_link_width max_link_speed max_link_width driver physfn virtfn* iommu_group",
-    ),
-    Files(PCI, "vpd", "vpd"),
-    Files(PCI, "config", "config"),
-    Files("/sys/class/nvme/*", "transport address"),
-    Files("/sys/class/iscsi_connection/*", "address"),
-    Files("/sys/class/dmi/id", "sys_vendor product_name board_vendor board_name bios_version"),
-    Files("/sys/devices/system/node/*", "cpulist"),
-    Files("/sys/kernel/iommu_groups/0", "type"),
-    Files("/sys/firmware/efi/efivars", "SecureBoot-*", "bytes"),
-    Files("/proc", "cpuinfo", r"(?ms)\Aprocessor.*?^flags[^\n]*"),
-    Files(
-        "/proc",
-        "mounts",
-        r"(?m)^\S+ \S+ (nfs4?|ceph|lustre|beegfs|cifs|smb3) \S*?(addr=[\da-fA-F.:]+).*$",
-        r"- - \1 \2 0 0",
-    ),
-    Files("/proc/sys/kernel/random", "boot_id"),
-    # The system.
-    Files(
-        "/proc",
-        "cmdline",
-        r"(?:ib_core\.\w+|pci|iommu|intel_iommu|amd_iommu|net\.ifnames|biosdevname)=[\w,.:;@/-]*",
-        r"\g<0> ",
-    ),
-    Files("/proc", "kallsyms", r"(?m)^.*\bib_register_peer_memory_client\b.*$"),
-    Files("/proc/driver/nvidia", "version"),
-    Files("/sys/module", "*", "names"),
-    Files("/sys/module/*", "version srcversion"),
-    Files("/sys/module/ib_core/parameters", "netns_mode"),
-    Files("/lib/modules", "*", "names"),
-    Files("/lib/modules/{release}", "modules.dep modules.builtin", MODULES),
-    Files("/lib/modules/{release}/build", "Makefile", "names"),
-    Files("/boot", "initr* vmlinuz*", "names"),
-    Files("/etc", "os-release"),
-    Files("/run", "NetworkManager netplan", "names"),
-    Files("/run/systemd", "system", "names"),
-    Files("/run/systemd/netif", "links", "names"),
-    Files("/usr/lib/systemd", "systemd-networkd", "names"),
-    Files("/lib/systemd", "systemd-networkd", "names"),
-    *(Files(home, "netplan nmcli networkctl", "names") for home in ("/usr/sbin", "/usr/bin", "/sbin", "/bin")),
-    Files("/run/mellanox/drivers", ".driver-ready", "names"),
-    *(
-        Files(f"{home}/modprobe.d", "*.conf", OPTIONS)
-        for home in ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib")
-    ),
-    # Network managers. Most of what a key says is no secret; one that is none of KEYS is not taken.
-    *(Files(f"{home}/netplan", "*.yaml", "keys") for home in ("/etc", "/run", "/usr/lib", "/lib")),
-    *(Files(f"{home}/NetworkManager/system-connections", "*", "keys") for home in ("/etc", "/run", "/usr/lib")),
-    *(
-        Files(f"{home}/systemd/network{more}", "*.network *.link *.netdev *.conf", "keys")
-        for home in LIBRARIES
-        for more in ("", "/*.d")
-    ),
-    Files("/run/systemd/netif/links", "*", "keys"),
-    Files("/etc/network", "interfaces", "keys"),
-    Files("/etc/network/interfaces.d", "*", "keys"),
-    Files("/etc/sysconfig/network-scripts", "ifcfg-*", "keys"),
-    Files("/run/udev/data", "n*", r"(?m)^E:ID_(?:NET_\w+|PATH|BUS)=.*$"),
-)
-# The keys of network managers' files whose lines are taken, in any of their formats and spellings (dash, underscore).
-KEY_WORDS = """
-accept-ra accept-local activation-mode addr-gen-mode address address1 address2 address3 address4 addresses admin-state
-alias allow-hotplug arp auto autoconf autoconnect autoconnect-priority bond bonds bootproto bridge bridges broadcast
-cidr
-connection-type critical defroute description destination device dhcp dhcp4 dhcp6 dns driver emit-lldp ethernets family
-from gateway gateway4 gateway6 gatewayonlink group hwaddr id iface ignore-carrier infiniband interface interface-name
-interfaces ipaddr ipv6addr ipv6init keep-configuration kind link link-local linklocaladdressing lldp macaddress
-manage-foreign-routes match may-fail metric mode mtu mtubytes name netmask network network-file never-default
-nm-controlled no-auto-default on-link onboot oper-state optional originalname parent path peerdns permanentmacaddress
-pkey prefix prefixlength priority primary protocol renderer required-for-online requiredforonline route route-metric
-route-table route1 route2 route3 route4 routes routing-policy routing-rule1 routing-rule2 routing-rule3 routing-rule4
-scope set-name slave source source-directory sourcepolicyrouting table to transport-mode type unmanaged up use-dns
-user-control uuid version via virtual-function-count vlan vlan-id vlanid vlans wake-on-lan wakeonlan
+# What is taken of other texts, and in which form where it is not the match.
+EXPRESSIONS = {
+    "gid": r"\A(?!(?:0000:){7}0000)[\da-f:]{39}",
+    "hardware": r"\A(?:[\da-f]{2}:){5}(?:(?:[\da-f]{2}:){14})?[\da-f]{2}\n?\Z",
+    "release": r"\A[\w.-]{1,40}\n?\Z",
+    "traddr": r"(?<![^,])traddr=[\da-fA-F.:]+(?=,|\s)",
+    "peer": r"\A\[?[\da-fA-F.:]+\]?\s*\Z",
+    "flags": r"(?m)^(flags\s*:).*(?= )( hypervisor)\b.*$",
+    "storage": r"(?m)^\S+ \S+ (nfs4?|ceph|lustre|beegfs|cifs|smb3) (?:\S*,)?(addr=[\da-fA-F.:]+)(?=[ ,]).*$",
+    "arguments": r"(?<!\S)(?:ib_core\.\w+|pci|iommu|intel_iommu|amd_iommu|net\.ifnames|biosdevname)=\S*",
+    "symbol": r"(?m)^.* (ib_register_peer_memory_client)\b.*$",
+    "nvidia": r"(?m)^(NVRM version:).*?(Open Kernel Module)?.*? (\d+\.\d+[.\d]*) .*$",
+    "modules": r"(?m)^[\w./+-]*?/(\w*(?:ib_|rdma|mlx|nvidia|gdr|rxe|siw|iw_|bnxt_re|8021q)[\w.-]*(?::|$))",
+    "distribution": r"(?m)^(?:ID|ID_LIKE|VERSION_ID|VERSION_CODENAME|PLATFORM_ID)=.*$",
+    "options": r"(?m)^[ \t]*(?:options|blacklist)[ \t]+(?:ib_|mlx|rdma|nvidia)\w*(?:[ \t]+\w+=\w*)*[ \t]*$",
+    "udev": r"(?m)^E:ID_(?:NET_NAME\w*|NET_DRIVER|PATH|BUS)=.*$",
+}
+FORMS = {
+    "flags": r"\1\2",
+    "storage": r"- - \1 \2 0 0",
+    "arguments": r"\g<0> ",
+    "symbol": r"0 T \1",
+    "nvidia": r"\1 \2 \3",
+}
+FORMS["modules"] = r"/\1"
+# A row: folder, names, and what is kept of them.
+TABLE = """
+/etc/modprobe.d | zz-railops-rdma.conf | ours
+/etc/modules-load.d | railops-rdma.conf railops-gpudirect.conf | ours
+/etc/systemd/networkd.conf.d | 90-railops.conf | ours
+/etc/udev/rules.d | 90-railops-ipoib.rules | ours
+/etc/sysctl.d | 90-railops-rails.conf | ours
+/etc/iproute2/rt_protos.d | railops.conf | ours
+/etc/systemd/system | railops-acs.service railops-roce-qos@.service | ours
+/etc/systemd/system/multi-user.target.wants | railops-acs.service systemd-networkd.service | names
+/etc/systemd/system/multi-user.target.wants | NetworkManager.service | names
+/etc/railops-rdma | roce-qos.json acs.json | json
+/var/lib/railops-rdma | nic_link_type.json | json
+/usr/local/lib/railops-rdma | acs.py roce_qos.py | program
+/etc/default/grub.d | config-acs.cfg | names
+/sys/class/net/* | address | hardware
+/sys/class/net/* | type mtu operstate carrier carrier_changes carrier_down_count carrier_up_count dev_port ifindex
+/sys/class/net/* | iflink flags phys_port_name parent mode speed duplex device lower_* upper_* master
+/sys/class/net/*/{statistics,qos} | *
+/sys/class/net/*/ecn/* | *
+/sys/class/net/*/ecn/*/enable | *
+/proc/net | if_inet6
+/proc/net/vlan | *
+/proc/sys/net/ipv4 | ip_forward
+/proc/sys/net/ipv4/conf/* | accept_local arp_announce arp_filter arp_ignore forwarding rp_filter
+/proc/sys/net/{ipv4,ipv6}/neigh/* | gc_thresh?
+/proc/sys/net/ipv6/conf/* | accept_dad accept_ra addr_gen_mode autoconf disable_ipv6 forwarding keep_addr_on_down
+/proc/sys/net/ipv6/conf/* | use_tempaddr
+/sys/class/infiniband/* | node_guid sys_image_guid node_type fw_ver hca_type hw_rev board_id parent device
+/sys/class/infiniband/*/ports/* | link_layer state phys_state rate lid sm_lid sm_sl cap_mask
+/sys/class/infiniband/*/ports/*/gids | * | gid
+/sys/class/infiniband/*/ports/*/gid_attrs/* | *
+/sys/class/infiniband/*/ports/*/{counters,hw_counters} | *
+/sys/class/infiniband/*/tc/* | traffic_class
+/sys/class/infiniband_verbs/* | ibdev
+/sys/class/infiniband_mad/* | ibdev port
+/dev/infiniband | * | names
+/dev | gdrdrv | names
+/sys/kernel/config/rdma_cm/*/ports/* | default_roce_tos
+/sys/kernel/debug/mlx5/*/cc_params | *
+/sys/bus/pci/devices/* | class vendor device subsystem_vendor subsystem_device revision numa_node sriov_totalvfs
+/sys/bus/pci/devices/* | sriov_numvfs current_link_speed current_link_width max_link_speed max_link_width driver
+/sys/bus/pci/devices/* | physfn virtfn* iommu_group
+/sys/bus/pci/devices/* | vpd | vpd
+/sys/bus/pci/devices/* | config | config
+/sys/class/nvme/* | transport
+/sys/class/nvme/* | address | traddr
+/sys/class/iscsi_connection/* | address | peer
+/sys/class/dmi/id | sys_vendor product_name board_vendor board_name bios_version
+/sys/devices/system/node/* | cpulist
+/sys/kernel/iommu_groups/0 | type
+/sys/firmware/efi/efivars | SecureBoot-* | bytes
+/proc | cpuinfo | flags
+/proc | mounts | storage
+/proc | cmdline | arguments
+/proc | kallsyms | symbol
+/proc/sys/kernel/random | boot_id
+/proc/driver/nvidia | version | nvidia
+/sys/module | *ib_* *rdma* mlx* nvidia* gdr* *rxe* siw iw_* bnxt_re 8021q cifs ko2iblnd smbdirect smc nvme* | names
+/sys/module/* | version srcversion | release
+/sys/module/ib_core/parameters | netns_mode
+/lib/modules | * | names
+/lib/modules/{release} | modules.dep modules.builtin | modules
+/lib/modules/{release}/build | Makefile | names
+/boot | initr* vmlinuz* | names
+/etc | os-release | distribution
+/run | NetworkManager netplan | names
+/run/systemd | system | names
+/{usr/lib,lib}/systemd | systemd-networkd | names
+/{usr/sbin,usr/bin,sbin,bin} | netplan nmcli networkctl | names
+/run/mellanox/drivers | .driver-ready | names
+/{etc,run,usr/local/lib,usr/lib,lib}/modprobe.d | *.conf | options
+/{etc,run,usr/lib,lib}/netplan | *.yaml | yaml
+/{etc,run,usr/lib}/NetworkManager/system-connections | * | ini
+/{etc,run,usr/local/lib,usr/lib,lib}/systemd/{network,network/*.d} | *.network *.link *.netdev *.conf | ini
+/run/systemd/netif | links | names
+/run/systemd/netif/links | * | script
+/etc/network | interfaces | words
+/etc/network/interfaces.d | * | words
+/etc/sysconfig/network-scripts | ifcfg-* | script
+/run/udev/data | n* | udev
 """
-KEYS = frozenset(KEY_WORDS.split())
-LINE = re.compile(r"^\s*(?:- )?\s*(?P<key>[\w.-]+)\s*[:=](?P<value>[^{}|>&]*)$")
-# ifupdown parts words by blanks alone.
-WORDS = re.compile(r"^\s*(?P<key>[\w-]+)\s+(?P<value>.*)$")
-ITEM = re.compile(r"^\s*-\s*[\"']?[\w.:-]+(?:/\d+)?[\"']?\s*$")
-SECTION = re.compile(r"^\s*(?:\[[\w. -]+\]|(?P<key>[\w.-]+):)\s*$")
+
+
+def _each(text: str) -> list[str]:
+    """Return a path once for each choice in its braces."""
+    before, mark, rest = text.partition("{")
+    choices, _mark, after = rest.partition("}")
+    if not mark or "," not in choices:
+        return [text]
+    return [path for choice in choices.split(",") for path in _each(f"{before}{choice}{after}")]
+
+
+FILES = tuple(
+    Files(folder, *(part.strip() for part in rest))
+    for first, *rest in (line.split(" | ") for line in TABLE.strip().splitlines())
+    for folder in _each(first)
+)
+# Words that tell nobody whose a host is, beside those of the tables here: keys and values of network managers and of
+# `ip`, `rdma` and LLDP (without marks and digits), drivers, distributions, what interfaces are called. Only what is
+# made of them is taken as it is: the name of a setting that may hold a secret or a command must not be here.
+WORDS = """
+acceptlocal acceptra action activationmode activationpolicy active add addr address addresses addrgenmode adhoc admin
+adminstate all allmulti allowhotplug almalinux alternativename alternativenamespolicy altnames any anycast ap arch arp
+attr auto autoconf autoconnect autoconnectpriority azure backend blackhole bnxt board bond bonding bondmaster bondmode
+bonds bondslaves bookworm bootproto bridge bridgeports bridges broadcast buffer bullseye bus by cable cache capability
+cc centos change chassis cloud comm config configured configurewithoutcarrier connected connection
+connectionautoconnectpriority container controller core critical cumulus cycle data database datagram dcbx dead debian
+default defroute deprecated descr destination dev device dhcp dhcpoverrides disabled docker dormant driver dscp dscps
+dst dstlen dummy duplicateaddressdetection dynamic el en enabled eni eno enp ens env enx eth ether ethernet ethernets
+ets eui exclusive fail failed false family fc fedora fixed flags forever from full fwmark fwmask gateway gatewayonlink
+generic gigabit global gre half high host hwaddr hwaddress hypervisor i40e ib ibp ibs ibx ice id iface ifalias ifname
+ignore ignoreautoroutes ignorecarrier ignorecarrierloss iif index inet infiniband infinibandmode info init initialized
+instance instead interface interfacename interfaces inventory invertrule ip6gre ipaddr ipip ipoib ipproto iptunnel ipv
+ipvacceptra ipvaddr ipvinit ipvlan ipvtap ixgbe jammy keep keepconfiguration kernel kind l3mdev length life link
+linkdown linkinfo linklocal linklocaladdressing linkmode lldp lo localhost lookup loopback loose low lower lowlatency
+lqpn macaddress macaddresspolicy macvlan macvtap main manageforeignroutes manageforeignroutingpolicyrules mandatory
+manual master match max mayfail mdev medium method metric metrics mfs mgmt min mode module move mtu mtubytes multicast
+name namepolicy neighbors netdev netmask netnsid network networkmanager never neverdefault nexthops nfs nm
+nmcontrolled no noarp noble none noprefixroute not note nowhere num nvidia nvme nvmet o off offline offload oif on
+onboard onboot onlink open oper operations operstate optional oracle original originalname os oui parameters parent
+parentbus parentdev passthrough path permaddr permanent permanentmacaddress persistent pervasive pfc physdev physical
+pid pkey pointopoint policy polling power predictable pref preferred preferredsource prefix prefixlen prefixlength
+prefsrc primary priority private proc prohibit promisc protocol pt pvid quiet ra rail railops rails realloc redhat
+redirect relax renderer required requiredforonline rhel rocky routable route routemetric routeoptions router routes
+routetable routingpolicy routingpolicyrule routingrule rpcrdma rule run sbin scope secondary serviceable set setname
+shared sit site slaac slave slavetype slot smb src srclen stable static strict subsystem subtype suppress swp table
+team temporary tentative the throw time tlv tlvs to transmit transportmode trixie true trust tun tunnel type ubuntu
+ucm umad unicast unknown unmanaged unreachable usb useroutes usr uuid uverbs valid value values vb ve version veth vf
+via vid virtio virtual virtualfunctioncount vlan vlanid vlanrawdevice vlans vm volatile vrf vt vxlan vz wait wakeonlan
+weight wifi wired wl wlan wlp written ww xdp xfrm yes z zz
+"""
 
 # The programs that modules call, and how each says its version.
-VERSIONS = {
-    "ip": "-V",
-    "rdma": "-V",
-    "ethtool": "--version",
-    "lldpcli": "-v",
-    "nmcli": "--version",
-    "networkctl": "--version",
-    "mlxconfig": "--version",
-    "mstconfig": "--version",
-}
+VERSIONS = "ip -V, rdma -V, ethtool --version, lldpcli -v, nmcli --version, networkctl --version, mlxconfig --version"
 # {interface} is each that has a device, {nic} each NIC of NVIDIA's by its PCI address.
-COMMANDS = (
-    ("ip", "-j", "-d", "link", "show"),
-    ("ip", "-j", "neigh", "show"),
-    ("ip", "-j", "route", "show", "table", "all"),
-    ("ip", "-j", "-6", "route", "show", "table", "all"),
-    ("rdma", "system"),
-    ("rdma", "-j", "link"),
-    ("rdma", "-j", "resource", "show", "qp"),
-    ("lldpcli", "-f", "json0", "show", "neighbors", "details"),
-    ("ethtool", "{interface}"),
-    ("mlnx_qos", "-i", "{interface}"),
-    ("mlxconfig", "-d", "{nic}", "-e", "q"),
-    ("mstconfig", "-d", "{nic}", "-e", "q"),
-    ("modinfo", "-F", "srcversion", "mlx5_core"),
-    ("networkctl", "list", "--no-pager", "--no-legend"),
-    ("nvidia-smi", "topo", "-m"),
-    ("rdma_topo", "check"),
-    ("lspci", "-nnt"),
-    ("uname", "-srm"),
+COMMANDS = """
+ip -j -d link show
+ip -j route show table all
+ip -j -6 route show table all
+rdma system
+rdma -j link
+rdma -j resource show qp
+mlnx_qos -i {interface}
+mlxconfig -d {nic} -e q
+mstconfig -d {nic} -e q
+modinfo -F srcversion mlx5_core
+nvidia-smi topo -m
+rdma_topo check
+"""
+# What is taken of answers that are neither JSON nor a version: whole lines.
+COLUMN = r" +(?:\w*\((?:\d+|0x[\da-fA-F]+)\)|\d+|0x[\da-fA-F]+|N/A|-|Array\[[\d.]+\])(?= |$)"
+CONFIGURATION = (
+    r"Configurations:(?: +(?:Default|Current|Next Boot|New))+ *|(?:Device type|Name): +[\w-]+"
+    rf"|\*? *(?:RO)? +[A-Z][A-Z0-9_]*(?:\[[\d.N]+\])?(?:{COLUMN})+ *"
 )
-
-
-def lines_with_keys(path: str, text: str) -> str:
-    """Return a network manager's file with the lines of known keys; the others are named as not recorded."""
-    pattern = WORDS if path.startswith("/etc/network/") else LINE
-    found, last = [], ""
-    for line in text.splitlines():
-        section, known = SECTION.match(line), pattern.match(line)
-        if ITEM.match(line):
-            taken = last in KEYS
-        else:
-            last = _key(section["key"] or "" if section else known["key"] if known else "")
-            taken = not line.strip() or bool(section) or last in KEYS
-        found.append(line if taken else "# (not recorded)")
-    return "\n".join(found) + "\n"
-
-
-def _key(text: str) -> str:
-    return text.lower().replace("_", "-")
+LINES = {
+    "rdma": r"netns (?:shared|exclusive)(?: [a-z-]+ (?:on|off))*",
+    "mlnx_qos": r"DCBX mode: (?:OS|Firmware) controlled|Priority trust state: (?:dscp|pcp|none)|dscp2prio mapping:"
+    r"|\s*prio:\d dscp:[\d,]+|Cable len: \d+|PFC configuration:|\s*(?:priority|enabled|buffer)[\d\s]*",
+    "mlxconfig": CONFIGURATION,
+    "mstconfig": CONFIGURATION,
+    "modinfo": r"[\dA-F]{16,33}",
+    "nvidia-smi": r"\s*(?:GPU|NIC)\d+(?:\s+(?:(?:GPU|NIC|NV)\d+|X|SYS|NODE|PHB|PXB|PIX|N/A|[\d,-]+|mlx5_\d+))*\s*"
+    r"|\s*NIC\d+: mlx5_\d+",
+}

@@ -35,6 +35,6 @@ def test_the_playbook(tmp_path, keep):
         text = path.read_text(encoding="utf-8")
         record = json.loads(text)
         assert (record["format"], len(record["hosts"])) == (1, 1)
-        assert [path for path, _text in record["bundle"]] == ["fabric/plan.json", "fabric/verdict.json"]
+        assert [path for path, _text in record["bundle"]] == ["plan/plan.json", "verify/verdict.json"]
         assert record["collection"].count(".") == 2
         assert [word for word in ("node1", "10.1.2.3", os.uname().nodename) if f'"{word}"' in text] == []

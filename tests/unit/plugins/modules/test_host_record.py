@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 import pytest
+from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.railops.rdma.tests.unit.machines import put
 
@@ -37,5 +38,14 @@ def test_folders_alone(run_module, tmp_path):
     result = run_module(folders=[str(tmp_path / "plan/fabric")])
     assert sorted(key for key in result if key in ("record", "summary", "bundle")) == ["bundle"]
     ((path, text),) = result["bundle"]
-    assert path == "fabric/plan.json"
+    assert path == "plan/plan.json"
     assert "blue-lab" not in text
+
+
+def test_names_do_not_reach_the_hosts_log(run_module, monkeypatch, tmp_path):
+    lines = []
+    monkeypatch.setattr(AnsibleModule, "log", lambda module, msg, **more: lines.append(f"{msg} {more}"))
+    run_module(folders=[str(tmp_path)])
+    assert "blue-lab" not in "".join(lines)
+    run_module(folders=[str(tmp_path)], names=[])
+    assert [line for line in lines if "names" in line] == []

@@ -16,7 +16,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._gpudirect.acs import
 from ansible_collections.railops.rdma.plugins.module_utils._rdma.checks import check_rails
 from ansible_collections.railops.rdma.plugins.module_utils._rdma.info import read_info
 from ansible_collections.railops.rdma.plugins.module_utils._record import run as record
-from ansible_collections.railops.rdma.plugins.module_utils._record.links import scrubbed
+from ansible_collections.railops.rdma.plugins.module_utils._record.links import DUMPS, scrubbed
 from ansible_collections.railops.rdma.plugins.module_utils._record.scrub import Scrub
 from ansible_collections.railops.rdma.plugins.module_utils._route import netlink as nl
 from ansible_collections.railops.rdma.tests.unit import machines
@@ -68,7 +68,7 @@ def test_a_links_message_keeps_names_and_loses_hardware_addresses():
     body = bytes(nl.LINK_HEAD.size) + b"".join(nl.attribute(number, value) for number, value in rows)
     scrub = Scrub("key", ["node1"])
     done = scrubbed("link", body, scrub)
-    assert names_of(done) == ["ens1np0", f"rail1-{scrub.name('node1')}", "x"]
+    assert names_of(done) == ["ens1np0", f"rail1-{scrub.name('node1')}", scrub.name("x")]
     assert [left for left in (mac, b"\x0a\x01\x02\x03", b"node1") if left in done] == []
     assert struct.pack("=I", 9000) in done
 
@@ -84,3 +84,20 @@ def test_next_hops_and_a_gateway_of_the_other_family_have_stand_ins():
     assert (have[1][0], have[1][2:], len(have[9]), have[15]) == (10, bytes(2), len(hops), struct.pack("=I", 1001))
     assert [left for left in (bytes([10, 1, 2, 3]), via[2:]) if left in done] == []
     assert have[9][:8] == hops[:8]
+
+
+def test_the_ends_of_a_tunnel_and_a_persons_words_do_not_get_in():
+    end = bytes([203, 0, 113, 7])
+    rows = [(nl.IFLA_IFNAME, b"gre9\0"), (1, end), (2, end), (54, end), (20, b"to Acme Munich\0")]
+    body = bytes(nl.LINK_HEAD.size) + b"".join(nl.attribute(number, value) for number, value in rows)
+    done = scrubbed("link", body, Scrub("key"))
+    assert names_of(done) == ["gre9"]
+    assert [left for left in (end, b"Acme", b"Munich") if left in done] == []
+
+
+@pytest.mark.parametrize("kind", ["link", "address", "route", "rule"])
+@pytest.mark.parametrize("size", [0, 1, 3, 5, 7, 15, 17])
+def test_attributes_of_odd_lengths_are_left_out(kind, size):
+    numbers = [1, 2, 4, 5, 7, 9, 18, 20, 52, 53, 54]
+    body = bytes(DUMPS[kind][1]) + b"".join(nl.attribute(number, bytes(range(65, 65 + size))) for number in numbers)
+    assert isinstance(scrubbed(kind, body, Scrub("key")), bytes)

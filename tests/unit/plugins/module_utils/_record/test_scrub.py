@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import ipaddress
+import json
 import random
 
 import pytest
@@ -113,3 +114,72 @@ def test_places_are_named_and_values_are_not():
     scrub.text(f"{MAC} node1 10.1.2.3")
     found = leaks(real_of({}, scrub), [("/etc/hosts", "10.1.2.3 node1"), ("/sys/a", "nothing")])
     assert sorted(found) == ["address in /etc/hosts", "name in /etc/hosts"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "wlx946daeaabbcc",
+        "ibx946daeaabbcc",
+        "rocex946daeaabbcc",
+        "94:6d:ae:aa:bb:cc: seen",
+        "946DAEAABBCC",
+        "0x946daeaabbcc",
+        "946dae0300aabbcc",
+        "v203.0.113.77",
+        "c1",
+        "jo@n1",
+    ],
+)
+def test_spellings_that_passed(text):
+    """Those that the review of 2026-11-24 wrote."""
+    names = ["c1", "jo", "n1"]
+    (done,) = scrubbed(text, names=names)
+    assert [word for word in ("946dae", "aabbcc", "203.0.113", "jo@", "@n1") if word in done.lower()] == []
+    assert done != text
+
+
+@pytest.mark.parametrize("name", ["debian", "max", "dev", "metric", "link", "host", "azure", "state", "address"])
+def test_people_who_are_called_like_our_own_words_destroy_nothing(name):
+    """Neither is such a name replaced, nor is a record refused for it."""
+    text = f'ID={name} /sys/class/net/{name} {{"{name}": 9000}} 6.8.0-1012-{name}'
+    scrub = Scrub("key", [name])
+    assert scrub.text(text) == text
+    assert leaks(real_of({"name": {name}}, scrub), [("a file", text)]) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["MLNX_OFED-23.10-1.1.9.0", "0xffffffffffff0000", "0x00000000ffffffff", "0000:c1:00.0", "pci-0000:c1:00.0"]
+)
+def test_versions_masks_and_pci_addresses_are_nothing_else(text):
+    assert scrubbed(text, names=["c1"]) == [text]
+
+
+def test_a_kernels_release_has_stand_ins_like_its_folder():
+    scrub = Scrub("key", ["acme"])
+    release = scrub.label("6.8.0-45-acme")
+    assert "acme" not in release
+    assert scrub.label("/lib/modules/6.8.0-45-acme/modules.dep") == f"/lib/modules/{release}/modules.dep"
+    assert scrub.label("6.8.0-1012-azure") == "6.8.0-1012-azure"
+
+
+def test_broadcasts_and_ranges_fit():
+    scrub = Scrub("key")
+    (link,) = json.loads("[{" + scrub.text('"local":"10.1.2.3","prefixlen":16,"broadcast":"10.1.255.255"') + "}]")
+    net = ipaddress.ip_interface(f"{link['local']}/16").network
+    assert str(net.broadcast_address) == link["broadcast"] != "10.1.255.255"
+    assert scrub.address("10.1.255.255", 16) == link["broadcast"]
+    for seed in range(20):
+        first, last = map(ipaddress.ip_address, Scrub(str(seed)).text("10.1.2.3-10.1.7.200").split("-"))
+        assert first < last
+
+
+def test_an_id_has_one_stand_in_with_and_without_dashes():
+    dashes, none = scrubbed("12345678-1234-4678-9234-123456789abc", "12345678123446789234123456789abc")
+    assert dashes.replace("-", "") == none
+
+
+@pytest.mark.parametrize("text", ["0a:01:02:03", "20:01:0d:b8:00:00:00:00:00:00:00:00:00:00:00:01"])
+def test_the_end_of_a_tunnel_is_found_as_a_hardware_address(text):
+    real = {"address": {"10.1.2.3", "2001:db8::1"}}
+    assert leaks(real_of(real, Scrub("key")), [("a file", text)]) == ["address in a file"]
