@@ -15,9 +15,9 @@ description:
     table, the routes to the RDMA prefixes in the main table with a metric per rail, and the sysctls.
   - All or nothing. When anything fails, what was done is undone, and the host is as it was before.
   - With O(confirm_timeout), a rollback timer on the host takes the change back unless a new connection confirms it.
-  - What is this collection's is told by routing protocol 143, tables 1001 to 1099, rule priorities 10001 to 10099, and
-    metrics 101 to 199 of the main table on a rail's interface. A foreign entry inside these ranges is an error;
-    everything else is left alone.
+  - This collection's is what has routing protocol 143, and exactly what the plan or its own files for the next boot
+    name. A foreign entry with tables 1001 to 1099, rule priorities 10001 to 10099, or metrics 101 to 199 of the main
+    table on a rail's interface is an error, and stays when the rails go; everything else is left alone.
   - The interfaces of the default route and of Ansible's own connection, and what they stand on, are refused unless
     listed in O(force).
   - InfiniBand interfaces get address and MTU only.

@@ -10,6 +10,8 @@ import os
 
 import pytest
 
+from ansible_collections.railops.rdma.plugins.module_utils._route import retained
+
 
 def pytest_itemcollected(item):
     """Mark what needs root."""
@@ -21,3 +23,13 @@ def pytest_runtest_setup(item):
     """Skip it where nobody is root."""
     if item.get_closest_marker("root") and os.geteuid() != 0:
         pytest.skip("needs root and network namespaces")
+
+
+@pytest.fixture(autouse=True)
+def own_files(monkeypatch, tmp_path_factory):
+    """A folder that hosts of namespaces have as their own files for the next boot: /etc and /var are the machine's."""
+    if os.geteuid() == 0:
+        root = tmp_path_factory.mktemp("own")
+        monkeypatch.setattr(retained, "ROOT", str(root))
+        return root
+    return None

@@ -104,6 +104,31 @@ def call_module(module, params: dict, *, check: bool = False, diff: bool = True,
     return returned(module.__name__.rpartition(".")[2], json.loads(out.getvalue()))
 
 
+# What a boot from our files changes: managers make rules and routes with a number of their own, addresses without one.
+REBOOTED = """
+set -e
+kept=$(mktemp -d)
+for family in -4 -6; do
+  ip $family route show table all proto 143 | sed 's/ proto [^ ]*//' > $kept/routes$family
+  ip $family rule show | grep -E 'proto (railops|143)' | sed 's/:/ /; s/ proto .*//; s/^/priority /' > $kept/rules
+  while read -r rule; do ip $family rule del $rule; ip $family rule add $rule protocol static; done < $kept/rules
+  case $family in -6) nodad=nodad;; *) nodad=;; esac
+  ip $family -o address show scope global | awk '$2 ~ /^ens/ {print $4 " dev " $2}' > $kept/addresses
+  while read -r address; do
+    ip address del $address
+    ip address add $address $nodad
+  done < $kept/addresses
+done
+for family in -4 -6; do
+  ip $family route flush proto 143
+  for way in -v -e; do
+    grep $way via $kept/routes$family | while read -r route; do ip $family route replace $route proto static; done
+  done
+done
+rm -r $kept
+"""
+
+
 class Host:
     """A namespace with `rails` interfaces ens1np0.. on the leaves, and eth0 with the default route."""
 
@@ -166,6 +191,10 @@ class Host:
             item["ifname"]: item["stats64"][direction]["packets"]
             for item in json.loads(self.ip("-j", "-s", "link", "show"))
         }
+
+    def reboot(self) -> None:
+        """Make rules, routes and addresses of ours as a network manager would have made them at boot."""
+        run("ip", "netns", "exec", self.name, "sh", "-c", REBOOTED)
 
     def timer(self) -> dict[str, int]:
         """Return the files of the newest rollback timer of this host, and when each got its name, in nanoseconds."""

@@ -585,14 +585,17 @@ def test_check_mode_arms_no_timer(host):
     assert host.apply({**want_of(0, RAILS), "confirm_timeout": 1}, check=True)["token"] == ""
 
 
-def test_the_commands_of_the_guide_take_everything_off_by_hand(host):
+@pytest.mark.parametrize("rebooted", [False, True])
+def test_the_commands_of_the_guide_take_everything_off_by_hand(host, rebooted):
     guide = Path(__file__).parents[2] / "docs/host-network.md"
     begin = "for family in"
     script = begin + guide.read_text().split(f"```sh\n{begin}")[1].split("```")[0]
     host.apply(want_of(0, RAILS))
+    if rebooted:
+        host.reboot()
     host.ip("rule", "add", "priority", "1000", "lookup", "500")
     run("ip", "netns", "exec", host.name, "sh", "-c", script)
     dump = host.dump()
     assert not [line for line in dump["rules"] if line.startswith("100") and not line.startswith("1000:")]
     assert [line for line in dump["rules"] if line.startswith("1000:")]
-    assert not [line for line in dump["routes"] if "table 100" in line or "proto 143" in line]
+    assert not [line for line in dump["routes"] if "table 100" in line or "proto 143" in line or "metric 10" in line]

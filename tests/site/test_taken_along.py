@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.railops.rdma.plugins.modules import rdma_info
-from ansible_collections.railops.rdma.tests.kernel.netns_fabric import call_module
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import REBOOTED, call_module
 from ansible_collections.railops.rdma.tests.unit import machines
 from ansible_collections.railops.rdma.tests.unit.replay import Replay
 
@@ -41,29 +41,6 @@ ONCE = {
     )
 }
 ONCE_LATER: dict[str, str] = {}
-# What a boot from our files changes: managers make rules and routes with a number of their own, addresses without one.
-BOOT = """
-for family in -4 -6; do
-  ip $family route show table all proto 143 | sed 's/ proto [^ ]*//' > /run/routes$family
-  ip $family rule show | grep -E 'proto (railops|143)' | sed 's/:/ /; s/ proto .*//; s/^/priority /' > /run/rules$family
-  while read -r rule; do ip $family rule del $rule; ip $family rule add $rule protocol static; done < /run/rules$family
-done
-for port in ens1np0 ens2np0; do
-  for family in -4 -6; do
-    ip $family -o address show dev $port scope global | awk '{print $4}' > /run/addresses
-    while read -r address; do
-      ip address del $address dev $port
-      case $family in -6) nodad=nodad;; *) nodad=;; esac
-      ip address add $address dev $port $nodad
-    done < /run/addresses
-  done
-done
-for family in -4 -6; do
-  ip $family route flush proto 143
-  grep -v via /run/routes$family | while read -r route; do ip $family route replace $route proto static; done
-  grep via /run/routes$family | while read -r route; do ip $family route replace $route proto static; done
-done
-"""
 
 
 def files(folder):
@@ -168,7 +145,7 @@ def test_hosts_of_all_managers_keep_files_addresses_and_routes(fleet, policy):
     assert [fleet.dump(host) for host in HOSTS] == kept
     for host in HOSTS:
         replace_files(fleet, host, LATER / policy / "etc" / host)
-        on(fleet, host, "sh", "-c", BOOT)
+        on(fleet, host, "sh", "-c", REBOOTED)
     kept = [fleet.dump(host) for host in HOSTS]
     assert not [host for host, dump in zip(HOSTS, kept, strict=True) if "proto 143" in str(dump)]
     run = fleet.play("site", *values)

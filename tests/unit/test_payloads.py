@@ -76,9 +76,9 @@ BYTES: dict[str, tuple[int | None, int, str]] = {
     "pod_probe": (163_031, 192_793, "which nodes take pods, and why others do not; Jobs that Kubernetes ended"),
     "policy_route": (
         122_227,
-        176_009,
+        193_500,
         "VLANs; what stands on a port; the host's own network by every rule and table; which rails meet; checks; one"
-        " file for files",
+        " file for files; the carried library; what our own files name",
     ),
     "rail_audit": (None, 685_000, ""),
     "rail_discover": (0, 0, ""),

@@ -28,7 +28,7 @@ RTN_UNICAST = 1
 # include/uapi/linux/if.h, if_addr.h, fib_rules.h, if_arp.h
 IFF_NOARP, IFF_LOWER_UP = 0x80, 0x10000
 RTAX_MTU = 2
-IFA_F_NODAD, IFA_F_DADFAILED, IFA_F_TENTATIVE = 0x02, 0x08, 0x40
+IFA_F_NODAD, IFA_F_DADFAILED, IFA_F_TENTATIVE, IFA_F_PERMANENT = 0x02, 0x08, 0x40, 0x80
 FR_ACT_TO_TBL, FR_ACT_GOTO, FIB_RULE_INVERT = 1, 2, 0x2
 RULE_ACTIONS = {3: "nop", 6: "blackhole", 7: "unreachable", 8: "prohibit"}
 ARPHRD_INFINIBAND = 32
@@ -156,14 +156,16 @@ class Decoder:
         family = NUMBERS[message["family"]]
         flags = message.get_attr("IFA_FLAGS") or message["flags"]
         local = message.get_attr("IFA_LOCAL") or message.get_attr("IFA_ADDRESS")
+        ends = not flags & IFA_F_PERMANENT
         # Of others' addresses the state may change while this runs; it is none of ours.
-        held = family == 6 and flags & (IFA_F_TENTATIVE | IFA_F_DADFAILED) and local in planned
+        held = local in planned and (ends or (family == 6 and flags & (IFA_F_TENTATIVE | IFA_F_DADFAILED)))
         return Address(
             interface=self._name_of(message["index"]),
             family=family,
             address=local,
             length=message["prefixlen"],
             usable=not held,
+            ends=ends,
             protocol=message.get_attr("IFA_PROTO") or 0,
             raw=answer.hex(),
         )

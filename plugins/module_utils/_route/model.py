@@ -72,19 +72,24 @@ class Link:
 
 @dataclass(frozen=True, order=True)
 class Address:
-    """An address of an interface; not `usable` while duplicate address detection holds it back, or after it failed."""
+    """An address of an interface.
+
+    A planned one is not `usable` while duplicate address detection holds it back, after that failed, and where it has
+    a lifetime: then it `ends` by itself.
+    """
 
     interface: str
     family: int
     address: str
     length: int
     usable: bool = True
+    ends: bool = field(default=False, compare=False)
     protocol: int = field(default=0, compare=False)
     raw: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         text = f"{self.address}/{self.length} dev {self.interface}"
-        return text if self.usable else f"{text} tentative"
+        return text if self.usable else f"{text} {'dynamic' if self.ends else 'tentative'}"
 
 
 class Hop(t.NamedTuple):
@@ -202,7 +207,8 @@ class Host:
     `untouchable` is what carries the host's own network, and `paths` the addresses whose routes must not get lost;
     `matches` says by which route the host reaches a planned network today;
     `sysctls_all` has, for a planned setting of an interface, the value of `all`; `coming` are the interfaces of VLANs
-    that are not there yet.
+    that are not there yet; `retained` is what our own files for the next boot name, `noted` the interface and address
+    of what stood there before us.
     """
 
     snapshot: Snapshot
@@ -215,6 +221,8 @@ class Host:
     matches: tuple[tuple[str, Route], ...] = ()
     sysctls_all: dict[str, str] = field(default_factory=dict)
     coming: frozenset[str] = frozenset()
+    retained: Snapshot = field(default_factory=lambda: Snapshot({}, frozenset(), frozenset(), frozenset(), {}))
+    noted: frozenset[tuple[str, str]] = frozenset()
 
 
 def port_of(rail: WantRail, host: Host) -> Link | None:

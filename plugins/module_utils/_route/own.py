@@ -9,67 +9,43 @@ from __future__ import annotations
 import ipaddress
 import typing as t
 
-from .._fabric.numbers import METRICS, PRIORITIES, TABLES
-from .model import (
-    EXCLUSION_PRIORITY,
-    KERNEL_PROTOCOLS,
-    MAIN_TABLE,
-    PROTOCOL,
-    ROUTER_PROTOCOLS,
-    Address,
-    Host,
-    Route,
-    Rule,
-    links_of,
-)
-from .wanted import inside
+from .._fabric.numbers import METRICS, TABLES
+from .model import KERNEL_PROTOCOLS, KINDS, MAIN_TABLE, PROTOCOL, ROUTER_PROTOCOLS, Address, Host, Route, links_of
+from .wanted import wanted
 
 if t.TYPE_CHECKING:
     from .want import Want
 
 
 class Mine:
-    """What of a host is this collection's, whoever made it (see docs/host-network.md)."""
+    """What of a host is this collection's by proof: our protocol, or exactly what plan or own files name."""
 
     def __init__(self, want: Want, host: Host) -> None:
         self.interfaces = {link.name for rail in want.rails for link in links_of(rail, host)}
         self.interfaces |= {link.name for link in host.snapshot.links.values() if link.ours}
         self.prefixes = {*want.prefixes, *(item.subnet for rail in want.rails for item in rail.addresses)}
-        self.rules = {rule for rule in host.snapshot.rules if self.owns_rule(rule)}
+        here, kept = host.snapshot, host.retained
+        proof = any(item.protocol == PROTOCOL for part in KINDS for item in getattr(here, part))
+        # To take away from a host that never had anything of ours, a plan alone proves nothing.
+        plan = [wanted(want, host)] if want.present or proof or any(getattr(kept, part) for part in KINDS) else []
+        rules = {rule for named in (kept, *plan) for rule in named.rules}
+        routes = {exactly(route) for named in (kept, *plan) for route in named.routes}
+        self.rules = {rule for rule in here.rules if rule.protocol == PROTOCOL or rule in rules}
+        self.routes = {route for route in here.routes if route.protocol == PROTOCOL or exactly(route) in routes}
+        own = {(item.interface, item.address) for item in kept.addresses}
+        # Hosts of earlier versions have no note of what stood there before: an address with a rule of ours is ours.
         sources = {rule.source.partition("/")[0] for rule in self.rules if rule.source}
+        own |= {(name, address) for name in self.interfaces for address in sources}
+        own -= host.noted
         self.addresses = {
-            item
-            for item in host.snapshot.addresses
-            if item.protocol == PROTOCOL or (item.interface in self.interfaces and item.address in sources)
+            item for item in here.addresses if item.protocol == PROTOCOL or (item.interface, item.address) in own
         }
-        self.sources = {item.address for item in self.addresses}
-        self.subnets = {network_of(item) for item in self.addresses}
-        self.routes = {route for route in host.snapshot.routes if self.owns_route(route)}
 
-    def owns_rule(self, rule: Rule) -> bool:
-        """Whether the rule is ours: by protocol, or by a number of ours and the shape that we make."""
-        if rule.protocol == PROTOCOL:
-            return True
-        plain = not rule.invert and not rule.dest and not rule.other
-        one = rule.source.endswith(("/32", "/128"))
-        if rule.priority in PRIORITIES and rule.table in TABLES and plain and one:
-            return True
-        exclusion = rule.priority == EXCLUSION_PRIORITY and rule.table == MAIN_TABLE and rule.invert and not rule.source
-        return exclusion and not rule.other and rule.dest in self.prefixes
 
-    def owns_route(self, route: Route) -> bool:
-        """Whether the route is ours: by protocol, by table, or by metric on a rail's interface."""
-        if route.protocol == PROTOCOL:
-            return True
-        if route.other or route.interface not in self.interfaces:
-            return False
-        if route.table in TABLES:
-            return True
-        if not in_metrics(route):
-            return False
-        if route.dst in self.prefixes or (route.source and route.source in self.sources):
-            return True
-        return bool(route.gateway) and any(inside(route.gateway, net) for net in self.subnets)
+def exactly(route: Route) -> tuple[t.Any, ...]:
+    """Return what a route is told by; the metric inside of a table of ours decides nothing, and managers choose it."""
+    metric = 0 if route.table in TABLES else route.metric
+    return (route.family, route.table, route.dst, metric, route.interface, route.gateway, route.source, route.other)
 
 
 def in_metrics(route: Route) -> bool:

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from .._errors import InputError
 from .._fabric.numbers import METRICS, TABLES
 from .checks import checks_of, problem_check
-from .model import Host, Phase, Route, Snapshot, as_text, render, steps, toward
-from .own import Mine, in_metrics
+from .model import Host, Phase, Snapshot, as_text, render, steps, toward
+from .own import Mine, exactly, in_metrics
 from .problems import problems_of
 from .want import named
 from .wanted import nothing, wanted
@@ -35,6 +35,8 @@ class RoutePlan:
     before: dict[str, list[str]]
     after: dict[str, list[str]]
     checks: tuple[CheckData, ...]
+    stood: frozenset[tuple[str, str]]
+    """The interface and address of what was planned, and stood there before us."""
 
     @property
     def phases(self) -> tuple[Phase, ...]:
@@ -75,7 +77,8 @@ def decide(want: Want, host: Host) -> RoutePlan:
         sysctls={key: now.sysctls[key] for key in aim.sysctls},
     )
     checks = tuple(checks_of(want, host, aim, stale))
-    return RoutePlan(host, toward(now, stale, aim), render(before), render(aim), checks)
+    stood = frozenset((item.interface, item.address) for item in (now.addresses & aim.addresses) - mine.addresses)
+    return RoutePlan(host, toward(now, stale, aim), render(before), render(aim), checks, stood)
 
 
 def _stale(want: Want, host: Host, mine: Mine, wanted: Snapshot) -> Snapshot:
@@ -84,7 +87,9 @@ def _stale(want: Want, host: Host, mine: Mine, wanted: Snapshot) -> Snapshot:
     addresses = set(mine.addresses) if want.purge else set()
     planned = {(item.family, item.address) for rail in want.rails for item in rail.addresses}
     addresses |= {
-        item for item in now.addresses if item.interface in mine.interfaces and (item.family, item.address) in planned
+        item
+        for item in now.addresses
+        if want.present and item.interface in mine.interfaces and (item.family, item.address) in planned
     }
     if want.purge:
         routes, rules = set(mine.routes), set(mine.rules)
@@ -99,10 +104,6 @@ def _stale(want: Want, host: Host, mine: Mine, wanted: Snapshot) -> Snapshot:
 
 def _keep_equal(wanted: Snapshot, now: Snapshot) -> Snapshot:
     """Prefer what is there where it does the same: the metric inside a table of ours decides nothing."""
-    there = {_blind(route): route for route in sorted(now.routes, reverse=True) if route.table in TABLES}
-    routes = frozenset(there.get(_blind(route), route) if route.table in TABLES else route for route in wanted.routes)
+    there = {(exactly(route), route.mtu): route for route in sorted(now.routes, reverse=True) if route.table in TABLES}
+    routes = frozenset(there.get((exactly(route), route.mtu), route) for route in wanted.routes)
     return Snapshot(wanted.links, wanted.addresses, routes, wanted.rules, wanted.sysctls)
-
-
-def _blind(route: Route) -> tuple[t.Any, ...]:
-    return (route.family, route.table, route.dst, route.interface, route.gateway, route.source, route.other, route.mtu)

@@ -10,11 +10,22 @@ import ipaddress
 import typing as t
 
 from .._errors import Problem
-from .._fabric.numbers import PRIORITIES, TABLES
-from .model import DEFAULT, EXCLUSION_PRIORITY, KERNEL_PROTOCOLS, MAIN_TABLE, Host, Link, link_of, port_of, standing_on
+from .._fabric.numbers import METRICS, PRIORITIES, TABLES
+from .model import (
+    DEFAULT,
+    EXCLUSION_PRIORITY,
+    KERNEL_PROTOCOLS,
+    MAIN_TABLE,
+    Host,
+    Link,
+    Op,
+    link_of,
+    port_of,
+    standing_on,
+)
 from .own import Mine, in_metrics, network_of
 from .want import IPOIB_CONNECTED_MTU, IPOIB_DATAGRAM_MTU, Want, WantRail, untouchable_problem
-from .wanted import covers
+from .wanted import covers, inside
 
 MOST_NAMES = 5
 # What a rail may be on: a network card's port (the kernel has no word for it), and what stands for one.
@@ -130,6 +141,14 @@ def address_problems(want: Want, host: Host, mine: Mine) -> t.Iterator[Problem]:
     """Find planned addresses and prefixes that the host has elsewhere already."""
     if not want.present:
         return
+    peer = host.untouchable.peer
+    for prefix in want.prefixes if peer else ():
+        if inside(peer, prefix):
+            yield Problem(
+                "rdma_prefixes",
+                f"Ansible's connection comes from {peer}, inside of {prefix}: its answers would leave by a rail.",
+                "Connect from another address of the controller, or plan another supernet.",
+            )
     planned = {(item.family, item.address) for rail in want.rails for item in rail.addresses}
     nets = [ipaddress.ip_network(prefix) for prefix in sorted(mine.prefixes)]
     for item in sorted(host.addresses):
@@ -177,11 +196,13 @@ def _foreign_problems(want: Want, host: Host, mine: Mine) -> t.Iterator[Problem]
     for rule in sorted(host.snapshot.rules - mine.rules):
         if rule.priority in PRIORITIES or rule.table in TABLES:
             six = " -6" if rule.family == 6 else ""
+            # Others' selectors are shown as the kernel calls them.
+            gone = f"ip{six} rule del priority {rule.priority}" if rule.other else Op("delete", rule)
             yield Problem(
                 "rules",
                 f"the rule `{rule}` is not ours but uses a priority or a table of ours"
                 f" ({PRIORITIES[0]}-{PRIORITIES[-1]}, {TABLES[0]}-{TABLES[-1]}).",
-                f"Move it; to remove it: `ip{six} rule del priority {rule.priority}`.",
+                f"Make it with other numbers where it comes from; to remove it: `{gone}`.",
             )
         elif rule.priority == EXCLUSION_PRIORITY and rule.invert and want.policy == "default_route":
             yield Problem(
@@ -192,10 +213,14 @@ def _foreign_problems(want: Want, host: Host, mine: Mine) -> t.Iterator[Problem]
     for route in sorted(host.snapshot.routes - mine.routes):
         in_table = route.table in TABLES
         if in_table or (in_metrics(route) and route.interface in mine.interfaces):
-            six = " -6" if route.family == 6 else ""
             what = f"table {route.table}" if in_table else f"metric {route.metric} on {route.interface}"
+            numbers = TABLES if in_table else METRICS
+            fix = "Make it with another table where it comes from"
+            if not in_table:
+                fix = f"Give it another metric (of NetworkManager's choice: `nmcli c modify NAME ipv{route.family}"
+                fix += ".route-metric 300`)"
             yield Problem(
                 "routes",
-                f"the route `{route}` is not ours but uses {what}, which is.",
-                f"Move it; to remove it: `ip{six} route del {route}`.",
+                f"the route `{route}` is not ours but uses {what}: {numbers[0]} to {numbers[-1]} are ours.",
+                f"{fix}; to remove it: `{Op('delete', route)}`.",
             )

@@ -32,6 +32,7 @@ from .model import (
     Snapshot,
 )
 from .netlink import Socket, attribute, u32
+from .retained import read_noted, read_retained
 from .want import Want, named
 
 if t.TYPE_CHECKING:
@@ -65,9 +66,10 @@ class Reader(Decoder):
 
         :param untouchable: what carries the host's own network.
         """
-        kept = untouchable or Untouchable()
+        kept, retained = untouchable or Untouchable(), read_retained()
         devices = [rail.device for rail in want.rails if rail.vlan]
-        names, links = self._links([*(rail.asked for rail in want.rails), *devices])
+        earlier = sorted({item.interface for item in retained.addresses})
+        names, links = self._links([*(rail.asked for rail in want.rails), *devices, *earlier])
         coming = frozenset(devices) - names.keys()
         links.update(self._links(self._vlans())[1])
         want = named(want, names)
@@ -76,7 +78,7 @@ class Reader(Decoder):
         probes = [(item.subnet, item.gateway or _first(item.subnet)) for rail in want.rails for item in rail.addresses]
         probes += [(prefix, _first(prefix)) for prefix in want.prefixes]
         found = zip(probes, self._lookups([address for _prefix, address in probes]))
-        own = {rail.table for rail in want.rails}
+        own = {rail.table for rail in want.rails} | {rule.table for rule in retained.rules if rule.table in TABLES}
         sysctls = self._sysctls(want, coming)
         snapshot, addresses, tables = self._snapshot(links, own, planned, paths, sysctls)
         above = standing(want, {text: links[name] for text, name in names.items()})
@@ -91,6 +93,8 @@ class Reader(Decoder):
             matches=tuple((prefix, route) for (prefix, _address), route in found if route),
             sysctls_all=self._sysctls_all(want),
             coming=coming,
+            retained=retained,
+            noted=read_noted(),
         )
 
     def again(self, host: Host) -> Snapshot:

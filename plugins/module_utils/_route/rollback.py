@@ -98,8 +98,9 @@ def change(kernel: Kernel, host: Host, target: Snapshot) -> None:
 
 def take_back(kernel: Kernel, host: Host, before: Snapshot, after: Snapshot) -> list[str]:
     """Undo a change; return what could not be undone, as text."""
-    # Nobody wants an address back in the state of being held back.
-    before = replace(before, addresses=frozenset(replace(item, usable=True) for item in before.addresses))
+    # Nobody wants an address back in the state of being held back; one with a lifetime comes back with that.
+    addresses = frozenset(replace(item, usable=item.usable or not item.ends) for item in before.addresses)
+    before = replace(before, addresses=addresses)
     for tries in range(ROUNDS, -1, -1):
         now = kernel.again(host)
         left = [op for phase in steps(now, toward(now, after, before)) for op in phase]

@@ -21,6 +21,7 @@ from .kernel import Kernel
 from .options import host_plan_spec
 from .ping import checks_of, names_of, targets_of
 from .plan import decide
+from .retained import note
 from .rollback import Command, RollbackTimer, arm, change, confirm, pending
 from .want import Want, parse_want
 
@@ -64,6 +65,8 @@ def converge(
             token = arm(plan.host, waiting.before if waiting else plan.host.snapshot, plan.target, timeout, command)
             if waiting:
                 confirm(waiting.token)
+        if want.present and not check_mode:
+            note(plan.stood)
         if plan.changed and not check_mode:
             try:
                 change(kernel, plan.host, plan.target)
@@ -138,6 +141,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
             made = converge(want, kept, check_mode=module.check_mode, timeout=timeout, command=module.run_command)
         # As long as a rollback timer waits, it needs the library.
         if params["state"] == "absent" and not module.check_mode and not made.get("token"):
+            note(frozenset())
             drop()
         return made
     except RdmaError as exc:

@@ -1,0 +1,200 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What is ours by proof, on a real kernel: others' rules, routes and addresses in our ranges stay or are refused."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils._persist.host import Host as Files
+from ansible_collections.railops.rdma.plugins.module_utils._persist.plan import MANAGERS, files_of
+from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
+from ansible_collections.railops.rdma.plugins.modules import policy_route
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, want_of
+
+RAILS = 3
+# A person's own policy routing by a rail, in our ranges; and a rule of the management network there.
+OWN_ROUTING = """
+link set ens1np0 up
+address add 10.66.0.5/24 dev ens1np0
+route add 10.66.0.0/16 via 10.66.0.1 dev ens1np0 table 1050 proto static
+route add 10.67.0.0/16 via 10.66.0.1 dev ens1np0 metric 150 proto static
+rule add from 10.66.0.5 lookup 1050 priority 10050 protocol static
+"""
+MANAGEMENT = "rule add from 198.51.100.1 lookup 1042 priority 10042\nroute add default via 198.51.100.254 table 1042\n"
+PLANNED_NUMBERS = "rule add from 198.51.100.1 lookup 1003 priority 10003\n"
+
+
+@pytest.fixture
+def host():
+    with Fabric("proof", 1, RAILS) as made:
+        yield made.hosts[0]
+
+
+def save(want, root, manager):
+    """Write the files for the next boot."""
+    files, parsed = Files(str(root)), parse_want(want)
+    names = {rail.name: rail.interface for rail in parsed.rails}
+    for file in files_of(parsed, names, manager):
+        files.write(file)
+
+
+def refused(host, want):
+    """Return what the run and the preview say alike; neither changes anything."""
+    before = host.dump()
+    result, preview = host.module(policy_route, want), host.module(policy_route, want, check=True)
+    assert result.get("failed"), result
+    assert preview["msg"] == result["msg"]
+    assert host.dump() == before
+    return result["msg"]
+
+
+def kept(host):
+    """What a host has, but for its links."""
+    return {part: rows for part, rows in host.dump().items() if part != "links"}
+
+
+@pytest.mark.parametrize("applied", [False, True])
+@pytest.mark.parametrize("lines", [OWN_ROUTING, MANAGEMENT, PLANNED_NUMBERS])
+def test_a_persons_own_policy_routing_is_refused_by_name_and_never_taken(host, lines, applied):
+    want = want_of(0, RAILS)
+    if applied:
+        host.apply(want)
+    host.batch(lines)
+    said = refused(host, want)
+    for line in lines.splitlines():
+        priority = line.partition("priority ")[2].partition(" ")[0]
+        if priority:
+            assert f"ip rule delete priority {priority} from" in said
+    assert ("10.67.0.0/16 via 10.66.0.1 dev ens1np0 metric 150" in said) == (lines == OWN_ROUTING)
+    absent = {**want, "state": "absent"}
+    assert host.apply(absent, check=True)["changed"] == applied
+    assert host.apply(absent)["changed"] == applied
+    left = str(host.dump())
+    for line in lines.splitlines():
+        what = line.partition(" add ")[2].split()
+        assert not what or what[1] in left, line
+
+
+@pytest.mark.parametrize("lines", [OWN_ROUTING, MANAGEMENT, PLANNED_NUMBERS, "address add 172.17.0.2/27 dev ens1np0\n"])
+def test_teardown_of_a_host_without_anything_of_ours_changes_nothing(host, lines):
+    host.batch(lines)
+    before = host.dump()
+    assert not host.apply(want_of(0, RAILS, state="absent"))["changed"]
+    assert not host.apply({"rails": [], "state": "absent"})["changed"]
+    assert host.dump() == before
+
+
+@pytest.mark.parametrize("manager", [None, *MANAGERS])
+def test_a_planned_address_that_stood_there_before_us_stays(host, own_files, manager):
+    """Live, and where a boot has taken our number from what is ours."""
+    want = want_of(0, RAILS)
+    host.batch("link set ens1np0 up\naddress add 172.17.0.2/27 dev ens1np0\n")
+    before = kept(host)["addresses"]
+    host.apply(want)
+    assert not host.apply(want)["changed"]
+    if manager:
+        save(want, own_files, manager)
+        host.reboot()
+        assert not host.apply(want)["changed"]
+    host.apply({**want, "state": "absent"})
+    after = kept(host)
+    assert after["addresses"] == before
+    assert not [line for line in (*after["rules"], *after["routes"]) if "1001" in line]
+    # Taken away by its owner it is made by us, and goes with us.
+    host.ip("address", "del", "172.17.0.2/27", "dev", "ens1np0")
+    host.apply(want)
+    host.apply({**want, "state": "absent"})
+    assert not [line for line in host.dump()["addresses"] if "172.17.0.2/" in line]
+
+
+def test_an_address_of_a_version_without_notes_is_ours_where_a_rule_of_ours_says_so(host):
+    """As b0302bd and older left it where the kernel knows no numbers of addresses (before 5.18)."""
+    want = want_of(0, RAILS)
+    host.apply(want)
+    for rail in want["rails"]:
+        for item in rail["addresses"]:
+            length, more = item["subnet"].partition("/")[2], ["nodad"] if ":" in item["address"] else []
+            address = [f"{item['address']}/{length}", "dev", rail["interface"]]
+            host.ip("address", "del", *address)
+            host.ip("address", "add", *address, *more)
+    host.apply(want)
+    host.apply({**want, "state": "absent"})
+    assert not [line for line in host.dump()["addresses"] if "172.17." in line or "fd00:17:" in line]
+
+
+@pytest.mark.parametrize("policy", ["prefixes", "default_route"])
+@pytest.mark.parametrize("manager", MANAGERS)
+def test_what_an_earlier_plan_left_is_known_by_our_files_after_a_boot(host, own_files, manager, policy):
+    """A host with another slot and two rails less: all that it had goes, and nothing of it without the files."""
+    old, new = want_of(0, RAILS, policy=policy), want_of(3, RAILS, policy=policy)
+    del new["rails"][1:]
+    new["sysctls"] = {}
+    host.apply(old)
+    host.reboot()
+    assert "10002: from 172.17.1.2 lookup 1002` is not ours" in refused(host, new)
+    save(old, own_files, manager)
+    assert not host.apply(old)["changed"]
+    host.apply(new)
+    left = str(kept(host))
+    assert "172.17.1.2" not in left
+    assert "172.17.0.2" not in left
+    assert "172.17.0.98" in left
+    host.apply({**new, "state": "absent"})
+    assert "172.17." not in str(kept(host))
+
+
+@pytest.mark.parametrize("policy", ["prefixes", "default_route"])
+@pytest.mark.parametrize("manager", MANAGERS)
+def test_teardown_after_a_boot_takes_all_that_our_files_name(host, own_files, manager, policy):
+    want = want_of(0, RAILS, policy=policy)
+    before = kept(host)
+    host.apply(want)
+    save(want, own_files, manager)
+    host.reboot()
+    host.batch(MANAGEMENT)
+    host.apply({"rails": [], "state": "absent"})
+    host.batch(MANAGEMENT.replace(" add ", " del "))
+    assert kept(host) == before
+
+
+# --- addresses that end, and where Ansible comes from -----------------------------------------------------------------
+
+
+def test_a_planned_address_with_a_lifetime_is_set_anew_without_one(host):
+    want = want_of(0, RAILS)
+    host.batch("link set ens1np0 up\naddress add 172.17.0.2/27 dev ens1np0 valid_lft 9 preferred_lft 9\n")
+    host.ip("address", "add", "fd00:17:1:1::2/64", "dev", "ens1np0", "valid_lft", "9", "preferred_lft", "9", "nodad")
+    assert "address 172.17.0.2/27 dev ens1np0 dynamic" in host.apply(want, check=True)["diff"]["before"]
+    host.apply(want)
+    shown = host.ip("address", "show", "dev", "ens1np0")
+    assert "172.17.0.2" in shown
+    assert "valid_lft 9sec" not in shown
+    assert not host.apply(want)["changed"]
+
+
+def test_a_change_that_is_taken_back_leaves_the_lifetime(host, monkeypatch, tmp_path):
+    from ansible_collections.railops.rdma.plugins.module_utils._route import rollback
+
+    monkeypatch.setattr(rollback, "STATE_FOLDER", str(tmp_path))
+    host.batch("link set ens1np0 up\naddress add 172.17.0.2/27 dev ens1np0 valid_lft 900 preferred_lft 900\n")
+    before = host.dump()
+    token = host.apply({**want_of(0, RAILS), "confirm_timeout": 1})["token"]
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and host.dump() != before:
+        time.sleep(0.1)
+    assert host.dump() == before
+    assert "sec" in host.ip("-4", "address", "show", "dev", "ens1np0").partition("valid_lft")[2]
+    assert host.module(policy_route, {"confirm": token})["taken_back"]
+
+
+def test_a_connection_from_inside_of_a_prefix_is_refused(host):
+    environ = {"SSH_CONNECTION": "172.17.9.9 50000 198.51.100.1 22"}
+    result = host.module(policy_route, want_of(0, RAILS), environ=environ)
+    assert "Ansible's connection comes from 172.17.9.9, inside of 172.17.0.0/16" in result["msg"]
+    beside = {"SSH_CONNECTION": "198.51.100.254 50000 198.51.100.1 22"}
+    assert host.apply(want_of(0, RAILS), environ=beside)["changed"]

@@ -1,0 +1,103 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What our own files name is what is planned: of every manager, and as earlier versions wrote them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils._files import HostFiles
+from ansible_collections.railops.rdma.plugins.module_utils._persist.host import Host as Files
+from ansible_collections.railops.rdma.plugins.module_utils._persist.plan import MANAGERS, files_of
+from ansible_collections.railops.rdma.plugins.module_utils._route import retained
+from ansible_collections.railops.rdma.plugins.module_utils._route.model import Host, Link, Snapshot
+from ansible_collections.railops.rdma.plugins.module_utils._route.own import exactly
+from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
+from ansible_collections.railops.rdma.plugins.module_utils._route.wanted import wanted
+
+TAKEN_ALONG = Path(__file__).parents[4] / "site/taken_along"
+LATER = TAKEN_ALONG / "b0302bd"
+PARAMS = {
+    "rails": [
+        {
+            "interface": f"ens{rail}np0",
+            "mtu": 4200,
+            "addresses": [
+                {"address": f"192.0.2.{net + 2}", "subnet": f"192.0.2.{net}/27", "gateway": f"192.0.2.{net + 1}"},
+                {"address": f"{six}::2", "subnet": f"{six}::/64", "gateway": f"{six}::1"},
+            ],
+        }
+        for rail, net, six in ((1, 32, "2001:db8:1"), (2, 64, "2001:db8:2"))
+    ],
+    "rdma_prefixes": ["192.0.2.0/24", "2001:db8::/32"],
+}
+HOSTS = [(TAKEN_ALONG, TAKEN_ALONG / f"etc/node{number}") for number in (1, 2, 3)]
+HOSTS += [(LATER / name, LATER / f"{name}/etc/node{n}") for name in ("prefixes", "default_route") for n in (1, 2, 3)]
+NETPLAN = 'network:\n  ethernets:\n    "ens1np0":\n      addresses:\n        - x\n'
+
+
+def planned(want):
+    names = {rail.asked for rail in want.rails}
+    links = {name: Link(name, 4200, True) for name in names}
+    found = wanted(want, Host(Snapshot(links, *[frozenset()] * 3, {}), names={name: name for name in names}))
+    return found.addresses, {exactly(route) for route in found.routes}, found.rules
+
+
+def named(root):
+    found = retained.read_retained(HostFiles(str(root)))
+    return found.addresses, {exactly(route) for route in found.routes}, found.rules
+
+
+@pytest.mark.parametrize("vlan", [0, 101])
+@pytest.mark.parametrize("policy", ["prefixes", "default_route"])
+@pytest.mark.parametrize("manager", MANAGERS)
+def test_our_files_name_exactly_what_is_planned(tmp_path, manager, policy, vlan):
+    rails = [{**rail, "vlan": vlan} for rail in PARAMS["rails"]]
+    want = parse_want({**PARAMS, "rails": rails, "policy": policy})
+    files = Files(str(tmp_path))
+    for file in files_of(want, {rail.name: rail.interface for rail in want.rails}, manager):
+        files.write(file)
+    assert named(tmp_path) == planned(want)
+
+
+@pytest.mark.parametrize(("plan", "etc"), HOSTS)
+def test_the_files_of_earlier_versions_name_what_their_plans_have(tmp_path, plan, etc):
+    shutil.copytree(etc, tmp_path / "etc", symlinks=True)
+    want = parse_want(json.loads((plan / f"plan/fabric/hosts/{etc.name}.json").read_bytes()))
+    assert named(tmp_path) == planned(want)
+    one = dataclasses.replace(want, rails=want.rails[1:])
+    assert named(tmp_path) != planned(one)
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("/etc/netplan/zz-railops-ens1np0.yaml", NETPLAN),
+        ("/etc/systemd/network/0-railops-ens1np0.network", "[Route]\n[RoutingPolicyRule]\nPriority=x\nTable=1001\n"),
+        ("/etc/NetworkManager/system-connections/railops-ens1np0.nmconnection", "[ipv4]\nroute1=192.0.2.0/24\n"),
+        ("/etc/systemd/network/10-ens1np0.network", "[Address]\nAddress=192.0.2.2/24\n"),
+    ],
+)
+def test_a_broken_file_and_one_of_others_name_nothing(tmp_path, path, text):
+    HostFiles(str(tmp_path)).put(path, text)
+    assert named(tmp_path) == (frozenset(), set(), frozenset())
+
+
+def test_the_note_of_what_stood_before_is_read_as_written_and_goes_when_empty(tmp_path, monkeypatch):
+    monkeypatch.setattr(retained, "ROOT", str(tmp_path))
+    stood = frozenset({("ens1np0", "192.0.2.2")})
+    assert retained.read_noted() == frozenset()
+    retained.note(stood)
+    assert retained.read_noted() == stood
+    (tmp_path / retained.NOTE[1:]).write_text("[3]")
+    assert retained.read_noted() == frozenset()
+    retained.note(stood)
+    retained.note(frozenset())
+    assert not (tmp_path / retained.NOTE[1:]).exists()
