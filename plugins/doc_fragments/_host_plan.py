@@ -18,7 +18,9 @@ options:
         refused when it is not of that plan. The options given beside it take precedence.
     type: path
   rails:
-    description: The rails of this host, in order. Comes from the host plan when O(plan_dir) is given.
+    description:
+      - All rails of this host, in order, in one call. Comes from the host plan when O(plan_dir) is given.
+      - M(railops.rdma.policy_route#module) and M(railops.rdma.rail_persist#module) refuse none with C(state=present).
     type: list
     elements: dict
     suboptions:

@@ -13,7 +13,7 @@ from .._check import CheckData, compared, deviation, warning
 from .._errors import InputError, Problem, RdmaError
 from .._files import Sysfs
 from .._route.options import host_plan_spec
-from .._route.want import Want, named, parse_want, untouchable_problem
+from .._route.want import Want, asked, named, untouchable_problem
 from .._untouchable import read_untouchable
 from .foreign import Found, judged
 from .host import KEPT, Host, State
@@ -146,7 +146,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     )
     report = module.check_mode and module.params["on_problem"] == "report"
     try:
-        want = parse_want(module.params)
+        want = asked(module.params)
         refuse_untouchable(module, want, host)
         return converge(want, host, module.params["manager"], check_mode=module.check_mode, report=report)
     except RdmaError as exc:

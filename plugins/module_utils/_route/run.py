@@ -23,7 +23,7 @@ from .ping import checks_of, names_of, targets_of
 from .plan import decide
 from .retained import note
 from .rollback import Command, RollbackTimer, arm, change, confirm, pending
-from .want import Want, parse_want
+from .want import Want, asked, parse_want
 
 INSTALL = (
     "An action plugin of this collection brings it: call the module by its full name, and see that the host can write"
@@ -137,7 +137,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         if params["confirm"]:
             made = keep(params, check_mode=module.check_mode)
         else:
-            want, kept, timeout = parse_want(params), read_untouchable(module, Sysfs()), params["confirm_timeout"]
+            want, kept, timeout = asked(params), read_untouchable(module, Sysfs()), params["confirm_timeout"]
             made = converge(want, kept, check_mode=module.check_mode, timeout=timeout, command=module.run_command)
         # As long as a rollback timer waits, it needs the library.
         if params["state"] == "absent" and not module.check_mode and not made.get("token"):

@@ -141,6 +141,17 @@ def parse_want(params: t.Mapping[str, t.Any]) -> Want:
     return want
 
 
+def asked(params: t.Mapping[str, t.Any]) -> Want:
+    """Return what a task asks for; without a rail it would take all of them off the host.
+
+    :raises InputError: for all that is wrong.
+    """
+    if params["state"] == "present" and not params.get("rails"):
+        fix = "Name all rails of the host in one call, or give plan_dir. To take everything away say state: absent."
+        raise InputError([Problem("rails", "There is none, and state is present.", fix)])
+    return parse_want(params)
+
+
 def named(want: Want, names: t.Mapping[str, str]) -> Want:
     """Return the want with its sysctls under the links' own names: /proc/sys knows no alternative names.
 

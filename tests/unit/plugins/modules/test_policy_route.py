@@ -108,6 +108,14 @@ def test_check_mode_predicts_the_diff_and_writes_nothing(kernel, run_module):
     assert run_module(_ansible_diff=True)["diff"] == predicted["diff"]
 
 
+@pytest.mark.parametrize("rails", [None, []])
+def test_without_a_rail_nothing_is_taken_away_unless_that_is_said(kernel, run_module, refused, rails):
+    run_module()
+    before = kernel.snapshot
+    refused("rails: There is none, and state is present.", "state: absent", rails=rails)
+    assert kernel.snapshot == before
+
+
 def test_absent_undoes_present(kernel, run_module):
     run_module()
     assert run_module(state="absent")["changed"] is True

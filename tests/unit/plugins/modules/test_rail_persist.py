@@ -55,6 +55,13 @@ def test_the_first_run_changes_and_the_second_does_not(run_module, root):
     assert tree(root) == after
 
 
+def test_without_a_rail_nothing_is_taken_away_unless_that_is_said(run_module, root):
+    run_module()
+    before = tree(root)
+    result = run_module(rails=[])
+    assert (result["failed"], "rails: There is none" in result["msg"], tree(root) == before) == (True, True, True)
+
+
 def test_check_mode_predicts_the_diff_and_writes_nothing(run_module, root):
     before = tree(root)
     predicted = run_module(_ansible_check_mode=True, _ansible_diff=True)
