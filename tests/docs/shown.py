@@ -59,7 +59,7 @@ ROWS = (
         HERE,
         f"{SITE}test_a_limited_run_leaves_the_others_alone",
     ),
-    row(r"mkdir ~/my-fabric && cd ~/my-fabric && git init|cp -r ~/rdma/inventory/exclusive my-inventory && cp .*", QUICK),
+    row(r"mkdir ~/my-fabric && cd .*|cp -r ~/rdma/inventory/exclusive my-inventory && cp .*", QUICK),
     row(r"ansible-playbook -i my-inventory railops\.rdma\.plan", QUICK),
     row(r"git add plan && git diff --cached --stat", QUICK),
     row(r"git diff plan/", HERE),
