@@ -25,7 +25,7 @@ from .paths import (
     PathState,
     Target,
     flows_of,
-    named_targets,
+    named_by_others,
     others_of,
     source_ports,
     targets_of,
@@ -57,51 +57,18 @@ class Asker(Reader):
         super().__init__()
         self._packed: dict[tuple[Flow, int, int], bytes] = {}
 
-    def state(
-        self, want: Want, host: Host, targets: t.Sequence[Target], tos: int, wire: Wire | None
-    ) -> tuple[list[Target], PathState]:
-        """Ask for everything that the proof needs: as prove()."""
-        links = {rail.name: link for rail in want.rails for link in [link_of(rail, host)] if link}
-        running = [link for link in links.values() if link.up and link.carrier]
-        by_hand: dict[tuple[str, str], str] = {}
-        for link in running:
-            hops = {target.gateway or target.address for target in targets if target.interface == link.name}
-            for address, mac in self.set_by_hand(link.name).items():
-                if address in hops or any(inside(address, prefix) for prefix in want.prefixes):
-                    by_hand[link.name, address] = mac
-        local = self._local(want)
-        targets = [*targets, *named_targets(want, host, targets, local, by_hand)]
-        there = [target for target in targets if target.rail in links]
-        asked = tuple(self._asked(there, host.snapshot.rules, tos))
-        used = {(target.interface, target.gateway or target.address) for target in there}
-        neighbours = {key: mac for key, mac in by_hand.items() if key in used}
-        own = sorted({item.address for rail in want.rails for item in rail.addresses})
-        heard = self._lookups(own)
-        return targets, PathState(
-            host,
-            asked,
-            neighbours,
-            _seen(neighbours, wire) if neighbours and wire else {},
-            local,
-            frozenset(address for address, route in zip(own, heard) if not route or route.other != "local"),
-            {link.name: who for link in running if link.promiscuous for who in [passthru_on(link.index)] if who},
-            {(link.name, family): self._hops(link.name, family) for link in running for family in FAMILIES},
-        )
-
-    def set_by_hand(self, interface: str) -> dict[str, str]:
-        """Return the neighbours of an interface whose hardware address somebody set: by address."""
+    def set_by_hand(self, interface: str) -> t.Iterator[tuple[str, str]]:
+        """Yield the neighbours of an interface whose hardware address somebody set: address and that."""
         index = self._index_of(interface)
         answers = self._dump(packed("RTM_GETNEIGH", nl.NLM_F_DUMP, {"NDA_IFINDEX": index}))
-        found = {}
         for entry in (decoded("NEIGH", answer) for answer in answers):
             address, mac = entry.get_attr("NDA_DST"), entry.get_attr("NDA_LLADDR")
             own = entry["state"] & SET_BY_HAND and entry["ifindex"] == index and address and mac
             # The kernel's own entries are those of broadcasts.
             if own and mac != EVERYBODY:
-                found[address] = mac
-        return found
+                yield address, mac
 
-    def _local(self, want: Want) -> tuple[Route, ...]:
+    def local(self, want: Want) -> tuple[Route, ...]:
         """Return what others have put into the table local of the RDMA prefixes."""
         return tuple(
             route
@@ -110,15 +77,21 @@ class Asker(Reader):
             if any(inside(route.dst.partition("/")[0], prefix) for prefix in want.prefixes_of(family))
         )
 
-    def _hops(self, interface: str, family: int) -> int:
+    def foreign(self, addresses: t.Sequence[str]) -> frozenset[str]:
+        """Return which of these addresses the table local lacks."""
+        ways = zip(addresses, self._lookups(addresses))
+        return frozenset(address for address, way in ways if not way or way.other != "local")
+
+    def hops(self, interface: str, family: int) -> int:
         """Return how many hops packets live; 255 where nobody knows."""
         key = "net/ipv4/ip_default_ttl" if family == 4 else f"net/ipv6/conf/{interface}/hop_limit"
         return int(self._read_sysctl(key) or 255)
 
-    def _asked(self, targets: t.Sequence[Target], rules: t.Iterable[Rule], tos: int) -> t.Iterator[Asked]:
-        rules = sorted(rules)
-        ports = source_ports(port for rule in rules for port in _ports_of(rule))
-        others = others_of(have for rule in rules for have in [_selectors_of(rule)] if have)
+    def asked(self, targets: t.Sequence[Target], rules: t.Iterable[Rule], tos: int) -> t.Iterator[Asked]:
+        """Yield the answers to all questions."""
+        selectors = [_selectors_of(rule) for rule in sorted(rules)]
+        ports = source_ports((have["sport"], have["last"], have["mask"]) for have in selectors if "last" in have)
+        others = others_of(selectors)
         pairs = [(target, flow) for target in targets for flow in flows_of(target, ports, others)]
         kinds = (rt.RTM_F_FIB_MATCH, 0)
         questions = [
@@ -173,22 +146,16 @@ def _seen(neighbours: t.Iterable[tuple[str, str]], wire: Wire) -> dict[tuple[str
 
 
 def _selectors_of(rule: Rule) -> dict[str, int]:
-    """Return by what a rule tells packets of others apart: its first port, user and protocol; empty for none."""
+    """Return by what a rule tells packets apart: protocol, first ports and user, and the rest of the source ports."""
     message = decoded("RULE", bytes.fromhex(rule.raw))
     found = {"protocol": message.get_attr("FRA_IP_PROTO") or 0}
     for key, name in (("sport", "FRA_SPORT_RANGE"), ("dport", "FRA_DPORT_RANGE"), ("user", "FRA_UID_RANGE")):
         if span := message.get_attr(name):
             first, last = map(int, span.split(":"))
             found[key] = first or min(last, USER)
-    return found if any(found.values()) else {}
-
-
-def _ports_of(rule: Rule) -> t.Iterator[tuple[int, int, int]]:
-    """Return the selector by source port of a rule, where it has one."""
-    message = decoded("RULE", bytes.fromhex(rule.raw))
-    if span := message.get_attr("FRA_SPORT_RANGE"):
-        first, last = map(int, span.split(":"))
-        yield first, last, message.get_attr("FRA_SPORT_MASK") or 0
+            if key == "sport":
+                found |= {"last": last, "mask": message.get_attr("FRA_SPORT_MASK") or 0}
+    return found
 
 
 def prove(
@@ -207,6 +174,23 @@ def prove(
     :param wire: asks for the true hardware address, where a neighbour's was set by hand.
     :param more: addresses of other hosts by rail, to be asked for in brief.
     """
-    targets = targets_of(want, host, neighbours_of(neighbours), more)
+    near, links = neighbours_of(neighbours), [link for rail in want.rails for link in [link_of(rail, host)] if link]
+    running = [link for link in links if link.up and link.carrier]
     with Asker() as asker:
-        return asker.state(want, host, targets, tos, wire)
+        by_hand = {(link.name, address): mac for link in running for address, mac in asker.set_by_hand(link.name)}
+        local = asker.local(want)
+        named = named_by_others(want, host, targets_of(want, host, near, more), local, [key[1] for key in by_hand])
+        targets = targets_of(want, host, near, more, named)
+        used = {(target.interface, target.gateway or target.address) for target in targets}
+        neighbours_of_hops = {key: mac for key, mac in by_hand.items() if key in used}
+        there = [target for target in targets if target.interface in {link.name for link in links}]
+        return targets, PathState(
+            host,
+            tuple(asker.asked(there, host.snapshot.rules, tos)),
+            neighbours_of_hops,
+            _seen(neighbours_of_hops, wire) if neighbours_of_hops and wire else {},
+            local,
+            asker.foreign(sorted(host.planned)),
+            {link.name: who for link in running if link.promiscuous for who in [passthru_on(link.index)] if who},
+            {(link.name, family): asker.hops(link.name, family) for link in running for family in FAMILIES},
+        )

@@ -110,13 +110,18 @@ class PathState:
 
 
 def targets_of(
-    want: Want, host: Host, neighbours: t.Sequence[Neighbour], more: t.Mapping[str, t.Sequence[str]] | None = None
+    want: Want,
+    host: Host,
+    neighbours: t.Sequence[Neighbour],
+    more: t.Mapping[str, t.Sequence[str]] | None = None,
+    named: t.Sequence[tuple[str, str]] = (),
 ) -> list[Target]:
     """Return the ways to prove: to each rail's gateway, and to the neighbours on the same rail and on the next one.
 
     In brief those to the neighbours on the other rails.
 
-    :param more: addresses of other hosts by rail, to be asked for in brief.
+    :param more: addresses of other hosts by rail, to be asked for in brief; `named` those for all rails, each with what
+        it is.
     """
     found = []
     for place, rail in enumerate(want.rails):
@@ -124,58 +129,44 @@ def targets_of(
         link = link_of(rail, host)
         for item in rail.addresses:
             others = [(item.gateway, "its gateway", False)] if item.gateway else []
-            for there in (there for there in neighbours if there.family == item.family):
+            for there in neighbours:
                 what = f"{there.host or 'neighbour'} {there.rail}{f' in {there.zone}' if there.zone else ''}"
                 others.append((there.address, what, there.rail not in near))
+            others += [(address, f"another host's {rail.name}", True) for address in (more or {}).get(rail.name, ())]
+            others += [(address, what, True) for address, what in named]
             own = (rail.name, link.name if link else rail.asked, rail.table, rail.priority, item.family, item.address)
-            known = {address for address, _what, _brief in others}
-            others += [
-                (address, f"another host's {rail.name}", True)
-                for address in (more or {}).get(rail.name, ())
-                if address not in known and (":" in address) == (item.family == 6)
-            ]
+            known = set()
             for address, what, brief in others:
-                if (gateway := way(want, item, address)) is not None:
+                gateway = way(want, item, address) if (":" in address) == (item.family == 6) else None
+                if gateway is not None and address not in known:
+                    known.add(address)
                     found.append(Target(*own, address, what, gateway, brief))
     return found
 
 
-def named_targets(
-    want: Want, host: Host, known: t.Iterable[Target], local: t.Iterable[Route], neighbours: t.Iterable[tuple[str, str]]
-) -> list[Target]:
-    """Return the ways to what others have put into the RDMA prefixes, as far as `known` does not have them.
+def named_by_others(
+    want: Want, host: Host, targets: t.Iterable[Target], local: t.Iterable[Route], neighbours: t.Iterable[str]
+) -> list[tuple[str, str]]:
+    """Return an address of all that others have put into the RDMA prefixes, and in words where it stands.
 
-    :param local: what they have put into the table local, and `neighbours` into neighbour tables, with its interface.
+    :param targets: what is asked for anyhow.
+    :param local: what others have put into the table local, and `neighbours` into neighbour tables.
     """
-    now = host.snapshot
-    tables = {rail.table for rail in want.rails}
-    routes = [route for route in now.routes if route.table in tables and route.protocol != PROTOCOL]
-    by_others = [
-        (rule.dest, "", f"which the rule {rule.priority} names") for rule in sorted(now.rules) if _strange(rule)
+    own, tables = set(host.planned), {rail.table for rail in want.rails}
+    planned = {target.address for target in targets} - own
+    routes = [*local, *(item for item in sorted(host.snapshot.routes) if item.table in tables)]
+    named = [
+        (rule.dest, f"which the rule {rule.priority} names") for rule in sorted(host.snapshot.rules) if _strange(rule)
     ]
-    by_others += [(route.dst, "", f"which `{route}` names") for route in [*local, *sorted(routes)] if "/" in route.dst]
-    by_others += [(address, interface, "whose neighbour is set by hand") for interface, address in neighbours]
-    own = {item.address for rail in want.rails for item in rail.addresses}
-    asked = {(target.rail, target.address) for target in known}
-    planned = {address for _rail, address in asked} - own
-    here = sorted({item.address for item in host.addresses if item.address in planned})
-    by_others += [(address, "", "which is here") for address in here]
-    found = []
-    for dest, interface, what in by_others[:MOST_NAMED]:
-        address = _first_in(dest, planned)
-        for rail in want.rails if address and address not in own else ():
-            link = link_of(rail, host)
-            name = link.name if link else rail.asked
-            for item in rail.addresses:
-                on_link = inside(address, item.subnet)
-                if (rail.name, address) in asked or (interface and not (on_link and interface == name)):
-                    continue
-                if any(inside(address, prefix) for prefix in want.prefixes_of(item.family)):
-                    gateway = way(want, item, address)
-                    start = (rail.name, name, rail.table, rail.priority, item.family, item.address)
-                    if gateway is not None:
-                        found.append(Target(*start, address, what, gateway, brief=True))
-    return list(dict.fromkeys(found))
+    named += [(item.dst, f"which `{item}` names") for item in routes if item.protocol != PROTOCOL and "/" in item.dst]
+    named += [(item.address, "which is here") for item in sorted(host.addresses) if item.address in planned]
+    named += [(address, "whose neighbour is set by hand") for address in neighbours]
+    there = [(_first_in(dest, planned), what) for dest, what in named]
+    return [
+        (address, what)
+        for address, what in there
+        if address and address not in own and any(inside(address, prefix) for prefix in want.prefixes)
+    ][:MOST_NAMED]
 
 
 def _strange(rule: Rule) -> bool:
@@ -208,10 +199,8 @@ def flows_of(target: Target, source_ports: t.Sequence[int], others: t.Iterable[F
     for port in source_ports[:1] if target.brief else source_ports:
         yield Flow(target.source, "", port)
         yield Flow(target.source, target.interface, port)
-        if not target.brief:
-            yield Flow("", "", port)
-    if not target.brief:
-        yield from (replace(flow, source=target.source) for flow in others)
+        yield from () if target.brief else (Flow("", "", port),)
+    yield from () if target.brief else (replace(flow, source=target.source) for flow in others)
 
 
 def others_of(selectors: t.Iterable[t.Mapping[str, int]], limit: int = 8) -> list[Flow]:
