@@ -20,6 +20,11 @@ ROLES: dict[str, tuple[tuple[str, ...], str]] = {
     "gpudirect": (("gpudirect",), "gpudirect_role"),
 }
 ON_THE_WIRE = ("duplicates", "cabling", "pings")
+# What pings and the kernel's answers cannot show.
+UNSEEN = (
+    "; so nobody sees a filter beyond it that stops UDP 4791 alone, or a pair that is cut inside of the fabric where no"
+    " neighbour asks"
+)
 QUIET = ("address_duplicate", "cable_leaf", "ping_rails", "traffic_rdma")
 
 
@@ -44,5 +49,5 @@ def scope(roles: t.Sequence[str], *, devices: bool, traffic: str, persist: bool)
     if not persist and "rail_network" in roles:
         left["persist_file"] = "rail_network_persist is false for this host"
     for check in {"none": QUIET, "ping": ("traffic_rdma",)}.get(traffic, ()):
-        left[check] = f"verify_traffic is {traffic} for this host"
+        left[check] = f"verify_traffic is {traffic} for this host{UNSEEN if check == 'traffic_rdma' else ''}"
     return [group for group in groups if group not in unwanted], left
