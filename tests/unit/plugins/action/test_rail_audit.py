@@ -200,3 +200,5 @@ def test_what_is_not_looked_at_is_told(said, groups, left):
     assert groups is None or found == groups
     assert set(told) == {"rdma_role", "roce_role", "gpudirect_role", *left}
     assert set(told) <= set(IDS)
+    # A verdict says what nobody can see without RDMA traffic.
+    assert ("UDP 4791" in told.get("traffic_rdma", "")) == ("traffic_rdma" in left)
