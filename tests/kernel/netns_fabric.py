@@ -263,7 +263,15 @@ class Fabric:
         for number, (host, want) in enumerate(zip(self.hosts, wants, strict=True)):
             name = f"node{number + 1}"
             nodes[name] = {"zone": "", "slot": number, "retired": False}
-            data = {"schema": 2, "frozen_digest": digest, "fabric": "fabric", "node": name, "slot": number, **want}
+            data = {
+                "schema": 2,
+                "frozen_digest": digest,
+                "fabric": "fabric",
+                "node": name,
+                "slot": number,
+                "rdma_mode": "exclusive",
+                **want,
+            }
             (folder / "plan" / "hosts" / f"{name}.json").write_text(json.dumps(data))
             wrapper = folder / f"python-{name}"
             wrapper.write_text(f'#!/bin/sh\nexec ip netns exec {host.name} {sys.executable} "$@"\n')

@@ -27,7 +27,6 @@ PLAYBOOK = """
   roles:
     - role: railops.rdma.rail_network
       vars:
-        rail_network_plan_dir: "{{ playbook_dir }}/plan"
         rail_network_persist: false
         rail_network_confirm_timeout: "{{ timeout | default(20) }}"
         rail_network_gateways: "{{ gateways | default('require') }}"
@@ -51,7 +50,7 @@ def play(folder, *more, good=True, inventory="inventory", playbook="site.yml", e
     assert tool
     tree = next(path for path in sys.path if os.path.isdir(f"{path}/ansible_collections/railops"))
     environ = {**os.environ, **(environ or {}), "ANSIBLE_COLLECTIONS_PATH": tree, "ANSIBLE_NOCOLOR": "1"}
-    argv = [tool, "-i", inventory, playbook, *more]
+    argv = [tool, "-i", inventory, playbook, "-e", f"rail_network_plan_dir={folder}/plan", *more]
     done = subprocess.run(argv, cwd=folder, env=environ, capture_output=True, text=True, check=False, timeout=120)
     assert (done.returncode == 0) is good, done.stdout + done.stderr
     return done.stdout
@@ -167,6 +166,38 @@ def test_a_host_without_the_library_keeps_it_as_long_as_it_has_rails(site, bare)
     assert "changed=0" in task("-e", "state=absent")
     assert not library.parent.exists()
     assert fabric.hosts[0].dump()["rules"] == before["rules"]
+
+
+LOOK = """
+- hosts: all
+  gather_facts: false
+  connection: local
+  tasks:
+    - railops.rdma.rail_audit:
+        plan_dir: "{{ playbook_dir }}/plan"
+        checks: [preflight, network, paths]
+        settings:
+          preflight: {roles: [rail_network], persist: false}
+          policy_route: {on_problem: report}
+      register: seen
+    - debug:
+        msg: "{{ seen.checks | map(attribute='cause') | list + seen.errors }}"
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/usr/bin/python3"), reason="needs a Python without pyroute2")
+def test_what_only_reads_sees_rules_and_routes_and_leaves_no_library(site, bare):
+    (folder, fabric), (library, task) = site, bare
+    (folder / "look.yml").write_text(LOOK)
+    foreign = ("203.0.113.0/24", "via", "198.51.100.254", "table", "1002")
+    fabric.hosts[0].ip("route", "add", *foreign)
+    try:
+        said = task(playbook="look.yml")
+    finally:
+        fabric.hosts[0].ip("route", "del", *foreign)
+    assert said.count("the route `203.0.113.0/24 via 198.51.100.254 dev eth0 table 1002` is not ours") == 2, said
+    assert "cannot be imported" not in said
+    assert not library.parent.exists()
 
 
 LOST = """
