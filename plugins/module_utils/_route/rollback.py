@@ -13,6 +13,7 @@ is for people.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import secrets
@@ -33,21 +34,28 @@ STATE_FOLDER = "/run/railops-rdma"
 # The kernel drops dependent entries by itself, so that some things need a second look; more would be a fight.
 ROUNDS = 4
 READY_SECONDS = 60.0
+# For what a rollback timer that has just fired takes back.
+OUTCOME_SECONDS = 10.0
 Command = t.Callable[[list[str]], tuple[int, str, str]]
 POLL_SECONDS = 0.1
+# Bytes that must be free where its state lies; tmpfs counts pages of up to 64 KiB.
+ROOM = 256 * 1024
 
 
 # --- whole or not at all ----------------------------------------------------------------------------------------------
 
 
-def settle(kernel: Kernel, host: Host, target: Snapshot) -> None:
-    """Lead the host to where `target` differs from what was read of it; look again until nothing is left to do."""
+def settle(kernel: Kernel, host: Host, target: Snapshot, token: str) -> None:
+    """Lead the host to where `target` differs from what was read of it; look again until nothing is left to do.
+
+    :param token: of the rollback timer that must not have fired; empty without one.
+    """
     now = host.snapshot
     for _round in range(ROUNDS):
         left = steps(now, toward(now, host.snapshot, target))
         if not left:
             return
-        if kernel.apply(left) and not any(_has_side_effects(op) for phase in left for op in phase):
+        if kernel.apply(_while_armed(left, token)) and not any(_has_side_effects(op) for phase in left for op in phase):
             # Every message was acknowledged: there is nothing that a second look could show.
             return
         now = kernel.again(host)
@@ -57,6 +65,19 @@ def settle(kernel: Kernel, host: Host, target: Snapshot) -> None:
             f"The host network does not settle: after {ROUNDS} rounds `{left[0][0]}` is still to do.",
             "Look for another program that manages these interfaces (networkd, NetworkManager, a DHCP client).",
         )
+
+
+def _while_armed(phases: tuple[Phase, ...], token: str) -> t.Iterator[Phase]:
+    """Yield the phases as long as the rollback timer has not fired: who hangs past its time must not write on."""
+    for phase in (*phases, ()):
+        ends = ("armed", "confirmed")
+        if token and not any(os.path.exists(f"{timers_folder()}/{token}/{end}") for end in ends):
+            raise RdmaError(
+                "The change took longer than the rollback timer waits, and is taken back.",
+                "Find out what held this host up (`dmesg`, its load), or give a longer confirm_timeout"
+                " (rail_network_confirm_timeout), and run again.",
+            )
+        yield phase
 
 
 def refuse_held(done: tuple[Phase, ...], now: Snapshot) -> None:
@@ -81,11 +102,14 @@ def _has_side_effects(op: Op) -> bool:
     return op.verb == "delete"
 
 
-def change(kernel: Kernel, host: Host, target: Snapshot) -> None:
-    """Lead the host from what was read of it to `target`, or leave it as it was."""
+def change(kernel: Kernel, host: Host, target: Snapshot, token: str = "") -> None:
+    """Lead the host from what was read of it to `target`, or leave it as it was.
+
+    :param token: of the rollback timer that was armed; when it has fired, nothing more is written.
+    """
     try:
         with _signals_raise():
-            settle(kernel, host, target)
+            settle(kernel, host, target, token)
     except BaseException as exc:
         left = take_back(kernel, host, host.snapshot, target)
         if not isinstance(exc, RdmaError):
@@ -98,12 +122,8 @@ def change(kernel: Kernel, host: Host, target: Snapshot) -> None:
 
 def take_back(kernel: Kernel, host: Host, before: Snapshot, after: Snapshot) -> list[str]:
     """Undo a change; return what could not be undone, as text."""
-    # Nobody wants an address back in the state of being held back; one with a lifetime comes back with that.
-    addresses = frozenset(replace(item, usable=item.usable or not item.ends) for item in before.addresses)
-    before = replace(before, addresses=addresses)
     for tries in range(ROUNDS, -1, -1):
-        now = kernel.again(host)
-        left = [op for phase in steps(now, toward(now, after, before)) for op in phase]
+        left = _left(kernel, host, before, after)
         if not left or not tries:
             break
         for op in left:
@@ -111,6 +131,17 @@ def take_back(kernel: Kernel, host: Host, before: Snapshot, after: Snapshot) -> 
             with contextlib.suppress(KernelRefused):
                 kernel.apply(((op,),))
     return [str(op) for op in left]
+
+
+def _left(kernel: Kernel, host: Host, before: Snapshot, after: Snapshot) -> list[Op]:
+    """Return what is still to do until a change is undone.
+
+    :param before: what was there before the change, and `after` what it led to.
+    """
+    # Nobody wants an address back in the state of being held back; one with a lifetime comes back with that.
+    addresses = frozenset(replace(item, usable=item.usable or not item.ends) for item in before.addresses)
+    now = kernel.again(host)
+    return [op for phase in steps(now, toward(now, after, replace(before, addresses=addresses))) for op in phase]
 
 
 @contextlib.contextmanager
@@ -165,6 +196,19 @@ def _state(folder: str) -> dict[str, t.Any]:
         return t.cast("dict[str, t.Any]", json.load(stream))
 
 
+def _kept(state: dict[str, t.Any]) -> tuple[Host, Snapshot, Snapshot]:
+    """Return what a rollback timer keeps: the host to read again, what was there before, and after the change."""
+    before, after = from_data(state["before"]), from_data(state["after"])
+    host = Host(
+        snapshot=before,
+        tables=frozenset(state["tables"]),
+        planned=frozenset(state["planned"]),
+        paths=tuple(state["paths"]),
+        coming=frozenset(after.links),
+    )
+    return host, before, after
+
+
 def arm(host: Host, before: Snapshot, after: Snapshot, seconds: int, command: Command | None = None) -> str:
     """Start a rollback timer that puts `before` back in so many seconds; return the token that confirms the change.
 
@@ -175,9 +219,6 @@ def arm(host: Host, before: Snapshot, after: Snapshot, seconds: int, command: Co
     token = secrets.token_hex(8)
     top = timers_folder()
     folder = f"{top}/{token}"
-    os.makedirs(folder, mode=0o700)
-    _forget_old(top)
-    library = _library(folder)
     state = {
         "seconds": seconds,
         "deadline": time.monotonic() + seconds,
@@ -186,15 +227,27 @@ def arm(host: Host, before: Snapshot, after: Snapshot, seconds: int, command: Co
         "tables": sorted(host.tables),
         "planned": sorted(host.planned),
         "paths": host.paths,
-        "path": [library, *(entry for entry in sys.path if entry and not entry.endswith(".zip"))],
     }
-    _write(f"{folder}/state.json", json.dumps(state))
-    _write(f"{folder}/armed", "")
     try:
+        os.makedirs(folder, mode=0o700)
+        _forget_old(top)
+        state["path"] = [_library(folder), *(entry for entry in sys.path if entry and not entry.endswith(".zip"))]
+        text = json.dumps(state)
+        _write(f"{folder}/state.json", text)
+        _write(f"{folder}/armed", "")
+        room = os.statvfs(folder)
+        # The timer writes its state once more, and what came of it.
+        if room.f_blocks and room.f_bavail * room.f_frsize < 2 * len(text) + ROOM:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         _start(folder, token, command)
         _await_ready(folder)
-    except BaseException:
+    except BaseException as exc:
         shutil.rmtree(folder, ignore_errors=True)
+        if isinstance(exc, OSError):
+            raise RdmaError(
+                f"The rollback timer cannot keep its state in {STATE_FOLDER}: {exc.strerror}; nothing was changed.",
+                "Make room there (`df -h /run; df -i /run`), or run without confirm_timeout.",
+            ) from exc
         raise
     return token
 
@@ -210,15 +263,34 @@ def confirm(token: str) -> None:
         if os.path.exists(f"{folder}/confirmed"):
             return
         if os.path.exists(f"{folder}/fired"):
-            raise RdmaError(
-                "The confirmation came too late: the rollback timer has taken the change back.",
-                "Find out why the new connection took so long, or give a longer confirm_timeout.",
-                taken_back=True,
-            ) from exc
+            raise _fired(folder) from exc
         raise RdmaError(
             f"There is no change with the token {token!r} on this host.",
             "Run the change again: a reboot or a later run may have ended that one.",
         ) from exc
+
+
+def _fired(folder: str) -> RdmaError:
+    """Return the error for a change whose rollback timer has fired, by what the host has now."""
+    end = time.monotonic() + OUTCOME_SECONDS
+    while not os.path.getsize(f"{folder}/fired") and time.monotonic() < end:
+        time.sleep(POLL_SECONDS)
+    host, before, after = _kept(_state(folder))
+    with Kernel() as kernel:
+        left = [str(op) for op in _left(kernel, host, before, after)]
+    if not left:
+        return RdmaError(
+            "The confirmation came too late: the rollback timer has taken the change back.",
+            "Find out why the new connection took so long, or give a longer confirm_timeout.",
+            taken_back=True,
+        )
+    return RdmaError(
+        "The confirmation came too late: the rollback timer has fired, and the host is not as it was before:"
+        f" `{left[0]}`{f' and {len(left) - 1} more' if left[1:] else ''} would lead there.",
+        "Run the playbook again; look for another program that manages these interfaces.",
+        taken_back=False,
+        left=left,
+    )
 
 
 def _forget_old(folder: str) -> None:
@@ -276,14 +348,7 @@ def _await_ready(folder: str) -> None:
 def watch(folder: str) -> None:
     """Wait for the confirmation; without one, put back what was before. The rollback timer's process runs this."""
     state = _state(folder)
-    before, after = from_data(state["before"]), from_data(state["after"])
-    host = Host(
-        snapshot=before,
-        tables=frozenset(state["tables"]),
-        planned=frozenset(state["planned"]),
-        paths=tuple(state["paths"]),
-        coming=frozenset(after.links),
-    )
+    host, before, after = _kept(state)
     # The time begins now: on a loaded host the start alone may take as long as the host has for its answer.
     state["deadline"] = time.monotonic() + state["seconds"]
     _write(f"{folder}/state.new", json.dumps(state))

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
@@ -69,10 +70,12 @@ def converge(
             note(plan.stood)
         if plan.changed and not check_mode:
             try:
-                change(kernel, plan.host, plan.target)
+                change(kernel, plan.host, plan.target, token)
             except RdmaError:
-                if token and not waiting:
-                    confirm(token)
+                # One that has fired is no more than that.
+                with contextlib.suppress(RdmaError):
+                    if token and not waiting:
+                        confirm(token)
                 raise
     return {
         "changed": plan.changed,

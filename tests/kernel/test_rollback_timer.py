@@ -1,0 +1,82 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A run that outlives its rollback timer writes nothing more, and a confirmation says what the host has."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils._route import kernel as route_kernel
+from ansible_collections.railops.rdma.plugins.module_utils._route import rollback
+from ansible_collections.railops.rdma.plugins.module_utils._route import run as route_run
+from ansible_collections.railops.rdma.plugins.modules import policy_route
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, call_module, inside, run, want_of
+
+
+@pytest.fixture
+def host(monkeypatch, tmp_path):
+    monkeypatch.setattr(rollback, "STATE_FOLDER", str(tmp_path / "timers"))
+    with Fabric("timer", 1, 2) as made:
+        yield made.hosts[0]
+
+
+def hung(want, word):
+    """Change a host by a module that stands still before one kind of message for longer than its timer waits."""
+
+    class Slow(route_kernel.Kernel):
+        def transact(self, messages):
+            done = super().transact(messages)
+            if str(messages[0][0]).startswith(word):
+                time.sleep(2)
+            return done
+
+    route_run.Kernel = Slow
+    return call_module(policy_route, {**want, "confirm_timeout": 1})
+
+
+@pytest.mark.parametrize("word", ["ip link set", "ip address add", "ip route add", "ip rule add"])
+def test_a_run_that_hangs_past_its_timer_leaves_what_was_before(host, word):
+    before = host.dump()
+    result = inside(host.name, lambda: hung(want_of(0, 2), word))
+    assert result.get("failed"), result
+    assert "took longer than the rollback timer waits" in result["msg"]
+    assert result["taken_back"] is True
+    assert host.dump() == before
+    time.sleep(1)
+    assert host.dump() == before
+    assert host.apply(want_of(0, 2))["changed"]
+
+
+def test_a_late_confirmation_says_what_the_host_has(host, tmp_path):
+    before = host.dump()
+    token = host.apply({**want_of(0, 2), "confirm_timeout": 1})["token"]
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and host.dump() != before:
+        time.sleep(0.1)
+    late = host.module(policy_route, {"confirm": token})
+    assert late["taken_back"] is True
+    assert "has taken the change back" in late["msg"]
+    # Somebody else sets one of it again.
+    host.ip("address", "add", "172.17.0.2/27", "dev", "ens1np0")
+    late = host.module(policy_route, {"confirm": token})
+    assert late["taken_back"] is False
+    assert "is not as it was before: `ip address delete 172.17.0.2/27 dev ens1np0` would lead there" in late["msg"]
+
+
+def test_a_full_run_is_named_before_anything_is_changed(host, tmp_path):
+    folder = tmp_path / "timers"
+    folder.mkdir()
+    run("mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", str(folder))
+    try:
+        before, began = host.dump(), time.monotonic()
+        result = host.module(policy_route, {**want_of(0, 2), "confirm_timeout": 30})
+        assert time.monotonic() - began < 20
+        assert "No space left on device; nothing was changed" in result["msg"]
+        assert "df -h /run" in result["fix"]
+        assert host.dump() == before
+    finally:
+        run("umount", "--lazy", str(folder))
