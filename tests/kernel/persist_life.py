@@ -21,6 +21,7 @@ import time
 from pathlib import Path
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
+from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._persist.host import KEPT, Host, Ran
 from ansible_collections.railops.rdma.plugins.module_utils._persist.run import converge
 from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
@@ -84,7 +85,8 @@ def write(step: dict) -> dict:
 def persist(step: dict) -> dict:
     try:
         want = parse_want(step["want"])
-        result = converge(want, Host("/", command=command), step["manager"], check_mode=step.get("check", False))
+        asked = {"check_mode": step.get("check", False), "report": step.get("report", False)}
+        result = converge(want, Host("/", command=command), step["manager"], **asked)
     except RdmaError as exc:
         return {"failed": str(exc), "files": files()}
     return {**result, "files": files()}
@@ -177,9 +179,20 @@ def settings(step: dict) -> dict:
     return {"said": done, "now": {name: Path(place, name).read_text().strip() for name in step["names"]}}
 
 
+def record(step: dict) -> dict:
+    """Record this host; what tells whose it is has stand-ins drawn with the step's key."""
+    from ansible_collections.railops.rdma.plugins.module_utils._record.run import Recorder, execute
+
+    # What tells modules who manages it: the daemon itself has ended.
+    os.makedirs(
+        "/run/NetworkManager" if step["daemon"] == "networkmanager" else "/run/systemd/netif/links", exist_ok=True
+    )
+    return {"record": Recorder(Sysfs(), execute, step["key"], step["names"]).record()}
+
+
 def main() -> None:
     prepare()
-    steps = {"files": write, "persist": persist, "boot": boot, "udev": udev, "settings": settings}
+    steps = {"files": write, "persist": persist, "boot": boot, "udev": udev, "settings": settings, "record": record}
     results = [steps[step["do"]](step) for step in json.loads(Path("/mnt/steps.json").read_text())]
     Path("/mnt/results.json").write_text(json.dumps(results))
 

@@ -13,14 +13,15 @@ import re
 import sys
 import typing as t
 
-from ansible.module_utils.basic import AnsibleModule
-
 from .._card.pci import PciTree, read_pci
 from .._errors import RdmaError
 from .._files import HostFiles, Sysfs
 from . import acs as gpudirect_acs
 from .acs import Bridges
 from .plan import Host, Plan, checks_of, make_plan, p2p_bridges
+
+if t.TYPE_CHECKING:
+    from ansible.module_utils.basic import AnsibleModule
 
 NOTE = "Written by the module railops.rdma.gpudirect: change the inventory instead."
 PROGRAM = "/usr/local/lib/railops-rdma/acs.py"

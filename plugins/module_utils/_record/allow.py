@@ -14,21 +14,22 @@ import ipaddress
 import re
 import typing as t
 
-from .sources import COMMANDS, TABLE, VERSIONS, WORDS
+from .sources import COMMANDS, EXPRESSIONS, TABLE, VERSIONS, WORDS
 
 # A host or a person that is called like one of our own words has no stand-in: paths and keys would be destroyed.
 KNOWN = frozenset(
-    re.sub(r"\d", "", word) for word in re.findall(r"[a-z\d]+", f"{COMMANDS} {TABLE} {VERSIONS} {WORDS}".lower())
+    re.sub(r"\d", "", word)
+    for word in re.findall(r"[a-z\d]+", f"{COMMANDS} {EXPRESSIONS} {TABLE} {VERSIONS} {WORDS}".lower())
 )
 # The names that kernels and udev give to interfaces and RDMA devices.
 MADE = r"(?:en|ib|wl|ww|sl|roce|rdma|iw)(?:x[\da-f]{12}|(?:[Pabcdfinoprsuv]{1,2}\d+)+)|(?:veth|cali|br)[\da-f]{4,12}"
-NUMBER = r"\d{1,10}|0x[\da-fA-F]{1,16}"
+NUMBER = r"[01x]{2,8}|\d{1,10}|0x[\da-fA-F]{1,16}"
 HARDWARE = re.compile(
     r"(?:[\da-fA-F]{2}[:-]){5}[\da-fA-F]{2}|(?:[\da-f]{2}:){19}[\da-f]{2}|(?:[\da-f]{4}:){3}[\da-f]{4}"
     r"|[\da-fA-F]{8}-(?:[\da-fA-F]{4}-){3}[\da-fA-F]{12}|(?:pci-)?[\da-f]{4}:[\da-f]{2}:[\da-f]{2}\.[0-7]"
 )
 PLAIN = re.compile(r"[A-Za-z0-9_\s.,:;/@*?!|\[\](){}<>\"'=+%-]*")
-BREAKS = re.compile(r"[\s,;=|()\[\]{}<>\"'+!]+")
+BREAKS = re.compile(r"[\s,;=@|()\[\]{}<>\"'+!]+")
 # Of ifupdown these are no settings.
 COMMANDS_OF_USERS = ("up", "down")
 # A stand-in is one part, and whole.

@@ -15,6 +15,7 @@ import pwd
 import re
 import sys
 import typing as t
+import uuid
 from fnmatch import fnmatch
 
 from .._cabling.lldp import ARGV
@@ -22,6 +23,7 @@ from .._cabling.look import ask
 from .._card.vpd import make_vpd, parse_vpd, without_serial
 from .._files import Sysfs
 from .._gpudirect import acs
+from .._persist.networkmanager import NAMESPACE
 from .._probe import nic
 from .._qos import device
 from .._route import netlink as nl
@@ -91,6 +93,8 @@ class Recorder:
             "address": {item["local"] for link in links for item in link.get("addr_info", ()) if "local" in item},
         }
         self.scrub = Scrub(key, self._known["name"], serials)
+        # They are made of the interfaces' names, and tell no more.
+        self.scrub.kept = {str(uuid.uuid5(NAMESPACE, name)) for name in self._nets}
         self._reader = Reader(self.scrub.allow)
         self._rows: dict[str, Row] = {}
         self._of: dict[str, str] = {}

@@ -81,6 +81,7 @@ class Scrub:
     def __init__(self, key: str, names: Iterable[str] = (), serials: Iterable[str] = ()) -> None:
         self._key = hashlib.sha256(key.encode()).digest()
         self.found: dict[str, dict[str, str]] = {}
+        self.kept: set[str] = set()
         known = [*((name, "name") for name in names), *((text, "serial") for text in serials)]
         # What our own tables are called by would destroy paths and keys, and tells nobody.
         self._words = {text.lower(): kind for text, kind in known if len(text) > 1 and text.lower() not in KNOWN}
@@ -148,7 +149,7 @@ class Scrub:
         groups = {key: value for key, value in match.groupdict().items() if value is not None}
         if groups.get("word"):
             return self.name(text) if self._words[text.lower()] == "name" else self.serial(text)
-        if "kept" in groups:
+        if "kept" in groups or text in self.kept:
             return text
         if "first" in groups:
             ends = [ipaddress.ip_address(self.address(groups[key])) for key in ("first", "last")]

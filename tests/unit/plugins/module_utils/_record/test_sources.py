@@ -1,0 +1,93 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What readers need of the texts that are taken by expressions stays in them, and nothing beside it."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
+from ansible_collections.railops.rdma.plugins.module_utils._record import run as work
+from ansible_collections.railops.rdma.tests.unit.machines import put
+
+RELEASE = "6.8.0-1012-azure"
+NVRM = (
+    "NVRM version: NVIDIA UNIX {}x86_64 Kernel Module  550.54.15  Release Build  (alice@acme)  Tue\nGCC version: acme\n"
+)
+
+
+@pytest.fixture(autouse=True)
+def nothing_of_this_host(monkeypatch):
+    monkeypatch.setattr(work, "connection_ends", lambda sysfs: None)
+    monkeypatch.setattr(work, "dumped", lambda kind: [])
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "kept"),
+    [
+        (
+            "/proc/cmdline",
+            "BOOT_IMAGE=/acme vault_pci=acme pci=realloc=off iommu=pt intel_iommu=on,acme ib_core.netns_mode=0 net.ifnames=0",
+            "pci=realloc=off iommu=pt ib_core.netns_mode=0 net.ifnames=0 ",
+        ),
+        ("/proc/cmdline", "pci=config_acs=10x@0000:c1:00.0", "pci=config_acs=10x@0000:c1:00.0 "),
+        (
+            "/proc/kallsyms",
+            "ffffffffc0a1b2c3 T ib_register_peer_memory_client\t[ib_core]\nffffffff81000000 T acme\n",
+            "0 T ib_register_peer_memory_client\n",
+        ),
+        ("/proc/driver/nvidia/version", NVRM.format(""), "NVRM version:  550.54.15\n"),
+        (
+            "/proc/driver/nvidia/version",
+            NVRM.format("Open Kernel Module for "),
+            "NVRM version: Open Kernel Module 550.54.15\n",
+        ),
+        (
+            "/proc/mounts",
+            "acme:/home/alice /acme nfs4 rw,addr=192.0.2.9,sec=sys 0 0\nacme / lustre rw 0 0\n",
+            None,
+        ),
+        (
+            "/etc/os-release",
+            'NAME="Acme Linux"\nID="rhel"\nID_LIKE="rhel centos fedora"\nVERSION_ID="9.4"\nPLATFORM_ID="platform:el9"\n'
+            "HOME_URL=https://acme.example\n",
+            'ID="rhel"\nID_LIKE="rhel centos fedora"\nVERSION_ID="9.4"\nPLATFORM_ID="platform:el9"\n',
+        ),
+        (
+            f"/lib/modules/{RELEASE}/modules.dep",
+            "kernel/drivers/infiniband/core/ib_core.ko.zst: kernel/acme.ko\nupdates/dkms/nvidia-peermem.ko:\nextra/acme.ko:\n",
+            "/ib_core.ko.zst:\n/nvidia-peermem.ko:\n",
+        ),
+        (
+            "/etc/modprobe.d/a.conf",
+            "# acme\noptions ib_core netns_mode=0\noptions cfg80211 a=b\n",
+            "options ib_core netns_mode=0\n",
+        ),
+        (
+            "/run/udev/data/n2",
+            "I:7\nE:ID_NET_NAME_PATH=enp1s0f0np0\nE:ID_PATH=pci-0000:15:00.0\nE:ID_BUS=pci\nE:ID_NET_DRIVER=mlx5_core\nS:acme\n"
+            "E:ID_NET_LABEL_ONBOARD=Acme\n",
+            "E:ID_NET_NAME_PATH=enp1s0f0np0\nE:ID_PATH=pci-0000:15:00.0\nE:ID_BUS=pci\nE:ID_NET_DRIVER=mlx5_core\n",
+        ),
+        ("/sys/class/nvme/nvme0/address", "traddr=192.0.2.9,trsvcid=4420,host_traddr=192.0.2.7", None),
+        ("/sys/class/nvme/nvme0/address", "traddr=nn-0x200,host=acme", ""),
+        ("/sys/class/net/eth0/address", "00:00:5e:00:53:01\n", None),
+        ("/sys/class/net/gre9/address", "cb:00:71:07\n", ""),
+        ("/proc/cpuinfo", "model name\t: Acme\nflags\t\t: fpu hypervisor lm\n", "flags\t\t: hypervisor\n"),
+    ],
+)
+def test_what_is_taken_by_expressions(tmp_path, monkeypatch, path, text, kept):
+    monkeypatch.setattr(work.os, "uname", lambda: work.os.uname_result(("Linux", "gpu17", RELEASE, "", "x86_64")))
+    put(tmp_path, path, text)
+    made = work.Recorder(Sysfs(str(tmp_path)), lambda _argv, _text: None, "key")
+    rows = {row[1]: row[2] for row in made.record()["files"]}
+    scrub = made.scrub.text
+    expected = {
+        "/proc/mounts": f"- - nfs4 addr={scrub('192.0.2.9')} 0 0\n",
+        "/sys/class/nvme/nvme0/address": f"traddr={scrub('192.0.2.9')}",
+        "/sys/class/net/eth0/address": f"{scrub('00:00:5e:00:53:01')}\n",
+    }
+    assert rows[path] == (expected[path] if kept is None else kept)
+    assert "acme" not in str(rows).lower()
