@@ -47,7 +47,7 @@ def known(word: str) -> bool:
 def plain(key: str) -> str:
     """Return a key's letters, by which WORDS has it; nothing for a key that is none of them."""
     own = re.sub(r"[^a-z]", "", key.lower())
-    fits = re.fullmatch(r"[A-Za-z][\w.-]*", key, re.ASCII) and len(re.findall(r"\d", key)) < 4
+    fits = re.fullmatch(r"[A-Za-z][\w.-]*\+?", key, re.ASCII) and len(re.findall(r"\d", key)) < 4
     return own if fits and own in KNOWN and own not in COMMANDS_OF_USERS else ""
 
 

@@ -88,9 +88,10 @@ class Reader:
             if line[:1] in ("", "#", ";"):
                 yield self._note(line, ours)
             elif line.startswith("[") and line.endswith("]"):
-                taken = bool(plain(line[1:-1].replace("802-3-", "")))
+                name = line[1:-1]
+                taken = bool(plain(name.replace("802-3-", "")) or name.startswith("device-"))
                 self._left += not taken
-                yield line if taken else None
+                yield f"[{self._allow.label(name)}]" if taken else None
             else:
                 key, mark, text = line.partition("=")
                 value = self._value(key.strip(), text.strip()) if taken and mark else None

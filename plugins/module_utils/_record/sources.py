@@ -43,6 +43,7 @@ EXPRESSIONS = {
     "modules": r"(?m)^[\w./+-]*?/([\w-]*(?:ib_|rdma|mlx|nvidia|gdr|rxe|siw|iw_|bnxt_re|8021q)[\w.-]*(?::|$))",
     "distribution": r"(?m)^(?:ID|ID_LIKE|VERSION_ID|VERSION_CODENAME|PLATFORM_ID)=.*$",
     "options": r"(?m)^[ \t]*(?:options|blacklist)[ \t]+(?:ib_|mlx|rdma|nvidia)\w*(?:[ \t]+\w+=\w*)*[ \t]*$",
+    "sysctl": r"(?m)^-?[ \t]*net[./]ipv[46][./][\w./@-]+[ \t]*=[ \t]*-?\d+[ \t]*$",
     "udev": r"(?m)^E:ID_(?:NET_NAME\w*|NET_DRIVER|PATH|BUS)=.*$",
 }
 FORMS = {
@@ -130,6 +131,9 @@ TABLE = """
 /{etc,run,usr/local/lib,usr/lib,lib}/systemd/{network,network/*.d} | *.network *.link *.netdev *.conf | ini
 /run/systemd/netif | links | names
 /run/systemd/netif/links | * | script
+/{etc,run,usr/lib}/NetworkManager/conf.d | *.conf | ini
+/etc/NetworkManager | NetworkManager.conf | ini
+/{etc,run,usr/local/lib,usr/lib}/sysctl.d | *.conf | sysctl
 /etc/network | interfaces | words
 /etc/network/interfaces.d | * | words
 /etc/sysconfig/network-scripts | ifcfg-* | script
@@ -156,36 +160,39 @@ FILES = tuple(
 # made of them is taken as it is: the name of a setting that may hold a secret or a command must not be here.
 WORDS = """
 acceptlocal acceptra action activationmode activationpolicy active add addr address addresses addrgenmode adhoc admin
-adminstate all allmulti allowhotplug almalinux alternativename alternativenamespolicy altnames any anycast ap arch arp
-attr auto autoconf autoconnect autoconnectpriority azure backend blackhole bnxt board bond bonding bondmaster bondmode
-bonds bondslaves bookworm bootproto bridge bridgeports bridges broadcast buffer bullseye bus by cable cache capability
-cc centos change chassis cloud cm comm config configured configurewithoutcarrier connected connection
-connectionautoconnectpriority container controller core critical cumulus cxgb cycle data database datagram dcbx dead
-debian default defroute deprecated descr destination dev device dhcp dhcpoverrides disabled docker dormant driver drm
-dscp dscps dst dstlen dummy duplicateaddressdetection dynamic efa el en enabled eni eno enp ens env enx eth ether
-ethernet ethernets ets eui exclusive fail failed false family fc fedora fixed flags forever from full fwctl fwmark
-fwmask gateway gatewayonlink gdrdrv generic gigabit global gre gz half hfi high hns host hwaddr hwaddress hypervisor
-i40e ib ibp ibs ibx ice id iface ifalias ifname ignore ignoreautoroutes ignorecarrier ignorecarrierloss iif index inet
-infiniband infinibandmode info init initialized instance instead interface interfacename interfaces inventory
-invertrule ip6gre ipaddr ipip ipoib ipproto iptunnel ipv ipvacceptra ipvaddr ipvinit ipvlan ipvtap iser isert iw ixgbe
-jammy keep keepconfiguration kernel kind ko l3mdev length life link linkdown linkinfo linklocal linklocaladdressing
-linkmode lldp lo localhost lookup loopback loose low lower lowlatency lqpn macaddress macaddresspolicy macvlan macvtap
-mad main manageforeignroutes manageforeignroutingpolicyrules mandatory manual master match max mayfail mdev medium
-method metric metrics mfs mgmt min mlxfw mlxsw mode modeset module move mtu mtubytes multicast name namepolicy
-neighbors netdev netmask netnsid network networkmanager never neverdefault nexthops nfs nm nmconnection nmcontrolled
-no noarp noble none noprefixroute not note nowhere num nvidia nvme nvmet o ocrdma off offline offload oif on onboard
-onboot onlink open oper operations operstate optional oracle original originalname os oui parameters parent parentbus
-parentdev passthrough path peermem permaddr permanent permanentmacaddress persistent pervasive pfc physdev physical
-pid pkey pointopoint policy polling power predictable pref preferred preferredsource prefix prefixlen prefixlength
-prefsrc primary priority private proc prohibit promisc protocol pt pvid pvrdma qedr qib quiet ra rail railops rails
-rds realloc redhat redirect relax renderer required requiredforonline rhel rocky routable route routemetric
-routeoptions router routes routetable routingpolicy routingpolicyrule routingrule rpcrdma rule run rxe sbin scope
-secondary serviceable set setname shared sit site siw slaac slave slavetype slot smb src srclen srp srpt stable static
-strict subsystem subtype suppress swp table team temporary tentative the throw time tlv tlvs to transmit transportmode
-trixie true trust tun tunnel type ubuntu ucm umad unicast unknown unmanaged unreachable usb useroutes usnic usr uuid
-uverbs uvm valid value values vb vdpa ve version veth vf via vid virtio virtual virtualfunctioncount vlan vlanid
-vlanrawdevice vlans vm vmw volatile vrf vt vxlan vz wait wakeonlan weight wifi wired wl wlan wlp written ww xdp xfrm
-xz yes z zst zz
+adminstate all allmulti allowedaddresses allowhotplug almalinux alternativename alternativenamespolicy altnames any
+anycast ap arch arp attr auto autoconf autoconnect autoconnectpriority autonegotiate azure backend blackhole bnxt
+board bond bonding bondmaster bondmode bonds bondslaves bookworm bootproto bridge bridgeports bridges broadcast buffer
+bullseye bus by cable cache capability cc centos change chassis clonedmacaddress cloud cm comm conf config configured
+configurewithoutcarrier connected connection connectionautoconnectpriority container controller core critical cumulus
+cxgb cycle data database datagram dcbx dead debian default defroute deprecated descr destination dev device devices
+dhcp dhcpoverrides dhcptimeout disabled dns dnsdefaultroute dnsoptions dnspriority dnssearch docker domains dormant
+driver drm dscp dscps dst dstlen dummy duplex duplicateaddressdetection dynamic efa el en enabled eni eno enp ens env
+enx eth ether ethernet ethernets ets eui except exclusive fail failed false family fc fedora fixed flags forever
+forwarding from full fwctl fwmark fwmask gateway gatewayonlink gdrdrv generic gigabit global gre gz half hfi high hns
+host hwaddr hwaddress hypervisor i40e ib ibp ibs ibx ice id iface ifalias ifname ignore ignoreautodns ignoreautoroutes
+ignorecarrier ignorecarrierloss iif index inet infiniband infinibandmode info init initialized instance instead
+interface interfacename interfaces inventory invertrule ip6gre ipaddr ipip ipoib ipprivacy ipproto iptables iptunnel
+ipv ipvacceptra ipvaddr ipvinit ipvlan ipvtap iser isert iw ixgbe jammy keep keepconfiguration kernel keyfile kind ko
+l3mdev length life link linkdown linkinfo linklocal linklocaladdressing linkmode lldp llmnr lo localhost lookup
+loopback loose low lower lowlatency lqpn mac macaddress macaddresspolicy macvlan macvtap mad main managed
+manageforeignroutes manageforeignroutingpolicyrules mandatory manual masquerade master match matchdevice max mayfail
+mdev mdns medium method metric metrics mfs mgmt min mlxfw mlxsw mode modeset module move mtu mtubytes multicast
+multicastdns multiconnect name namepolicy nameservers neighbors netdev netmask netnsid network networkmanager never
+neverdefault nexthops nfs nm nmconnection nmcontrolled no noarp noautodefault noble none noprefixroute not note
+nowhere ntp num nvidia nvme nvmet o ocrdma off offline offload oif on onboard onboot onlink open oper operations
+operstate optional oracle original originalname os oui parameters parent parentbus parentdev passthrough path peermem
+permaddr permanent permanentmacaddress persistent pervasive pfc physdev physical pid pkey plugins pointopoint policy
+polling power predictable pref preferred preferredsource prefix prefixlen prefixlength prefsrc primary priority
+private proc prohibit promisc protocol pt pvid pvrdma qedr qib quiet ra rail railops rails rds realloc redhat redirect
+relax renderer required requiredforonline rhel rocky routable route routemetric routeoptions router routes routetable
+routingpolicy routingpolicyrule routingrule rpcrdma rule run rxe sbin scope search secondary serviceable set setname
+shared sit site siw slaac slave slavetype slot smb speed src srclen srp srpt stable static strict subsystem subtype
+suppress swp sysctl table team temporary tentative the throw time tlv tlvs to transmit transportmode trixie true trust
+tun tunnel type ubuntu ucm umad unicast unknown unmanaged unmanageddevices unreachable usb usedomains useroutes usnic
+usr uuid uverbs uvm valid value values vb vdpa ve version veth vf via vid virtio virtual virtualfunctioncount vlan
+vlanid vlanrawdevice vlans vm vmw volatile vrf vt vxlan vz wait waitdevicetimeout wakeonlan weight wifi wired wl wlan
+wlp written ww xdp xfrm xz yes z zst zz
 """
 
 # The programs that modules call, and how each says its version.

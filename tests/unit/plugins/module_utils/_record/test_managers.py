@@ -150,6 +150,7 @@ def test_what_readers_need_of_netplan_stays(reader):
     acme-uplink: {id: 7, link: eth1, mtu: 9000}
 """
     done = yaml.safe_load(reader.read("yaml", text))["network"]
+    assert "corp" not in str(done["ethernets"]["eth1"].pop("nameservers"))
     assert done["ethernets"]["eth1"] == {
         "match": {"macaddress": "00:00:5e:00:53:01", "name": "en*"},
         "set-name": "eth1",
