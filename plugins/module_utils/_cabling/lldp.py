@@ -10,10 +10,12 @@ itself, DCBX for one, as bytes. Frames and DCBX: IEEE 802.1AB and 802.1Q annex D
 
 from __future__ import annotations
 
-import json
+import re
 import socket
 import struct
 import typing as t
+
+from .._intake import Nonsense, fitting, measured, parsed
 
 ARGV = ("lldpcli", "-f", "json0", "show", "neighbors", "details")
 SWITCH_CAPABILITIES = frozenset({"Bridge", "Router"})
@@ -47,13 +49,14 @@ def parse_lldp(text: str) -> dict[str, Neighbour]:
 
     :raises ValueError: when the text is not lldpcli's JSON.
     """
-    data = json.loads(text)
-    if not isinstance(data, dict) or not isinstance(data.get("lldp"), list):
-        raise ValueError("no list 'lldp'")
+    data = fitting(measured(parsed(text)), {"lldp": [{}]}, "the answer")
     found: dict[str, list[Neighbour]] = {}
     for part in data["lldp"]:
-        for row in part.get("interface", []):
-            found.setdefault(row["name"], []).append(_of_lldpd(row))
+        for row in fitting(part.get("interface", []), [{"name": str}], "interface"):
+            try:
+                found.setdefault(row["name"], []).append(_of_lldpd(row))
+            except (AttributeError, IndexError, KeyError, TypeError) as exc:
+                raise Nonsense(f"a neighbour without {exc}") from None
     return {name: best(found[name]) for name in sorted(found)}
 
 
@@ -110,7 +113,7 @@ def _first(rows: t.Any, key: str = "value") -> t.Any:
 
 
 def _number(text: t.Any) -> int | None:
-    return int(text) if text is not None and str(text).isdigit() else None
+    return int(text) if re.fullmatch(r"[0-9]{1,9}", str(text)) else None
 
 
 def _of_lldpd(row: t.Mapping[str, t.Any]) -> Neighbour:

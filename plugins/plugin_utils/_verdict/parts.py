@@ -84,7 +84,8 @@ class MergedVerdict:
             self.refuse(name, problem, "Run verify or audit for that part again, with the plan that is merged with.")
             return
         try:
-            ports = PortKinds(fitting(measured(verdict.get("ports") or []), [PORT], "ports"))
+            kinds = fitting(measured(verdict.get("ports") or []), [PORT], "ports")
+            ports = PortKinds({key: kind[key] for key in PORT if kind.get(key)} for kind in kinds)
         except Nonsense as exc:
             self.refuse(name, f"it is no verdict.json of this collection: {exc}.", FIX_WROTE)
             return
@@ -96,6 +97,7 @@ class MergedVerdict:
                 host, entry = excerpt(host), _refused(f"{excerpt(host)} is no name of a host")
             if entry["status"] in (UNREACHABLE, NOT_VERIFIED) and host in self._hosts:
                 continue
+            entry["rails"] = entry.get("rails") or {}
             self._hosts[host] = {**entry, "counts": {kind: (entry.get("counts") or {}).get(kind, 0) for kind in KINDS}}
             if entry.get("facts"):
                 self._hosts[host]["facts"] = self._ports.brief(ports.whole(entry["facts"]))

@@ -1,0 +1,363 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Answers of hosts, leaves, pods and parts by chance: no traceback, and no escape in any output.
+
+2,000 on each push, always the same; 100,000 others with the check `long`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ansible_collections.railops.rdma.plugins.module_utils._cabling.lldp import parse_lldp
+from ansible_collections.railops.rdma.plugins.module_utils._cluster import gate, pools
+from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import POD_STATUS
+from ansible_collections.railops.rdma.plugins.module_utils._pods import jobs, state
+from ansible_collections.railops.rdma.plugins.module_utils._pods.checks import Network, PodNode, network_checks
+from ansible_collections.railops.rdma.plugins.module_utils._pods.inside import COMMANDS, inside_checks
+from ansible_collections.railops.rdma.plugins.plugin_utils._accept.results import READERS, judge
+from ansible_collections.railops.rdma.plugins.plugin_utils._discover import plan as discovered
+from ansible_collections.railops.rdma.plugins.plugin_utils._discover import text as discover_text
+from ansible_collections.railops.rdma.plugins.plugin_utils._report.verdict import finding_rows
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import files, merge
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import text as verdict_text
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.explain import with_places
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.intake import KINDS, answer_in, result_in
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.metrics import metrics
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.outliers import PortKinds, compare_fleet
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.parts import MergedVerdict
+
+ALL = 100_000 if os.environ.get("RAILOPS_TEST_LONG") else 2_000
+RAILS = ["rail1", "rail2"]
+CHECKS = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+
+
+def answers(share, each):
+    """Return the settings of a test that has a share of all answers, so many in each of its examples."""
+    return settings(max_examples=round(ALL * share / each), deadline=None, suppress_health_check=CHECKS)
+
+
+WORDS = [
+    "rail1",
+    "rail2",
+    "network_link",
+    "ok",
+    "deviation",
+    "checks",
+    "id",
+    "\x1b[2J",
+    "\x9b31m",
+    "\u202e",
+    "\n",
+    "{{ x }}",
+]
+TEXT = st.one_of(
+    st.sampled_from(WORDS), st.text(max_size=12), st.text(st.characters(categories=["C", "Z"]), max_size=4)
+)
+NUMBER = st.one_of(st.integers(-(10**6), 10**6), st.just(10**30), st.floats(), st.just(True), st.just(400000))
+KEYS = st.one_of(st.sampled_from(["checks", "id", "status", "rail", "observed", "rails", "health", "ports"]), TEXT)
+WEIRD = st.recursive(
+    st.one_of(st.none(), NUMBER, TEXT),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(KEYS, inner, max_size=3)),
+    max_leaves=6,
+)
+DEEP = st.integers(1, 60).map(lambda depth: json.loads("[" * depth + "]" * depth))
+
+
+def near(*values):
+    """Draw one of the values that a sound answer has, and now and then anything."""
+    usual = st.sampled_from(values)
+    return st.one_of(usual, usual, usual, usual, WEIRD, DEEP)
+
+
+CHECK = st.fixed_dictionaries(
+    {
+        "id": near("network_link", "ping_gateway", "fleet_speed", "address_duplicate", "node_resources"),
+        "rail": near("rail1", "rail2", None),
+        "status": near(*KINDS),
+        "planned": near("up", None, {"a": 1}, ["x"]),
+        "observed": near("down", None, 5, "00:11:22:33:44:55"),
+        "cause": near("no carrier", "", None),
+        "fix": near("Look.", "", None),
+    },
+    optional={
+        "family": near(4, 6),
+        "peers": near(["node1"], ["node3", "n"]),
+        "object": near("x"),
+        "node": near("node1", "n9"),
+        "fault": near("node1"),
+    },
+)
+PORT = st.fixed_dictionaries(
+    {},
+    optional={
+        "pci_id": near("15b3:1021"),
+        "driver": near("mlx5_core"),
+        "version": near("1", "2"),
+        "firmware": near("28.1", "28.2"),
+        "speed": near(400000, 200000, 1.5),
+        "counters": WEIRD,
+    },
+)
+FACTS = st.fixed_dictionaries(
+    {},
+    optional={
+        "health": st.fixed_dictionaries({"rails": st.fixed_dictionaries({"rail1": PORT})}),
+        "macs": near({"rail1": "00:11:22:33:44:55"}),
+        "ports": near({"rail1": 0}, {"rail1": 7}),
+        "more": WEIRD,
+    },
+)
+ROWS_OF_CHECKS = st.one_of(st.lists(CHECK, max_size=3), st.lists(CHECK, max_size=3), WEIRD)
+RESULT = st.fixed_dictionaries(
+    {"checks": ROWS_OF_CHECKS, "facts": st.one_of(FACTS, FACTS, WEIRD)},
+    optional={"node": near("n1", None), "plan_digest": near("d"), "error": near(None, "boom"), "schema": near(1, 2)},
+)
+
+
+def printable(text):
+    assert [char for char in text if not char.isprintable() and char != "\n"] == [], ascii(text)
+
+
+def outputs(verdict):
+    for text in (
+        verdict_text.picture(verdict, "fabric"),
+        verdict_text.markdown(verdict, "fabric"),
+        str(finding_rows(verdict)),
+        metrics(verdict, "fabric", 1.0),
+        files.json_lines(verdict, 2),
+        merge.summary(verdict),
+    ):
+        printable(text)
+    json.loads(json.dumps(verdict, allow_nan=False))
+
+
+@answers(0.2, 3)
+@given(st.lists(RESULT, min_size=2, max_size=2), st.one_of(st.lists(CHECK, max_size=2), WEIRD))
+def test_results_of_hosts(results, nodes):
+    rows = [{"plan_digest": "d", **result, "host": f"node{number}"} for number, result in enumerate(results)]
+    sound = {"id": "network_link", "rail": "rail1", "status": "ok", "planned": 1, "observed": 1, "cause": "", "fix": ""}
+    rows.append({"host": "sound", "node": "s", "plan_digest": "d", "error": None, "checks": [sound]})
+    compared = list(compare_fleet(lambda: [result_in(row, RAILS) for row in rows], PortKinds()))
+    for found in (compared, rows):
+        verdict = merge.merge("d", found, {"gone": None, "sound": "s"}, rails=RAILS, nodes=nodes, require=["network"])
+        assert verdict["hosts"]["sound"]["status"] == "pass"
+        outputs(with_places(verdict, {}))
+    for row in rows:
+        answer = answer_in([row, {"results": [row]}], RAILS)
+        files.without_counters(answer.facts)
+        printable(answer.error)
+        printable(files.json_lines(merge.host_result("a", "a", "d", answer.checks, answer.error, answer.facts), 2))
+
+
+ENTRY = st.fixed_dictionaries(
+    {"status": near("pass", "deviation", "error", "unreachable", "not_verified"), "checks": ROWS_OF_CHECKS},
+    optional={
+        "node": near("n1", None),
+        "rails": near({"rail1": "ok"}, {}),
+        "counts": near({"ok": 1}, {}),
+        "error": near("boom"),
+        "facts": FACTS,
+        "reason": near("not asked"),
+        "made": near(["object_state"], []),
+    },
+)
+PART = st.fixed_dictionaries(
+    {
+        "hosts": st.one_of(
+            st.dictionaries(st.one_of(st.sampled_from(["node1", "node2"]), TEXT), ENTRY, max_size=3), WEIRD
+        ),
+        "status": near("pass", "error"),
+        "schema": st.sampled_from([1, 2, 2, 2]),
+        "plan_digest": st.sampled_from(["d", "d", "d", "e"]),
+    },
+    optional={
+        "plan": st.one_of(ENTRY, WEIRD),
+        "cluster": st.one_of(ENTRY, WEIRD),
+        "ports": st.one_of(st.lists(PORT), WEIRD),
+    },
+)
+
+
+@answers(0.2, 2)
+@given(st.lists(st.one_of(PART, PART, PART, WEIRD), min_size=2, max_size=2))
+def test_parts_of_a_verdict(parts):
+    merged = MergedVerdict("d", RAILS)
+    for number, part in enumerate(parts):
+        merged.take(f"part{number}", part)
+    try:
+        verdict = merged.verdict({"node1": "n1", "gone": None}, RAILS)
+    except InputError as exc:
+        printable(str(exc))
+        return
+    outputs(with_places(verdict, {}))
+    gate.judgements(verdict)
+
+
+NOTE = st.fixed_dictionaries(
+    {
+        "fabric": near("f"),
+        "bad": near(0, 1, 2),
+        "good": near(0, 3),
+        "broken": near(None, True, False),
+        "out": near(True, False),
+        "seen": near(0, 100.5, 10**12, 10**15, -1),
+        "message": near("", "rail1: network_link"),
+    },
+    optional={"more": WEIRD},
+)
+NOTES = st.one_of(NOTE.map(json.dumps), NOTE.map(json.dumps), WEIRD.map(json.dumps), TEXT, st.just("[" * 50_000))
+
+
+@answers(0.2, 4)
+@given(st.lists(NOTES, min_size=4, max_size=4), st.booleans(), st.sampled_from([0.0, 100.0, 200.0]))
+def test_annotations_of_the_gate(notes, taint, when):
+    nodes = {f"n{number}": gate.GatedNode(note=note) for number, note in enumerate(notes)}
+    found = {name: gate.Judgement(number % 2 == 0, "rail1: x") for number, name in enumerate(nodes)}
+    targets = gate.decide("f", nodes, {}, found, when, 300.0, gate.GatePolicy(taint=taint, most=2, keep=1))
+    for name, target in targets.items():
+        patch = gate.status_patch(nodes[name], target, 300.0)
+        json.loads(json.dumps(patch, allow_nan=False))
+        printable(target.message)
+        assert patch is None or gate.GateMemory.of(target.memory.text()) == target.memory
+
+
+ROW = st.fixed_dictionaries(
+    {},
+    optional={
+        "ifname": near("net1", "net2", "mlx5_0/1"),
+        "flags": near(["UP"], ["NO-CARRIER", "UP"], []),
+        "mtu": near(4200),
+        "addr_info": near([{"local": "172.17.1.3"}], []),
+        "src": near("172.17.1.3"),
+        "table": near("101", "main", 101),
+        "dst": near("default", "10.0.0.0/8"),
+        "gateway": near("172.17.1.1"),
+        "dev": near("net1", "eth0"),
+        "state": near("ACTIVE", "DOWN"),
+        "netdev": near("net1"),
+        "type": near("unicast"),
+    },
+)
+ROWS = st.one_of(st.lists(ROW, max_size=3).map(json.dumps), WEIRD.map(json.dumps), TEXT)
+NETWORK = st.fixed_dictionaries(
+    {"name": near("n/rail1", "n/rail2"), "interface": near("net1"), "ips": near(["172.17.1.3"], [])},
+    optional={"default": near(True, False)},
+)
+LINES = st.lists(
+    st.one_of(
+        TEXT,
+        st.sampled_from(
+            [
+                "#bytes #iterations t_avg[usec]",
+                "2 1000 1.5",
+                "net1: railops: exit 0",
+                "net99999999999999999999: x",
+                f"net1: railops: exit {'9' * 30}",
+                "#  size count type redop root time algbw busbw #wrong",
+                "8 2 float sum -1 1.0 2.0 3.0 0",
+                "² 2 float sum -1 1.0 2.0 3.0 0",
+                f"{'9' * 5000} 2 float sum -1 1e999 2.0 inf nan",
+                f"# Out of bounds values : {'9' * 5000} FAILED",
+                f"0: {'9' * 5000} bytes 3 times --> 1.2.3 Mbps in 4 usec",
+                '{"level": ["x"], "msg": "\\u009b"}',
+                "NCCL INFO Using network IB",
+            ]
+        ),
+    ),
+    max_size=6,
+).map("\n".join)
+NODE = PodNode(
+    "node1",
+    tuple(
+        Network(f"rail{n}", f"n/rail{n}", kind, "r", (f"172.17.{n}.0/27",), (f"172.17.{n}.1",), 4200)
+        for n, kind in ((1, "macvlan"), (2, "sriov"))
+    ),
+)
+
+
+@answers(0.25, 5)
+@given(
+    st.dictionaries(st.sampled_from(sorted(COMMANDS)), st.one_of(ROWS, LINES), min_size=3, max_size=3),
+    st.one_of(st.lists(NETWORK).map(json.dumps), ROWS),
+    LINES,
+)
+def test_what_pods_print_and_say(printed, status, said):
+    meta = {"name": "p", "namespace": "n", "annotations": {POD_STATUS: status}}
+    ended = {"name": "c", "state": {"terminated": {"exitCode": 1, "reason": said, "message": said}}}
+    pod = {"metadata": meta, "spec": {"nodeName": "node1"}, "status": {"phase": "Running"}}
+    late = {**pod, "status": {"phase": "Pending", "containerStatuses": [ended], "message": said, "reason": said}}
+    events = [{"type": "Warning", "reason": said, "message": said}]
+    checks = [*inside_checks(NODE, pod, printed), *network_checks(NODE, pod), *network_checks(NODE, late, events)]
+    pair = jobs.PodPair("node1", "node2", ("rail1", "rail2"))
+    limits = jobs.Limits(1, 1, 0.0)
+    checks += jobs.latency_checks(jobs.read_logs(pair, said, 0, limits, said) + jobs.read_logs(pair, said, 1, limits))
+    for check in checks:
+        for key in ("observed", "cause", "fix"):
+            printable(str(check[key]).replace("\n", "\x00"))
+    assert answer_in(checks).error == ""
+    for text in (state.trouble(late, events).text, state.last_lines(said), state.last_warning(events)):
+        assert text.isprintable()
+    for address in pools.attached([pod]):
+        assert isinstance(address, str)
+    for read in READERS.values():
+        judge(read(said), 0)
+
+
+DEVICE = st.fixed_dictionaries(
+    {
+        "name": near("mlx5_0", "mlx5_1"),
+        "pci": near("0000:01:00.0", None),
+        "vf": near(False),
+        "nearest_gpus": near(["0000:02:00.0"], []),
+        "ports": st.lists(
+            st.fixed_dictionaries(
+                {"netdev": near("ens1np0", None), "link_layer": near("Ethernet"), "state": near("ACTIVE", "DOWN")}
+            ),
+            max_size=2,
+        ),
+    },
+    optional={"serves": near(None, "serves the NVSwitches")},
+)
+HEARD = st.fixed_dictionaries({"is_switch": near(True), "switch": near("leaf1", "leaf2"), "port": near("swp1", None)})
+INFO = st.fixed_dictionaries(
+    {
+        "devices": st.lists(DEVICE, max_size=2),
+        "gpus": near([{"pci": "0000:02:00.0", "index": 0}], []),
+        "default_interfaces": near([], ["eth0"]),
+        "lldp": st.one_of(st.fixed_dictionaries({"ens1np0": HEARD}), WEIRD),
+    }
+)
+
+
+class Loader(yaml.SafeLoader):
+    """Reads what Ansible would, and tells what is unsafe."""
+
+
+Loader.add_constructor("!unsafe", lambda loader, node: loader.construct_scalar(node))
+
+
+@answers(0.15, 3)
+@given(
+    st.fixed_dictionaries(dict.fromkeys(["node1", "node2"], st.one_of(INFO, INFO, WEIRD))),
+    st.one_of(WEIRD, st.none()),
+)
+def test_what_discover_is_told(infos, lldp):
+    made = discovered.discover(infos)
+    printable(discover_text.report(made))
+    for data in (discover_text.inventory(made, "gpu_nodes"), discover_text.cables(made, "gpu_nodes")):
+        text = discover_text.as_yaml(data or {})
+        printable(text)
+        assert "{{" not in text
+        assert yaml.load(text, Loader) == json.loads(json.dumps(data or {}))
+    with contextlib.suppress(ValueError):
+        parse_lldp(json.dumps({"lldp": [{"interface": [lldp]}]}))
