@@ -13,6 +13,7 @@ from ansible.errors import AnsibleActionFail
 from ansible.utils.display import Display
 
 from ..module_utils._errors import RdmaError
+from ..module_utils._intake import shown
 from ..modules.acceptance import ARGUMENT_SPEC
 from ..plugin_utils._accept import state
 from ..plugin_utils._accept.bisect import NODE
@@ -87,7 +88,7 @@ class ActionModule(FabricAction):
             accused = [finding for finding in report.findings if finding.what == NODE]
             for finding in [*accused, *others(report.findings)][:SHOWN]:
                 where, cause, _fix = described(finding, judged)
-                display.display(f"accept: {report.failed}: {where}: {cause}")
+                display.display(shown(f"accept: {report.failed}: {where}: {cause}"))
             return ended
         count = sum(len(entry.hosts) for entry in step.entries)
         units = sum(len(entry.units) for entry in step.entries)

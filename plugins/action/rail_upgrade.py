@@ -10,12 +10,14 @@ import os
 import typing as t
 
 from ..module_utils._errors import RdmaError
+from ..module_utils._intake import LINK, Nonsense, fitting, measured
 from ..modules.rail_upgrade import ARGUMENT_SPEC
 from ..plugin_utils._arguments import arguments
 from ..plugin_utils._host_plan import read_host_plan
 from ..plugin_utils._localhost import FabricAction
 from ..plugin_utils._refusal import Refusal
 from ..plugin_utils._verdict import files, upgrade
+from ..plugin_utils._verdict.intake import answer_in
 from ..plugin_utils._verdict.merge import status_of
 
 
@@ -32,13 +34,20 @@ def begun(folder: str) -> list[str]:
     return [record["host"] for record in records if record.get("host")]
 
 
+_DUE = {"replaced": (None, {LINK: str}), "packages": (None, [LINK])}
+
+
 def due_of(result: t.Mapping[str, t.Any]) -> tuple[str, ...]:
-    """Return what rdma_driver would do to a host, in words."""
-    replaced = result.get("replaced") or {}
-    wanted: dict[str, str] = next(
-        (row["planned"] for row in result.get("checks") or () if row["id"] == "driver_versions"), {}
-    )
-    new = [name for name in result.get("packages") or () if name not in replaced]
+    """Return what rdma_driver would do to a host, in words.
+
+    :raises Nonsense: the host did not answer as rdma_driver does.
+    """
+    result = {**result, **fitting(measured({key: result.get(key) for key in _DUE}), _DUE, "the answer")}
+    replaced = result["replaced"] or {}
+    checks = answer_in({"checks": result.get("checks")}).checks
+    planned: t.Any = next((row["planned"] for row in checks if row["id"] == "driver_versions"), None)
+    wanted = planned if isinstance(planned, dict) else {}
+    new = [name for name in result["packages"] or () if name not in replaced]
     due = [f"{name} {version} -> {wanted.get(name, 'another')}" for name, version in replaced.items()]
     due += [f"install {', '.join(new)}"] if new else []
     return tuple(due)
@@ -70,7 +79,11 @@ class ActionModule(FabricAction):
             entry = nodes[read_host_plan(args["plan_dir"], host)["node"]]
             seen = files.read_result(files.result_path(folder, host))
             status = status_of(seen) if seen else "error"
-            stands[host] = upgrade.UpgradeStand(str(entry["zone"]), entry["slot"], due_of(result), status, host in left)
+            try:
+                due = due_of(result)
+            except Nonsense as exc:
+                status, due = "error", (f"its answer is refused: {exc}",)
+            stands[host] = upgrade.UpgradeStand(str(entry["zone"]), entry["slot"], due, status, host in left)
         order = upgrade.turns(stands, by_zone=args["by_zone"])
         return {"turns": order, "lines": upgrade.lines(stands, order, drain=args["drain"], reboot=args["reboot"])}
 

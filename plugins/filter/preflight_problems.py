@@ -13,6 +13,8 @@ from ..module_utils._audit.renumbered import STRANGE
 from ..module_utils._check import DEVIATION
 from ..module_utils._cluster.nodes import listed
 from ..module_utils._fabric.lock import read_host_plans
+from ..module_utils._intake import line
+from ..plugin_utils._verdict.intake import answer_in
 
 DOCUMENTATION = r"""
 name: preflight_problems
@@ -56,7 +58,8 @@ def preflight_problems(
     results: t.Mapping[str, t.Mapping[str, t.Any]], status: str = DEVIATION, plan_dir: str = ""
 ) -> list[str]:
     """Return what the hosts' checks of that status say; a host that could not be looked at is in the way as well."""
-    strange = {host: result.get("facts", {}).get(STRANGE) or [] for host, result in results.items()}
+    answers = {host: answer_in({"checks": None, **result}) for host, result in results.items()}
+    strange = {host: answer.facts.get(STRANGE) or [] for host, answer in answers.items()}
     owners: dict[str, str] = {}
     if plan_dir and any(strange.values()):
         # Only where there are any: the fleet's plan is some thousand files.
@@ -64,14 +67,16 @@ def preflight_problems(
             owners.update({row["address"]: piece["node"] for rail in piece["rails"] for row in rail["addresses"]})
     hosts: dict[str, list[str]] = {}
     for host, result in results.items():
-        for check in result.get("checks") or ():
+        for check in answers[host].checks:
             if check["status"] == status:
-                place = f"{check['rail']}: " if check["rail"] and check["rail"] not in check["cause"] else ""
+                place = f"{check['rail']}: " if check["rail"] and check["rail"] not in str(check["cause"]) else ""
                 cause = str(check["cause"]).rstrip(".")
                 hosts.setdefault(f"{place}{cause}. {check['fix']}".strip(), []).append(host)
-        failed = [] if "checks" in result else [f"rail_audit: {result.get('msg') or 'no answer'}"]
-        for error in [*failed, *(result.get("errors") or ())] if status == DEVIATION else ():
-            hosts.setdefault(str(error), []).append(host)
+        failed = "" if "checks" in result else f"rail_audit: {line(result.get('msg')) or 'no answer'}"
+        said = result.get("errors")
+        errors = [failed, *(said if isinstance(said, list) else ()), answers[host].error]
+        for error in filter(None, map(line, errors)) if status == DEVIATION else ():
+            hosts.setdefault(error, []).append(host)
         for address in strange[host]:
             if address in owners:
                 text = f"{address} is here, and this plan gives it to {owners[address]}. {RESTORE}"

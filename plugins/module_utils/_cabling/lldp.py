@@ -63,7 +63,7 @@ def parse_lldp(text: str) -> dict[str, Neighbour]:
 def reduced(text: str) -> dict[str, t.Any]:
     """Return lldpd's answer with the fields that parse_lldp reads, and of the bytes those that say what `dcbx` reads.
 
-    :raises ValueError: when the text is not lldpcli's JSON; KeyError, TypeError or AttributeError as parse_lldp.
+    :raises ValueError: when the text is not lldpcli's JSON.
     """
     parse_lldp(text)
 
@@ -79,7 +79,7 @@ def reduced(text: str) -> dict[str, t.Any]:
         fits = own and _is_dcbx(int(value["subtype"]), data)
         return {"oui": "00,80,C2", "subtype": str(int(value["subtype"])), "value": data.hex(",")} if fits else None
 
-    return {"lldp": kept("lldp", json.loads(text)["lldp"])}
+    return {"lldp": kept("lldp", parsed(text)["lldp"])}
 
 
 def _is_dcbx(kind: int, value: bytes) -> bool:

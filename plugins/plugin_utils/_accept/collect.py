@@ -75,8 +75,8 @@ def _measured(
             return measured.gbytes, "", ""
         # Nobody keeps the output: the line that shows it goes along.
         return None, f"{failure.cause} ({failure.line})" if failure.line else failure.cause, failure.fix
-    if test["status"] == "ok":
-        return float(test[TOOLS[test["test"]].metric]), "", ""
+    if test["status"] == "ok" and test["test"] and (value := test[TOOLS[test["test"]].metric]) is not None:
+        return float(value), "", ""
     # A server that did not start knows why; its client knows only that nobody answers.
     served = (found.get(test["peer"]) or {}).get("served") or ()
     failed = next((one for one in served if one["port"] == test["port"] and one["rail"] == test["rail"]), test)

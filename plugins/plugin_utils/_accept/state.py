@@ -14,10 +14,13 @@ import os
 import time
 import typing as t
 from dataclasses import dataclass, field
+from numbers import Real
 
 from ansible.errors import AnsibleActionFail
 
 from ...module_utils._check import DEVIATION, OK
+from ...module_utils._intake import Nonsense, fitting, line, measured
+from ...module_utils._probe.perftest import TOOLS
 from .._host_plan import read_host_plan
 from .._refusal import Refusal
 from .._verdict import files
@@ -53,6 +56,14 @@ LATENCY_SECONDS = 2.0
 CONNECT_SECONDS = 3.0
 
 Json = dict[str, t.Any]
+_TEST = {
+    "rail": str,
+    "peer": str,
+    **dict.fromkeys(("status", "cause", "fix", "output"), (None, str)),
+    **dict.fromkeys(("port", "code"), (None, int)),
+    "test": (None, frozenset(TOOLS)),
+    **{tool.metric: (None, Real) for tool in TOOLS.values()},
+}
 
 
 def settings_of(args: Mapping[str, t.Any]) -> AcceptSettings:
@@ -129,16 +140,32 @@ def note(verify_dir: str, host: str, number: int, phase: str, result: Mapping[st
     have = files.read_json(path)
     if have.get("step") != number:
         have = {"step": number, "error": ""}
-    tests = result.get("tests") or []
+    try:
+        tests = [_taken(test) for test in fitting(result.get("tests") or [], [{}], "tests")]
+    except Nonsense as exc:
+        result, tests = {"failed": True, "msg": f"its answer is refused: {exc}"}, []
     if phase == "serve":
-        have["served"] = [test for test in tests if test["status"] != "ok"]
+        have["served"] = [test for test in tests if test.get("status") != "ok"]
     else:
         have["sent"] = tests
     if result.get("unreachable"):
         have["error"] = "it is unreachable"
     elif result.get("failed"):
-        have["error"] = str(result.get("msg") or "the module failed")
+        have["error"] = line(result.get("msg")) or "the module failed"
     files.write_json(path, have)
+
+
+def _taken(test: Json) -> Json:
+    """Return what a host says of one test; its output, which is read line by line, as it is.
+
+    :raises Nonsense: it is no such thing.
+    """
+    told = {
+        **dict.fromkeys(_TEST),
+        **measured({key: value for key, value in test.items() if key != "output"}),
+        "output": test.get("output"),
+    }
+    return t.cast("Json", fitting(told, _TEST, "a test"))
 
 
 def _host_path(verify_dir: str, host: str) -> str:

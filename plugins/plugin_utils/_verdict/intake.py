@@ -13,6 +13,7 @@ import re
 import typing as t
 from numbers import Real
 
+from ...module_utils._audit.renumbered import STRANGE
 from ...module_utils._check import DEVIATION, OK, SKIPPED, WARNING, CheckData
 from ...module_utils._intake import DEPTH, INTERFACE, LABEL, LETTERS, VALUES, Nonsense, excerpt, fitting, line, measured
 from .ids import IDS
@@ -44,6 +45,7 @@ _FACTS = {
     "health": (None, {"rails": (None, {LABEL: PORT})}),
     "macs": (None, {LABEL: INTERFACE}),
     "ports": (None, {LABEL: int}),
+    STRANGE: (None, [str]),
 }
 # Schema 1 had ids of its own.
 _OLD_ID = re.compile(r"[a-z0-9_.]{1,80}")

@@ -19,7 +19,7 @@ from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts
 DUE = {
     "packages": ["demo"],
     "replaced": {"demo": "1.0"},
-    "checks": [{"id": "driver_versions", "planned": {"demo": "2.0"}}],
+    "checks": [{"id": "driver_versions", "status": "deviation", "planned": {"demo": "2.0"}}],
 }
 DONE = {"packages": [], "replaced": {}, "checks": []}
 

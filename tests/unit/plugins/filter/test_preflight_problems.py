@@ -14,7 +14,7 @@ def answer(*checks, errors=()):
     return {"checks": [check.data() for check in checks], "errors": list(errors)}
 
 
-BRIDGE = deviation("port_kind", "port", "bridge", "roce0 is a bridge", "Name a port.", rail="rail1")
+BRIDGE = deviation("network_preflight", "port", "bridge", "roce0 is a bridge", "Name a port.", rail="rail1")
 DOCKER = deviation("network_preflight", "x", "y", "172.17.0.0/21 overlaps docker0.", "Move that network.")
 THEIRS = warning("persist_foreign", "x", "y", "50-cloud-init.yaml names ens1", "Look at it.", rail="rail1")
 
