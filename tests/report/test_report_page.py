@@ -203,7 +203,7 @@ def test_deviating_nodes_can_be_shown_alone(browser):
     plan = plan_of(*SAMPLES["exclusive"])
     verdict = verdict_of(plan, bad={("node3", "rail4"), ("node5", "rail1")}, lost={"node7"})
     dom, console = browser(page_of(plan, verdict), "bad=1")
-    assert re.findall(r'class="row"[^>]*data-node="([^"]+)"', dom) == ["node3", "node5"]
+    assert re.findall(r'class="row"[^>]*data-node="([^"]+)"', dom) == ["node3", "node5", "node7"]
     assert '<span class="mono bad">✗ 172.17.3.66</span>' in dom
     assert console == []
 

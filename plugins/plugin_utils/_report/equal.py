@@ -12,7 +12,7 @@ import typing as t
 from dataclasses import dataclass
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ...module_utils._fabric.shapes import Verdict
 
@@ -21,6 +21,10 @@ if t.TYPE_CHECKING:
 ADDRESS = re.compile(
     r"\b\d+(?:\.\d+){3}(?:/\d+)?\b|(?<![\w:])[0-9a-f]*(?::[0-9a-f]*){2,}(?:/\d+)?(?![\w:])", re.IGNORECASE
 )
+
+
+# A name, its last number, and what follows that.
+NUMBERED = re.compile(r"(.*?)(\d*)(\D*)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,13 @@ class Equal:
         """Host and rail of each."""
         return [f"{host} {rail}".strip() for host, rail in self.places]
 
+    @property
+    def summary(self) -> str:
+        """Where they are, in one line; hosts are folded where each of them has each of the rails."""
+        if len(self.places) == len(self.hosts) * max(1, len(self.rails)):
+            return f"{folded(self.hosts)} {shortened(self.rails)}".strip()
+        return shortened(self.where, 6)
+
 
 def _key(check: Mapping[str, t.Any]) -> tuple[str, ...]:
     return (check["id"], str(check["fix"] or ""), *(ADDRESS.sub("@", text) for text in _texts(check)))
@@ -85,6 +96,42 @@ def shortened(names: Sequence[str], limit: int = 8) -> str:
     """Return some names in one line, and how many more there are."""
     shown = ", ".join(names[:limit])
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit:,} more"
+
+
+def folded(names: Iterable[str], limit: int = 8) -> str:
+    """Return names in one line, numbers as ranges: `gpu-[033-064,070], login1`."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for name in dict.fromkeys(names):
+        head, number, tail = NUMBERED.fullmatch(name).groups()  # type: ignore[union-attr]
+        groups.setdefault((head, tail), []).append(number)
+    return shortened([text for key, numbers in groups.items() for text in _folded(*key, numbers)], limit)
+
+
+def _folded(head: str, tail: str, numbers: Sequence[str]) -> Iterator[str]:
+    """Give the names of a group; numbers that are filled up with zeros are so in their range, by their width."""
+    filled = any(number.startswith("0") for number in numbers)
+    for width in sorted({len(number) if filled else 1 for number in numbers}):
+        runs: list[list[int]] = []
+        for number in sorted(int(text) for text in numbers if text and (not filled or width == len(text))):
+            if runs and runs[-1][1] == number - 1:
+                runs[-1][1] = number
+            else:
+                runs.append([number, number])
+        texts = ["-".join(f"{end:0{width}}" for end in dict.fromkeys(run)) for run in runs]
+        inside = f"[{','.join(texts)}]" if len(texts) > 1 or "-" in "".join(texts) else "".join(texts)
+        yield f"{head}{inside}{tail}"
+
+
+def differing(planned: t.Any, observed: t.Any) -> tuple[t.Any, t.Any]:
+    """Return planned and observed, of two lists or two objects only what differs."""
+    if isinstance(planned, dict) and isinstance(observed, dict):
+        keys = [key for key in {**planned, **observed} if planned.get(key) != observed.get(key)]
+        return tuple({key: side[key] for key in keys if key in side} for side in (planned, observed))  # type: ignore[return-value]
+    if isinstance(planned, (list, tuple)) and isinstance(observed, (list, tuple)):
+        left = [item for item in planned if item not in observed]
+        right = [item for item in observed if item not in planned]
+        return (left, right) if left or right else (planned, observed)
+    return planned, observed
 
 
 def places(verdict: Verdict) -> list[str]:

@@ -9,6 +9,7 @@ In the script, texts are only ever set as text. Where a verdict goes, the page h
 
 from __future__ import annotations
 
+import math
 import typing as t
 from pathlib import Path
 
@@ -34,8 +35,9 @@ SCRIPT = _beside("page.js")
 
 
 def hue(rail: int, rails: int) -> int:
-    """Return a rail's colour as an angle; neighbours differ."""
-    return (212 + rail * 360 // max(rails, 1)) % 360
+    """Return a rail's colour as an angle between blue-green and pink: red and green say how a rail stands."""
+    step = next(number for number in range(rails // 2, 0, -1) if math.gcd(number, rails) == 1) if rails > 1 else 1
+    return 185 + (rail * step % max(rails, 1)) * 135 // max(rails - 1, 1)
 
 
 def _tiles(report: PlanReport) -> str:
@@ -175,7 +177,7 @@ def _drawn_rail(report: PlanReport, zone: int, number: int, x: float, step: floa
     nets = _nets(report, zone, number)
     top = 38
     if leaf:
-        name = plan.fabric.zones[zone].leaf(number) or f"leaf of {rail.name}"
+        name = plan.fabric.zones[zone].leaf(number) or "a leaf (no name)"
         height = 26 + 15 * max(len(nets), 1)
         top = height + 4
         parts.append(
@@ -279,11 +281,11 @@ def render_html(report: PlanReport) -> str:
     sections = (
         _warnings_html(report),
         slot("findings"),
+        _nodes_html(report),
         _drawings(report),
         _zones_html(report),
         _rails_html(report),
         _profiles_html(report),
-        _nodes_html(report),
     )
     policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
     return (

@@ -5,7 +5,7 @@
 (() => {
   "use strict";
   const json = (id) => JSON.parse(document.getElementById(id).textContent);
-  const data = json("data"), verdict = json("verdict");
+  const data = json("data"), verdict = json("verdict") || { states: {}, findings: {}, lost: {} };
   const ROW = 32, STATIC = 300;
   const SIGN = { o: ["\u2713", "ok"], b: ["\u2717", "bad"], u: ["\u00b7", "unknown"] };
   const WIDTH = { 4: 32n, 6: 128n };
@@ -81,7 +81,11 @@
   const subnetOf = (block, slot) => text(block.family, first(block, slot)) + "/" + block.length;
 
   const nodes = data.nodes.map(([name, zone, slot, profile], at) =>
-    ({ name, zone, slot, profile, at, states: verdict && verdict[name] || "" }));
+    ({ name, zone, slot, profile, at, states: verdict.states[name] || "", lost: verdict.lost[name] }));
+  // The domain that all names have in common is left out of the table.
+  const domains = new Set(nodes.map((node) => node.name.replace(/^[^.]*/, "")));
+  const domain = nodes.length > 1 && domains.size === 1 ? [...domains][0] : "";
+  const brief = (name) => domain ? name.slice(0, -domain.length) : name;
   const bySlot = new Map(nodes.map((node) => [node.zone + "/" + node.slot, node]));
   const main = data.families[0];
   const cell = (node, rail) => {
@@ -116,8 +120,8 @@
     row.type = "button";
     row.dataset.node = node.name;
     row.setAttribute("aria-pressed", String(open === node));
-    const name = el("span", "", node.name);
-    name.title = node.name;
+    const name = el("span", node.lost === undefined ? "" : "bad", (node.lost === undefined ? "" : "? ") + brief(node.name));
+    name.title = node.lost === undefined ? node.name : node.name + ": " + node.lost;
     row.append(name);
     if (zoned) row.append(el("span", "", data.zones[node.zone]));
     row.append(el("span", "mono", String(node.slot)));
@@ -149,6 +153,12 @@
     const place = (zoned ? "zone " + data.zones[node.zone] + ", " : "") + "slot " + node.slot;
     detail.append(el("h3", "", node.name), el("p", "note", place +
       (data.profiles.length > 1 ? ", interface names: " + profile.name : "")));
+    if (node.lost !== undefined) detail.append(el("p", "bad", "No answer: " + node.lost));
+    for (const [rail, id, cause, fix] of verdict.findings[node.name] || []) {
+      const card = el("article", "card deviation");
+      card.append(el("h3", "", (rail + " " + id).trim()), el("p", "", cause), el("p", "fix", fix));
+      detail.append(card);
+    }
     const table = el("table"), top = el("tr"), rows = el("tbody"), caption = el("thead");
     for (const title of ["Rail", "Interface", "Subnet", "Node", "Gateway", "Pods"]) top.append(el("th", "", title));
     caption.append(top);
@@ -230,7 +240,7 @@
     } else {
       open = null;
     }
-    if (only && only.checked) wanted = wanted.filter((node) => node.states.includes("b"));
+    if (only && only.checked) wanted = wanted.filter((node) => node.states.includes("b") || node.lost !== undefined);
     shown = wanted;
     count.textContent = shown.length === nodes.length ? nodes.length + " nodes"
       : shown.length + " of " + nodes.length + " nodes";

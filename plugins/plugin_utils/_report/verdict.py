@@ -13,13 +13,14 @@ from __future__ import annotations
 import html
 import json
 import re
+import time
 import typing as t
 from collections import Counter
 from dataclasses import dataclass
 
 from ...module_utils._errors import RdmaError
 from ...module_utils._intake import shown
-from .equal import equal, places, shortened
+from .equal import differing, equal, folded, places
 
 if t.TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,7 +28,9 @@ if t.TYPE_CHECKING:
     from ...module_utils._fabric.shapes import Verdict
 
 # The sign is for people who cannot see the colours.
-SIGNS = {"ok": "✓", "bad": "✗", "unknown": "·"}
+SIGNS = {"ok": "✓", "few": "▲", "bad": "✗", "unknown": "·"}
+# A rail is red where this share of its hosts deviates; one host of a thousand makes no rail red.
+RED_SHARE = 0.05
 SHOWN_FINDINGS = 500
 SHOWN_PLACES = 20
 DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
@@ -36,6 +39,8 @@ SLOT = re.compile(r"<!--v:([a-z0-9]+)-->.*?<!--/v-->", re.DOTALL)
 _STATES = {"deviation": "bad", "error": "bad", "ok": "ok", "warning": "ok", "pass": "ok"}
 _SECTIONS = ("plan", "cluster")
 _CODES = {"ok": "o", "bad": "b", "unknown": "u"}
+# Of one node in the page's data; verdict.json has all.
+_NODE_FINDINGS = 20
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,7 @@ class Standing:
     """How one rail stands over all hosts."""
 
     state: str
-    """ok, bad (some host deviates) or unknown (not looked at on every host)."""
+    """ok, bad (5 % of the hosts or more deviate), few (less do) or unknown (not looked at on every host)."""
     good: int
     hosts: int
 
@@ -96,6 +101,8 @@ def section(title: str, note: str, body: str, kind: str = "") -> str:
 def _text(value: t.Any) -> str:
     if value is None or value == "":
         return ""
+    if isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value):
+        return ", ".join(value) or "nothing"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
@@ -105,31 +112,63 @@ def _named(verdict: Verdict) -> list[tuple[str, Mapping[str, t.Any]]]:
     return [*verdict["hosts"].items(), *((name, sections.get(name) or {}) for name in _SECTIONS)]
 
 
-def finding_rows(verdict: Verdict) -> list[list[str]]:
-    """Return the cells of the table: every host without an answer, deviation and warning; what is equal is one row."""
+def utc(seconds: float | None) -> str:
+    """Return a verdict's time for a person; empty where it has none."""
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(seconds)) if seconds else ""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One card of the page: hosts without an answer, a deviation or a warning, put together where they are equal."""
+
+    status: str
+    times: int
+    where: str
+    check: Mapping[str, t.Any]
+
+
+def findings(verdict: Verdict) -> list[Finding]:
+    """Return every host without an answer, deviation and warning; what is equal is one."""
     entries = _named(verdict)
-    rows = [
-        _row(1, name, "", entry.get("status", "error"), {"cause": entry["error"]})
-        for name, entry in entries
-        if entry.get("error")
+    silent: dict[tuple[str, str], list[str]] = {}
+    for name, entry in entries:
+        if entry.get("error"):
+            status = str(entry.get("status") or "error")
+            # What an unreachable host's ssh said is its own; that it did not answer is the same for all.
+            text = "It did not answer." if status == "unreachable" else _text(entry["error"])
+            silent.setdefault((status, text), []).append(name)
+    found = [
+        Finding(status, len(names), folded(names, 12), {"cause": text if len(names) > 1 else _error(entries, names[0])})
+        for (status, text), names in silent.items()
     ]
     for status in ("deviation", "warning"):
         checks = [(name, row) for name, entry in entries for row in entry.get("checks", ()) if row["status"] == status]
         for group in equal(checks):
-            check = {**group.check, "cause": group.cause}
-            rows.append(_row(len(group.places), shortened(group.hosts), shortened(group.rails), status, check))
-    return rows
+            found.append(Finding(status, len(group.places), group.summary, {**group.check, "cause": group.cause}))
+    return found
 
 
-def _row(times: int, host: str, rail: str, status: str, check: Mapping[str, t.Any]) -> list[str]:
-    return [
-        f"{times:,}",
-        f"<b>{e(host)}</b>",
-        e(rail),
-        f'<span class="{e(status)}">{e(check.get("id") or status)}</span>',
-        *(f'<span class="mono">{e(shorten(_text(check.get(key)), 60))}</span>' for key in ("planned", "observed")),
-        *(e(_text(check.get(key))) for key in ("cause", "fix")),
-    ]
+def _error(entries: Sequence[tuple[str, Mapping[str, t.Any]]], name: str) -> str:
+    return next(_text(entry["error"]) for other, entry in entries if other == name)
+
+
+def _card(found: Finding) -> str:
+    """Return a card: where and what, then cause and fix, then what differs."""
+    check = found.check
+    planned, observed = (_text(value) for value in differing(check.get("planned"), check.get("observed")))
+    times = f' <span class="sub">{found.times:,} times</span>' if found.times > 1 else ""
+    name = e(check.get("id") or found.status)
+    head = f'<h3>{e(found.where)} <span class="{e(found.status)}">{name}</span>{times}</h3>'
+    cause, fix = (e(_text(check.get(key))) for key in ("cause", "fix"))
+    lines = f"<p>{cause}</p>" if cause else ""
+    lines += f'<p class="fix">{fix}</p>' if fix else ""
+    if planned or observed:
+        rows = (("-", "planned", planned), ("+", "observed", observed))
+        lines += "".join(
+            f'<p class="mono {kind}">{sign} {kind} {e(shorten(text or "nothing", 600))}</p>'
+            for sign, kind, text in rows
+        )
+    return f'<article class="card {e(found.status)}">{head}{lines}</article>'
 
 
 def host_states(entry: Mapping[str, t.Any], rails: Sequence[str]) -> tuple[str, ...]:
@@ -145,8 +184,10 @@ def standings(verdict: Verdict, rails: Sequence[str]) -> tuple[Standing, ...]:
     found = []
     for number in range(len(rails)):
         column = [host[number] for host in hosts]
-        good = column.count("ok")
-        state = "bad" if "bad" in column else "ok" if column and good == len(column) else "unknown"
+        good, bad = column.count("ok"), column.count("bad")
+        state = "ok" if column and good == len(column) else "unknown"
+        if bad:
+            state = "bad" if bad >= RED_SHARE * len(column) else "few"
         found.append(Standing(state, good, len(column)))
     return tuple(found)
 
@@ -154,15 +195,21 @@ def standings(verdict: Verdict, rails: Sequence[str]) -> tuple[Standing, ...]:
 # --- HTML -------------------------------------------------------------------------------------------------------------
 
 _LEGEND = (
-    " A solid green link is as planned on every host, a broken red one deviates somewhere, a dotted grey one was not "
-    "looked at on every host."
+    " A solid green link is as planned on every host, a broken red one deviates on 5 % of the hosts or more, a broken "
+    "yellow one on fewer, a dotted grey one was not looked at on every host."
 )
 _STYLES = {
     "ok": "stroke:var(--ok)",
     "bad": "stroke:var(--bad);stroke-dasharray:6 4",
+    "few": "stroke:var(--warn);stroke-dasharray:6 4",
     "unknown": "stroke:var(--muted);stroke-dasharray:2 4",
 }
-_FILLS = {"ok": "fill:var(--ok)", "bad": "fill:var(--bad);font-weight:700", "unknown": "fill:var(--muted)"}
+_FILLS = {
+    "ok": "fill:var(--ok)",
+    "bad": "fill:var(--bad);font-weight:700",
+    "few": "fill:var(--warn);font-weight:700",
+    "unknown": "fill:var(--muted)",
+}
 
 
 def with_verdict(page: str, verdict: Verdict | None) -> str:
@@ -202,26 +249,42 @@ def _contents(verdict: Verdict, data: Mapping[str, t.Any]) -> dict[str, str]:
         chip=f'<span class="chip {e(status)}">verification: {e(status)}</span>',
         findings=_findings_html(verdict),
         legend=e(_LEGEND),
-        only='<label><input type="checkbox" id="only"> only nodes with deviations</label>',
-        data=_DATA.format(embedded(states)),
+        only='<label><input type="checkbox" id="only"> only nodes with deviations or without an answer</label>',
+        data=_DATA.format(embedded({"states": states, **_by_node(verdict)})),
     )
     return contents
+
+
+def _by_node(verdict: Verdict) -> dict[str, t.Any]:
+    """Return what a node's own details show: its deviations and warnings; and who gave no answer, with the reason."""
+    found: dict[str, list[list[str]]] = {}
+    lost = {}
+    for host, entry in verdict["hosts"].items():
+        name = str(entry.get("node") or host)
+        if entry.get("status") not in ("pass", "deviation"):
+            lost[name] = shown(shorten(_text(entry.get("error")) or str(entry.get("status")), 300))
+        rows = [row for row in entry.get("checks") or () if row["status"] in ("deviation", "warning")]
+        if rows:
+            found[name] = [
+                [shown(shorten(_text(row.get(key)), 300)) for key in ("rail", "id", "cause", "fix")]
+                for row in rows[:_NODE_FINDINGS]
+            ]
+    return {"findings": found, "lost": lost}
 
 
 def _findings_html(verdict: Verdict) -> str:
     tally = Counter(entry["status"] for entry in verdict["hosts"].values())
     hosts = ", ".join(f"{number:,} {status}" for status, number in sorted(tally.items())) or "none"
     missed = sum((entry.get("counts") or {}).get("skipped", 0) for _name, entry in _named(verdict))
-    note = f"Hosts: {hosts}. Cluster: {verdict['cluster']['status']}."
+    when = utc(verdict.get("time"))
+    note = f"Checked {when}. " if when else ""
+    note += f"Hosts: {hosts}. Cluster: {verdict['cluster']['status']}."
     note += f" {missed:,} checks not made." if missed else ""
     where = "".join(f"<li>{e(line)}</li>" for line in places(verdict)[:SHOWN_PLACES])
-    rows = finding_rows(verdict)
+    rows = findings(verdict)
     body = f'<ul class="where">{where}</ul>' if where and rows else ""
-    if rows:
-        titles = ("Times", "Host", "Rail", "Check", "Planned", "Observed", "Cause", "Fix")
-        body += table(titles, rows[:SHOWN_FINDINGS])
-    else:
-        body = '<p class="ok">Everything that was looked at is as planned.</p>'
+    body += "".join(map(_card, rows[:SHOWN_FINDINGS]))
+    body = body or '<p class="ok">Everything that was looked at is as planned.</p>'
     if len(rows) > SHOWN_FINDINGS:
         body += f'<p class="note">{len(rows) - SHOWN_FINDINGS:,} more are in verdict.json.</p>'
     return section("Verification", note, body + _left_out(verdict))

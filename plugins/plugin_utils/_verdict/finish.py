@@ -42,8 +42,8 @@ def finish(args: Mapping[str, t.Any], verdict: Verdict, display: Display) -> dic
     :param args: `plan_dir`, `verify_dir`, `show` and `fail`.
     :return: the result of the task.
     """
-    page, warning = _page(args["plan_dir"], verdict)
     verdict["time"] = round(time.time(), 3)
+    page, warning = _page(args["plan_dir"], verdict)
     texts = {"report.html": page} if page is not None else {}
     # Only a whole verdict is measured: a run that breaks off leaves the old numbers and their time.
     texts["verdict.prom"] = metrics(verdict, _name(args), verdict["time"])

@@ -10,8 +10,9 @@ import typing as t
 
 from ...module_utils._check import WARNING
 from ...module_utils._intake import shown
-from .._report.equal import Equal, equal, places, shortened
+from .._report.equal import Equal, differing, equal, folded, places, shortened
 from .._report.table import md, md_table
+from .._report.verdict import utc
 from .merge import SECTIONS, deviations, left_out, section_of, summary, untested
 
 if t.TYPE_CHECKING:
@@ -30,6 +31,7 @@ _SIGNS = {
     "error": ("!", "red"),
 }
 _STATUS_COLOURS = {"pass": "green", "deviation": "red", "error": "red", "incomplete": "yellow"}
+_LOST = ("unreachable", "error", "not_verified")
 _ROWS = 40
 _LISTED = 20
 _EXPLAINED = 8
@@ -61,7 +63,8 @@ def _head(verdict: Verdict) -> str:
 def markdown(verdict: Verdict, fabric: str) -> str:
     """Return the verdict as a Markdown page: where the fault is, what deviates, the hosts, what was not looked at."""
     lines = [f"# Verdict of fabric {md(fabric)}: {_head(verdict)}", "", summary(verdict), ""]
-    lines += [f"Plan digest: `{verdict['plan_digest']}`", ""]
+    when = f"Checked {utc(verdict['time'])}. " if verdict.get("time") else ""
+    lines += [f"{when}Plan digest: `{verdict['plan_digest']}`", ""]
     if where := places(verdict):
         lines += ["## Where it is", "", *(f"- {md(_plain(line))}" for line in where[:_LISTED])]
         lines += [f"- and {len(where) - _LISTED:,} more in verdict.json"] if len(where) > _LISTED else []
@@ -96,12 +99,11 @@ def _listed(title: str, found: Sequence[Equal]) -> list[str]:
     heading = ("where", "rail", "times", "check", "planned", "observed", "cause", "fix")
     rows = [
         (
-            shortened(row.hosts),
+            folded(row.hosts),
             shortened(row.rails),
             len(row.places),
             row.check["id"],
-            row.check["planned"],
-            row.check["observed"],
+            *differing(row.check["planned"], row.check["observed"]),
             row.cause,
             row.check["fix"],
         )
@@ -126,12 +128,37 @@ class Painter:
 
 
 def _host_row(name: str, entry: Mapping[str, t.Any], rails: Sequence[str], width: int, paint: Painter) -> str:
-    if entry["status"] in ("unreachable", "error", "not_verified"):
+    if entry["status"] in _LOST:
         sign = paint.sign("error" if entry["status"] == "error" else "unreachable")
         return f"  {name:<{width}}  {sign}  {_plain(entry.get('error'))}"[:_WIDTH]
     own = [check["status"] for check in entry["checks"] if check["rail"] is None]
     cells = [paint.sign(entry["rails"].get(rail, "skipped")) + " " * (max(2, len(rail)) + 1) for rail in rails]
-    return f"  {name:<{width}}  {paint.sign('deviation' if 'deviation' in own else 'ok')}     {''.join(cells)}"
+    return f"  {name:<{width}}  {paint.sign('deviation' if 'deviation' in own else 'ok')}    {''.join(cells)}"
+
+
+def _rows(hosts: Mapping[str, Mapping[str, t.Any]], rails: Sequence[str], paint: Painter) -> Iterator[str]:
+    """Give the hosts by rails; of a large fleet those that do not pass. Who did not answer is one row a reason."""
+    passed = [name for name, entry in hosts.items() if entry["status"] == "pass"]
+    if len(passed) == len(hosts) > _ROWS:
+        yield f"  {paint.sign('ok')} {len(hosts):,} x {len(rails)} rails as planned"
+        return
+    lost: dict[tuple[str, str], list[str]] = {}
+    for name, entry in hosts.items():
+        if entry["status"] in _LOST:
+            lost.setdefault((entry["status"], _plain(entry.get("error"))), []).append(name)
+    names = [name for name, entry in hosts.items() if entry["status"] not in _LOST]
+    if len(names) > _ROWS:
+        names = [name for name in names if hosts[name]["status"] != "pass"][:_ROWS]
+    together = {folded(members, 4): hosts[members[0]] for members in lost.values()}
+    width = min(60, max([7, *(len(name) for name in (*names, *together))]))
+    yield f"  {'':<{width}}  all  " + "".join(f"{rail:<{max(2, len(rail)) + 2}}" for rail in rails)
+    for name in names:
+        yield _host_row(name, hosts[name], rails, width, paint)
+    for name, entry in together.items():
+        yield _host_row(name, entry, rails, width, paint)
+    if left := len(hosts) - len(names) - sum(map(len, lost.values())):
+        fine = "all ok" if len(passed) == left else f"{len(passed):,} of them ok: see verdict.md"
+        yield f"  ... and {left:,} more, {fine}"
 
 
 def _reason(row: Equal, sign: str, paint: Painter) -> Iterator[str]:
@@ -140,10 +167,11 @@ def _reason(row: Equal, sign: str, paint: Painter) -> Iterator[str]:
     where = f"{len(row.places):,} times" if many else shown(row.where[0])
     thing = f" {_plain(check['object'])}" if check.get("object") and not many else ""
     such = "" if row.alike else "such as "
-    found = f"{such}planned {_plain(check['planned'])}, observed {_plain(check['observed'])}"
+    planned, observed = map(_plain, differing(check["planned"], check["observed"]))
+    found = f"{such}planned {planned}, observed {observed}"
     yield f"  {paint.sign(sign)} {paint(where, 'bold')} {_plain(check['id'])}{thing}: {found}"
     if many:
-        yield f"      on:    {_plain(shortened(row.where, 6))}"
+        yield f"      on:    {_plain(row.summary)}"
     if row.cause:
         yield f"      cause: {_plain(row.cause)}"
     if check["fix"]:
@@ -167,21 +195,15 @@ def picture(verdict: Verdict, fabric: str, *, colour: bool = False) -> str:
     """
     paint = Painter(colour)
     rails, hosts = verdict["rails"], verdict["hosts"]
-    shown = list(hosts)
-    if len(shown) > _ROWS:
-        shown = [name for name in shown if hosts[name]["status"] != "pass"][:_ROWS]
-    width = max([7, *(len(name) for name in shown)])
-    lines = ["", f"  {paint(f'fabric {fabric}', 'bold')}: {_head(verdict)}", ""]
-    lines.append(f"  {'':<{width}}  host  " + "".join(f"{rail:<{max(2, len(rail)) + 2}}" for rail in rails))
-    lines += [_host_row(name, hosts[name], rails, width, paint) for name in shown]
-    if len(shown) < len(hosts):
-        lines.append(f"  ... and {len(hosts) - len(shown)} more hosts")
+    when = f", checked {utc(verdict['time'])}" if verdict.get("time") else ""
+    lines = ["", f"  {paint(f'fabric {fabric}', 'bold')}: {_head(verdict)}{when}", "", *_rows(hosts, rails, paint)]
+    width = max(7, *(len(name) for name in SECTIONS))
     lines.append("")
     for name in SECTIONS:
         section = section_of(verdict, name)
         sign = {"pass": "ok", "skipped": "skipped", "error": "error"}.get(section["status"], "deviation")
         text = _plain(section.get("error") or section.get("reason") or section["status"])
-        lines.append(f"  {name:<{width}}  {paint.sign(sign)}     {text}")
+        lines.append(f"  {name:<{width}}  {paint.sign(sign)}  {text}")
     lines.append("")
     where = places(verdict)
     lines += [f"  {paint('➤', 'bold')} {_plain(line)}" for line in where[:_EXPLAINED]]
@@ -189,7 +211,7 @@ def picture(verdict: Verdict, fabric: str, *, colour: bool = False) -> str:
     lines += [""] if where else []
     lines += [*_reasons(verdict, "deviation", paint), *_reasons(verdict, WARNING, paint)]
     for reason, (ids, names) in untested(verdict).items():
-        what = _plain(f"{shortened(sorted(ids), 6)} on {shortened(names, 4)}: {reason}")
+        what = _plain(f"{shortened(sorted(ids), 6)} on {folded(names, 4)}: {reason}")
         lines.append(f"  {paint.sign('skipped')} not looked at: {what}")
     legend = "  ".join(f"{paint.sign(status)} {status}" for status in _SIGNS if status != "error")
     status = paint(f" {verdict['status'].upper()} ", _STATUS_COLOURS[verdict["status"]])

@@ -14,6 +14,7 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 from ansible_collections.railops.rdma.plugins.plugin_utils._report import markdown
+from ansible_collections.railops.rdma.plugins.plugin_utils._report.equal import folded
 from ansible_collections.railops.rdma.plugins.plugin_utils._report.markdown import render_report
 from ansible_collections.railops.rdma.plugins.plugin_utils._report.verdict import with_verdict
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import SAMPLES, names, plan_of, raw_of
@@ -130,8 +131,53 @@ def test_a_verdict_shows_red_and_green_rails():
     assert "verification: deviation" in page
     assert html.escape(EVIL) in page
     assert "img" not in Reader(page).tags
-    assert json.loads(re.search(r'id="verdict">(.*?)</script>', page)[1])["node3"] == "ooobooooo"[:8]
+    assert json.loads(re.search(r'id="verdict">(.*?)</script>', page)[1])["states"]["node3"] == "ooobooooo"[:8]
     assert "Run it." in page
+
+
+def test_a_deviation_is_a_card_with_cause_and_fix_before_what_differs():
+    plan = plan_of(*SAMPLES["exclusive"])
+    bad = {(f"node{number}", "rail4") for number in (1, 2, 3, 5)}
+    wanted, found = ["a=1", "b=2", "c=3"], ["a=1", "b=0", "c=3"]
+    verdict = verdict_of(plan, bad=bad, planned=wanted, observed=found, cause="It was changed.", fix="sysctl -w b=2")
+    verdict["time"] = 1_800_000_000.5
+    page = page_of(plan, verdict)
+    card = re.search(r'<article class="card deviation">(.*?)</article>', page)[1]
+    text = re.sub(r"<[^>]+>", "|", card)
+    assert text.index("node[1-3,5] rail4") < text.index("It was changed.") < text.index("sysctl -w b=2")
+    assert text.index("sysctl -w b=2") < text.index("- planned") < text.index("+ observed")
+    assert "4 times" in text
+    assert "a=1" not in text, "what does not differ is shown"
+    assert "Checked 2027-01-15 08:00 UTC." in page
+    details = json.loads(re.search(r'id="verdict">(.*?)</script>', page)[1])["findings"]["node5"]
+    assert [row[0] for row in details] == ["rail4"]
+    assert details[0][2:] == ["It was changed.", "sysctl -w b=2"]
+
+
+def test_one_bad_host_of_a_hundred_makes_no_rail_red_and_those_without_an_answer_are_one_card():
+    plan = plan_of(raw_of(supernets=["10.0.0.0/8"], max_nodes=128), names(100))
+    page = page_of(plan, verdict_of(plan, bad={("node3", "rail1")}, lost={"node7", "node8", "node90"}))
+    assert '<b class="few">▲ 96 of 100</b>' in page
+    assert page.count('<article class="card unreachable">') == 1
+    assert "node[7-8,90]" in page
+    assert '<b class="bad">✗ 95 of 100</b>' in page_of(
+        plan, verdict_of(plan, bad={(f"node{n}", "rail1") for n in range(1, 6)})
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ([f"gpu-{number:05}" for number in range(33, 65)], "gpu-[00033-00064]"),
+        (["node10", "node9", "node12", "login"], "node[9-10,12], login"),
+        (["a01.example", "a02.example", "b1"], "a[01-02].example, b1"),
+        (["n9", "n09", "n010"], "n9, n09, n010"),
+        (["one"], "one"),
+        ([], ""),
+    ],
+)
+def test_names_are_folded(given, text):
+    assert folded(given) == text
 
 
 def test_a_host_without_an_answer_leaves_no_rail_green():

@@ -14,7 +14,7 @@ import pytest
 from ansible_collections.railops.rdma.plugins.action import verify_result
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run as plan
-from ansible_collections.railops.rdma.plugins.plugin_utils._report.verdict import finding_rows
+from ansible_collections.railops.rdma.plugins.plugin_utils._report.verdict import findings
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import files, merge
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import text as verdict_text
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.explain import with_places
@@ -60,7 +60,7 @@ def fleet(*results):
 def outputs(verdict):
     """Return every output that a person reads."""
     texts = [verdict_text.picture(verdict, "fabric"), verdict_text.markdown(verdict, "fabric")]
-    return [*texts, str(finding_rows(verdict)), metrics(verdict, "fabric", 1.0), files.json_lines(verdict, 2)]
+    return [*texts, str(findings(verdict)), metrics(verdict, "fabric", 1.0), files.json_lines(verdict, 2)]
 
 
 def assert_printable(text):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from ansible_collections.railops.rdma.plugins.plugin_utils._report.verdict import finding_rows, standings
+from ansible_collections.railops.rdma.plugins.plugin_utils._report.verdict import findings, standings
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import merge
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import text as verdict_text
 
@@ -22,7 +22,7 @@ def recorded(name):
 
 def test_the_page_and_the_texts_show_it_with_its_own_ids():
     old = recorded("schema1.json")
-    shown = str(finding_rows(old))
+    shown = str(findings(old))
     assert "rdma_host.modules" in shown
     assert "network_link" in shown
     assert [row.good for row in standings(old, ["rail1", "rail2"])] == [2, 0]
