@@ -37,6 +37,7 @@ Json = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
 class Untouchable:
     """The interfaces of the default routes and of Ansible's connection, with all that they stand on or in.
 
+    :param ways: the first default route of each interface that has one, as `ip` takes it.
     :param peer: the other end of Ansible's connection; empty without one.
     :param lower: what each interface stands on itself: parent, members, ports, a VF's physical function.
     :param seen: for each family what `ip` said: links, addresses, rules.
@@ -47,6 +48,7 @@ class Untouchable:
     peer: str = ""
     lower: Mapping[str, frozenset[str]] = field(default_factory=dict)
     seen: Sequence[Sequence[list[Json]]] = ()
+    ways: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def links(self) -> dict[str, Json]:
@@ -67,7 +69,8 @@ class Untouchable:
     def why(self, interface: str) -> str:
         """Return what an interface carries, in words; empty when it may be touched."""
         if interface in self.default:
-            return "the default route"
+            way = self.ways.get(interface)
+            return f"the default route (`{way}`)" if way else "the default route"
         return "Ansible's own connection" if interface in self.connection else ""
 
     def under(self, interfaces: Iterable[str]) -> frozenset[str]:
@@ -137,12 +140,17 @@ def decide(
     ]
     used = {name for address, name in held if ends and address == ends[0]}
     default: set[str] = set()
+    ways: dict[str, str] = {}
     for _links, _addresses, rules, routes, way in seen:
         used |= _hops(way)
         while True:
             own = {address for address, name in held if name in default or (ends and address == ends[0])}
             tables = {str(rule["table"]) for rule in rules if "table" in rule and _for_us(rule, own)}
-            more = _hops(item for item in routes if item.get("table", "main") in tables and _leads_beyond(item))
+            leads = [item for item in routes if item.get("table", "main") in tables and _leads_beyond(item)]
+            more = _hops(leads)
+            for item in leads:
+                for name in sorted(_hops([item])):
+                    ways.setdefault(name, _shown(item, name))
             if more <= default:
                 break
             default |= more
@@ -156,7 +164,9 @@ def decide(
             below |= above
         return frozenset(below)
 
-    return Untouchable(whole(default), whole(used), ends[1] if ends else "", found.lower, [row[:3] for row in seen])
+    return Untouchable(
+        whole(default), whole(used), ends[1] if ends else "", found.lower, [row[:3] for row in seen], ways
+    )
 
 
 def connection_ends(sysfs: Sysfs) -> tuple[str, str] | None:
@@ -199,6 +209,14 @@ def lists(text: str) -> list[list[Json]]:
 def _hops(routes: Iterable[Json]) -> set[str]:
     hops = [hop for route in routes for hop in (route, *route.get("nexthops", ()))]
     return {hop["dev"] for hop in hops if hop.get("dev", "lo") != "lo"}
+
+
+def _shown(route: Json, interface: str) -> str:
+    hop = next((hop for hop in route.get("nexthops", ()) if hop.get("dev") == interface), route)
+    gateway = hop.get("gateway") or hop.get("via", {}).get("host", "")
+    words = [("via", gateway), ("dev", interface), ("proto", route.get("protocol")), ("metric", route.get("metric"))]
+    text = " ".join([route["dst"], *(f"{word} {value}" for word, value in words if value)])
+    return f"ip{' -6' if ':' in gateway else ''} route show {text}"
 
 
 def _leads_beyond(route: Json) -> bool:

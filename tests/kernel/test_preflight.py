@@ -128,3 +128,29 @@ def test_settings_of_interfaces_that_are_not_there_yet_are_not_in_the_way(host, 
     assert ask(host, "ens1np0", "ens9np0", sysctls={SYSCTL.format("ens9np0"): "1"}) == [
         "rail2: this host has no interface 'ens9np0'."
     ]
+
+
+def test_what_goes_with_router_advertisements_is_told_and_no_reason_to_stop(host):
+    sysctls = {f"net/ipv6/conf/ens{number}np0/accept_ra": "0" for number in (1, 2)}
+    host.batch("link set ens1np0 up\naddress add 2001:db8:7::9/64 dev ens1np0 valid_lft 900 preferred_lft 900 nodad\n")
+    host.ip("address", "add", "2001:db8:8::9/64", "dev", "ens1np0", "nodad")
+    (said,) = ask(host, "ens1np0", "ens2np0", sysctls=sysctls)
+    assert "ens1np0 has 2001:db8:7::9/64 dev ens1np0 by router advertisement, which ends with accept_ra=0" in said
+    host.sysctl("net/ipv6/conf/ens1np0/accept_ra", "0")
+    assert ask(host, "ens1np0", "ens2np0", sysctls=sysctls) == []
+
+
+def test_a_persons_second_address_in_the_planned_subnet_is_no_renumbering(host):
+    host.batch("link set ens1np0 up\naddress add 172.17.1.9/27 dev ens1np0\n")
+    assert ask(host, "ens1np0", "ens2np0") == []
+
+
+def test_a_second_default_route_is_shown_as_it_stands(host):
+    """By a router's advertisement or BGP on a rail, beside the management network's."""
+    host.batch("link set ens2np0 up\naddress add 2001:db8:7::9/64 dev ens2np0 nodad\n")
+    host.ip(
+        "-6", "route", "add", "default", "via", "2001:db8:7::1", "dev", "ens2np0", "metric", "20000", "proto", "bgp"
+    )
+    (said,) = ask(host, "ens1np0", "ens2np0")
+    assert "rail2: ens2np0 carries the default route (`ip -6 route show default via 2001:db8:7::1 dev ens2np0" in said
+    assert "proto bgp metric 20000`)" in said

@@ -23,7 +23,7 @@ from .._files import Sysfs
 from .._persist import run as persist_run
 from .._rdma import host_run
 from .._route import run as route_run
-from .._route.checks import problem_check
+from .._route.checks import leaving_checks, problem_check
 from .._route.decode import pyroute2_problem
 from .._route.kernel import Kernel
 from .._route.own import Mine
@@ -110,7 +110,8 @@ def look_at_network(request: Request) -> tuple[Checks, Facts]:
         rails=tuple(rail for rail in want.rails if rail not in coming),
         sysctls=tuple((key, value) for key, value in want.sysctls if none.isdisjoint(key.split("/"))),
     )
-    return [problem_check(problem) for problem in problems_of(named(want, names), host, mine)], {}
+    want = named(want, names)
+    return [*map(problem_check, problems_of(want, host, mine)), *leaving_checks(want, host)], {}
 
 
 def _comes(rail: WantRail, request: Request, sysfs: Sysfs) -> bool:

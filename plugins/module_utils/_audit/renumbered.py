@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
-import re
 import typing as t
 
 from ansible.module_utils.parsing.convert_bool import boolean
@@ -22,9 +21,13 @@ from .._errors import RdmaError
 from .._fabric.numbers import vlan_interface
 from .._files import Sysfs
 from .._persist.host import Host
+from .._route.model import PROTOCOL, PROTOCOL_NAME
+from .._route.retained import read_retained
 from .._untouchable import read_untouchable
 
 if t.TYPE_CHECKING:
+    from .._route.model import Snapshot
+    from .._untouchable import Untouchable
     from .groups import Checks, Facts, Request
 
     Here = set[tuple[str, str]]
@@ -36,18 +39,17 @@ FIX = (
     "If plan.json was lost, restore it (git log -- plan) and run again. After a renumbering on purpose run with "
     "-e fabric_allow_renumber=true; see docs/growth.md."
 )
-# An address in a file of netplan, of systemd-networkd and of NetworkManager; the name of such a file.
-LINE = re.compile(r'^(?: *- |Address=|address\d+=)"?([\da-fA-F.:]+)/\d+"?$', re.MULTILINE)
-FILE = re.compile(r"/[^/]*railops-([^/]+)\.(?:yaml|network|nmconnection)$")
+# How `ip` shows protocol 143, with and without our name for it.
+MARKS = {str(PROTOCOL), hex(PROTOCOL), PROTOCOL_NAME}
 
 
-def retained(host: Host) -> Here:
-    """Return the addresses that our own files give to interfaces at the next boot."""
-    found = set()
-    for path, state in host.state(()).items():
-        if name := FILE.search(path):
-            found |= {(name[1], str(ipaddress.ip_address(text))) for text in LINE.findall(state.text)}
-    return found
+def proved(kept: Untouchable, named: Snapshot) -> Here:
+    """Return the addresses that are ours: our own files name them, or they or a rule for them have our protocol."""
+    found = {(item.interface, item.address) for item in named.addresses}
+    rules = [rule for _links, _held, rules in kept.seen for rule in rules if str(rule.get("protocol")) in MARKS]
+    sources = {rule.get("src") for rule in rules}
+    marked = [row for row in kept.held if row[1]["local"] in sources or str(row[1].get("protocol")) in MARKS]
+    return found | {(name, item["local"]) for name, item in marked}
 
 
 def look(request: Request) -> tuple[Checks, Facts]:
@@ -58,8 +60,9 @@ def look(request: Request) -> tuple[Checks, Facts]:
     ports = [(rail, _port(host, rail)) for rail in request.params.get("rails") or []]
     rails = [{**rail, "port": port, "interface": vlan_interface(port, rail.get("vlan") or 0)} for rail, port in ports]
     networks = [ipaddress.ip_network(text) for text in request.params.get("rdma_prefixes") or []]
-    live = {(name, item["local"]) for name, item in read_untouchable(request.module, Sysfs()).held}
-    return decide(rails, networks, live, retained(host))
+    kept = read_untouchable(request.module, Sysfs())
+    live = {(name, item["local"]) for name, item in kept.held}
+    return decide(rails, networks, live, proved(kept, read_retained()))
 
 
 def _port(host: Host, rail: t.Any) -> str:
@@ -69,27 +72,26 @@ def _port(host: Host, rail: t.Any) -> str:
     return ""
 
 
-def decide(rails: t.Any, networks: t.Any, live: Here, retained: Here) -> tuple[Checks, Facts]:
+def decide(rails: t.Any, networks: t.Any, live: Here, ours: Here) -> tuple[Checks, Facts]:
     """Return a deviation for each address that its rail would lose for another, and all strange ones as a fact.
 
     :param networks: the fabric's, inside which an address of the kernel's counts.
+    :param live: all that the host has, and `ours` what of it, or of the next boot, is ours by proof.
     """
     planned: dict[tuple[str, int], tuple[str, str]] = {}
     for rail in rails:
         for item in rail.get("addresses") or []:
             own = ipaddress.ip_interface(item["address"]).ip
             planned[rail["interface"], own.version] = (rail["name"], str(own))
-            # netplan's file of a VLAN has the port's name.
-            planned.setdefault((rail["port"], own.version), (rail["name"], str(own)))
-    ours = {address for _rail, address in planned.values()}
+    addresses = {address for _rail, address in planned.values()}
     inside = {row for row in live if any(ipaddress.ip_address(row[1]) in network for network in networks)}
-    strange = {row for row in inside | retained if row[1] not in ours}
+    strange = {row for row in inside | ours if row[1] not in addresses}
     checks = []
     for interface, address in sorted(strange):
         family = ipaddress.ip_address(address).version
         rail, now = planned.get((interface, family), ("", ""))
-        # Beside the planned one an address may be somebody's on purpose, unless our own files have it.
-        if now and ((interface, address) in retained or (interface, now) not in live):
+        # Another one, also in the planned subnet, may be somebody's on purpose.
+        if now and (interface, address) in ours:
             cause = f"{interface} has {address}, and this plan gives it {now}: it would be renumbered"
             checks.append(deviation(NAME, now, address, cause, FIX, rail=rail, family=family).data())
     return checks, {STRANGE: sorted({address for _interface, address in strange})}

@@ -142,7 +142,9 @@ class Host(HostFiles):
         for link in links:
             name, mac, kind = link["ifname"], link.get("address", ""), link.get("linkinfo", {}).get("info_kind", "")
             udev = self.text(f"/run/udev/data/n{link['ifindex']}") or ""
-            lease = [item for item in link["addr_info"] if item.get("dynamic") and item["family"] == "inet"]
+            # DHCPv6 leases single addresses; what a router advertises has a prefix.
+            lease = [item for item in link["addr_info"] if item.get("dynamic")]
+            lease = [item for item in lease if item["family"] == "inet" or item["prefixlen"] == 128]
             found[name] = Port(
                 name=name,
                 others=frozenset(link.get("altnames", ())),

@@ -66,8 +66,14 @@ def manager_of(host: PersistHost) -> str:
     )
 
 
+# A stanza that says no more than `manual` leaves its interface to others.
+NEXT = r"(?=(?:\s|#.*)*(?:iface|auto|allow-|source|mapping|\Z))"
+MANUAL = re.compile(rf"^[ \t]*iface\s+\S+\s+inet6?\s+manual[ \t]*${NEXT}", re.MULTILINE)
+
+
 def interfaces_of(text: str) -> tuple[str, ...]:
     """Return the interfaces that an ifupdown file configures or takes as ports, without the loopback."""
+    text = MANUAL.sub("", text)
     found = [name.partition(":")[0] for name in re.findall(r"^\s*iface\s+(\S+)\s+", text, re.MULTILINE)]
     ports = re.findall(r"^\s*(?:bond[-_]slaves|bridge[-_]ports|ovs_ports)\s+(.+)", text, re.MULTILINE)
     found += [name for line in ports for name in line.split()]

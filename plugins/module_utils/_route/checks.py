@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing as t
 from dataclasses import replace
 
-from .._check import CheckData, compared, deviation
+from .._check import CheckData, compared, deviation, warning
 from .model import KINDS, STRICTER_WINS, Host, Link, Snapshot, link_of, port_of
 from .want import IPOIB_GROUP
 from .wanted import exclusion_rules
@@ -55,6 +55,7 @@ def checks_of(want: Want, host: Host, wanted: Snapshot, stale: Snapshot) -> t.It
                 cause=cause,
             )
     yield from _sysctl_checks(want, host)
+    yield from leaving_checks(want, host)
     extra = sorted(map(str, stale.links.values()))
     for part in KINDS:
         extra += map(str, sorted((getattr(stale, part) - getattr(wanted, part)) & getattr(now, part)))
@@ -82,6 +83,22 @@ def _link_checks(rail: WantRail, link: Link) -> t.Iterator[CheckData]:
         held = link.kind == "infiniband" and link.mtu < rail.mtu
         fix = f"{FIX} If it cannot set it: {IPOIB_GROUP}" if held else FIX
         yield _check("network_mtu", rail.name, rail.mtu, link.mtu, cause=cause, fix=fix)
+
+
+def leaving_checks(want: Want, host: Host) -> t.Iterator[CheckData]:
+    """Warn of addresses that a router's advertisements gave to a rail, where the run ends that by accept_ra=0."""
+    for key, value in want.sysctls if want.present else ():
+        name, _slash, setting = key.rpartition("/")
+        if setting != "accept_ra" or value != "0" or host.snapshot.sysctls.get(key, "0") in ("", "0"):
+            continue
+        name = name.rpartition("/")[2]
+        here = (item for item in host.snapshot.addresses if item.interface == name and item.family == 6 and item.ends)
+        # DHCPv6 leases single addresses, and a planned one is set anew.
+        going = sorted(str(item) for item in here if item.length != 128 and item.usable)
+        if going:
+            cause = f"{name} has {', '.join(going)} by router advertisement, which ends with accept_ra=0."
+            fix = "Nothing, if nobody needs it; else set it by hand, where it has no lifetime."
+            yield warning("network_router_addresses", [], going, cause, fix, object=name).data()
 
 
 def _sysctl_checks(want: Want, host: Host) -> t.Iterator[CheckData]:

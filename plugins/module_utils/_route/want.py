@@ -289,5 +289,6 @@ def untouchable_problem(place: str, rail: WantRail, interface: str, carried: str
     return Problem(
         f"{place}.interface",
         f"{rail.name}: {interface} carries {carried}.",
-        "Name the rail's own interface, or list this one in force if it really is a rail.",
+        "Name the rail's own interface; take that away where it comes from (a second default route: `ip route del`, and"
+        " the router or daemon that sends it); or list this one in force if it really is a rail.",
     )

@@ -45,6 +45,7 @@ IDS = {
     "network_mtu": "the rail's interface has the planned MTU",
     "network_preflight": "nothing on the host is in the way of the plan",
     "network_role": "the role rail_network was looked at",
+    "network_router_addresses": "no address of a rail goes with its router's advertisements",
     "network_routes": "the rail has its routes",
     "network_rules": "the rail has its rules",
     "network_stale": "nothing of an earlier plan is left in the live network",

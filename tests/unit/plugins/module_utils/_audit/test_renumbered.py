@@ -11,10 +11,8 @@ import ipaddress
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._audit import renumbered
-from ansible_collections.railops.rdma.plugins.module_utils._persist.host import Host
-from ansible_collections.railops.rdma.plugins.module_utils._persist.model import File
-from ansible_collections.railops.rdma.plugins.module_utils._persist.plan import MANAGERS
-from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
+from ansible_collections.railops.rdma.plugins.module_utils._route.model import Address, Snapshot
+from ansible_collections.railops.rdma.plugins.module_utils._untouchable import Untouchable
 
 NETWORKS = [ipaddress.ip_network("172.17.0.0/20"), ipaddress.ip_network("fd00::/48")]
 RAILS = [
@@ -29,8 +27,8 @@ RAILS = [
 OWN = {("ens1", "172.17.0.2"), ("ens1", "fd00::2"), ("ens2.5", "172.17.1.2")}
 
 
-def decide(live=(), kept=()):
-    checks, facts = renumbered.decide(RAILS, NETWORKS, set(live), set(kept))
+def decide(live=(), ours=()):
+    checks, facts = renumbered.decide(RAILS, NETWORKS, set(live), set(ours))
     return [(check["rail"], check["observed"], check["planned"]) for check in checks], facts[renumbered.STRANGE]
 
 
@@ -50,13 +48,12 @@ def test_nothing_is_lost(live, kept):
 @pytest.mark.parametrize(
     ("live", "kept", "rail"),
     [
-        pytest.param([("ens1", "172.17.0.34")], [], ("rail1", "172.17.0.34", "172.17.0.2"), id="live"),
-        pytest.param([("ens1", "fd00::9")], [], ("rail1", "fd00::9", "fd00::2"), id="live IPv6"),
+        pytest.param(
+            [("ens1", "172.17.0.34")], [("ens1", "172.17.0.34")], ("rail1", "172.17.0.34", "172.17.0.2"), id="live"
+        ),
+        pytest.param([("ens1", "fd00::9")], [("ens1", "fd00::9")], ("rail1", "fd00::9", "fd00::2"), id="live IPv6"),
         pytest.param(
             [], [("ens2.5", "172.17.1.34")], ("rail2", "172.17.1.34", "172.17.1.2"), id="file, interface down"
-        ),
-        pytest.param(
-            [], [("ens2", "172.17.1.34")], ("rail2", "172.17.1.34", "172.17.1.2"), id="netplan's file of a VLAN"
         ),
         pytest.param([], [("ens1", "10.9.0.2")], ("rail1", "10.9.0.2", "172.17.0.2"), id="file of other networks"),
         pytest.param(
@@ -70,30 +67,24 @@ def test_an_address_that_the_rail_would_lose_is_named_with_the_new_one(live, kep
 
 def test_what_stands_beside_the_planned_address_is_for_the_controller_to_judge():
     assert decide([*OWN, ("ens1", "172.17.0.30"), ("ens7", "172.17.0.66")]) == ([], ["172.17.0.30", "172.17.0.66"])
+    # A person's own in the planned subnet is taken from nobody, also before the first run.
+    assert decide([("ens1", "172.17.0.30")]) == ([], ["172.17.0.30"])
+
+
+@pytest.mark.parametrize("mark", [143, "143", "railops", "0x8f"])
+def test_an_address_is_ours_by_its_number_by_a_rule_and_by_our_files(mark):
+    held = [{"local": "172.17.0.34", "protocol": mark}, {"local": "172.17.0.35"}, {"local": "172.17.0.36"}]
+    held.append({"local": "172.17.0.37", "protocol": "kernel_ra"})
+    rules = [{"priority": 10001, "src": "172.17.0.35", "protocol": mark}, {"priority": 10002, "src": "172.17.0.36"}]
+    kept = Untouchable(seen=[[[], [{"ifname": "ens1", "addr_info": held}], rules]])
+    named = Snapshot({}, frozenset({Address("ens2", 4, "172.17.1.34", 27)}), frozenset(), frozenset(), {})
+    found = {("ens1", "172.17.0.34"), ("ens1", "172.17.0.35"), ("ens2", "172.17.1.34")}
+    assert renumbered.proved(kept, named) == found
 
 
 def test_the_remedy_is_part_of_it():
-    checks, _facts = renumbered.decide(RAILS, NETWORKS, {("ens1", "172.17.0.34")}, set())
+    checks, _facts = renumbered.decide(RAILS, NETWORKS, {("ens1", "172.17.0.34")}, {("ens1", "172.17.0.34")})
     assert "172.17.0.34" in checks[0]["cause"]
     assert "172.17.0.2" in checks[0]["cause"]
     assert "fabric_allow_renumber=true" in checks[0]["fix"]
     assert checks[0]["id"] == "address_renumbered"
-
-
-@pytest.mark.parametrize("manager", sorted(MANAGERS))
-@pytest.mark.parametrize("vlan", [0, 5])
-def test_addresses_are_found_in_the_files_that_each_manager_gets(tmp_path, manager, vlan):
-    addresses = [
-        {"family": 4, "address": "172.17.0.2", "subnet": "172.17.0.0/27", "gateway": "172.17.0.1"},
-        {"family": 6, "address": "fd00::2", "subnet": "fd00::/64", "gateway": "fd00::1"},
-    ]
-    rail = {"name": "rail1", "index": 1, "interface": "ens1", "vlan": vlan, "mtu": 4200, "addresses": addresses}
-    want = parse_want({"rails": [rail], "rdma_prefixes": ["172.17.0.0/20", "fd00::/48"], "policy": "prefixes"})
-    host = Host(str(tmp_path))
-    for file in MANAGERS[manager].files(
-        want.rails[0], "ens1", f"ens1.{vlan}" if vlan else "ens1", [], [], infiniband=False
-    ):
-        if file.mode != 0o777:
-            host.write(File(file.path, file.text, file.mode))
-    found = {(name.partition(".")[0], address) for name, address in renumbered.retained(host)}
-    assert found == {("ens1", "172.17.0.2"), ("ens1", "fd00::2")}

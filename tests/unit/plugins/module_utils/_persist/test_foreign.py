@@ -164,12 +164,23 @@ def judged(tmp_path, monkeypatch):
 DHCP = {f"{NETWORKS}/80-all.network": "[Match]\nName=en*\n\n[Network]\nDHCP=yes\n"}
 
 
-@pytest.mark.parametrize(("dynamic", "status"), [(True, "deviation"), (False, "warning")])
-def test_dhcp_is_in_the_way_where_it_has_given_an_address(judged, dynamic, status):
-    address = {"family": "inet", "local": "198.51.100.7", "prefixlen": 24, **({"dynamic": True} if dynamic else {})}
+@pytest.mark.parametrize(
+    ("held", "dynamic", "status"),
+    [
+        ("198.51.100.7/24", True, "deviation"),
+        ("198.51.100.7/24", False, "warning"),
+        ("2001:db8:7::9/128", True, "deviation"),
+        # By a router's advertisement.
+        ("2001:db8:7::9/64", True, "warning"),
+    ],
+)
+def test_dhcp_is_in_the_way_where_it_has_given_an_address(judged, held, dynamic, status):
+    local, _slash, length = held.partition("/")
+    address = {"family": "inet6" if ":" in local else "inet", "local": local, "prefixlen": int(length)}
+    address |= {"dynamic": True} if dynamic else {}
     found = judged(DHCP, [link("ens1np0", addr_info=[address])])
     assert found["persist_foreign", "ens1np0"][0] == status
-    assert ("198.51.100.7/24" in found["persist_foreign", "ens1np0"][1]) is dynamic
+    assert (held in found["persist_foreign", "ens1np0"][1]) is (status == "deviation")
 
 
 def test_a_rail_in_a_vlan_is_asked_for_its_port_and_for_the_vlan(judged):

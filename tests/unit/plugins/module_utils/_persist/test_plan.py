@@ -110,6 +110,20 @@ def test_ifupdown_is_known_by_what_it_configures():
     assert persist.interfaces_of("auto lo\niface lo inet loopback\n") == ()
 
 
+@pytest.mark.parametrize(
+    ("text", "there"),
+    [
+        ("auto ens1np0\niface ens1np0 inet manual\n", ()),
+        ("iface ens1np0 inet manual\n# a comment\n\nauto eth0\niface eth0 inet dhcp\n", ("eth0",)),
+        ("iface ens1np0 inet manual\n    mtu 9000\n", ("ens1np0",)),
+        ("iface ens1np0 inet6 manual", ()),
+        ("iface ens1np0 inet manual\niface br0 inet dhcp\n  bridge_ports ens1np0\n", ("br0", "ens1np0")),
+    ],
+)
+def test_a_manual_stanza_that_says_no_more_configures_nothing(text, there):
+    assert persist.interfaces_of(text) == there
+
+
 def test_netplan_says_what_the_live_change_makes():
     text = files("netplan")["/etc/netplan/zz-railops-ens1np0.yaml"]
     assert text.mode == 0o600
