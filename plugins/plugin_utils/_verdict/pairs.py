@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ...module_utils._check import DEVIATION
+from ...module_utils._check import DEVIATION, WARNING
 
 if t.TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,9 +35,12 @@ def with_faults(verdict: Verdict) -> Verdict:
         (name, check["rail"])
         for name, entry in hosts.items()
         for check in entry["checks"]
-        if check["status"] == DEVIATION
-        and check["rail"] is not None
-        and check["id"].startswith(SILENCING)
+        if check["rail"] is not None
+        and (
+            (check["status"] == DEVIATION and check["id"].startswith(SILENCING))
+            # Loss on the way to a host's own gateway is that host's, also where it may be policing.
+            or (check["status"] == WARNING and check["id"].startswith("ping_gateway"))
+        )
         and not check.get("peers")
     }
 

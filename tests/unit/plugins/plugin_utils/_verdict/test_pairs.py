@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._check import deviation
+from ansible_collections.railops.rdma.plugins.module_utils._check import deviation, warning
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.gate import judgements
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import merge
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.explain import explain, with_places
@@ -96,3 +96,14 @@ def test_a_verdict_that_is_judged_again_is_the_same():
     assert with_faults(once) == once
     mended = {**once, "hosts": {**once["hosts"], "node2": {**once["hosts"]["node2"], "checks": []}}}
     assert faults(mended) == {}
+
+
+def test_loss_at_a_hosts_own_gateway_tells_whose_the_loss_between_two_is():
+    policed = warning("ping_gateway", "so", "3 of 10 lost", "lost", "look", rail="rail2").data()
+    lossy = {
+        "node1": [bad("ping_neighbour", "rail2", "node2")],
+        "node2": [policed, bad("ping_neighbour", "rail2", "node3")],
+    }
+    assert faults(verdict(**lossy)) == {("node1", "ping_neighbour"): "node2"}
+    # A leaf that polices everybody tells nothing.
+    assert faults(verdict(**{**lossy, "node1": [policed, *lossy["node1"]]})) == {}

@@ -1,0 +1,230 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The playbook audit beside a judge that sends packets, over random breaks of six hosts and their ports.
+
+Never green where the judge sees loss, the right host and rail named, never red where nothing is broken but for the
+cases of `breaks.py` that say why (`listed`). RAILOPS_AUDIT_CASES breaks, RAILOPS_AUDIT_SEED draws others.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+import state as lab_state
+
+from ansible_collections.railops.rdma.plugins.modules import policy_route
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import call_module, inside
+from ansible_collections.railops.rdma.tests.site.breaks import KINDS, Break, Breaks, lossy
+from ansible_collections.railops.rdma.tests.site.conftest import Fleet
+from ansible_collections.railops.rdma.tests.site.packet_judge import End, Judge, Way
+
+NODES, RAILS = 6, 3
+PUSHED, LONG = 10, 300
+SEED = 4
+HOST_PLAN = ("rails", "rdma_prefixes", "policy", "network", "sysctls")
+
+
+class Small(Fleet):
+    """A fleet with variables of its own."""
+
+    words: dict[str, object]
+
+    def command(self, playbook: str, *words: str) -> list[str]:
+        """Return the command line of a playbook run, with them."""
+        return super().command(playbook, "-e", json.dumps(self.words), *words)
+
+
+class World:
+    """A fleet as planned, its namespaces and its judge."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self.fleet = fleet
+        lab = lab_state.load(fleet.name)
+        self.core = lab.fabric
+        self.spaces = {host.name: lab.namespace(host) for host in lab.hosts}
+        folder = fleet.folder / "plan/fabric/hosts"
+        self.plans = {name: json.loads((folder / f"{name}.json").read_text(encoding="utf-8")) for name in self.spaces}
+        ends = [
+            End(name, rail["name"], rail["interface"], item["address"])
+            for name, plan in self.plans.items()
+            for rail in plan["rails"]
+            for item in rail["addresses"]
+        ]
+        self.judge = Judge(self.spaces, ends)
+
+    def play(self, lines) -> None:
+        for space, line in lines:
+            words = ["ip", "-n", space, *line.split()]
+            if "=" in line:
+                key, _equals, value = line.partition("=")
+                words = ["ip", "netns", "exec", space, "sh", "-c", f"echo {value} > /proc/sys/{key}"]
+            done = subprocess.run(words, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, (line, done.stderr)
+
+    def forget(self) -> None:
+        """Let everybody ask for their neighbours again, as they do after half a minute: what is set by hand stays."""
+        for space in (self.core, *self.spaces.values()):
+            for words in (["neigh", "flush", "all"], ["-6", "neigh", "flush", "all"], ["route", "flush", "cache"]):
+                subprocess.run(["ip", "-n", space, *words], capture_output=True, check=False)
+
+    def mend(self, what: Break) -> None:
+        """Undo, let the role's module mend the rest, and wait until every packet arrives again."""
+        self.play(what.undo)
+        own = self.plans[what.host]
+        result = inside(self.spaces[what.host], call_module, policy_route, {key: own[key] for key in HOST_PLAN})
+        assert not result.get("failed"), (str(what), result)
+        self.forget()
+        deadline = time.monotonic() + 20
+        while lost := self.judge.lost():
+            assert time.monotonic() < deadline, (str(what), list(lost.items())[:4])
+            time.sleep(0.5)
+
+
+@pytest.fixture(scope="module")
+def world(request, tmp_path_factory):
+    """Six hosts as planned, on bridges or on routed ports."""
+    if os.geteuid() != 0:
+        pytest.skip("namespace hosts need root")
+    name = f"judge{os.getpid() % 100000}"
+    rails = [{"name": f"rail{number}", "interface": f"ens{number}np0"} for number in range(1, RAILS + 1)]
+    fleet = Small(name, tmp_path_factory.mktemp("judge"), NODES)
+    fleet.words = {
+        "fabric_mode": request.param,
+        "fabric_rails": rails,
+        "fabric_supernets": ["172.17.0.0/16", "fd00:17::/48"],
+        "site_serial": [NODES],
+    }
+    try:
+        fleet.lab("up", "--name", name, "--kind", "netns", "--nodes", str(NODES), "--rails", str(RAILS))
+        assert fleet.play("plan").code == 0
+        fleet.lab("gateways", name, "--plan", str(fleet.folder / "plan/fabric"))
+        run = fleet.play("hosts")
+        assert run.code == 0, run.output
+        yield World(fleet)
+    finally:
+        fleet.lab("down", name, check=False)
+
+
+def named(verdict: dict) -> set[tuple[str, str | None]]:
+    """Return the places that deviations are at: the fault's, where one is known."""
+    return {
+        (check.get("fault", host), check["rail"])
+        for host, entry in verdict["hosts"].items()
+        for check in entry["checks"]
+        if check["status"] == "deviation"
+    }
+
+
+PUSH = pytest.mark.parametrize("world", ["shared"], indirect=True)
+
+
+@PUSH
+def test_an_audit_of_a_whole_fleet_is_green_and_no_packet_is_lost(world):
+    assert world.judge.lost() == {}
+    run = world.fleet.play("audit")
+    assert run.code == 0, run.output
+
+
+def judged(world: World, what: Break) -> str:
+    """Let it happen, and hold the audit to the judge; return what came."""
+    with lossy(what):
+        world.play(what.do)
+        world.forget()
+        time.sleep(0.3)
+        before = world.judge.lost()
+        run = world.fleet.play("audit")
+        after = world.judge.lost()
+    verdict = world.fleet.verdict()
+    world.mend(what)
+    return told(what, before, after, run.code, verdict)
+
+
+def told(what: Break, before: dict[Way, str], after: dict[Way, str], code: int, verdict: dict) -> str:
+    lost = [(way.source[:2], way.target[:2], way.how, n) for way, n in (before or after).items()]
+    story = f"{what}\nlost {lost[:4]} of {len(lost)}"
+    places = named(verdict)
+    story += f"\nnamed {sorted(map(str, places))} {verdict['explained']}"
+    assert code in (0, 2), story
+    if before and after:
+        assert code == 2, f"green, and packets are lost: {story}"
+        right = {
+            place for place in places if place[0] == what.host and (what.rail is None or place[1] in (None, what.rail))
+        }
+        assert right, f"somebody else is blamed: {story}"
+        return "broken"
+    if what.free and not what.listed and not before and not after:
+        assert code == 0, f"red, and nothing is lost: {story}\n{causes(verdict)}"
+    return "listed" if what.listed and code == 2 else "red by plan" if code else "whole"
+
+
+def causes(verdict: dict) -> list[str]:
+    return [
+        f"{host} {check['rail']} {check['id']}: {check['cause']}"
+        for host, entry in verdict["hosts"].items()
+        for check in entry["checks"]
+        if check["status"] == "deviation"
+    ]
+
+
+@PUSH
+def test_ten_breaks_are_red_where_packets_are_lost_and_nowhere_else(world):
+    hold(world, int(os.environ.get("RAILOPS_AUDIT_CASES") or PUSHED), int(os.environ.get("RAILOPS_AUDIT_SEED") or SEED))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("world", ["shared", "exclusive"], indirect=True)
+def test_hundreds_of_breaks_are_red_where_packets_are_lost_and_nowhere_else(world, seed):
+    hold(world, LONG // 2, seed("RAILOPS_AUDIT_SEED"))
+
+
+def hold(world: World, cases: int, first: int) -> None:
+    """Let so many things happen, every kind in its turn, and hold each audit to the judge."""
+    draw = Breaks(first, world.spaces, world.core, world.plans)
+    wrong: list[str] = []
+    seen: dict[str, int] = {}
+    for case in range(cases):
+        what = draw.draw_one(ORDER[(case + first * PUSHED) % len(ORDER)])
+        try:
+            end = judged(world, what)
+        except AssertionError as exc:
+            end, _more = "wrong", wrong.append(f"seed {first}, case {case}: {exc}")
+        seen[end] = seen.get(end, 0) + 1
+        print(f"{case}: {what}: {end}", flush=True)
+    print(seen)
+    assert wrong == [], "\n\n".join(wrong)
+
+
+# Kinds that are neighbours in the file are not in a run.
+ORDER = [KINDS[number * 7 % len(KINDS)] for number in range(len(KINDS))]
+
+
+def test_every_kind_is_in_turn():
+    assert sorted(ORDER) == sorted(KINDS)
+
+
+# Kinds that are red for a reason although the packets may arrive: `breaks.py` has the reasons.
+LISTED = ("taken_gateway", "rule_from_own", "rule_for_some", "same_mac", "no_echo")
+
+
+def test_at_most_ten_kinds_are_listed():
+    text = (Path(__file__).parent / "breaks.py").read_text(encoding="utf-8")
+    assert text.count("listed = ") + text.count('listed="') == len(LISTED) <= 10
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("world", ["shared"], indirect=True)
+@pytest.mark.parametrize("kind", LISTED)
+def test_what_is_listed_is_red_where_nothing_is_lost(world, kind):
+    """Else it need not be listed any more."""
+    draw = Breaks(1, world.spaces, world.core, world.plans)
+    drawn = (what for what in iter(lambda: draw.draw_one(kind), None) if what.listed)
+    # Whose answer a table keeps is chance: three of them, and one is enough.
+    assert any(judged(world, what) == "listed" for what in itertools.islice(drawn, 3))
