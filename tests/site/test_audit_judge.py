@@ -72,8 +72,9 @@ class World:
     def forget(self) -> None:
         """Let everybody ask for their neighbours again, as they do after half a minute: what is set by hand stays."""
         for space in (self.core, *self.spaces.values()):
-            for words in (["neigh", "flush", "all"], ["-6", "neigh", "flush", "all"], ["route", "flush", "cache"]):
-                subprocess.run(["ip", "-n", space, *words], capture_output=True, check=False)
+            for family in ("-4", "-6"):
+                for words in (["neigh", "flush", "all"], ["route", "flush", "cache"]):
+                    subprocess.run(["ip", "-n", space, family, *words], capture_output=True, check=False)
 
     def mend(self, what: Break) -> None:
         """Undo, let the role's module mend the rest, and wait until every packet arrives again."""

@@ -30,6 +30,8 @@ REFUSED = {
 TYPED = {errno.EINVAL, errno.EACCES, errno.EHOSTUNREACH}
 # Of the rule that looks into main (include/uapi/linux/fib_rules.h does not say it; every kernel has it).
 MAIN_PRIORITY = 32766
+# Addresses in one cause.
+MOST_TOLD = 6
 # Leaf, spine and the leaf beyond take one each.
 FEW_HOPS = 8
 # Who made a rule or route: RTPROT_* of include/uapi/linux/rtnetlink.h as iproute2 names them, and ours.
@@ -101,8 +103,9 @@ def _check(
     shown = bad or found
     causes = []
     for finding, own in shown.items():
-        to = dict.fromkeys(f"{target.address} ({target.what})" for target in own)
-        causes.append(f"to {', '.join(to)}: {finding.cause}")
+        to = list(dict.fromkeys(f"{target.address} ({target.what})" for target in own))
+        more = f" and {len(to) - MOST_TOLD} more" if len(to) > MOST_TOLD else ""
+        causes.append(f"to {', '.join(to[:MOST_TOLD])}{more}: {finding.cause}")
     fixes = dict.fromkeys(finding.fix for finding in shown)
     make = deviation if bad else warning
     return make("route_path", planned, observed, "; ".join(causes), " ".join(fixes), **where)
