@@ -228,10 +228,15 @@ def test_cables_that_were_learned_are_one_more_inventory(fleet):
 EVIL = "{{ lookup('pipe', 'touch CANARY; echo leaf1') }}"
 
 
+@pytest.fixture
+def evil(fleet):
+    return EVIL.replace("CANARY", str(fleet / "CANARY"))
+
+
 @pytest.mark.parametrize("key", ["leaf", "port"])
-def test_a_name_that_a_switch_gave_itself_is_no_code_of_the_controller(fleet, key):
+def test_a_name_that_a_switch_gave_itself_is_no_code_of_the_controller(fleet, evil, key):
     """C1: a frame of LLDP named its sender by a template, and the next plan --check ran it."""
-    said = {"switch": "leaf1", "port": "swp5", "is_switch": True, {"leaf": "switch"}.get(key, key): EVIL}
+    said = {"switch": "leaf1", "port": "swp5", "is_switch": True, {"leaf": "switch"}.get(key, key): evil}
     port = {"netdev": "ens1np0", "link_layer": "Ethernet", "state": "ACTIVE"}
     device = {"name": "mlx5_0", "pci": "0000:01:00.0", "vf": False, "nearest_gpus": [], "ports": [port]}
     info = {"gpus": [], "devices": [device], "default_interfaces": [], "lldp": {"ens1np0": said}}
@@ -245,7 +250,8 @@ def test_a_name_that_a_switch_gave_itself_is_no_code_of_the_controller(fleet, ke
 
 
 @pytest.mark.parametrize("sign", [EVIL, "leaf{% raw %}", "leaf{# 1 #}"])
-def test_what_is_still_a_template_is_refused_by_host_and_variable(fleet, sign):
+def test_what_is_still_a_template_is_refused_by_host_and_variable(fleet, evil, sign):
+    sign = evil if sign == EVIL else sign
     cables = {"rail1": {"leaf": f"!unsafe {json.dumps(sign)}", "port": "swp5"}}
     rows = "".join(f"{key}: {value}, " for key, value in cables["rail1"].items())
     (fleet / "cables.yml").write_text(f"gpu_nodes: {{hosts: {{node2: {{fabric_cables: {{rail1: {{{rows}}}}}}}}}}}\n")
