@@ -117,3 +117,13 @@ def test_a_node_that_cannot_be_looked_at_is_not_begun(site):
     with pytest.raises(AnsibleActionFail, match=r"node1 cannot be looked at .*no python.* not touched"):
         site.run("begin", turn=["node1"])
     assert site.order(node1=DUE)["turns"] == [["node1"]]
+
+
+@pytest.mark.parametrize(
+    "odd", [{"replaced": ["demo"]}, {"replaced": {"demo\x1b[2J": "1"}}, {"packages": 5}, {"packages": ["a b\n"]}]
+)
+def test_a_host_that_answers_nonsense_is_not_sound_and_the_others_have_their_turns(site, odd):
+    made = site.order(node1={**DUE, **odd}, node2=DUE)
+    assert made["turns"][-1] == ["node2"]
+    assert "its answer is refused" in "\n".join(made["lines"])
+    assert "\x1b" not in str(made["lines"])

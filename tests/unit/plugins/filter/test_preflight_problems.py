@@ -43,3 +43,20 @@ def test_an_address_that_the_plan_gives_to_another_host_is_in_the_way(tmp_path):
     assert "fabric_allow_renumber=true" in text
     assert preflight_problems({"node1": here}, "warning") == []
     assert preflight_problems({"node1": answer()}, plan_dir=str(tmp_path / "none")) == []
+
+
+def test_a_hosts_nonsense_is_in_the_way_by_its_name_and_the_others_are_told():
+    odd = [
+        {**answer(BRIDGE), "errors": 5},
+        {"checks": [{"id": {}, "status": "deviation"}], "errors": [["x"]]},
+        {"msg": {}},
+    ]
+    odd += [{**answer(), "facts": {"strange_addresses": [5]}}, {"checks": [{**BRIDGE.data(), "rail": ["rail1"]}]}]
+    results = {f"odd{number}": result for number, result in enumerate(odd)}
+    told = preflight_problems({**results, "node2": answer(DOCKER)})
+    assert "node2: 172.17.0.0/21 overlaps docker0. Move that network." in told
+    assert "odd0: rail1: roce0 is a bridge. Name a port." in told
+    assert any(line.startswith("odd1: The answer is refused: a dict is no id of a check") for line in told)
+    assert any(line.startswith("odd2: rail_audit: no answer") for line in told)
+    assert any(line.startswith("odd3: The answer is refused: an item of strange_addresses") for line in told)
+    assert any(line.startswith("odd4: The answer is refused: a list is no rail") for line in told)
