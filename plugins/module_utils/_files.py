@@ -6,17 +6,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import socket
-import tempfile
 import typing as t
 from dataclasses import dataclass
 
 from ._errors import RdmaError
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from ansible.module_utils.basic import AnsibleModule
 
@@ -191,39 +191,69 @@ class HostFiles(Sysfs):
         :param mode: of the file, such as 0o644.
         :param link: make a symbolic link.
         """
-        target = self.path(path)
-        folder = os.path.dirname(target)
-        try:
-            if content is not None:
-                self._replace(target, content, mode, link=link)
-            elif os.path.lexists(target):
-                os.unlink(target)
-                if folder.endswith(MADE) and not os.listdir(folder):
-                    os.rmdir(folder)
-        except OSError as exc:
-            raise RdmaError(
-                f"{path} cannot be written: {exc.strerror}.",
-                "Run the task with become: true, on a file system that is not read-only and has room.",
-            ) from exc
-
-    def _replace(self, target: str, content: str, mode: int, *, link: bool) -> None:
-        os.makedirs(os.path.dirname(target), mode=0o755, exist_ok=True)
-        # The name ends in something that neither systemd nor a network manager reads.
-        handle, temporary = tempfile.mkstemp(prefix=".railops-", suffix=".tmp", dir=os.path.dirname(target))
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write("" if link else content)
-                file.flush()
-                os.fsync(file.fileno())
-            if link:
-                os.unlink(temporary)
-                os.symlink(content, temporary)
+        with writing(path):
+            if content is None:
+                self.remove(path)
             else:
-                os.chmod(temporary, mode)
-            os.replace(temporary, target)
-        except BaseException:
-            if os.path.lexists(temporary):
-                os.unlink(temporary)
-            raise
+                self.stage(path, content, mode, link=link)
+                os.replace(self.path(temporary(path)), self.path(path))
+                self.labelled(path)
+
+    def stage(self, path: str, content: str, mode: int = 0o644, *, link: bool = False) -> None:
+        """Write what a path shall hold beside it; what lies there as it shall be, of a run before, stays.
+
+        :param path: on the host, as the rest is of put().
+        """
+        target = self.path(temporary(path))
+        with writing(path):
+            os.makedirs(os.path.dirname(target), mode=0o755, exist_ok=True)
+            if self._is(temporary(path), content, mode, link=link):
+                return
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(target)
+            try:
+                if link:
+                    os.symlink(content, target)
+                    return
+                with open(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+                    file.write(content)
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.chmod(target, mode)
+            except BaseException:
+                os.unlink(target)
+                raise
+
+    def _is(self, path: str, content: str, mode: int, *, link: bool) -> bool:
+        if link or self.link(path) is not None:
+            return link and self.link(path) == content
+        there = os.path.isfile(self.path(path)) and os.stat(self.path(path)).st_mode & 0o7777 == mode
+        return there and self.read(path) == content
+
+    def remove(self, path: str) -> None:
+        """Remove a file, and the folder that was made for it."""
+        target = self.path(path)
+        if os.path.lexists(target):
+            os.unlink(target)
+            if target.rpartition("/")[0].endswith(MADE) and not os.listdir(os.path.dirname(target)):
+                os.rmdir(os.path.dirname(target))
+
+    def labelled(self, path: str) -> None:
+        """Give a file the SELinux context of its place."""
         if self._module:
-            self._module.set_default_selinux_context(target, False)
+            self._module.set_default_selinux_context(self.path(path), False)
+
+
+def temporary(path: str) -> str:
+    """Return where a file's next text waits; by its ending, neither systemd nor a network manager reads it."""
+    return "{}/.railops-{}.tmp".format(*os.path.split(path))
+
+
+@contextlib.contextmanager
+def writing(path: str) -> Iterator[None]:
+    """Raise RdmaError with a remedy where a path cannot be written."""
+    try:
+        yield
+    except OSError as exc:
+        fix = "Run the task with become: true, on a file system that is not read-only and has room."
+        raise RdmaError(f"{path} cannot be written: {exc.strerror}.", fix) from exc

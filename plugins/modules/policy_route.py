@@ -81,6 +81,12 @@ options:
         and confirms over that. So the timer does not count what the controller does with other hosts meanwhile.
       - Otherwise the token of a change to keep. Nothing is changed then.
     type: str
+  undo:
+    description:
+      - The token of the last change of the host, confirmed before. What was before it is put back, under a rollback
+        timer of its own (O(confirm_timeout), 60 seconds without), and nothing else is done.
+    type: str
+    version_added: 0.2.0
   gateways:
     description:
       - What to do about the rails' gateways with O(confirm). V(report) confirms, then asks all of them for an echo from

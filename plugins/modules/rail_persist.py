@@ -17,7 +17,8 @@ description:
     work, a setting that keeps it from deleting other programs' rules and routes.
   - Nothing is applied. No link flaps, and C(netplan apply) is not run; the files count from the next boot.
   - The files are checked by the tool that reads them (C(netplan generate) in a root of its own, C(nmcli)) before any is
-    written. Each is replaced atomically.
+    written. All are written beside their places before the first gets its name; where one cannot have it, the others
+    get their old text back.
   - Before anything is written, what the next boot would make of the files is compared with what it would make without
     ours. It fails with the other file's name where that comes first, or where addresses, routes, an MTU or what stands
     on the port would be lost, unless the port is in O(take_over).
@@ -63,6 +64,13 @@ options:
     type: list
     elements: str
     default: []
+    version_added: 0.2.0
+  stage:
+    description:
+      - Do all but give the files their names. They lie beside their places, so that a later call without it needs no
+        room; whatever is in the way shows before anything is changed.
+    type: bool
+    default: false
     version_added: 0.2.0
   on_problem:
     description:

@@ -16,12 +16,14 @@ import socket
 import stat
 import typing as t
 
-from .._errors import RdmaError
-from .._files import HostFiles
-from .model import LINK, File, Port, Ran, Texts
+from .._errors import Problem, RdmaError
+from .._files import HostFiles, temporary, writing
+from .model import LINK, Port, Ran, Texts
 from .plan import OWNED, SINGLE, interfaces_of, owned
 
 if t.TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from ansible.module_utils.basic import AnsibleModule
 
 
@@ -166,26 +168,78 @@ class Host(HostFiles):
             found.update({f"/{path}/{name}": port for name in names if not name.startswith(".railops-")})
         return found
 
+    def swap(self, new: Iterable[str], gone: Iterable[str], undo: contextlib.ExitStack) -> None:
+        """Give staged files their names and take others away.
+
+        :param new: the paths whose next text is staged.
+        :param gone: the paths that go.
+        :param undo: gets what puts all of it back, for when this or what follows fails.
+        """
+        for path in (*new, *gone):
+            target, old = self.path(path), self.path(temporary(f"{path}.old"))
+            with writing(path):
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(old)
+                if os.path.lexists(target):
+                    os.link(target, old, follow_symlinks=False)
+                undo.callback(self._back, target, old)
+                if path in gone:
+                    self.remove(path)
+                else:
+                    os.replace(self.path(temporary(path)), target)
+                    self.labelled(path)
+
+    def _back(self, target: str, old: str) -> None:
+        with contextlib.suppress(OSError):
+            if os.path.lexists(old):
+                os.makedirs(os.path.dirname(target), exist_ok=True)
+                os.replace(old, target)
+            else:
+                os.unlink(target)
+
+    def no_room(self, sizes: Mapping[str, int]) -> list[Problem]:
+        """Return what keeps files of so many bytes from being written, by their paths, as far as that shows before."""
+        found = []
+        for folder in sorted({os.path.dirname(path) for path in sizes}):
+            place = self.path(folder)
+            while not os.path.isdir(place):
+                place = os.path.dirname(place)
+            have = os.statvfs(place)
+            free, inodes = have.f_bfree * have.f_frsize, have.f_ffree if have.f_files else len(sizes)
+            # All of them, also where some lie on another file system: it is little.
+            needed = sum(size // 4096 + 1 for size in sizes.values()) * 4096
+            if have.f_flag & os.ST_RDONLY:
+                found.append(Problem(folder, "is on a file system that is read-only.", "Mount it writable."))
+            elif not os.access(place, os.W_OK | os.X_OK):
+                found.append(Problem(folder, "may not be written to.", "Run the task with become: true."))
+            elif free < needed or inodes < len(sizes):
+                text = f"has room for {free} bytes and {inodes} files; {needed} bytes in {len(sizes)} files are needed."
+                found.append(Problem(folder, text, f"Make room there: `df -h {folder}; df -i {folder}`."))
+        return found
+
     def move(self, path: str, target: str) -> None:
         """Move a file as it is, over file systems too; the new one is whole before the old one goes."""
-        old, new = self.path(path), self.path(target)
-        # A hidden name: NetworkManager reads others without an ending.
-        temporary = os.path.join(os.path.dirname(new), f".railops-{os.path.basename(new)}.tmp")
-        try:
+        old, new, there = self.path(path), self.path(target), self.path(temporary(target))
+        with writing(target):
             os.makedirs(os.path.dirname(new), exist_ok=True)
-            shutil.copy2(old, temporary, follow_symlinks=False)
-            os.chown(temporary, os.lstat(old).st_uid, os.lstat(old).st_gid, follow_symlinks=False)
-            os.replace(temporary, new)
+            shutil.copy2(old, there, follow_symlinks=False)
+            os.chown(there, os.lstat(old).st_uid, os.lstat(old).st_gid, follow_symlinks=False)
+            os.replace(there, new)
             os.unlink(old)
             if path.startswith(KEPT):
                 with contextlib.suppress(OSError):
                     os.removedirs(os.path.dirname(old))
-        except OSError as exc:
-            fix = "Run the task with become: true, on a file system that is not read-only and has room."
-            raise RdmaError(f"{path} cannot be moved to {target}: {exc.strerror}.", fix) from exc
-        if self._module:
-            self._module.set_default_selinux_context(new, False)
+        self.labelled(target)
 
-    def write(self, file: File) -> None:
-        """Put a file in place, with its mode from the first moment on."""
-        self.put(file.path, file.text, file.mode, link=file.mode == LINK)
+    def left(self) -> list[str]:
+        """Return the temporaries of runs that were killed, and of the one that is at work."""
+        folders = {os.path.dirname(path) for path in SINGLE} | {folder for folder, _name in OWNED}
+        folders |= {"/" + os.path.relpath(folder, self.root) for folder, _folders, _names in os.walk(self.path(KEPT))}
+        found = [f"{folder}/{name}" for folder in sorted(folders) for name in self.names(folder)]
+        return [path for path in found if re.search(r"/\.railops-[^/]+\.tmp$", path)]
+
+    def sweep(self) -> None:
+        """Remove all temporaries; one that stays is the next run's."""
+        for path in self.left():
+            with contextlib.suppress(RdmaError):
+                self.put(path, None)

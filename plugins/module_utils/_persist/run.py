@@ -6,18 +6,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import typing as t
 from dataclasses import asdict
 
 from .._check import CheckData, compared, deviation, warning
 from .._errors import InputError, Problem, RdmaError
-from .._files import Sysfs
+from .._files import Sysfs, temporary
 from .._route.options import host_plan_spec
 from .._route.want import Want, asked, named, untouchable_problem
 from .._untouchable import read_untouchable
 from .foreign import Found, judged
 from .host import KEPT, Host, State
-from .model import File, Ran
+from .model import LINK, File, Ran
 from .plan import MANAGERS, files_of, manager_of
 
 if t.TYPE_CHECKING:
@@ -32,15 +33,19 @@ SPEC = {
     "root": {"type": "path", "default": "/"},
     "force": {"type": "list", "elements": "str", "default": []},
     "take_over": {"type": "list", "elements": "str", "default": []},
+    "stage": {"type": "bool", "default": False},
     "on_problem": {"type": "str", "choices": ["fail", "report"], "default": "fail"},
 }
 
 
-def converge(want: Want, host: Host, manager: str, *, check_mode: bool, report: bool = False) -> dict[str, t.Any]:
+def converge(
+    want: Want, host: Host, manager: str, *, check_mode: bool, report: bool = False, stage: bool = False
+) -> dict[str, t.Any]:
     """Bring the files to the wanted state and describe what happened.
 
     :param manager: one of MANAGERS, or `auto` for the one that the host uses.
     :param report: whether what is in the way is a deviation instead of a failure.
+    :param stage: whether the files are written beside their places alone, for a later call to give them their names.
     """
     files: tuple[File, ...] = ()
     found, names = Found(), dict[str, str]()
@@ -51,8 +56,6 @@ def converge(want: Want, host: Host, manager: str, *, check_mode: bool, report: 
         own = {rail.interface: names[rail.name] for rail in want.rails if rail.interface}
         files = MANAGERS[manager].fitted(host, files_of(named(want, own), names, manager))
         found = judged(host, manager, want, names, files)
-        if found.refused and not report:
-            raise InputError(Problem(f"{check.rail}", check.cause, check.fix) for check in found.refused)
     wanted = {file.path: file for file in files}
     have = host.state(wanted)
     kept = {path: f"{KEPT}/{port}{path}" for path, port in host.kept().items() if port not in names.values()}
@@ -60,24 +63,42 @@ def converge(want: Want, host: Host, manager: str, *, check_mode: bool, report: 
     moves.update({copy: path for path, copy in kept.items() if not host.exists(path)})
     write = [file for file in files if have.get(file.path) != State(file.text, file.mode)]
     remove = [path for path in have if path not in wanted]
+    sizes = {file.path: len(file.text.encode()) for file in write}
+    sizes.update(dict.fromkeys((*remove, *moves, *moves.values()), 4096))
+    lacking = host.no_room(sizes)
+    refused = [Problem(check.rail or check.object or "", check.cause, check.fix) for check in found.refused] + lacking
+    if refused and not report:
+        raise InputError(refused)
     for one in MANAGERS.values() if write else ():
         one.check(host, files, write)
     if not check_mode:
         for file in write:
-            host.write(file)
-        for path in remove:
-            host.put(path, None)
-        for path, target in moves.items():
-            host.move(path, target)
-        for name, one in MANAGERS.items():
-            # With another manager the rails are still wanted, and this one would take their addresses along.
-            gone = remove if not files or manager == name else []
-            one.loaded(host, one.among(file.path for file in write), one.among(gone))
+            host.stage(file.path, file.text, file.mode, link=file.mode == LINK)
+    left = [path for path in host.left() if path not in map(temporary, sizes)]
+    if not check_mode and not stage:
+        with contextlib.ExitStack() as undo:
+            host.swap([file.path for file in write], remove, undo)
+            for path, target in moves.items():
+                host.move(path, target)
+                undo.callback(host.move, target, path)
+            for name, one in MANAGERS.items():
+                # With another manager the rails are still wanted, and this one would take their addresses along.
+                gone = remove if not files or manager == name else []
+                one.loaded(host, one.among(file.path for file in write), one.among(gone))
+            undo.pop_all()
+        host.sweep()
     result: dict[str, t.Any] = {
-        "changed": bool(write or remove or moves),
+        "changed": bool(write or remove or moves or left) and not stage,
         "before": {path: f"{state.mode:04o}" for path, state in have.items()},
         "after": {file.path: f"{file.mode:04o}" for file in files},
-        "checks": [*_checks(files, have), *found.data(), *_stale(remove), *_left(kept, moves)],
+        "checks": [
+            *_checks(files, have),
+            *found.data(),
+            *_preflight(lacking),
+            *_stale([*remove, *left]),
+            *_left(kept, moves),
+            *_beside(host, remove, moves),
+        ],
         "diff": [
             _diff(path, have.get(path), wanted.get(path)) for path in sorted({*remove, *(file.path for file in write)})
         ],
@@ -87,8 +108,8 @@ def converge(want: Want, host: Host, manager: str, *, check_mode: bool, report: 
         {"before_header": path, "after_header": target, "before": "as it is\n", "after": f"as it is, at {target}\n"}
         for path, target in moves.items()
     ]
-    if found.refused:
-        result["problems"] = [{"place": one.rail, "problem": one.cause, "fix": one.fix} for one in found.refused]
+    if refused:
+        result["problems"] = [asdict(row) for row in refused]
     if want.present:
         result["manager"] = manager
     return result
@@ -113,6 +134,20 @@ def _stale(paths: list[str]) -> t.Iterator[CheckData]:
     cause = "left over from an earlier plan or another network manager"
     for path in paths:
         yield deviation("persist_stale", "", path, cause, FIX).data()
+
+
+def _preflight(problems: t.Iterable[Problem]) -> t.Iterator[CheckData]:
+    for row in problems:
+        yield deviation("persist_preflight", row.place, row.problem, row.problem, row.fix).data()
+
+
+def _beside(host: Host, remove: list[str], moves: dict[str, str]) -> t.Iterator[CheckData]:
+    """Yield what others have beside files of ours that go: nothing would read it any more."""
+    for path in (f"{gone}.d/{name}" for gone in remove for name in host.names(f"{gone}.d")):
+        if path not in remove and path not in moves:
+            cause = f"{path} stood beside a file of ours, which goes: from the next boot on nothing reads it."
+            fix = "Move it to a file of your own with a [Match] (/etc/systemd/network/10-NAME.network), or remove it."
+            yield warning("persist_foreign", "", path, cause, fix).data()
 
 
 def _left(kept: dict[str, str], moves: dict[str, str]) -> t.Iterator[CheckData]:
@@ -148,11 +183,12 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     try:
         want = asked(module.params)
         refuse_untouchable(module, want, host)
-        return converge(want, host, module.params["manager"], check_mode=module.check_mode, report=report)
+        manager, stage = module.params["manager"], module.params["stage"]
+        return converge(want, host, manager, check_mode=module.check_mode, report=report, stage=stage)
     except RdmaError as exc:
         if not report:
             raise
         found = exc.problems if isinstance(exc, InputError) else (Problem("rail_persist", exc.problem, exc.fix),)
-        checks = [deviation("persist_preflight", row.place, row.problem, row.problem, row.fix).data() for row in found]
         problems = [asdict(row) for row in found]
+        checks = list(_preflight(found))
         return {"changed": False, "before": {}, "after": {}, "checks": checks, "problems": problems, "diff": []}

@@ -345,6 +345,25 @@ def _await_ready(folder: str) -> None:
         time.sleep(0.01)
 
 
+def undo(token: str, seconds: int, command: Command | None = None) -> str:
+    """Take a change back that was confirmed, under a rollback timer of its own; return the token that confirms that.
+
+    :param token: of the change; the rest is as of arm().
+    """
+    try:
+        host, before, after = _kept(_state(f"{timers_folder()}/{token}"))
+    except (OSError, ValueError, KeyError) as exc:
+        raise RdmaError(
+            f"What was before the change with the token {token!r} is not known any more.",
+            "Take the rails away with state: absent (rail_network_state), or run again.",
+        ) from exc
+    with Kernel() as kernel:
+        new = arm(host, kernel.again(host), before, seconds, command)
+        if left := take_back(kernel, host, before, after):
+            raise RdmaError("The change could not be taken back whole.", f"Do the rest: {'; '.join(left)}", left=left)
+    return new
+
+
 def watch(folder: str) -> None:
     """Wait for the confirmation; without one, put back what was before. The rollback timer's process runs this."""
     state = _state(folder)

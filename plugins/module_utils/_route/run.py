@@ -23,7 +23,7 @@ from .options import host_plan_spec
 from .ping import checks_of, names_of, targets_of
 from .plan import decide
 from .retained import note
-from .rollback import Command, RollbackTimer, arm, change, confirm, pending
+from .rollback import Command, RollbackTimer, arm, change, confirm, pending, undo
 from .want import Want, asked, parse_want
 
 INSTALL = (
@@ -32,6 +32,8 @@ INSTALL = (
 )
 # A rollback timer that is so late does not run any more; on a loaded host it may be a little late.
 OVERDUE_SECONDS = 60.0
+# Until a change that is taken back is confirmed, where no other time is asked for.
+UNDO_SECONDS = 60
 
 SPEC = {
     **host_plan_spec(),
@@ -41,6 +43,7 @@ SPEC = {
     "take_over": {"type": "list", "elements": "str", "default": []},
     "confirm_timeout": {"type": "int", "default": 0},
     "confirm": {"type": "str"},
+    "undo": {"type": "str"},
     "gateways": {"type": "str", "choices": ["ignore", "report", "require"], "default": "ignore"},
     "on_problem": {"type": "str", "choices": ["fail", "report"], "default": "fail"},
 }
@@ -137,7 +140,10 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         if problem := pyroute2_problem():
             check = problem_check(Problem("pyroute2", problem, INSTALL), "network_library")
             raise RdmaError(problem, INSTALL, checks=[check], library_missing=True)
-        if params["confirm"]:
+        if params["undo"] and not params["confirm"]:
+            token = undo(params["undo"], params["confirm_timeout"] or UNDO_SECONDS, module.run_command)
+            made = {**reported([]), "changed": True, "token": token}
+        elif params["confirm"]:
             made = keep(params, check_mode=module.check_mode)
         else:
             want, kept, timeout = asked(params), read_untouchable(module, Sysfs()), params["confirm_timeout"]

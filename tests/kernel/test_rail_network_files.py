@@ -1,0 +1,96 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The role with files for the next boot that cannot be written: the running network and the files stay together.
+
+A host is a namespace whose Python sees an /etc of its own; what is mounted there is in a script that it runs before.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, want_of
+from ansible_collections.railops.rdma.tests.kernel.test_rail_network_role import PLAYBOOK, play
+
+PYTHON = """#!/bin/sh
+exec ip netns exec {host} sh -c 'mount --bind {etc} /etc; . {mounts}; exec {python} "$@"' sh "$@"
+"""
+NETWORKS, SETTINGS = "etc/systemd/network", "etc/sysctl.d/90-railops-rails.conf"
+READ_ONLY = "mount --bind /etc/systemd/network /etc/systemd/network; mount -o remount,bind,ro /etc/systemd/network\n"
+FULL = "mount -t tmpfs -o size=4k tmpfs /etc/systemd/network\n"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("files")
+    with Fabric("files", 1, 2) as fabric:
+        fabric.inventory(folder, [{**want_of(0, 2), "sysctls": {"net/ipv4/conf/ens1np0/arp_ignore": "1"}}])
+        for name in ("systemd/network", "sysctl.d"):
+            (folder / "etc" / name).mkdir(parents=True)
+        for name in ("passwd", "group", "nsswitch.conf", "ld.so.cache", "localtime", "alternatives", "iproute2"):
+            subprocess.run(["cp", "-a", f"/etc/{name}", folder / "etc"], check=False, stderr=subprocess.DEVNULL)
+        (folder / "mounts").touch()
+        values = {"host": fabric.hosts[0].name, "python": sys.executable}
+        (folder / "python-node1").write_text(PYTHON.format(etc=folder / "etc", mounts=folder / "mounts", **values))
+        playbook = PLAYBOOK.replace("rail_network_persist: false", "rail_network_manager: networkd")
+        (folder / "site.yml").write_text(playbook.replace("'require'", "'ignore'"))
+        yield folder, fabric.hosts[0]
+
+
+def files(folder) -> dict[str, str]:
+    """Return the rails' files, temporaries among them; of a folder its name alone."""
+    found = [path for path in sorted((folder / "etc").rglob("*")) if "railops" in path.name]
+    return {str(path.relative_to(folder)): path.read_text() if path.is_file() else "" for path in found}
+
+
+@pytest.mark.parametrize(("mounts", "why"), [(READ_ONLY, "read-only"), (FULL, "has room for")])
+def test_where_the_files_cannot_be_written_nothing_is_changed(site, mounts, why):
+    folder, host = site
+    before = host.dump()
+    (folder / "mounts").write_text(mounts)
+    said = play(folder, good=False)
+    (folder / "mounts").write_text("")
+    assert ("/etc/systemd/network" in said, why in said) == (True, True), said
+    assert (host.dump(), files(folder)) == (before, {})
+
+
+def test_a_name_that_cannot_be_given_takes_files_and_change_back(site):
+    """What stands in the way is found when the file gets its name: after the change was confirmed."""
+    folder, host = site
+    before = host.dump()
+    (folder / SETTINGS).mkdir()
+    said = play(folder, good=False)
+    assert "/etc/sysctl.d/90-railops-rails.conf cannot be written" in said
+    assert "The running network is as it was before, too." in said
+    now = host.dump()
+    assert {key: now[key] for key in ("rules", "addresses")} == {key: before[key] for key in ("rules", "addresses")}
+    assert now == before
+    assert "confirmed" in host.timer()
+    # What lies beside its place is taken by the next run, and not what has a name.
+    assert [name for name in files(folder) if not name.endswith(".tmp")] == [SETTINGS]
+    shutil.rmtree(folder / SETTINGS)
+    assert "failed=0" in play(folder)
+    assert host.dump() != before
+    assert f"{NETWORKS}/0-railops-ens1np0.network" in files(folder)
+    assert not [name for name in files(folder) if name.endswith(".tmp")]
+    again = play(folder)
+    assert "changed=0" in again
+
+
+def test_teardown_keeps_the_network_where_its_files_would_stay(site):
+    folder, host = site
+    play(folder)
+    before, kept = host.dump(), files(folder)
+    (folder / "mounts").write_text(READ_ONLY)
+    said = play(folder, "-e", "state=absent", good=False)
+    (folder / "mounts").write_text("")
+    assert "/etc/systemd/network" in said
+    assert (host.dump(), files(folder)) == (before, kept)
+    play(folder, "-e", "state=absent")
+    assert files(folder) == {}

@@ -1,0 +1,143 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""All files of a run get their names or none does; what a killed run has left is taken by the next one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
+from ansible_collections.railops.rdma.plugins.module_utils._persist.host import Host
+from ansible_collections.railops.rdma.plugins.module_utils._persist.run import converge
+from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
+from ansible_collections.railops.rdma.tests.unit.plugins.module_utils._persist.test_plan import PARAMS
+
+NEW = {**PARAMS, "rails": [{**rail, "mtu": 4200} for rail in PARAMS["rails"]]}
+GONE = {"interface": "ens3np0", "addresses": [{"address": "192.0.2.66", "subnet": "192.0.2.64/27"}]}
+OLD = {**PARAMS, "rails": [*PARAMS["rails"][:1], {**PARAMS["rails"][1], "mtu": 1500}, GONE], "sysctls": {}}
+OLD["rails"][0] = {**OLD["rails"][0], "mtu": 1500}
+BESIDE = "etc/systemd/network/0-railops-ens1np0.network.d/mine.conf"
+
+
+def persist(root, params, **options):
+    return converge(parse_want(params), Host(str(root)), "networkd", **{"check_mode": False, **options})
+
+
+def files(root):
+    found = [path for path in sorted(root.rglob("*")) if not path.is_dir()]
+    return {str(path.relative_to(root)): path.read_text(encoding="utf-8") for path in found}
+
+
+@pytest.fixture(scope="module")
+def states(tmp_path_factory):
+    """Return the files of the old and of the new plan."""
+    made = []
+    for params in (OLD, NEW):
+        root = tmp_path_factory.mktemp("state")
+        persist(root, params)
+        made.append(files(root))
+    return made
+
+
+def broken(root, params, call, number, how):
+    """Run until the numbered call of a function of os, and let that go wrong; return how the process ended."""
+    child = os.fork()
+    if child == 0:
+        real, calls = getattr(os, call), []
+
+        def counted(*args, **options):
+            calls.append(args)
+            if len(calls) == number:
+                how()
+            return real(*args, **options)
+
+        setattr(os, call, counted)
+        try:
+            persist(root, params)
+        except RdmaError:
+            os._exit(1)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def refused():
+    raise OSError(28, "No space left on device")
+
+
+CALLS = ("fsync", "replace", "link", "unlink", "symlink", "chmod")
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_whatever_call_fails_the_files_are_the_old_ones_or_the_new_ones(tmp_path, states, call):
+    number, ended = 0, 1
+    while ended:
+        number += 1
+        root = tmp_path / str(number)
+        persist(root, OLD)
+        ended = broken(root, NEW, call, number, refused)
+        left = files(root)
+        named = {name: text for name, text in left.items() if not name.endswith(".tmp")}
+        assert named == states[1 if not ended else 0], (call, number)
+        again = persist(root, NEW)
+        assert (files(root), again["changed"]) == (states[1], left != states[1])
+    assert number > (3 if call in ("replace", "link", "fsync", "chmod") else 0), "nothing was broken"
+
+
+@pytest.mark.parametrize("call", ["fsync", "replace", "link"])
+def test_what_a_killed_run_has_left_is_taken_by_the_next_one_and_by_teardown(tmp_path, states, call):
+    persist(tmp_path / "old", OLD)
+    for number in (1, 2, 3):
+        root = tmp_path / str(number)
+        shutil.copytree(tmp_path / "old", root)
+        assert broken(root, NEW, call, number, lambda: os._exit(9)) == 9
+        # As earlier versions called theirs.
+        (root / "etc/sysctl.d/.railops-x9ab_c.tmp").write_text("half", encoding="utf-8")
+        twin = tmp_path / f"twin{number}"
+        shutil.copytree(root, twin)
+        said = persist(root, NEW, check_mode=True)
+        assert "/etc/sysctl.d/.railops-x9ab_c.tmp" in [row["observed"] for row in said["checks"]]
+        assert persist(root, NEW)["changed"]
+        assert files(root) == states[1]
+        assert not persist(root, NEW)["changed"]
+        persist(twin, {"state": "absent"})
+        assert files(twin) == {}
+
+
+def test_what_is_staged_is_neither_read_nor_called_a_change_and_needs_no_second_writing(tmp_path, states, monkeypatch):
+    persist(tmp_path, OLD)
+    made = persist(tmp_path, NEW, stage=True)
+    assert not made["changed"]
+    now = files(tmp_path)
+    assert {name: text for name, text in now.items() if not name.endswith(".tmp")} == states[0]
+    assert all(os.path.basename(name).startswith(".railops-") for name in set(now) - set(states[0]))
+    monkeypatch.setattr(os, "fsync", lambda _number: refused())
+    assert persist(tmp_path, NEW)["changed"]
+    assert files(tmp_path) == states[1]
+
+
+def test_a_user_s_file_beside_ours_is_named_when_ours_goes(tmp_path):
+    persist(tmp_path, NEW)
+    (tmp_path / BESIDE).parent.mkdir()
+    (tmp_path / BESIDE).write_text("[Link]\nMTUBytes=9000\n", encoding="utf-8")
+    for check_mode in (True, False):
+        gone = persist(tmp_path, {"state": "absent"}, check_mode=check_mode)
+        said = [row["cause"] for row in gone["checks"] if row["id"] == "persist_foreign"]
+        assert said == [f"/{BESIDE} stood beside a file of ours, which goes: from the next boot on nothing reads it."]
+    assert list(files(tmp_path)) == [BESIDE]
+
+
+def test_a_folder_that_may_not_be_written_to_is_named_before_anything_is_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, _mode: not str(path).endswith("etc/sysctl.d"))
+    (tmp_path / "etc/sysctl.d").mkdir(parents=True)
+    with pytest.raises(RdmaError, match=r"/etc/sysctl\.d: may not be written to\.") as caught:
+        persist(tmp_path, NEW)
+    assert "become" in str(caught.value)
+    assert files(tmp_path) == {}
+    said = persist(tmp_path, NEW, check_mode=True, report=True)
+    row = next(row for row in said["checks"] if row["id"] == "persist_preflight")
+    assert (row["status"], row["planned"]) == ("deviation", "/etc/sysctl.d")
