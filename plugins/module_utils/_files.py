@@ -196,13 +196,20 @@ class HostFiles(Sysfs):
                 self.remove(path)
             else:
                 self.stage(path, content, mode, link=link)
-                os.replace(self.path(temporary(path)), self.path(path))
+                try:
+                    os.replace(self.path(temporary(path)), self.path(path))
+                except OSError:
+                    self.remove(temporary(path))
+                    raise
                 self.labelled(path)
 
     def stage(self, path: str, content: str, mode: int = 0o644, *, link: bool = False) -> None:
         """Write what a path shall hold beside it; what lies there as it shall be, of a run before, stays.
 
-        :param path: on the host, as the rest is of put().
+        :param path: on the host.
+        :param content: the text, or where the link leads.
+        :param mode: of the file, such as 0o644.
+        :param link: make a symbolic link.
         """
         target = self.path(temporary(path))
         with writing(path):
