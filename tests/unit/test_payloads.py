@@ -65,11 +65,11 @@ BYTES: dict[str, tuple[int | None, int, str]] = {
     "fabric_lease": (None, 70_300, ""),
     "gpudirect": (
         46_580,
-        55_500,
+        59_700,
         "a lock with a deadline; checks; modules run by _module; files by fsync and SELinux context",
     ),
     "host_record": (None, 119_400, ""),
-    "host_work_info": (None, 22_300, ""),
+    "host_work_info": (None, 24_400, ""),
     "ippool_plan": (259_667, 0, ""),
     "nic_link_type": (96_599, 115_000, "what carries the host's own network, or other roles, is kept"),
     "node_gate": (None, 96_200, ""),
@@ -97,12 +97,12 @@ BYTES: dict[str, tuple[int | None, int, str]] = {
     "rdma_info": (88_438, 103_400, "the intake of what lldpd says, and its answer as a record has it"),
     "rdma_netns": (
         43_729,
-        58_700,
+        63_100,
         "checks; modules run by _module; files by fsync and SELinux context; one file for files",
     ),
     "rdma_probe": (
         49_269,
-        67_205,
+        72_200,
         "kinds of counters, InfiniBand, acceptance, checks; modules run by _module; one file for files",
     ),
     "roce_qos": (141_098, 131_000, ""),
