@@ -91,7 +91,7 @@ def same_after_boot(tmp_path, manager, script, policy):
         parsed = parse_want(want)
         files = Files(str(tmp_path))
         for file in persist.files_of(parsed, {rail.name: rail.interface for rail in parsed.rails}, manager):
-            files.write(file)
+            files.put(file.path, file.text, file.mode, link=file.mode == 0o777)
         if manager == "netplan":
             subprocess.run(in_managers(["netplan", "generate", "--root-dir", "/mnt"], tmp_path), check=True)
         wanted = comparable(live)
@@ -147,7 +147,7 @@ def test_a_restart_of_networkd_keeps_everybodys_rules_and_routes(tmp_path):
         parsed = parse_want(want)
         files = Files(str(tmp_path))
         for file in persist.files_of(parsed, {rail.name: rail.interface for rail in parsed.rails}, "networkd"):
-            files.write(file)
+            files.put(file.path, file.text, file.mode, link=file.mode == 0o777)
         before = comparable(host)
         for _restart in range(2):
             process = boot(host, BOOT_NETWORKD, tmp_path)

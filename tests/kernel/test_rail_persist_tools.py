@@ -63,7 +63,7 @@ def checked(method, given, folder):
 def test_netplan_itself_reads_the_files_and_makes_the_same_of_them(tmp_path, policy):
     host = Host(str(tmp_path))
     for file in files("netplan", policy):
-        host.write(file)
+        host.put(file.path, file.text, file.mode, link=file.mode == 0o777)
     done = run(["netplan", "generate", "--root-dir", "/mnt"], tmp_path)
     assert done.returncode == 0, done.stderr
     text = (tmp_path / "run/systemd/network/10-netplan-ens1np0.network").read_text(encoding="utf-8")
@@ -78,7 +78,7 @@ def test_netplan_itself_reads_the_files_and_makes_the_same_of_them(tmp_path, pol
 def test_netplan_itself_makes_the_vlan(tmp_path):
     host = Host(str(tmp_path))
     for file in files("netplan", "prefixes", rails=TAGGED):
-        host.write(file)
+        host.put(file.path, file.text, file.mode, link=file.mode == 0o777)
     done = run(["netplan", "generate", "--root-dir", "/mnt"], tmp_path)
     assert done.returncode == 0, done.stderr
     made = tmp_path / "run/systemd/network"
@@ -112,7 +112,7 @@ def test_netplan_itself_keeps_the_mode_of_ipoib(tmp_path):
         host = Host(str(tmp_path / renderer))
         host.put("/etc/netplan/01.yaml", f"network: {{version: 2, renderer: {renderer}}}\n", 0o600)
         for file in files("netplan", "prefixes", rails=[rail], network="infiniband"):
-            host.write(file)
+            host.put(file.path, file.text, file.mode, link=file.mode == 0o777)
         done = run(["netplan", "generate", "--root-dir", f"/mnt/{renderer}"], tmp_path)
         assert done.returncode == 0, done.stderr
     made = (tmp_path / "networkd/run/systemd/network/10-netplan-ibs1f0.network").read_text(encoding="utf-8")
