@@ -80,7 +80,7 @@ BYTES: dict[str, tuple[int | None, int, str]] = {
         "VLANs; what stands on a port; the host's own network by every rule and table; which rails meet; checks; one"
         " file for files; the carried library; what our own files name",
     ),
-    "rail_audit": (None, 685_000, ""),
+    "rail_audit": (None, 724_000, ""),
     "rail_discover": (0, 0, ""),
     "rail_persist": (90_791, 152_000, "VLANs; the host's own network is kept; what else decides about a rail at boot"),
     "rail_upgrade": (None, 4_495, ""),
