@@ -82,7 +82,7 @@ BYTES: dict[str, tuple[int | None, int, str]] = {
     ),
     "rail_audit": (None, 724_000, ""),
     "rail_discover": (0, 0, ""),
-    "rail_persist": (90_791, 152_000, "VLANs; the host's own network is kept; what else decides about a rail at boot"),
+    "rail_persist": (90_791, 160_300, "VLANs; the host's own network is kept; what else decides about a rail at boot"),
     "rail_upgrade": (None, 4_495, ""),
     "rdma_driver": (
         47_343,
@@ -91,7 +91,7 @@ BYTES: dict[str, tuple[int | None, int, str]] = {
     ),
     "rdma_host": (
         70_936,
-        96_194,
+        101_300,
         "a port that is for something else keeps its name; .link files of others are kept",
     ),
     "rdma_info": (88_438, 103_400, "the intake of what lldpd says, and its answer as a record has it"),
