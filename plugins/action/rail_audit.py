@@ -53,13 +53,14 @@ class ActionModule(HostPlanAction):
         """Return the options that the host plan gives, the namespace mode among the settings."""
         qos, run = self._settings.get("roce_qos", {}), self._settings.get("preflight", {})
         refuse_other_node(run.get("node"), self._host, have["node"])
+        self._node = {"host": self._host, "node": have["node"]}
         refuse_two_declarations({row: [have["node"]] for row in torn_options(have, qos)})
         settings = {
             **self._settings,
             "roce_qos": {**lossless_options(have), **qos},
             "rdma_netns": {"mode": have["rdma_mode"], **self._settings.get("rdma_netns", {})},
             "cabling": {**self._cabling(have), **self._settings.get("cabling", {})},
-            "preflight": {**run, "host": self._host, "node": have["node"]},
+            "preflight": {**run, **self._node},
         }
         return {**super().options(have), "settings": settings}
 
@@ -105,6 +106,7 @@ class ActionModule(HostPlanAction):
     def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         """Run the module; with verify_dir write the host's result and return what became of it."""
         FabricAction.run(self, tmp, task_vars)
+        self._node = {}
         task_vars, args = task_vars or {}, self._task.args
         host = task_vars["inventory_hostname"]
         if named := args.pop("variables", None):
@@ -132,8 +134,10 @@ class ActionModule(HostPlanAction):
             if not verify_dir:
                 raise
             result = {"failed": True, "msg": str(exc)}
+        facts = result["facts"] if isinstance(result.get("facts"), dict) else {}
+        if isinstance(facts.get("node"), dict):
+            facts["node"].update(self._node)  # whose answer it is, no host says
         if gather and not result.get("failed"):
-            facts = result["facts"] if isinstance(result.get("facts"), dict) else {}
             result["facts"] = {**facts, "gathered": self._gathered(gather, task_vars)}
         if not verify_dir or result.get("unreachable"):
             return result

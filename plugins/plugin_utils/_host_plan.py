@@ -23,7 +23,7 @@ from ansible.errors import AnsibleActionFail
 
 from ..module_utils._fabric.lock import FORMAT, HOST_PLAN_SCHEMA, LOCK, NEWER, canonical, is_readable, sha256
 from ..module_utils._fabric.shapes import Leaf
-from ._localhost import shown
+from ..module_utils._intake import excerpt
 from ._refusal import fail
 
 if t.TYPE_CHECKING:
@@ -41,7 +41,7 @@ def refuse_other_node(given: t.Any, host: str, node: str) -> None:
     """
     if given not in (None, "", node):
         fail(
-            f"rdma_host_node_name of {host} is {shown(given)}, and the plan calls its node {node}.",
+            f"rdma_host_node_name of {host} is {excerpt(str(given))}, and the plan calls its node {node}.",
             f"Take it out and set fabric_node_name of {host} to the name that `kubectl get nodes` shows; plan again.",
         )
 

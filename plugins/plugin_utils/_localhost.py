@@ -18,6 +18,7 @@ import typing as t
 from ansible import constants
 from ansible.plugins.action import ActionBase
 
+from ..module_utils._intake import excerpt
 from ._refusal import fail, once
 
 PLAN = "{{ fabric_plan_dir | default('plan') }}/{{ fabric_name | default('fabric') }}"
@@ -55,12 +56,6 @@ DECIDING: dict[str, tuple[t.Any, ...]] = {
 """Each variable that decides, with the role's own default, and after it what our playbooks and roles give it."""
 
 
-def shown(value: t.Any) -> str:
-    """Return a value as a message has it: 40 printable characters."""
-    text = "".join(letter if letter.isprintable() else "?" for letter in str(value))
-    return repr(text if len(text) <= 40 else f"{text[:37]}...")
-
-
 def differing(
     mine: t.Mapping[str, t.Any], theirs: t.Mapping[str, t.Any], template: t.Callable[[t.Any], t.Any]
 ) -> dict[str, str]:
@@ -78,8 +73,8 @@ def differing(
         if own is ABSENT and not name.startswith("fabric_"):
             continue  # of a role that is not this task's
         if own is ABSENT or other is ABSENT or template(own) != other:
-            place = "not set" if own is ABSENT else shown(own)
-            found[name] = f"{name} is {place}, and localhost has {'none' if other is ABSENT else shown(other)}"
+            place = "not set" if own is ABSENT else excerpt(str(own))
+            found[name] = f"{name} is {place}, and localhost has {'none' if other is ABSENT else excerpt(str(other))}"
     return found
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import typing as t
@@ -24,13 +25,22 @@ import pytest
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._rdma.info import read_info
 from ansible_collections.railops.rdma.plugins.plugin_utils._localhost import DECIDING, INJECTED
+from ansible_collections.railops.rdma.tests.site.fake_host import NONSENSE
 from ansible_collections.railops.rdma.tests.unit import machines
 
 Json = dict[str, t.Any]
 HERE = Path(__file__).resolve().parent
 SECRET = "the-canary-that-nobody-may-read"
 EVIL, SOUND = "node1", ("node2", "node3")
-CHECK = {"id": "rail_link", "rail": "rail1", "status": "ok", "planned": "up", "observed": "up", "cause": "", "fix": ""}
+CHECK = {
+    "id": "network_link",
+    "rail": "rail1",
+    "status": "ok",
+    "planned": "up",
+    "observed": "up",
+    "cause": "",
+    "fix": "",
+}
 # All that an answer of a module may be asked for.
 FINE: Json = {
     "changed": False,
@@ -114,6 +124,7 @@ class Site:
     def answer(self, evil: Json) -> None:
         """Decide what the hosts answer."""
         rows = {**dict.fromkeys(SOUND, self.fine), EVIL: evil}
+        shutil.rmtree(self.hosts / "sent", ignore_errors=True)
         (self.hosts / "answers.json").write_text(json.dumps(rows), encoding="utf-8")
 
     def files(self) -> dict[str, str]:
@@ -214,22 +225,58 @@ WHOLE = [
 
 @pytest.mark.parametrize(("kind", "book", "inject"), WHOLE)
 def test_a_compromised_host_reaches_nothing_but_itself(site: Site, kind: str, book: str, inject: bool) -> None:
-    site.answer(site.fine)
     if book == "accept":
+        site.answer(site.fine)
         site.play("verify", "-e", "verify_traffic=none")
     site.answer(attack(site, kind))
     before = site.files()
     done = site.play(book, *BOOKS[book], inject=inject)
-    assert SECRET not in done.stdout
-    assert site.files() == before
-    for path in (path for name in KEPT for path in (site.folder / name).rglob("*") if path.is_file()):
-        assert SECRET not in path.read_bytes().decode(errors="replace"), path
+    nothing_was_reached(site, before, done.stdout)
     assert (INJECTED[:40] in " ".join(done.stdout.split())) is inject, done.stdout
-    if book in ("verify", "audit", "site"):
+    if (kind, book) in GAPS:
+        pytest.xfail(GAPS[kind, book])
+    if book in ("verify", "audit") or (book == "site" and kind == "facts"):
         hosts = site.verdict()["hosts"]
         assert [hosts[name]["status"] for name in SOUND] == ["pass", "pass"], done.stdout
+    if book in ("hosts", "teardown") and kind == "facts":
+        sent = {name: [path.name[4:] for path in (site.hosts / "sent" / name).iterdir()] for name in SOUND}
+        assert all("policy_route" in modules for modules in sent.values()), done.stdout
     if book not in ("accept", "upgrade"):
         recap = done.stdout.rpartition("PLAY RECAP")[2]
         assert [line for line in recap.splitlines() if line.startswith(SOUND) and "failed=0" not in line] == [], (
             done.stdout
         )
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_poisoned_part_is_its_own_error(site: Site, kind: str) -> None:
+    """Somebody hands over what a compromised host, or a controller that believed it, has written."""
+    site.answer(site.fine)
+    site.play("verify", "-e", "verify_traffic=none")
+    whole = site.verdict()
+    rows = attack(site, kind)["*"]
+    poison = {**whole["hosts"][EVIL], **rows} if isinstance(rows, dict) else "HERE"
+    text = json.dumps({**whole, "hosts": {**whole["hosts"], EVIL: poison}})
+    if isinstance(rows, str):
+        text = text.replace('"HERE"', NONSENSE[rows]())
+    site.put("verify/part/verdict.json", text)
+    before = site.files()
+    done = site.play("merge", "-e", json.dumps({"merge_verdicts": ["verify/part"]}))
+    nothing_was_reached(site, before, done.stdout)
+    if kind == "bytes" or (kind == "deep" and "cannot be read" in done.stdout):
+        # No JSON at all: the part is named, and nothing of it is taken.
+        assert "verify/part/verdict.json" in done.stdout
+        return
+    hosts = site.verdict()["hosts"]
+    assert [hosts[name]["status"] for name in SOUND] == ["pass", "pass"], done.stdout
+
+
+def nothing_was_reached(site: Site, before: dict[str, str], said: str) -> None:
+    """Assert that canaries are unread and unchanged, that new files lie where they may, and that no escape is shown."""
+    assert SECRET not in said
+    assert site.files() == before
+    for path in (path for name in KEPT for path in (site.folder / name).rglob("*") if path.is_file()):
+        assert SECRET not in path.read_bytes().decode(errors="replace"), path
+    assert "\x1b" not in said
+    assert "Traceback" not in said, said[-3000:]

@@ -15,11 +15,12 @@ import pytest
 import yaml
 from ansible.errors import AnsibleActionFail
 
-from ansible_collections.railops.rdma.plugins.action import rail_audit
+from ansible_collections.railops.rdma.plugins.action import cluster_nodes, rail_audit
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import canonical, sha256
 from ansible_collections.railops.rdma.plugins.plugin_utils._host_plan import proving_neighbours
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.ids import IDS
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.scope import scope
+from ansible_collections.railops.rdma.tests.unit.actions import action_of
 from ansible_collections.railops.rdma.tests.unit.plugins.action.test_host_actions import run
 
 ROLES = Path(__file__).resolve().parents[4] / "roles"
@@ -202,3 +203,28 @@ def test_what_is_not_looked_at_is_told(said, groups, left):
     assert set(told) <= set(IDS)
     # A verdict says what nobody can see without RDMA traffic.
     assert ("UDP 4791" in told.get("traffic_rdma", "")) == ("traffic_rdma" in left)
+
+
+def test_whose_node_a_host_is_says_the_plan_and_no_answer(plan):
+    """A host that names another's node would have that one drained, or the whole run refused."""
+    answer = {"checks": [], "facts": {"node": {"host": "node2", "node": "node2", "machine_id": "m"}}}
+    result, handed = run(rail_audit, {"plan_dir": plan, "settings": {"preflight": {"node": "node1"}}}, answer)
+    assert handed["args"]["settings"]["preflight"] == {"host": "node1", "node": "node1"}
+    assert result["facts"]["node"] == {"host": "node1", "node": "node1", "machine_id": "m"}
+    told = "rdma_host_node_name of node1 is 'node2'.*Take it out and set fabric_node_name"
+    with pytest.raises(AnsibleActionFail, match=told):
+        run(rail_audit, {"plan_dir": plan, "settings": {"preflight": {"node": "node2"}}}, answer)
+
+
+@pytest.mark.parametrize(("node", "refused"), [("node1", False), ("node2", True)])
+def test_no_other_node_than_the_plans_is_drained(plan, node, refused):
+    templar = SimpleNamespace(template=lambda value: value)
+    action = action_of(cluster_nodes, {"nodes": [node], "drain": "begin"}, templar=templar)
+    action._connection.transport = "smart"
+    action._execute_module = lambda **_more: {"changed": False}
+    variables = {"inventory_hostname": "node1", "rdma_host_plan_dir": plan}
+    if refused:
+        with pytest.raises(AnsibleActionFail, match="of node1 is 'node2', and the plan calls its node node1"):
+            action.run(task_vars=variables)
+    else:
+        assert action.run(task_vars=variables) == {"changed": False}
