@@ -6,10 +6,7 @@
 
 from __future__ import annotations
 
-import re
 import typing as t
-from functools import cache
-from pathlib import Path
 
 from ansible.errors import AnsibleError, AnsibleUndefinedVariable
 from ansible.module_utils.basic import missing_required_lib
@@ -22,29 +19,7 @@ from ..plugin_utils._plan.input import BOOLEANS, read_fabric
 from ..plugin_utils._plan.lock_copy import LockCopy, name_of
 from ..plugin_utils._plan.run import run
 from ..plugin_utils._refusal import Refusal
-
-HOST_KEYS = {
-    "name": "fabric_node_name",
-    "interfaces": "fabric_interfaces",
-    "cables": "fabric_cables",
-    "slot": "fabric_slot",
-}
-"""Which variable of a host gives which key of its node."""
-
-OTHERS = ("fabric_kubeconfig", "fabric_context", "fabric_verify_dir")
-"""Variables of the other roles that begin like the fabric's."""
-ROLES = Path(__file__).resolve().parents[2] / "roles"
-
-
-@cache
-def known_variables() -> dict[str, set[str]]:
-    """Return the options of every role, as its argument spec has them, by their prefix."""
-    known: dict[str, set[str]] = {}
-    for path in ROLES.glob("*/meta/argument_specs.yml"):
-        prefix = f"{path.parts[-3]}_"
-        known[prefix] = set(re.findall(rf"^ +({prefix}\w+):", path.read_text(encoding="utf-8"), re.MULTILINE))
-    known.setdefault("fabric_", set()).update((*HOST_KEYS.values(), *OTHERS, *(f"fabric_{key}" for key in DEFAULTS)))
-    return known
+from ..plugin_utils._settings import HOST_KEYS, known_variables
 
 
 class ActionModule(FabricAction):

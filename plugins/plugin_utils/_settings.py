@@ -1,0 +1,170 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This plugin util is PRIVATE to the collection.
+
+"""The variables of playbooks and roles, by name and value, over all hosts: asked before anything is touched."""
+
+from __future__ import annotations
+
+import re
+import typing as t
+from functools import cache
+from pathlib import Path
+
+import yaml
+from ansible.errors import AnsibleError
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+
+from ..module_utils._fabric.options import DEFAULTS
+from ._report.equal import folded
+
+if t.TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    Spec = dict[str, t.Any]
+
+ROLES = Path(__file__).resolve().parents[2] / "roles"
+# The planner checks these, with their meaning.
+PLANNED = "fabric"
+OTHERS = ("fabric_kubeconfig", "fabric_context", "fabric_verify_dir")
+"""Variables of the other roles that begin like the fabric's."""
+HOST_KEYS = {
+    "name": "fabric_node_name",
+    "interfaces": "fabric_interfaces",
+    "cables": "fabric_cables",
+    "slot": "fabric_slot",
+}
+"""Which variable of a host gives which key of its node."""
+# Neither null, which is as good as unset, nor what stands for an undefined or omitted value.
+PLAIN = (str, bool, int, float, list, dict)
+BATCH = re.compile(r"[1-9]\d*|[1-9]\d?%|100%")
+PERCENT = re.compile(r"\d{1,2}(\.\d+)?|100")
+COUNT = re.compile(r"\d+")
+_HOST_ROLES = ["rdma_driver", "nic_mode", "rdma_host", "gpudirect", "rail_network", "lossless_roce"]
+
+PLAYBOOKS: dict[str, Spec] = {
+    "site_host_roles": {"type": "list", "elements": "str", "choices": _HOST_ROLES},
+    "site_sriov_guests": {"type": "bool"},
+    **{f"audit_{name}": {"type": "bool"} for name in ("gate", "gate_taint")},
+    "audit_traffic": {"type": "str", "choices": ["none", "ping", "rdma"]},
+    "audit_pods": {"type": "str", "choices": ["none", "status", "look", "latency"]},
+    **{f"audit_gate_{name}": {"type": "int"} for name in ("bad", "good", "keep", "max_age")},
+    "audit_gate_ignore": {"type": "list", "elements": "str"},
+    **{f"teardown_{name}": {"type": "bool"} for name in ("in_use", "spiderpool")},
+    "record_keep": {"type": "bool"},
+    **{f"{name}_dir": {"type": "path"} for name in ("record", "discover")},
+    "record_names": {"type": "list", "elements": "str"},
+    "merge_verdicts": {"type": "list", "elements": "str"},
+    "discover_rail_names": {"type": "list", "elements": "str"},
+}
+"""Variables of playbooks as an argument spec has them."""
+
+PATTERNS: dict[str, tuple[re.Pattern[str], str]] = {
+    "site_serial": (BATCH, "a number of hosts such as 2, a share such as 20%, or a list of these"),
+    "site_max_fail_percentage": (PERCENT, "a number from 0 to 100"),
+    "site_max_unreachable": (COUNT, "a number of hosts, 0 or more"),
+    "audit_loss_percent": (PERCENT, "a number from 0 to 100"),
+    "audit_gate_max_out": (re.compile(r"\d+%?"), "a number of nodes or a share such as 10%"),
+}
+"""Variables of playbooks that a pattern says better, with its words."""
+
+
+@cache
+def specs() -> dict[str, Spec]:
+    """Return what each variable of playbooks and roles may be, by its name."""
+    found: dict[str, Spec] = {}
+    for path in ROLES.glob("*/meta/argument_specs.yml"):
+        entries = yaml.safe_load(path.read_text(encoding="utf-8"))["argument_specs"].values()
+        for entry in entries if path.parts[-3] != PLANNED else ():
+            found.update(entry.get("options") or {})
+    return {**found, **PLAYBOOKS}
+
+
+def near(name: str, known: Iterable[str]) -> str:
+    """Return the known name that this one is a slip of: one letter, two changed about, case or dashes; else nothing."""
+    plain = name.lower().replace("-", "_")
+    for other in known:
+        if abs(len(other) - len(plain)) <= 1 and other != name and (other == plain or _one_edit(plain, other)):
+            return other
+    return ""
+
+
+def _one_edit(one: str, other: str) -> bool:
+    """Whether two different names are one letter, or two that changed places, apart."""
+    first = next(
+        (at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), min(len(one), len(other))
+    )
+    rest, end = one[first:], other[first:]
+    swapped = len(rest) == len(end) and rest[1::-1] == end[:2] and rest[2:] == end[2:]
+    return rest[1:] == end[1:] or rest[1:] == end or rest == end[1:] or swapped
+
+
+@cache
+def known_variables() -> dict[str, set[str]]:
+    """Return the options of every role, as its argument spec has them, by their prefix."""
+    known: dict[str, set[str]] = {}
+    for path in ROLES.glob("*/meta/argument_specs.yml"):
+        prefix = f"{path.parts[-3]}_"
+        known[prefix] = set(re.findall(rf"^ +({prefix}\w+):", path.read_text(encoding="utf-8"), re.MULTILINE))
+    known.setdefault("fabric_", set()).update((*HOST_KEYS.values(), *OTHERS, *(f"fabric_{key}" for key in DEFAULTS)))
+    return known
+
+
+def name_problems(names: Iterable[str]) -> list[str]:
+    """Return a line for each name that is a slip of one of ours; any other is the site's own."""
+    known = {*specs(), *PATTERNS, *(name for names in known_variables().values() for name in names)}
+    found = []
+    for name in sorted(set(names) - known):
+        if name.startswith(("ansible_", "_")):
+            continue
+        if meant := near(name, sorted(known)):
+            found.append(f"{name}: no variable has this name, so it would do nothing. Write {meant}.")
+    return found
+
+
+def value_problems(values: Mapping[str, t.Any]) -> list[str]:
+    """Return a sentence for each value that its variable cannot have.
+
+    :param values: by name, templates resolved.
+    """
+    found = []
+    for name, (pattern, words) in PATTERNS.items():
+        given = values.get(name)
+        for item in given if isinstance(given, list) else [given] if name in values else []:
+            if not pattern.fullmatch(str(item)):
+                found.append(f"{name} is {str(item)[:40]!r}: it is {words}.")
+    for name in sorted(set(values) & set(specs())):
+        spec = {**specs()[name], "required": False, "default": None}
+        result = ArgumentSpecValidator({name: spec}).validate({name: values[name]})
+        found += [f"{name}: {text[:300].rstrip('.')}." for text in result.error_messages]
+    return found
+
+
+def problems(hosts: Mapping[str, Mapping[str, t.Any]], resolved: Callable[[str, str], t.Any]) -> list[str]:
+    """Return all that is wrong with the variables of hosts, equal sentences once with the folded names of their hosts.
+
+    :param hosts: the variables of each host, templates as they are.
+    :param resolved: gives a variable of a host by host and name.
+    """
+    known = [*specs(), *PATTERNS]
+    alike: dict[str, list[str]] = {}
+    for host, own in hosts.items():
+        alike.setdefault(repr([(name, own[name]) for name in known if name in own]), []).append(host)
+    said: dict[str, list[str]] = {}
+    for members in alike.values():
+        values = {}
+        for name in (name for name in known if name in hosts[members[0]]):
+            try:
+                value = resolved(members[0], name)
+            except AnsibleError:
+                continue
+            # What depends on what a run finds is its role's: undefined yet, or for core 2.16 the template's text.
+            if isinstance(value, PLAIN) and not (isinstance(value, str) and ("{{" in value or "omit" in value)):
+                values[name] = value
+        for text in value_problems(values):
+            said.setdefault(text, []).extend(members)
+    everywhere = len(hosts)
+    lines = [text if len(members) == everywhere else f"{folded(members)}: {text}" for text, members in said.items()]
+    return [*name_problems({name for own in hosts.values() for name in own}), *lines]

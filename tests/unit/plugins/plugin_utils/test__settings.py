@@ -1,0 +1,134 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Names and values of variables, over all hosts, before anything is touched."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from ansible.errors import AnsibleError
+
+from ansible_collections.railops.rdma.plugins.plugin_utils._settings import (
+    PATTERNS,
+    PLAYBOOKS,
+    known_variables,
+    name_problems,
+    near,
+    problems,
+    specs,
+    value_problems,
+)
+
+CHECKOUT = Path(__file__).resolve().parents[4]
+
+
+@pytest.mark.parametrize(
+    ("slip", "meant"),
+    [
+        ("site_seriel", "site_serial"),
+        ("site_sreial", "site_serial"),
+        ("Fabric_mtu", "fabric_mtu"),
+        ("fabric-mtu", "fabric_mtu"),
+        ("fabric_vlna", "fabric_vlan"),
+        ("verify_trafic", "verify_traffic"),
+        ("audit_podss", "audit_pods"),
+        ("teardown_in_us", "teardown_in_use"),
+        ("ecord_keep", "record_keep"),
+    ],
+)
+def test_a_slip_is_refused_with_what_was_meant(slip, meant):
+    assert name_problems([slip]) == [f"{slip}: no variable has this name, so it would do nothing. Write {meant}."]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["site_name", "audit_mail_to", "verify_owner", "ansible_user", "cluster_name", "ntp_servers", "_site_serial"],
+)
+def test_any_other_name_is_the_sites_own(name):
+    assert name_problems([name]) == []
+
+
+def test_no_two_names_of_ours_are_a_slip_of_each_other():
+    known = {*specs(), *PATTERNS, *(name for names in known_variables().values() for name in names)}
+    assert name_problems(known) == []
+
+
+def test_near_is_one_edit():
+    assert near("abcd", ["abdc"]) == "abdc"
+    assert near("abcd", ["abcde", "xbcd"]) == "abcde"
+    assert [near("abcd", [other]) for other in ("abcd", "badc", "ab", "dbca")] == ["", "", "", ""]
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"verify_traffic": "pings"}, "verify_traffic: value of verify_traffic must be one of"),
+        ({"rail_network_gateways": "requires"}, "rail_network_gateways"),
+        ({"site_host_roles": ["rail_networks"]}, "site_host_roles"),
+        ({"site_serial": ["two"]}, "site_serial is 'two': it is a number of hosts such as 2"),
+        ({"site_serial": "0"}, "site_serial is '0'"),
+        ({"site_max_unreachable": -1}, "site_max_unreachable is '-1'"),
+        ({"audit_loss_percent": 101}, "audit_loss_percent is '101'"),
+        ({"audit_gate_max_out": "many"}, "audit_gate_max_out is 'many'"),
+        ({"teardown_in_use": "perhaps"}, "teardown_in_use"),
+    ],
+)
+def test_a_value_that_cannot_be_is_named(values, words):
+    (found,) = value_problems(values)
+    assert words in found
+
+
+def test_what_can_be_is_not():
+    fine = {
+        "site_serial": [1, "20%"],
+        "site_max_fail_percentage": "12.5",
+        "site_max_unreachable": "3",
+        "site_host_roles": ["rail_network"],
+        "audit_gate": "true",
+        "audit_gate_max_out": "10%",
+        "verify_traffic": "ping",
+        "record_names": ["a"],
+    }
+    assert value_problems(fine) == []
+
+
+def test_equal_values_are_said_once_with_folded_names_and_what_is_not_known_yet_is_left():
+    hosts = {
+        f"gpu-{number:02}": {"rail_network_gateways": "requires" if number < 4 else "report"} for number in range(9)
+    }
+    hosts["localhost"] = {"verify_traffic": "{{ later }}", "site_seriel": 1}
+
+    def resolved(host, name):
+        value = hosts[host][name]
+        if "{{" in str(value):
+            raise AnsibleError("undefined")
+        return value
+
+    found = problems(hosts, resolved)
+    assert found[0].startswith("site_seriel: ")
+    assert [line.partition(":")[0] for line in found[1:]] == ["gpu-[00-03]"]
+
+
+def test_every_variable_that_a_playbook_reads_is_known():
+    text = "".join(path.read_text(encoding="utf-8") for path in (CHECKOUT / "playbooks").glob("*.yml"))
+    prefixes = "site|audit|teardown|record|merge|discover"
+    read = set(re.findall(rf"(?<!\w)(?<!rdma\.)(?:{prefixes})_[a-z_]+(?=[ |)\]}}]| is )", text))
+    assert len(read) > 20
+    assert read - {*PLAYBOOKS, *PATTERNS} == set()
+
+
+def test_the_playbooks_ask_before_anything_is_touched(tmp_path):
+    inventory = tmp_path / "hosts"
+    inventory.write_text("[gpu_nodes]\nnode1 ansible_connection=local\n[all:vars]\nsite_seriel=1\n", encoding="utf-8")
+    for book in ("site", "hosts", "cluster", "audit", "teardown"):
+        argv = ["ansible-playbook", "-i", str(inventory), f"railops.rdma.{book}", "--limit", "node1"]
+        done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 2, book
+        assert "Nothing was changed. Mend the inventory:" in done.stdout, book
+        assert "Write site_serial." in done.stdout, book
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["hosts"], book
