@@ -39,6 +39,7 @@ CORRIDOR = {
         "_host_plan",
         "_host_plan_action",
         "_localhost",
+        "_settings",
     },
 }
 # Who may import whom, by world; rooms of one world may import each other in one direction.
