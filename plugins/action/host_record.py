@@ -2,12 +2,31 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Runs host_record; a failure is shown once."""
+"""Runs host_record; what lies in folders of the controller is read here. A failure is shown once."""
 
 from __future__ import annotations
 
+import os
+import typing as t
+
+from ..module_utils._errors import RdmaError
+from ..module_utils._record.run import SPEC, users
+from ..plugin_utils._arguments import arguments
 from ..plugin_utils._localhost import OnceAction
+from ..plugin_utils._record.bundle import bundle
+from ..plugin_utils._refusal import fail
 
 
 class ActionModule(OnceAction):
     """The action in front of the module host_record."""
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        """Record a host by the module, or the folders of a plan and a verdict."""
+        if not self._task.args.get("folders"):
+            return super().run(tmp, task_vars)
+        args = arguments(self, SPEC)
+        try:
+            files = bundle(args["folders"], args["key"], [*args["names"], os.uname().nodename, *users()])
+        except RdmaError as exc:
+            fail(exc.problem, exc.fix)
+        return {"changed": False, "bundle": files}

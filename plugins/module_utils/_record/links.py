@@ -22,31 +22,16 @@ if t.TYPE_CHECKING:
 DUMPS = {"link": (nl.RTM_GETLINK, nl.LINK_HEAD.size), "address": (22, 8), "route": (26, 12), "rule": (34, 12)}
 # Attributes with addresses (if_addr.h, rtnetlink.h, fib_rules.h); where in the fixed part the length of their prefix
 # is, 0 for whole addresses. The fourth of an address is its broadcast.
-ADDRESSES: dict[str, dict[int, int]] = {
-    "link": {},
-    "address": {1: 0, 2: 0, 4: 1, 5: 0, 7: 0},
-    "route": {1: 1, 2: 2, 5: 0, 7: 0},
-    "rule": {1: 1, 2: 2},
-}
+ADDRESSES = {"address": {1: 0, 2: 0, 4: 1, 5: 0, 7: 0}, "route": {1: 1, 2: 2, 5: 0, 7: 0}, "rule": {1: 1, 2: 2}}
 # IFLA_ADDRESS, IFLA_BROADCAST, IFLA_PERM_ADDRESS: of tunnels they are their ends, and have four bytes.
 ENDS = (1, 2, 54)
 # RTA_NEWDST, RTA_ENCAP and what stands in it.
-FOREIGN = {"route": (19, 21, 22), "rule": (), "link": (), "address": ()}
+FOREIGN = [("route", number) for number in (19, 21, 22)]
 IFLA_IFALIAS, IFLA_PROP_LIST, IFLA_INFO_DATA = 20, 52, 2
 RTA_METRICS, RTA_MULTIPATH, RTA_VIA = 8, 9, 18
 # Names: of interfaces, alternative ones, and of addresses.
 TEXTS = {"link": {nl.IFLA_IFNAME, IFLA_IFALIAS, nl.IFLA_ALT_IFNAME}, "address": {3}, "route": set(), "rule": {3, 17}}
 NUMBER = 8
-
-
-def parts(body: bytes, offset: int) -> t.Iterator[tuple[int, bytes]]:
-    """Yield attributes with their flags, also those of which there are several."""
-    while offset + 4 <= len(body):
-        length, number = struct.unpack_from("=HH", body, offset)
-        if length < 4:
-            break
-        yield number, body[offset + 4 : offset + length]
-        offset += (length + 3) & ~3
 
 
 def scrubbed(kind: str, body: bytes, scrub: Scrub) -> bytes:
@@ -60,11 +45,11 @@ def scrubbed(kind: str, body: bytes, scrub: Scrub) -> bytes:
 
 def _attributes(kind: str, head: bytes, body: bytes, scrub: Scrub) -> bytes:
     found = b""
-    for flagged, value in parts(body, 0):
+    for flagged, value in nl.parts(body, 0):
         number = flagged & 0x3FFF
-        short = len(value) <= NUMBER and number not in FOREIGN[kind]
+        short = len(value) <= NUMBER and (kind, number) not in FOREIGN
         new: bytes | None = value if short or (kind, number) == ("route", RTA_METRICS) else None
-        if number in ADDRESSES[kind]:
+        if number in ADDRESSES.get(kind, ()):
             place = ADDRESSES[kind][number]
             new = _address(value, scrub, head[place] if place else None)
         elif number in TEXTS[kind]:
@@ -89,7 +74,7 @@ def _attributes(kind: str, head: bytes, body: bytes, scrub: Scrub) -> bytes:
 
 def _info(value: bytes) -> bytes:
     """Return what kind of link it is, and a VLAN's number; a tunnel's ends are left out."""
-    have = dict(parts(value, 0))
+    have = dict(nl.parts(value, 0))
     vlan = have.get(nl.IFLA_INFO_KIND, b"").startswith(b"vlan")
     taken = (nl.IFLA_INFO_KIND, IFLA_INFO_DATA) if vlan else (nl.IFLA_INFO_KIND,)
     return b"".join(nl.attribute(number, part) for number, part in have.items() if number & 0x3FFF in taken)

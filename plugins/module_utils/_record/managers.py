@@ -10,13 +10,17 @@ that are not typed are left out, and a last line says how many.
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
 import sys
 import typing as t
 
+from .._gpudirect import acs
 from .._gpudirect import run as gpudirect
 from .._netns.plan import owned_text
 from .._persist.model import HEADER
+from .._qos import device
 from .._qos import files as qos
 from .._rdma.host_plan import HEADER as RDMA_HEADER
 from .allow import plain
@@ -26,8 +30,10 @@ if t.TYPE_CHECKING:
 
 try:
     import yaml
+    from yaml import YAMLError
 except ImportError:
-    yaml = None
+    # What is YAML cannot be read then: AttributeError.
+    yaml, YAMLError = None, ValueError
 
 UNITS = [
     module.UNIT_TEXT.format(note=module.NOTE, python=sys.executable, program=module.PROGRAM, settings=module.SETTINGS)
@@ -35,10 +41,14 @@ UNITS = [
 ]
 # The lines that this collection writes beside settings.
 OURS = frozenset("".join([HEADER, RDMA_HEADER, *map(owned_text, ("shared", "exclusive")), *UNITS]).splitlines())
+# The programs that modules of this collection leave on a host.
+PROGRAMS = [inspect.getsource(module) for module in (acs, device)]
 # Below these keys of netplan's the keys are names.
 OPEN = frozenset(("ethernets", "bonds", "bridges", "vlans"))
+# What stands before a key, the key, its mark, its value.
+SETTING = {"ini": r"\s*()([^=\s]+)\s*(=)\s*(.*)", "words": r"(\s*)(\S+)( )\s*(.*)"}
 BIGGEST = 20_000
-PARSED = ("yaml", "ini", "script", "words", "ours")
+PARSED = ("yaml", "ini", "script", "words", "ours", "json", "program")
 
 
 class Reader:
@@ -54,23 +64,23 @@ class Reader:
     def read(self, kind: str, text: str) -> str | None:
         """Return a file without what is not known; None for one that is not understood.
 
-        :param kind: of sources.FILES: yaml, ini, script, words, ours.
+        :param kind: of PARSED.
         """
         self._left, self._count = 0, 0
         rows = text.replace("\\\n", " ").splitlines()
         ours = rows[:1] != [] and rows[0] in OURS
-        if kind != "yaml":
-            lines = [line for line in getattr(self, f"_{kind}")(rows, ours) if line is not None]
-        elif yaml is None:
+        try:
+            if kind == "program":
+                return text if text in PROGRAMS else "# (not recorded)\n"
+            if kind == "json":
+                return json.dumps(self._allow.data(json.loads(text)), indent=1) + "\n"
+            if kind == "yaml":
+                lines = [*rows[:ours], *self._pairs(yaml.compose(text, Loader=yaml.SafeLoader), "", "")]
+            else:
+                lines = [line for line in self._lines(kind, rows, ours) if line is not None]
+        except (YAMLError, AttributeError, TypeError, ValueError, RecursionError):
             return None
-        else:
-            try:
-                root = yaml.compose(text, Loader=yaml.SafeLoader)
-                lines = [*rows[:ours], *self._pairs(root, "", "")]
-            except (yaml.YAMLError, AttributeError, TypeError, ValueError, RecursionError):
-                return None
-        lines += [f"# ({self._left} not recorded)"] if self._left else []
-        return "\n".join(lines) + "\n"
+        return "\n".join([*lines, *([f"# ({self._left} not recorded)"] if self._left else [])]) + "\n"
 
     def _value(self, key: str, text: str) -> str | None:
         """Return a key's value, with stand-ins where it is a name; None, and counted, where it may not stay."""
@@ -78,43 +88,27 @@ class Reader:
         self._left += found is None
         return found
 
-    def _note(self, line: str, ours: bool) -> str | None:
-        """Return a line that is no setting: an empty one, or one of ours."""
-        return line if not line or (ours and (line in OURS or self._allow.typed(line.lstrip("# ")))) else None
-
-    def _ini(self, rows: list[str], ours: bool) -> t.Iterator[str | None]:
-        taken = False
-        for line in map(str.strip, rows):
-            if line[:1] in ("", "#", ";"):
-                yield self._note(line, ours)
-            elif line.startswith("[") and line.endswith("]"):
-                name = line[1:-1]
-                taken = bool(plain(name.replace("802-3-", "")) or name.startswith("device-"))
-                self._left += not taken
-                yield f"[{self._allow.label(name)}]" if taken else None
-            else:
-                key, mark, text = line.partition("=")
-                value = self._value(key.strip(), text.strip()) if taken and mark else None
-                self._left += not (taken and mark)
-                yield None if value is None else f"{key.strip()}={value}"
-
-    def _script(self, rows: list[str], _ours: bool) -> t.Iterator[str | None]:
-        for line in map(str.strip, rows):
-            key, mark, text = line.partition("=")
-            value = self._value(key, text.strip("\"'")) if mark and line[0] != "#" else None
-            yield None if value is None else f"{key}={value}"
-
-    def _words(self, rows: list[str], _ours: bool) -> t.Iterator[str | None]:
-        for line in rows:
-            key, _blank, text = line.strip().partition(" ")
-            value = self._value(key, text.strip()) if key and key[0] != "#" else None
-            yield None if value is None else f"{line[: len(line) - len(line.lstrip())]}{key} {value}"
-
-    def _ours(self, rows: list[str], ours: bool) -> t.Iterator[str | None]:
-        for line in rows:
-            taken = self._note(line, ours)
-            self._left += taken is None
-            yield taken
+    def _lines(self, kind: str, rows: list[str], ours: bool) -> t.Iterator[str | None]:
+        section = kind != "ini"
+        for line in map(str.rstrip, rows):
+            mark = line.strip()[:1]
+            setting = re.fullmatch(SETTING.get(kind, SETTING["ini"]), line)
+            found = None
+            if mark in ("", "#", ";") or kind == "ours":
+                # Of comments the rail's name.
+                known = line in OURS or (self._allow.typed(line) if mark != "#" else re.fullmatch(r"# rail\d+", line))
+                found = line if not mark or (ours and known) else None
+                self._left += kind == "ours" and found is None
+            elif kind == "ini" and mark == "[":
+                name = line.strip("[ ]")
+                section = bool(plain(name.replace("802-3-", "")) or name.startswith("device-"))
+                found = f"[{self._allow.label(name)}]" if section else None
+                self._left += not section
+            elif not section or not setting:
+                self._left += 1
+            elif (value := self._value(setting[2], setting[4])) is not None:
+                found = f"{setting[1]}{setting[2]}{setting[3]}{value}"
+            yield found
 
     def _pairs(self, node: t.Any, pad: str, above: str) -> list[str]:
         """Return the lines of a mapping.

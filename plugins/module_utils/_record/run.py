@@ -7,8 +7,8 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import glob
-import inspect
 import json
 import os
 import pwd
@@ -22,14 +22,12 @@ from .._cabling.lldp import ARGV
 from .._cabling.look import ask
 from .._card.vpd import make_vpd, parse_vpd, without_serial
 from .._files import Sysfs
-from .._gpudirect import acs
 from .._persist.networkmanager import NAMESPACE
 from .._probe import nic
-from .._qos import device
+from .._qos.device import Dcb
 from .._route import netlink as nl
 from .._untouchable import BEYOND, connection_ends, lists
 from .answers import answer, error
-from .bundle import bundle
 from .links import DUMPS, scrubbed
 from .managers import PARSED, Reader
 from .scrub import Scrub, leaks, parts_of, real_of, refuse
@@ -82,7 +80,8 @@ class Recorder:
         macs = {sysfs.text(f"/sys/class/net/{name}/address") or "" for name in self._nets}
         said = (run(["ip", "-j", "address", "show"], "") or {}).get("out", "")
         links = [link for links in lists(said)[:1] for link in links if isinstance(link, dict)]
-        made = {*self._nets, *sysfs.names("/sys/class/infiniband"), *(name for link in links for name in named(link))}
+        made = {*self._nets, *sysfs.names("/sys/class/infiniband")}
+        made |= {str(name) for link in links for name in (link.get("ifname"), *link.get("altnames", ())) if name}
         typed = Scrub(key).allow.typed
         made = {name for name in made if not typed(name)}
         names = {*names, *switches((self._heard or {}).get("out", ""))}
@@ -117,7 +116,10 @@ class Recorder:
             "kernel": self.scrub.label(os.uname().release),
             "python": sys.version.split()[0],
             "connection": [text(end) for end in ends or ()],
-            "files": self._files(),
+            "files": [
+                [kind, self._path(path), content if kind == "b" else text(content), mode]
+                for path, (kind, content, mode) in sorted(self._rows.items())
+            ],
             "commands": [
                 {**ran, "argv": list(map(text, ran["argv"])), **{key: text(ran[key]) for key in STREAMS}}
                 for ran in self._commands(ends)
@@ -133,13 +135,6 @@ class Recorder:
         refuse(leaks(real_of(self._known, self.scrub), places(archive, folders)))
         return archive
 
-    def _files(self) -> list[Row]:
-        rows = [(kind, path, content, mode) for path, (kind, content, mode) in sorted(self._rows.items())]
-        return [
-            [kind, self._path(path), content if kind == "b" else self.scrub.text(content), mode]
-            for kind, path, content, mode in rows
-        ]
-
     def _path(self, path: str) -> str:
         """Return where a file is; outside of the kernel's own folders people name files."""
         return self.scrub.text(path) if path.startswith(("/sys/", "/proc/")) else self.scrub.label(path)
@@ -154,16 +149,16 @@ class Recorder:
     def _take(self, path: str, row: Files) -> None:
         real = self._way(path)
         place = self._sysfs.path(real)
-        if real in self._rows or (row.keep == "config" and not self._is_bridge(path)):
+        kind = (self._sysfs.text(f"{os.path.dirname(path)}/class") or "") if row.keep == "config" else BRIDGE
+        if real in self._rows or not kind.startswith(BRIDGE):
             return
         if os.path.isdir(place):
             self._rows[real] = ["d", "", 0]
         elif os.path.isfile(place):
             kind, content = ("f", "") if row.keep == "names" else self._content(path, row)
             self.unread += [real] if content is None else []
-            # Whoever looks for the file must find it.
-            parsed = row.keep in (*PARSED, "json")
-            if content is not None or parsed:
+            # Whoever looks for a parsed file must find it.
+            if content is not None or row.keep in PARSED:
                 self._rows[real] = [kind, content or "", os.stat(place).st_mode & 0o777]
         elif os.path.exists(place):
             self._rows[real] = ["f", "", 0]  # a device
@@ -184,16 +179,13 @@ class Recorder:
         if data is None or (len(data) > BIGGEST and row.keep not in EXPRESSIONS):
             return "f", None
         if row.keep == "vpd":
-            data = make_vpd({key: self._told(key, value) for key, value in self._vpd[path.split("/")[-2]].items()})
+            told, scrub = self._vpd[path.split("/")[-2]].items(), self.scrub
+            data = make_vpd({key: (scrub.serial if key in ("SN", "V3") else scrub.text)(value) for key, value in told})
         elif row.keep == "config":
             data = without_serial(data)
         if row.keep in ("vpd", "config", "bytes"):
             return "b", base64.b64encode(data).decode()
         text = data.decode("utf-8", "replace")
-        if row.keep == "program":
-            return "f", text if text in OWN_PROGRAMS else "# (not recorded)\n"
-        if row.keep == "json":
-            return "f", self._json(text)
         if row.keep in PARSED:
             return "f", self._reader.read(row.keep, text)
         if row.keep:
@@ -203,18 +195,6 @@ class Recorder:
             end = "\n" if pattern.startswith("(?m)") else ""
             return "f", "".join(item + end for item in found if self.scrub.allow.typed(item))
         return "f", text
-
-    def _json(self, text: str) -> str | None:
-        try:
-            return json.dumps(self.scrub.allow.data(json.loads(text)), indent=1) + "\n"
-        except (ValueError, RecursionError):
-            return None
-
-    def _told(self, key: str, value: str) -> str:
-        return self.scrub.serial(value) if key in ("SN", "V3") else self.scrub.text(value)
-
-    def _is_bridge(self, path: str) -> bool:
-        return (self._sysfs.text(f"{os.path.dirname(path)}/class") or "").startswith(BRIDGE)
 
     def _commands(self, ends: tuple[str, str] | None) -> Iterable[Ran]:
         """Yield what each program said that the host has."""
@@ -228,7 +208,7 @@ class Recorder:
         ports = [name for name in self._nets if self._sysfs.exists(f"/sys/class/net/{name}/device")]
         many = {"{interface}": ports, "{nic}": [card for card, found in self._vpd.items() if self._is_nic(card)]}
         asked.append((list(ARGV), ""))
-        for argv in map(str.split, COMMANDS.strip().splitlines()):
+        for argv in map(str.split, COMMANDS.split("; ")):
             wild = next((word for word in argv if word in many), "")
             asked += [([item if word == wild else word for word in argv], "") for item in many.get(wild, [""])]
         return [ran for argv, text in asked if (ran := self._answer(argv, text))]
@@ -248,8 +228,6 @@ class Recorder:
 
 
 STREAMS = ("stdin", "out", "err")
-# The programs that modules of this collection leave on a host.
-OWN_PROGRAMS = [inspect.getsource(module) for module in (acs, device)]
 
 
 def users() -> set[str]:
@@ -257,18 +235,9 @@ def users() -> set[str]:
     return {item.pw_name for item in pwd.getpwall() if item.pw_uid >= 1000}
 
 
-def named(link: Mapping[str, t.Any]) -> list[str]:
-    """Return an interface's names, by `ip -json`."""
-    return [text for text in (link.get("ifname"), *link.get("altnames", ())) if isinstance(text, str)]
-
-
 def switches(said: str) -> set[str]:
-    """Return the names of all neighbours that lldpd hears; what cannot be parsed is not kept either."""
-    try:
-        rows = [row for part in json.loads(said)["lldp"] for row in part["interface"]]
-        return {item["value"] for row in rows for part in row["chassis"] for item in part.get("name", ())}
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return set()
+    """Return the names of all neighbours that lldpd hears."""
+    return set(re.findall(r'"name": *\[\s*\{\s*"value": *"([^"\\]+)"', said))
 
 
 def places(archive: Mapping[str, t.Any], folders: list[str]) -> Iterable[tuple[str, str]]:
@@ -277,12 +246,10 @@ def places(archive: Mapping[str, t.Any], folders: list[str]) -> Iterable[tuple[s
     :param folders: of each file that of FILES.
     """
     for number, (kind, path, content, _mode) in enumerate(archive["files"]):
-        yield f"the path of file {number} ({folders[number]})", path
         text = base64.b64decode(content).decode("latin-1") if kind == "b" else content
-        yield f"file {number} ({folders[number]})", text
+        yield f"file {number} ({folders[number]})", f"{path} {text}"
     for number, ran in enumerate(archive["commands"]):
-        for key in STREAMS:
-            yield f"{key} of command {number} ({ran['argv'][0]})", ran[key]
+        yield f"command {number} ({ran['argv'][0]})", " ".join(ran[key] for key in STREAMS)
     rest = {key: value for key, value in archive.items() if key not in ("files", "commands")}
     yield "what is beside files and commands", json.dumps(rest)
 
@@ -290,26 +257,19 @@ def places(archive: Mapping[str, t.Any], folders: list[str]) -> Iterable[tuple[s
 def dumped(kind: str) -> list[bytes]:
     """Return the kernel's answers of a kind of links.DUMPS."""
     number, size = DUMPS[kind]
-    ask = nl.Socket()
-    try:
+    with contextlib.closing(nl.Socket()) as ask:
         return ask.dump(nl.request(number, nl.NLM_F_DUMP, bytes(size)))
-    finally:
-        ask.close()
 
 
-def _dcb(interface: str) -> dict[str, t.Any] | None:
-    try:
-        return dict(device.Dcb().get(interface))
-    except OSError:
-        return None
+def _dcb(interface: str) -> dict[str, t.Any]:
+    with contextlib.suppress(OSError):
+        return dict(Dcb().get(interface))
+    return {}
 
 
 def run(module: AnsibleModule) -> dict[str, t.Any]:
-    """Record the host; with folders, what lies in these instead."""
+    """Record the host."""
     names = [*module.params["names"], os.uname().nodename, *users()]
-    if module.params["folders"]:
-        files = bundle(module.params["folders"], module.params["key"], names)
-        return {"changed": False, "bundle": files}
     recorder = Recorder(Sysfs(), execute, module.params["key"], names)
     archive = recorder.record()
     summary = {

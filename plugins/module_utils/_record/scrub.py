@@ -27,17 +27,15 @@ if t.TYPE_CHECKING:
 SHARED = ("10.0.0.0/8", "100.64.0.0/10", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16", "2000::/3", "fd00::/8")
 WHOLE = ("0.0.0.0/8", "127.0.0.0/8", "224.0.0.0/3", "::/127", "100::/64", "3fff:ffff::1/128", "ff00::/8")
 LINK_LOCAL = "fe80::/64"
-NETWORKS = [ipaddress.ip_network(text) for text in (*SHARED, *WHOLE, LINK_LOCAL)]
+KEPT, LINKS = [ipaddress.ip_network(text) for text in WHOLE], ipaddress.ip_network(LINK_LOCAL)
 # How each of these begins: how long addresses are, how many bits, and the bits.
 LEADING = {
     (item.max_prefixlen, place, int(item.network_address) >> (item.max_prefixlen - place))
-    for item in NETWORKS
+    for item in (*map(ipaddress.ip_network, SHARED), *KEPT, LINKS)
     for place in range(item.prefixlen)
 }
-KEPT = [ipaddress.ip_network(text) for text in WHOLE]
 # How texts are taken apart when real values are looked for.
 PARTS = (r"[\w.:/-]+", r"[\w-]+", r"[0-9a-f:]+", r"[\d.]+", r"[0-9a-z]+")
-LINKS = ipaddress.ip_network(LINK_LOCAL)
 LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ"
 HEX = "0123456789abcdef"
 # A length behind an address, also as `ip -json` writes it.
@@ -47,10 +45,9 @@ LENGTH = r'(?P<{0}>(?:/|","(?:src|dst|prefix)len":)(?P<{0}n>\d{{1,3}})(?!\d))?'
 PATTERNS = (
     r"(?P<uuid>(?<![0-9a-fA-F])[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}(?![0-9a-fA-F]))",
     r"(?P<ipoib>(?<![\w:])(?:[0-9a-fA-F]{2}:){19}[0-9a-fA-F]{2}(?![\w:]))",
-    r"(?P<pairs>(?<![\w:-])[0-9a-fA-F]{2}(?P<dash>[:-])(?:[0-9a-fA-F]{2}(?P=dash)){4}[0-9a-fA-F]{2}(?!\w|[:-]\w))",
+    r"(?P<pairs>(?<![\w-])(?<![\da-fA-F]:)[\da-fA-F]{2}(?P<dash>[:-])(?:[\da-fA-F]{2}(?P=dash)){4}[\da-fA-F]{2}(?!\w|[:-]\w))",
     r"(?P<kept>(?<![\w.])[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7](?!\w))",
-    r"(?P<colons>(?<![\w:.])[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{0,4}){2,7}(?:\.\d+\.\d+\.\d+)?(?![\w:]))"
-    + LENGTH.format("six"),
+    r"(?P<colons>(?<![\w:.])[\da-fA-F]{0,4}(?::[\da-fA-F]{0,4}){2,7}(?:(?:\.\d+){3})?(?![\w:]))" + LENGTH.format("six"),
     r"(?P<guid>(?<![\w:])(?:[0-9a-fA-F]{4}:){3}[0-9a-fA-F]{4}(?![\w:]))",
     # A mask is no GUID.
     r"(?P<number>\b0x(?![0f]{16}\b)(?=[0-9a-fA-F]*[1-9a-fA-F])(?:[0-9a-fA-F]{16}|[0-9a-fA-F]{12})\b)",
@@ -151,14 +148,14 @@ class Scrub:
             return self.name(text) if self._words[text.lower()] == "name" else self.serial(text)
         if "kept" in groups or text in self.kept:
             return text
+        if "serial" in groups:
+            return groups["label"] + self.serial(groups["serial"])
         if "first" in groups:
             ends = [ipaddress.ip_address(self.address(groups[key])) for key in ("first", "last")]
             return "-".join(map(str, sorted(ends)))
         if "uuid" in groups or "id" in groups:
             drawn = iter(self._draw("id", text.lower().replace("-", "").encode(), 32))
             return self._seen("id", text, "".join(char if char == "-" else HEX[next(drawn) % 16] for char in text))
-        if "serial" in groups:
-            return groups["label"] + self.serial(groups["serial"])
         if "four" in groups or "colons" in groups:
             return self._written(groups)
         digits = re.sub(r"^0x|[^0-9a-fA-F]", "", text)
@@ -227,8 +224,7 @@ class Scrub:
         return hashlib.shake_256(self._key + kind.encode() + b"\0" + data).digest(size)
 
     def _seen(self, kind: str, real: str, own: str) -> str:
-        if real != own:
-            self.found.setdefault(kind, {})[real] = own
+        self.found.setdefault(kind, {}).update({real: own} if real != own else {})
         return own
 
 

@@ -9,6 +9,7 @@ A new file, program or setting that a module reads gets its row here; replaying 
 
 from __future__ import annotations
 
+import re
 import typing as t
 
 
@@ -54,105 +55,65 @@ FORMS = {
     "nvidia": r"\1 \2 \3",
 }
 FORMS["modules"] = r"/\1"
-# A row: folder, names, and what is kept of them.
+# Rows: folder, names, and what is kept of them.
 TABLE = """
-/etc/modprobe.d | zz-railops-rdma.conf | ours
-/etc/modules-load.d | railops-rdma.conf railops-gpudirect.conf | ours
-/etc/systemd/networkd.conf.d | 90-railops.conf | ours
-/etc/udev/rules.d | 90-railops-ipoib.rules | ours
-/etc/sysctl.d | 90-railops-rails.conf | ours
-/etc/iproute2/rt_protos.d | railops.conf | ours
+/etc/modprobe.d | zz-railops-rdma.conf | ours; /etc/modules-load.d | railops-rdma.conf railops-gpudirect.conf | ours
+/etc/systemd/networkd.conf.d | 90-railops.conf | ours; /etc/udev/rules.d | 90-railops-ipoib.rules | ours
+/etc/sysctl.d | 90-railops-rails.conf | ours; /etc/iproute2/rt_protos.d | railops.conf | ours
 /etc/systemd/system | railops-acs.service railops-roce-qos@.service | ours
 /etc/systemd/system/multi-user.target.wants | railops-acs.service systemd-networkd.service | names
 /etc/systemd/system/multi-user.target.wants | NetworkManager.service | names
-/etc/railops-rdma | roce-qos.json acs.json | json
-/var/lib/railops-rdma | nic_link_type.json | json
-/usr/local/lib/railops-rdma | acs.py roce_qos.py | program
-/etc/default/grub.d | config-acs.cfg | names
+/etc/railops-rdma | roce-qos.json acs.json | json; /var/lib/railops-rdma | nic_link_type.json | json
+/usr/local/lib/railops-rdma | acs.py roce_qos.py | program; /etc/default/grub.d | config-acs.cfg | names
 /sys/class/net/* | address | hardware
 /sys/class/net/* | type mtu operstate carrier carrier_changes carrier_down_count carrier_up_count dev_port ifindex
 /sys/class/net/* | iflink flags phys_port_name parent mode speed duplex device lower_* upper_* master
-/sys/class/net/*/{statistics,qos} | *
-/sys/class/net/*/ecn/* | *
-/sys/class/net/*/ecn/*/enable | *
-/proc/net | if_inet6
-/proc/net/vlan | *
-/proc/sys/net/ipv4 | ip_forward
+/sys/class/net/*/{statistics,qos} | *; /sys/class/net/*/ecn/* | *; /sys/class/net/*/ecn/*/enable | *
+/proc/net | if_inet6; /proc/net/vlan | *; /proc/sys/net/ipv4 | ip_forward
 /proc/sys/net/ipv4/conf/* | accept_local arp_announce arp_filter arp_ignore forwarding rp_filter
 /proc/sys/net/{ipv4,ipv6}/neigh/* | gc_thresh?
 /proc/sys/net/ipv6/conf/* | accept_dad accept_ra addr_gen_mode autoconf disable_ipv6 forwarding keep_addr_on_down
 /proc/sys/net/ipv6/conf/* | use_tempaddr
 /sys/class/infiniband/* | node_guid sys_image_guid node_type fw_ver hca_type hw_rev board_id parent device
 /sys/class/infiniband/*/ports/* | link_layer state phys_state rate lid sm_lid sm_sl cap_mask
-/sys/class/infiniband/*/ports/*/gids | * | gid
-/sys/class/infiniband/*/ports/*/gid_attrs/* | *
-/sys/class/infiniband/*/ports/*/{counters,hw_counters} | *
-/sys/class/infiniband/*/tc/* | traffic_class
-/sys/class/infiniband_verbs/* | ibdev
-/sys/class/infiniband_mad/* | ibdev port
-/dev/infiniband | * | names
-/dev | gdrdrv | names
-/sys/kernel/config/rdma_cm/*/ports/* | default_roce_tos
-/sys/kernel/debug/mlx5/*/cc_params | *
+/sys/class/infiniband/*/ports/*/gids | * | gid; /sys/class/infiniband/*/ports/*/gid_attrs/* | *
+/sys/class/infiniband/*/ports/*/{counters,hw_counters} | *; /sys/class/infiniband/*/tc/* | traffic_class
+/sys/class/infiniband_verbs/* | ibdev; /sys/class/infiniband_mad/* | ibdev port; /dev/infiniband | * | names
+/dev | gdrdrv | names; /sys/kernel/config/rdma_cm/*/ports/* | default_roce_tos; /sys/kernel/debug/mlx5/*/cc_params | *
 /sys/bus/pci/devices/* | class vendor device subsystem_vendor subsystem_device revision numa_node sriov_totalvfs
 /sys/bus/pci/devices/* | sriov_numvfs current_link_speed current_link_width max_link_speed max_link_width driver
-/sys/bus/pci/devices/* | physfn virtfn* iommu_group
-/sys/bus/pci/devices/* | vpd | vpd
-/sys/bus/pci/devices/* | config | config
-/sys/class/nvme/* | transport
-/sys/class/nvme/* | address | traddr
+/sys/bus/pci/devices/* | physfn virtfn* iommu_group; /sys/bus/pci/devices/* | vpd | vpd
+/sys/bus/pci/devices/* | config | config; /sys/class/nvme/* | transport; /sys/class/nvme/* | address | traddr
 /sys/class/iscsi_connection/* | address | peer
-/sys/class/dmi/id | sys_vendor product_name board_vendor board_name bios_version
-/sys/devices/system/node/* | cpulist
-/sys/kernel/iommu_groups/0 | type
-/sys/firmware/efi/efivars | SecureBoot-* | bytes
-/proc | cpuinfo | flags
-/proc | mounts | storage
-/proc | cmdline | arguments
-/proc | kallsyms | symbol
-/proc/sys/kernel/random | boot_id
+/sys/class/dmi/id | sys_vendor product_name board_vendor board_name bios_version; /sys/devices/system/node/* | cpulist
+/sys/kernel/iommu_groups/0 | type; /sys/firmware/efi/efivars | SecureBoot-* | bytes; /proc | cpuinfo | flags
+/proc | mounts | storage; /proc | cmdline | arguments; /proc | kallsyms | symbol; /proc/sys/kernel/random | boot_id
 /proc/driver/nvidia | version | nvidia
 /sys/module | *ib_* *rdma* mlx* nvidia* gdr* *rxe* siw iw_* bnxt_re 8021q cifs ko2iblnd smbdirect smc nvme* | names
-/sys/module/* | version srcversion | release
-/sys/module/ib_core/parameters | netns_mode
-/lib/modules | * | names
-/lib/modules/{release} | modules.dep modules.builtin | modules
-/lib/modules/{release}/build | Makefile | names
-/boot | initr* vmlinuz* | names
-/etc | os-release | distribution
-/run | NetworkManager netplan | names
-/run/systemd | system | names
-/{usr/lib,lib}/systemd | systemd-networkd | names
-/{usr/sbin,usr/bin,sbin,bin} | netplan nmcli networkctl | names
-/run/mellanox/drivers | .driver-ready | names
-/{etc,run,usr/local/lib,usr/lib,lib}/modprobe.d | *.conf | options
-/{etc,run,usr/lib,lib}/netplan | *.yaml | yaml
+/sys/module/* | version srcversion | release; /sys/module/ib_core/parameters | netns_mode; /lib/modules | * | names
+/lib/modules/{release} | modules.dep modules.builtin | modules; /lib/modules/{release}/build | Makefile | names
+/boot | initr* vmlinuz* | names; /etc | os-release | distribution; /run | NetworkManager netplan | names
+/run/systemd | system | names; /{usr/lib,lib}/systemd | systemd-networkd | names
+/{usr/sbin,usr/bin,sbin,bin} | netplan nmcli networkctl | names; /run/mellanox/drivers | .driver-ready | names
+/{etc,run,usr/local/lib,usr/lib,lib}/modprobe.d | *.conf | options; /{etc,run,usr/lib,lib}/netplan | *.yaml | yaml
 /{etc,run,usr/lib}/NetworkManager/system-connections | * | ini
 /{etc,run,usr/local/lib,usr/lib,lib}/systemd/{network,network/*.d} | *.network *.link *.netdev *.conf | ini
-/run/systemd/netif | links | names
-/run/systemd/netif/links | * | script
-/{etc,run,usr/lib}/NetworkManager/conf.d | *.conf | ini
-/etc/NetworkManager | NetworkManager.conf | ini
-/{etc,run,usr/local/lib,usr/lib}/sysctl.d | *.conf | sysctl
-/etc/network | interfaces | words
-/etc/network/interfaces.d | * | words
-/etc/sysconfig/network-scripts | ifcfg-* | script
-/run/udev/data | n* | udev
+/run/systemd/netif | links | names; /run/systemd/netif/links | * | script
+/{etc,run,usr/lib}/NetworkManager/conf.d | *.conf | ini; /etc/NetworkManager | NetworkManager.conf | ini
+/{etc,run,usr/local/lib,usr/lib}/sysctl.d | *.conf | sysctl; /etc/network | interfaces | words
+/etc/network/interfaces.d | * | words; /etc/sysconfig/network-scripts | ifcfg-* | script; /run/udev/data | n* | udev
 """
 
 
 def _each(text: str) -> list[str]:
     """Return a path once for each choice in its braces."""
-    before, mark, rest = text.partition("{")
-    choices, _mark, after = rest.partition("}")
-    if not mark or "," not in choices:
-        return [text]
-    return [path for choice in choices.split(",") for path in _each(f"{before}{choice}{after}")]
+    found = re.search(r"\{([^{}]+,[^{}]+)\}", text)
+    return [path for word in found[1].split(",") for path in _each(text.replace(found[0], word))] if found else [text]
 
 
 FILES = tuple(
     Files(folder, *(part.strip() for part in rest))
-    for first, *rest in (line.split(" | ") for line in TABLE.strip().splitlines())
+    for first, *rest in (row.split(" | ") for row in TABLE.strip().replace("\n", "; ").split("; "))
     for folder in _each(first)
 )
 # Words that tell nobody whose a host is, beside those of the tables here: keys and values of network managers and of
@@ -198,20 +159,11 @@ wlp written ww xdp xfrm xz yes z zst zz
 # The programs that modules call, and how each says its version.
 VERSIONS = "ip -V, rdma -V, ethtool --version, lldpcli -v, nmcli --version, networkctl --version, mlxconfig --version"
 # {interface} is each that has a device, {nic} each NIC of NVIDIA's by its PCI address.
-COMMANDS = """
-ip -j -d link show
-ip -j route show table all
-ip -j -6 route show table all
-rdma system
-rdma -j link
-rdma -j resource show qp
-mlnx_qos -i {interface}
-mlxconfig -d {nic} -e q
-mstconfig -d {nic} -e q
-modinfo -F srcversion mlx5_core
-nvidia-smi topo -m
-rdma_topo check
-"""
+COMMANDS = (
+    "ip -j -d link show; ip -j route show table all; ip -j -6 route show table all; rdma system; rdma -j link; "
+    "rdma -j resource show qp; mlnx_qos -i {interface}; mlxconfig -d {nic} -e q; mstconfig -d {nic} -e q; "
+    "modinfo -F srcversion mlx5_core; nvidia-smi topo -m; rdma_topo check"
+)
 # What is taken of answers that are neither JSON nor a version: whole lines.
 COLUMN = r" +(?:\w*\((?:\d+|0x[\da-fA-F]+)\)|\d+|0x[\da-fA-F]+|N/A|-|Array\[[\d.]+\])(?= |$)"
 CONFIGURATION = (
@@ -222,8 +174,7 @@ LINES = {
     "rdma": r"netns (?:shared|exclusive)(?: [a-z-]+ (?:on|off))*",
     "mlnx_qos": r"DCBX mode: (?:OS|Firmware) controlled|Priority trust state: (?:dscp|pcp|none)|dscp2prio mapping:"
     r"|\s*prio:\d dscp:[\d,]+|Cable len: \d+|PFC configuration:|\s*(?:priority|enabled|buffer)[\d\s]*",
-    "mlxconfig": CONFIGURATION,
-    "mstconfig": CONFIGURATION,
+    **dict.fromkeys(("mlxconfig", "mstconfig"), CONFIGURATION),
     "modinfo": r"[\dA-F]{16,33}",
     "nvidia-smi": r"\s*(?:GPU|NIC)\d+(?:\s+(?:(?:GPU|NIC|NV)\d+|X|SYS|NODE|PHB|PXB|PIX|N/A|[\d,-]+|mlx5_\d+))*\s*"
     r"|\s*NIC\d+: mlx5_\d+",

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The machine that runs the tests is recorded, and folders of texts."""
+"""The machine that runs the tests is recorded."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ import os
 
 import pytest
 from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.railops.rdma.tests.unit.machines import put
 
 
 @pytest.fixture
@@ -33,19 +31,9 @@ def test_this_machine_is_recorded_alike_with_and_without_check_mode(run_module):
     assert real["summary"]["stand_ins"]["name"] > 0
 
 
-def test_folders_alone(run_module, tmp_path):
-    put(tmp_path, "plan/fabric/plan.json", "blue-lab 10.1.2.3")
-    result = run_module(folders=[str(tmp_path / "plan/fabric")])
-    assert sorted(key for key in result if key in ("record", "summary", "bundle")) == ["bundle"]
-    ((path, text),) = result["bundle"]
-    assert path == "plan/plan.json"
-    assert "blue-lab" not in text
-
-
-def test_names_do_not_reach_the_hosts_log(run_module, monkeypatch, tmp_path):
+def test_names_do_not_reach_the_hosts_log(run_module, monkeypatch):
     lines = []
     monkeypatch.setattr(AnsibleModule, "log", lambda module, msg, **more: lines.append(f"{msg} {more}"))
-    run_module(folders=[str(tmp_path)])
+    run_module()
     assert "blue-lab" not in "".join(lines)
-    run_module(folders=[str(tmp_path)], names=[])
     assert [line for line in lines if "names" in line] == []

@@ -231,18 +231,6 @@ def test_a_bridge_keeps_its_configuration_space_without_the_serial_number():
     assert done[0x148:] == bytes(data)[0x148:]
 
 
-def test_a_folder_of_texts(tmp_path):
-    put(tmp_path, "plan/a/plan.json", '{"node1": "10.1.2.3", "leaf": "su1-leaf7"}')
-    put(tmp_path, "plan/a/hosts/retired9.json", "{}")
-    put(tmp_path, "plan/a/key.pem", "secret")
-    put(tmp_path, "plan/a/notes.json", "{}")
-    rows = dict(work.bundle([str(tmp_path / "plan/a")], "key", ["node1"]))
-    scrub = work.Scrub("key")
-    words = {name: scrub.name(name) for name in ("node1", "su1-leaf7", "retired9")}
-    text = json.dumps({words["node1"]: scrub.address("10.1.2.3"), "leaf": words["su1-leaf7"]})
-    assert rows == {"plan/plan.json": text, f"plan/hosts/{words['retired9']}.json": "{}"}
-
-
 def test_what_the_switch_calls_itself_has_a_stand_in(tmp_path):
     said = LLDP.read_text(encoding="utf-8")
     made = work.Recorder(

@@ -2,6 +2,8 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
+# This plugin util is PRIVATE to the collection.
+
 """The plan and the last verdicts for a record: the files that this collection writes, by name, without a secret."""
 
 from __future__ import annotations
@@ -11,10 +13,10 @@ import re
 import typing as t
 from fnmatch import fnmatch
 
-from .._errors import RdmaError
-from .._fabric.lock import LOCK
-from .._fabric.lock import NAMES as PARTS
-from .scrub import Scrub, leaks, parts_of, refuse
+from ...module_utils._errors import RdmaError
+from ...module_utils._fabric.lock import LOCK
+from ...module_utils._fabric.lock import NAMES as PARTS
+from ...module_utils._record.scrub import Scrub, leaks, parts_of, refuse
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterable

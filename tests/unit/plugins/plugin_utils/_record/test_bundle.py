@@ -6,10 +6,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
-from ansible_collections.railops.rdma.plugins.module_utils._record.bundle import bundle
+from ansible_collections.railops.rdma.plugins.module_utils._record.scrub import Scrub
+from ansible_collections.railops.rdma.plugins.plugin_utils._record.bundle import bundle
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import EXAMPLES, example
 from ansible_collections.railops.rdma.tests.unit.fabrics import plan
 from ansible_collections.railops.rdma.tests.unit.machines import put
@@ -67,3 +70,15 @@ def test_what_is_planned_is_taken_whole(tmp_path, name):
     assert own == {
         path for path in texts if not path.startswith("hosts/") and not path.endswith((".html", ".gitattributes"))
     }
+
+
+def test_a_folder_of_texts(tmp_path):
+    put(tmp_path, "plan/a/plan.json", '{"node1": "10.1.2.3", "leaf": "su1-leaf7"}')
+    put(tmp_path, "plan/a/hosts/retired9.json", "{}")
+    put(tmp_path, "plan/a/key.pem", "secret")
+    put(tmp_path, "plan/a/notes.json", "{}")
+    rows = dict(bundle([str(tmp_path / "plan/a")], "key", ["node1"]))
+    scrub = Scrub("key")
+    words = {name: scrub.name(name) for name in ("node1", "su1-leaf7", "retired9")}
+    text = json.dumps({words["node1"]: scrub.address("10.1.2.3"), "leaf": words["su1-leaf7"]})
+    assert rows == {"plan/plan.json": text, f"plan/hosts/{words['retired9']}.json": "{}"}
