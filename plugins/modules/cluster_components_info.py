@@ -151,6 +151,13 @@ calico:
   returned: success
   type: str
   sample: kube-system
+calico_set:
+  description:
+    - What is to be changed of Calico where it may choose a rail's address for a node's; empty where it cannot.
+    - C(new) is the change, C(back) what undoes it.
+  returned: success
+  type: dict
+  sample: {}
 """
 
 from ..module_utils._cluster.survey_run import NEEDS, SPEC, run

@@ -132,6 +132,8 @@ class ApiDouble:
         self.webhook_down = False
         # Who plays pods (api_pods.Pods): without it they have no log and run no commands.
         self.pods: t.Any = None
+        # Who plays the nodes' folders (node_folders.NodeFolders).
+        self.folders: t.Any = None
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (Handler,), {"double": self}))
         self._server.daemon_threads = True
         # helm sends no token over a connection that is not encrypted.
@@ -606,6 +608,9 @@ def merge_patch(old: t.Any, patch: t.Any, *, strategic: bool = False) -> t.Any:
             new.pop(name, None)
         else:
             new[name] = merge_patch(new.get(name), value, strategic=strategic)
+            if strategic and new[name] == []:
+                # As Go's omitempty leaves a list whose last row is gone.
+                del new[name]
     return new
 
 

@@ -22,6 +22,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
+import node_folders
 from api_tls import Certificate
 from kubernetes.client.exceptions import ApiException
 from pod_process import PodProcess, is_real
@@ -115,6 +116,14 @@ class Kubelets:
         image = next((row["image"] for row in pod["spec"]["containers"] if UNPULLABLE in row["image"]), "")
         if image:
             self._unpullable(pod, image)
+            return
+        if (pod["metadata"].get("labels") or {}).get(node_folders.LABEL) == "node-cni":
+            root = self._folder / "nodes" / pod["spec"]["nodeName"]
+            if not root.exists():
+                node_folders.lay(root)
+            code, text = node_folders.ran(pod, root)
+            ended = {"terminated": {"exitCode": code, "message": text, "startedAt": now(), "finishedAt": now()}}
+            self._say(pod, "Failed" if code else "Succeeded", ended, ready=False)
             return
         job = of_a_job(pod)
         state = {"terminated": {"exitCode": 0}} if job else {"running": {"startedAt": now()}}

@@ -10,12 +10,14 @@ import contextlib
 import os
 import shutil
 import subprocess
+import tempfile
 import typing as t
 from pathlib import Path
 
 import yaml
 from admission import Webhooks
 from api_double import ApiDouble
+from node_folders import NodeFolders
 
 if t.TYPE_CHECKING:
     from conftest import Live, Playbook
@@ -56,8 +58,12 @@ def empty_cluster() -> t.Iterator[ApiDouble]:
     hooks = Webhooks()
     with ApiDouble(nodes=[f"node{number}" for number in range(1, 9)], crds=False, admit=hooks) as made:
         hooks.watch(made.store)
+        made.folders = NodeFolders(made, Path(tempfile.mkdtemp(prefix="railops-nodes-")))
         made.put("apps/v1", "DaemonSet", "calico-node", "kube-system", spec=CALICO)
-        yield made
+        try:
+            yield made
+        finally:
+            made.folders.close()
 
 
 def use(playbook: Playbook, plan: Path, inventory: str) -> None:

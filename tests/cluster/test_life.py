@@ -24,6 +24,7 @@ Json = dict[str, t.Any]
 PARTS = ("spiderpool-controller", "spiderpool-agent", "spiderpool-rdma-shared-device-plugin")
 TLS = "railops-rdma-webhook-tls"
 COPY = "railops-fabric-lock"
+NOTE = "railops-rdma-release"
 INJECT = "cni.spidernet.io/rdma-resource-inject"
 
 
@@ -41,6 +42,15 @@ class Life:
         self.playbook = playbook
         self.live = live
         self.double = double
+
+        # What the nodes have of CNI before us, and what Calico has.
+        self.folders = double.folders.trees() if double else {}
+        self.calico = self.calico_pod()
+
+    def calico_pod(self) -> Json:
+        """Return the pod that Calico's DaemonSet makes."""
+        spec: Json = self.live.objects("DaemonSet", "apps/v1")["calico-node"]["spec"]["template"]["spec"]
+        return spec
 
     def written(self) -> int:
         return self.double.writes() if self.double else 0
@@ -176,8 +186,15 @@ def drift(life: Life) -> None:
 
 def removed(life: Life) -> None:
     assert "removes all pools" in life.playbook.run([from_("spiderpool", "uninstall")], ok=False).text
-    life.playbook.run([from_("rail_objects", "remove"), from_("spiderpool", "uninstall")])
+    back = [from_("spiderpool", "uninstall"), from_("spiderpool", "calico_back")]
+    ran = life.playbook.run([from_("rail_objects", "remove"), *back])
     assert releases(life.live) == []
+    if life.double:
+        # Also without the programs that came with us, and without Multus, whose token is dead now.
+        assert life.double.folders.trees() == life.folders
+        assert "Put its detection of the node's address back" in last_part(ran.changed_tasks())
+        assert life.calico_pod() == life.calico
+        assert NOTE not in life.live.objects("ConfigMap", namespace="spiderpool")
     assert life.live.ours("SpiderIPPool") == life.live.ours("SpiderMultusConfig") == {}
     assert COPY not in life.live.objects("ConfigMap", namespace="spiderpool")
     assert TLS not in life.live.objects("Secret", namespace="spiderpool")

@@ -214,17 +214,22 @@ def test_tigera_gets_its_settings(playbook: Playbook, double: ApiDouble, live: L
         "spiderpool_inject_namespaces": ["ml"],
     }
     six = playbook.role("spiderpool", **switches)
-    names = ["Set the detection in the operator's Installation", "Install or upgrade"]
+    names = ["Note that this role makes the release, and what was there", "Set the detection of the node's address"]
+    names += ["Install or upgrade"]
     assert plays.last_part(six.changed_tasks()) == names
     installed = live.objects("Installation", "operator.tigera.io/v1")["default"]["spec"]["calicoNetwork"]
     assert installed == {f"{DETECTION}6": {"kubernetes": "NodeInternalIP"}, "ipPools": [{"cidr": "fd00::/48"}]}
     given = helm_record(double.objects("Secret")["sh.helm.release.v1.spiderpool.v2"])["config"]
     assert given["global"] == {"imageRegistryOverride": "registry.example"}
     assert given["ipam"] == {"enableGatewayDetection": True, "spiderSubnet": {"enable": False}}
-    assert given["plugins"] == {"installCNI": True}
+    assert {name for name, on in given["plugins"].items() if on} == set()
     assert given["spiderpoolAgent"]["prometheus"] == {"enabled": True, "enabledRdmaMetric": True}
     assert given["grafanaDashboard"] == {"install": True}
-    assert given["spiderpoolController"]["podResourceInject"] == {"enabled": True, "namespacesInclude": ["ml"]}
+    assert given["spiderpoolController"]["podResourceInject"] == {
+        "enabled": True,
+        "namespacesInclude": ["ml"],
+        "namespacesExclude": ["kube-system", "spiderpool"],
+    }
 
 
 @pytest.mark.point("1.13")

@@ -29,6 +29,7 @@ ROOMS: dict[str, set[str]] = {
     "host_work_info": {"_rdma"},
     "ippool_plan": set(),
     "nic_link_type": {"_card", "_fabric"},
+    "node_cni": {*CLUSTER, "_pods", "_probe"},
     "node_gate": CLUSTER,
     "pod_probe": {*CLUSTER, "_pods", "_probe"},
     "policy_route": {"_fabric", "_route"},
@@ -54,7 +55,7 @@ ROOMS: dict[str, set[str]] = {
 BYTES: dict[str, tuple[int | None, int, str]] = {
     "acceptance": (None, 7_740, ""),
     "collective_job": (None, 177_275, ""),
-    "cluster_components_info": (None, 147_500, ""),
+    "cluster_components_info": (None, 157_800, ""),
     "cluster_nodes": (
         86_048,
         115_300,
@@ -72,6 +73,7 @@ BYTES: dict[str, tuple[int | None, int, str]] = {
     "host_work_info": (None, 24_400, ""),
     "ippool_plan": (259_667, 0, ""),
     "nic_link_type": (96_599, 115_000, "what carries the host's own network, or other roles, is kept"),
+    "node_cni": (None, 165_000, ""),
     "node_gate": (None, 96_200, ""),
     "pod_probe": (163_031, 192_793, "which nodes take pods, and why others do not; Jobs that Kubernetes ended"),
     "policy_route": (

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import typing as t
+from pathlib import Path
 
 import pytest
 from ansible.template import Templar, trust_as_template
@@ -52,3 +53,208 @@ def test_a_file_has_the_version_that_it_has() -> None:
     seen = release("spiderpool-1.2.1", "true")
     assert value("{{ __spiderpool_kept }}", **seen, spiderpool_chart_file="a.tgz") == ""
     assert value("{{ __spiderpool_chart }}", **seen, spiderpool_chart_file="a.tgz") == "a.tgz"
+
+
+def installed(made: str = "true", **values: t.Any) -> Json:
+    """Return what the role has read of a release of these values."""
+    return {**release("spiderpool-1.2.3", made), "__spiderpool_current": {"stdout": json.dumps(values)}}
+
+
+def planned(folder: Path, kind: str) -> Json:
+    """Return the variable that names a plan with an attachment."""
+    (folder / "multusconfigs.yaml").write_text(f"---\nspec:\n  cniType: {kind}\n", encoding="utf-8")
+    (folder / "values.yaml").write_text("plugins: {installCNI: true}\n", encoding="utf-8")
+    return {"spiderpool_plan_values": str(folder / "values.yaml")}
+
+
+SWITCHES = (
+    "installRdmaCNI",
+    "installSriovCNI",
+    "installibSriovCNI",
+    "installIpoibCNI",
+    "installVlanCNI",
+    "installOvsCNI",
+)
+NEW = {**release("", ""), "__spiderpool_current": {}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "needs", "on"),
+    [
+        ("macvlan", ["macvlan"], ()),
+        ("ipvlan", ["ipvlan"], ()),
+        ("sriov", ["tuning"], ("installRdmaCNI", "installSriovCNI")),
+        ("ib-sriov", [], ("installibSriovCNI",)),
+        ("ipoib", [], ("installIpoibCNI",)),
+    ],
+)
+def test_only_what_the_plan_needs_comes_to_the_nodes(tmp_path: Path, kind: str, needs: list[str], on: t.Any) -> None:
+    given = {**NEW, **planned(tmp_path, kind)}
+    values = value("{{ __spiderpool_plain_values }}", **given)["plugins"]
+    assert values == {"installCNI": False, **{name: name in on for name in SWITCHES}}, "also for a plan of b0302bd"
+    assert value("{{ __spiderpool_needs }}", **given) == needs
+    brought = value("{{ __spiderpool_programs }}", **given)
+    assert "macvlan" not in brought
+    assert {"multus", "spiderpool"} <= set(brought)
+    assert ("rdma" in brought) is (kind == "sriov")
+
+
+@pytest.mark.parametrize(
+    ("asked", "live", "replaced"),
+    [
+        ("auto", {}, False),
+        ("auto", {"plugins": {"installCNI": True}}, True),
+        ("auto", {"plugins": {"installCNI": False}}, False),
+        ("true", {}, True),
+        (True, {}, True),
+        (False, {"plugins": {"installCNI": True}}, False),
+        ("false", {"plugins": {"installCNI": True}}, False),
+    ],
+)
+def test_standard_plugins_are_replaced_where_they_were_or_where_that_is_asked(
+    tmp_path: Path, asked: t.Any, live: Json, replaced: bool
+) -> None:
+    given = {**installed(**live), **planned(tmp_path, "macvlan"), "spiderpool_install_cni": asked}
+    values = value("{{ __spiderpool_plain_values }}", **given)["plugins"]
+    assert values["installCNI"] is replaced
+    # A release of b0302bd says nothing of the other switches, and the chart's are on: no agent restarts for that.
+    assert {values[name] for name in SWITCHES} == {True}
+    others = {**installed("", **live), **planned(tmp_path, "macvlan")}
+    assert value("{{ __spiderpool_plugins }}", **others)["installCNI"] is False, "a release of others is no reason"
+
+
+def test_the_note_keeps_what_it_has_and_what_is_over_goes() -> None:
+    had = {
+        "made": "true",
+        "chart": "spiderpool-1.2.3",
+        "programs": "macvlan",
+        "left": "node7",
+        "taking": "{}",
+        "calico": "[]",
+    }
+    given = installed()
+    given["__spiderpool_marked"] = {"resources": [{"data": had, "binaryData": {"nodes.json.gz": "abc"}}]}
+    given["__spiderpool_survey"] = {"calico_set": {}}
+    note = value("{{ __spiderpool_note_data }}", **given)
+    assert note.keys() == {"made", "chart", "release", "programs", "calico"}
+    assert "macvlan" in note["programs"].split()
+    assert value("{{ __spiderpool_note_body }}", **given)["binaryData"] == {"nodes.json.gz": "abc"}
+    given["__spiderpool_survey"] = {"calico_set": {"names": ["x"]}}
+    assert json.loads(value("{{ __spiderpool_note_data }}", **given)["calico"]) == [{"names": ["x"]}]
+    assert "calico" not in value(
+        "{{ __spiderpool_note_data }}", **{**given, **NEW, "spiderpool_calico_autodetection": "false"}
+    )
+
+
+def test_what_nodes_get_back_is_read_of_the_agents_or_of_the_note() -> None:
+    agents = {"resources": [{"spec": {"template": {"spec": {"containers": [{"image": "agent:1"}]}}}}]}
+    seen = value("{{ __spiderpool_taking }}", **installed(), __spiderpool_agents=agents)
+    assert (seen["image"], seen["multus"], seen["programs"]) == ("agent:1", True, "/opt/cni/bin")
+    adopted = {"spiderpool_components": {"multus": "adopt"}}
+    assert value("{{ __spiderpool_taking }}", **installed(), __spiderpool_agents=agents, **adopted)["multus"] is False
+    gone = {**NEW, "__spiderpool_agents": {"resources": []}}
+    assert value("{{ __spiderpool_taking }}", **gone)["image"] == ""
+    gone["__spiderpool_marked"] = {"resources": [{"data": {"taking": json.dumps(seen)}}]}
+    assert value("{{ __spiderpool_taking }}", **gone) == seen
+
+
+CALICO = {"name": "calico-node", "env": [{"name": "IP_AUTODETECTION_METHOD", "value": "kubernetes-internal-ip"}]}
+
+
+@pytest.mark.parametrize("method", ["kubernetes-internal-ip", "can-reach=192.0.2.1"])
+def test_a_setting_of_calico_that_is_no_longer_ours_is_left_alone(method: str) -> None:
+    box = {**CALICO, "env": [{"name": "IP_AUTODETECTION_METHOD", "value": method}, {"name": "X", "valueFrom": {}}]}
+    now = {"resources": [{"spec": {"template": {"spec": {"containers": [{"name": "other"}, box]}}}}]}
+    given = {
+        "__spiderpool_calico": {"kind": "DaemonSet", "names": ["IP_AUTODETECTION_METHOD"]},
+        "__spiderpool_calico_now": now,
+    }
+    assert value("{{ __spiderpool_calico_ours }}", **given) is (method == "kubernetes-internal-ip")
+
+
+def test_a_setting_of_the_operator_that_is_still_ours_goes_back() -> None:
+    name = "nodeAddressAutodetectionV4"
+    for mine in ({"kubernetes": "NodeInternalIP"}, {"firstFound": True}):
+        now = {"resources": [{"spec": {"calicoNetwork": {name: mine, "bgp": "Enabled"}}}]}
+        given = {"__spiderpool_calico": {"kind": "Installation", "names": [name]}, "__spiderpool_calico_now": now}
+        assert value("{{ __spiderpool_calico_ours }}", **given) is ("kubernetes" in mine)
+
+
+def test_another_fabric_keeps_calicos_setting() -> None:
+    labels = {"fabric.railops.io/fabric": "a", "fabric.railops.io/zone": "z", "kubernetes.io/os": "linux"}
+    given: Json = {"__spiderpool_calico_nodes": {"resources": [{"metadata": {"labels": labels}}, {"metadata": {}}]}}
+    given["__spiderpool_calico_locks"] = {"resources": [{"metadata": {"name": "railops-fabric-lock"}}]}
+    assert value("{{ __spiderpool_calico_why }}", **given) == []
+    labels["fabric.railops.io/other"] = "declared"
+    given["__spiderpool_calico_locks"]["resources"].append({"metadata": {"name": "railops-third-lock"}})
+    why = " ".join(value("{{ __spiderpool_calico_why }}", **given, spiderpool_calico_stays=["hosts"]))
+    assert (
+        why
+        == "hosts nodes have labels of another fabric: fabric.railops.io/other another fabric is in the cluster: third"
+    )
+
+
+SETS = {
+    "resources": [
+        {"metadata": {"name": "calico-node", "namespace": "calico-system"}},
+        {"metadata": {"name": "x", "namespace": "ml"}},
+    ]
+}
+
+
+@pytest.mark.parametrize(
+    ("chosen", "include", "exclude"),
+    [
+        ("all", [], ["calico-system", "kube-system", "secret", "spiderpool"]),
+        (["all"], [], ["calico-system", "kube-system", "secret", "spiderpool"]),
+        (
+            ["ml", "kube-system", "calico-system", "secret"],
+            ["ml"],
+            ["calico-system", "kube-system", "secret", "spiderpool"],
+        ),
+    ],
+)
+def test_whose_pods_are_injected(chosen: t.Any, include: list[str], exclude: list[str]) -> None:
+    given = {**NEW, "__spiderpool_sets": SETS, "spiderpool_inject_namespaces_exclude": ["secret"]}
+    asked = value("{{ __spiderpool_switch_values }}", **given, spiderpool_inject_namespaces=chosen)
+    inject = asked["spiderpoolController"]["podResourceInject"]
+    assert inject == {"enabled": True, "namespacesInclude": include, "namespacesExclude": exclude}
+
+
+def test_no_choice_leaves_injection_to_the_plan() -> None:
+    assert "podResourceInject" not in value("{{ __spiderpool_switch_values }}", **NEW)["spiderpoolController"]
+
+
+@pytest.mark.parametrize(
+    ("given", "refused"),
+    [
+        pytest.param({}, False, id="by networks"),
+        pytest.param({"fabric_inject": {"key": "k", "value": "v"}}, True, id="by injection"),
+        pytest.param({"rail_objects_test_attach": "inject", "rail_objects_test_namespace": "ml"}, False, id="there"),
+        pytest.param({"rail_objects_test_attach": "inject", "spiderpool_inject_namespaces": "all"}, False, id="all"),
+    ],
+)
+def test_a_choice_without_the_test_applications_namespace_is_refused_where_that_is_injected(
+    given: Json, refused: bool
+) -> None:
+    tasks = {task["name"]: task for task in content(f"{ROLE}/tasks/preflight.yml")}
+    task = tasks["Preflight | Assert that the test application is injected"]
+    known = {"spiderpool_inject_namespaces": ["ml"], **NEW, "__spiderpool_sets": SETS, **task["vars"], **given}
+    applies = all(value("{{ " + row + " }}", **known) for row in task["when"])
+    assert (applies and not value("{{ " + task["ansible.builtin.assert"]["that"] + " }}", **known)) is refused
+    assert "rail_objects_test_namespace" in value(task["ansible.builtin.assert"]["fail_msg"], **known)
+
+
+@pytest.mark.parametrize(
+    ("done", "stays"), [(["node1", "node2"], []), (["node1"], ["node2"]), (None, ["node1", "node2"])]
+)
+def test_calicos_setting_stays_while_a_host_may_have_rails(done: list[str] | None, stays: list[str]) -> None:
+    """With --tags cluster, or after a host that failed, not all of them have come to the end of their part."""
+    play = content("playbooks/teardown.yml")[-1]
+    (task,) = play["tasks"]
+    groups = {"gpu_nodes": ["node1", "node2"], **({} if done is None else {"railops_without_rails": done})}
+    why = value("{{ spiderpool_calico_stays }}", **task["vars"], groups=groups)
+    assert why == ([f"these hosts may have rails: {', '.join(stays)}"] if stays else [])
+    assert play["tags"] == ["cluster", "hosts"]
+    hosts = content("playbooks/teardown.yml")[-2]["tasks"]
+    assert "ansible.builtin.group_by" in hosts[-1], "the last that a host does"

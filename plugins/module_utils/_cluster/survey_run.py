@@ -7,6 +7,8 @@
 from __future__ import annotations
 
 import contextlib
+import csv
+import io
 import json
 import os
 import typing as t
@@ -16,6 +18,7 @@ from .._errors import Problem, RdmaError
 from .._fabric.labels import NETWORK, POLICY, SRIOV
 from . import access, source
 from .access import ACCESS, Access
+from .calico import patches
 from .client import Cluster
 from .components import (
     ADOPT,
@@ -78,6 +81,7 @@ NEEDS = [*access.NEEDS, ("PyYAML", source.YAML_ERROR)]
 OPERATED = (("mellanox.com/v1alpha1", "NicClusterPolicy"), ("mellanox.com/v1alpha1", "NicNodePolicy"))
 CONFIG_MAP = ("v1", "ConfigMap")
 CALICO, COORDINATOR = "calico-node", "SpiderCoordinator"
+INSTALLATION = ("operator.tigera.io/v1", "Installation")
 # The CRD by which an operator is known that runs elsewhere, or is left over.
 PROOFS = {
     MULTUS: f"network-attachment-definitions.{NETWORK[0].partition('/')[0]}",
@@ -161,6 +165,7 @@ def removable(look: ClusterReader, charts: list[Json], release: Release) -> dict
         "foreign": [proof] if proof in live and proof not in users else [],
         "notes": [],
         "calico": "",
+        "calico_set": {},
     }
 
 
@@ -251,7 +256,21 @@ def surveyed(look: ClusterReader, params: dict[str, t.Any], noted: Release) -> d
         "foreign": [],
         "notes": [*notes, *([f"release {release} is taken over: {'; '.join(taken)}"] if taken else [])],
         "calico": next((row["metadata"]["namespace"] for row in survey.sets if row["metadata"]["name"] == CALICO), ""),
+        "calico_set": calico_set(look, survey, params["cluster_dir"] or ""),
     }
+
+
+def calico_set(look: ClusterReader, survey: Survey, folder: str) -> Json:
+    """Return what is to be changed of Calico so that it takes no rail's address for a node's, as `patches` does."""
+    node = next((row for row in survey.sets if row["metadata"]["name"] == CALICO), None)
+    if node is None:
+        return {}
+    blocks = [block for row in manifests(folder, "multusconfigs.yaml") for block in row["spec"].values()]
+    masters = [block["master"] for block in blocks if isinstance(block, dict) and "master" in block]
+    names = {name for one in masters for name in (one if isinstance(one, list) else [one])}
+    names |= {n for row in manifests(folder, "sriovpolicies.yaml") for n in row["spec"]["nicSelector"]["pfNames"]}
+    rows = csv.DictReader(io.StringIO(text(os.path.join(os.path.dirname(folder), "switch", "prefixes.csv"))))
+    return patches(node, look.one(INSTALLATION, "default"), names, {row["aggregate"] for row in rows})
 
 
 def ground_problems(

@@ -292,7 +292,8 @@ def job(model: JobModel, run: str, pair: PodPair, node: PodNode, limits: Limits,
         spec["imagePullSecrets"] = taken["imagePullSecrets"]
     notes = {POD_NETWORKS: ",".join(network.name for network in networks), **ends}
     own = (model.template.get("metadata") or {}).get("annotations") or {}
-    if POD_DEFAULT in own:
+    # A rail in place of the cluster's own network is among them already.
+    if own.get(POD_DEFAULT) and own[POD_DEFAULT] not in {network.name for network in networks}:
         notes[POD_DEFAULT] = own[POD_DEFAULT]
     return {
         "apiVersion": "batch/v1",

@@ -95,7 +95,6 @@ class HelmValues(t.TypedDict):
     """The values of Spiderpool's chart that follow from the fabric."""
 
     ipam: dict[str, bool | dict[str, bool]]
-    plugins: dict[str, bool]
     rdma: dict[str, SharedDevices]
     spiderpoolController: dict[str, dict[str, bool | list[str]]]
     sriov: dict[str, bool | str]

@@ -170,7 +170,6 @@ def helm_values(plan: FabricPlan) -> HelmValues:
             # With it on, a pool's subnet could be taken over by a SpiderSubnet of the same CIDR.
             "spiderSubnet": {"enable": False},
         },
-        "plugins": {"installCNI": True},
         "rdma": {"rdmaSharedDevicePlugin": shared},
         "spiderpoolController": {
             "podResourceInject": {

@@ -194,6 +194,7 @@ POD_HEAD = """\
 # LimitMEMLOCK=infinity, since Kubernetes has no field for it.
 # The environment: kubectl create configmap NAME --from-env-file nccl-pods.env (and ucx-pods.env), then envFrom.
 """
+INJECTED = f"# Spiderpool injects the rails and overwrites {POD_NETWORKS}: name no other networks there.\n"
 
 
 def _pods(plan: FabricPlan) -> list[dict[str, t.Any]]:
@@ -239,7 +240,7 @@ def render_workload(plan: FabricPlan) -> dict[str, str]:
         files[f"ucx-{where}.env"] = _text(f"UCX of {users}, {by}.", _ucx(plan, where))
     return {
         **files,
-        "pod.yaml": documents(_pods(plan), HEADING + POD_HEAD),
+        "pod.yaml": documents(_pods(plan), HEADING + POD_HEAD + (INJECTED if plan.fabric.inject else "")),
         "nodelabels.json": json.dumps(topology_labels(plan), indent=1) + "\n",
         "topology.conf": HEADING + slurm_conf(plan),
         "topology.yaml": HEADING + slurm_yaml(plan),

@@ -1,0 +1,123 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What nodes have of CNI, and what goes again: the pods for that, and the record of what was there. Pure.
+
+A pod a node sees the node's two folders below /host and says what is in them by its termination message, which is in
+its status: nobody needs to read logs. The pods use the host's network, so that they start whatever CNI makes of pods.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import typing as t
+
+from .._fabric.labels import LABEL_MANAGER, PROBE_LABEL
+from .._fabric.numbers import MANAGER
+
+if t.TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+Json = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
+
+LABELS = {LABEL_MANAGER: MANAGER, PROBE_LABEL: "node-cni"}
+# What the chart's Multus leaves on a node.
+MULTUS_FILES, MULTUS = ("00-multus.conf", "multus.d"), "multus"
+# Seconds that a pod may outlive the run that made it, where nobody takes it away.
+MARGIN = 60
+LOOK = 'for folder; do ls -1A "/host$folder" 2>/dev/null; echo /; done >/dev/termination-log'
+# A program that a configuration names stays, whoever brought it.
+TAKE = r"""
+conf=/host$1 bin=/host$2
+cd "$conf" && rm -rf -- $3
+cd "$bin" || exit 1
+for name in $4; do grep -qrs "\"type\" *: *\"$name\"" "$conf" || rm -f -- "$name"; done
+"""
+START = "exit 0"
+
+
+class Had(t.NamedTuple):
+    """What a node had before us; None: it was looked at when we were there already."""
+
+    configurations: tuple[str, ...] | None
+    programs: tuple[str, ...] | None
+
+
+def pod(name: str, node: str, params: Mapping[str, t.Any], argv: Sequence[str], *, writes: bool | None) -> Json:
+    """Return a pod that runs a shell's script on a node, whatever taints it has.
+
+    :param name: the pod's.
+    :param argv: the script and its arguments.
+    :param writes: whether it may change the node's folders; None: it is a plain pod, which has none.
+    """
+    folders = {} if writes is None else {key: params[key] for key in ("configurations", "programs")}
+    container: Json = {
+        "name": "node",
+        "image": params["image"],
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["sh", "-c", argv[0], "railops", *argv[1:]],
+        "volumeMounts": [
+            {"name": key, "mountPath": f"/host{path}", "readOnly": not writes} for key, path in folders.items()
+        ],
+    }
+    if folders:
+        container["securityContext"] = {"privileged": True}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": params["namespace"], "labels": dict(LABELS)},
+        "spec": {
+            "nodeName": node,
+            "hostNetwork": bool(folders),
+            "restartPolicy": "Never",
+            "terminationGracePeriodSeconds": 1,
+            "activeDeadlineSeconds": params["timeout"] + MARGIN,
+            "automountServiceAccountToken": False,
+            "tolerations": [{"operator": "Exists"}],
+            "imagePullSecrets": [{"name": secret} for secret in params["pull_secrets"]],
+            "containers": [container],
+            "volumes": [{"name": key, "hostPath": {"path": path}} for key, path in folders.items()],
+        },
+    }
+
+
+def unpacked(record: str) -> dict[str, Had]:
+    """Return what nodes had, by their names, of a record as `packed` writes it; nothing of an empty one."""
+    groups = json.loads(gzip.decompress(base64.b64decode(record))) if record else []
+    return {
+        node: Had(*(None if row[key] is None else tuple(row[key]) for key in Had._fields))
+        for row in groups
+        for node in row["nodes"]
+    }
+
+
+def packed(had: Mapping[str, Had]) -> str:
+    """Return a record: equal lists once, with their nodes; compressed, as text."""
+    groups: dict[Had, list[str]] = {}
+    for node, row in sorted(had.items()):
+        groups.setdefault(row, []).append(node)
+    text = json.dumps([{"nodes": nodes, **row._asdict()} for row, nodes in groups.items()])
+    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+
+
+def seen(message: str) -> Had:
+    """Return what the pod that looks has said: two lists of names, each with a slash at its end."""
+    first, second = (tuple(part.split()) for part in message.split("/\n")[:2])
+    return Had(first, second)
+
+
+def taken(had: Had | None, ours: Collection[str], *, multus: bool) -> tuple[list[str], list[str]]:
+    """Return what goes from a node: configurations, and programs where nothing names them.
+
+    :param had: before us; None where nobody looked, and then no program goes but that of Multus.
+    :param ours: the names of the programs that came with us.
+    :param multus: whether Multus was ours.
+    """
+    own = [MULTUS] if multus else []
+    if had is None or had.configurations is None or had.programs is None:
+        return (list(MULTUS_FILES) if multus else [], own)
+    files = [name for name in MULTUS_FILES if multus and name not in had.configurations]
+    return files, sorted({*ours, *own} - {*had.programs, *([] if multus else [MULTUS])})

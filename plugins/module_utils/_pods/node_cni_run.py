@@ -1,0 +1,158 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Look at what nodes have of CNI, take away what is ours, and see plain pods start: the door of node_cni."""
+
+from __future__ import annotations
+
+import time
+import typing as t
+import uuid
+
+from .._cluster.access import ACCESS, Access
+from .._cluster.nodes import listed, lost_nodes
+from .._errors import RdmaError
+from .._fabric.labels import selector
+from .client import PodCluster
+from .jobs import draw, finished
+from .node_cni import LABELS, LOOK, START, TAKE, Had, packed, pod, seen, taken, unpacked
+from .state import trouble
+
+if t.TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ansible.module_utils.basic import AnsibleModule
+
+    Json = dict[str, t.Any]
+
+STATES = ("noted", "given_back", "started")
+SPEC: dict[str, t.Any] = {
+    "state": {"type": "str", "choices": list(STATES), "required": True},
+    "namespace": {"type": "str", "required": True},
+    "image": {"type": "str", "required": True},
+    "pull_secrets": {"type": "list", "elements": "str", "default": []},
+    "configurations": {"type": "str", "default": "/etc/cni/net.d"},
+    "programs": {"type": "str", "default": "/opt/cni/bin"},
+    "record": {"type": "str", "default": ""},
+    "fresh": {"type": "bool", "default": False},
+    "needs": {"type": "list", "elements": "str", "default": []},
+    "ours": {"type": "list", "elements": "str", "default": []},
+    "multus": {"type": "bool", "default": True},
+    "nodes": {"type": "list", "elements": "str"},
+    "most": {"type": "int", "default": 0},
+    "timeout": {"type": "int", "default": 120},
+    **ACCESS,
+}
+POLL_SECONDS = 1.0
+
+
+class NodePods:
+    """One short-lived pod on each of some nodes."""
+
+    def __init__(self, cluster: PodCluster, params: dict[str, t.Any], *, check_mode: bool) -> None:
+        self._cluster = cluster
+        self.params = params
+        self._check_mode = check_mode
+        self.said: dict[str, str] = {}
+        """What the pods that ended well have said, by node."""
+        self.why: dict[str, str] = {}
+        """Why the others did not, by node."""
+
+    def run(self, scripts: Mapping[str, Sequence[str]], *, writes: bool | None) -> None:
+        """Run a script with its arguments on each node, and take all pods away again.
+
+        :param writes: see `pod`.
+        """
+        if self._check_mode or not scripts:
+            return
+        run = uuid.uuid4().hex[:8]
+        bodies = [
+            pod(f"railops-node-{run}-{number}", node, self.params, argv, writes=writes)
+            for number, (node, argv) in enumerate(sorted(scripts.items()))
+        ]
+        for old in filter(finished, self._pods()):
+            self._cluster.remove({"apiVersion": "v1", "kind": "Pod", **old})
+        try:
+            for body in bodies:
+                self._cluster.create(body)
+            self._wait({body["metadata"]["name"]: body for body in bodies})
+        finally:
+            for body in bodies:
+                self._cluster.remove(body)
+
+    def _pods(self) -> list[Json]:
+        return self._cluster.listed("v1", "Pod", namespace=self.params["namespace"], selector=selector(LABELS))
+
+    def _wait(self, bodies: dict[str, Json]) -> None:
+        """Wait until all pods have ended, or their time has."""
+        until = time.monotonic() + self.params["timeout"]
+        while True:
+            mine = {row["metadata"]["name"]: row for row in self._pods() if row["metadata"]["name"] in bodies}
+            if time.monotonic() > until or (len(mine) == len(bodies) and all(map(finished, mine.values()))):
+                break
+            time.sleep(POLL_SECONDS)
+        for name, body in bodies.items():
+            node, row = body["spec"]["nodeName"], mine.get(name, body)
+            if (row.get("status") or {}).get("phase") == "Succeeded":
+                ended = row["status"].get("containerStatuses") or [{}]
+                self.said[node] = str(((ended[0].get("state") or {}).get("terminated") or {}).get("message") or "")
+            else:
+                self.why[node] = trouble(row, self._cluster.events(row)).text
+
+
+def run(module: AnsibleModule) -> dict[str, t.Any]:
+    """Do what is asked on the nodes that are up; those that are down are named."""
+    params = module.params
+    with PodCluster(Access.of(params), retry_seconds=30) as cluster:
+        every = cluster.nodes()
+        asked = set(every) & set(every if params["nodes"] is None else params["nodes"])
+        down = lost_nodes(every.values()) & asked
+        pods = NodePods(cluster, params, check_mode=module.check_mode)
+        act = {"noted": noted, "given_back": given_back, "started": started}[params["state"]]
+        return {**act(pods, asked - down), "down": sorted(down)}
+
+
+def noted(pods: NodePods, up: set[str]) -> dict[str, t.Any]:
+    """Look at the nodes that the record does not have, and say what they lack."""
+    params, had = pods.params, unpacked(pods.params["record"])
+    new = sorted(up - had.keys())
+    pods.run(dict.fromkeys(new, (LOOK, params["configurations"], params["programs"])), writes=False)
+    found = {node: seen(message) for node, message in pods.said.items() if message.count("/\n") > 1}
+    lacking = {node: sorted(set(params["needs"]) - set(row.programs or ())) for node, row in found.items()}
+    had.update(found if params["fresh"] else dict.fromkeys(found, Had(None, None)))
+    return {
+        "changed": False,
+        "record": packed(had) if had else "",
+        "lacking": {node: names for node, names in lacking.items() if names},
+        "left": [node for node in new if node not in found],
+        "why": pods.why,
+    }
+
+
+def given_back(pods: NodePods, up: set[str]) -> dict[str, t.Any]:
+    """Take away what is ours."""
+    params, had = pods.params, unpacked(pods.params["record"])
+    what = {node: taken(had.get(node), params["ours"], multus=params["multus"]) for node in up}
+    folders = (params["configurations"], params["programs"])
+    scripts = {node: (TAKE, *folders, *map(" ".join, lists)) for node, lists in what.items() if any(lists)}
+    pods.run(scripts, writes=True)
+    return {"changed": bool(scripts), "left": sorted(pods.why), "why": pods.why}
+
+
+def started(pods: NodePods, up: set[str]) -> dict[str, t.Any]:
+    """See that plain pods start.
+
+    :raises RdmaError: on a node that is up none does.
+    """
+    params = pods.params
+    chosen = draw(sorted(up), params["most"], seed=len(up))
+    pods.run(dict.fromkeys(chosen, (START,)), writes=None)
+    if pods.why:
+        told = "; ".join(f"{node}: {why}" for node, why in sorted(pods.why.items())[:5])
+        raise RdmaError(
+            f"On {len(pods.why)} of {len(chosen)} nodes no plain pod starts within {params['timeout']} s: "
+            f"{listed(pods.why)}. {told}.",
+            f"See on the node which file of {params['configurations']} is the first, and that its network's pods run.",
+        )
+    return {"changed": False, "left": [], "why": {}}

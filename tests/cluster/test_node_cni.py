@@ -1,0 +1,150 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The module node_cni against the API double: its pods' own scripts run in real folders, one for each node."""
+
+from __future__ import annotations
+
+import typing as t
+
+import node_folders
+import pytest
+from api_double import ApiDouble
+from conftest import Run
+from node_folders import CONFIGURATIONS, PROGRAMS, NodeFolders
+from plays import empty_cluster
+
+from ansible_collections.railops.rdma.plugins.module_utils._pods import node_cni_run
+from ansible_collections.railops.rdma.plugins.module_utils._pods.node_cni import Had, packed, unpacked
+from ansible_collections.railops.rdma.plugins.modules import node_cni
+
+Json = dict[str, t.Any]
+OURS = [*node_folders.AGENTS, "rdma"]
+
+
+@pytest.fixture
+def double(scripted: None) -> t.Iterator[ApiDouble]:
+    """Give an empty cluster of eight nodes with folders."""
+    with empty_cluster() as made:
+        made.put("v1", "Namespace", "spiderpool")
+        yield made
+
+
+@pytest.fixture
+def nodes(double: ApiDouble) -> NodeFolders:
+    return t.cast("NodeFolders", double.folders)
+
+
+@pytest.fixture
+def ask(module: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Give a function that runs the module."""
+    monkeypatch.setattr(node_cni_run, "POLL_SECONDS", 0.05)
+
+    def run(state: str, check: bool = False, **params: t.Any) -> Json:
+        given = {"namespace": "spiderpool", "image": "registry.example/agent:1", "timeout": 3}
+        return module(node_cni, check, state=state, **{**given, **params})
+
+    return run
+
+
+def left_of(double: ApiDouble) -> set[str]:
+    """Return the pods of the module that are still there."""
+    return {name for name in double.objects("Pod") if name.startswith("railops-node-")}
+
+
+def agents(nodes: NodeFolders, double: ApiDouble) -> None:
+    for name in double.objects("Node"):
+        node_folders.agent(nodes.root(name), programs=OURS)
+
+
+def test_what_was_there_is_there_again(ask: Run, double: ApiDouble, nodes: NodeFolders) -> None:
+    # One has a program of that name already, and one names it in a configuration of its own later.
+    node_folders.write(nodes.root("node3") / PROGRAMS / "rdma", "rdma of the host\n")
+    before = nodes.trees()
+    noted = ask("noted", fresh=True, needs=["macvlan"])
+    assert (noted["lacking"], noted["left"], noted["changed"]) == ({}, [], False)
+    assert nodes.trees() == before
+    had = unpacked(noted["record"])
+    assert had["node1"] == had["node2"] != had["node3"]
+    assert had["node1"].configurations == ("10-calico.conflist", "calico-kubeconfig")
+    agents(nodes, double)
+    node_folders.write(nodes.root("node4") / CONFIGURATIONS / "20-own.conf", '{"type": "rdma"}\n')
+    given = ask("given_back", record=noted["record"], ours=OURS)
+    assert (given["changed"], given["left"], given["down"]) == (True, [], [])
+    after = nodes.trees()
+    assert after.pop("node4").keys() - before.pop("node4").keys() == {
+        f"{CONFIGURATIONS}/20-own.conf",
+        f"{PROGRAMS}/rdma",
+    }
+    kept = {f"{PROGRAMS}/rdma": "rdma of Spiderpool\n"}
+    assert after.pop("node3") == {**before.pop("node3"), **kept}, "it was there before, so it stays"
+    assert after == before
+    assert left_of(double) == set()
+
+
+def test_without_a_record_only_what_multus_left_goes(ask: Run, double: ApiDouble, nodes: NodeFolders) -> None:
+    before = nodes.trees()
+    agents(nodes, double)
+    ask("given_back", ours=OURS)
+    left = {f"{PROGRAMS}/{name}" for name in OURS if name != "multus"}
+    assert {name: files.keys() - before[name].keys() for name, files in nodes.trees().items()} == dict.fromkeys(
+        before, left
+    )
+
+
+def test_a_multus_of_others_stays(ask: Run, double: ApiDouble, nodes: NodeFolders) -> None:
+    noted = ask("noted", fresh=True)
+    agents(nodes, double)
+    ask("given_back", record=noted["record"], ours=OURS, multus=False)
+    for files in nodes.trees().values():
+        assert {f"{CONFIGURATIONS}/00-multus.conf", f"{PROGRAMS}/multus"} <= files.keys()
+        assert f"{PROGRAMS}/spiderpool" not in files
+
+
+def test_what_nodes_lack_is_named_and_who_does_not_answer_is_no_fault(
+    ask: Run, double: ApiDouble, nodes: NodeFolders
+) -> None:
+    (nodes.root("node2") / PROGRAMS / "macvlan").unlink()
+    nodes.silent.add("node5")
+    kind = double.store.kind_of("v1", "Node")
+    status = {"conditions": [{"type": "Ready", "status": "Unknown"}]}
+    with double.store.lock:
+        double.store.patch_status(kind, "", "node6", status)
+    said = ask("noted", fresh=True, needs=["macvlan"])
+    assert said["lacking"] == {"node2": ["macvlan"]}
+    assert (said["left"], said["down"]) == (["node5"], ["node6"])
+    assert left_of(double) == set(), "also the pods of those that do not answer are gone"
+    nodes.silent.clear()
+    nodes.asked.clear()
+    later = ask("noted", record=said["record"], needs=["macvlan"])
+    assert nodes.asked == ["node5"], "who was asked is not asked again"
+    assert unpacked(later["record"])["node5"] == Had(None, None), "it may have things of ours by then"
+
+
+def test_a_preview_starts_nothing(ask: Run, double: ApiDouble, nodes: NodeFolders) -> None:
+    before = double.writes()
+    seen = ask("noted", check=True, fresh=True)
+    assert len(seen["left"]) == 8
+    assert ask("given_back", check=True, ours=OURS)["changed"]
+    ask("started", check=True)
+    assert (double.writes(), nodes.asked) == (before, [])
+
+
+def test_a_plain_pod_that_does_not_start_is_named_with_the_reason(
+    ask: Run, double: ApiDouble, nodes: NodeFolders
+) -> None:
+    assert ask("started", most=3)["changed"] is False
+    assert len(nodes.asked) == 3
+    node_folders.agent(nodes.root("node4"))
+    failed = ask("started")
+    assert failed["failed"]
+    assert "On 1 of 8 nodes no plain pod starts within 3 s: node4. node4: the pod does not start" in failed["msg"]
+    assert 'plugin type="multus" failed' in failed["msg"]
+    assert left_of(double) == set()
+
+
+def test_equal_lists_are_kept_once() -> None:
+    had = {f"gpu-{number:04}": Had(("10-calico.conflist",), ("macvlan", "tuning")) for number in range(10_000)}
+    assert unpacked(packed(had)) == had
+    assert len(packed(had)) < 60_000, "a ConfigMap takes a MiB"
