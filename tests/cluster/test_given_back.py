@@ -1,0 +1,89 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What nodes and Calico get back where not all of it can be: nodes that lack something, no record, another fabric."""
+
+from __future__ import annotations
+
+import json
+import typing as t
+
+import pytest
+from api_double import ApiDouble
+from conftest import Live, Playbook
+from node_folders import CONFIGURATIONS, PROGRAMS, NodeFolders
+from plays import SPIDERPOOL, empty_cluster, from_, use
+
+if t.TYPE_CHECKING:
+    from pathlib import Path
+
+Json = dict[str, t.Any]
+NOTE = "railops-rdma-release"
+BACK = [from_("spiderpool", "uninstall"), from_("spiderpool", "calico_back")]
+
+
+@pytest.fixture
+def double(scripted: None) -> t.Iterator[ApiDouble]:
+    """Give an empty cluster of eight nodes."""
+    with empty_cluster() as made:
+        yield made
+
+
+@pytest.fixture
+def nodes(double: ApiDouble) -> NodeFolders:
+    return t.cast("NodeFolders", double.folders)
+
+
+def said(text: str) -> str:
+    return " ".join(text.replace("\\n", " ").split())
+
+
+@pytest.mark.only_double("a node's folders are played")
+def test_a_node_that_lacks_a_plugin_is_named_before_anything_comes_to_the_cluster(
+    playbook: Playbook, double: ApiDouble, nodes: NodeFolders, plans: t.Callable[[str], Path]
+) -> None:
+    use(playbook, plans("exclusive"), "exclusive")
+    (nodes.root("node2") / PROGRAMS / "macvlan").unlink()
+    before = nodes.trees()
+    refused = said(playbook.role("spiderpool", ok=False).text)
+    assert "1 node(s) lack CNI plugins that the plan needs, below /opt/cni/bin: node2: macvlan" in refused
+    assert "replaces all standard plugins on all nodes" in refused
+    assert nodes.trees() == before
+    assert "spiderpool-agent" not in double.objects("DaemonSet")
+    assert not double.objects("SpiderIPPool")
+
+
+@pytest.mark.long
+@pytest.mark.only_double("a node's folders are played")
+def test_a_cluster_of_b0302bd_a_node_that_is_silent_and_a_second_fabric(
+    playbook: Playbook, double: ApiDouble, nodes: NodeFolders, live: Live, plans: t.Callable[[str], Path]
+) -> None:
+    use(playbook, plans("exclusive"), "exclusive")
+    playbook.run([SPIDERPOOL])
+    # As b0302bd left it: a note without a record, all standard plugins replaced.
+    note = double.objects("ConfigMap")[NOTE]
+    note.pop("binaryData")
+    note["data"] = {name: note["data"][name] for name in ("release", "made", "chart", "digest")}
+    kept = playbook.role("spiderpool", spiderpool_values={"plugins": {"installCNI": True}})
+    assert "binaryData" not in double.objects("ConfigMap")[NOTE], "what is there now is not what was there"
+    assert "replaces the standard CNI plugins of all nodes, as it did before" in said(playbook.role("spiderpool").text)
+    assert kept.changed > 0
+    nodes.silent.add("node3")
+    double.put(
+        "v1",
+        "ConfigMap",
+        "railops-other-lock",
+        "spiderpool",
+        metadata={"labels": {"app.kubernetes.io/managed-by": "railops.rdma"}},
+    )
+    over = playbook.run(BACK, ok=False)
+    assert "On 1 of 8 nodes no plain pod starts" in said(over.text)
+    nodes.silent.clear()
+    again = said(playbook.run(BACK).text)
+    assert "did not note what the nodes had" in again
+    for files in nodes.trees().values():
+        assert f"{CONFIGURATIONS}/00-multus.conf" not in files
+        assert f"{PROGRAMS}/multus" not in files
+        assert f"{PROGRAMS}/spiderpool" in files
+    assert "calico" not in json.dumps(double.objects("ConfigMap").get(NOTE, {}).get("data", {}))
