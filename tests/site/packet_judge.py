@@ -25,7 +25,8 @@ PORT, TCP_PORT, USER, ROUNDS, SIZE = 4791, 18515, 1000, 6, 4000
 # linux/in.h, linux/in6.h, asm-generic/socket.h
 SO_BINDTODEVICE, SO_RCVBUFFORCE = 25, 33
 MTU_DISCOVER = {socket.AF_INET: (0, 10), socket.AF_INET6: (41, 23)}
-DONT_FRAGMENT = 2
+# Not fragmented, whatever somebody has told of the path before.
+DONT_FRAGMENT = 3
 CLONE_NEWNET = 0x40000000
 HEAD = struct.Struct(">I")
 
