@@ -12,16 +12,19 @@ plugin_utils/_verdict/ids.py, the variables that it reads in playbooks/preflight
 
 from __future__ import annotations
 
+import os
 import typing as t
 from dataclasses import replace
 
 from ansible.module_utils.parsing.convert_bool import boolean
 
 from .._card.pci import CLASS_NETWORK, VENDOR_MELLANOX, normal_address, read_pci
+from .._check import deviation
 from .._errors import RdmaError
 from .._files import Sysfs
 from .._persist import run as persist_run
 from .._rdma import host_run
+from .._rdma.host import module_names
 from .._route import run as route_run
 from .._route.checks import leaving_checks, problem_check
 from .._route.decode import pyroute2_problem
@@ -34,6 +37,8 @@ from . import renumbered
 from .disturb import look_at_work
 from .groups import Checks, Facts, Look, Request, of_module, options_of
 
+# The kernel's module for VLANs.
+VLANS = "8021q"
 # The run's own part of the settings: its `roles`, and whether it keeps files for the next boot (`persist`).
 OWN = "preflight"
 
@@ -66,6 +71,8 @@ def before(role: str, name: str, look: Look) -> Look:
 
     def some(request: Request) -> tuple[Checks, Facts]:
         run = request.settings.get(OWN, {})
+        if os.geteuid() and look is not look_at_user:
+            return [], {}  # What it lacks would be said of each file.
         absent = request.settings.get(name, {}).get("state") == "absent"
         unkept = name == "rail_persist" and not boolean(run.get("persist", True))
         if absent or unkept or not plays(request, role):
@@ -74,6 +81,27 @@ def before(role: str, name: str, look: Look) -> Look:
         return [check for check in checks if check["status"] != "ok"], facts
 
     return some
+
+
+def look_at_user(_request: Request) -> tuple[Checks, Facts]:
+    """Find that this user may change nothing: without it a preview is green, and the run fails halfway."""
+    if not os.geteuid():
+        return [], {}
+    cause = f"Ansible works here as the user {os.geteuid()}, and only root may change a host's network."
+    fix = "Set ansible_become: true in group_vars of the fabric's group (in group_vars/all: for localhost too)."
+    return [deviation("host_root", "root", f"user {os.geteuid()}", cause, fix).data()], {}
+
+
+def look_at_kernel(request: Request) -> tuple[Checks, Facts]:
+    """Find that the kernel has no VLANs where the plan wants them."""
+    sysfs, folder = Sysfs(), f"/lib/modules/{os.uname().release}"
+    tagged = [rail["name"] for rail in request.params.get("rails") or () if rail.get("vlan")]
+    texts = [sysfs.text(f"{folder}/{name}") or "" for name in ("modules.dep", "modules.builtin")]
+    if not tagged or VLANS in set(sysfs.names("/sys/module")).union(*map(module_names, texts)):
+        return [], {}
+    cause = f"The kernel {os.uname().release} has no module {VLANS}, and the plan has a VLAN for {', '.join(tagged)}."
+    fix = "Install the kernel's further modules (Ubuntu: linux-modules-extra), or plan without fabric_vlan."
+    return [deviation("host_kernel", VLANS, "no such module", cause, fix).data()], {}
 
 
 def look_at_network(request: Request) -> tuple[Checks, Facts]:
@@ -142,7 +170,9 @@ def _types(sysfs: Sysfs, interfaces: t.Iterable[str]) -> set[str | None]:
 LOOKS: tuple[Look, ...] = tuple(
     before(*row)
     for row in (
+        ("", "", look_at_user),
         ("", "", look_at_work),
+        ("rail_network", "policy_route", look_at_kernel),
         ("rail_network", "policy_route", look_at_network),
         ("rdma_host", "rdma_host", only(of_module("rdma_host", host_run.run, host_run.SPEC), "rdma_rename")),
         (

@@ -64,8 +64,8 @@ class Host:
         return Have(
             kernel=self._kernel,
             loaded=frozenset(self._files.names("/sys/module")),
-            available=_module_names(self._files.read(f"{modules}/modules.dep") or ""),
-            builtin=_module_names(self._files.read(f"{modules}/modules.builtin") or ""),
+            available=module_names(self._files.read(f"{modules}/modules.dep") or ""),
+            builtin=module_names(self._files.read(f"{modules}/modules.builtin") or ""),
             modules_text=self._files.read(planning.MODULES_FILE),
             link_files=link_files,
             others=self._others() if want.naming != "none" else (),
@@ -138,7 +138,7 @@ class Host:
         return tuple(sorted(found, key=lambda item: item.name))
 
 
-def _module_names(text: str) -> frozenset[str]:
+def module_names(text: str) -> frozenset[str]:
     """Return the names in a modules.dep or modules.builtin file: the kernel's spelling, with underscores."""
     return frozenset(
         match["name"].replace("-", "_")

@@ -26,6 +26,11 @@ CHECKS = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def root(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+
+
 def request_of(**settings):
     params = {"rails": [], "settings": settings}
     return groups.Request(SimpleNamespace(params=params, check_mode=False), params)
@@ -52,6 +57,35 @@ def test_a_look_belongs_to_a_role_of_this_run(settings, asked):
 
 def test_of_a_module_only_what_no_run_mends_is_kept():
     assert preflight.only(look, "b_bad")(request_of()) == (CHECKS[2:], {"seen": True})
+
+
+def test_who_is_not_root_is_told_so_and_nothing_else(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    said = [check for row in preflight.LOOKS for check in row(request_of())[0]]
+    assert [check["id"] for check in said] == ["host_root"]
+    assert "ansible_become: true in group_vars of the fabric's group" in said[0]["fix"]
+
+
+@pytest.mark.parametrize(
+    ("place", "text"),
+    [
+        ("sys/module/8021q/refcnt", "0"),
+        ("lib/modules/{}/modules.dep", "kernel/net/8021q/8021q.ko: kernel/net/802/mrp.ko\n"),
+        ("lib/modules/{}/modules.builtin", "kernel/net/8021q/8021q.ko\n"),
+        ("", ""),
+    ],
+)
+def test_a_kernel_without_vlans_is_named_before_anything_is_changed(monkeypatch, tmp_path, place, text):
+    if place:
+        machines.put(tmp_path, place.format(os.uname().release), text)
+    monkeypatch.setattr(preflight, "Sysfs", lambda: Sysfs(str(tmp_path)))
+    request = request_of()
+    assert preflight.look_at_kernel(request) == ([], {}), "untagged rails ask for no VLANs"
+    request.params["rails"] = [{"name": "rail1", "vlan": 7}, {"name": "rail2", "vlan": 0}]
+    checks, _facts = preflight.look_at_kernel(request)
+    assert [check["id"] for check in checks] == ([] if place else ["host_kernel"])
+    if checks:
+        assert "has no module 8021q, and the plan has a VLAN for rail1." in checks[0]["cause"]
 
 
 PCI = "0000:19:00.0"
