@@ -10,6 +10,7 @@ import os
 import typing as t
 
 from ..module_utils._errors import RdmaError
+from ..module_utils._intake import Nonsense, measured
 from ..module_utils._record.run import SPEC, users
 from ..plugin_utils._arguments import arguments
 from ..plugin_utils._localhost import OnceAction
@@ -23,7 +24,13 @@ class ActionModule(OnceAction):
     def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         """Record a host by the module, or the folders of a plan and a verdict."""
         if not self._task.args.get("folders"):
-            return super().run(tmp, task_vars)
+            result = super().run(tmp, task_vars)
+            try:
+                # A record's files stay as they are; its measure counts, and what of it a person reads.
+                measured(result.get("record"))
+                return {**result, **{key: measured(result[key]) for key in ("summary",) if key in result}}
+            except Nonsense as exc:
+                fail(f"The record of this host is refused: it is {exc}.", "Look at who answers there.")
         args = arguments(self, SPEC)
         try:
             files = bundle(args["folders"], args["key"], [*args["names"], os.uname().nodename, *users()])

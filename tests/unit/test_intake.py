@@ -28,7 +28,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._pods.inside import C
 from ansible_collections.railops.rdma.plugins.plugin_utils._accept.results import READERS, judge
 from ansible_collections.railops.rdma.plugins.plugin_utils._discover import plan as discovered
 from ansible_collections.railops.rdma.plugins.plugin_utils._discover import text as discover_text
-from ansible_collections.railops.rdma.plugins.plugin_utils._report.verdict import finding_rows
+from ansible_collections.railops.rdma.plugins.plugin_utils._report.verdict import slot, with_verdict
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import files, merge
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import text as verdict_text
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.explain import with_places
@@ -125,6 +125,8 @@ RESULT = st.fixed_dictionaries(
     {"checks": ROWS_OF_CHECKS, "facts": st.one_of(FACTS, FACTS, WEIRD)},
     optional={"node": near("n1", None), "plan_digest": near("d"), "error": near(None, "boom"), "schema": near(1, 2)},
 )
+SLOTS = ("style", "chip", "findings", "legend", "only", "data", "when", "rail0", "sign0", "rail1", "sign1")
+PAGE = f'<script type="application/json" id="data">{json.dumps({"rails": RAILS})}</script>' + "".join(map(slot, SLOTS))
 
 
 def printable(text):
@@ -135,7 +137,7 @@ def outputs(verdict):
     for text in (
         verdict_text.picture(verdict, "fabric"),
         verdict_text.markdown(verdict, "fabric"),
-        str(finding_rows(verdict)),
+        with_verdict(PAGE, verdict),
         metrics(verdict, "fabric", 1.0),
         files.json_lines(verdict, 2),
         merge.summary(verdict),

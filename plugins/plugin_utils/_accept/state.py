@@ -56,14 +56,9 @@ LATENCY_SECONDS = 2.0
 CONNECT_SECONDS = 3.0
 
 Json = dict[str, t.Any]
-_TEST = {
-    "rail": str,
-    "peer": str,
-    **dict.fromkeys(("status", "cause", "fix", "output"), (None, str)),
-    **dict.fromkeys(("port", "code"), (None, int)),
-    "test": (None, frozenset(TOOLS)),
-    **{tool.metric: (None, Real) for tool in TOOLS.values()},
-}
+_TEST: Json = {"rail": str, "peer": str, **dict.fromkeys(("status", "cause", "fix", "output"), (None, str))}
+_TEST |= {"port": (None, int), "code": (None, int), "test": (None, frozenset(TOOLS))}
+_TEST |= {tool.metric: (None, Real) for tool in TOOLS.values()}
 
 
 def settings_of(args: Mapping[str, t.Any]) -> AcceptSettings:

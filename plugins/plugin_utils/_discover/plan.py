@@ -23,20 +23,10 @@ if t.TYPE_CHECKING:
 NETWORKS = {"Ethernet": "roce", "InfiniBand": "infiniband"}
 
 _PORT = {"netdev": (None, INTERFACE), "link_layer": (None, str), "state": (None, str)}
-_DEVICE = {
-    "name": INTERFACE,
-    "pci": (None, PCI),
-    "vf": bool,
-    "serves": (None, str),
-    "nearest_gpus": [str],
-    "ports": [_PORT],
-}
-INFO = {
-    "gpus": [{"pci": str, "index": int}],
-    "devices": [_DEVICE],
-    "default_interfaces": [str],
-    "lldp": (None, {INTERFACE: (None, {"is_switch": bool})}),
-}
+_DEVICE: dict[str, t.Any] = {"name": INTERFACE, "pci": (None, PCI), "vf": bool, "serves": (None, str)}
+_DEVICE |= {"nearest_gpus": [str], "ports": [_PORT]}
+INFO: dict[str, t.Any] = {"gpus": [{"pci": str, "index": int}], "devices": [_DEVICE], "default_interfaces": [str]}
+INFO |= {"lldp": (None, {INTERFACE: (None, {"is_switch": bool})})}
 """What of rdma_info's answer a proposal is made of."""
 
 

@@ -22,13 +22,7 @@ class Said(str):
     __slots__ = ()
 
 
-class _Dumper(yaml.SafeDumper):  # type: ignore[misc]
-    """Writes what Ansible reads."""
-
-    def ignore_aliases(self, data: t.Any) -> bool:
-        return True
-
-
+_Dumper: t.Any = type("_Dumper", (yaml.SafeDumper,), {})
 _Dumper.add_representer(Said, lambda dumper, text: dumper.represent_scalar("!unsafe", str(text), style="'"))
 # Ansible's strings carry tags that YAML cannot represent.
 _Dumper.add_multi_representer(str, lambda dumper, text: dumper.represent_str(str(text)))

@@ -32,33 +32,19 @@ Json = dict[str, t.Any]
 
 TEXTS = ("planned", "observed", "cause", "fix")
 KEYS = ("id", "rail", "status", *TEXTS)
-_CHECK = {
-    "status": frozenset(KINDS),
-    **dict.fromkeys(("cause", "fix", "object", "node", "fault"), (None, str)),
-    "family": (None, int),
-    "peers": (None, [str]),
-}
+_CHECK: Json = {"status": frozenset(KINDS), "family": (None, int), "peers": (None, [str])}
+_CHECK |= dict.fromkeys(("cause", "fix", "object", "node", "fault"), (None, str))
 _WHOLE = tuple(dict.fromkeys((*KEYS, *_CHECK)))
 PORT = {key: (None, Real if key == "speed" else str) for key in COMPARED}
 """A port, as the fleet's are compared."""
-_FACTS = {
-    "health": (None, {"rails": (None, {LABEL: PORT})}),
-    "macs": (None, {LABEL: INTERFACE}),
-    "ports": (None, {LABEL: int}),
-    STRANGE: (None, [str]),
-}
+_FACTS: Json = {"health": (None, {"rails": (None, {LABEL: PORT})}), "macs": (None, {LABEL: INTERFACE})}
+_FACTS |= {"ports": (None, {LABEL: int}), STRANGE: (None, [str])}
 # Schema 1 had ids of its own.
 _OLD_ID = re.compile(r"[a-z0-9_.]{1,80}")
-_RESULT = {"node": (None, str), "plan_digest": (None, str), "error": (None, str)}
-_ENTRY = {
-    "status": frozenset((*STATUSES, UNREACHABLE, NOT_VERIFIED, SKIPPED)),
-    "node": (None, str),
-    "rails": (None, {LABEL: frozenset(KINDS)}),
-    "counts": (None, {LABEL: int}),
-    "error": (None, str),
-    "reason": (None, str),
-    "made": (None, [_OLD_ID]),
-}
+_RESULT = dict.fromkeys(("node", "plan_digest", "error"), (None, str))
+STATUS = frozenset((*STATUSES, UNREACHABLE, NOT_VERIFIED, SKIPPED))
+_ENTRY: Json = {"status": STATUS, "rails": (None, {LABEL: frozenset(KINDS)}), "counts": (None, {LABEL: int})}
+_ENTRY |= {"made": (None, [_OLD_ID]), **dict.fromkeys(("node", "error", "reason"), (None, str))}
 _SHORT = 300
 _TAKEN = object()
 

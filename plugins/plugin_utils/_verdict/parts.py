@@ -18,7 +18,7 @@ from ...module_utils._check import DEVIATION, OK, SKIPPED
 from ...module_utils._errors import InputError, Problem
 from ...module_utils._intake import HOST, Nonsense, excerpt, fitting, measured
 from . import require
-from .intake import PORT, Answer, entry_in
+from .intake import PORT, STATUS, Answer, entry_in
 from .merge import (
     KINDS,
     NOT_VERIFIED,
@@ -44,7 +44,6 @@ if t.TYPE_CHECKING:
     from ...module_utils._fabric.shapes import Verdict
     from .merge import Check
 
-FIX_WROTE = "Name what verify or audit has written."
 Entry = t.Dict[str, t.Any]  # noqa: UP006 - as merge has it
 
 
@@ -71,8 +70,13 @@ class MergedVerdict:
 
     def take(self, name: str, verdict: t.Any) -> None:
         """Add one part; of a host that two have, the later one counts, unless it has no answer of it."""
-        if not isinstance(verdict, dict) or not isinstance(verdict.get("hosts"), dict) or "status" not in verdict:
-            self.refuse(name, "it is no verdict.json of this collection.", FIX_WROTE)
+        try:
+            fitting(verdict, {"hosts": {}, "status": STATUS}, "it")
+            kinds = fitting(measured(verdict.get("ports") or []), [PORT], "ports")
+            ports = PortKinds({key: kind[key] for key in PORT if kind.get(key)} for kind in kinds)
+        except Nonsense as exc:
+            fix = "Name what verify or audit has written."
+            self.refuse(name, f"it is no verdict.json of this collection: {exc}.", fix)
             return
         if (schema := verdict.get("schema")) not in range(1, SCHEMA + 1):
             fix = "Merge with the version of this collection that wrote it."
@@ -83,18 +87,11 @@ class MergedVerdict:
             problem = f"it is of the plan {excerpt(other)}, and the plan at hand is {str(self._digest)[:12]}."
             self.refuse(name, problem, "Run verify or audit for that part again, with the plan that is merged with.")
             return
-        try:
-            kinds = fitting(measured(verdict.get("ports") or []), [PORT], "ports")
-            ports = PortKinds({key: kind[key] for key in PORT if kind.get(key)} for kind in kinds)
-        except Nonsense as exc:
-            self.refuse(name, f"it is no verdict.json of this collection: {exc}.", FIX_WROTE)
-            return
         sections = {part: self._in(section_of(t.cast("Verdict", verdict), part), schema) for part in SECTIONS}
         blind = not _looked(sections["cluster"])
         for host, told in verdict["hosts"].items():
-            entry = self._in(told, schema)
-            if not HOST.fullmatch(host):
-                host, entry = excerpt(host), _refused(f"{excerpt(host)} is no name of a host")
+            odd = "" if HOST.fullmatch(host) else f"{excerpt(host)} is no name of a host"
+            host, entry = excerpt(host) if odd else host, self._in(told, schema, odd)
             if entry["status"] in (UNREACHABLE, NOT_VERIFIED) and host in self._hosts:
                 continue
             entry["rails"] = entry.get("rails") or {}
@@ -104,15 +101,15 @@ class MergedVerdict:
             (self._blind.add if blind else self._blind.discard)(host)
         for kind, section in sections.items():
             self._sections[kind].append(section)
-        status = verdict["status"] if verdict["status"] in STATUSES else "error"
-        self._parts.append({"name": name, "status": status, "hosts": len(verdict["hosts"])})
+        self._parts.append({"name": name, "status": verdict["status"], "hosts": len(verdict["hosts"])})
 
-    def _in(self, entry: t.Any, schema: t.Any) -> Entry:
-        """Return an entry or a section; one that is none is an error."""
+    def _in(self, entry: t.Any, schema: t.Any, odd: str = "") -> Entry:
+        """Return an entry or a section; one that is none, or is odd for another reason, is an error."""
         try:
-            return entry_in(entry, self._rails, schema)
+            made = entry_in(entry, self._rails, schema)
         except Nonsense as exc:
-            return _refused(str(exc))
+            odd = odd or str(exc)
+        return lost_entry("error", None, Answer([], {}, [odd]).error) if odd else made
 
     def verdict(self, expected: Mapping[str, str | None], rails: Sequence[str]) -> Verdict:
         """Return the verdict of all.
@@ -166,10 +163,6 @@ class MergedVerdict:
         counts = {kind: section["counts"][kind] - gone[kind] for kind in KINDS}
         bad = section.get("error") or counts[DEVIATION]
         return {**section, "status": section["status"] if bad else "pass", "counts": counts, "checks": left}
-
-
-def _refused(why: str) -> Entry:
-    return lost_entry("error", None, Answer([], {}, [why]).error)
 
 
 def _replaced(entry: Entry, checks: list[Check]) -> Entry:
