@@ -151,8 +151,10 @@ class Scrub:
         if "serial" in groups:
             return groups["label"] + self.serial(groups["serial"])
         if "first" in groups:
-            ends = [ipaddress.ip_address(self.address(groups[key])) for key in ("first", "last")]
-            return "-".join(map(str, sorted(ends)))
+            both = [self.text(groups[key]) for key in ("first", "last")]
+            with contextlib.suppress(ValueError):
+                both = [str(own) for own in sorted(map(ipaddress.ip_address, both))]
+            return "-".join(both)
         if "uuid" in groups or "id" in groups:
             drawn = iter(self._draw("id", text.lower().replace("-", "").encode(), 32))
             return self._seen("id", text, "".join(char if char == "-" else HEX[next(drawn) % 16] for char in text))
@@ -169,7 +171,7 @@ class Scrub:
         digit = iter(own)
         # The same marks between the digits.
         body = text[2:] if kind == "number" else text
-        return text[: len(text) - len(body)] + "".join(next(digit) if char in _HEX else char for char in body)
+        return text[: len(text) - len(body)] + "".join(next(digit) if char.lower() in HEX else char for char in body)
 
     def _written(self, groups: dict[str, str]) -> str:
         """Return an address in the form in which it was written, or a GUID that looks like one."""
@@ -177,7 +179,9 @@ class Scrub:
         more = groups.get("length") or groups.get("six") or ""
         count = groups.get("lengthn") or groups.get("sixn")
         if "cast" in groups and count:
-            more += groups["cast"][: -len(groups["castip"])] + self.address(groups["castip"], int(count))
+            more += groups["cast"][: -len(groups["castip"])]
+            with contextlib.suppress(ValueError):
+                more += self.address(groups["castip"], int(count))
         if re.fullmatch(r"(?:[0-9a-fA-F]{4}:){3}[0-9a-fA-F]{4}", text):
             return self.guid(bytes.fromhex(text.replace(":", ""))).hex(":", 2) + more
         try:
@@ -226,9 +230,6 @@ class Scrub:
     def _seen(self, kind: str, real: str, own: str) -> str:
         self.found.setdefault(kind, {}).update({real: own} if real != own else {})
         return own
-
-
-_HEX = frozenset("0123456789abcdefABCDEF")
 
 
 def _alike(char: str, byte: int) -> str:

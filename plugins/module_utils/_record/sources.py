@@ -120,40 +120,36 @@ FILES = tuple(
 # `ip`, `rdma` and LLDP (without marks and digits), drivers, distributions, what interfaces are called. Only what is
 # made of them is taken as it is: the name of a setting that may hold a secret or a command must not be here.
 WORDS = """
-acceptlocal acceptra action activationmode activationpolicy active add addr address addresses addrgenmode adhoc admin
-adminstate all allmulti allowedaddresses allowhotplug almalinux alternativename alternativenamespolicy altnames any
-anycast ap arch arp attr auto autoconf autoconnect autoconnectpriority autonegotiate azure backend blackhole bnxt
-board bond bonding bondmaster bondmode bonds bondslaves bookworm bootproto bridge bridgeports bridges broadcast buffer
-bullseye bus by cable cache capability cc centos change chassis clonedmacaddress cloud cm comm conf config configured
-configurewithoutcarrier connected connection connectionautoconnectpriority container controller core critical cumulus
-cxgb cycle data database datagram dcbx dead debian default defroute deprecated descr destination dev device devices
-dhcp dhcpoverrides dhcptimeout disabled dns dnsdefaultroute dnsoptions dnspriority dnssearch docker domains dormant
-driver drm dscp dscps dst dstlen dummy duplex duplicateaddressdetection dynamic efa el en enabled eni eno enp ens env
-enx eth ether ethernet ethernets ets eui except exclusive fail failed false family fc fedora fixed flags forever
-forwarding from full fwctl fwmark fwmask gateway gatewayonlink gdrdrv generic gigabit global gre gz half hfi high hns
-host hwaddr hwaddress hypervisor i40e ib ibp ibs ibx ice id iface ifalias ifname ignore ignoreautodns ignoreautoroutes
-ignorecarrier ignorecarrierloss iif index inet infiniband infinibandmode info init initialized instance instead
-interface interfacename interfaces inventory invertrule ip6gre ipaddr ipip ipoib ipprivacy ipproto iptables iptunnel
-ipv ipvacceptra ipvaddr ipvinit ipvlan ipvtap iser isert iw ixgbe jammy keep keepconfiguration kernel keyfile kind ko
-l3mdev length life link linkdown linkinfo linklocal linklocaladdressing linkmode lldp llmnr lo localhost lookup
-loopback loose low lower lowlatency lqpn mac macaddress macaddresspolicy macvlan macvtap mad main managed
-manageforeignroutes manageforeignroutingpolicyrules mandatory manual masquerade master match matchdevice max mayfail
-mdev mdns medium method metric metrics mfs mgmt min mlxfw mlxsw mode modeset module move mtu mtubytes multicast
-multicastdns multiconnect name namepolicy nameservers neighbors netdev netmask netnsid network networkmanager never
-neverdefault nexthops nfs nm nmconnection nmcontrolled no noarp noautodefault noble none noprefixroute not note
-nowhere ntp num nvidia nvme nvmet o ocrdma off offline offload oif on onboard onboot onlink open oper operations
-operstate optional oracle original originalname os oui parameters parent parentbus parentdev passthrough path peermem
-permaddr permanent permanentmacaddress persistent pervasive pfc physdev physical pid pkey plugins pointopoint policy
-polling power predictable pref preferred preferredsource prefix prefixlen prefixlength prefsrc primary priority
-private proc prohibit promisc protocol pt pvid pvrdma qedr qib quiet ra rail railops rails rds realloc redhat redirect
-relax renderer required requiredforonline rhel rocky routable route routemetric routeoptions router routes routetable
-routingpolicy routingpolicyrule routingrule rpcrdma rule run rxe sbin scope search secondary serviceable set setname
-shared sit site siw slaac slave slavetype slot smb speed src srclen srp srpt stable static strict subsystem subtype
-suppress swp sysctl table team temporary tentative the throw time tlv tlvs to transmit transportmode trixie true trust
-tun tunnel type ubuntu ucm umad unicast unknown unmanaged unmanageddevices unreachable usb usedomains useroutes usnic
-usr uuid uverbs uvm valid value values vb vdpa ve version veth vf via vid virtio virtual virtualfunctioncount vlan
-vlanid vlanrawdevice vlans vm vmw volatile vrf vt vxlan vz wait waitdevicetimeout wakeonlan weight wifi wired wl wlan
-wlp written ww xdp xfrm xz yes z zst zz
+acceptlocal acceptra action activationmode activationpolicy active add addresses addrgenmode adhoc admin adminstate
+allmulti allowedaddresses allowhotplug almalinux alternativename alternativenamespolicy altnames any anycast ap arch
+attr auto autoconnect autoconnectpriority autonegotiate azure backend blackhole bond bonding bondmaster bondmode bonds
+bondslaves bookworm bootproto bridge bridgeports bridges broadcast buffer bullseye by cable cache capability centos
+change chassis clonedmacaddress cloud comm configured configurewithoutcarrier connected connectionautoconnectpriority
+container controller critical cumulus cxgb cycle database datagram dcbx dead debian defroute deprecated descr
+destination dhcp dhcpoverrides dhcptimeout disabled dns dnsdefaultroute dnsoptions dnspriority dnssearch docker
+domains dormant drm dscp dscps dst dstlen dummy duplicateaddressdetection dynamic efa el en enabled eni eno enp ens
+env enx eth ether ethernet ethernets ets eui except exclusive fail failed false family fc fedora fixed forever from
+full fwctl fwmark fwmask gateway gatewayonlink generic gigabit global gre gz half hfi high hns host hwaddr hwaddress
+i40e ibp ibs ibx ice iface ifalias ifname ignoreautodns ignoreautoroutes ignorecarrier ignorecarrierloss iif index
+infinibandmode info init initialized instance instead interfacename inventory invertrule ip6gre ipaddr ipip ipprivacy
+ipproto iptables iptunnel ipvacceptra ipvaddr ipvinit ipvlan ipvtap iser isert ixgbe jammy keepconfiguration keyfile
+kind ko l3mdev length life linkdown linkinfo linklocal linklocaladdressing linkmode lldp llmnr lo localhost lookup
+loopback loose low lowlatency lqpn mac macaddress macaddresspolicy macvlan macvtap main managed manageforeignroutes
+manageforeignroutingpolicyrules mandatory manual masquerade match matchdevice mayfail mdev mdns medium method metric
+metrics mfs mgmt min mlxfw mlxsw modeset move mtubytes multicast multicastdns multiconnect namepolicy nameservers
+neighbors netmask netnsid never neverdefault nexthops nm nmconnection nmcontrolled no noarp noautodefault noble none
+noprefixroute not note nowhere ntp num nvmet o ocrdma off offline offload oif onboard onboot onlink oper operations
+optional oracle original originalname oui parentbus parentdev passthrough peermem permaddr permanent
+permanentmacaddress persistent pervasive pfc physdev physical pid pkey plugins pointopoint policy polling power
+predictable pref preferred preferredsource prefix prefixlen prefixlength prefsrc primary priority private prohibit
+promisc protocol pt pvid pvrdma qedr qib quiet rail rds realloc redhat redirect relax renderer required
+requiredforonline rhel rocky routable routemetric routeoptions router routes routetable routingpolicy
+routingpolicyrule routingrule rpcrdma rule scope search secondary serviceable set setname shared sit site slaac slave
+slavetype slot src srclen srp srpt stable static strict subtype suppress swp team temporary tentative the throw time
+tlv tlvs to transmit transportmode trixie true trust tun tunnel ubuntu ucm umad unicast unknown unmanaged
+unmanageddevices unreachable usb usedomains useroutes usnic uuid uverbs uvm valid value values vb vdpa ve veth vf via
+vid virtio virtual virtualfunctioncount vlanid vlanrawdevice vlans vm vmw volatile vrf vt vxlan vz wait
+waitdevicetimeout wakeonlan weight wifi wired wl wlan wlp written ww xdp xfrm xz yes zst
 """
 
 # The programs that modules call, and how each says its version.

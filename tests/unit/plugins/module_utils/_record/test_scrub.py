@@ -183,3 +183,17 @@ def test_an_id_has_one_stand_in_with_and_without_dashes():
 def test_the_end_of_a_tunnel_is_found_as_a_hardware_address(text):
     real = {"address": {"10.1.2.3", "2001:db8::1"}}
     assert leaks(real_of(real, Scrub("key")), [("a file", text)]) == ["address in a file"]
+
+
+@pytest.mark.parametrize("text", ["999.1.1.1-10.1.2.3", "10.1.2.3-10.1.2.999", "1.2.3.400-5.6.7.800"])
+def test_what_only_looks_like_a_range_ends_nothing(text):
+    (done,) = scrubbed(text)
+    assert "10.1.2.3" not in done.split("-")
+    assert [word for word in text.split("-") if "99" in word or "00" in word] == [
+        w for w in done.split("-") if w in text
+    ]
+
+
+def test_what_only_looks_like_a_broadcast_ends_nothing():
+    (done,) = scrubbed('"local":"10.1.2.3","prefixlen":24,"broadcast":"10.1.2.999"')
+    assert "10.1.2." not in done
