@@ -15,7 +15,7 @@ from .._errors import RdmaError
 from . import host_plan as planning
 from .host_model import Have, Netdev, Want
 from .host_plan import Plan
-from .link_files import DEFAULT, FOLDERS, PEOPLES, LinkFile, parse
+from .link_files import DEFAULT, FOLDERS, PEOPLES, RULES, LinkFile, parse
 
 if t.TYPE_CHECKING:
     from .._files import HostFiles
@@ -69,6 +69,7 @@ class Host:
             modules_text=self._files.read(planning.MODULES_FILE),
             link_files=link_files,
             others=self._others() if want.naming != "none" else (),
+            rules={path: self._files.text(path) or "" for path in self._rules()} if want.naming == "name" else {},
             netdevs=netdevs,
             roles={name: role for name in renamed if (role := self._role(name, roles))},
         )
@@ -88,6 +89,9 @@ class Host:
                 )
         if plan.add_names or plan.drop_names:
             self._altnames.change(plan.add_names, plan.drop_names)
+
+    def _rules(self) -> list[str]:
+        return [f"{RULES}/{name}" for name in self._files.names(RULES) if name.endswith(".rules")]
 
     def _others(self) -> tuple[LinkFile, ...]:
         """Return the .link files that are not ours, each with its drop-ins; one that is masked is none."""

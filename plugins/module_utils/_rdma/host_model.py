@@ -55,7 +55,8 @@ class Have:
     """What is there.
 
     `available` are the modules that the kernel has, `builtin` those without a file of their own; `link_files` are ours
-    by name, `others` everybody else's; `roles` is what interfaces that get another name are for beside their rail.
+    by name, `others` everybody else's, `rules` people's of udev; `roles` is what interfaces that get another name are
+    for beside their rail.
     """
 
     kernel: str = ""
@@ -65,5 +66,6 @@ class Have:
     modules_text: str | None = None
     link_files: dict[str, str] = field(default_factory=dict)
     others: tuple[LinkFile, ...] = ()
+    rules: dict[str, str] = field(default_factory=dict)
     netdevs: tuple[Netdev, ...] = ()
     roles: dict[str, str] = field(default_factory=dict)

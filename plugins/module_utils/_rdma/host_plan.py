@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from .._check import Check, CheckData, compared, deviation, ok
 from .host_model import Have, Netdev, Rail, Want
-from .link_files import LinkFile, fits, kept, settings_of
+from .link_files import LinkFile, fits, kept, named_by_rule, settings_of
 
 MODULES_FILE = "/etc/modules-load.d/railops-rdma.conf"
 SECRET = "WakeOnLanPassword"
@@ -178,7 +178,8 @@ def _plan_names(want: Want, have: Have) -> _Names:
         device = _device_at(pci, have) or Netdev("", pci)
         name, others = LINK_FILE.format(rail=rail.name), kept(have.others, device)
         wanted_files[name] = link_text(rail.name, pci, rail.interface, want.naming, others)
-        if trouble := _name_taken(rail, pci, have) or _in_use(rail, pci, have) or _decided(rail, name, others, device):
+        trouble = _name_taken(rail, pci, have) or _in_use(rail, pci, have) or _decided(rail, name, others, device)
+        if trouble := trouble or _ruled(rail, device, have):
             troubles.append(trouble)
             cause, fix = trouble.problem, trouble.fix
             checks.append(deviation("rdma_rename", rail.interface, cause, cause, fix, rail=rail.name))
@@ -280,6 +281,18 @@ def _in_use(rail: Rail, pci: str, have: Have) -> Trouble | None:
         f"{device.name} {role}, and would be {rail.interface} when the host starts, without it",
         f"Name the rail's own card; or, if {device.name} really is the rail, call it by its name of today "
         f"(fabric_interfaces), or give no names (rdma_host_naming: none).{replaced}",
+    )
+
+
+def _ruled(rail: Rail, device: Netdev, have: Have) -> Trouble | None:
+    path, name = named_by_rule(have.rules, device) or ("", rail.interface)
+    if name == rail.interface:
+        return None
+    return Trouble(
+        rail.name,
+        f'a rule in {path} says NAME="{name}" for {device.name}, which counts before any .link file: it would not be '
+        f"{rail.interface}",
+        f"Take that rule out of {path}, or call the rail {name} (fabric_interfaces), or set rdma_host_naming: none.",
     )
 
 

@@ -22,9 +22,12 @@ FOLDERS = (
     "/lib/systemd/network",
 )
 PEOPLES = FOLDERS[:2]
+RULES = "/etc/udev/rules.d"
 # systemd's own, whose settings ours have.
 DEFAULT = "99-default.link"
 NAMES = ("Name", "NamePolicy")
+# A pair of a rule: its key, sign and value.
+RULE = re.compile(r'(\w+(?:\{[^}]*\})?)\s*(==|!=|:=|\+=|-=|=)\s*"([^"]*)"')
 Sections = t.List[t.Tuple[str, t.List[t.Tuple[str, str]]]]  # noqa: UP006 - evaluated on Python 3.9
 
 
@@ -92,6 +95,40 @@ def kept(files: t.Iterable[LinkFile], device: Netdev) -> LinkFile | None:
         if answer or (answer is None and file.path.startswith(PEOPLES)):
             return file
     return None
+
+
+def named_by_rule(rules: t.Mapping[str, str], device: Netdev) -> tuple[str, str] | None:
+    """Return the rule of udev that names a device whatever .link files say, by its file, and the name; udev(7).
+
+    :param rules: the texts of the files, by their paths. Names that are made of variables do not count.
+    """
+    known = {
+        "SUBSYSTEM": "net",
+        "ACTION": "add",
+        "KERNEL": device.name,
+        "KERNELS": device.pci,
+        "DRIVERS": device.driver,
+        "ATTR{address}": device.mac.lower(),
+        "ATTR{type}": "32" if device.infiniband else "1",
+    }
+    found = None
+    for path, text in sorted(rules.items(), key=lambda item: item[0].rpartition("/")[2]):
+        for line in re.sub(r"\\\n", " ", text).splitlines():
+            pairs = [] if line.lstrip().startswith("#") else RULE.findall(line.replace("ATTRS{", "ATTR{"))
+            asked = [row for row in pairs if row[1] in ("==", "!=") and row[0] in known]
+            fit = [(key, _rule_fits(value, known[key], key) == (sign == "==")) for key, sign, value in asked]
+            name = next((value for key, sign, value in pairs if key == "NAME" and sign in ("=", ":=")), "")
+            own = {key for key, good in fit if good} & {"KERNEL", "KERNELS", "DRIVERS", "ATTR{address}"}
+            if name and not re.search("[$%]", name) and own and all(good for _key, good in fit):
+                found = (path, name)
+    return found
+
+
+def _rule_fits(patterns: str, value: str, key: str) -> bool:
+    # The kernel's first name is not known any more: a pattern of them may have been it.
+    values = [value, "eth0", "ib0"] if key == "KERNEL" and re.search("[*?[]", patterns) else [value]
+    lower = patterns.lower() if key == "ATTR{address}" else patterns
+    return any(fnmatch.fnmatchcase(item, pattern) for item in values for pattern in lower.split("|"))
 
 
 def settings_of(file: LinkFile | None, naming: str, usual: dict[str, str]) -> tuple[list[str], list[str]]:

@@ -23,8 +23,10 @@ from .netlink import Socket, attribute, attributes, request, text_of, u32
 if t.TYPE_CHECKING:
     from .want import Want
 
-# Whose MTU goes down with that of the link they stand on (net/8021q/vlan.c, drivers/net/macvlan.c, ipvlan_main.c).
-FOLLOWERS = {"vlan", "macvlan", "macvtap", "ipvlan", "ipvtap"}
+# Whose MTU goes down with that of the link they stand on (net/8021q/vlan.c, drivers/net/macvlan.c, ipvlan_main.c,
+# macsec.c, which takes a header of 16 bytes and the length of its check value of it).
+FOLLOWERS = {"vlan", "macvlan", "macvtap", "ipvlan", "ipvtap", "macsec"}
+IFLA_MACSEC_ICV_LEN, MACSEC_HEAD, MACSEC_ICV = 3, 16, 16
 # include/uapi/linux/if_link.h, net_namespace.h, sched.h
 IFLA_INFO_DATA, IFLA_MACVLAN_MODE, MACVLAN_MODE_PASSTHRU = 2, 1, 8
 IFLA_LINK_NETNSID, RTM_GETNSID, NETNSA_NSID, NETNSA_FD, CLONE_NEWNET = 37, 90, 1, 3, 0x40000000
@@ -60,7 +62,10 @@ def standing(want: Want, ports: t.Mapping[str, Link]) -> dict[str, Link]:
     ahead = {(0, index): Link(name, 0, True, parent=name) for index, name in lowered.items()}
     while ahead:
         more = {key: (ahead[below], link) for key, below, link in above if below in ahead and key not in found}
-        ahead = {key: replace(link, parent=low.parent, depth=low.depth + 1) for key, (low, link) in more.items()}
+        ahead = {
+            key: replace(link, parent=low.parent, depth=low.depth + 1, head=low.head + link.head)
+            for key, (low, link) in more.items()
+        }
         found.update(ahead)
     return {link.name: link for link in found.values() if link.netns or link.name not in devices}
 
@@ -101,8 +106,19 @@ def _above(netns: int, place: str, ask: Socket, home: int) -> t.Iterator[tuple[t
         elsewhere = have.get(IFLA_LINK_NETNSID)
         there = netns if elsewhere is None else 0 if elsewhere == host else -1
         name = text_of(have[nl.IFLA_IFNAME]) + place
-        link = Link(name, _number(have[nl.IFLA_MTU]), bool(flags & nl.IFF_UP), index=index, netns=netns)
+        link = Link(
+            name, _number(have[nl.IFLA_MTU]), bool(flags & nl.IFF_UP), index=index, netns=netns, head=_head(have)
+        )
         yield (netns, index), (there, _number(have[nl.IFLA_LINK])), link
+
+
+def _head(have: t.Mapping[int, bytes]) -> int:
+    """Return how many bytes less than what it stands on a link carries."""
+    info = attributes(have[nl.IFLA_LINKINFO])
+    if text_of(info[nl.IFLA_INFO_KIND]) != "macsec":
+        return 0
+    value = attributes(info.get(IFLA_INFO_DATA, b"")).get(IFLA_MACSEC_ICV_LEN, b"")
+    return MACSEC_HEAD + (value[0] if value else MACSEC_ICV)
 
 
 def _number(value: bytes) -> int:

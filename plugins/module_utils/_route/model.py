@@ -41,7 +41,8 @@ class Link:
 
     `master` is the bond or bridge that it is a port of, `parent` what it stands on itself (a VLAN's interface); `vlan`
     is the ID of a VLAN's interface, `ours` whether this collection made that. What somebody else has on a rail's port,
-    and would lose its MTU with it, has a `depth`: how far it is above the port, its `parent`. `netns` is the number of
+    and would lose its MTU with it, has a `depth`: how far it is above the port, its `parent`. MACsec takes
+    `head` bytes of the MTU. `netns` is the number of
     its network namespace, where that is another one. `made` is the kernel's word for what is no plain port (bridge);
     `silent` is one whose ARP is off, and `promiscuous` how many want to hear all of it.
     """
@@ -60,6 +61,7 @@ class Link:
     vlan: int = field(default=0, compare=False)
     ours: bool = field(default=False, compare=False)
     depth: int = field(default=0, compare=False)
+    head: int = field(default=0, compare=False)
     netns: int = field(default=0, compare=False)
     made: str = field(default="", compare=False)
     silent: bool = field(default=False, compare=False)
@@ -242,7 +244,11 @@ def links_of(rail: WantRail, host: Host) -> list[Link]:
 
 def standing_on(port: Link, host: Host, mtu: int) -> list[Link]:
     """Return what stands on a port and would lose its MTU if the port had that one."""
-    return [link for link in host.snapshot.links.values() if link.depth and link.parent == port.name and link.mtu > mtu]
+    return [
+        link
+        for link in host.snapshot.links.values()
+        if link.depth and link.parent == port.name and link.mtu > mtu - link.head
+    ]
 
 
 def toward(now: Snapshot, source: Snapshot, target: Snapshot) -> Snapshot:

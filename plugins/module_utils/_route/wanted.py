@@ -52,7 +52,7 @@ def wanted(want: Want, host: Host) -> Snapshot:
         mtu = rail.mtu or port.mtu
         links[port.name] = have = replace(port, up=True, mtu=mtu)
         # Whoever may not lose it has been refused: problems.py.
-        links.update({link.name: replace(link, mtu=mtu) for link in standing_on(port, host, mtu)})
+        links.update({link.name: replace(link, mtu=mtu - link.head) for link in standing_on(port, host, mtu)})
         if rail.vlan:
             have = link_of(rail, host) or Link(rail.device, 0, False, parent=port.name, vlan=rail.vlan, ours=True)
             links[have.name] = have = replace(have, up=True, mtu=mtu)

@@ -159,3 +159,29 @@ def test_roces_mtu_on_ipoib_is_refused_with_the_right_one():
 def test_the_mtu_of_ethernet_is_not_ipoibs_business():
     plan = plan_host(Want(network="infiniband", rails=(RAIL,)), have(Netdev("ens1np0", PCI)))
     assert ("rdma_ipoib_mtu", "rail1") not in statuses(plan)
+
+
+RULED = [
+    ('SUBSYSTEM=="net", ACTION=="add", ATTR{address}=="00:00:5e:00:53:01", KERNEL=="eth*", NAME="lan0"', True),
+    ('KERNELS=="0000:1b:00.0", \\\n  NAME:="lan0"', True),
+    ('SUBSYSTEM=="net", DRIVERS=="mlx5_core|mlx4_core", ATTR{dev_port}=="0", NAME="lan0"', True),
+    ('SUBSYSTEM=="net", ATTRS{address}=="00:00:5E:00:53:01", NAME="ens1np0"', False),
+    ('SUBSYSTEM=="net", ATTR{address}=="00:00:5e:00:53:99", NAME="lan0"', False),
+    ('SUBSYSTEM=="net", DRIVERS=="?*", ATTR{address}!="00:00:5e:00:53:01", NAME="lan0"', False),
+    ('SUBSYSTEM=="block", KERNELS=="0000:1b:00.0", NAME="lan0"', False),
+    ('SUBSYSTEM=="net", KERNEL=="eth0", NAME="lan0"', False),
+    ('SUBSYSTEM=="net", KERNELS=="0000:1b:00.0", NAME="$env{ID_NET_NAME}"', False),
+    ('SUBSYSTEM=="net", KERNELS=="0000:1b:00.0", ENV{NAME}="lan0", RUN+="/bin/true"', False),
+    ('# KERNELS=="0000:1b:00.0", NAME="lan0"', False),
+]
+
+
+@pytest.mark.parametrize(("rule", "refused"), RULED)
+def test_a_rule_of_udev_that_names_the_card_is_refused_by_its_file(rule, refused):
+    path = "/etc/udev/rules.d/70-persistent-net.rules"
+    card = Netdev("ens1", PCI, mac="00:00:5e:00:53:01", driver="mlx5_core")
+    plan = plan_host(Want(rails=(RAIL,), naming="name"), have(card, rules={path: f"# mine\n{rule}\n"}))
+    assert [(path in trouble.problem, 'NAME="lan0"' in trouble.problem) for trouble in plan.troubles] == [
+        (True, True)
+    ] * refused
+    assert statuses(plan)["rdma_rename" if refused else "rdma_name", "rail1"] == "deviation"
