@@ -40,7 +40,7 @@ def save(want, root, manager):
     files, parsed = Files(str(root)), parse_want(want)
     names = {rail.name: rail.interface for rail in parsed.rails}
     for file in files_of(parsed, names, manager):
-        files.write(file)
+        files.put(file.path, file.text, file.mode, link=file.mode == 0o777)
 
 
 def refused(host, want):

@@ -63,7 +63,7 @@ def test_our_files_name_exactly_what_is_planned(tmp_path, manager, policy, vlan)
     want = parse_want({**PARAMS, "rails": rails, "policy": policy})
     files = Files(str(tmp_path))
     for file in files_of(want, {rail.name: rail.interface for rail in want.rails}, manager):
-        files.write(file)
+        files.put(file.path, file.text, file.mode, link=file.mode == 0o777)
     assert named(tmp_path) == planned(want)
 
 
