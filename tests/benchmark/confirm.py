@@ -33,7 +33,6 @@ ROLE: list[Json] = [
     {
         "ansible.builtin.include_role": {"name": "railops.rdma.rail_network"},
         "vars": {
-            "rail_network_plan_dir": PLAN,
             "rail_network_confirm_timeout": TIMER,
             "rail_network_gateways": "report",
             "rail_network_persist": False,
@@ -56,7 +55,14 @@ def waits(hosts: int, tasks: list[Json]) -> tuple[list[float], int, float]:
         fabric.inventory(folder, [plan_of(want_of(0, 1, six=False), slot) for slot in range(hosts)])
         play = {"hosts": "all", "gather_facts": False, "connection": "local", "tasks": tasks}
         (folder / "play.yml").write_text(json.dumps([play]), encoding="utf-8")
-        argv = [str(Path(sys.executable).parent / "ansible-playbook"), "-i", "inventory", "play.yml"]
+        argv = [
+            str(Path(sys.executable).parent / "ansible-playbook"),
+            "-i",
+            "inventory",
+            "play.yml",
+            "-e",
+            f"rail_network_plan_dir={folder}/plan",
+        ]
         environ = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(env.tree()), "ANSIBLE_NOCOLOR": "1"}
         began = time.monotonic()
         done = subprocess.run(argv, cwd=folder, env=environ, capture_output=True, text=True, check=False, timeout=3600)

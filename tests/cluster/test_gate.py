@@ -361,6 +361,9 @@ def test_a_red_audit_tells_the_nodes_too(site: Site, environment: dict[str, str]
         "audit_gate": True,
         "audit_gate_taint": True,
         "audit_gate_bad": 1,
+        "verify_gate": True,
+        "verify_gate_taint": True,
+        "verify_gate_bad": 1,
     }
     (folder / "group_vars").mkdir()
     (folder / "group_vars/all.yml").write_text(yaml.safe_dump(values), encoding="utf-8")
@@ -375,7 +378,6 @@ def test_a_red_audit_tells_the_nodes_too(site: Site, environment: dict[str, str]
         "hosts": "gpu_nodes:localhost",
         "gather_facts": False,
         "tasks": [{"import_role": {"name": "railops.rdma.verify", "tasks_from": "finish"}}],
-        "vars": {"verify_gate": True, "verify_gate_taint": True, "verify_gate_bad": 1},
     }
     (folder / "play.yml").write_text(json.dumps([play]), encoding="utf-8")
 

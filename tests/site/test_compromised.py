@@ -170,12 +170,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
 def facts_of(site: Site) -> Json:
     """Return facts that name what an attacker wants to be read, and where it wants to be written."""
     key, secret = str(site.canaries[3]), str(site.canaries[1])
-    named = {name: secret if "dir" in name else key for name in DECIDING}
+    named = {name: str(site.folder / "etc") if "dir" in name else key for name in DECIDING}
     run = f"{{{{ lookup('pipe', 'touch {site.folder}/ran') }}}}"
     more = {
         "record_keep": True,
-        "fabric_name": "../../inventory/group_vars",
-        "fabric_plan_dir": str(site.folder / "etc"),
+        "fabric_name": ".",
+        "fabric_plan_dir": str(Path(secret).parent),
         "discover_dir": str(site.folder / "etc"),
         "record_dir": str(site.folder / "keys"),
         "gpudirect_values_dest": secret,
