@@ -303,7 +303,7 @@ def test_what_pods_print_and_say(printed, status, said):
     late = {**pod, "status": {"phase": "Pending", "containerStatuses": [ended], "message": said, "reason": said}}
     events = [{"type": "Warning", "reason": said, "message": said}]
     checks = [*inside_checks(NODE, pod, printed), *network_checks(NODE, pod), *network_checks(NODE, late, events)]
-    pair = jobs.PodPair("node1", "node2", ("rail1", "rail2"))
+    pair = jobs.PodPair(rails=("rail1", "rail2"), client="node1", server="node2")
     limits = jobs.Limits(1, 1, 0.0)
     checks += jobs.latency_checks(jobs.read_logs(pair, said, 0, limits, said) + jobs.read_logs(pair, said, 1, limits))
     for check in checks:
