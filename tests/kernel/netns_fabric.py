@@ -108,13 +108,16 @@ def call_module(module, params: dict, *, check: bool = False, diff: bool = True,
 REBOOTED = """
 set -e
 kept=$(mktemp -d)
+promote=$(cat /proc/sys/net/ipv4/conf/all/promote_secondaries)
+echo 1 > /proc/sys/net/ipv4/conf/all/promote_secondaries
 for family in -4 -6; do
   ip $family route show table all proto 143 | sed 's/ proto [^ ]*//' > $kept/routes$family
-  ip $family rule show | grep -E 'proto (railops|143)' | sed 's/:/ /; s/ proto .*//; s/^/priority /' > $kept/rules
+  ip $family rule show | grep -E 'proto (railops|143)' | sed 's/:\\t/ /; s/ proto .*//; s/^/priority /' > $kept/rules
   while read -r rule; do ip $family rule del $rule; ip $family rule add $rule protocol static; done < $kept/rules
   case $family in -6) nodad=nodad;; *) nodad=;; esac
   ip $family -o address show scope global | awk '$2 ~ /^ens/ {print $4 " dev " $2}' > $kept/addresses
   while read -r address; do
+    grep -q " from ${address%/*} " $kept/rules || continue
     ip address del $address
     ip address add $address $nodad
   done < $kept/addresses
@@ -126,6 +129,7 @@ for family in -4 -6; do
   done
 done
 rm -r $kept
+echo $promote > /proc/sys/net/ipv4/conf/all/promote_secondaries
 """
 
 
