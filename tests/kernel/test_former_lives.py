@@ -117,10 +117,9 @@ class Life:
         kinds = ["second", "far", "planned", "ends"] + (["held"] if self.crowded and not self.earlier else [])
         kind = self.draw.choice(kinds)
         planned = f"172.17.{rail - 1}.2"
-        if kind == "second":
-            self.lines.append(f"address add 172.17.{rail - 1}.9/27 dev ens{rail}np0")
-        elif kind == "far":
-            self.lines.append(f"address add 192.0.2.{rail}/32 dev ens{rail}np0")
+        if kind in ("second", "far"):
+            line = f"172.17.{rail - 1}.9/27" if kind == "second" else f"192.0.2.{rail}/32"
+            self.lines += {f"address add {line} dev ens{rail}np0"} - {*self.lines}
         elif planned not in self.planned and not self.earlier:
             self.planned.add(planned)
             more = " valid_lft 900 preferred_lft 900" if kind == "ends" else ""
