@@ -78,9 +78,9 @@ BYTES: dict[str, tuple[int | None, int, str]] = {
     "pod_probe": (163_031, 192_793, "which nodes take pods, and why others do not; Jobs that Kubernetes ended"),
     "policy_route": (
         122_227,
-        193_500,
+        205_500,
         "VLANs; what stands on a port; the host's own network by every rule and table; which rails meet; checks; one"
-        " file for files; the carried library; what our own files name",
+        " file for files; the carried library; what our own files name; a timer that has fired",
     ),
     "rail_audit": (None, 724_000, ""),
     "rail_discover": (0, 0, ""),
