@@ -18,7 +18,7 @@ import typing as t
 from ansible import constants
 from ansible.plugins.action import ActionBase
 
-from ..module_utils._intake import excerpt
+from ..module_utils._intake import excerpt, shown
 from ._refusal import fail, once
 
 PLAN = "{{ fabric_plan_dir | default('plan') }}/{{ fabric_name | default('fabric') }}"
@@ -118,6 +118,9 @@ class FabricAction(ActionBase):
         # Core's own, which it takes out of what modules say: the interpreter that it found.
         if kept := {key: value for key, value in facts.items() if key.startswith("discovered_interpreter_")}:
             result["ansible_facts"] = kept
+        for key in ("msg", "fix"):
+            if isinstance(text := result.get(key), str):
+                result[key] = "\n".join(map(shown, text.split("\n")))
         host = (more.get("task_vars") or {}).get("inventory_hostname")
         if host != "localhost" and constants.config.get_config_value("INJECT_FACTS_AS_VARS"):
             # Not shown here: a worker of core 2.16 does not know what others have shown.

@@ -241,7 +241,8 @@ def test_a_compromised_host_reaches_nothing_but_itself(site: Site, kind: str, bo
     if book in ("hosts", "teardown") and kind == "facts":
         sent = {name: [path.name[4:] for path in (site.hosts / "sent" / name).iterdir()] for name in SOUND}
         assert all("policy_route" in modules for modules in sent.values()), done.stdout
-    if book not in ("accept", "upgrade"):
+    # Preflight refuses the whole run where one host fails, before anything is changed.
+    if book not in ("accept", "upgrade") and (kind == "facts" or book not in ("hosts", "site")):
         recap = done.stdout.rpartition("PLAY RECAP")[2]
         assert [line for line in recap.splitlines() if line.startswith(SOUND) and "failed=0" not in line] == [], (
             done.stdout
