@@ -213,6 +213,7 @@ ROWS = (
     row(r"mstfwreset -d .*", needs="a card"),
     row(r"(dcb (pfc|app) show|ethtool -S|grep \. /sys/class/infiniband/mlx5_0/).*", needs="a ConnectX card"),
     # In a cluster.
+    row(r"for pod in .*", "tests/docs/test_pods.py::test_device_and_index_are_found_by_the_address"),
     row(r"kubectl .*", needs="a real cluster; verbs and kinds are checked"),
     row(r"(cat discover|xdg-open plan)/fabric/report\..*", HERE),
 )

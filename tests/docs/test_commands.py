@@ -161,7 +161,7 @@ def test_the_quick_start_runs_as_it_stands(tmp_path):
 
 
 def test_the_digest_of_a_part_is_computed_by_hand_as_growth_says(administrator):
-    administrator.run(here("railops.rdma.plan")[0])
+    administrator.run(next(text for text in here("railops.rdma.plan") if text.endswith("plan")))
     summed = administrator.run(here("sha256sum")[0]).split()[0]
     asked = [text for text in here("python3 -c") if "plan.json" in text]
     assert [administrator.run(f"cd plan/fabric && {text}").strip() for text in asked] == [summed]
