@@ -66,10 +66,18 @@ def on(fleet, host, *words):
     return fleet.lab("exec", fleet.name, "--host", host, "--", *words)
 
 
-def replace_files(fleet, host, kept):
-    """Put the files of an earlier version in place of ours, with the modes that git does not keep."""
+def links_of(kept):
+    """Return the links of a folder, by their places in it: they lead to a host's own files, and so stand in a list."""
+    found = {BEFORE / place: target for place, target in json.loads((BEFORE / "links.json").read_bytes()).items()}
+    return {str(place.relative_to(kept)): target for place, target in found.items() if place.is_relative_to(kept)}
+
+
+def replace_files(fleet, host, kept, links=None):
+    """Put the files of an earlier version in place of ours, with the modes that git does not keep, and their links."""
     on(fleet, host, "sh", "-c", "find /etc -path '*railops*' -not -type d -delete")
     on(fleet, host, "cp", "-rT", str(kept), "/etc")
+    for place, target in (links_of(kept) if links is None else links).items():
+        on(fleet, host, "sh", "-c", f"mkdir -p /etc/{Path(place).parent} && ln -sfn {target} /etc/{place}")
     on(fleet, host, "sh", "-c", "chmod -f 600 /etc/netplan/*railops* /etc/NetworkManager/system-connections/*; true")
 
 
@@ -198,10 +206,10 @@ def test_alternative_names_and_access_control_stay(fleet, tmp_path):
     (tmp_path / "cpuinfo").write_text("flags\t\t: fpu\n")
     (tmp_path / "lib").mkdir()
     shutil.copy(LATER / "machine/acs.py", tmp_path / "lib/acs.py")
-    shutil.copytree(LATER / "machine/etc", tmp_path / "etc", symlinks=True)
+    shutil.copytree(LATER / "machine/etc", tmp_path / "etc")
     unit = tmp_path / "etc/systemd/system/railops-acs.service"
     unit.write_text(unit.read_text().replace("/usr/bin/python3", sys.executable))
-    replace_files(fleet, "node1", tmp_path / "etc")
+    replace_files(fleet, "node1", tmp_path / "etc", links_of(LATER / "machine/etc"))
     program = "/usr/local/lib/railops-rdma"
     steps = f"mount --bind {tmp_path}/sys /sys && mount --bind {tmp_path}/cpuinfo /proc/cpuinfo"
     steps += f" && mount -t tmpfs tmpfs /usr/local/lib && mkdir {program} && cp {tmp_path}/lib/acs.py {program}"

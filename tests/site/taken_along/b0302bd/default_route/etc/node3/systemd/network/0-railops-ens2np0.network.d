@@ -1,1 +1,0 @@
-10-netplan-ens2np0.network.d

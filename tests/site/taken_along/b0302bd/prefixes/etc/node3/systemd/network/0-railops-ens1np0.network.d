@@ -1,1 +1,0 @@
-10-netplan-ens1np0.network.d
