@@ -20,7 +20,7 @@ options:
   rails:
     description:
       - All rails of this host, in order, in one call. Comes from the host plan when O(plan_dir) is given.
-      - M(railops.rdma.policy_route#module) and M(railops.rdma.rail_persist#module) refuse none with C(state=present).
+      - M(railops.rdma.policy_route) and M(railops.rdma.rail_persist) refuse none with C(state=present).
     type: list
     elements: dict
     suboptions:

@@ -20,6 +20,9 @@ PRIORITIES = range(10001, 10001 + MAX_RAILS)
 METRICS = range(101, 101 + MAX_RAILS)
 """Rail N's metric in the main table is the Nth, so that the first rail is main's choice."""
 
+TEST_PORT = 18515
+"""TCP port of a perftest server that is given none: the programs' own."""
+
 IFNAME_MAX = 15
 """Characters of an interface's name (IFNAMSIZ 16 with its zero)."""
 

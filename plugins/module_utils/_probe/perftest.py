@@ -14,6 +14,8 @@ import re
 import typing as t
 from dataclasses import dataclass
 
+from .._fabric.numbers import TEST_PORT
+
 if t.TYPE_CHECKING:
     pass
 
@@ -27,8 +29,7 @@ class Tool:
     unit: str
 
 
-FIRST_PORT = 18515
-"""TCP port of a server that is given none: the programs' own."""
+FIRST_PORT = TEST_PORT
 
 # A test's name in the module's options, and the program behind it.
 TOOLS: dict[str, Tool] = {

@@ -18,6 +18,7 @@ import ipaddress
 import typing as t
 from dataclasses import dataclass, field, replace
 
+from .._fabric.numbers import TEST_PORT
 from .model import PROTOCOL, Hop, link_of
 from .wanted import inside
 
@@ -29,7 +30,7 @@ if t.TYPE_CHECKING:
 PORT, FIRST_SOURCE_PORT, LAST_SOURCE_PORT = 4791, 49152, 65535
 TCP, UDP = 6, 17
 # A port that programs over RDMA listen on (perftest), and a user who is not root.
-TCP_PORT, USER = 18515, 1000
+TCP_PORT, USER = TEST_PORT, 1000
 LOCAL_TABLE, MOST_NAMED = 255, 64
 # The rule and table by which Spiderpool's coordinator leads to the pods of this very host.
 SPIDERPOOL = (1000, 500)

@@ -17,6 +17,7 @@ from ...module_utils._errors import RdmaError
 from ...module_utils._fabric.lock import LOCK
 from ...module_utils._fabric.lock import NAMES as PARTS
 from ...module_utils._record.scrub import Scrub, leaks, parts_of, refuse
+from .._verdict.files import VERDICT
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,7 +26,7 @@ BIGGEST = 1 << 22
 # By what a folder is: its file that is always there, and the others. Of pages nobody reads the source.
 WRITTEN = {
     "plan": (LOCK, "hosts/*.json", "report.md", *(f"{part}/{name}" for part in PARTS for name in PARTS[part])),
-    "verify": ("verdict.json", "verdict.md", "verdict.txt", "verdict.prom", "hosts/*.json"),
+    "verify": (VERDICT, "verdict.md", "verdict.txt", "verdict.prom", "hosts/*.json"),
 }
 # Where plans and verdicts name hosts and switches.
 NAMED = re.compile(r'"(?:switch|leaf|host|node|hostname)"\s*:\s*"([\w.-]{2,})"')
