@@ -149,7 +149,7 @@ def test_the_audit_asks_with_the_options_that_the_role_sets(role, module):
     given = next(task[f"railops.rdma.{module}"] for task in tasks_of(role) if f"railops.rdma.{module}" in task)
     # Of the controller alone, and what only a change needs: the leave to upgrade.
     changing = {"plan_dir", "values_dest", "upgrade"}
-    changing |= {"confirm", "gateways", "reset", "driver_on_host", "ofed_on_host"}
+    changing |= {"confirm", "gateways", "reset", "driver_on_host", "ofed_on_host", "stage", "undo"}
     kept = {key: value for key, value in given.items() if key not in changing}
     names = {key: re.sub(r"^{{ (\w+)( \| default\(omit\))? }}$", r"\1", value) for key, value in kept.items()}
     # A role says what is in the way by failing, an audit by its checks.
