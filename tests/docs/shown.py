@@ -63,6 +63,11 @@ ROWS = (
     row(r"ansible-playbook -i my-inventory railops\.rdma\.plan", QUICK),
     row(r"git add plan && git diff --cached --stat", QUICK),
     row(r"git diff plan/", HERE),
+    row(
+        r"git (revert|restore|add inventory plan) .*",
+        "tests/docs/test_undo.py::test_a_value_goes_back_and_every_file_with_it",
+        "tests/docs/test_undo.py::test_an_older_commit_is_taken_back_under_a_later_one",
+    ),
     row(r"(cd plan/fabric && sha256sum .*|python3 -c 'import json; print\(.*)", HERE),
     row(r"ansible-doc .*", HERE),
     row(
