@@ -53,7 +53,9 @@ def command_up(args: argparse.Namespace) -> None:
     """Start a lab."""
     interfaces = tuple(args.interfaces.split(",")) if args.interfaces else topology.default_interfaces(args.rails or 8)
     memory = args.memory or (CLUSTER_MEMORY if args.cluster else MEMORY)
-    lab = topology.Lab(args.name, args.kind, args.nodes, interfaces, args.manager, memory, args.cluster)
+    names = tuple(args.names.split(",")) if args.names else ()
+    nodes = args.nodes or len(names) or 2
+    lab = topology.Lab(args.name, args.kind, nodes, interfaces, args.manager, memory, args.cluster, names)
     require_root()
     require_tools(NETNS_NEEDS, "The lab")
     if lab.kind == "guests":
@@ -248,7 +250,8 @@ def parser() -> argparse.ArgumentParser:
     up = add("up", command_up)
     up.add_argument("--name", required=True)
     up.add_argument("--kind", choices=topology.KINDS, default="netns")
-    up.add_argument("--nodes", type=int, default=2)
+    up.add_argument("--nodes", type=int, help="how many hosts: node1, node2, ... (default 2)")
+    up.add_argument("--names", help="the hosts by the names of your inventory, separated by commas")
     up.add_argument("--rails", type=int, help="how many rails: ens1np0, ens2np0, ... (default 8)")
     up.add_argument("--interfaces", help="the rails by name, separated by commas")
     up.add_argument("--plan", type=Path, help="plan/<fabric_name>: give the switches its gateways")

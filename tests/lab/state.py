@@ -71,7 +71,8 @@ def load(name: str) -> Lab:
     content = read(name)
     keys = ("name", "kind", "nodes", "manager", "memory")
     known = {key: content[key] for key in keys}
-    return Lab(interfaces=tuple(content["interfaces"]), cluster=content.get("cluster", False), **known)
+    more = {"cluster": content.get("cluster", False), "names": tuple(content.get("names", ()))}
+    return Lab(interfaces=tuple(content["interfaces"]), **more, **known)
 
 
 def survived_reboot(name: str) -> bool:

@@ -110,6 +110,16 @@ class TestTopology:
         assert len({host.mac(rail) for host in hosts for rail in range(15)}) == 3000
         assert max(len(host.port(14)) for host in hosts) <= 15
 
+    def test_hosts_may_have_the_names_of_an_inventory(self):
+        lab = a_lab(nodes=2, names=("gpu-a01.ai.example", "gpu-a02.ai.example"))
+        assert [(host.name, host.number) for host in lab.hosts] == [
+            ("gpu-a01.ai.example", 1),
+            ("gpu-a02.ai.example", 2),
+        ]
+        for names in (("one",), ("one", "one"), ("one", "../x"), ("one", "Two")):
+            with pytest.raises(LabError):
+                a_lab(nodes=2, names=names)
+
     def test_a_subnet_of_one_host_is_a_routed_port(self):
         host_plans = {
             "node1": a_host_plan([("172.17.0.1", "172.17.0.0/27")], [("172.17.1.1", "172.17.1.0/27")]),

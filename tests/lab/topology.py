@@ -67,6 +67,8 @@ class Lab:
     manager: str = "networkd"
     memory: int = 1024
     cluster: bool = False
+    names: tuple[str, ...] = ()
+    """What the hosts are called; node1, node2, ... where nothing is said."""
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[a-z][a-z0-9-]{0,19}", self.name):
@@ -78,6 +80,11 @@ class Lab:
             raise LabError("Namespaces cannot be nodes of a cluster.", "Ask for --kind guests --cluster.")
         if not 1 <= self.nodes <= 200:
             raise LabError(f"A lab of {self.nodes} nodes is not possible.", "Ask for 1 to 200.")
+        if self.names and len(self.names) != self.nodes:
+            raise LabError(f"{len(self.names)} names for {self.nodes} hosts.", "Give each host one (--names).")
+        for name in self.names:
+            if not re.fullmatch(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?", name) or self.names.count(name) > 1:
+                raise LabError(f"{name!r} cannot be a host's name, or is given twice.", "Use names as DNS has them.")
         if not 1 <= len(self.interfaces) <= MOST_RAILS:
             raise LabError(f"{len(self.interfaces)} rails are not possible.", f"Ask for 1 to {MOST_RAILS}.")
         for name in self.interfaces:
@@ -93,8 +100,9 @@ class Lab:
 
     @property
     def hosts(self) -> tuple[Host, ...]:
-        """The hosts, node1 first."""
-        return tuple(Host(f"node{number}", number) for number in range(1, self.nodes + 1))
+        """The hosts, the first first."""
+        names = self.names or tuple(f"node{number}" for number in range(1, self.nodes + 1))
+        return tuple(Host(name, number) for number, name in enumerate(names, 1))
 
     @property
     def rails(self) -> range:
@@ -110,7 +118,9 @@ class Lab:
         for host in self.hosts:
             if host.name == name:
                 return host
-        raise LabError(f"The lab {self.name!r} has no host {name!r}.", f"It has node1 to node{self.nodes}.")
+        raise LabError(
+            f"The lab {self.name!r} has no host {name!r}.", f"It has {self.hosts[0].name} to {self.hosts[-1].name}."
+        )
 
 
 def default_interfaces(rails: int) -> tuple[str, ...]:
@@ -179,7 +189,8 @@ def gateways_of(lab: Lab, host_plans: dict[str, dict[str, t.Any]]) -> tuple[Gate
     if not wanted & set(host_plans):
         raise LabError(
             f"The plan has no host plan for a host of the lab {lab.name!r}.",
-            f"Plan for an inventory with node1 to node{lab.nodes} (`lab.py inventory {lab.name}` prints one).",
+            f"Plan for an inventory with {lab.hosts[0].name} to {lab.hosts[-1].name} (`lab.py inventory {lab.name}` "
+            "prints one), or start the lab with --names.",
         )
     return tuple(
         sorted(
