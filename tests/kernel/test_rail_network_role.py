@@ -272,5 +272,6 @@ def test_a_stale_host_plan_is_refused_before_the_host_is_touched(site):
 
 def test_absent_takes_it_back(site):
     folder, fabric = site
+    play(folder)
     assert "changed=1" in play(folder, "-e", "state=absent")
     assert not [line for line in fabric.hosts[0].dump()["rules"] if "lookup 10" in line]
