@@ -47,11 +47,40 @@ ALL = 142
 UNIT, CLUSTER, SITE = "tests/unit/plugins/", "tests/cluster/", "tests/site/test_site.py"
 MODULES, UTILS, PLAN = f"{UNIT}modules/", f"{UNIT}module_utils/", f"{UNIT}plugin_utils/_plan/"
 HOSTS, FLEET = f"{UNIT}filter/test_host_problems.py", f"{UNIT}module_utils/_cluster/test_ground.py"
+ROLE = "tests/unit/test_spiderpool_role.py"
 ROUTE, ROLES = "tests/kernel/test_policy_route.py", f"{CLUSTER}test_roles.py"
+# Rows that answer no step of the list: older editions of the guides, or what one meets on the way.
+BESIDE = ("another CNI", "inbox drivers", "mlnxofedinstall", "upgrade of a driver", "interface names", "add a node")
 # The tests that show what a row says, by the beginning of its step.
 SHOWN = {
     "choose subnets on paper": [f"{PLAN}test_properties.py", f"{PLAN}test_bad_input.py"],
     "bare metal for SR-IOV": [f"{HOSTS}::test_sriov_on_virtual_machines_is_refused"],
+    "RoCE or InfiniBand, shared": [f"{PLAN}test_bad_input.py::test_bad_input_is_one_clear_error_and_writes_nothing"],
+    "the first RDMA NIC": [f"{PLAN}test_workload.py::test_files_are_the_golden_ones"],
+    "kernel 5.3 or": [f"{MODULES}test_rdma_netns.py::test_a_kernel_without_the_mode_says_so"],
+    "`setRdmaRule.sh`": [f"{ROUTE}::test_first_run_changes_second_does_not_and_check_mode_predicts"],
+    "`namespacesInclude`": [
+        f"{ROLE}::test_whose_pods_are_injected",
+        f"{ROLE}::test_a_choice_without_the_test_applications_namespace_is_refused_where_that_is_injected",
+    ],
+    "no other networks": [f"{PLAN}test_workload.py::test_files_are_the_golden_ones"],
+    "`plugins.installCNI`": [
+        f"{ROLE}::test_standard_plugins_are_replaced_where_they_were_or_where_that_is_asked",
+        f"{CLUSTER}test_given_back.py::test_a_node_that_lacks_a_plugin_is_named_before_anything_comes_to_the_cluster",
+    ],
+    "names of objects": [f"{PLAN}test_objects.py::test_objects_are_named_and_owned"],
+    "`matchMasterSubnet`": [f"{PLAN}test_objects.py::test_each_config_finds_the_pools_of_its_rail_on_every_node"],
+    "MTU of the pods": [
+        f"{PLAN}test_objects.py::test_macvlan_config",
+        f"{PLAN}test_objects.py::test_what_pods_get_is_what_the_configs_say",
+    ],
+    '`RDMA device "issm"': [f"{UTILS}_rdma/test_files.py::test_the_module_that_is_missing_is_named"],
+    "`nicSelector`": [f"{PLAN}test_objects.py::test_sriov_config_isolates_rdma_and_its_policy_selects_labelled_nodes"],
+    "worker1 and worker2": [f"{ROLES}::test_the_test_application"],
+    "`v1.multus-cni.io/default": [
+        "tests/unit/test_test_application.py::test_a_rail_in_place_of_the_clusters_network_is_attached_once"
+    ],
+    "the GID index": ["tests/docs/test_pods.py::test_device_and_index_are_found_by_the_address"],
     "a Kubernetes cluster, kubelet": [
         f"{FLEET}::test_a_node_whose_kubernetes_address_is_a_rails_is_refused",
         f"{HOSTS}::test_an_infiniband_node_without_a_management_address_is_refused",
@@ -175,13 +204,23 @@ SHOWN = {
 }
 
 
-def rows():
-    """Return the cells of every row: the guides' step, the answer, where or why."""
+def table(text, head):
+    """Return the cells of every row of the tables in a text, without their head."""
     found = []
-    for line in PAGE.read_text(encoding="utf-8").splitlines():
-        if line.startswith("| ") and not line.startswith(("| ---", "| the guides")):
+    for line in text.splitlines():
+        if line.startswith("| ") and not line.startswith(("| ---", head)):
             found.append([cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]])
     return found
+
+
+def rows():
+    """Return the cells of every row: the guides' step, the answer, where or why."""
+    return table(PAGE.read_text(encoding="utf-8").partition("\n## The list\n")[0], "| the guides")
+
+
+def steps():
+    """Return the cells of the list: number, guides, step, the beginning of the row that answers it."""
+    return table(PAGE.read_text(encoding="utf-8").partition("\n## The list\n")[2], "| no.")
 
 
 def numbers(step):
@@ -211,6 +250,25 @@ def test_every_step_that_was_open_is_there_once():
     assert f"{ALL} steps" in text
     assert f"{len(OPEN)} that were" in text
     assert f"{ALL - len(OPEN)} were in order" in text.replace("\n", " ")
+
+
+def test_every_step_of_the_list_has_its_row():
+    listed = steps()
+    assert [int(number) for number, *_rest in listed] == list(range(1, len(listed) + 1))
+    text = PAGE.read_text(encoding="utf-8")
+    assert f"{len(listed)} steps" in text.partition("\n## The list\n")[2]
+    guides = set(re.findall(r"^- \*\*(\w)\*\*: ", text, re.MULTILINE))
+    claims = [row[0].replace("`", "") for row in rows()]
+    answered = set()
+    for number, letters, step, begin in listed:
+        assert set(letters.split(", ")) <= guides, number
+        assert len(step) > 5, number
+        found = [claim for claim in claims if claim.startswith(begin)]
+        assert len(found) == 1, (number, begin, found)
+        answered.update(found)
+    beside = {claim for claim in claims if claim not in answered}
+    assert {claim for claim in beside if not claim.startswith(BESIDE)} == set()
+    assert [begin for begin in BESIDE if not any(claim.startswith(begin) for claim in beside)] == []
 
 
 @cache
