@@ -14,13 +14,17 @@ from ansible.errors import AnsibleActionFail
 from ansible.utils.display import Display
 
 from ..module_utils._check import skipped
-from ..module_utils._errors import InputError
+from ..module_utils._errors import InputError, RdmaError
+from ..module_utils._fabric.lock import LOCK
 from ..module_utils._intake import FILE, parsed
 from ..plugin_utils._accept.collect import without
 from ..plugin_utils._arguments import arguments
 from ..plugin_utils._host_plan import HOSTS_FOLDER, read_host_plan
 from ..plugin_utils._host_plan_action import refuse_two_declarations, torn_options
 from ..plugin_utils._localhost import FabricAction
+from ..plugin_utils._plan.host_plans import edited
+from ..plugin_utils._plan.lock import parse_lock
+from ..plugin_utils._plan.store import read_text
 from ..plugin_utils._refusal import Refusal, once
 from ..plugin_utils._report.equal import shortened
 from ..plugin_utils._verdict import files, merge
@@ -132,7 +136,22 @@ class ActionModule(FabricAction):
                 result={"unplanned": len(left_out)},
             )
         refuse_two_declarations(torn)
+        if args["planned"]:
+            self._refuse_edited(args["plan_dir"], expected)
         return expected
+
+    def _refuse_edited(self, plan_dir: str, hosts: t.Iterable[str]) -> None:
+        """Refuse host plans whose addresses are not those of their slots."""
+        path = os.path.join(plan_dir, LOCK)
+        try:
+            wrong = edited(parse_lock(read_text(path), path), (read_host_plan(plan_dir, host) for host in hosts))
+        except RdmaError as exc:
+            raise Refusal(str(exc), exc.facts) from None
+        if wrong:
+            raise Refusal(
+                f"The plan was changed by hand, and nothing was changed: {shortened(wrong, 5)}. "
+                f"Run the playbook railops.rdma.plan: it writes {plan_dir} anew from what is declared."
+            )
 
     def _placed(self, plan_dir: str, host: str, plan: PlanFile) -> HostPlan:
         """Return what the plan has of a host, and remember where it stands and which rails there are."""

@@ -18,12 +18,15 @@ from ...module_utils._fabric.lock import HOST_PLAN_SCHEMA, canonical, sha256
 from ...module_utils._fabric.model import address_text
 from ...module_utils._fabric.numbers import vlan_interface
 from ...module_utils._fabric.totals import rdma_prefixes
+from .blocks import build_blocks
 from .lock import freeze
 
 if t.TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from ...module_utils._fabric.model import Block, Fabric, FabricPlan
+    from ...module_utils._fabric.shapes import HostPlan
+    from .lock import Lock
 
 IPV4_SYSCTLS = (
     ("arp_announce", "2"),
@@ -144,3 +147,25 @@ def _addresses(block: Block, slot: int) -> list[str]:
     if block.gateway_offset is not None:
         numbers.append(subnet + block.gateway_offset)
     return [address_text(block.family, number) for number in numbers]
+
+
+def edited(lock: Lock, pieces: Iterable[HostPlan]) -> list[str]:
+    """Return what does not follow from the lock in host plans: somebody changed an address by hand. One each at most.
+
+    :param lock: the fabric's.
+    :param pieces: host plans that are of that lock.
+    """
+    zones = [zone.name for zone in lock.fabric.zones]
+    blocks = {(block.zone, block.rail, block.family): block for block in build_blocks(lock.fabric)}
+    found = []
+    for piece in pieces:
+        entry = lock.nodes[piece["node"]]
+        for number, rail in enumerate(piece["rails"]):
+            for row in rail["addresses"]:
+                address, subnet, *gateway = _addresses(
+                    blocks[zones.index(entry.zone), number, row["family"]], entry.slot
+                )
+                follows = (address, subnet, gateway[0] if gateway else None)
+                if (row["address"], row["subnet"].partition("/")[0], row["gateway"]) != follows:
+                    found.append(f"{piece['node']} {rail['name']}: {row['address']} in {row['subnet']}, not {address}")
+    return found

@@ -45,6 +45,19 @@ def test_a_host_without_a_host_plan_is_named_before_anything_is_changed(planned)
     assert not (planned / "verify").exists()
 
 
+@pytest.mark.parametrize("key", ["address", "subnet", "gateway"])
+def test_a_host_plan_that_was_edited_is_refused_before_anything_is_changed(planned, key):
+    path = planned / "fabric/hosts/node2.json"
+    content = json.loads(path.read_text())
+    row = content["rails"][3]["addresses"][0]
+    row[key] = row[key].replace("172.17.3.", "172.17.9.")
+    path.write_text(json.dumps(content))
+    with pytest.raises(AnsibleActionFail, match=r"changed by hand.*node2 rail4.*railops\.rdma\.plan"):
+        begin(planned, ["node1", "node2"], planned=True)
+    assert not (planned / "verify").exists()
+    begin(planned, ["node1"], planned=True)
+
+
 def test_variables_that_differ_from_the_plans_lossless_are_named_before_anything_is_changed(tmp_path):
     plan(
         {**exclusive(), "plan_dir": str(tmp_path), "lossless": {"priority": 3, "dscp": 26}}, hosts(3), check_mode=False
