@@ -15,7 +15,7 @@ import os
 import unicodedata
 
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.railops.rdma.plugins.module_utils._cabling.lldp import parse_lldp
@@ -148,6 +148,7 @@ def outputs(verdict):
 
 @answers(0.2, 3)
 @given(st.lists(RESULT, min_size=2, max_size=2), st.one_of(st.lists(CHECK, max_size=2), WEIRD))
+@example([{"checks": [], "facts": {"health": {"checks": None}}}], [])
 def test_results_of_hosts(results, nodes):
     rows = [{"plan_digest": "d", **result, "host": f"node{number}"} for number, result in enumerate(results)]
     sound = {"id": "network_link", "rail": "rail1", "status": "ok", "planned": 1, "observed": 1, "cause": "", "fix": ""}

@@ -70,13 +70,12 @@ def last_path(verify_dir: str, host: str) -> str:
 
 def without_counters(facts: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     """Return a host's facts as a verdict of a large fleet bears them: counters are for the next audit alone."""
-    health = facts.get("health")
-    if not health:
-        return dict(facts)
+    health = facts.get("health") or {}
     rails = {
-        name: {key: value for key, value in seen.items() if key != "counters"} for name, seen in health["rails"].items()
+        name: {key: value for key, value in seen.items() if key != "counters"}
+        for name, seen in (health.get("rails") or {}).items()
     }
-    return {**facts, "health": {**health, "rails": rails}}
+    return {**facts, "health": {**health, "rails": rails}} if rails else dict(facts)
 
 
 def read_json(path: str) -> dict[str, t.Any]:
