@@ -33,7 +33,8 @@ BREAKS = re.compile(r"[\s,;=@|()\[\]{}<>\"'+!]+")
 # Of ifupdown these are no settings.
 COMMANDS_OF_USERS = ("up", "down")
 # A stand-in is one part, and whole.
-STAND_IN, WORD = r"name-[\da-f]{8}", r"[^\W_]+"
+STAND_IN = r"name-[\da-f]{8}"
+PART = re.compile(rf"{STAND_IN}|[^\W_]+")
 
 
 @functools.cache
@@ -68,16 +69,14 @@ class Allow:
 
     def __init__(self, names: re.Pattern[str], name: t.Callable[[str], str]) -> None:
         self._names = names
-        self._part = re.compile(f"{names.pattern}|{STAND_IN}|{WORD}")
+        self._part = re.compile(f"{names.pattern}|{PART.pattern}")
         self._name = name
 
     def typed(self, text: str) -> bool:
         """Whether a value is made of what may stay."""
         words = BREAKS.split(self._names.sub("id", text))
-        return bool(PLAIN.fullmatch(text)) and all(address(word) or self._all_known(word) for word in words)
-
-    def _all_known(self, word: str) -> bool:
-        return all(map(known, re.findall(f"{STAND_IN}|{WORD}", word)))
+        fitting = (address(word) or all(map(known, PART.findall(word))) for word in words)
+        return bool(PLAIN.fullmatch(text)) and all(fitting)
 
     def label(self, text: str) -> str | None:
         """Return a value with a stand-in for each word in it that may not stay; None where that is not enough."""

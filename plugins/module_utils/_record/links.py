@@ -9,7 +9,6 @@ An attribute that is not in the tables is kept when it is a number, and left out
 
 from __future__ import annotations
 
-import socket
 import struct
 import typing as t
 
@@ -93,7 +92,4 @@ def _hops(head: bytes, value: bytes, scrub: Scrub) -> bytes:
 
 def _address(value: bytes, scrub: Scrub, length: int | None = None) -> bytes | None:
     """Return the stand-in of an address; None for what has another length than one."""
-    if len(value) not in (4, 16):
-        return None
-    family = socket.AF_INET6 if len(value) == 16 else socket.AF_INET
-    return socket.inet_pton(family, scrub.address(socket.inet_ntop(family, value), length))
+    return scrub.packed(value, length) if len(value) in (4, 16) else None

@@ -20,6 +20,7 @@ from fnmatch import fnmatch
 
 from .._cabling.lldp import ARGV
 from .._cabling.look import ask
+from .._card.pci import VENDOR_MELLANOX, read_pci
 from .._card.vpd import make_vpd, parse_vpd, without_serial
 from .._files import Sysfs
 from .._persist.networkmanager import NAMESPACE
@@ -31,7 +32,7 @@ from .answers import answer, error
 from .links import DUMPS, scrubbed
 from .managers import PARSED, Reader
 from .scrub import Scrub, leaks, parts_of, real_of, refuse
-from .sources import COMMANDS, EXPRESSIONS, FILES, FORMS, VERSIONS, Files
+from .sources import COMMANDS, EXPRESSIONS, FILES, VERSIONS, Files
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -83,10 +84,9 @@ class Recorder:
         made = {*self._nets, *sysfs.names("/sys/class/infiniband")}
         made |= {str(name) for link in links for name in (link.get("ifname"), *link.get("altnames", ())) if name}
         typed = Scrub(key).allow.typed
-        made = {name for name in made if not typed(name)}
         names = {*names, *switches((self._heard or {}).get("out", ""))}
         self._known = {
-            "name": {text for name in names for text in parts_of(name)} | made,
+            "name": {text for name in names for text in parts_of(name)} | {name for name in made if not typed(name)},
             "serial": serials,
             "mac": {mac for mac in macs if re.fullmatch("(?:[0-9a-f]{2}:){5}[0-9a-f]{2}", mac) and mac.strip("0:")},
             "address": {item["local"] for link in links for item in link.get("addr_info", ()) if "local" in item},
@@ -96,7 +96,6 @@ class Recorder:
         self.scrub.kept = {str(uuid.uuid5(NAMESPACE, name)) for name in self._nets}
         self._reader = Reader(self.scrub.allow)
         self._rows: dict[str, Row] = {}
-        self._of: dict[str, str] = {}
         self.unread: list[str] = []
 
     def record(self) -> dict[str, t.Any]:
@@ -118,7 +117,7 @@ class Recorder:
             "connection": [text(end) for end in ends or ()],
             "files": [
                 [kind, self._path(path), content if kind == "b" else text(content), mode]
-                for path, (kind, content, mode) in sorted(self._rows.items())
+                for path, (kind, content, mode, _folder) in sorted(self._rows.items())
             ],
             "commands": [
                 {**ran, "argv": list(map(text, ran["argv"])), **{key: text(ran[key]) for key in STREAMS}}
@@ -131,7 +130,7 @@ class Recorder:
             "dcb": {text(name): found for name in self._nets if (found := _dcb(name))},
             "unread": list(map(self._path, self.unread)),
         }
-        folders = [self._of[path] for path in sorted(self._rows)]
+        folders = [row[3] for _path, row in sorted(self._rows.items())]
         refuse(leaks(real_of(self._known, self.scrub), places(archive, folders)))
         return archive
 
@@ -142,28 +141,26 @@ class Recorder:
     def _folder(self, home: str, row: Files) -> None:
         for name in self._sysfs.names(home):
             if any(fnmatch(name, pattern) for pattern in row.names.split()):
-                before = set(self._rows)
                 self._take(f"{home}/{name}", row)
-                self._of.update(dict.fromkeys(self._rows.keys() - before, row.folder))
 
     def _take(self, path: str, row: Files) -> None:
-        real = self._way(path)
+        real = self._way(path, row.folder)
         place = self._sysfs.path(real)
         kind = (self._sysfs.text(f"{os.path.dirname(path)}/class") or "") if row.keep == "config" else BRIDGE
         if real in self._rows or not kind.startswith(BRIDGE):
             return
         if os.path.isdir(place):
-            self._rows[real] = ["d", "", 0]
+            self._rows[real] = ["d", "", 0, row.folder]
         elif os.path.isfile(place):
             kind, content = ("f", "") if row.keep == "names" else self._content(path, row)
             self.unread += [real] if content is None else []
             # Whoever looks for a parsed file must find it.
             if content is not None or row.keep in PARSED:
-                self._rows[real] = [kind, content or "", os.stat(place).st_mode & 0o777]
+                self._rows[real] = [kind, content or "", os.stat(place).st_mode & 0o777, row.folder]
         elif os.path.exists(place):
-            self._rows[real] = ["f", "", 0]  # a device
+            self._rows[real] = ["f", "", 0, row.folder]  # a device
 
-    def _way(self, path: str) -> str:
+    def _way(self, path: str, folder: str) -> str:
         """Return where a path leads, and keep the links on the way."""
         own = ""
         for part in path.strip("/").split("/"):
@@ -171,7 +168,7 @@ class Recorder:
             if os.path.islink(self._sysfs.path(own)):
                 link, own = own, self._sysfs.real(own) or own
                 if own != link:
-                    self._rows[link] = ["l", os.path.relpath(own, os.path.dirname(link)), 0]
+                    self._rows[link] = ["l", os.path.relpath(own, os.path.dirname(link)), 0, folder]
         return own
 
     def _content(self, path: str, row: Files) -> tuple[str, str | None]:
@@ -190,8 +187,8 @@ class Recorder:
             return "f", self._reader.read(row.keep, text)
         if row.keep:
             # Lines stay lines, words stay words.
-            pattern, form = EXPRESSIONS[row.keep], FORMS.get(row.keep, r"\g<0>")
-            found = (match.expand(form) for match in re.finditer(pattern, text))
+            pattern, _mark, form = EXPRESSIONS[row.keep].partition(" => ")
+            found = (match.expand(form or r"\g<0>") for match in re.finditer(pattern, text))
             end = "\n" if pattern.startswith("(?m)") else ""
             return "f", "".join(item + end for item in found if self.scrub.allow.typed(item))
         return "f", text
@@ -206,7 +203,8 @@ class Recorder:
             asked.append((["ip", f"-{family}", "-json", "-force", "-batch", "-"], "\n".join(lines) + "\n"))
         asked.append((["ip", "-json", "-details", "address", "show"], ""))
         ports = [name for name in self._nets if self._sysfs.exists(f"/sys/class/net/{name}/device")]
-        many = {"{interface}": ports, "{nic}": [card for card, found in self._vpd.items() if self._is_nic(card)]}
+        nics = [nic.address for nic in read_pci(self._sysfs).nics if nic.vendor == VENDOR_MELLANOX]
+        many = {"{interface}": ports, "{nic}": [nic for nic in nics if nic.endswith(".0")]}
         asked.append((list(ARGV), ""))
         for argv in map(str.split, COMMANDS.split("; ")):
             wild = next((word for word in argv if word in many), "")
@@ -220,11 +218,6 @@ class Recorder:
         if ran and out is None:
             self.unread.append(f"/{argv[0]}")
         return {**ran, "out": out or "", "err": error(ran["err"])} if ran else None
-
-    def _is_nic(self, card: str) -> bool:
-        home = f"/sys/bus/pci/devices/{card}"
-        kind = self._sysfs.text(f"{home}/class") or ""
-        return self._sysfs.text(f"{home}/vendor") == "0x15b3" and kind.startswith("0x02") and card.endswith(".0")
 
 
 STREAMS = ("stdin", "out", "err")

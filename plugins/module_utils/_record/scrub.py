@@ -36,8 +36,10 @@ LEADING = {
 }
 # How texts are taken apart when real values are looked for.
 PARTS = (r"[\w.:/-]+", r"[\w-]+", r"[0-9a-f:]+", r"[\d.]+", r"[0-9a-z]+")
-LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ"
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 HEX = "0123456789abcdef"
+# What stands in the middle of a GUID that is made of a MAC address, and the bit of its first byte that is turned.
+OF_A_MAC = {b"\xff\xfe": 2, b"\x03\x00": 0}
 # A length behind an address, also as `ip -json` writes it.
 PREFIXES = "".join(rf"(?<=\b{word}x)|" for word in ("en", "wl", "ww", "ib", "roce", "rdma"))
 LENGTH = r'(?P<{0}>(?:/|","(?:src|dst|prefix)len":)(?P<{0}n>\d{{1,3}})(?!\d))?'
@@ -109,6 +111,10 @@ class Scrub:
             done = type(own)(int(done) | rest)
         return self._seen("address", str(own), str(done))
 
+    def packed(self, data: bytes, length: int | None = None) -> bytes:
+        """Return the stand-in of an address of four or sixteen bytes."""
+        return ipaddress.ip_address(self.address(str(ipaddress.ip_address(data)), length)).packed
+
     def mac(self, data: bytes) -> bytes:
         """Return a MAC address' stand-in; addresses of one maker have stand-ins of one maker. Groups stay."""
         if data[0] & 1 or not any(data):
@@ -121,14 +127,12 @@ class Scrub:
         """Return the stand-in of a GUID or of the second half of an IPv6 address."""
         if int.from_bytes(data, "big") < 1 << 16:
             return data
-        if data[3:5] == b"\xff\xfe":
-            mac = self.mac(bytes([data[0] ^ 2]) + data[1:3] + data[5:])
-            own = bytes([mac[0] ^ 2]) + mac[1:3] + data[3:5] + mac[3:]
-        elif data[3:5] == b"\x03\x00":
-            mac = self.mac(data[:3] + data[5:])
-            own = mac[:3] + data[3:5] + mac[3:]
-        else:
+        bit = OF_A_MAC.get(data[3:5])
+        if bit is None:
             own = self._maker(data[:3]) + self._draw("guid", data, 5)
+        else:
+            mac = self.mac(bytes([data[0] ^ bit]) + data[1:3] + data[5:])
+            own = bytes([mac[0] ^ bit]) + mac[1:3] + data[3:5] + mac[3:]
         self._seen("guid", data.hex(":", 2), own.hex(":", 2))
         return own
 
@@ -163,9 +167,9 @@ class Scrub:
         digits = re.sub(r"^0x|[^0-9a-fA-F]", "", text)
         data = bytes.fromhex(digits)
         if "ipoib" in groups:
-            return (data[:4] + ipaddress.ip_address(self.address(str(ipaddress.ip_address(data[4:])))).packed).hex(":")
+            return (data[:4] + self.packed(data[4:])).hex(":")
         if "inet6" in groups:
-            return ipaddress.ip_address(self.address(str(ipaddress.ip_address(data)))).packed.hex()
+            return self.packed(data).hex()
         own = (self.mac(data) if len(data) == 6 else self.guid(data)).hex()
         own = own.upper() if digits.isupper() else own
         digit = iter(own)
@@ -201,7 +205,7 @@ class Scrub:
             bit = value >> (width - 1 - place) & 1
             done = done << 1 | (bit ^ self._flip(width, place, value >> (width - place)))
         low = own.packed[8:]
-        if width == 128 and (low[3:5] in (b"\xff\xfe", b"\x03\x00") or own in LINKS):
+        if width == 128 and (low[3:5] in OF_A_MAC or own in LINKS):
             done = done >> 64 << 64 | int.from_bytes(self.guid(low), "big")
         return type(own)(done)
 
@@ -233,27 +237,18 @@ class Scrub:
 
 
 def _alike(char: str, byte: int) -> str:
-    if char.isdigit():
-        return str(byte % 10)
-    letter = LETTERS[byte % len(LETTERS)]
-    return (letter if char.isupper() else letter.lower()) if char.isalpha() else char
+    others = next((some for some in (HEX[:10], LETTERS, LETTERS.lower()) if char in some), char)
+    return others[byte % len(others)]
 
 
 def spellings(kind: str, real: str) -> set[str]:
     """Return the ways in which a value may be written, in lower case."""
-    found = {real.lower()}
-    if kind in ("mac", "guid"):
-        digits = real.replace(":", "").lower()
-        pairs = [digits[place : place + 2] for place in range(0, len(digits), 2)]
-        found |= {digits, "0x" + digits, ":".join(pairs), "-".join(pairs)}
-        found |= {mark.join(map("".join, zip(pairs[::2], pairs[1::2]))) for mark in ".:"}
-    elif kind == "address":
-        own = ipaddress.ip_address(real)
-        found |= {own.packed.hex(":"), own.packed.hex("-")}
-        found |= {own.exploded, own.packed.hex(), own.packed.hex(":", 2)} if own.version == 6 else set()
-    elif kind == "id":
-        found.add(real.replace("-", "").lower())
-    return found
+    if kind not in ("address", "guid", "id", "mac"):
+        return {real.lower()}
+    data = ipaddress.ip_address(real).packed if kind == "address" else bytes.fromhex(re.sub("[:-]", "", real))
+    # Four bytes without marks are any number.
+    more = {data.hex(), "0x" + data.hex(), data.hex(":", 2), data.hex(".", 2)} if len(data) > 4 else set()
+    return {real.lower(), data.hex(":"), data.hex("-"), *more}
 
 
 def leaks(real: t.Mapping[str, Iterable[str]], places: Iterable[tuple[str, str]]) -> list[str]:

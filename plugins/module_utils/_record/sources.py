@@ -29,78 +29,66 @@ class Files(t.NamedTuple):
     keep: str = ""
 
 
-# What is taken of other texts, and in which form where it is not the match.
+# What is taken of other texts, and behind "=>" in which form where it is not the match.
 EXPRESSIONS = {
     "gid": r"\A(?!(?:0000:){7}0000)[\da-f:]{39}",
     "hardware": r"\A(?:[\da-f]{2}:){5}(?:(?:[\da-f]{2}:){14})?[\da-f]{2}\n?\Z",
     "release": r"\A[\w.-]{1,40}\n?\Z",
     "traddr": r"(?<![^,])traddr=[\da-fA-F.:]+(?=,|\s)",
     "peer": r"\A\[?[\da-fA-F.:]+\]?\s*\Z",
-    "flags": r"(?m)^(flags\s*:).*(?= )( hypervisor)\b.*$",
-    "storage": r"(?m)^\S+ \S+ (nfs4?|ceph|lustre|beegfs|cifs|smb3) (?:\S*,)?(addr=[\da-fA-F.:]+)(?=[ ,]).*$",
-    "arguments": r"(?<!\S)(?:ib_core\.\w+|pci|iommu|intel_iommu|amd_iommu|net\.ifnames|biosdevname)=\S*",
-    "symbol": r"(?m)^.* (ib_register_peer_memory_client)\b.*$",
-    "nvidia": r"(?m)^(NVRM version:)(?:.*?(Open Kernel Module))?.*? (\d+\.\d+[.\d]*) .*$",
-    "modules": r"(?m)^[\w./+-]*?/([\w-]*(?:ib_|rdma|mlx|nvidia|gdr|rxe|siw|iw_|bnxt_re|8021q)[\w.-]*(?::|$))",
+    "flags": r"(?m)^(flags\s*:).*(?= )( hypervisor)\b.*$ => \1\2",
+    "storage": r"(?m)^.* (nfs4?|ceph|lustre|beegfs|cifs|smb3) (?:\S*,)?(addr=[\da-fA-F.:]+)(?=[ ,]).* => - - \1 \2 0 0",
+    "arguments": r"(?<!\S)(?:ib_core\.\w+|pci|iommu|intel_iommu|amd_iommu|net\.ifnames|biosdevname)=\S* => \g<0> ",
+    "symbol": r"(?m)^.* (ib_register_peer_memory_client)\b.*$ => 0 T \1",
+    "nvidia": r"(?m)^(NVRM version:)(?:.*?(Open Kernel Module))?.*? (\d+\.\d+[.\d]*) .*$ => \1 \2 \3",
+    "modules": r"(?m)^[\w./+-]*?/([\w-]*(?:ib_|rdma|mlx|nvidia|gdr|rxe|siw|iw_|bnxt_re|8021q)[\w.-]*(?::|$)) => /\1",
     "distribution": r"(?m)^(?:ID|ID_LIKE|VERSION_ID|VERSION_CODENAME|PLATFORM_ID)=.*$",
     "options": r"(?m)^[ \t]*(?:options|blacklist)[ \t]+(?:ib_|mlx|rdma|nvidia)\w*(?:[ \t]+\w+=\w*)*[ \t]*$",
     "sysctl": r"(?m)^-?[ \t]*net[./]ipv[46][./][\w./@-]+[ \t]*=[ \t]*-?\d+[ \t]*$",
     "udev": r"(?m)^E:ID_(?:NET_NAME\w*|NET_DRIVER|PATH|BUS)=.*$",
 }
-FORMS = {
-    "flags": r"\1\2",
-    "storage": r"- - \1 \2 0 0",
-    "arguments": r"\g<0> ",
-    "symbol": r"0 T \1",
-    "nvidia": r"\1 \2 \3",
-}
-FORMS["modules"] = r"/\1"
-# Rows: folder, names, and what is kept of them.
+# Rows, parted by semicolons: folder, names, and what is kept of them. Ours, the kernel's, other people's.
 TABLE = """
-/etc/modprobe.d | zz-railops-rdma.conf | ours; /etc/modules-load.d | railops-rdma.conf railops-gpudirect.conf | ours
-/etc/systemd/networkd.conf.d | 90-railops.conf | ours; /etc/udev/rules.d | 90-railops-ipoib.rules | ours
-/etc/sysctl.d | 90-railops-rails.conf | ours; /etc/iproute2/rt_protos.d | railops.conf | ours
-/etc/systemd/system | railops-acs.service railops-roce-qos@.service | ours
-/etc/systemd/system/multi-user.target.wants | railops-acs.service systemd-networkd.service | names
-/etc/systemd/system/multi-user.target.wants | NetworkManager.service | names
-/etc/railops-rdma | roce-qos.json acs.json | json; /var/lib/railops-rdma | nic_link_type.json | json
-/usr/local/lib/railops-rdma | acs.py roce_qos.py | program; /etc/default/grub.d | config-acs.cfg | names
-/sys/class/net/* | address | hardware
-/sys/class/net/* | type mtu operstate carrier carrier_changes carrier_down_count carrier_up_count dev_port ifindex
-/sys/class/net/* | iflink flags phys_port_name parent mode speed duplex device lower_* upper_* master
-/sys/class/net/*/{statistics,qos} | *; /sys/class/net/*/ecn/* | *; /sys/class/net/*/ecn/*/enable | *
-/proc/net | if_inet6; /proc/net/vlan | *; /proc/sys/net/ipv4 | ip_forward
-/proc/sys/net/ipv4/conf/* | accept_local arp_announce arp_filter arp_ignore forwarding rp_filter
-/proc/sys/net/{ipv4,ipv6}/neigh/* | gc_thresh?
+/etc/modprobe.d | zz-railops-rdma.conf | ours; /etc/modules-load.d | railops-rdma.conf railops-gpudirect.conf | ours;
+/etc/systemd/networkd.conf.d | 90-railops.conf | ours; /etc/udev/rules.d | 90-railops-ipoib.rules | ours;
+/etc/sysctl.d | 90-railops-rails.conf | ours; /etc/iproute2/rt_protos.d | railops.conf | ours;
+/etc/systemd/system | railops-acs.service railops-roce-qos@.service | ours;
+/etc/systemd/system/multi-user.target.wants | railops-acs.service systemd-networkd.service
+NetworkManager.service | names; /etc/railops-rdma | roce-qos.json acs.json | json;
+/var/lib/railops-rdma | nic_link_type.json | json; /usr/local/lib/railops-rdma | acs.py roce_qos.py | program;
+/etc/default/grub.d | config-acs.cfg | names;
+/sys/class/net/* | address | hardware; /sys/class/net/* | type mtu operstate carrier carrier_changes carrier_down_count
+carrier_up_count dev_port ifindex iflink flags phys_port_name parent mode speed duplex device lower_* upper_* master;
+/sys/class/net/*/{statistics,qos} | *; /sys/class/net/*/ecn/* | *; /sys/class/net/*/ecn/*/enable | *;
+/proc/net | if_inet6; /proc/net/vlan | *; /proc/sys/net/ipv4 | ip_forward; /proc/sys/net/ipv4/conf/* | accept_local
+arp_announce arp_filter arp_ignore forwarding rp_filter; /proc/sys/net/{ipv4,ipv6}/neigh/* | gc_thresh?;
 /proc/sys/net/ipv6/conf/* | accept_dad accept_ra addr_gen_mode autoconf disable_ipv6 forwarding keep_addr_on_down
-/proc/sys/net/ipv6/conf/* | use_tempaddr
-/sys/class/infiniband/* | node_guid sys_image_guid node_type fw_ver hca_type hw_rev board_id parent device
-/sys/class/infiniband/*/ports/* | link_layer state phys_state rate lid sm_lid sm_sl cap_mask
-/sys/class/infiniband/*/ports/*/gids | * | gid; /sys/class/infiniband/*/ports/*/gid_attrs/* | *
-/sys/class/infiniband/*/ports/*/{counters,hw_counters} | *; /sys/class/infiniband/*/tc/* | traffic_class
-/sys/class/infiniband_verbs/* | ibdev; /sys/class/infiniband_mad/* | ibdev port; /dev/infiniband | * | names
-/dev | gdrdrv | names; /sys/kernel/config/rdma_cm/*/ports/* | default_roce_tos; /sys/kernel/debug/mlx5/*/cc_params | *
+use_tempaddr; /sys/class/infiniband/* | node_guid sys_image_guid node_type fw_ver hca_type hw_rev board_id parent
+device; /sys/class/infiniband/*/ports/* | link_layer state phys_state rate lid sm_lid sm_sl cap_mask;
+/sys/class/infiniband/*/ports/*/gids | * | gid; /sys/class/infiniband/*/ports/*/gid_attrs/* | *;
+/sys/class/infiniband/*/ports/*/{counters,hw_counters} | *; /sys/class/infiniband/*/tc/* | traffic_class;
+/sys/class/infiniband_verbs/* | ibdev; /sys/class/infiniband_mad/* | ibdev port; /dev/infiniband | * | names;
+/dev | gdrdrv | names; /sys/kernel/config/rdma_cm/*/ports/* | default_roce_tos; /sys/kernel/debug/mlx5/*/cc_params | *;
 /sys/bus/pci/devices/* | class vendor device subsystem_vendor subsystem_device revision numa_node sriov_totalvfs
-/sys/bus/pci/devices/* | sriov_numvfs current_link_speed current_link_width max_link_speed max_link_width driver
-/sys/bus/pci/devices/* | physfn virtfn* iommu_group; /sys/bus/pci/devices/* | vpd | vpd
-/sys/bus/pci/devices/* | config | config; /sys/class/nvme/* | transport; /sys/class/nvme/* | address | traddr
-/sys/class/iscsi_connection/* | address | peer
-/sys/class/dmi/id | sys_vendor product_name board_vendor board_name bios_version; /sys/devices/system/node/* | cpulist
-/sys/kernel/iommu_groups/0 | type; /sys/firmware/efi/efivars | SecureBoot-* | bytes; /proc | cpuinfo | flags
-/proc | mounts | storage; /proc | cmdline | arguments; /proc | kallsyms | symbol; /proc/sys/kernel/random | boot_id
-/proc/driver/nvidia | version | nvidia
-/sys/module | *ib_* *rdma* mlx* nvidia* gdr* *rxe* siw iw_* bnxt_re 8021q cifs ko2iblnd smbdirect smc nvme* | names
-/sys/module/* | version srcversion | release; /sys/module/ib_core/parameters | netns_mode; /lib/modules | * | names
-/lib/modules/{release} | modules.dep modules.builtin | modules; /lib/modules/{release}/build | Makefile | names
-/boot | initr* vmlinuz* | names; /etc | os-release | distribution; /run | NetworkManager netplan | names
-/run/systemd | system | names; /{usr/lib,lib}/systemd | systemd-networkd | names
-/{usr/sbin,usr/bin,sbin,bin} | netplan nmcli networkctl | names; /run/mellanox/drivers | .driver-ready | names
-/{etc,run,usr/local/lib,usr/lib,lib}/modprobe.d | *.conf | options; /{etc,run,usr/lib,lib}/netplan | *.yaml | yaml
-/{etc,run,usr/lib}/NetworkManager/system-connections | * | ini
-/{etc,run,usr/local/lib,usr/lib,lib}/systemd/{network,network/*.d} | *.network *.link *.netdev *.conf | ini
-/run/systemd/netif | links | names; /run/systemd/netif/links | * | script
-/{etc,run,usr/lib}/NetworkManager/conf.d | *.conf | ini; /etc/NetworkManager | NetworkManager.conf | ini
-/{etc,run,usr/local/lib,usr/lib}/sysctl.d | *.conf | sysctl; /etc/network | interfaces | words
+sriov_numvfs current_link_speed current_link_width max_link_speed max_link_width driver physfn virtfn* iommu_group;
+/sys/bus/pci/devices/* | vpd | vpd; /sys/bus/pci/devices/* | config | config; /sys/class/nvme/* | transport;
+/sys/class/nvme/* | address | traddr; /sys/class/iscsi_connection/* | address | peer;
+/sys/class/dmi/id | sys_vendor product_name board_vendor board_name bios_version; /sys/devices/system/node/* | cpulist;
+/sys/kernel/iommu_groups/0 | type; /sys/firmware/efi/efivars | SecureBoot-* | bytes; /proc | cpuinfo | flags;
+/proc | mounts | storage; /proc | cmdline | arguments; /proc | kallsyms | symbol; /proc/sys/kernel/random | boot_id;
+/proc/driver/nvidia | version | nvidia; /sys/module | *ib_* *rdma* mlx* nvidia* gdr* *rxe* siw iw_* bnxt_re 8021q cifs
+ko2iblnd smbdirect smc nvme* | names; /sys/module/* | version srcversion | release;
+/sys/module/ib_core/parameters | netns_mode; /lib/modules | * | names;
+/lib/modules/{release} | modules.dep modules.builtin | modules; /lib/modules/{release}/build | Makefile | names;
+/boot | initr* vmlinuz* | names; /etc | os-release | distribution; /run | NetworkManager netplan | names;
+/run/systemd | system | names; /{usr/lib,lib}/systemd | systemd-networkd | names;
+/{usr/sbin,usr/bin,sbin,bin} | netplan nmcli networkctl | names; /run/mellanox/drivers | .driver-ready | names;
+/{etc,run,usr/local/lib,usr/lib,lib}/modprobe.d | *.conf | options; /{etc,run,usr/lib,lib}/netplan | *.yaml | yaml;
+/{etc,run,usr/lib}/NetworkManager/system-connections | * | ini;
+/{etc,run,usr/local/lib,usr/lib,lib}/systemd/{network,network/*.d} | *.network *.link *.netdev *.conf | ini;
+/run/systemd/netif | links | names; /run/systemd/netif/links | * | script;
+/{etc,run,usr/lib}/NetworkManager/conf.d | *.conf | ini; /etc/NetworkManager | NetworkManager.conf | ini;
+/{etc,run,usr/local/lib,usr/lib}/sysctl.d | *.conf | sysctl; /etc/network | interfaces | words;
 /etc/network/interfaces.d | * | words; /etc/sysconfig/network-scripts | ifcfg-* | script; /run/udev/data | n* | udev
 """
 
@@ -112,8 +100,8 @@ def _each(text: str) -> list[str]:
 
 
 FILES = tuple(
-    Files(folder, *(part.strip() for part in rest))
-    for first, *rest in (row.split(" | ") for row in TABLE.strip().replace("\n", "; ").split("; "))
+    Files(folder, *rest)
+    for first, *rest in (row.split(" | ") for row in " ".join(TABLE.split()).split("; "))
     for folder in _each(first)
 )
 # Words that tell nobody whose a host is, beside those of the tables here: keys and values of network managers and of
