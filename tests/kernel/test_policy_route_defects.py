@@ -15,7 +15,7 @@ import subprocess
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
+from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError, RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._persist import host as persist_host
 from ansible_collections.railops.rdma.plugins.module_utils._persist import netplan, networkd, networkmanager
 from ansible_collections.railops.rdma.plugins.module_utils._persist import plan as persist
@@ -126,13 +126,19 @@ def test_defect_11_every_rule_has_its_priority_whatever_was_there_before(host):
     assert priorities == [0, 1000, 1999, 10001, 10002, 32766, 32767]
 
 
-def test_defect_12_a_fault_takes_everything_back_and_files_are_checked_first(host):
+def test_defect_12_a_fault_takes_everything_back_and_files_are_checked_first(host, tmp_path):
     host.ip("route", "add", "172.17.0.0/16", "via", "198.51.100.254")
     before = host.dump()
     assert host.module(policy_route, want_of(0, RAILS))["failed"]
     assert host.dump() == before
-    source = inspect.getsource(persist_run.converge)
-    assert source.index("one.check(") < source.index("host.write")
+    nmcli = tmp_path / "usr/bin/nmcli"
+    nmcli.parent.mkdir(parents=True)
+    nmcli.write_text("#!/bin/sh\necho no such property >&2\nexit 2\n")
+    nmcli.chmod(0o755)
+    files = persist_host.Host(str(tmp_path), command=command)
+    with pytest.raises(RdmaError, match="nothing was written: no such property"):
+        persist_run.converge(parse_want(want_of(0, RAILS)), files, "networkmanager", check_mode=False)
+    assert [path for path in tmp_path.rglob("*") if not path.is_dir()] == [nmcli]
 
 
 def test_defect_13_networkd_is_told_to_keep_other_programs_rules():

@@ -83,27 +83,27 @@ def comparable(host):
     return {key: sorted({re.sub(r" proto \S+", "", line).strip() for line in lines}) for key, lines in out.items()}
 
 
-def same_after_boot(tmp_path, manager, script, policy):
+def same_after_boot(root, manager, script, policy):
     want = want_of(0, RAILS, policy=policy)
     with Fabric(f"boot-{manager[:8]}", 2, RAILS) as fabric:
         live, booted = fabric.hosts
         live.apply(want)
         parsed = parse_want(want)
-        files = Files(str(tmp_path))
+        files = Files(str(root))
         for file in persist.files_of(parsed, {rail.name: rail.interface for rail in parsed.rails}, manager):
             files.put(file.path, file.text, file.mode, link=file.mode == 0o777)
         if manager == "netplan":
-            subprocess.run(in_managers(["netplan", "generate", "--root-dir", "/mnt"], tmp_path), check=True)
+            subprocess.run(in_managers(["netplan", "generate", "--root-dir", "/mnt"], root), check=True)
         wanted = comparable(live)
         # The booted host has the same addresses, and NetworkManager looks for duplicates.
         for interface in [rail.interface for rail in parsed.rails]:
             live.ip("link", "set", interface, "down")
-        process = boot(booted, script, tmp_path)
+        process = boot(booted, script, root)
         try:
             until = time.monotonic() + 90
             while comparable(booted) != wanted and time.monotonic() < until and process.poll() is None:
                 time.sleep(0.3)
-            assert comparable(booted) == wanted, (tmp_path / "said").read_text()
+            assert comparable(booted) == wanted, (root / "said").read_text()
             again = booted.module(policy_route, want)
             assert not again.get("failed"), again["msg"]
             assert not again["changed"], again["diff"]
@@ -117,18 +117,18 @@ def same_after_boot(tmp_path, manager, script, policy):
 
 
 @pytest.mark.parametrize("policy", ["prefixes", "default_route"])
-def test_networkd_brings_the_same_host_back(tmp_path, policy):
-    same_after_boot(tmp_path, "networkd", BOOT_NETWORKD, policy)
+def test_networkd_brings_the_same_host_back(own_files, policy):
+    same_after_boot(own_files, "networkd", BOOT_NETWORKD, policy)
 
 
 @pytest.mark.parametrize("policy", ["prefixes", "default_route"])
-def test_netplan_brings_the_same_host_back(tmp_path, policy):
-    same_after_boot(tmp_path, "netplan", BOOT_NETWORKD, policy)
+def test_netplan_brings_the_same_host_back(own_files, policy):
+    same_after_boot(own_files, "netplan", BOOT_NETWORKD, policy)
 
 
 @pytest.mark.parametrize("policy", ["prefixes", "default_route"])
-def test_networkmanager_brings_the_same_host_back(tmp_path, policy):
-    same_after_boot(tmp_path, "networkmanager", BOOT_NETWORKMANAGER, policy)
+def test_networkmanager_brings_the_same_host_back(own_files, policy):
+    same_after_boot(own_files, "networkmanager", BOOT_NETWORKMANAGER, policy)
 
 
 def test_a_restart_of_networkd_keeps_everybodys_rules_and_routes(tmp_path):
