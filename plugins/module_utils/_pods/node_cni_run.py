@@ -31,7 +31,7 @@ SPEC: dict[str, t.Any] = {
     "state": {"type": "str", "choices": list(STATES), "required": True},
     "namespace": {"type": "str", "required": True},
     "image": {"type": "str", "required": True},
-    "pull_secrets": {"type": "list", "elements": "str", "default": []},
+    "pull_secrets": {"type": "list", "elements": "str", "default": [], "no_log": False},
     "configurations": {"type": "str", "default": "/etc/cni/net.d"},
     "programs": {"type": "str", "default": "/opt/cni/bin"},
     "record": {"type": "str", "default": ""},

@@ -97,10 +97,10 @@ class Asker(Reader):
         questions = [
             self._question(*pair, tos, kind) for pair in pairs for kind in (kinds[:1] if pair[0].brief else kinds)
         ]
-        answers = iter(self._answers(questions))
+        answers = self._answers(questions)[::-1]
         for pair in pairs:
-            match, error = next(answers)
-            plain, other_error = (match, 0) if pair[0].brief else next(answers)
+            match, error = answers.pop()
+            plain, other_error = (match, 0) if pair[0].brief else answers.pop()
             yield Asked(*pair, match, plain, error or other_error)
 
     def _question(self, target: Target, flow: Flow, tos: int, flags: int) -> bytes:

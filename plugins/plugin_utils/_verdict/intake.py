@@ -88,7 +88,7 @@ def answer_in(nested: t.Any, rails: Collection[str] = (), schema: t.Any = None) 
         for item in inner:
             left[0] -= 1
             try:
-                if type(item) is dict and _is_plain(item, rails):
+                if isinstance(item, dict) and _is_plain(item, rails):
                     answer.checks.append(t.cast("CheckData", item))
                 else:
                     walk(item, depth - 1)
@@ -110,10 +110,10 @@ def _is_plain(row: Mapping[str, t.Any], rails: Collection[str]) -> bool:
     """Whether a check is as `_check` would make it: most are, and a fleet has millions."""
     for key in TEXTS:
         value = row.get(key)
-        if type(value) is not str or len(value) >= _SHORT or not value.isprintable():
+        if not isinstance(value, str) or len(value) >= _SHORT or not value.isprintable():
             return False
     name = row.get("id")
-    known = type(name) is str and name in IDS and row.get("status") in KINDS
+    known = isinstance(name, str) and name in IDS and row.get("status") in KINDS
     return known and len(row) == len(KEYS) and _is_rail(row.get("rail", 0), rails)
 
 
