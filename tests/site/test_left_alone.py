@@ -61,9 +61,10 @@ def machine(fleet, tmp_path_factory):
     return root
 
 
-def preview(fleet, playbook="site", **more):
+def preview(fleet, *words, **more):
     values = {"fabric_rails": RAILS, "site_host_roles": ["nic_mode", "rdma_host", "lossless_roce"], **more}
-    return fleet.play(playbook, "--check", "--diff", "--limit", "node1,localhost", "-e", json.dumps(values))
+    words = words or ("--check", "--diff")
+    return fleet.play("site", *words, "--limit", "node1,localhost", "-e", json.dumps(values))
 
 
 def test_a_preview_names_what_is_left_alone(fleet, machine):
@@ -117,6 +118,8 @@ def workers(fleet, machine, tmp_path):
 
 
 def test_whom_a_run_would_disturb_is_named_before_anything(fleet, machine, workers):
+    """A preview goes on to show what the rest would be; a run stops before the cards."""
+    kept = (machine / "mlx.json").read_bytes()
     run = preview(fleet)
     assert run.code == 2, run.output
     said = " ".join(run.output.split())
@@ -124,7 +127,10 @@ def test_whom_a_run_would_disturb_is_named_before_anything(fleet, machine, worke
         said[-6000:]
     )
     assert "job 4711 of Slurm: at work, and would be disturbed: card" in said
-    assert not [task for task in run.tasks if "link type" in task["task"]]
+    real = preview(fleet, "--diff")
+    assert real.code == 2, real.output
+    assert "job 4711 of Slurm: at work, and would be disturbed: card" in " ".join(real.output.split())
+    assert not [task for task in real.tasks if "link type" in task["task"]]
     meant = preview(fleet, rdma_host_drain=False, rdma_host_busy="allow")
     assert meant.code == 0, meant.output
     with fleet.inside(ApiDouble) as double:
@@ -136,4 +142,4 @@ def test_whom_a_run_would_disturb_is_named_before_anything(fleet, machine, worke
     assert "node1: The cluster has no node node1, and a kubelet runs on this host. Set fabric_node_name" in said, said[
         -3000:
     ]
-    assert not [task for task in other.tasks if "link type" in task["task"]]
+    assert (machine / "mlx.json").read_bytes() == kept
