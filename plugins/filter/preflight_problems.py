@@ -9,8 +9,7 @@ from __future__ import annotations
 import typing as t
 
 from ..module_utils._audit.renumbered import FIX as RESTORE
-from ..module_utils._audit.renumbered import STRANGE
-from ..module_utils._check import DEVIATION
+from ..module_utils._check import DEVIATION, STRANGE
 from ..module_utils._cluster.nodes import listed
 from ..module_utils._fabric.lock import read_host_plans
 from ..module_utils._intake import line

@@ -13,6 +13,8 @@ from __future__ import annotations
 import typing as t
 from dataclasses import dataclass
 
+STRANGE = "strange_addresses"
+"""A fact of preflight: addresses here that the plan does not give to this host. Whose they are the controller knows."""
 OK, DEVIATION, WARNING, SKIPPED = "ok", "deviation", "warning", "skipped"
 # What is observed where somebody has switched a check off.
 NOT_LOOKED_AT = "not looked at"

@@ -16,7 +16,7 @@ import typing as t
 
 from ansible.module_utils.parsing.convert_bool import boolean
 
-from .._check import deviation
+from .._check import STRANGE, deviation
 from .._errors import RdmaError
 from .._fabric.numbers import vlan_interface
 from .._files import Sysfs
@@ -33,8 +33,6 @@ if t.TYPE_CHECKING:
     Here = set[tuple[str, str]]
 
 NAME = "address_renumbered"
-STRANGE = "strange_addresses"
-"""The fact: addresses here that the plan does not give to this host. Whose they are the controller knows."""
 FIX = (
     "If plan.json was lost, restore it (git log -- plan) and run again. After a renumbering on purpose run with "
     "-e fabric_allow_renumber=true; see docs/growth.md."

@@ -13,8 +13,7 @@ import re
 import typing as t
 from numbers import Real
 
-from ...module_utils._audit.renumbered import STRANGE
-from ...module_utils._check import DEVIATION, OK, SKIPPED, WARNING, CheckData
+from ...module_utils._check import DEVIATION, OK, SKIPPED, STRANGE, WARNING, CheckData
 from ...module_utils._intake import DEPTH, INTERFACE, LABEL, LETTERS, VALUES, Nonsense, excerpt, fitting, line, measured
 from .ids import IDS
 from .outliers import COMPARED
