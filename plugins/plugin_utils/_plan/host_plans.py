@@ -162,10 +162,10 @@ def edited(lock: Lock, pieces: Iterable[HostPlan]) -> list[str]:
         entry = lock.nodes[piece["node"]]
         for number, rail in enumerate(piece["rails"]):
             for row in rail["addresses"]:
-                address, subnet, *gateway = _addresses(
-                    blocks[zones.index(entry.zone), number, row["family"]], entry.slot
-                )
-                follows = (address, subnet, gateway[0] if gateway else None)
-                if (row["address"], row["subnet"].partition("/")[0], row["gateway"]) != follows:
-                    found.append(f"{piece['node']} {rail['name']}: {row['address']} in {row['subnet']}, not {address}")
+                block = blocks.get((zones.index(entry.zone), number, row["family"]))
+                follows = _addresses(block, entry.slot) if block else []
+                has = [row["address"], row["subnet"].partition("/")[0], *([row["gateway"]] if row["gateway"] else [])]
+                if has != follows:
+                    wanted = follows[0] if follows else "no address of that family"
+                    found.append(f"{piece['node']} {rail['name']}: {row['address']} in {row['subnet']}, not {wanted}")
     return found

@@ -58,6 +58,19 @@ def test_a_host_plan_that_was_edited_is_refused_before_anything_is_changed(plann
     begin(planned, ["node1"], planned=True)
 
 
+@pytest.mark.parametrize("more", [{"family": 6}, None])
+def test_a_rail_or_family_that_was_written_in_is_refused_too(planned, more):
+    path = planned / "fabric/hosts/node2.json"
+    content = json.loads(path.read_text())
+    if more:
+        content["rails"][0]["addresses"][0].update(more)
+    else:
+        content["rails"].append({**content["rails"][0], "name": "rail9"})
+    path.write_text(json.dumps(content))
+    with pytest.raises(AnsibleActionFail, match="changed by hand"):
+        begin(planned, ["node1", "node2"], planned=True)
+
+
 def test_variables_that_differ_from_the_plans_lossless_are_named_before_anything_is_changed(tmp_path):
     plan(
         {**exclusive(), "plan_dir": str(tmp_path), "lossless": {"priority": 3, "dscp": 26}}, hosts(3), check_mode=False
