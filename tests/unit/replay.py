@@ -204,7 +204,9 @@ class Replay:
         monkeypatch.setenv("PATH", str(self.programs))
         ends = self.record["connection"]
         monkeypatch.setattr(_untouchable, "connection_ends", lambda _sysfs: tuple(ends) or None)
-        uname = SimpleNamespace(release=self.record["kernel"], nodename=self.record["host"])
+        uname = SimpleNamespace(
+            sysname="Linux", nodename=self.record["host"], release=self.record["kernel"], version="", machine="x86_64"
+        )
         monkeypatch.setattr(os, "uname", lambda: uname)
         for place in (read, devices):
             monkeypatch.setattr(place, "Socket", self.socket)
