@@ -297,7 +297,10 @@ class Fabric:
                     length = item["subnet"].partition("/")[2]
                     host.ip("address", "add", f"{item['address']}/{length}", "dev", rail["interface"], *more)
         self.gateways(wants)
-        # A link-local address is tentative for its first second or two.
+        self.settle()
+
+    def settle(self) -> None:
+        """Wait until no address is tentative: a link-local one is for its first second or two."""
         deadline = time.monotonic() + 10
         while time.monotonic() < deadline and any("tentative" in host.ip("address") for host in self.hosts):
             time.sleep(0.1)
