@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import typing as t
 
@@ -14,6 +13,7 @@ from ansible.errors import AnsibleFilterError
 
 from ..module_utils._cluster import source
 from ..module_utils._errors import RdmaError
+from ..module_utils._fabric.lock import read_host_plans
 from ..module_utils._fabric.networks import read_networks
 from ..module_utils._pods.checks import node_of
 from ..plugin_utils._verdict.causes import RESOURCES, explain, plugin_of
@@ -80,9 +80,7 @@ def _read_rails(plan_dir: str, nodes: set[str]) -> tuple[Rails, bool]:
     try:
         pods = read_networks(plan_dir)
         values = source.planned_values(os.path.join(plan_dir, "cluster"))
-        for name in sorted(os.listdir(os.path.join(plan_dir, "hosts"))):
-            with open(os.path.join(plan_dir, "hosts", name), encoding="utf-8") as stream:
-                piece = json.load(stream)
+        for piece in read_host_plans(plan_dir):
             if piece["node"] in nodes:
                 interfaces = {rail["name"]: rail["interface"] for rail in piece["rails"]}
                 networks = node_of(piece, pods).networks

@@ -52,7 +52,7 @@ options:
   prune:
     description:
       - Remove pools, reserved addresses, multus configs and SR-IOV policies that carry the label of O(fabric) and are
-        not declared.
+        not declared. What is declared and left out by O(kinds) stays.
     type: bool
     default: false
   fabric:

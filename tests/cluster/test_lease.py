@@ -120,3 +120,22 @@ def test_while_the_api_is_away_hosts_can_be_mended(controller: Controller, tmp_p
     code, output = controller.run()
     assert code == 0, output
     assert "No lease of the cluster keeps other runs away, only files on the hosts." in output
+
+
+@pytest.mark.usefixtures("scripted")
+@pytest.mark.only_double("needs an API that is away")
+def test_a_lease_that_a_later_part_of_the_run_gets_is_kept_and_given_back(controller: Controller, live: Live) -> None:
+    """The API is away when the run begins, and back at the second time that it asks."""
+    real = Path(controller.values["fabric_kubeconfig"])
+    away = controller.folder / "away"
+    away.write_text(re.sub(r"https://127.0.0.1:\d+", "https://127.0.0.1:9", real.read_text("utf-8")), encoding="utf-8")
+    controller.values["fabric_kubeconfig"] = str(away)
+    back = {"hosts": "localhost", "gather_facts": False, "tasks": [{"ansible.builtin.copy": {}}]}
+    back["tasks"][0]["ansible.builtin.copy"] = {"src": str(real), "dest": str(away), "mode": "0600"}
+    (controller.folder / "book.yml").write_text(json.dumps([BOOK[0], back, *BOOK]), encoding="utf-8")
+    with controller.begin("never") as run:
+        try:
+            live.until(lambda: bool(leases(live)), 60)
+        finally:
+            run.send_signal(signal.SIGKILL)
+    live.until(lambda: not leases(live), 60)

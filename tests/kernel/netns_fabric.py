@@ -302,7 +302,10 @@ class Fabric:
     def settle(self) -> None:
         """Wait until no address is tentative: a link-local one is for its first second or two."""
         deadline = time.monotonic() + 10
-        while time.monotonic() < deadline and any("tentative" in host.ip("address") for host in self.hosts):
+        while time.monotonic() < deadline and any(
+            run("ip", "-n", name, "address", "show", "tentative")
+            for name in (self.core, *(host.name for host in self.hosts))
+        ):
             time.sleep(0.1)
 
     def __exit__(self, *_exc) -> None:

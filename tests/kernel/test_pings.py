@@ -21,6 +21,7 @@ def fabric():
         made.gateways(wants)
         for host, want in zip(made.hosts, wants, strict=True):
             host.apply(want)
+        made.settle()
         yield made
 
 

@@ -86,11 +86,14 @@ class GatedNodes:
         until = time.monotonic() + PATIENCE
         while True:
             try:
-                if (patch := gate.status_patch(live, target, now)) is not None:
-                    made = self._cluster.patch_read(self._resource, name, patch, content=STRATEGIC, part="status")
-                    live = gate.GatedNode.of(made)
-                if (patch := gate.taint_patch(live, target is not None and target.memory.out)) is not None:
-                    self._cluster.patch_read(self._resource, name, patch, content=MERGE)
+                out = target is not None and target.memory.out
+                # The note is there as long as the taint is: by it alone the next run finds a node.
+                for part in ("status", "") if out else ("", "status"):
+                    patch = gate.status_patch(live, target, now) if part else gate.taint_patch(live, out)
+                    if patch is not None:
+                        content = STRATEGIC if part else MERGE
+                        made = self._cluster.patch_read(self._resource, name, patch, content=content, part=part)
+                        live = gate.GatedNode.of(made)
             except Stale:
                 if time.monotonic() > until:
                     raise

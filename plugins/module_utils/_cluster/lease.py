@@ -62,18 +62,19 @@ class Lease:
         self._holder = holder
         self._resource = cluster.resource(API, "Lease")
 
-    def take(self, report: Callable[[str], None]) -> None:
-        """Take it; one that another run has is waited out.
+    def take(self, report: Callable[[str], None]) -> bool:
+        """Take it; one that another run has is waited out. Return whether it was another's, or nobody's, before.
 
         :raises RdmaError: the other run renewed it meanwhile.
         """
         seen: tuple[t.Any, ...] | None = None
         until = 0.0
+        taken_now = False
         while True:
             found, spec = self._read()
             other = spec.get("holderIdentity")
             if other == self._holder:
-                return
+                return taken_now
             if found and other:
                 mark = (other, spec.get("renewTime"), found["metadata"]["uid"])
                 if seen not in (None, mark):
@@ -89,6 +90,7 @@ class Lease:
             # Two may try at once: what is read back says whose it is.
             with contextlib.suppress(Stale):
                 self._write(found)
+                taken_now = True
 
     def renew(self) -> None:
         """Renew it where it is still ours."""
@@ -136,16 +138,18 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     handle, holder, live = registered(params["run"]["user"], pid)
     place = (params["namespace"], params["fabric"], holder)
     access = Access.of(params)
+    # An earlier part of the run has a process already, which renews nothing where the API was away then.
+    alone = handle is not None
     try:
         if params["cluster"]:
-            _take(access, place, reporter(params["progress_file"]))
+            alone |= _take(access, place, reporter(params["progress_file"]))
             result["lease"] = True
     except RdmaError as exc:
         # Hosts are mended also while the API is away, or does not let this identity have leases.
         if "code" not in exc.facts:
             raise
         result["warnings"] += [f"No lease of the cluster keeps other runs away, only files on the hosts. {exc}"]
-    if handle is not None:
+    if alone:
         detach(lambda: keep(access, place if result["lease"] else None, pid), handle)
     return {**result, "run": "" if result["lease"] else "|".join([holder, *live])}
 
@@ -198,14 +202,15 @@ def _now() -> str:
     return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def _take(access: Access, place: Place, report: Callable[[str], None]) -> None:
+def _take(access: Access, place: Place, report: Callable[[str], None]) -> bool:
     if library.KUBERNETES_ERROR:
         raise RdmaError("The Python library kubernetes is not there.", "Install it for the controller.", code=0)
     with Cluster(access, retry_seconds=LOOK_SECONDS) as cluster:
         lease = Lease(cluster, *place)
-        lease.take(report)
+        now = lease.take(report)
         # What the process will need is imported by now: the files that it comes from go with the module.
         lease.renew()
+        return now
 
 
 def keep(access: Access, place: Place | None, pid: int) -> None:

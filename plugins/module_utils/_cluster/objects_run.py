@@ -45,7 +45,9 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Plan, check and do; return the result."""
     params = module.params
     numbers = {name: params[name] for name in ("threads", "retry_seconds", "request_seconds")}
-    wanted = source.read(params["definitions"], params["src"], params["kinds"])
+    declared = source.read(params["definitions"], params["src"])
+    kinds = params["kinds"]
+    wanted = {ref: body for ref, body in declared.items() if not kinds or ref.kind in kinds}
     fabric = params["fabric"] or source.fabric_of(wanted.values())
     if params["prune"] and not fabric:
         raise RdmaError(
@@ -55,6 +57,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     options = ApplyOptions(
         fabric=fabric,
         prune=params["prune"],
+        declared=() if params["state"] == "absent" else declared.keys(),
         absent=params["state"] == "absent",
         force=params["force"],
         check_mode=module.check_mode,

@@ -32,7 +32,7 @@ from .compare import (
 from .model import FIELD_MANAGER, ClusterPlan, Conflict, Difference, Json, Kept, Ref, Step
 
 if t.TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from .._intervals import Intervals
 
@@ -41,13 +41,14 @@ if t.TYPE_CHECKING:
 class ClusterPlanner:
     """Takes the live objects one by one and ends with a plan.
 
-    `wanted` by reference; `fabric` is whose strays are removed when `prune`; `absent` removes what is wanted gone;
-    `holders` gives the pod of each address that Multus gave out.
+    `wanted` by reference; `fabric` is whose strays are removed when `prune`, and what is `declared` is none; `absent`
+    removes what is wanted gone; `holders` gives the pod of each address that Multus gave out.
     """
 
     wanted: dict[Ref, Json]
     fabric: str = ""
     prune: bool = False
+    declared: Collection[Ref] = ()
     absent: bool = False
     force: bool = False
     holders: Callable[[], Mapping[str, str]] = dict
@@ -74,6 +75,7 @@ class ClusterPlanner:
                 self._compare(ref, wanted, live)
         elif (
             self.prune
+            and ref not in self.declared
             and is_ours(live["metadata"].get("labels") or {}, self.fabric)
             # What a controller made of an object goes with that.
             and not live["metadata"].get("ownerReferences")

@@ -16,6 +16,8 @@ from .client import Cluster
 from .model import PRUNED_KINDS, ClusterPlan, Conflict, Kept, Ref, Step
 
 if t.TYPE_CHECKING:
+    from collections.abc import Collection
+
     Json = dict[str, t.Any]
 
 
@@ -25,6 +27,8 @@ class ApplyOptions:
 
     fabric: str = ""
     prune: bool = False
+    declared: Collection[Ref] = ()
+    """What is declared is no stray, though this run leaves it alone."""
     absent: bool = False
     force: bool = False
     check_mode: bool = False
@@ -152,5 +156,5 @@ class Preflight:
         body = step.body or {}
         resource = self._cluster.resource(body["apiVersion"], body["kind"])
         if resource is None:
-            raise RdmaError(f"{step.ref}: the API does not serve this kind yet.", "ApplyRun again.", code=404)
+            raise RdmaError(f"{step.ref}: the API does not serve this kind yet.", "Run again.", code=404)
         self._cluster.apply(resource, step.ref, body, force=step.force, dry_run=dry_run)

@@ -64,6 +64,7 @@ class ApplyRun:
             self._wanted,
             fabric=options.fabric,
             prune=options.prune,
+            declared=options.declared,
             absent=options.absent,
             force=options.force,
             holders=self._holders,

@@ -103,12 +103,11 @@ def planned_values(cluster: str) -> dict[str, t.Any]:
     return {"rdma": {"rdmaSharedDevicePlugin": plugin}, "sriov": {"resourcePrefix": prefix}}
 
 
-def read(definitions: Iterable[t.Any], sources: Iterable[str], kinds: Iterable[str] = ()) -> dict[Ref, Json]:
-    """Return the wanted objects by reference, of the given kinds only if any are given.
+def read(definitions: Iterable[t.Any], sources: Iterable[str]) -> dict[Ref, Json]:
+    """Return the declared objects by reference.
 
     :raises InputError: for documents that are no objects and for objects given twice.
     """
-    chosen = set(kinds)
     found: dict[Ref, Json] = {}
     problems: list[Problem] = []
 
@@ -122,8 +121,6 @@ def read(definitions: Iterable[t.Any], sources: Iterable[str], kinds: Iterable[s
         ):
             text = "is not a Kubernetes object: apiVersion, kind or metadata.name is missing."
             problems.append(Problem(place, text, "Give whole objects."))
-            return
-        if chosen and document["kind"] not in chosen:
             return
         ref = Ref.of(document)
         if ref in found:

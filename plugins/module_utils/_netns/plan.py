@@ -22,9 +22,9 @@ DEFAULT_MODE = "shared"
 # The kernel's number for each mode (RDMA_NLDEV_SYS_ATTR_NETNS_MODE, and the value of the module's parameter).
 NUMBERS = {"exclusive": 0, "shared": 1}
 MODES = {number: name for name, number in NUMBERS.items()}
-# What the kernel takes for a boolean parameter (lib/kstrtox.c, kstrtobool); none means true.
-FALSE_WORDS = ("0", "n", "N", "of", "oF", "Of", "OF", "f", "F")
-TRUE_WORDS = ("1", "y", "Y", "on", "oN", "On", "ON", "t", "T", "")
+# How what the kernel takes for a boolean parameter begins (lib/kstrtox.c, kstrtobool: it looks no further).
+FALSE_WORDS = ("0", "n", "f", "of")
+TRUE_WORDS = ("1", "y", "t", "on")
 
 
 class Support(enum.Enum):
@@ -203,12 +203,11 @@ def parse_arguments(command_line: str) -> list[Setting]:
 
 def mode_of(value: str) -> str | None:
     """Return the mode that a value of the boolean parameter means; None for one the kernel would refuse."""
-    text = value.strip("\"'")
-    if text in FALSE_WORDS or text.lower() == "off":
+    text = value.strip("\"'").lower()
+    if text.startswith(FALSE_WORDS):
         return "exclusive"
-    if text in TRUE_WORDS:
-        return "shared"
-    return None
+    # None means true.
+    return "shared" if not text or text.startswith(TRUE_WORDS) else None
 
 
 def owned_text(mode: str) -> str:

@@ -57,7 +57,9 @@ def read_rail(sysfs: Sysfs, interface: str, known: Sequence[Port]) -> dict[str, 
     folder = f"{NET}/{interface}"
     rdma = rdma_port(sysfs, interface, known)
     real = sysfs.real(f"{folder}/device")
-    address = real.rsplit("/", 1)[-1] if real and "/pci" in real else None
+    # A virtio port has a device of its own below the card.
+    found = re.findall(r"/([\da-f]{4,}:[\da-f]{2}:[\da-f]{2}\.[0-7])(?=/|$)", real or "")
+    address = found[-1] if found else None
     speed = sysfs.number(f"{folder}/speed")
     told = nic.driver(interface) if sysfs.exists(folder) else {}
     return {

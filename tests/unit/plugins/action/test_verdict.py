@@ -15,6 +15,7 @@ from ansible_collections.railops.rdma.plugins.action import verdict
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run as plan
 from ansible_collections.railops.rdma.tests.unit.actions import action_of
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts
+from ansible_collections.railops.rdma.tests.unit.playbooks import content
 
 
 def begin(tmp_path, names, hostvars=None, **more):
@@ -103,3 +104,11 @@ def test_a_finished_verdict_has_a_time_and_metrics_and_one_that_began_has_none(p
         f'railops_audit_timestamp_seconds{{fabric="fabric"}} {found["time"]:.15g}\n'
         in (planned / "verify/verdict.prom").read_text()
     )
+
+
+def test_a_misspelt_requirement_is_refused_when_a_verification_begins(planned):
+    (task,) = (task for task in content("roles/verify/tasks/begin.yml") if "railops.rdma.verdict" in task)
+    assert task["railops.rdma.verdict"]["require"] == "{{ verify_require }}"
+    with pytest.raises(AnsibleActionFail, match="No check begins with rdma_tarffic"):
+        begin(planned, ["node1", "node2"], require=["rdma_tarffic"])
+    assert not (planned / "verify").exists()

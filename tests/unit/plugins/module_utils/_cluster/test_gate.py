@@ -26,6 +26,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._cluster.gate import 
     status_patch,
     taint_patch,
 )
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.gate_run import GatedNodes
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import GATE_TAINT
 
 FOREIGN = {"key": "foreign", "value": "x", "effect": "NoSchedule"}
@@ -291,3 +292,22 @@ def test_what_a_node_says_of_itself_is_shown_without_escapes():
     target = decide("f", {"a": GatedNode(note=note)}, {}, {}, 0, 101.0, GatePolicy())["a"]
     assert "\\x1b[2Jrail1\\u202e" in target.message
     assert target.message.isprintable()
+
+
+@pytest.mark.parametrize(("out", "parts"), [(True, ["status", ""]), (False, ["", "status"])])
+def test_a_run_that_is_killed_in_between_leaves_the_note_by_which_the_next_finds_the_taint(out, parts):
+    policy = GatePolicy(bad=1, keep=0, taint=True)
+    objects, targets = run_once({"n": node()}, {}, {"n": Judgement(False, "x")}, 10, 11, policy)
+    before, sent = node() if out else objects["n"], []
+
+    class Cluster:
+        def resource(self, *_kind):
+            return None
+
+        def patch_read(self, _resource, _name, _patch, *, content, part):
+            assert content == {"status": "strategic-merge-patch", "": "merge-patch"}[part]
+            sent.append(part)
+            return before
+
+    GatedNodes(Cluster()).bring("n", GatedNode.of(before), targets["n"] if out else None, 12)
+    assert sent == parts

@@ -86,6 +86,11 @@ def test_strays_of_this_fabric_only_are_pruned():
     assert not planned([], [pool()]).changed
 
 
+def test_what_is_declared_and_left_out_of_this_run_is_no_stray():
+    live = [pool(), pool("b", "198.51.100.0/27")]
+    assert actions(planned([], live, prune=True, declared=[Ref.of(pool())])) == [("delete", "b")]
+
+
 @pytest.mark.parametrize(
     ("wanted", "action"),
     [

@@ -42,6 +42,9 @@ def loaded(**changes):
         pytest.param("# options ib_core netns_mode=0", [], id="comment"),
         pytest.param("options ib_cores netns_mode=0", [], id="another module"),
         pytest.param("options ib_core netns_mode=maybe", [], id="a value that the kernel refuses"),
+        pytest.param("options ib_core netns_mode=true", ["shared"], id="the kernel looks at the first letter"),
+        pytest.param("options ib_core netns_mode=off", ["exclusive"], id="and after an o at the second"),
+        pytest.param("options ib_core netns_mode=o", [], id="an o alone is nothing"),
         pytest.param("options ib_core", [], id="no options"),
     ],
 )

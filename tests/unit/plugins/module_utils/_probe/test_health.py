@@ -12,7 +12,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaEr
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._probe.checks import counter_checks
 from ansible_collections.railops.rdma.plugins.module_utils._probe.counters import kind_of
-from ansible_collections.railops.rdma.plugins.module_utils._probe.health import look
+from ansible_collections.railops.rdma.plugins.module_utils._probe.health import look, read_rail
 from ansible_collections.railops.rdma.plugins.module_utils._probe.health_plan import judge
 from ansible_collections.railops.rdma.tests.unit.machines import put
 
@@ -196,3 +196,15 @@ def test_a_host_is_read_from_its_files(tmp_path):
     assert {check.status for (rail, _id), check in by_rail.items() if rail == "rail2"} == {"skipped"}
     again, _facts = look(rails, {"sysfs": Sysfs(str(tmp_path)), "since": facts["health"]})
     assert [check.status for check in again if check.rail == "rail1"][:4] == ["ok", "skipped", "ok", "ok"]
+
+
+def test_a_virtio_port_is_known_by_the_card_above_it(tmp_path):
+    card = "/sys/devices/pci0000:00/0000:00:04.0"
+    lay(tmp_path, {f"{card}/vendor": "0x1af4", f"{card}/device": "0x1041", f"{card}/virtio1/x": ""})
+    lay(tmp_path, {f"{card}/subsystem_{key}": "0x1af4" for key in ("vendor", "device")})
+    lay(tmp_path, {"/sys/class/net/railops-t3/ifindex": 5})
+    (tmp_path / "sys/class/net/railops-t3/device").symlink_to(tmp_path / card.lstrip("/") / "virtio1")
+    (tmp_path / "sys/bus/pci/devices").mkdir(parents=True)
+    (tmp_path / "sys/bus/pci/devices/0000:00:04.0").symlink_to(tmp_path / card.lstrip("/"))
+    found = read_rail(Sysfs(str(tmp_path)), "railops-t3", [])
+    assert (found["pci"], found["pci_id"]) == ("0000:00:04.0", "1af4:1041:1af4:1af4")
