@@ -29,7 +29,7 @@ from .._qos.files import QosFiles
 from .._qos.leaf import is_declared, recorded_params
 from .._qos.plan import make_policy
 from .._rdma import host_run, info_run
-from .._route import path_checks, path_kernel, ping
+from .._route import filters, path_checks, path_kernel, ping
 from .._route import run as route_run
 from .._route.decode import pyroute2_problem
 from .._route.kernel import Kernel
@@ -44,6 +44,8 @@ Facts = t.Dict[str, t.Any]  # noqa: UP006
 Look = t.Callable[["Request"], t.Tuple[Checks, Facts]]  # noqa: UP006
 # The keys of a host plan that modules take from it.
 HOST_PLAN = ("rails", "rdma_prefixes", "policy", "network", "sysctls", "rdma_mode")
+# How long a program may take to print the host's filters.
+FILTERS_SECONDS = 2.0
 
 
 @dataclass
@@ -126,7 +128,10 @@ def look_at_paths(request: Request) -> tuple[Checks, Facts]:
         host = kernel.read(want)
     others, more = request.params.get("neighbours") or [], request.params.get("addresses") or {}
     targets, state = path_kernel.prove(want, host, others, tos_of(request), answers_at, more)
-    return [check.data() for check in path_checks.checks_of(want, targets, state)], {}
+    drops, unread = filters.read(lambda argv: cabling.ask(argv, seconds=FILTERS_SECONDS))
+    if unread:
+        request.warnings.append(f"Filters of the host were not read: {unread}")
+    return [check.data() for check in path_checks.checks_of(want, targets, state, drops)], {}
 
 
 def tos_of(request: Request) -> int:
