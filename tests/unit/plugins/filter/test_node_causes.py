@@ -15,5 +15,6 @@ def test_an_editors_file_beside_the_host_plans_is_no_host(tmp_path):
     plan({**exclusive(), "plan_dir": str(tmp_path)}, hosts(2), check_mode=False)
     folder = tmp_path / "fabric"
     (folder / "hosts/.node1.json.swp").write_bytes(b"b0VIM\x00\xff")
-    check = {"id": "node_resources", "node": "node1", "status": "deviation", "planned": {}, "observed": {}}
-    assert [row["node"] for row in node_causes([check], str(folder))] == ["node1"]
+    short = {"planned": {"spidernet.io/fabric_rail1": 64}, "observed": {}}
+    (found,) = node_causes([{"id": "node_resources", "node": "node1", "status": "deviation", **short}], str(folder))
+    assert (found["node"], found["rail"]) == ("node1", "rail1")
