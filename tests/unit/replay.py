@@ -31,7 +31,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._gpudirect.acs import
 from ansible_collections.railops.rdma.plugins.module_utils._persist import host as persist_host
 from ansible_collections.railops.rdma.plugins.module_utils._probe import nic
 from ansible_collections.railops.rdma.plugins.module_utils._qos import device as qos_device
-from ansible_collections.railops.rdma.plugins.module_utils._rdma import altnames
+from ansible_collections.railops.rdma.plugins.module_utils._rdma import altnames, verbs
 from ansible_collections.railops.rdma.plugins.module_utils._record.sources import FILES
 from ansible_collections.railops.rdma.plugins.module_utils._route import devices, read
 from ansible_collections.railops.rdma.plugins.module_utils._route import netlink as nl
@@ -216,6 +216,9 @@ class Replay:
         monkeypatch.setattr(nic, "driver", lambda name: self.record["ethtool"].get(name, {}).get("driver", {}))
         monkeypatch.setattr(nic, "statistics", lambda name: self.record["ethtool"].get(name, {}).get("statistics", {}))
         monkeypatch.setattr(qos_device.Dcb, "get", lambda _dcb, name: self._dcb(name))
+        said = self.record.get("verbs")
+        monkeypatch.setattr(verbs, "PYVERBS_ERROR", "no pyverbs there" if said is None else None)
+        monkeypatch.setattr(verbs.Verbs, "read", lambda _verbs: (_by_number(said or {}), []))
         rows = {names[0]: tuple(names[1:]) for names in map(names_of, self._answers("link"))}
         monkeypatch.setattr(altnames.AltNames, "read", lambda _names: rows)
 
@@ -233,6 +236,14 @@ class Replay:
         if name not in self.record["dcb"]:
             raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
         return dict(self.record["dcb"][name])
+
+
+def _by_number(said: dict[str, t.Any]) -> dict[str, t.Any]:
+    """Return what pyverbs said, with ports by their numbers: keys of JSON are texts."""
+    return {
+        name: {**device, "ports": {int(port): row for port, row in device["ports"].items()}}
+        for name, device in said.items()
+    }
 
 
 def _watched(replay: Replay, real: t.Any) -> t.Any:

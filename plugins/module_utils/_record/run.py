@@ -26,6 +26,7 @@ from .._files import Sysfs
 from .._persist.networkmanager import NAMESPACE
 from .._probe import nic
 from .._qos.device import Dcb
+from .._rdma.verbs import Verbs
 from .._route import netlink as nl
 from .._untouchable import BEYOND, connection_ends, lists
 from .answers import answer, error
@@ -128,6 +129,7 @@ class Recorder:
                 text(name): {"driver": nic.driver(name), "statistics": nic.statistics(name)} for name in self._nets
             },
             "dcb": {text(name): found for name in self._nets if (found := _dcb(name))},
+            "verbs": json.loads(text(json.dumps(None if Verbs().missing else Verbs().read()[0]))),
             "unread": list(map(self._path, self.unread)),
         }
         folders = [row[3] for _path, row in sorted(self._rows.items())]
@@ -201,12 +203,10 @@ class Recorder:
             if ends and (":" in ends[1]) == (family == 6) and not ends[1].startswith("fe80:"):
                 lines.append(f"route get fibmatch {ends[1]}")
             asked.append((["ip", f"-{family}", "-json", "-force", "-batch", "-"], "\n".join(lines) + "\n"))
-        asked.append((["ip", "-json", "-details", "address", "show"], ""))
         ports = [name for name in self._nets if self._sysfs.exists(f"/sys/class/net/{name}/device")]
         nics = [nic.address for nic in read_pci(self._sysfs).nics if nic.vendor == VENDOR_MELLANOX]
         many = {"{interface}": ports, "{nic}": [nic for nic in nics if nic.endswith(".0")]}
-        asked.append((list(ARGV), ""))
-        for argv in map(str.split, COMMANDS.split("; ")):
+        for argv in [list(ARGV), *map(str.split, COMMANDS.split("; "))]:
             wild = next((word for word in argv if word in many), "")
             asked += [([item if word == wild else word for word in argv], "") for item in many.get(wild, [""])]
         return [ran for argv, text in asked if (ran := self._answer(argv, text))]

@@ -146,7 +146,7 @@ VERSIONS = "ip -V, rdma -V, ethtool --version, lldpcli -v, nmcli --version, netw
 COMMANDS = (
     "ip -j -d link show; ip -j route show table all; ip -j -6 route show table all; rdma system; rdma -j link; "
     "rdma -j resource show qp; mlnx_qos -i {interface}; mlxconfig -d {nic} -e q; mstconfig -d {nic} -e q; "
-    "modinfo -F srcversion mlx5_core; nvidia-smi topo -m; rdma_topo check"
+    "modinfo -F srcversion mlx5_core; nvidia-smi topo -m; rdma_topo check; ip -json -details address show"
 )
 # What is taken of answers that are neither JSON nor a version: whole lines.
 COLUMN = r" +(?:\w*\((?:\d+|0x[\da-fA-F]+)\)|\d+|0x[\da-fA-F]+|N/A|-|Array\[[\d.]+\])(?= |$)"

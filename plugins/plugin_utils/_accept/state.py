@@ -136,7 +136,12 @@ def note(verify_dir: str, host: str, number: int, phase: str, result: Mapping[st
     if have.get("step") != number:
         have = {"step": number, "error": ""}
     try:
-        tests = [_taken(test) for test in fitting(result.get("tests") or [], [{}], "tests")]
+        told = fitting(result.get("tests") or [], [_TEST], "tests")
+        # Its output is read line by line, as it is.
+        tests = [
+            {**dict.fromkeys(_TEST), **measured({**test, "output": None}), "output": test.get("output")}
+            for test in told
+        ]
     except Nonsense as exc:
         result, tests = {"failed": True, "msg": f"its answer is refused: {exc}"}, []
     if phase == "serve":
@@ -148,19 +153,6 @@ def note(verify_dir: str, host: str, number: int, phase: str, result: Mapping[st
     elif result.get("failed"):
         have["error"] = line(result.get("msg")) or "the module failed"
     files.write_json(path, have)
-
-
-def _taken(test: Json) -> Json:
-    """Return what a host says of one test; its output, which is read line by line, as it is.
-
-    :raises Nonsense: it is no such thing.
-    """
-    told = {
-        **dict.fromkeys(_TEST),
-        **measured({key: value for key, value in test.items() if key != "output"}),
-        "output": test.get("output"),
-    }
-    return t.cast("Json", fitting(told, _TEST, "a test"))
 
 
 def _host_path(verify_dir: str, host: str) -> str:
