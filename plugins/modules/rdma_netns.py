@@ -31,7 +31,7 @@ attributes:
   idempotent:
     support: full
 requirements:
-  - pyroute2 >= 0.7.2 on the managed node, for a live change
+  - rdma (iproute2 5.2 or newer) on the managed node, for a live change
 options:
   plan_dir:
     description:

@@ -10,11 +10,13 @@ import os
 import typing as t
 
 from .._errors import RdmaError
-from . import netlink
+from .._intake import excerpt
 from . import plan as planning
 from .plan import Have, Plan, Support, Want
 
 if t.TYPE_CHECKING:
+    from ansible.module_utils.basic import AnsibleModule
+
     from .._files import HostFiles
     from .initramfs import Initramfs
 
@@ -31,18 +33,14 @@ MODE_FILE = "/sys/module/ib_core/parameters/netns_mode"
 
 
 class NetnsHost:
-    """One host: its files, its initramfs images, and the kernel behind `connect`."""
+    """One host: its files, its initramfs images, and iproute2's program `rdma`."""
 
     def __init__(
-        self,
-        files: HostFiles,
-        initramfs: Initramfs,
-        connect: t.Callable[[], t.Any] = netlink.RdmaNetlink,
-        kernel: str | None = None,
+        self, files: HostFiles, initramfs: Initramfs, module: AnsibleModule, kernel: str | None = None
     ) -> None:
         self._files = files
         self._initramfs = initramfs
-        self._connect = connect
+        self._module = module
         self._kernel = kernel or os.uname().release
 
     def read(self, want: Want) -> Have:
@@ -80,17 +78,26 @@ class NetnsHost:
             self._initramfs.rebuild(image)
         if not planning.attempt(plan):
             return plan
-        with self._connect() as kernel:
-            if not kernel.set_netns_mode(planning.NUMBERS[plan.wanted]):
-                return plan.busy()
-            now = planning.MODES.get(kernel.netns_mode())
-        if now != plan.wanted:
+        tool = self._module.get_bin_path("rdma")
+        if not tool:
+            raise RdmaError(
+                "The program rdma is missing: a live change of the RDMA namespace mode needs it.",
+                "Install iproute2 (EL: iproute), or use live: false and reboot.",
+            )
+        code, out, error = self._module.run_command([tool, "system", "set", "netns", plan.wanted])
+        # Whether other namespaces forbid it is told by the mode, and not by the tool's words.
+        if (now := self._current()) == plan.wanted:
+            return planning.set_after_all(plan)
+        if not code:
             raise RdmaError(
                 f"The kernel took the mode {plan.wanted} and still says {now}.",
                 "Read the kernel's log (dmesg); something else may be setting the mode.",
                 current=now,
             )
-        return planning.set_after_all(plan)
+        if os.geteuid():
+            said = excerpt((error or out).strip())
+            raise RdmaError(f"rdma cannot set the mode {plan.wanted}: {said}", "Run the task with become: true.")
+        return plan.busy()
 
     def _support(self) -> tuple[Support, bool]:
         modules = f"/lib/modules/{self._kernel}"
@@ -102,14 +109,9 @@ class NetnsHost:
         return Support.ABSENT, False
 
     def _current(self) -> str | None:
-        # The parameter's file shows the live value, and needs neither a socket nor a library.
-        if (value := self._files.read(MODE_FILE)) is not None:
-            return planning.mode_of(value.strip())
-        try:
-            with self._connect() as kernel:
-                return planning.MODES.get(kernel.netns_mode())
-        except (netlink.NetnsModeUnknown, netlink.MissingPyroute2):
-            return None
+        # The parameter came with the mode, in kernel 5.2; its file shows the live value.
+        value = self._files.read(MODE_FILE)
+        return None if value is None else planning.mode_of(value.strip())
 
     def _settings(self) -> tuple[planning.Setting, ...]:
         folders: dict[str, list[str]] = {}

@@ -19,9 +19,8 @@ from .._check import CheckData, compared
 OWNED_FILE = "/etc/modprobe.d/zz-railops-rdma.conf"
 PARAMETER = "ib_core.netns_mode"
 DEFAULT_MODE = "shared"
-# The kernel's number for each mode (RDMA_NLDEV_SYS_ATTR_NETNS_MODE, and the value of the module's parameter).
+# The value of the module's parameter for each mode.
 NUMBERS = {"exclusive": 0, "shared": 1}
-MODES = {number: name for name, number in NUMBERS.items()}
 # How what the kernel takes for a boolean parameter begins (lib/kstrtox.c, kstrtobool: it looks no further).
 FALSE_WORDS = ("0", "n", "f", "of")
 TRUE_WORDS = ("1", "y", "t", "on")

@@ -9,13 +9,12 @@ from __future__ import annotations
 import typing as t
 from dataclasses import asdict
 
-from ansible.module_utils.basic import AnsibleModule, missing_required_lib
+from ansible.module_utils.basic import AnsibleModule
 
 from .._errors import RdmaError
 from .._files import HostFiles
 from .host import NetnsHost
 from .initramfs import Initramfs
-from .netlink import MissingPyroute2
 from .plan import OWNED_FILE, Plan, State, Want, checks, plan_netns
 
 ROOT = "/"
@@ -62,7 +61,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     params = module.params
     want = Want(mode=params["mode"], present=params["state"] == "present", live=params["live"])
     files = HostFiles(ROOT, module)
-    host = NetnsHost(files, Initramfs(files, module.get_bin_path, module.run_command))
+    host = NetnsHost(files, Initramfs(files, module.get_bin_path, module.run_command), module)
     plan = plan_netns(want, host.read(want))
     if module.check_mode:
         blocked = [{"place": "host", **asdict(plan.blocker)}] if plan.blocker else []
@@ -76,13 +75,5 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
             persistent=plan.before.persistent,
             conflicts=[asdict(item) for item in plan.conflicts],
         )
-    try:
-        plan = host.apply(plan)
-    except MissingPyroute2 as exc:
-        raise RdmaError(
-            missing_required_lib("pyroute2 >= 0.7.2", reason="for a live change of the RDMA namespace mode"),
-            "Install python3-pyroute2 on the managed node, or use live: false and reboot.",
-            exception=str(exc),
-            library_missing=True,
-        ) from exc
+    plan = host.apply(plan)
     return _result(plan, plan.after)

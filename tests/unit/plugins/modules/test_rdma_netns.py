@@ -5,14 +5,13 @@
 from __future__ import annotations
 
 import os
-import socket
+import shutil
 
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._netns import host as netns_host
-from ansible_collections.railops.rdma.plugins.module_utils._netns import netlink
 from ansible_collections.railops.rdma.plugins.module_utils._netns import run as work
-from ansible_collections.railops.rdma.plugins.module_utils._netns.plan import NUMBERS, OWNED_FILE, owned_text
+from ansible_collections.railops.rdma.plugins.module_utils._netns.plan import OWNED_FILE, owned_text
 from ansible_collections.railops.rdma.tests.unit import machines
 
 KERNEL = "6.1.0-9-amd64"
@@ -31,54 +30,46 @@ mv "$image.new" "$image"
 """
 
 
-class FakeRdma:
-    """A kernel's RDMA subsystem: the mode and the other namespaces are state."""
-
-    def __init__(self):
-        self.mode = NUMBERS["shared"]
-        self.busy = False
-        self.too_old = False
-        self.writes = []
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *dummy):
-        pass
-
-    def netns_mode(self):
-        if self.too_old:
-            raise netlink.NetnsModeUnknown
-        return self.mode
-
-    def set_netns_mode(self, mode):
-        if mode != self.mode and self.busy:
-            return False
-        self.writes.append(mode)
-        self.mode = mode
-        return True
+# The kernel's RDMA subsystem as iproute2 sets it: the mode, and whether other namespaces forbid a change, are files.
+RDMA = """#!/bin/sh
+[ "$1 $2 $3" = "system set netns" ] || exit 2
+[ -e "{root}/busy" ] && {{ echo "error: Device or resource busy" >&2; exit 1; }}
+echo "$4" >> "{root}/writes"
+[ -e "{root}/deaf" ] && exit 0
+[ "$4" = exclusive ] && mode=N || mode=Y
+echo $mode > "{root}/sys/module/ib_core/parameters/netns_mode"
+"""
+MODE = "sys/module/ib_core/parameters/netns_mode"
 
 
 @pytest.fixture
 def host(tmp_path, monkeypatch):
     """A host in a folder, with ib_core loaded."""
-    for folder in ("sys/module/ib_core", "etc/modprobe.d", f"lib/modules/{KERNEL}", "boot", "proc/1/ns", "bin"):
+    for folder in (
+        "sys/module/ib_core/parameters",
+        "etc/modprobe.d",
+        f"lib/modules/{KERNEL}",
+        "boot",
+        "proc/1/ns",
+        "bin",
+    ):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / f"lib/modules/{KERNEL}/modules.dep").write_text("kernel/drivers/infiniband/core/ib_core.ko.xz:\n")
     (tmp_path / "proc/cmdline").write_text("root=/dev/vda\n")
     (tmp_path / "proc/1/ns/net").symlink_to("net:[4026531840]")
     (tmp_path / "proc/1/mountinfo").write_text("24 29 0:22 / /proc rw - proc proc rw\n")
-    kernel = FakeRdma()
     monkeypatch.setattr(work, "ROOT", str(tmp_path))
-    monkeypatch.setattr(netns_host.NetnsHost.__init__, "__defaults__", (lambda: kernel, KERNEL))
+    monkeypatch.setattr(netns_host.NetnsHost.__init__, "__defaults__", (KERNEL,))
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
-    return Host(tmp_path, kernel)
+    host = Host(tmp_path)
+    host.write(MODE, "Y\n")
+    host.tool("rdma", RDMA)
+    return host
 
 
 class Host:
-    def __init__(self, root, kernel):
+    def __init__(self, root):
         self.root = root
-        self.kernel = kernel
 
     def text(self, path):
         file = self.root / path.lstrip("/")
@@ -102,12 +93,12 @@ def test_the_first_run_changes_and_the_second_does_not(host, run_module):
     assert host.text(OWNED_FILE) == owned_text("exclusive")
     second = run_module(mode="exclusive")
     assert (second["changed"], second["live"]) == (False, "unchanged")
-    assert host.kernel.writes == [NUMBERS["exclusive"]]
+    assert host.text("writes") == "exclusive\n"
 
 
 def test_check_mode_predicts_the_same_diff_and_writes_nothing(host, run_module):
     predicted = run_module(mode="exclusive", _ansible_check_mode=True, _ansible_diff=True)
-    assert (host.text(OWNED_FILE), host.kernel.writes) == (None, [])
+    assert (host.text(OWNED_FILE), host.text("writes"), host.text(MODE)) == (None, None, "Y\n")
     assert {item["status"] for item in predicted["checks"]} == {"deviation"}
     real = run_module(mode="exclusive", _ansible_diff=True)
     assert predicted["diff"] == real["diff"]
@@ -123,7 +114,7 @@ def test_absent_undoes_present(host, run_module):
 
 
 def test_a_namespace_that_proc_shows_is_foreseen(host, run_module):
-    host.kernel.busy = True
+    host.write("busy", "")
     host.write("proc/1/mountinfo", "99 24 0:4 net:[4026532100] /run/netns/pod rw - nsfs nsfs rw\n")
     predicted = run_module(mode="exclusive", _ansible_check_mode=True, _ansible_diff=True)
     real = run_module(mode="exclusive", _ansible_diff=True)
@@ -134,7 +125,7 @@ def test_a_namespace_that_proc_shows_is_foreseen(host, run_module):
 
 
 def test_a_namespace_that_nobody_sees_is_the_same_state(host, run_module):
-    host.kernel.busy = True
+    host.write("busy", "")
     result = run_module(mode="exclusive")
     assert (result["live"], result["current"], result["reboot_required"]) == ("busy", "shared", True)
 
@@ -146,14 +137,14 @@ def test_a_namespace_that_is_gone_by_then_does_no_harm(host, run_module):
 
 
 def test_ib_core_not_loaded(host, run_module):
-    (host.root / "sys/module/ib_core").rmdir()
+    shutil.rmtree(host.root / "sys/module/ib_core")
     result = run_module(mode="exclusive")
     assert (result["support"], result["current"], result["reboot_required"]) == ("not_loaded", None, False)
-    assert host.kernel.writes == []
+    assert host.text("writes") is None
 
 
 def test_a_kernel_without_rdma_says_so(host, run_module, refused):
-    (host.root / "sys/module/ib_core").rmdir()
+    shutil.rmtree(host.root / "sys/module/ib_core")
     host.write(f"lib/modules/{KERNEL}/modules.dep", "")
     refused("no RDMA subsystem", fix="rdma_driver", mode="exclusive")
     assert host.text(OWNED_FILE) is None
@@ -162,7 +153,7 @@ def test_a_kernel_without_rdma_says_so(host, run_module, refused):
 
 
 def test_a_kernel_without_the_mode_says_so(host, run_module, refused):
-    host.kernel.too_old = True
+    (host.root / MODE).unlink()
     refused("no network namespace mode", mode="exclusive")
     assert run_module(mode="shared")["support"] == "too_old"
 
@@ -226,33 +217,24 @@ def test_images_of_the_boot_loader_specification_are_found(host, run_module, pat
     assert host.text("dracut.log") == f"-f {host.root}/{path} {KERNEL}\n"
 
 
-def _has_rdma():
-    try:
-        socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, netlink.NETLINK_RDMA).close()
-    except OSError:
-        return False
-    return True
+def test_a_mode_that_does_not_come_is_no_success(host, refused):
+    host.write("deaf", "")
+    refused("still says shared", fix="dmesg", mode="exclusive")
 
 
-@pytest.mark.skipif(_has_rdma(), reason="this machine's kernel has RDMA")
-def test_the_real_socket_on_a_kernel_without_rdma():
-    with (
-        pytest.raises(netlink.RdmaError, match="EPROTONOSUPPORT") as caught,
-        netlink.RdmaNetlink(),
-    ):
-        pass
-    assert "rdma_driver" in caught.value.fix
+def test_a_refusal_to_somebody_who_is_not_root_is_no_busy_kernel(host, refused, monkeypatch):
+    host.write("busy", "")
+    monkeypatch.setattr(netns_host.os, "geteuid", lambda: 1000)
+    refused("Device or resource busy", fix="become: true", mode="exclusive")
 
 
-def test_without_pyroute2_a_host_in_the_mode_is_fine_and_a_live_change_says_what_to_install(
+def test_without_the_program_a_host_in_the_mode_is_fine_and_a_live_change_says_what_to_install(
     host, run_module, refused, monkeypatch
 ):
-    def missing():
-        raise netlink.MissingPyroute2("Traceback: no module named pyroute2")
-
-    monkeypatch.setattr(netns_host.NetnsHost.__init__, "__defaults__", (missing, KERNEL))
-    (host.root / "sys/module/ib_core/parameters").mkdir()
-    host.write("sys/module/ib_core/parameters/netns_mode", "N\n")
+    real = work.AnsibleModule.get_bin_path
+    there = lambda self, name, *more: None if name == "rdma" else real(self, name, *more)  # noqa: E731
+    monkeypatch.setattr(work.AnsibleModule, "get_bin_path", there)
+    host.write(MODE, "N\n")
     assert run_module(mode="exclusive")["current"] == "exclusive"
-    refused("pyroute2", fix="live: false", mode="shared")
+    refused("rdma is missing", fix="live: false", mode="shared")
     assert run_module(mode="shared", live=False)["reboot_required"] is True
