@@ -12,7 +12,7 @@ import typing as t
 DOCUMENTATION = r"""
 name: cluster_access
 short_description: Say whether there is a cluster, and by which kubeconfig it is reached
-version_added: 0.2.0
+version_added: 1.0.0
 author: railops.rdma contributors (@railops)
 description:
   - There is a cluster when the inventory names a kubeconfig, when the controller's environment has E(KUBECONFIG), or

@@ -14,7 +14,7 @@ from ..module_utils._fabric.attachments import ATTACHMENTS
 DOCUMENTATION = r"""
 name: host_problems
 short_description: Tell which hosts do not go with the kind of the fabric
-version_added: 0.2.0
+version_added: 1.0.0
 author: railops.rdma contributors (@railops)
 description:
   - Returns one sentence with its remedy for each kind of problem, with the hosts that have it.

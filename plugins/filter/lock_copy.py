@@ -21,7 +21,7 @@ if t.TYPE_CHECKING:
 DOCUMENTATION = r"""
 name: lock_copy
 short_description: Compare the cluster's copy of plan.json with the plan
-version_added: 0.3.0
+version_added: 1.0.0
 author: railops.rdma contributors (@railops)
 description:
   - The playbook C(railops.rdma.cluster) keeps a copy of C(plan.json) in the cluster, a ConfigMap. This filter says why

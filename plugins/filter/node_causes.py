@@ -24,7 +24,7 @@ if t.TYPE_CHECKING:
 DOCUMENTATION = r"""
 name: node_causes
 short_description: Name the cause where nodes offer too little of a rail's resource
-version_added: 0.2.0
+version_added: 1.0.0
 author: railops.rdma contributors (@railops)
 description:
   - Returns the checks of M(railops.rdma.cluster_nodes), with one check for each rail whose resource is short, and tells

@@ -17,7 +17,7 @@ from ..plugin_utils._host_plan import read_host_plan
 DOCUMENTATION = r"""
 name: own_device
 short_description: Say by which attachment pods get a device of their own on a host
-version_added: 0.3.0
+version_added: 1.0.0
 author: railops.rdma contributors (@railops)
 description:
   - Reads the host's part of the plan. Where pods get virtual functions, the firmware of the cards must offer them.

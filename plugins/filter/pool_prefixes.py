@@ -13,7 +13,7 @@ from ..plugin_utils._verdict.objects import prefix_checks
 DOCUMENTATION = r"""
 name: pool_prefixes
 short_description: Compare the status of CIDRPools with their specs
-version_added: 0.3.0
+version_added: 1.0.0
 author: railops.rdma contributors (@railops)
 description:
   - Returns one check for each node whose prefix or gateway is not the one that the pool's static allocation says, and

@@ -13,7 +13,7 @@ from ..module_utils._cluster.pools import lent, users
 DOCUMENTATION = r"""
 name: pool_users
 short_description: Tell the IP pools whose addresses pods hold, and the pods
-version_added: 0.2.0
+version_added: 1.0.0
 author: railops.rdma contributors (@railops)
 description:
   - Returns one line for each SpiderIPPool that lends addresses, with the pods that hold them. Pods of the collection's

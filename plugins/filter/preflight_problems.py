@@ -18,7 +18,7 @@ from ..plugin_utils._verdict.intake import answer_in
 DOCUMENTATION = r"""
 name: preflight_problems
 short_description: Tell what is in the way of a run, all hosts together
-version_added: 0.3.0
+version_added: 1.0.0
 author: railops.rdma contributors (@railops)
 description:
   - Returns one sentence with its remedy for each thing that is in the way, with the hosts that have it.

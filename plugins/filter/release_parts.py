@@ -13,7 +13,7 @@ from ..plugin_utils._release import checksums, custom_kinds, workloads
 DOCUMENTATION = r"""
 name: release_parts
 short_description: Tell the workloads of a rendered Helm release, and the digests of what they read at their start
-version_added: 0.2.0
+version_added: 1.0.0
 author: railops.rdma contributors (@railops)
 description:
   - Returns the Deployments and DaemonSets, as M(railops.rdma.cluster_wait) takes them, and the Helm values that

@@ -11,7 +11,7 @@ import typing as t
 DOCUMENTATION = r"""
 name: sriov_losing
 short_description: Name the cards whose virtual functions the SR-IOV operator would switch off
-version_added: 0.2.0
+version_added: 1.0.0
 author: railops.rdma contributors (@railops)
 description:
   - On a node that one of its policies chooses, the operator (before upstream's change 734 of 2024) writes SRIOV_EN=0 to

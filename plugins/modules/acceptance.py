@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: acceptance
 short_description: Run one phase of a fabric's acceptance, from pairs of hosts to the whole fleet
-version_added: 0.2.0
+version_added: 1.0.0
 description:
   - Tests from small to large, stops at the stage that fails, and narrows what fails to node and rail by runs of fewer
     nodes and rails. The role P(railops.rdma.accept#role) calls it, phase by phase.

@@ -9,7 +9,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: cluster_components_info
 short_description: Find the parts that a cluster has already, and say which are managed and which adopted
-version_added: 0.2.0
+version_added: 1.0.0
 author: railops.rdma contributors (@railops)
 description:
   - Reads the cluster and changes nothing. Finds Spiderpool, Multus, the SR-IOV operator, shared device plugins, nv-ipam

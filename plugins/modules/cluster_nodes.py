@@ -45,6 +45,7 @@ options:
         another module.
       - V(end) makes O(nodes) that carry the note as they were, and takes it off.
       - Nothing else is done with them then. Nodes that the cluster does not have are left out.
+    version_added: 1.0.0
     type: str
     choices: [begin, end]
   purpose:
@@ -52,7 +53,7 @@ options:
     type: str
     choices: [sriov, reboot, upgrade]
     default: sriov
-    version_added: 0.2.0
+    version_added: 1.0.0
   hosts:
     description:
       - The hosts that say who they are, as M(railops.rdma.host_work_info) returns it. Refused is a host with a kubelet
@@ -61,7 +62,7 @@ options:
         are only looked at.
     type: list
     elements: dict
-    version_added: 0.2.0
+    version_added: 1.0.0
     suboptions:
       host:
         description: The host's name in the inventory.
@@ -90,6 +91,7 @@ options:
     default: 0
   progress_file:
     description: A file to which a line of progress is appended every ten seconds. Without it the lines are shown.
+    version_added: 1.0.0
     type: path
 extends_documentation_fragment:
   - railops.rdma._attributes

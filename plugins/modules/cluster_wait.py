@@ -9,7 +9,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: cluster_wait
 short_description: Wait until parts of a Kubernetes cluster are ready, and say which pod keeps them
-version_added: 0.2.0
+version_added: 1.0.0
 author: railops.rdma contributors (@railops)
 description:
   - Follows rollouts. There is no time for all of it, which on a large fleet takes hours. O(timeout) is for how long

@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: collective_job
 short_description: Run an MPI program over pods with the rails, and return what it printed
-version_added: 0.2.0
+version_added: 1.0.0
 author: railops.rdma contributors (@railops)
 description:
   - Makes an Indexed Job with one pod on each of O(nodes), lets its first pod run O(words), returns the log, and deletes

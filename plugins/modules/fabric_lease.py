@@ -9,7 +9,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: fabric_lease
 short_description: Keep a second run away from a fabric while this one lasts
-version_added: 0.3.0
+version_added: 1.0.0
 author: railops.rdma contributors (@railops)
 description:
   - Takes the C(Lease) of the fabric in the cluster. A process of this run renews it every 15 seconds, ends with the

@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: host_record
 short_description: Record what modules read of a host, with stand-ins for what tells whose it is
-version_added: 0.2.0
+version_added: 1.0.0
 description:
   - Reads the files of C(/sys), C(/proc) and C(/etc) that this collection's modules read, and runs the programs that
     they call; writes nothing. What is read is a list in the collection; nothing else is.

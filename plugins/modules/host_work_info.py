@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: host_work_info
 short_description: Say who works on a host, and which node of a cluster it is
-version_added: 0.2.0
+version_added: 1.0.0
 description:
   - Names running jobs of Slurm, and the processes that hold RDMA or GPU devices. Services that hold them and have no
     job, such as nvidia-persistenced, nv-fabricmanager, dcgm-exporter, device plugins and ibacm, do not count.

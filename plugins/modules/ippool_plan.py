@@ -95,10 +95,11 @@ options:
       vlan:
         description: The rail's VLAN, instead of O(vlan).
         type: int
-        version_added: 0.2.0
+        version_added: 1.0.0
       device:
         description:
           - Name of the NIC's RDMA device on every node, such as V(mlx5_0), for the environment of NCCL and UCX.
+        version_added: 1.0.0
         type: str
   max_nodes:
     description:
@@ -179,6 +180,7 @@ options:
         elements: str
   leaves:
     description: The same for a fabric without O(zones).
+    version_added: 1.0.0
     type: list
     elements: str
     default: []
@@ -237,11 +239,12 @@ options:
     type: str
     choices: [spiderpool, nv-ipam]
     default: spiderpool
-    version_added: 0.3.0
+    version_added: 1.0.0
   lossless:
     description:
       - What the site's switches have for lossless RoCE. The role lossless_roce sets it on the hosts, and the
         environment of NCCL and UCX gets its traffic class from it; without it none is written.
+    version_added: 1.0.0
     type: dict
     suboptions:
       priority:
@@ -260,6 +263,7 @@ options:
     description:
       - Whether the NIC of one rail reaches those of other rails, for NCCL and UCX. Without it they do where the rails
         have a gateway; of InfiniBand nothing is said.
+    version_added: 1.0.0
     type: bool
   retire:
     description:
@@ -296,7 +300,7 @@ options:
       - Refused where the plan that is here knows nodes or slots that the copy does not have.
     type: bool
     default: false
-    version_added: 0.3.0
+    version_added: 1.0.0
   plan_dir:
     description: Parent of the plan's folder, relative to the working directory.
     type: path
@@ -329,6 +333,7 @@ options:
         type: dict
       cables:
         description: C(leaf) and C(port) of the switch that each cable ends in, by rail name.
+        version_added: 1.0.0
         type: dict
       slot:
         description: Its slot, to adopt what exists.

@@ -42,12 +42,12 @@ options:
   plan_dir:
     description: The fabric's plan folder on the controller. The host's rails are read from it.
     type: path
-    version_added: 0.2.0
+    version_added: 1.0.0
   rails:
     description: The rails, in the form of the plan's host files. O(plan_dir) fills it in.
     type: list
     elements: dict
-    version_added: 0.2.0
+    version_added: 1.0.0
     suboptions:
       name:
         description: The name of the rail.
@@ -64,7 +64,7 @@ options:
     description: The networks of the fabric. Addresses inside of them are no reason to leave a card alone.
     type: list
     elements: str
-    version_added: 0.3.0
+    version_added: 1.0.0
   cards:
     description:
       - Which cards, and what they shall be. A selection by address counts more than the one by rails. Two selections of

@@ -9,7 +9,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: node_cni
 short_description: Note what nodes have of CNI, take away what came with Spiderpool, see plain pods start
-version_added: 0.3.0
+version_added: 1.0.0
 author: railops.rdma contributors (@railops)
 description:
   - Starts one short-lived pod on each node that is up, whatever taints it has, and takes all of them away again.

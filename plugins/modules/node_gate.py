@@ -9,7 +9,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: node_gate
 short_description: Tell a Kubernetes cluster which nodes' rails are as planned, and keep jobs off the others
-version_added: 0.2.0
+version_added: 1.0.0
 author: railops.rdma contributors (@railops)
 description:
   - Writes what the last verdict says of each node as its condition C(RailsReady), and, when told to, the taint

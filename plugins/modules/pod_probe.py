@@ -9,7 +9,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: pod_probe
 short_description: Compare the test application's pods with the plan and measure RDMA read latency between pods
-version_added: 0.2.0
+version_added: 1.0.0
 author: railops.rdma contributors (@railops)
 description:
   - Finds the fabric's test application (a DaemonSet with the fabric's labels) and compares its pods with the plan. Each

@@ -61,7 +61,7 @@ options:
     type: list
     elements: str
     default: []
-    version_added: 0.2.0
+    version_added: 1.0.0
   confirm_timeout:
     description:
       - Seconds until a rollback timer on the host takes the change back, unless O(confirm) comes before. V(0) is
@@ -86,7 +86,7 @@ options:
       - The token of the last change of the host, confirmed before. What was before it is put back, under a rollback
         timer of its own (O(confirm_timeout), 60 seconds without), and nothing else is done.
     type: str
-    version_added: 0.2.0
+    version_added: 1.0.0
   gateways:
     description:
       - What to do about the rails' gateways with O(confirm). V(report) confirms, then asks all of them for an echo from

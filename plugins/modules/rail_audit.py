@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: rail_audit
 short_description: Look at everything of a host in one call, and prove where its rails' packets go
-version_added: 0.1.0
+version_added: 1.0.0
 description:
   - Compares a host with its host plan, by the same code as the modules of the roles in check mode, in one
     process.

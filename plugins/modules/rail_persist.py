@@ -55,7 +55,7 @@ options:
     type: list
     elements: str
     default: []
-    version_added: 0.2.0
+    version_added: 1.0.0
   take_over:
     description:
       - Ports of rails on which settings of others give way. A file that outranks ours is moved to
@@ -64,14 +64,14 @@ options:
     type: list
     elements: str
     default: []
-    version_added: 0.2.0
+    version_added: 1.0.0
   stage:
     description:
       - Do all but give the files their names. They lie beside their places, so that a later call without it needs no
         room; whatever is in the way shows before anything is changed.
     type: bool
     default: false
-    version_added: 0.2.0
+    version_added: 1.0.0
   on_problem:
     description:
       - What to do in check mode about something that is in the way. V(report) returns it in RV(checks) instead of

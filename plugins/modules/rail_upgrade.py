@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: rail_upgrade
 short_description: Decide whose turn an upgrade is, and whether a node is worse than before
-version_added: 0.2.0
+version_added: 1.0.0
 description:
   - The memory of the playbook C(railops.rdma.upgrade). Runs on the controller only; no host is contacted.
   - A host that was begun and is not ended has a file C(begun/HOST.json) in O(folder), with what it was before. The next

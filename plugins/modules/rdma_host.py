@@ -47,7 +47,7 @@ options:
         in.
     type: str
     choices: [shared, exclusive]
-    version_added: 0.2.0
+    version_added: 1.0.0
   rails:
     description: The rails, in the form of the plan's host files. O(plan_dir) fills it in.
     type: list
@@ -95,13 +95,13 @@ options:
     description: The networks of the fabric. Addresses inside of them are no reason to leave an interface its name.
     type: list
     elements: str
-    version_added: 0.3.0
+    version_added: 1.0.0
   take_over:
     description: Interfaces that get their name although they have addresses of others, which are lost with the old one.
     type: list
     elements: str
     default: []
-    version_added: 0.3.0
+    version_added: 1.0.0
   state:
     description: V(absent) removes the owned files and alternative names. Modules stay loaded until the next boot.
     type: str

@@ -66,7 +66,7 @@ options:
         in.
     type: str
     choices: [shared, exclusive]
-    version_added: 0.2.0
+    version_added: 1.0.0
   gids:
     description: Whether to return the GID tables. They grow with the pods of a node.
     type: bool

@@ -125,18 +125,18 @@ options:
       - The percent of the bandwidth (1 to 99) that RoCE's class gets by ETS; all other traffic gets the rest, and
         congestion notifications go strictly first. Without it, ETS stays as it is.
     type: int
-    version_added: 0.2.0
+    version_added: 1.0.0
   cable_length:
     description:
       - The length of the cables in metres (1 to 999), from which mlx5 works out when it pauses. It acts where the
         driver owns the port's buffers. Without it, it stays as it is.
     type: int
-    version_added: 0.2.0
+    version_added: 1.0.0
   replace:
     description: Whether to take over interfaces that have flow control on another priority, set by somebody else.
     type: bool
     default: false
-    version_added: 0.2.0
+    version_added: 1.0.0
   force:
     description: Whether to change interfaces that carry a default route or Ansible's connection, too.
     type: bool

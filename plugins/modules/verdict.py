@@ -38,7 +38,7 @@ options:
     description: The parts to merge, each as a file, the folder that has it, or a pattern of either.
     type: list
     elements: str
-    version_added: 0.2.0
+    version_added: 1.0.0
   phase:
     description:
       - V(begin) forgets the results of O(present) and writes a verdict that says V(incomplete), so that a run that
@@ -55,7 +55,7 @@ options:
     description: Whether a host that the plan does not have is an error, which is for what comes before a change.
     type: bool
     default: false
-    version_added: 0.2.0
+    version_added: 1.0.0
   cluster:
     description:
       - Results of modules that looked at the cluster; every C(checks) list in them is collected. Absent when none did.
@@ -65,7 +65,7 @@ options:
       - Results of modules that asked the cluster about nodes. Each check in them names its C(node) and is put to that
         node's host. What is of no such host is put to the cluster.
     type: raw
-    version_added: 0.2.0
+    version_added: 1.0.0
   cluster_reason:
     description: Why the cluster was not looked at.
     type: str
@@ -81,7 +81,7 @@ options:
     type: list
     elements: str
     default: []
-    version_added: 0.2.0
+    version_added: 1.0.0
   plan:
     description: Results of modules that compared the plan with the inventory, as O(cluster).
     type: raw
@@ -95,7 +95,7 @@ options:
         has. For what looks at hosts again, as M(railops.rdma.acceptance) does.
     type: bool
     default: false
-    version_added: 0.2.0
+    version_added: 1.0.0
   plan_error:
     description: Why the plan could not be compared with the inventory.
     type: str

@@ -36,6 +36,7 @@ options:
     default: ""
   add:
     description: Whether to add to what was written for this host in the same verification, instead of replacing it.
+    version_added: 1.0.0
     type: bool
     default: false
 extends_documentation_fragment:
