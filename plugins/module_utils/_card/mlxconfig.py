@@ -9,15 +9,12 @@ Source of the formats: mstflint (mlxconfig/mlxcfg_ui.cpp); docs/link-type.md nam
 
 from __future__ import annotations
 
-import json
 import re
 import typing as t
 from dataclasses import dataclass, field
 
 from .._errors import RdmaError
 
-# JSON came with MFT and mstflint 4.31 (January 2025).
-JSON_SINCE = (4, 31)
 TITLES = {"Default": "default", "Current": "current", "Next Boot": "next", "New": "new"}
 HEADER = re.compile(r"^Configurations:(?P<titles>.*)$")
 TITLE = re.compile(r"Default|Current|Next Boot|New")
@@ -156,12 +153,6 @@ FAULTS = (
 )
 
 
-def version(text: str) -> tuple[int, ...]:
-    """Return the version in a tool's `--version` line (`mstconfig, mstflint 4.31.0, ...`), () when there is none."""
-    found = re.search(r"\b(\d+)\.(\d+)\.(\d+)", text)
-    return tuple(int(part) for part in found.groups()) if found else ()
-
-
 def number(value: str | None) -> int | None:
     """Return the number of a value: `ETH(2)` is 2, `True(1)` is 1, `0x10` is 16; None for N/A and arrays."""
     if value is None:
@@ -250,45 +241,8 @@ def parse_text(output: str) -> Configuration:
     )
 
 
-def parse_json(text: str) -> Configuration:
-    """Return what a JSON query (`-d DEV -e -j FILE q`) wrote."""
-    try:
-        device = next(value for key, value in json.loads(text).items() if key.startswith("Device #"))
-        rows = device["tlv_configuration"]
-        parameters = {
-            name: Parameter(
-                name=name,
-                default=_value_of(row.get("default_value")),
-                current=_value_of(row.get("current_value")),
-                next=_value_of(row.get("next_value")),
-                read_only=bool(row.get("read_only")),
-            )
-            for name, row in rows.items()
-        }
-    except (ValueError, KeyError, AttributeError, TypeError, StopIteration) as exc:
-        raise RdmaError(
-            f"The tool's JSON is not of the known form: {exc!r}.", "Report the file.", kind="format"
-        ) from exc
-    known = {
-        column
-        for column in ("default", "current", "next")
-        if any(getattr(parameter, column) is not None for parameter in parameters.values())
-    }
-    return Configuration(
-        device_type=str(device.get("device_type") or ""),
-        name=str(device.get("name") or ""),
-        description=str(device.get("description") or ""),
-        columns=frozenset(known),
-        parameters=parameters,
-    )
-
-
-def _value_of(value: object) -> str | None:
-    if value is None or isinstance(value, (list, dict)):
-        return None
-    if isinstance(value, bool):
-        return str(int(value))
-    text = str(value).strip()
+def _value_of(value: str) -> str | None:
+    text = value.strip()
     return None if text in ("", "N/A", "-") or text.startswith("Array[") else text
 
 

@@ -6,8 +6,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 import typing as t
 
 from .._errors import RdmaError
@@ -31,14 +29,10 @@ class MlxTool:
     def __init__(self, which: t.Callable[[str], str | None], run: Run) -> None:
         self._run = run
         self.config = next(filter(None, map(which, TOOLS)), None)
-        self._version: tuple[int, ...] | None = None
 
     def query(self, address: str) -> formats.Configuration:
         """Return a card's configuration: default, current and next boot as far as its firmware tells them."""
-        tool = self._config()
-        if self._has_json() and (found := self._query_json(tool, address)) is not None:
-            return found
-        argv = [tool, "-d", address, "-e", "q"]
+        argv = [self._config(), "-d", address, "-e", "q"]
         code, output, errors = self._run(argv)
         if code:
             raise formats.failure(argv, code, output or errors, address)
@@ -56,19 +50,3 @@ class MlxTool:
         if self.config is None:
             raise RdmaError("Neither mstconfig nor mlxconfig is on this host.", MISSING_FIX, kind="no_tool")
         return self.config
-
-    def _has_json(self) -> bool:
-        if self._version is None:
-            code, output, errors = self._run([self._config(), "--version"])
-            self._version = formats.version(output or errors) if code == 0 else ()
-        return self._version >= formats.JSON_SINCE
-
-    def _query_json(self, tool: str, address: str) -> formats.Configuration | None:
-        with tempfile.TemporaryDirectory(prefix="railops-") as folder:
-            file = os.path.join(folder, "query.json")
-            code, _output, _errors = self._run([tool, "-d", address, "-e", "-j", file, "q"])
-            if code or not os.path.exists(file):
-                # The text query says why.
-                return None
-            with open(file, encoding="utf-8") as stream:
-                return formats.parse_json(stream.read())

@@ -320,12 +320,6 @@ def test_defect_8_values_are_compared_as_numbers_and_addresses_as_addresses(mach
 # What tools and firmware differ in
 
 
-def test_json_is_used_when_the_tool_has_it(machine, run_module):
-    Cards(machine.root, {name: card(IB) for name in RAILS}, version="4.31.0")
-    assert run_module(cards=RAILS_ETH)["changed"] is True
-    assert all("-j" in call for call in machine.cards.calls("q"))
-
-
 def test_firmware_that_tells_no_current_value_is_judged_by_what_the_kernel_shows(machine, run_module):
     machine.cards.change(RAIL1, columns=["next"])
     assert run_module(cards=RAIL1_ETH)["reboot_required"] is True

@@ -4,17 +4,13 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._card.mlxconfig import (
     failure,
     needs_power_cycle,
     number,
-    parse_json,
     parse_text,
-    version,
 )
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 
@@ -76,20 +72,6 @@ def test_an_answer_without_a_table_is_refused():
         parse_text(HEAD)
 
 
-def test_json():
-    row = {"read_only": True, "modified": True, "default_value": "IB(1)", "current_value": 1, "next_value": "ETH(2)"}
-    about = {"device_type": "ConnectX7", "name": "MCX7", "description": "", "device": "0000:1b:00.0"}
-    text = json.dumps({"Device #1": {**about, "tlv_configuration": {"LINK_TYPE_P1": row}}})
-    link = parse_json(text).parameters["LINK_TYPE_P1"]
-    assert (number(link.default), number(link.current), number(link.next), link.read_only) == (1, 1, 2, True)
-
-
-@pytest.mark.parametrize("text", ["", "{}", '{"Device #1": {}}', '{"Device #1": {"tlv_configuration": []}}'])
-def test_json_of_another_form_is_refused(text):
-    with pytest.raises(RdmaError):
-        parse_json(text)
-
-
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
@@ -127,18 +109,6 @@ def test_every_message_is_recognised_and_has_a_fix(said, kind):
 
 def test_wrong_usage_is_told_apart():
     assert failure(["mstconfig"], 5, "-E- invalid option -j", "x").facts["kind"] == "usage"
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("mstconfig, mstflint 4.31.0, built on Jan 20 2025", (4, 31, 0)),
-        ("mlxconfig, mft 4.22.1-417, built on Mar 1 2023", (4, 22, 1)),
-        ("what?", ()),
-    ],
-)
-def test_versions(text, expected):
-    assert version(text) == expected
 
 
 def test_the_set_command_says_what_it_takes():
