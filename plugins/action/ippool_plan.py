@@ -18,7 +18,7 @@ from ..plugin_utils._plan.check import NETADDR_ERROR, still_templates, unknown_v
 from ..plugin_utils._plan.input import BOOLEANS, read_fabric
 from ..plugin_utils._plan.lock_copy import LockCopy, name_of
 from ..plugin_utils._plan.run import run
-from ..plugin_utils._refusal import Refusal
+from ..plugin_utils._refusal import refuse
 from ..plugin_utils._settings import HOST_KEYS, known_variables
 
 
@@ -62,7 +62,7 @@ class ActionModule(FabricAction):
             # Those of a result are lost with a failure.
             for text in warnings:
                 self._display.warning(text)
-            raise Refusal(str(exc), exc.facts) from None
+            refuse(self._task, str(exc), exc.facts)
         warnings += done.pop("plan_warnings")
         result.update(done)
         if warnings:

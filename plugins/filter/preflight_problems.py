@@ -11,6 +11,7 @@ import typing as t
 from ..module_utils._audit.renumbered import FIX as RESTORE
 from ..module_utils._check import DEVIATION, STRANGE
 from ..module_utils._cluster.nodes import listed
+from ..module_utils._errors import grouped
 from ..module_utils._fabric.lock import read_host_plans
 from ..module_utils._intake import line
 from ..plugin_utils._verdict.intake import answer_in
@@ -21,7 +22,7 @@ short_description: Tell what is in the way of a run, all hosts together
 version_added: 1.0.0
 author: railops.rdma contributors (@railops)
 description:
-  - Returns one sentence with its remedy for each thing that is in the way, with the hosts that have it.
+  - Returns a text for each remedy, with the things that are in the way, a line each, and the hosts that have them.
 options:
   _input:
     description: What M(railops.rdma.rail_audit) returned of the group V(preflight), by host.
@@ -64,23 +65,23 @@ def preflight_problems(
         # Only where there are any: the fleet's plan is some thousand files.
         for piece in read_host_plans(plan_dir):
             owners.update({row["address"]: piece["node"] for rail in piece["rails"] for row in rail["addresses"]})
-    hosts: dict[str, list[str]] = {}
+    hosts: dict[tuple[str, str], list[str]] = {}
     for host, result in results.items():
         for check in answers[host].checks:
             if check["status"] == status:
                 place = f"{check['rail']}: " if check["rail"] and check["rail"] not in str(check["cause"]) else ""
                 cause = str(check["cause"]).rstrip(".")
-                hosts.setdefault(f"{place}{cause}. {check['fix']}".strip(), []).append(host)
+                hosts.setdefault((f"{place}{cause}.", str(check["fix"] or "")), []).append(host)
         failed = "" if "checks" in result else f"rail_audit: {line(result.get('msg')) or 'no answer'}"
         said = result.get("errors")
         errors = [failed, *(said if isinstance(said, list) else ()), answers[host].error]
         for error in filter(None, map(line, errors)) if status == DEVIATION else ():
-            hosts.setdefault(error, []).append(host)
+            hosts.setdefault((error, ""), []).append(host)
         for address in strange[host]:
             if address in owners:
-                text = f"{address} is here, and this plan gives it to {owners[address]}. {RESTORE}"
-                hosts.setdefault(text, []).append(host)
-    return [f"{listed(dict.fromkeys(names))}: {text}" for text, names in hosts.items()]
+                text = f"{address} is here, and this plan gives it to {owners[address]}."
+                hosts.setdefault((text, RESTORE), []).append(host)
+    return grouped((f"{listed(dict.fromkeys(names))}: {text}", fix) for (text, fix), names in hosts.items())
 
 
 class FilterModule:

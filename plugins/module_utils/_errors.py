@@ -39,6 +39,17 @@ class Problem:
         return f"{self.place}: {self.problem} {self.fix}"
 
 
+def grouped(rows: Iterable[tuple[str, str]]) -> list[str]:
+    """Return a text for each fix: what it is for, a line each, and then the fix, once.
+
+    :param rows: what is wrong, with its place, and what to do.
+    """
+    told: dict[str, list[str]] = {}
+    for wrong, fix in rows:
+        told.setdefault(fix or wrong, []).append(wrong)
+    return [("\n    " if len(lines) > 1 else " ").join(dict.fromkeys([*lines, fix])) for fix, lines in told.items()]
+
+
 class InputError(RdmaError):
     """All the things wrong with the input at once."""
 
@@ -46,9 +57,9 @@ class InputError(RdmaError):
         self.problems = tuple(problems)
         count = len(self.problems)
         heading = "1 problem in the input:" if count == 1 else f"{count} problems in the input:"
-        lines = "\n".join(f"  - {problem}" for problem in self.problems)
+        lines = grouped((f"{problem.place}: {problem.problem}", problem.fix) for problem in self.problems)
         super().__init__(
-            f"{heading}\n{lines}\n",
+            "\n".join([heading, *(f"  - {line}" for line in lines), ""]),
             "Nothing was changed. Mend what is listed and run again.",
             problems=[
                 {"place": problem.place, "problem": problem.problem, "fix": problem.fix} for problem in self.problems

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible import constants
 from ansible.errors import AnsibleActionFail
+from ansible.utils.display import Display
 
 SAID = ("fix", "problems", "summary")
 """Keys of a failure that its message holds already."""
@@ -29,6 +31,34 @@ class Refusal(AnsibleActionFail):
         super().__init__(message, result=more)  # type: ignore[no-untyped-call]
         # Before 2.19 the result carries the traceback instead, with the sentence in it.
         vars(self).get("result", {}).pop("exception", None)
+
+
+def show(text: str, *, error: bool = False) -> None:
+    """Show lines as they are: a result would show them as one line of JSON."""
+    settings, display = t.cast("t.Any", constants), t.cast("t.Any", Display())
+    display.display(text, color=settings.COLOR_ERROR if error else None, stderr=error)
+
+
+def refuse(task: t.Any, message: str, result: dict[str, t.Any] | None = None) -> t.NoReturn:
+    """Fail the task. Several lines are shown as lines, and its result says no more than their first.
+
+    :raises Refusal: always; with the whole message where somebody judges the failure, or it is one line.
+    """
+    first, _newline, more = message.partition("\n")
+    if not more or judged(task):
+        raise Refusal(message, result)
+    show(f"\n{message}", error=True)
+    raise Refusal(f"{first.rstrip(':')}, as listed above.", result)
+
+
+def judged(task: t.Any) -> bool:
+    """Whether something looks at the task's failure: itself, or a rescue."""
+    if task.failed_when or task.until or task.retries or task.ignore_errors:
+        return True
+    while task := getattr(task, "_parent", None):
+        if getattr(task, "rescue", None):
+            return True
+    return False
 
 
 def fail(problem: str, fix: str) -> t.NoReturn:

@@ -140,7 +140,7 @@ class Playbooks:
 
     def _later(self, args: t.Any, key: str, values: Json) -> t.Any:
         """Return the arguments of a task, those left out that say so; a role's and an assertion's are read later."""
-        if key.endswith(("_role", "assert")) or not isinstance(args, dict):
+        if key.endswith(("_role", "assert", "notice")) or not isinstance(args, dict):
             return args
         return self._value({name: value for name, value in args.items() if name != "variables"}, values)
 
@@ -244,6 +244,11 @@ class Playbooks:
         if any(name in str(args) for name in ASSERTED) and not self._true(args["that"], values):
             raise RefusedError(str(self._value(args["fail_msg"], values)))
 
+    def _notice(self, args: Json, _task: Json, values: Json, _mine: list[str]) -> None:
+        known = any(name in str(args) for name in ASSERTED)
+        if args.get("fail") and known and (lines := self._value(args["lines"], values)):
+            raise RefusedError("\n".join([args["heading"], *lines]))
+
     def _tempfile(self, _args: Json, task: Json, _values: Json, _mine: list[str]) -> None:
         self.facts[task["register"]] = {"path": self.scratch}
 
@@ -267,6 +272,7 @@ HANDLERS: dict[str, t.Callable[..., None]] = {
     "railops.rdma.cluster_objects": Playbooks._objects,
     "kubernetes.core.k8s_info": Playbooks._read,
     "ansible.builtin.assert": Playbooks._assert,
+    "railops.rdma.notice": Playbooks._notice,
     "ansible.builtin.tempfile": Playbooks._tempfile,
     "ansible.builtin.file": Playbooks._file,
     "ansible.builtin.copy": Playbooks._copy,

@@ -35,6 +35,7 @@ ROOMS: dict[str, set[str]] = {
     "nic_link_type": {"_card", "_fabric"},
     "node_cni": {*CLUSTER, "_pods", "_probe"},
     "node_gate": CLUSTER,
+    "notice": set(),
     "pod_probe": {*CLUSTER, "_pods", "_probe"},
     "policy_route": {"_fabric", "_route"},
     "rail_audit": {
@@ -79,6 +80,7 @@ BYTES: dict[str, tuple[int | None, int, str]] = {
     "nic_link_type": (96_599, 115_000, "what carries the host's own network, or other roles, is kept"),
     "node_cni": (None, 165_000, ""),
     "node_gate": (None, 96_200, ""),
+    "notice": (None, 0, ""),
     "pod_probe": (163_031, 192_793, "which nodes take pods, and why others do not; Jobs that Kubernetes ended"),
     "policy_route": (
         122_227,

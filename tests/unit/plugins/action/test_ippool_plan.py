@@ -34,6 +34,17 @@ fabric_rails:
   - interface: ens1np0
   - interface: ens2np0
 """
+RESCUED = """\
+- hosts: localhost
+  gather_facts: false
+  tasks:
+    - block:
+        - ansible.builtin.import_role:
+            name: railops.rdma.fabric
+      rescue:
+        - ansible.builtin.debug:
+            msg: CAUGHT {{ ansible_failed_result.msg | regex_search('hosts.node2.*') }}
+"""
 
 
 @pytest.fixture
@@ -53,7 +64,7 @@ def playbook(folder, *more, book="plan"):
     )
     settings = {"ANSIBLE_COLLECTIONS_PATH": collections, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_LOCALHOST_WARNING": "0"}
     return subprocess.run(
-        [program, "-i", "hosts.ini", f"railops.rdma.{book}", *more],
+        [program, "-i", "hosts.ini", book if "." in book else f"railops.rdma.{book}", *more],
         cwd=folder,
         env={**os.environ, **settings},
         capture_output=True,
@@ -135,6 +146,26 @@ def test_names_of_other_roles_and_of_single_hosts_are_looked_at_too(fleet):
     assert "fabric_owner is not a variable of this collection" in words
     assert "hosts.node1.rail_network_owner is not a variable of this collection" in words
     assert "verify_max_errors is not" not in words
+
+
+def test_refusals_are_lines_shown_once_each_fix_once(fleet):
+    (fleet / "host_vars/node10.yml").write_text("fabric_node_name: No_10\n")
+    (fleet / "host_vars/node2.yml").write_text("fabric_node_name: No_2\n")
+
+    done = playbook(fleet)
+
+    fix = "Set fabric_node_name of the host to the name"
+    lines = done.stderr.splitlines()
+    at = lines.index("2 problems in the input:")
+    assert lines[at + 1].startswith("  - hosts.node2.fabric_node_name: ")
+    assert lines[at + 2].startswith("    hosts.node10.fabric_node_name: ")
+    assert lines[at + 3].startswith(f"    {fix}")
+    for text in ("hosts.node2.", "hosts.node10.", fix, "Mend what is listed"):
+        assert (done.stdout + done.stderr).count(text) == 1, text
+    assert "2 problems in the input, as listed above." in done.stdout
+    # Who looks at the failure gets all of it.
+    (fleet / "book.yml").write_text(RESCUED)
+    assert "CAUGHT hosts.node2.fabric_node_name: " in playbook(fleet, book="book.yml").stdout
 
 
 def test_a_template_that_cannot_be_resolved_is_named_with_its_host(fleet):

@@ -1,0 +1,37 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Shows lines to the person who runs a playbook, or refuses the run with them."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ..plugin_utils._arguments import arguments
+from ..plugin_utils._localhost import FabricAction
+from ..plugin_utils._refusal import refuse, show
+
+ARGUMENT_SPEC = {
+    "heading": {"type": "str", "required": True},
+    "lines": {"type": "list", "elements": "str", "default": []},
+    "fail": {"type": "bool", "default": False},
+}
+
+
+class ActionModule(FabricAction):
+    """The action behind the module notice."""
+
+    _requires_connection = False
+    _supports_check_mode = True
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        """Show the lines; with fail, and where there are any, as a failure."""
+        super().run(tmp, task_vars)
+        args = arguments(self, ARGUMENT_SPEC)
+        text = "\n  - ".join([args["heading"], *args["lines"]])
+        if args["fail"] and args["lines"]:
+            refuse(self._task, text)
+        if args["lines"]:
+            show(f"\n{text}\n")
+        return {"changed": False}
