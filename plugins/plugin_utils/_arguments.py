@@ -8,10 +8,10 @@
 
 from __future__ import annotations
 
-import os
 import typing as t
 
 from ansible import constants
+from ansible.utils import color
 
 if t.TYPE_CHECKING:
     from ansible.plugins.action import ActionBase
@@ -35,6 +35,5 @@ def forks(task_vars: dict[str, t.Any]) -> int:
 
 
 def colour() -> bool:
-    """Whether output to the terminal may have colours: Ansible's own settings, then the terminal."""
-    settings: t.Any = constants
-    return bool(settings.ANSIBLE_FORCE_COLOR or (not settings.ANSIBLE_NOCOLOR and os.isatty(1)))
+    """Whether output to the terminal may have colours: as Ansible found when it started, with the terminal at hand."""
+    return bool(color.ANSIBLE_COLOR)

@@ -39,12 +39,20 @@ SPEC = {
 
 
 def converge(
-    want: Want, host: Host, manager: str, *, check_mode: bool, report: bool = False, stage: bool = False
+    want: Want,
+    host: Host,
+    manager: str,
+    *,
+    check_mode: bool,
+    report: bool = False,
+    stage: bool = False,
+    whole: bool = True,
 ) -> dict[str, t.Any]:
     """Bring the files to the wanted state and describe what happened.
 
     :param manager: one of MANAGERS, or `auto` for the one that the host uses.
     :param report: whether what is in the way is a deviation instead of a failure.
+    :param whole: whether the diff has the text of each file.
     :param stage: whether the files are written beside their places alone, for a later call to give them their names.
     """
     files: tuple[File, ...] = ()
@@ -99,9 +107,7 @@ def converge(
             *_left(kept, moves),
             *_beside(host, remove, moves),
         ],
-        "diff": [
-            _diff(path, have.get(path), wanted.get(path)) for path in sorted({*remove, *(file.path for file in write)})
-        ],
+        "diff": _diffs(sorted({*remove, *(file.path for file in write)}), have, wanted, whole=whole),
     }
     # Not their text: a profile of somebody else may hold a secret.
     result["diff"] += [
@@ -113,6 +119,22 @@ def converge(
     if want.present:
         result["manager"] = manager
     return result
+
+
+def _diffs(paths: list[str], have: dict[str, State], wanted: dict[str, File], *, whole: bool) -> list[dict[str, str]]:
+    """Return the diff of some files: of the text of each, or one of a line for each."""
+    if whole:
+        return [_diff(path, have.get(path), wanted.get(path)) for path in paths]
+    before = "".join(_line(path, have[path]) for path in paths if path in have)
+    after = "".join(_line(path, wanted[path], have.get(path)) for path in paths if path in wanted)
+    names = {"before_header": "files", "after_header": "files (-v shows their text)"}
+    return [{**names, "before": before, "after": after}] if paths else []
+
+
+def _line(path: str, file: State | File, old: State | None = None) -> str:
+    lines = file.text.splitlines()
+    new = f", {len(set(lines) - set(old.text.splitlines()))} of them new" if old else ""
+    return f"{path}: mode {file.mode:04o}, {len(lines)} lines{new}\n"
 
 
 def _diff(path: str, have: State | None, file: File | None) -> dict[str, str]:
@@ -184,7 +206,8 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         want = asked(module.params)
         refuse_untouchable(module, want, host)
         manager, stage = module.params["manager"], module.params["stage"]
-        return converge(want, host, manager, check_mode=module.check_mode, report=report, stage=stage)
+        more = {"report": report, "stage": stage, "whole": module._verbosity > 0}
+        return converge(want, host, manager, check_mode=module.check_mode, **more)
     except RdmaError as exc:
         if not report:
             raise

@@ -10,6 +10,7 @@ ipaddress prints them), so that equal things compare equal.
 
 from __future__ import annotations
 
+import re
 import typing as t
 from dataclasses import dataclass, field
 
@@ -370,7 +371,22 @@ def render(snapshot: Snapshot) -> dict[str, list[str]]:
     }
 
 
-def as_text(rendered: dict[str, list[str]]) -> str:
-    """Return what render() gave as one text for a diff."""
+# What lines of links and sysctls have of their interface.
+_NAMED = re.compile(r"(link |sysctl net/ipv[46]/\w+/)([^/ ]+)(.*)")
+
+
+def as_text(rendered: dict[str, list[str]], other: dict[str, list[str]]) -> str:
+    """Return what render() gave and another does not have as one text for a diff; what is the same of links once."""
     prefix = {"links": "link", "addresses": "address", "routes": "route", "rules": "rule", "sysctls": "sysctl"}
-    return "".join(f"{prefix[part]} {line}\n" for part, lines in rendered.items() for line in lines)
+    groups: dict[tuple[str, str], list[str]] = {}
+    for part, lines in rendered.items():
+        same = set(other[part])
+        for line in (f"{prefix[part]} {line}" for line in lines if line not in same):
+            found = _NAMED.fullmatch(line)
+            head, name, rest = found.groups() if found else (line, "", "")
+            groups.setdefault((head, rest), []).append(name)
+    texts = []
+    for (head, rest), names in groups.items():
+        more = f" (the same for {', '.join(names[1:])})" if names[1:] else ""
+        texts.append(f"{head}{names[0]}{rest}{more}\n")
+    return "".join(texts)

@@ -50,12 +50,12 @@ class RoutePlan:
 
     @property
     def diff(self) -> dict[str, str]:
-        """Before and after as text, for Ansible's diff."""
+        """What goes and what comes as text, for Ansible's diff."""
         return {
             "before_header": "host network",
             "after_header": "host network",
-            "before": as_text(self.before),
-            "after": as_text(self.after),
+            "before": as_text(self.before, self.after),
+            "after": as_text(self.after, self.before),
         }
 
 

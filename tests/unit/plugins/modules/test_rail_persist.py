@@ -71,6 +71,22 @@ def test_check_mode_predicts_the_diff_and_writes_nothing(run_module, root):
     assert (first["diff"], first["after"]) == (predicted["diff"], predicted["after"])
 
 
+def test_the_diff_has_a_line_a_file_and_their_text_with_v(run_module, root):
+    (one,) = run_module(_ansible_check_mode=True, _ansible_diff=True)["diff"]
+    assert one["before"] == ""
+    lines = one["after"].splitlines()
+    assert len(lines) == len(run_module(_ansible_check_mode=True)["after"])
+    name = "/etc/netplan/zz-railops-ens1np0.yaml"
+    assert next(line for line in lines if name in line).startswith(f"{name}: mode 0600, ")
+    whole = run_module(_ansible_check_mode=True, _ansible_diff=True, _ansible_verbosity=1)["diff"]
+    assert [row["after_header"] for row in whole] == [line.partition(":")[0] for line in lines]
+    run_module()
+    (root / name[1:]).chmod(0o644)
+    (one,) = run_module(_ansible_diff=True)["diff"]
+    (was,), (now,) = one["before"].splitlines(), one["after"].splitlines()
+    assert (was.partition(",")[0], now.endswith(" lines, 0 of them new")) == (f"{name}: mode 0644", True)
+
+
 @pytest.mark.parametrize("manager", ["netplan", "networkd", "networkmanager"])
 def test_absent_undoes_present(run_module, root, manager):
     before = tree(root)

@@ -22,6 +22,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._route.model import (
     Rule,
     Snapshot,
     as_data,
+    as_text,
     from_data,
     render,
     steps,
@@ -80,6 +81,24 @@ def test_the_target_state_of_a_rail_as_an_engineer_writes_it():
         "rules": ["10001: from 192.0.2.2 lookup 1001", "-6 10001: from 2001:db8:1::2 lookup 1001"],
         "sysctls": [],
     }
+
+
+def test_a_diff_has_only_what_differs_and_what_is_the_same_of_several_rails_once():
+    path = "net/ipv4/conf/{}/rp_filter = {}"
+    now = {"links": [f"ens{rail}np0 mtu 1500 down" for rail in range(1, 9)], "sysctls": [], "rules": ["1: from all"]}
+    aim = {"links": [f"ens{rail}np0 mtu 4200 up" for rail in range(1, 9)], "sysctls": [], "rules": ["1: from all"]}
+    for rail in range(1, 33):
+        now["sysctls"].append(path.format(f"ens{rail}np0", 0 if rail == 3 else 2))
+        aim["sysctls"].append(path.format(f"ens{rail}np0", 2))
+    others = ", ".join(f"ens{rail}np0" for rail in range(2, 9))
+    assert as_text(now, aim).splitlines() == [
+        f"link ens1np0 mtu 1500 down (the same for {others})",
+        "sysctl net/ipv4/conf/ens3np0/rp_filter = 0",
+    ]
+    assert as_text(aim, now).splitlines() == [
+        f"link ens1np0 mtu 4200 up (the same for {others})",
+        "sysctl net/ipv4/conf/ens3np0/rp_filter = 2",
+    ]
 
 
 def test_default_route_has_its_default_in_the_table_and_the_exclusion_rules():
