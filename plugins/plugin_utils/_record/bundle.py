@@ -8,10 +8,10 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 import typing as t
-from fnmatch import fnmatch
 
 from ...module_utils._errors import RdmaError
 from ...module_utils._fabric.lock import LOCK
@@ -31,7 +31,6 @@ WRITTEN = {
 # Where plans and verdicts name hosts and switches.
 NAMED = re.compile(r'"(?:switch|leaf|host|node|hostname)"\s*:\s*"([\w.-]{2,})"')
 HOST_FILE = re.compile(r"hosts/([^/]+)\.json$")
-GENERIC = {"localhost", "host", "all", "none"}
 # What a secret looks like, whatever it is called.
 SECRETS = {
     "a PEM block": r"-----BEGIN [A-Z ]+-----",
@@ -52,19 +51,16 @@ def bundle(folders: Iterable[str], key: str, names: Iterable[str]) -> list[list[
     found: list[tuple[str, str]] = []
     for folder in folders:
         kind = "plan" if os.path.exists(os.path.join(folder, LOCK)) else "verify"
-        for home, below, files in os.walk(folder):
-            below.sort()
-            for path in sorted(os.path.join(home, name) for name in files):
-                own = os.path.relpath(path, folder)
-                taken = own.count("/") < 2 and any(fnmatch(own, name) for name in WRITTEN[kind])
-                if taken and os.path.getsize(path) <= BIGGEST:
-                    with open(path, encoding="utf-8", errors="replace") as file:
-                        found.append((f"{kind}/{own}", file.read()))
+        there = (glob.glob(os.path.join(glob.escape(folder), name)) for name in WRITTEN[kind])
+        for path in sorted({path for paths in there for path in paths if os.path.isfile(path)}):
+            if os.path.getsize(path) <= BIGGEST:
+                with open(path, encoding="utf-8", errors="replace") as file:
+                    found.append((f"{kind}/{os.path.relpath(path, folder)}", file.read()))
     refuse_secrets(found)
     # Those of hosts and switches that the inventory does not have any more, or never had.
     more = {name for _path, text in found for name in NAMED.findall(text)}
     more |= {match[1] for path, _text in found if (match := HOST_FILE.search(path))}
-    scrub = Scrub(key, {text for name in {*names, *more} - GENERIC for text in parts_of(name)})
+    scrub = Scrub(key, {text for name in {*names, *more} for text in parts_of(name)})
     done = [[scrub.text(path), scrub.text(text)] for path, text in found]
     refuse(leaks(scrub.found, ((f"file {number}", f"{path} {text}") for number, (path, text) in enumerate(done))))
     return done

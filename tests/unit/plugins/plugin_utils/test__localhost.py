@@ -18,7 +18,7 @@ import yaml
 from ansible.plugins.action import ActionBase
 from jinja2 import Environment, nodes
 
-from ansible_collections.railops.rdma.plugins.action import rdma_info
+from ansible_collections.railops.rdma.plugins.action import cluster_components_info, rdma_info
 from ansible_collections.railops.rdma.plugins.plugin_utils._localhost import (
     DECIDING,
     INJECTED,
@@ -87,6 +87,14 @@ def test_no_answer_sets_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result["warnings"] == [INJECTED]
     monkeypatch.setattr(ActionBase, "_execute_module", lambda *_args, **_more: {"changed": False, "ansible_facts": {}})
     assert "ansible_facts" not in action_of(rdma_info, {}).run(task_vars={"inventory_hostname": "node1"})
+
+
+def test_values_of_a_release_are_not_in_what_vvv_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {"values": {"imageCredentials": {"password": "hunter2"}}, "release": "manifest hunter2", "context": "blue"}
+    answer = {"changed": False, "invocation": {"module_args": given}}
+    monkeypatch.setattr(ActionBase, "_execute_module", lambda *_args, **_more: answer)
+    result = action_of(cluster_components_info, {}).run(task_vars={"inventory_hostname": "localhost"})
+    assert result["invocation"] == {"module_args": {"context": "blue"}}
 
 
 def test_every_module_has_an_action_that_begins_with_ours() -> None:

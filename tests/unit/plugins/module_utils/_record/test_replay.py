@@ -13,6 +13,7 @@ import pytest
 from ansible_collections.railops.rdma.plugins.module_utils._card.pci import read_pci
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._gpudirect.acs import Bridges
+from ansible_collections.railops.rdma.plugins.module_utils._rdma import verbs
 from ansible_collections.railops.rdma.plugins.module_utils._rdma.checks import check_rails
 from ansible_collections.railops.rdma.plugins.module_utils._rdma.info import read_info
 from ansible_collections.railops.rdma.plugins.module_utils._record import run as record
@@ -57,6 +58,22 @@ def test_recorded_and_replayed_a_machine_is_the_same(name, fault, tmp_path, monk
     assert facts(Sysfs(), Bridges()) == stood_in(live, recorder.scrub.text)
     assert replay.lacks == []
     assert any(live["acs"].values()) is (fault == "acs" and bool(bridges))
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_what_devices_say_of_themselves_is_replayed(there, tmp_path, monkeypatch):
+    said = {"acme-roce": {"firmware": "28.39.1002", "ports": {1: {"active_mtu": 2048, "state": "ACTIVE", "lid": 7}}}}
+    machines.put(tmp_path / "box", "sys/class/infiniband/acme-roce/fw_ver", "28.39.1002\n")
+    with monkeypatch.context() as host:
+        host.setattr(verbs, "PYVERBS_ERROR", None if there else "ImportError")
+        host.setattr(verbs.Verbs, "read", lambda _verbs: (said if there else {}, []))
+        recorder = record.Recorder(Sysfs(str(tmp_path / "box")), lambda _argv, _text: None, "key")
+        archive = recorder.record()
+    assert "acme" not in str(archive)
+    (tmp_path / "replay").mkdir()
+    Replay(archive, tmp_path / "replay").play(monkeypatch)
+    expected = stood_in(said, recorder.scrub.text) if there else {}
+    assert (verbs.Verbs().read(), bool(verbs.Verbs().missing)) == ((expected, []), not there)
 
 
 def test_a_links_message_keeps_names_and_loses_hardware_addresses():
