@@ -38,8 +38,8 @@ env: ## Make the development environment and print its folder
 deps: ## Install the Debian packages that demo and tests can use (root)
 	@python3 tests/tools/packages.py install
 
-build: ## Build the collection's tarball into dist/
-	@$(IN_ENV) ansible-galaxy collection build --force --output-path dist
+build: ## Build the collection's tarball into dist/; REPOSITORY=https://... links README's pages there
+	@python3 tests/tools/build.py $(REPOSITORY)
 
 clean: ## Remove what was built in the checkout (the cache stays: `tests/tools/env.py cache` tells where)
 	rm -rf dist plan .ansible .pytest_cache .mypy_cache .ruff_cache .hypothesis tests/output

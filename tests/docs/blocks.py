@@ -19,6 +19,7 @@ LANGUAGES = (*COMMANDS, "text", "yaml")
 # docs/errors.md is made from the code.
 GENERATED = ("docs/errors.md",)
 SHELL_WORDS = ("for", "while", "if", "case")
+HERE_DOCUMENT = "<<'END'"
 # Programs whose `code` within a sentence is a command too.
 OWN_PROGRAMS = ("ansible", "ansible-doc", "ansible-playbook", "make", "molecule", "python3", "sudo")
 
@@ -74,13 +75,23 @@ class Document:
 
 
 def commands_of(block: Block) -> t.Iterator[Command]:
-    """Yield the commands of one block; in a console they follow a dollar sign, the rest is output."""
+    """Yield the commands of one block; in a console they follow a dollar sign, the rest is output.
+
+    A file that is written in place (`cat > FILE <<'END'`) is one command of several lines.
+    """
     lines = block.text.splitlines()
     if lines[0].split()[0] in SHELL_WORDS:
         yield Command(block.path, block.line + 1, block.text)
         return
+    held: list[str] = []
     for offset, line in enumerate(lines, start=1):
         text = line.strip()
+        if held or text.endswith(HERE_DOCUMENT):
+            held.append(line)
+            if text == "END":
+                yield Command(block.path, block.line + offset - len(held) + 1, "\n".join(held))
+                held = []
+            continue
         if block.language == "console":
             if not text.startswith("$ "):
                 continue

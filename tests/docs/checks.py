@@ -23,7 +23,7 @@ from ansible.cli.adhoc import AdHocCLI
 from ansible.cli.doc import DocCLI
 from ansible.cli.playbook import PlaybookCLI
 from ansible.parsing.splitter import parse_kv
-from blocks import CHECKOUT, split
+from blocks import CHECKOUT, HERE_DOCUMENT, split
 
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import NAMES
 
@@ -54,6 +54,7 @@ class Context:
         self.copies: dict[str, str] = {}
         self.values: dict[str, str] = {}
         self.files = set(files)
+        self.own_inventory = False  # an ansible.cfg that the page writes names it
 
     def expand(self, text: str) -> str:
         """Put the page's own shell variables in, and take note of new ones."""
@@ -110,7 +111,7 @@ def playbook(words: list[str], context: Context) -> list[str]:
     if isinstance(args, str):
         return [args]
     problems = missing_inventories(args.inventory, context)
-    if not args.inventory:
+    if not args.inventory and not context.own_inventory:
         problems.append("it names no inventory")
     for name in args.args:
         short = name.removeprefix(known.NAMESPACE).removeprefix("playbooks/").removesuffix(".yml")
@@ -163,7 +164,7 @@ def make(words: list[str], context: Context) -> list[str]:
     for word in words[1:]:
         if word.startswith("CHECK="):
             problems += [f"there is no check {name}" for name in word[6:].split() if name not in names]
-        elif word not in targets:
+        elif not word.startswith("REPOSITORY=https://") and word not in targets:
             problems.append(f"the Makefile has no target {word}")
     return problems
 
@@ -264,11 +265,21 @@ def pytest(words: list[str], context: Context) -> list[str]:
 
 
 def galaxy(words: list[str], context: Context) -> list[str]:
-    """Check the name of the tarball against galaxy.yml."""
+    """Check the name of the tarball that is installed against galaxy.yml."""
     about = known.load(CHECKOUT / "galaxy.yml")
     tarball = f"dist/{about['namespace']}-{about['name']}-{about['version']}.tar.gz"
-    wanted = ["collection", "install", tarball]
-    return [] if words[1:] == wanted else [f"the tarball is {tarball}"]
+    return [] if words[1:3] == ["collection", "install"] and words[-1] == tarball else [f"the tarball is {tarball}"]
+
+
+def written(text: str, context: Context) -> list[str]:
+    """Check a file that a page writes in place: YAML that the collection takes, or settings that name the inventory."""
+    first, *body = text.splitlines()[:-1]
+    name, inner = first.split()[2], "\n".join(body)
+    if name == "ansible.cfg":
+        context.own_inventory = bool(re.search(r"^inventory = \S", inner, re.MULTILINE))
+    if name.endswith(".yml"):
+        return known.wrong_values(yaml.safe_load(inner), known.variables(), name)
+    return []
 
 
 def syntax(words: list[str], context: Context) -> list[str]:
@@ -312,6 +323,8 @@ def simple(words: list[str], context: Context) -> list[str]:
 
 def line(text: str, context: Context) -> list[str]:
     """Check everything that a line runs."""
+    if text.partition("\n")[0].endswith(HERE_DOCUMENT):
+        return written(text, context)
     if "\n" in text:
         return syntax([text], context)
     return [problem for words in split(context.expand(text)) for problem in simple(words, context)]

@@ -59,9 +59,9 @@ ROWS = (
         HERE,
         f"{SITE}test_a_limited_run_leaves_the_others_alone",
     ),
-    row(r"mkdir ~/my-fabric && cd .*|cp -r ~/rdma/inventory/exclusive my-inventory && cp .*", QUICK),
-    row(r"ansible-playbook -i my-inventory railops\.rdma\.plan", QUICK),
-    row(r"git add plan && git diff --cached --stat", QUICK),
+    row(r"mkdir ~/my-fabric && cd .*|cat > \S+ <<'END'\n.*", QUICK),
+    row(r"ansible-playbook railops\.rdma\.plan", QUICK),
+    row(r"git add \. && git diff --cached --stat", QUICK),
     row(r"git diff plan/", HERE),
     row(
         r"git (revert|restore|add inventory plan) .*",
@@ -82,6 +82,7 @@ ROWS = (
     row(
         r"python3 tests/site/checks_doc\.py", "tests/docs/test_pages.py::test_the_list_of_checks_is_what_the_code_says"
     ),
+    row(r"python3 tests/docs/picture\.py", "tests/docs/test_readme.py::test_the_picture_is_what_its_script_draws"),
     row(
         r"python3 tests/docs/options_doc\.py",
         "tests/unit/plugins/modules/test_ippool_plan.py::"
@@ -181,9 +182,14 @@ ROWS = (
     row(r"sudo make deps", "tests/bare/test_second_command.py::test_root"),
     row(r"RAILOPS_(FABRICS=100000|PATH_SEED=7) make test CHECK=(unit|kernel)-slow", ".ci/run"),
     row(
-        r"make build( && ansible-galaxy collection install .*)?",
+        r"make build( REPOSITORY=\S+)?",
+        "tests/docs/test_readme.py::test_both_builds_have_no_relative_link",
+    ),
+    row(
+        r"ansible-galaxy collection install (--offline .*)?dist/railops-rdma-[\d.]+\.tar\.gz",
         "tests/package/test_package.py::test_the_installed_collection_plans_the_guides_fabric",
     ),
+    row(r"pip (download|install --no-index) .*", needs="PyPI, then none"),
     row(r"(sudo )?make (lab|lab-test)", needs="QEMU and an hour; docs/status.md has the last result"),
     row(
         r"make bench|python3 tests/benchmark/(audit|webhook)\.py( --memory)?",

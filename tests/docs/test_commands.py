@@ -152,12 +152,11 @@ def test_what_needs_no_host_runs_as_it_stands(administrator):
 
 
 def test_the_quick_start_runs_as_it_stands(tmp_path):
-    """In a home of its own, where ~/rdma is the checkout."""
-    (tmp_path / "rdma").symlink_to(CHECKOUT)
+    """In a home of its own, with nothing but the collection installed."""
     lines = [bare(command) for command in COMMANDS if shown.QUICK in getattr(row_of(bare(command)), "by", ())]
     printed = Administrator(tmp_path).run("set -e; " + "\n".join(lines), HOME=str(tmp_path))
     assert "plan/fabric/plan.json" in printed
-    assert (tmp_path / "my-fabric/plan/fabric/hosts/node8.json").is_file()
+    assert (tmp_path / "my-fabric/plan/fabric/hosts/node2.json").is_file()
 
 
 def test_the_digest_of_a_part_is_computed_by_hand_as_growth_says(administrator):

@@ -1,0 +1,106 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""README where no page lies beside it, its picture, and that nothing is said which only the owner could know."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import shutil
+
+import build
+import known
+import picture
+import pytest
+import yaml
+from blocks import CHECKOUT, HERE_DOCUMENT, read
+
+README = (CHECKOUT / "README.md").read_text(encoding="utf-8")
+AT = "https://git.example/railops/rdma"
+NOT_SET = "not set yet"
+DOCKER = ipaddress.ip_network("172.17.0.0/16")
+
+
+def prepared(tmp_path, repository):
+    """Return README and galaxy.yml as a build with this repository has them."""
+    for name in ("README.md", "galaxy.yml"):
+        shutil.copy2(CHECKOUT / name, tmp_path)
+    build.prepare(tmp_path, repository)
+    return (tmp_path / "README.md").read_text(encoding="utf-8"), yaml.safe_load(
+        (tmp_path / "galaxy.yml").read_text(encoding="utf-8")
+    )
+
+
+def test_both_builds_have_no_relative_link(tmp_path):
+    assert build.relative(README) == []
+    plain, about = prepared(tmp_path, "")
+    assert plain == README
+    assert "repository" not in about
+    linked, about = prepared(tmp_path, AT)
+    assert build.relative(linked) == []
+    assert about["repository"] == AT
+
+
+def test_a_build_with_the_repository_links_every_page_that_is_there(tmp_path):
+    linked, about = prepared(tmp_path, AT)
+    targets = re.findall(rf"\]\({AT}/(?:blob|raw)/{re.escape(about['version'])}/([^)]+)\)", linked)
+    assert [name for name in targets if not (CHECKOUT / name).exists()] == []
+    assert {f"docs/{path.name}" for path in CHECKOUT.glob("docs/*.md")} <= set(targets)
+    assert "docs/images/rails.svg" in targets
+    assert not build.PAGE.search(linked), "a page is left as text"
+
+
+@pytest.mark.parametrize("text", ["see [errors](docs/errors.md)", "![x](docs/x.png)", '<img src="docs/x.svg">'])
+def test_a_relative_link_ends_the_build(tmp_path, text):
+    shutil.copy2(CHECKOUT / "galaxy.yml", tmp_path)
+    (tmp_path / "README.md").write_text(text, encoding="utf-8")
+    with pytest.raises(SystemExit, match="relative links"):
+        build.prepare(tmp_path, "")
+
+
+def test_what_is_no_address_of_a_repository_is_refused(tmp_path):
+    with pytest.raises(SystemExit, match=r"REPOSITORY=git\.example"):
+        prepared(tmp_path, "git.example")
+
+
+def test_the_picture_is_what_its_script_draws():
+    """Run python3 tests/docs/picture.py after it was changed."""
+    assert picture.FILE.read_text(encoding="utf-8") == picture.drawn()
+
+
+def test_the_first_screen_says_what_was_not_tried():
+    first = README.splitlines()[:12]
+    assert any("Not yet tried on an RDMA card: help us." in line for line in first)
+
+
+def test_the_quick_start_can_be_pasted():
+    """At most 40 lines, with all that a real fleet wants, and no network of Docker's bridge."""
+    [block] = [block for block in read(CHECKOUT / "README.md").blocks if HERE_DOCUMENT in block.text]
+    assert len(block.text.splitlines()) <= 40
+    for word in ("ansible.cfg", "ansible_user=", "ansible_become=true", "fabric_kubeconfig:", "site --check --diff"):
+        assert word in block.text
+    values = yaml.safe_load(re.search(r"fabric\.yml <<'END'\n(.*?)END", block.text, re.DOTALL)[1])
+    networks = [ipaddress.ip_network(text) for text in values["fabric_supernets"]]
+    assert not any(network.overlaps(DOCKER) for network in networks)
+
+
+def test_what_only_the_owner_knows_is_not_made_up():
+    """A key of galaxy.yml is there once the owner's page has its value."""
+    rows = re.findall(
+        r"^\| ([^|]+) \| ([^|]+) \|", (CHECKOUT / "docs/owner.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    said = {name.strip(): value.strip() for name, value in rows}
+    about = known.load(CHECKOUT / "galaxy.yml")
+    for key in ("repository", "issues", "documentation", "homepage"):
+        assert (key in about) == (not said[key].startswith(NOT_SET)), key
+    texts = [
+        path
+        for place in ("*.md", "docs/**/*", "galaxy.yml")
+        for path in CHECKOUT.glob(place)
+        if path.suffix in (".md", ".yml")
+    ]
+    assert [path.name for path in texts if "railops.example" in path.read_text(encoding="utf-8")] == []
+    if said["published"].startswith("no"):
+        assert "The collection is not published" in README
