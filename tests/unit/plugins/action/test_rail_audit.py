@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,6 +22,7 @@ from ansible_collections.railops.rdma.plugins.action import cluster_nodes, rail_
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import canonical, sha256
 from ansible_collections.railops.rdma.plugins.plugin_utils._host_plan import proving_neighbours
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.ids import IDS
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.intake import answer_in
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.scope import scope
 from ansible_collections.railops.rdma.tests.unit.actions import action_of
 from ansible_collections.railops.rdma.tests.unit.plugins.action.test_host_actions import run
@@ -228,3 +232,17 @@ def test_no_other_node_than_the_plans_is_drained(plan, node, refused):
             action.run(task_vars=variables)
     else:
         assert action.run(task_vars=variables) == {"changed": False}
+
+
+def test_no_worker_has_to_compile_the_filters():
+    """Whoever loads the action, which the process that forks does, has them."""
+    begin = "import sys; from ansible.plugins.loader import init_plugin_loader; init_plugin_loader(); "
+    look = "from {0}.action import rail_audit; sys.exit('{0}.filter.own_device' not in sys.modules)"
+    text = begin + look.format("ansible_collections.railops.rdma.plugins")
+    subprocess.run([sys.executable, "-c", text], check=True, timeout=60)
+
+
+def test_the_benchmarks_stand_in_answers_what_the_verdict_takes():
+    benchmark = runpy.run_path(str(ROLES.parent / "tests/benchmark/audit.py"), run_name="benchmark")
+    answer = answer_in({"checks": benchmark["checks"](bad=True)}, [f"rail{number}" for number in range(1, 9)])
+    assert (len(answer.checks), answer.error) == (benchmark["RAILS"] * benchmark["CHECKS"], "")
