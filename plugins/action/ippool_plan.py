@@ -55,6 +55,7 @@ class ActionModule(FabricAction):
                 nodes,
                 check_mode=bool(self._task.check_mode),
                 diff=bool(self._task.diff),
+                whole=self._display.verbosity > 0,
                 preview_dir=preview,
                 copy=self._copy(raw, variables) if raw.get("plan_from_cluster") is True else None,
             )

@@ -29,9 +29,9 @@ class ActionModule(FabricAction):
         """Show the lines; with fail, and where there are any, as a failure."""
         super().run(tmp, task_vars)
         args = arguments(self, ARGUMENT_SPEC)
-        text = "\n  - ".join([args["heading"], *args["lines"]])
+        text = f"\n  {'- ' if args['fail'] else ''}".join([args["heading"], *args["lines"]])
         if args["fail"] and args["lines"]:
             refuse(self._task, text)
-        if args["lines"]:
+        if not args["fail"]:
             show(f"\n{text}\n")
         return {"changed": False}

@@ -19,12 +19,12 @@ options:
     type: str
     required: true
   lines:
-    description: The lines, each an item of a list. Without any, nothing is shown.
+    description: The lines, each an item of a list.
     type: list
     elements: str
     default: []
   fail:
-    description: Whether the task fails when there are any.
+    description: Whether the task fails when there are any lines; without any it shows nothing.
     type: bool
     default: false
 extends_documentation_fragment:

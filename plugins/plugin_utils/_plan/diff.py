@@ -114,12 +114,14 @@ def pods_text(block: Block, slot: int) -> str:
     return f"pods {','.join(range_text(block.family, span) for span in pods)}" if pods else "no pods"
 
 
-def diff_of(before: View, after: View, change: Change, have: Mapping[str, str]) -> list[dict[str, str]]:
+def diff_of(before: View, after: View, change: Change, have: Mapping[str, str], *, whole: bool) -> list[dict[str, str]]:
     """Return the readable diff: first nodes and rails, then each small file of cluster/, switch/ and workload/.
 
-    Large files (the pools say what the nodes' lines say) and the report stand in the first part by their digests.
+    Large files (the pools say what the nodes' lines say) and the report stand in the first part by their digests, and
+    so do files that come or go.
 
     :param have: the present text by path.
+    :param whole: whether files that come or go are shown, too.
     """
     hosts = [path for path in (*change.written, *change.removed) if path.startswith("hosts/")]
     old = before.lines(have[path] for path in hosts if path in have)
@@ -129,7 +131,8 @@ def diff_of(before: View, after: View, change: Change, have: Mapping[str, str]) 
         old, new = _without_equal(old, new)
     old_shared, new_shared = _without_equal(before.shared_lines(), after.shared_lines())
     others = {*change.written, *change.removed} - set(hosts)
-    small = {path for path in others if _is_small(path, have.get(path, ""), change.written.get(path, ""))}
+    there = others if whole else others & set(have) & set(change.written)
+    small = {path for path in there if _is_small(path, have.get(path, ""), change.written.get(path, ""))}
     large = sorted(others - small)
     old += old_shared + [f"file {path} {_brief(have[path])}" for path in large if path in have]
     new += new_shared + [f"file {path} {_brief(change.written[path])}" for path in large if path in change.written]

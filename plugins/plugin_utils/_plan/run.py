@@ -51,6 +51,7 @@ def run(
     *,
     check_mode: bool,
     diff: bool = False,
+    whole: bool = False,
     preview_dir: str | None = None,
     copy: LockCopy | None = None,
 ) -> dict[str, t.Any]:
@@ -61,6 +62,7 @@ def run(
     :param check_mode: write nothing, except a whole plan into `preview_dir` when that is given and the plan changes.
     :param copy: the cluster's copy of the lock, to start from.
     :param diff: return the readable diff as well; it takes longer.
+    :param whole: whether it has the text of files that come or go.
     :returns: changed, checks, plan_dir, digest, summary, plan_warnings, and diff when asked for.
     :raises InputError: everything wrong with the input. RdmaError: the folder cannot be used, or the plan is locked.
     """
@@ -104,9 +106,8 @@ def run(
         "plan_warnings": [*plan.warnings, *object_warnings(plan)],
     }
     if diff:
-        result["diff"] = diff_of(
-            View(lock.fabric, lock.nodes) if lock else View(None, {}), View(fabric, entries), change, have
-        )
+        before = View(lock.fabric, lock.nodes) if lock else View(None, {})
+        result["diff"] = diff_of(before, View(fabric, entries), change, have, whole=whole)
     return result
 
 

@@ -50,8 +50,9 @@ def finish(args: Mapping[str, t.Any], verdict: Verdict, display: Display) -> dic
     result = _written(args, verdict, texts)
     if warning:
         result["warnings"] = [warning]
+    path = os.path.abspath(os.path.join(args["verify_dir"], "verdict.md" if page is None else "report.html"))
     if args["show"]:
-        display.display(text.picture(verdict, _name(args), colour=colour()))
+        display.display(text.picture(verdict, _name(args), colour=colour(), report=path))
     if args["fail"] and not verdict["hosts"]:
         fix = "Look at the inventory group (fabric_group), at --limit, and run the playbook plan."
         result |= {
@@ -60,7 +61,7 @@ def finish(args: Mapping[str, t.Any], verdict: Verdict, display: Display) -> dic
             "fix": fix,
         }
     if args["fail"] and verdict["status"] in ("deviation", "error"):
-        fix = f"Read {os.path.join(args['verify_dir'], 'verdict.md')}: each deviation has its cause and its fix."
+        fix = f"Read {path}: each deviation has its cause and its fix."
         result |= {"failed": True, "msg": f"{result['summary']} {_worst(verdict)} {fix}", "fix": fix}
     return result
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ...module_utils._check import WARNING
+from ...module_utils._check import SKIPPED, WARNING
 from ...module_utils._intake import shown
 from .._report.equal import Equal, differing, equal, folded, places, shortened
 from .._report.table import md, md_table
@@ -188,10 +188,13 @@ def _reasons(verdict: Verdict, status: str, paint: Painter) -> Iterator[str]:
         yield ""
 
 
-def picture(verdict: Verdict, fabric: str, *, colour: bool = False) -> str:
+def picture(verdict: Verdict, fabric: str, *, colour: bool = False, report: str = "") -> str:
     """Return the verdict as lines for a terminal: hosts by rails, where the fault is, every deviation with its fix.
 
     Large fleets show the hosts that do not pass; at most 40 rows and 20 deviations, the files hold all.
+
+    :param colour: whether it has colours.
+    :param report: the path of the page, for the last line, which says what was not done, too.
     """
     paint = Painter(colour)
     rails, hosts = verdict["rails"], verdict["hosts"]
@@ -215,4 +218,11 @@ def picture(verdict: Verdict, fabric: str, *, colour: bool = False) -> str:
         lines.append(f"  {paint.sign('skipped')} not looked at: {what}")
     legend = "  ".join(f"{paint.sign(status)} {status}" for status in _SIGNS if status != "error")
     status = paint(f" {verdict['status'].upper()} ", _STATUS_COLOURS[verdict["status"]])
-    return "\n".join([*lines, f"  {legend}", "", f"  {status} {summary(verdict)}", ""])
+    lines += [f"  {legend}", "", f"  {status} {summary(verdict)}"]
+    cluster = section_of(verdict, "cluster")
+    rest = verdict["status"].upper()
+    if cluster["status"] == SKIPPED:
+        reason = _plain(cluster.get("reason"))
+        why = "set fabric_kubeconfig" if "fabric_kubeconfig" in reason else reason
+        rest += f", hosts only. The cluster was not touched: {why}"
+    return "\n".join([*lines, *([f"   {rest}. Report: {report}"] if report else []), ""])

@@ -106,6 +106,19 @@ def test_a_finished_verdict_has_a_time_and_metrics_and_one_that_began_has_none(p
     )
 
 
+def test_the_report_is_named_by_its_whole_path_also_where_the_run_fails(planned, capsys, monkeypatch):
+    monkeypatch.chdir(planned)
+    begin(planned, ["node1"])
+    left = planned / "verify/hosts/node1.json"
+    left.parent.mkdir(exist_ok=True)
+    left.write_text(json.dumps({"host": "node1", "error": "It is broken.", "checks": [], "facts": {}}))
+    with pytest.raises(AnsibleActionFail, match=f"Read {planned}/verify/report.html: "):
+        begin(planned, ["node1"], phase="finish", verify_dir="verify")
+    last = capsys.readouterr().out.rstrip().splitlines()[-1]
+    assert last.startswith("   ERROR, hosts only. The cluster was not touched: ")
+    assert last.endswith(f". Report: {planned}/verify/report.html")
+
+
 def test_a_misspelt_requirement_is_refused_when_a_verification_begins(planned):
     (task,) = (task for task in content("roles/verify/tasks/begin.yml") if "railops.rdma.verdict" in task)
     assert task["railops.rdma.verdict"]["require"] == "{{ verify_require }}"

@@ -30,7 +30,7 @@ ROLE = pathlib.Path(__file__).parents[4] / "roles/fabric"
 @pytest.fixture
 def plan(tmp_path):
     def plan(**params):
-        flags = {key: params.pop(key, False) for key in ("check_mode", "diff")}
+        flags = {key: params.pop(key, False) for key in ("check_mode", "diff", "whole")}
         raw = {**exclusive(rails=rails(2)), "nodes": hosts(2), "plan_dir": str(tmp_path / "plan"), **params}
         try:
             done = run(raw, raw.pop("nodes"), **flags)
@@ -73,6 +73,13 @@ def test_the_diff_shows_nodes_and_rails_first_and_small_files_whole(plan):
     assert "cluster/ippools.yaml" not in shown
     assert "mtu: 4200" in shown["cluster/multusconfigs.yaml"]["before"]
     assert "mtu: 9000" in shown["cluster/multusconfigs.yaml"]["after"]
+
+
+def test_a_first_diff_has_a_line_for_each_file_and_their_text_with_v(plan, tmp_path):
+    (one,) = plan(check_mode=True, diff=True)["diff"]
+    assert "\nfile cluster/multusconfigs.yaml " in one["after"]
+    _nodes, *files = plan(check_mode=True, diff=True, whole=True)["diff"]
+    assert "mtu: 4200" in {one["after_header"]: one for one in files}["cluster/multusconfigs.yaml"]["after"]
 
 
 def test_the_diff_of_a_large_fleet_has_no_equal_lines(plan):

@@ -97,6 +97,18 @@ def test_the_picture_names_every_deviation_with_cause_and_fix():
     assert "\033[31m" in verdict_text.picture(verdict, "fabric", colour=True)
 
 
+def test_the_last_line_says_what_was_not_done_and_where_the_report_is():
+    last = {}
+    reason = merge.unseen_section("no kubeconfig is set (fabric_kubeconfig or KUBECONFIG)")
+    for name, more in {"alone": {"cluster": reason}, "both": {"cluster": merge.seen_section([check()])}}.items():
+        text = verdict_text.picture(merged(result("node1", check()), **more), "fabric", report="/x/report.html")
+        last[name] = text.rstrip().splitlines()[-1].strip()
+    assert last["alone"] == (
+        "PASS, hosts only. The cluster was not touched: set fabric_kubeconfig. Report: /x/report.html"
+    )
+    assert last["both"] == "PASS. Report: /x/report.html"
+
+
 def test_escapes_of_a_host_do_not_reach_the_terminal():
     verdict = merged(result("node1", check("deviation", observed="\033[2J")))
     assert "\033" not in verdict_text.picture(verdict, "fabric")
