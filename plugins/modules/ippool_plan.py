@@ -277,6 +277,13 @@ options:
     type: list
     elements: str
     default: []
+  rename:
+    description:
+      - New names of nodes by their old ones. Slots and addresses stay; only names of objects change.
+      - A line that was done already does nothing, and may stay until the cluster was brought to that plan.
+    type: dict
+    default: {}
+    version_added: 1.0.0
   allow_renumber:
     description:
       - Allow a change that gives nodes other addresses. Without it such a change is refused with the list of them.
@@ -429,6 +436,11 @@ summary:
       type: list
       elements: str
       sample: []
+    renamed:
+      description: Nodes that got another name, as old and new.
+      type: list
+      elements: str
+      sample: [node1 to gpu-a01]
     moved:
       description: Who was renumbered, from where to where.
       type: list

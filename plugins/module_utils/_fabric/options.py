@@ -72,6 +72,7 @@ OPTIONS = {
     "rails_meet": Option("bool"),
     "retire": Option("list", ()),
     "release": Option("list", ()),
+    "rename": Option("dict", {}),
     "allow_renumber": Option("bool", False),
     "accept_lock": Option("bool", False),
     "plan_locked": Option("bool", False),

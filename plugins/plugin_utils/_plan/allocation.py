@@ -15,7 +15,7 @@ from .check import Checker, natural_key
 from .moves import Moves
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from ...module_utils._fabric.model import Fabric
     from .input import Options
@@ -32,6 +32,8 @@ class Allocation:
     added: tuple[str, ...]
     retired_now: tuple[str, ...]
     released: tuple[str, ...]
+    renamed: tuple[str, ...]
+    """Old and new names, as `node1 to gpu-a01`."""
     moved: tuple[str, ...]
     """Sentences: who moves from where to where (allowed by fabric_allow_renumber)."""
     warnings: tuple[str, ...]
@@ -45,6 +47,30 @@ def allocate(fabric: Fabric, candidates: Sequence[Candidate], lock: Lock | None,
     return _Allocator(fabric, candidates, lock, options).allocate()
 
 
+def _renamed(lock: Lock, names: Collection[str], options: Options, check: Checker) -> tuple[Lock, tuple[str, ...]]:
+    """Return the lock with the new names of fabric_rename, and who got one; what was renamed before is passed over.
+
+    :param names: of the nodes of the inventory.
+    """
+    nodes, done = dict(lock.nodes), []
+    for old, new in options.rename:
+        place = f"fabric_rename.{old}"
+        if old not in lock.nodes:
+            continue
+        if old in names:
+            check.add(place, f"{old} is still in the inventory.", f"Call it {new} there (fabric_node_name).")
+        elif new in lock.nodes:
+            check.add(
+                place, f"{new} has a slot of its own in plan.json.", "Give another name, or retire that node first."
+            )
+        elif new not in names:
+            check.add(place, f"{new} is not in the inventory.", f"Call {old} so there (fabric_node_name).")
+        else:
+            nodes[new] = nodes.pop(old)
+            done.append(f"{old} to {new}")
+    return replace(lock, nodes=nodes), tuple(done)
+
+
 class _Allocator:
     """The steps of allocation; every step adds its problems, and all are raised together."""
 
@@ -53,9 +79,12 @@ class _Allocator:
         self.options = options
         self.candidates = {candidate.name: candidate for candidate in candidates}
         self.order = sorted(self.candidates, key=natural_key)
+        self.check = Checker()
+        self.renamed: tuple[str, ...] = ()
+        if lock:
+            lock, self.renamed = _renamed(lock, self.candidates, options, self.check)
         self.lock = lock
         self.locked: Mapping[str, Entry] = lock.nodes if lock else {}
-        self.check = Checker()
         self.zone_index = {zone.name: index for index, zone in enumerate(fabric.zones)}
         self.moves = Moves(fabric, lock, self.check, options) if lock else None
         self.taken: dict[tuple[int, int], str] = {}
@@ -88,6 +117,7 @@ class _Allocator:
                 one.name for one in gone if one.name not in self.locked or not self.locked[one.name].retired
             ),
             released=tuple(sorted((name for name in self.options.release if name in self.locked), key=natural_key)),
+            renamed=self.renamed,
             moved=moved,
             warnings=tuple(self.warnings),
         )
@@ -122,13 +152,14 @@ class _Allocator:
         return retired - released
 
     def _vanished(self, retired: set[str]) -> None:
-        known = retired | set(self.candidates) | set(self.options.release)
+        known = retired | set(self.candidates) | set(self.options.release) | set(dict(self.options.rename))
         if gone := sorted((name for name in self.locked if name not in known), key=natural_key):
             listed = ", ".join(gone[:50]) + (f" and {len(gone) - 50} more" if len(gone) > 50 else "")
             self.check.add(
                 "fabric_group",
                 f"{len(gone)} node(s) of the plan are no longer in the inventory: {listed}.",
-                "Put them back, or name them in fabric_retire to keep their slots empty.",
+                "Put them back, or name them in fabric_retire to keep their slots empty. Of a new name, say "
+                "fabric_rename: {old: new}.",
             )
 
     def _keep(self, retired: set[str]) -> None:

@@ -183,6 +183,7 @@ def summary_of(plan: FabricPlan, allocation: Allocation, change: Change, digest:
         "added": list(allocation.added),
         "retired": list(allocation.retired_now),
         "released": list(allocation.released),
+        "renamed": list(allocation.renamed),
         "moved": list(allocation.moved),
         "kept": len(plan.nodes) - len(allocation.added),
         "written": len(change.written) + (change.lock is not None),
@@ -209,7 +210,13 @@ def _text(plan: FabricPlan, result: Mapping[str, t.Any]) -> list[str]:
         where = f"Zone {zone['name']}: " if zone["name"] else ""
         retired = f" and {zone['retired']} retired" if zone["retired"] else ""
         lines.append(f"{where}{zone['nodes']}{retired} of {zone['slots']} slots used, room for {zone['free']} more.")
-    for key, verb in (("added", "New"), ("retired", "Retired"), ("released", "Released"), ("moved", "Renumbered")):
+    for key, verb in (
+        ("added", "New"),
+        ("retired", "Retired"),
+        ("released", "Released"),
+        ("renamed", "Renamed"),
+        ("moved", "Renumbered"),
+    ):
         if result[key]:
             more = len(result[key]) - LISTED
             lines.append(f"{verb}: {', '.join(result[key][:LISTED])}{f' and {more} more' if more > 0 else ''}.")
@@ -237,7 +244,9 @@ def changes_text(summary: Mapping[str, t.Any], change: Change, *, numbers: bool)
 
     :param numbers: whether slots or what decides addresses change, not only how the plan is written.
     """
-    parts = [f"{len(summary[key])} {key}" for key in ("added", "retired", "released", "moved") if summary[key]]
+    parts = [
+        f"{len(summary[key])} {key}" for key in ("added", "retired", "released", "renamed", "moved") if summary[key]
+    ]
     files: Sequence[str] = sorted([*change.written, *change.removed])
     listed = ", ".join(files[:5]) + (f" and {len(files) - 5} more" if len(files) > 5 else "")
     what = "numbers change" if numbers else "no number changes, only files do, as a newer version may write them"

@@ -46,6 +46,8 @@ class Options:
 
     retire: tuple[str, ...] = ()
     release: tuple[str, ...] = ()
+    rename: tuple[tuple[str, str], ...] = ()
+    """Old and new names of nodes."""
     allow_renumber: bool = False
     accept_lock: bool = False
 
@@ -80,13 +82,22 @@ def read_options(raw: Mapping[str, t.Any]) -> Options:
             check.text(f"{place}[{index}]", item, SUBDOMAIN, "a Kubernetes node name (DNS-1123)")
             for index, item in enumerate(items)
         )
+    place = PLACE + "rename"
+    if not isinstance(given["rename"], dict):
+        check.add(place, f"{shown(given['rename'])} is not a dictionary.", "Write it as {old name: new name}.")
+        given["rename"] = {}
+    pairs = tuple(given["rename"].items())
+    for pair in pairs:
+        for name in pair:
+            check.text(f"{place}.{pair[0]}", name, SUBDOMAIN, "a Kubernetes node name (DNS-1123)")
+    check.unique(lambda index: f"{place}.{pairs[index][0]}", [str(new) for _old, new in pairs], "The name")
     for key in BOOLEANS:
         if not isinstance(given[key], bool):
             check.add(PLACE + key, f"{shown(given[key])} is not a boolean.", "Give true or false.")
     if not isinstance(given["plan_dir"], str) or not given["plan_dir"].strip() or "\0" in given["plan_dir"]:
         check.add("fabric_plan_dir", f"{shown(given['plan_dir'])} is not a path.", "Give a folder, such as plan.")
     check.raise_any()
-    return Options(names["retire"], names["release"], given["allow_renumber"], given["accept_lock"])
+    return Options(names["retire"], names["release"], pairs, given["allow_renumber"], given["accept_lock"])
 
 
 def _with_defaults(raw: Mapping[str, t.Any]) -> dict[str, t.Any]:

@@ -117,7 +117,8 @@ class LockCopy:
             text = f"The cluster was brought to a plan with {len(gone)} node(s) that this one does not know: {listed}."
             fix = (
                 "Your checkout is older than the cluster: update it, or plan with -e fabric_plan_from_cluster=true. "
-                "Of nodes that were released, name each in fabric_release until the cluster was brought to that plan."
+                "Of nodes that were released or renamed, keep the names in fabric_release or fabric_rename until the "
+                "cluster was brought to that plan."
             )
             found.append(Problem(self.place, text, fix))
         zones = {zone.name: index for index, zone in enumerate(lock.fabric.zones)}

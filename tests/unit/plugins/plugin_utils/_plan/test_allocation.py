@@ -122,6 +122,22 @@ def test_a_renamed_node_keeps_its_slot_by_a_pin():
     assert first.address("node2", 8) == second.address("node2", 8)
 
 
+def test_a_renamed_node_keeps_its_slot_and_the_line_may_stay():
+    first = plan(exclusive(), hosts(3))
+    nodes = named("node1", "gpu-a02", "node3")
+    second = plan(exclusive(rename={"node2": "gpu-a02"}), nodes, first.lock)
+    assert slots(second) == {"node1": 0, "gpu-a02": 1, "node3": 2}
+    assert first.address("node2", 8) == second.address("gpu-a02", 8)
+    assert (second.allocation.renamed, second.allocation.added, second.allocation.retired) == (
+        ("node2 to gpu-a02",),
+        (),
+        (),
+    )
+    again = plan(exclusive(rename={"node2": "gpu-a02"}), nodes, second.lock)
+    assert (again.files, again.allocation.renamed) == (second.files, ())
+    assert "fabric_rename" in str(failure(exclusive(), nodes, first.lock))
+
+
 def test_a_new_node_that_is_retired_already_gets_no_slot():
     made = plan(exclusive(retire=["node2"]), hosts(3))
 
