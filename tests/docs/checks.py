@@ -34,6 +34,7 @@ OWN_CHECKOUTS = ("$HOME/rdma/", "~/rdma/")
 KUBECTL_VERBS = (
     "annotate",
     "apply",
+    "cordon",
     "create",
     "describe",
     "delete",
@@ -235,7 +236,7 @@ def kubectl(words: list[str], context: Context) -> list[str]:
     rest = rest[1:] if words[1] == "-n" else rest
     if rest[0] not in KUBECTL_VERBS:
         return [f"kubectl has no {rest[0]} here"]
-    if rest[0] in ("drain", "uncordon"):
+    if rest[0] in ("cordon", "drain", "uncordon"):
         return []
     if rest[0] in ("apply", "create"):
         planned = [word.removeprefix("plan/fabric/") for word in words if word.startswith("plan/fabric/")]

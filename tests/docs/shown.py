@@ -90,7 +90,10 @@ ROWS = (
     ),
     # Playbooks on hosts and clusters.
     row(r"ansible-playbook .*railops\.rdma\.site --check --diff", f"{SITE}test_a_preview_of_an_untouched_fleet"),
-    row(r"ansible-playbook .*railops\.rdma\.site --limit \w+", f"{SITE}test_a_limited_run_leaves_the_others_alone"),
+    row(
+        r"ansible-playbook .*railops\.rdma\.(site|hosts) --limit \w+",
+        f"{SITE}test_a_limited_run_leaves_the_others_alone",
+    ),
     row(
         r"ansible-playbook .*railops\.rdma\.site", f"{SITE}test_site_ends_green", "tests/lab/matrix.py::site-exclusive"
     ),

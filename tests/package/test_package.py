@@ -17,6 +17,7 @@ import sys
 import tarfile
 from pathlib import Path
 
+import build
 import pytest
 import yaml
 
@@ -33,9 +34,10 @@ def run(argv, **options):
 
 @pytest.fixture(scope="module")
 def tarball(tmp_path_factory):
-    """Build from a copy of what git knows, as a release does."""
+    """Build from a copy of what git knows, as a release does; galaxy takes none without the repository's address."""
     work = tmp_path_factory.mktemp("build")
     copy = run([sys.executable, str(CHECKOUT / "tests/tools/env.py"), "copy", str(work)]).strip()
+    build.prepare(Path(copy), "https://git.example/railops/rdma")
     run([str(BIN / "ansible-galaxy"), "collection", "build", "--output-path", str(work / "dist"), copy])
     return next((work / "dist").glob("railops-rdma-*.tar.gz"))
 
