@@ -30,7 +30,7 @@ from ..plugin_utils._report.equal import shortened
 from ..plugin_utils._verdict import files, merge
 from ..plugin_utils._verdict.explain import HostPlace, place_of, with_places
 from ..plugin_utils._verdict.finish import begin, finish
-from ..plugin_utils._verdict.intake import answer_in
+from ..plugin_utils._verdict.intake import NOT_VERIFIED, answer_in
 from ..plugin_utils._verdict.outliers import PortKinds, compare_fleet
 from ..plugin_utils._verdict.parts import MergedVerdict
 from ..plugin_utils._verdict.require import groups, unknown
@@ -199,7 +199,7 @@ class ActionModule(FabricAction):
             verdict = merged.verdict(expected, self._rails)
         except InputError as exc:
             raise Refusal(f"Nothing was merged. {exc}") from None
-        left = [host for host, entry in verdict["hosts"].items() if entry["status"] == merge.NOT_VERIFIED]
+        left = [host for host, entry in verdict["hosts"].items() if entry["status"] == NOT_VERIFIED]
         result = finish(args, with_places(verdict, self._places), display)
         if args["fail"] and verdict["status"] == "incomplete":
             # No unreachable host of this run says so by ansible's own exit code.

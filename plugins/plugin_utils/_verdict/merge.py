@@ -17,15 +17,13 @@ from collections import Counter
 
 from ...module_utils._check import DEVIATION, OK, SKIPPED, WARNING, CheckData
 from .causes import with_host
-from .intake import KEYS, KINDS, NOT_VERIFIED, STATUSES, UNREACHABLE, answer_in, result_in
+from .intake import KEYS, KINDS, STATUSES, UNREACHABLE, answer_in, result_in
 from .require import Required
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ...module_utils._fabric.shapes import Section, Verdict
-
-__all__ = ("KINDS", "NOT_VERIFIED", "STATUSES", "UNREACHABLE")
 
 SCHEMA = 2
 Check = CheckData

@@ -18,14 +18,10 @@ from ...module_utils._check import DEVIATION, OK, SKIPPED
 from ...module_utils._errors import InputError, Problem
 from ...module_utils._intake import HOST, Nonsense, excerpt, fitting, measured
 from . import require
-from .intake import PORT, STATUS, Answer, entry_in
+from .intake import KINDS, NOT_VERIFIED, PORT, STATUS, STATUSES, UNREACHABLE, Answer, entry_in
 from .merge import (
-    KINDS,
-    NOT_VERIFIED,
     SCHEMA,
     SECTIONS,
-    STATUSES,
-    UNREACHABLE,
     added,
     counts_of,
     lost_entry,
