@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 import typing as t
 from functools import cache
@@ -80,6 +81,26 @@ def specs() -> dict[str, Spec]:
         for entry in entries if path.parts[-3] != PLANNED else ():
             found.update(entry.get("options") or {})
     return {**found, **PLAYBOOKS}
+
+
+@cache
+def tags() -> frozenset[str]:
+    """Return the tags that tasks of this collection have."""
+    paths = [*ROLES.glob("*/tasks/*.yml"), *(ROLES.parent / "playbooks").glob("*.yml")]
+    rows = (re.findall(r"^ *tags: \[(.*)\]$", path.read_text(encoding="utf-8"), re.MULTILINE) for path in paths)
+    return frozenset(word for row in rows for words in row for word in words.split(", "))
+
+
+def tag_problems(asked: Iterable[str]) -> list[str]:
+    """Return a line for each tag that no task has, with the nearest that one has.
+
+    :param asked: of --tags and --skip-tags; those of Ansible itself are known.
+    """
+    found = []
+    for tag in sorted({*asked} - tags() - {"all", "always", "never", "tagged", "untagged"}):
+        close = difflib.get_close_matches(tag, sorted(tags()), 1, 0)
+        found.append(f"{tag}: the nearest is {close[0]}. docs/day2.md lists them.")
+    return found
 
 
 def near(name: str, known: Iterable[str]) -> str:

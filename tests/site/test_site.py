@@ -110,9 +110,16 @@ def test_what_is_in_the_way_is_told_of_all_hosts_at_once_and_nothing_is_touched(
         went_on = {task["host"] for task in run.tasks if task["play"] == "Bring the hosts to the plan"}
         assert went_on == (set(HOSTS) if words else set())
     assert {host: fleet.dump(host) for host in HOSTS} == before
+    # Preflight is asked with a role's tag too, for that role.
+    for tag, held_up in (("rail_network", True), ("nic_mode", False)):
+        run = fleet.play("hosts", "--check", "--tags", tag)
+        assert ("docker0 has on this host. Move that network" in run.output) == held_up, run.output
+        assert (run.code == 2) == held_up
     # Without preflight the role says it, and the other hosts are previewed too.
-    run = fleet.play("hosts", "--check", "--tags", "rail_network")
+    run = fleet.play("hosts", "--check", "--tags", "rail_network,rail_netwrok", "--skip-tags", "preflight")
     assert run.code == 2, run.output
+    assert run.output.count("Preflight was left out:") == 1
+    assert run.output.count("rail_netwrok: the nearest is rail_network.") == 1
     for host in HOSTS:
         assert f"{host}: Change | Set up all rails" in run.output.rpartition("The run would stop at this:")[2]
     fleet.ip("node2", "route", "del", "192.0.2.0/24", "dev", "mgmt0", "table", "1003")

@@ -21,6 +21,7 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._settings import (
     near,
     problems,
     specs,
+    tag_problems,
     value_problems,
 )
 
@@ -132,3 +133,9 @@ def test_the_playbooks_ask_before_anything_is_touched(tmp_path):
         assert "\nNothing was changed. Mend the inventory:\n  - site_seriel: " in done.stderr, book
         assert (done.stdout + done.stderr).count("Write site_serial.") == 1, book
         assert sorted(path.name for path in tmp_path.iterdir()) == ["hosts"], book
+
+
+def test_a_tag_that_no_task_has_is_named_with_the_nearest():
+    assert tag_problems(["all", "rail_network", "plan", "preflight", "verify_gate"]) == []
+    (line,) = tag_problems(["hosts", "rail_netwrok"])
+    assert line.startswith("rail_netwrok: the nearest is rail_network.")
