@@ -2,10 +2,11 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The real network managers: netplan, NetworkManager and systemd-networkd of Debian, in a system of their own.
+"""The real network managers: netplan, NetworkManager and systemd-networkd of Debian 12, in a system of their own.
 
-Nothing of them is installed on the machine, and none that the machine has is used. Each run has mounts and processes
-of its own; the network is the namespace of whoever starts it.
+RAILOPS_MANAGERS names another release of tests/tools/roots.py: the check `long` takes those of trixie (Debian 13) and
+noble (Ubuntu 24.04). Nothing of them is installed on the machine, and none that the machine has is used. Each run has
+mounts and processes of its own; the network is the namespace of whoever starts it.
 """
 
 from __future__ import annotations
@@ -22,20 +23,36 @@ import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
+import progress
 import roots
 
-needs_managers = pytest.mark.skipif(
-    # Where the check is required, their absence is a failure.
-    "kernel" not in os.environ.get("RAILOPS_REQUIRE", "").split()
-    and (os.geteuid() != 0 or shutil.which("debootstrap", path=f"{os.environ['PATH']}:/usr/sbin") is None),
-    reason="the network managers are unpacked by debootstrap, which is not here or needs root; run as root: make deps",
-)
+SUITE = os.environ.get("RAILOPS_MANAGERS") or "bookworm"
+
+
+def why_not() -> str:
+    """Return why they cannot be had here, with the remedy; empty where they can, or where that is a failure."""
+    if "kernel" in os.environ.get("RAILOPS_REQUIRE", "").split():
+        return ""
+    if os.geteuid() != 0 or shutil.which("debootstrap", path=f"{os.environ['PATH']}:/usr/sbin") is None:
+        return (
+            "the network managers are unpacked by debootstrap, which is not here or needs root; run as root: make deps"
+        )
+    if SUITE != "bookworm":
+        # Asked for by name: another mirror may not be in reach.
+        try:
+            folder()
+        except progress.Failure as exc:
+            return f"the network managers of {SUITE} are not to be had: {exc}"
+    return ""
 
 
 @cache
 def folder() -> str:
     """Return the system that has them, made when missing."""
-    return str(roots.managers())
+    return str(roots.managers(SUITE))
+
+
+needs_managers = pytest.mark.skipif(bool(WHY_NOT := why_not()), reason=WHY_NOT)
 
 
 def in_managers(argv: list[str], shown: Path) -> list[str]:

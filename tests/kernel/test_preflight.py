@@ -9,9 +9,9 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._audit import preflight
-from ansible_collections.railops.rdma.plugins.module_utils._route import decode
+from ansible_collections.railops.rdma.plugins.module_utils._route import decode, rollback
 from ansible_collections.railops.rdma.plugins.modules import policy_route, rail_audit
-from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, run
 
 ROLES = {"preflight": {"roles": ["rdma_host", "rail_network"], "persist": False}}
 
@@ -50,6 +50,19 @@ def test_what_is_no_port_is_told_by_the_kernels_word_and_not_by_its_name(host, k
     below = ["link", "ens2np0"] if kind == "macvlan" else []
     host.ip("link", "add", *below, "name", "roce0", "type", kind)
     assert ask(host, "ens1np0", "roce0") == [f"rail2: roce0 is a {kind}, and a rail is a port of its own."]
+
+
+def test_a_full_run_is_told_where_a_rollback_timer_would_wait(host, monkeypatch, tmp_path):
+    monkeypatch.setattr(rollback, "STATE_FOLDER", str(tmp_path / "timers/not/there"))
+    (tmp_path / "timers").mkdir()
+    run("mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", str(tmp_path / "timers"))
+    try:
+        (said,) = ask(host, "ens1np0", settings={"policy_route": {"confirm_timeout": 60}})
+        assert said == f"{rollback.STATE_FOLDER} has no room for what the rollback timer keeps."
+        assert ask(host, "ens1np0") == []
+    finally:
+        run("umount", "--lazy", str(tmp_path / "timers"))
+    assert ask(host, "ens1np0", settings={"policy_route": {"confirm_timeout": 60}}) == []
 
 
 def test_a_port_that_is_only_called_a_bond_is_one(host):

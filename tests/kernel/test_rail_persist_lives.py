@@ -79,6 +79,8 @@ class Life:
         for name in self.some(NAMES[:6], 1):
             text, beside = self.network(self.match())
             found.update({f"{NETWORKS}/{name}.network": text, **beside})
+            if self.draw.random() < 0.3:
+                found[f"{NETWORKS}/{name}.network.d/user.conf"] = f"[Network]\nAddress={self.net()}.5/24\n"
         return found
 
     def netplan(self) -> dict[str, str]:

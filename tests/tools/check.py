@@ -259,6 +259,12 @@ def kind() -> t.Iterator[Argv]:
     yield [tool("python"), "-m", "pytest", "-q", "tests/cluster/test_kind.py"]
 
 
+# What the real network managers of a release make of our files and of others'.
+WITH_MANAGERS = [
+    f"tests/kernel/test_rail_persist_{name}.py" for name in ("tools", "boot", "others", "next_boot", "lives")
+]
+
+
 def long() -> t.Iterator[Argv]:
     whole = ["env", "RAILOPS_TEST_LONG=1", tool("python"), "-m", "pytest", "-q"]
     marked = [*whole, "-m", "long"]
@@ -269,6 +275,10 @@ def long() -> t.Iterator[Argv]:
     together = "tests/site/test_site_cluster.py"
     yield [*whole, together]
     yield [*marked, "tests/site", f"--ignore={together}"]
+    yield [*marked, "tests/kernel"]
+    # Those of Debian 12 are in the check `kernel`. Where a mirror is out of reach, pytest says so for each test.
+    for suite in ("trixie", "noble"):
+        yield ["env", f"RAILOPS_MANAGERS={suite}", *whole[1:], *WITH_MANAGERS]
     yield [*marked, "--double-only", "tests/cluster"]
     with contextlib.suppress(SkipStep):
         yield [*real_api(), *marked, "--real-only", *ON_REAL]

@@ -5,7 +5,7 @@
 """Whole systems in folders of the cache: what may not be on this machine, or must not see it, runs in one of them.
 
     roots.py bare [SUITE]       print the folder of a pristine system, made when missing
-    roots.py managers           print the folder of one with the network managers, made when missing
+    roots.py managers [SUITE]   print the folder of one with the network managers, made when missing
     roots.py run ROOT -- WORDS  run a command in such a folder (changes stay in it)
 
 A command in a root has mounts, processes and a name of its own, and ends with everything that it started (rootinit.py).
@@ -122,7 +122,7 @@ def pristine(name: str = "bookworm") -> Path:
         recipe = [] if script.exists() else [str(script.with_name("gutsy"))]
         options = [f"--include={','.join(STRANGER)}", f"--components={suite.components}", f"--keyring={keyring(suite)}"]
         command = ["debootstrap", "--variant=minbase", *options, f"--cache-dir={archives(name)}"]
-        _make(f"make a pristine {name}", [*command, name, str(home), suite.mirror, *recipe])
+        _make(f"make a pristine {name}", [*command, name, str(home), suite.mirror, *recipe], suite)
         for package in (home / "var/cache/apt/archives").glob("*.deb"):
             package.unlink()
         # debootstrap knows the archive only; updates come with the machine's sources or not at all.
@@ -140,25 +140,27 @@ def copied(source: Path, target: Path) -> Path:
     return target
 
 
-def managers() -> Path:
-    """Return the folder of a system with netplan, NetworkManager, systemd-networkd and lldpd."""
-    home = env.cache() / f"managers-{env.digest(repr((RECIPE, SUITES['bookworm'], STRANGER, MANAGERS)))}"
+def managers(name: str = "bookworm") -> Path:
+    """Return the folder of a system with netplan, NetworkManager, systemd-networkd and lldpd, of one of SUITES."""
+    suite = SUITES[name]
+    kind = "managers" if name == "bookworm" else f"managers-{name}"
+    home = env.cache() / f"{kind}-{env.digest(repr((RECIPE, suite, STRANGER, MANAGERS)))}"
 
     def make() -> None:
-        copied(pristine(), home)
+        copied(pristine(name), home)
         take_sources(home)
-        kept = ((str(archives("bookworm")), "/var/cache/apt/archives", True),)
+        kept = ((str(archives(name)), "/var/cache/apt/archives", True),)
         room = Room(str(home), kept, {"DEBIAN_FRONTEND": "noninteractive"})
         (home / "usr/sbin/policy-rc.d").write_text("#!/bin/sh\nexit 101\n", encoding="utf-8")
         (home / "usr/sbin/policy-rc.d").chmod(0o755)
         install = "apt-get -q update && apt-get -q -y install --no-install-recommends " + " ".join(MANAGERS)
-        _make("unpack the network managers into the cache", entering(room, ["sh", "-c", install]))
+        _make(f"unpack the network managers of {name} into the cache", entering(room, ["sh", "-c", install]), suite)
 
     env.once(home, make)
     return home
 
 
-def _make(title: str, argv: list[str]) -> None:
+def _make(title: str, argv: list[str], suite: Suite) -> None:
     log = env.cache() / "logs/roots.log"
     done = progress.step(title, argv, log=log, timeout=1800, stream=env.stream)
     if done.code:
@@ -166,7 +168,8 @@ def _make(title: str, argv: list[str]) -> None:
         raise progress.Failure(
             f"`{title}` failed (exit code {done.code}).",
             said[-1],
-            f"See that this machine reaches {DEBIAN}, or name another mirror in RAILOPS_DEBIAN_MIRROR.",
+            f"See that this machine reaches {suite.mirror}, or name another mirror in"
+            f" RAILOPS_{suite.system.upper()}_MIRROR.",
             log,
         )
 
@@ -241,8 +244,8 @@ def main() -> None:
     try:
         if words[:1] == ["bare"] and len(words) < 3:
             print(pristine(*words[1:]))
-        elif words == ["managers"]:
-            print(managers())
+        elif words[:1] == ["managers"] and len(words) < 3:
+            print(managers(*words[1:]))
         elif words[:1] == ["run"] and words[2:3] == ["--"]:
             argv = entering(Room(words[1]), words[3:])
             os.execvp(argv[0], argv)

@@ -20,11 +20,12 @@ from ansible.module_utils.parsing.convert_bool import boolean
 
 from .._card.pci import CLASS_NETWORK, VENDOR_MELLANOX, normal_address, read_pci
 from .._check import deviation
-from .._errors import RdmaError
+from .._errors import Problem, RdmaError
 from .._files import Sysfs
 from .._persist import run as persist_run
 from .._rdma import host_run
 from .._rdma.host import module_names
+from .._route import rollback
 from .._route import run as route_run
 from .._route.checks import leaving_checks, problem_check
 from .._route.decode import pyroute2_problem
@@ -109,7 +110,8 @@ def look_at_network(request: Request) -> tuple[Checks, Facts]:
     if problem := pyroute2_problem():
         raise RdmaError(problem, route_run.INSTALL)
     sysfs = Sysfs()
-    want = parse_want(options_of("policy_route", route_run.SPEC, request))
+    options = options_of("policy_route", route_run.SPEC, request)
+    want = parse_want(options)
     kept = read_untouchable(request.module, sysfs)
     called = {name for link in kept.links.values() for name in (link["ifname"], *link.get("altnames", ()))}
     ports = {rail.asked: rail.interface for rail in want.rails}
@@ -139,7 +141,11 @@ def look_at_network(request: Request) -> tuple[Checks, Facts]:
         sysctls=tuple((key, value) for key, value in want.sysctls if none.isdisjoint(key.split("/"))),
     )
     want = named(want, names)
-    return [*map(problem_check, problems_of(want, host, mine)), *leaving_checks(want, host)], {}
+    problems = problems_of(want, host, mine)
+    if options["confirm_timeout"] and rollback.full():
+        text = f"{rollback.STATE_FOLDER} has no room for what the rollback timer keeps."
+        problems.append(Problem(rollback.STATE_FOLDER, text, rollback.MAKE_ROOM))
+    return [*map(problem_check, problems), *leaving_checks(want, host)], {}
 
 
 def _comes(rail: WantRail, request: Request, sysfs: Sysfs) -> bool:

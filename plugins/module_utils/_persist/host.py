@@ -215,6 +215,9 @@ class Host(HostFiles):
             elif free < needed or inodes < len(sizes):
                 text = f"has room for {free} bytes and {inodes} files; {needed} bytes in {len(sizes)} files are needed."
                 found.append(Problem(folder, text, f"Make room there: `df -h {folder}; df -i {folder}`."))
+        for path in sorted(path for path in sizes if self.is_folder(path) and self.link(path) is None):
+            fix = "Move what is in it to files of your own (with netplan: to 10-netplan-IF.network.d), and remove it."
+            found.append(Problem(path, "is a folder, and a link of ours belongs there.", fix))
         return found
 
     def move(self, path: str, target: str) -> None:
@@ -234,6 +237,8 @@ class Host(HostFiles):
     def left(self) -> list[str]:
         """Return the temporaries of runs that were killed, and of the one that is at work."""
         folders = {os.path.dirname(path) for path in SINGLE} | {folder for folder, _name in OWNED}
+        beside = {f"{folder}/{name}" for folder in folders for name in self.names(folder) if name.endswith(".d")}
+        folders |= {folder for folder in beside if self.link(folder) is None}
         folders |= {"/" + os.path.relpath(folder, self.root) for folder, _folders, _names in os.walk(self.path(KEPT))}
         found = [f"{folder}/{name}" for folder in sorted(folders) for name in self.names(folder)]
         return [path for path in found if re.search(r"/\.railops-[^/]+\.tmp$", path)]

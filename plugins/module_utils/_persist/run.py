@@ -10,7 +10,7 @@ import contextlib
 import typing as t
 from dataclasses import asdict
 
-from .._check import CheckData, compared, deviation, warning
+from .._check import WARNING, CheckData, compared, deviation, warning
 from .._errors import InputError, Problem, RdmaError
 from .._files import Sysfs, temporary
 from .._route.options import host_plan_spec
@@ -118,6 +118,10 @@ def converge(
         result["problems"] = [asdict(row) for row in refused]
     if want.present:
         result["manager"] = manager
+    else:
+        result["warnings"] = [
+            f"{check['cause']} {check['fix']}" for check in result["checks"] if check["status"] == WARNING
+        ]
     return result
 
 
@@ -165,8 +169,9 @@ def _preflight(problems: t.Iterable[Problem]) -> t.Iterator[CheckData]:
 
 def _beside(host: Host, remove: list[str], moves: dict[str, str]) -> t.Iterator[CheckData]:
     """Yield what others have beside files of ours that go: nothing would read it any more."""
-    for path in (f"{gone}.d/{name}" for gone in remove for name in host.names(f"{gone}.d")):
-        if path not in remove and path not in moves:
+    folders = [f"{gone}.d" for gone in remove if host.link(f"{gone}.d") is None]
+    for path in (f"{folder}/{name}" for folder in folders for name in host.names(folder)):
+        if path not in remove and path not in moves and not path.endswith(".tmp"):
             cause = f"{path} stood beside a file of ours, which goes: from the next boot on nothing reads it."
             fix = "Move it to a file of your own with a [Match] (/etc/systemd/network/10-NAME.network), or remove it."
             yield warning("persist_foreign", "", path, cause, fix).data()

@@ -40,6 +40,7 @@ Command = t.Callable[[list[str]], tuple[int, str, str]]
 POLL_SECONDS = 0.1
 # Bytes that must be free where its state lies; tmpfs counts pages of up to 64 KiB.
 ROOM = 256 * 1024
+MAKE_ROOM = "Make room there (`df -h /run; df -i /run`), or run without confirm_timeout."
 
 
 # --- whole or not at all ----------------------------------------------------------------------------------------------
@@ -235,9 +236,8 @@ def arm(host: Host, before: Snapshot, after: Snapshot, seconds: int, command: Co
         text = json.dumps(state)
         _write(f"{folder}/state.json", text)
         _write(f"{folder}/armed", "")
-        room = os.statvfs(folder)
         # The timer writes its state once more, and what came of it.
-        if room.f_blocks and room.f_bavail * room.f_frsize < 2 * len(text) + ROOM:
+        if full(2 * len(text)):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         _start(folder, token, command)
         _await_ready(folder)
@@ -246,10 +246,19 @@ def arm(host: Host, before: Snapshot, after: Snapshot, seconds: int, command: Co
         if isinstance(exc, OSError):
             raise RdmaError(
                 f"The rollback timer cannot keep its state in {STATE_FOLDER}: {exc.strerror}; nothing was changed.",
-                "Make room there (`df -h /run; df -i /run`), or run without confirm_timeout.",
+                MAKE_ROOM,
             ) from exc
         raise
     return token
+
+
+def full(size: int = 0) -> bool:
+    """Whether a rollback timer's state of so many bytes finds no room."""
+    place = STATE_FOLDER
+    while not os.path.isdir(place):
+        place = os.path.dirname(place)
+    room = os.statvfs(place)
+    return bool(room.f_blocks) and room.f_bavail * room.f_frsize < size + ROOM
 
 
 def confirm(token: str) -> None:

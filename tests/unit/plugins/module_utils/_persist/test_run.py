@@ -24,8 +24,8 @@ OLD["rails"][0] = {**OLD["rails"][0], "mtu": 1500}
 BESIDE = "etc/systemd/network/0-railops-ens1np0.network.d/mine.conf"
 
 
-def persist(root, params, **options):
-    return converge(parse_want(params), Host(str(root)), "networkd", **{"check_mode": False, **options})
+def persist(root, params, manager="networkd", **options):
+    return converge(parse_want(params), Host(str(root)), manager, **{"check_mode": False, **options})
 
 
 def files(root):
@@ -128,6 +128,32 @@ def test_a_user_s_file_beside_ours_is_named_when_ours_goes(tmp_path):
         gone = persist(tmp_path, {"state": "absent"}, check_mode=check_mode)
         said = [row["cause"] for row in gone["checks"] if row["id"] == "persist_foreign"]
         assert said == [f"/{BESIDE} stood beside a file of ours, which goes: from the next boot on nothing reads it."]
+        # Nobody reads the checks of a teardown.
+        assert [text.partition(" Move it to")[0] for text in gone["warnings"]] == said
+    assert list(files(tmp_path)) == [BESIDE]
+
+
+@pytest.mark.parametrize("made", [{}, {"etc/systemd/network/10-netplan-ens1np0.network.d/user.conf": "[Link]\n"}])
+def test_what_stands_beside_netplan_s_file_stays_and_nothing_of_ours_does(tmp_path, made):
+    """netplan makes the file that it is beside, with us and without: it is not orphaned, and not named."""
+    for path, text in made.items():
+        (tmp_path / path).parent.mkdir(parents=True)
+        (tmp_path / path).write_text(text, encoding="utf-8")
+    persist(tmp_path, {**NEW, "policy": "default_route"}, "netplan")
+    (tmp_path / "etc/systemd/network/10-netplan-ens1np0.network.d/.railops-x9ab_c.tmp").write_text("half")
+    assert persist(tmp_path, {"state": "absent"}, check_mode=True)["warnings"] == []
+    persist(tmp_path, {"state": "absent"})
+    assert files(tmp_path) == made
+    assert (tmp_path / "etc/systemd/network/10-netplan-ens1np0.network.d").exists() is bool(made)
+
+
+def test_a_user_s_folder_where_a_link_belongs_is_refused_before_anything_is_written(tmp_path):
+    """Who goes from networkd to netplan has it there, by our own advice."""
+    (tmp_path / BESIDE).parent.mkdir(parents=True)
+    (tmp_path / BESIDE).write_text("[Link]\n", encoding="utf-8")
+    for check_mode in (True, False):
+        with pytest.raises(RdmaError, match=r"0-railops-ens1np0\.network\.d: is a folder.* 10-netplan-IF\.network\.d"):
+            persist(tmp_path, NEW, "netplan", check_mode=check_mode)
     assert list(files(tmp_path)) == [BESIDE]
 
 

@@ -1,0 +1,188 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A random life before us: what a host may have when we come, and what a run must refuse of it by name.
+
+Drawn are rules, tables, routes and addresses in and beside our numbers; files of networkd, NetworkManager and sysctl.d
+beside ours, files of theirs for a rail's port with settings of their documentation, and drop-ins beside our files.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import random
+import typing as t
+
+from ansible_collections.railops.rdma.tests.kernel.test_rail_persist_next_boot import (
+    ALONE,
+    BESIDE,
+    DROP_INS,
+    KEYS,
+    NETWORKS,
+    PROFILE,
+    PROFILES,
+    SET,
+)
+
+RAILS = 2
+PREFIXES = ("172.17.", "fd00:17:")
+NEVER_TOUCHED = {
+    f"{NETWORKS}/50-site.network": "[Match]\nName=eth0\n\n[Network]\nDHCP=yes\n",
+    f"{NETWORKS}/50-site.network.d/more.conf": "[Network]\nDNS=198.51.100.53\n",
+    f"{NETWORKS}/90-all.link": "[Match]\nOriginalName=*\n\n[Link]\nNamePolicy=keep\n",
+    f"{PROFILES}/site.nmconnection": "[connection]\nid=site\ntype=ethernet\n"
+    "interface-name=eth0\n\n[ipv4]\nmethod=auto\n",
+    "/etc/NetworkManager/conf.d/site.conf": "[main]\nplugins=keyfile\n",
+    "/etc/sysctl.d/50-site.conf": "net.core.somaxconn = 4096\n",
+    "/etc/systemd/networkd.conf.d/site.conf": "[Network]\nSpeedMeter=yes\n",
+}
+PORT = "[Match]\nName=ens1np0\n\n"
+SYSCTL = "/etc/sysctl.d/99-site.conf"
+# What loses nothing, or is kept beside ours, though it is for a rail's port: by manager.
+KEPT = {
+    "networkd": {
+        f"{NETWORKS}/50-user.network": f"{PORT}[Network]\nDHCP=ipv4\n",
+        BESIDE: "[Network]\nAddress=10.66.0.5/24\n",
+    },
+    "networkmanager": {f"{PROFILES}/user.nmconnection": PROFILE.format("") + "[ipv4]\nmethod=auto\n"},
+}
+
+
+class Life:
+    """What a host had before us.
+
+    :param addresses: the planned one of each rail with its length, IPv4.
+    :ivar lines: of ip, each made for itself.
+    :ivar named: what a run's refusal must name; empty when it must not refuse.
+    :ivar files: texts by their paths, and `lost` what the refusal of one of them must name, or nothing.
+    """
+
+    def __init__(self, seed: int, addresses: t.Sequence[str]) -> None:
+        self.draw = random.Random(seed)
+        self.addresses = [ipaddress.IPv4Interface(text) for text in addresses]
+        self.lines: list[str] = []
+        self.named: list[str] = []
+        self.policy = self.draw.choice(["prefixes", "default_route"])
+        self.earlier = self.draw.random() < 0.4
+        self.manager = self.draw.choice(sorted(KEPT))
+        # Most lives are in nobody's way.
+        self.crowded = self.draw.random() < 0.5
+        self.planned: set[str] = set()
+        self.lines += [f"link set ens{rail}np0 up" for rail in range(1, RAILS + 1)]
+        for rail in range(1, RAILS + 1):
+            self.lines.append(f"address add 10.66.{rail}.5/24 dev ens{rail}np0")
+            self.lines.append(f"address add 2001:db8:66:{rail}::5/64 dev ens{rail}np0 nodad")
+        for _number in range(self.draw.randint(2, 7)):
+            self.draw.choice([self.rule, self.route, self.address])()
+        self.files = {path: text for path, text in NEVER_TOUCHED.items() if self.draw.random() < 0.5}
+        if self.draw.random() < 0.3:
+            self.files.update([self.draw.choice(sorted(KEPT[self.manager].items()))])
+        self.lost = self.draw.choice([self.file, self.last_word, self.beside])() if self.draw.random() < 0.3 else ()
+
+    def number(self, ours: range, others: list[int]) -> tuple[int, bool]:
+        """Draw a number of ours or another one; return whether it is ours."""
+        inside = self.crowded and self.draw.random() < 0.5
+        return (self.draw.choice(ours) if inside else self.draw.choice(others)), inside
+
+    def family(self) -> tuple[int, str, str]:
+        """Return a family, one of the host's own addresses on a rail, and a gateway there."""
+        rail, family = self.draw.randint(1, RAILS), self.draw.choice([4, 6])
+        net = f"10.66.{rail}." if family == 4 else f"2001:db8:66:{rail}::"
+        return family, f"{net}5", f"{net}1"
+
+    def rule(self) -> None:
+        """Draw a rule."""
+        family, address, _gateway = self.family()
+        # No number twice, so that the kernel's own numbering of what is taken away does not matter.
+        free = [value for value in range(300, 900, 7) if f" priority {value} " not in str(self.lines)]
+        priority, one = self.number(range(10001, 10100), free)
+        table, two = self.number(range(1001, 1100), [42, 500, 2005])
+        if f" priority {priority} " in str(self.lines):
+            return
+        what = self.draw.choice(["from {}", "from {} fwmark 0x7", "to {}", "from {} iif eth0", "from {} ipproto tcp"])
+        made = self.draw.choice(["", " protocol static", " protocol 186"])
+        self.lines.append(f"-{family} rule add {what.format(address)} priority {priority} lookup {table}{made}")
+        if one or two:
+            self.named.append(f"{priority}: from")
+
+    def route(self) -> None:
+        """Draw a route."""
+        family, _address, gateway = self.family()
+        rail = gateway.split(".")[2] if family == 4 else gateway.split(":")[3]
+        number = self.draw.randrange(200)
+        dst = f"10.{number}.0.0/16" if family == 4 else f"2001:db8:{1000 + number}::/48"
+        dst = "10.200.0.0/16" if dst == "10.66.0.0/16" else dst
+        end = f"route add {dst} via {gateway} dev ens{rail}np0 proto {self.draw.choice(['static', 'boot'])}"
+        if self.draw.random() < 0.5:
+            # Those of the rails: of the others the kernel is asked only where a rule leads there.
+            table, inside = self.number(range(1001, 1001 + RAILS), [42, 500, 2005])
+            self.lines.append(f"-{family} {end} table {table} metric 77")
+            if inside:
+                self.named.append(f"{dst} via {gateway} dev ens{rail}np0 table {table}")
+            return
+        metric, inside = self.number(range(101, 200), [7, 100, 200, 4096])
+        self.lines.append(f"-{family} {end} metric {metric}")
+        if inside:
+            self.named.append(f"{dst} via {gateway} dev ens{rail}np0 metric {metric}")
+
+    def address(self) -> None:
+        """Draw an address: beside the planned one, elsewhere, or the planned one itself."""
+        rail = self.draw.randint(1, RAILS)
+        own = self.addresses[rail - 1]
+        kinds = ["second", "far", "planned", "ends"] + (["held"] if self.crowded and not self.earlier else [])
+        kind = self.draw.choice(kinds)
+        length = own.network.prefixlen
+        if kind in ("second", "far"):
+            line = f"{own.ip + 7}/{length}" if kind == "second" else f"192.0.2.{rail}/32"
+            self.lines += {f"address add {line} dev ens{rail}np0"} - {*self.lines}
+        elif str(own.ip) not in self.planned and not self.earlier:
+            self.planned.add(str(own.ip))
+            more = " valid_lft 900 preferred_lft 900" if kind == "ends" else ""
+            device = "lo" if kind == "held" else f"ens{rail}np0"
+            self.lines.append(f"address add {own.ip}/{32 if kind == 'held' else length} dev {device}{more}")
+            if kind == "held":
+                self.named.append(f"the planned address {own.ip} is held by lo")
+
+    def file(self) -> tuple[str, ...]:
+        """Draw a file for a rail's port with a setting that ours does not have."""
+        words = SET if self.manager == "networkd" else KEYS
+        word = self.draw.choice(sorted(words))
+        if self.manager == "networkd":
+            path, text = f"{NETWORKS}/50-user.network", f"{PORT}{words[word]}\n"
+        else:
+            zone = "zone=trusted" * ("zone" in word)
+            path, text = f"{PROFILES}/user.nmconnection", PROFILE.format(zone) + words[word] + "\n"
+        self.files[path] = text
+        return path, word
+
+    def last_word(self) -> tuple[str, ...]:
+        """Draw a setting of sysctl.d that comes after ours."""
+        self.files[SYSCTL] = f"net.ipv4.conf.ens1np0.arp_ignore = {self.draw.choice((0, 8))}\n"
+        return f"{SYSCTL} sets net/ipv4/conf/ens1np0/arp_ignore", ""
+
+    def beside(self) -> tuple[str, ...]:
+        """Draw what takes the port from ours: a drop-in, or what NetworkManager reads of it."""
+        if self.manager == "networkd":
+            word = self.draw.choice(sorted(DROP_INS))
+            self.files[BESIDE] = DROP_INS[word]
+            return BESIDE, word
+        path, text = ALONE[self.draw.choice(["list", "section"])]
+        self.files[path] = text
+        return f"by {path} NetworkManager leaves it alone", ""
+
+
+def having(host: t.Any) -> set[str]:
+    """Return what a host has but for what the kernel makes by itself, without what may change with a neighbour.
+
+    :param host: of netns_fabric.
+    """
+    dump = host.dump()
+    rows = {row.partition(" [")[0] for row in dump["addresses"]}
+    rows |= {" ".join(row.split()) for row in dump["rules"]}
+    return rows | {row for row in dump["routes"] if "proto kernel" not in row and not row.startswith(("local", "unre"))}
+
+
+def ours_of(rows: t.Iterable[str]) -> list[str]:
+    """Return those of the rows that only we make."""
+    return [row for row in rows if any(prefix in row for prefix in PREFIXES) or " 143" in row]
