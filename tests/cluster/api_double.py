@@ -8,7 +8,9 @@
         double.kubeconfig(path)
         double.faults.append(Fault(code=429, times=3, method="PATCH"))
 
-    api_double.py --kubeconfig PATH [--nodes 2] [--no-crds]     serve until killed, on 127.0.0.1
+    api_double.py --kubeconfig PATH [--nodes 2] [--no-crds] [--spiderpool]
+
+That serves on 127.0.0.1 until it is killed or its kubeconfig is removed; `--spiderpool` adds namespace and webhooks.
 
 It serves upstream's CRDs when they lie beside the checkout (../shared/crds), else the project's stubs, and says which.
 """
@@ -615,17 +617,26 @@ def merge_patch(old: t.Any, patch: t.Any, *, strategic: bool = False) -> t.Any:
 
 
 def main() -> None:
-    """Serve until killed."""
+    """Serve until killed, or until the kubeconfig is removed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kubeconfig", type=Path, required=True)
     parser.add_argument("--nodes", type=int, default=2)
     parser.add_argument("--no-crds", action="store_true")
+    parser.add_argument("--spiderpool", action="store_true")
     options = parser.parse_args()
     names = [f"node{number + 1}" for number in range(options.nodes)]
     with ApiDouble(nodes=names, crds=not options.no_crds) as double:
+        if options.spiderpool:
+            # It wants the collection on the path, which the double alone does without.
+            from admission import Webhooks
+
+            double.admission = hooks = Webhooks()
+            hooks.watch(double.store)
+            double.put("v1", "Namespace", "spiderpool")
         double.kubeconfig(options.kubeconfig)
         print(f"{double.url} with the CRDs of {crd_folder()}", flush=True)
-        signal.sigwait([signal.SIGTERM, signal.SIGINT])
+        while not signal.sigtimedwait([signal.SIGTERM, signal.SIGINT], 1) and options.kubeconfig.exists():
+            pass
 
 
 if __name__ == "__main__":

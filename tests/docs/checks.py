@@ -210,9 +210,10 @@ def shell(words: list[str], context: Context) -> list[str]:
 
 def molecule(words: list[str], context: Context) -> list[str]:
     """Check a run of molecule."""
-    if words[1:3] != ["test", "-s"] or len(words) != 4:
+    if words[1:] != ["test"] and (words[1:3] != ["test", "-s"] or len(words) != 4):
         return [f"not understood: {shlex.join(words)}"]
-    return [] if (CHECKOUT / "molecule" / words[3] / "molecule.yml").is_file() else [f"no scenario {words[3]}"]
+    name = words[3] if len(words) == 4 else "default"
+    return [] if (CHECKOUT / "molecule" / name / "molecule.yml").is_file() else [f"no scenario {name}"]
 
 
 @cache

@@ -198,6 +198,7 @@ ROWS = (
         r"make bench|python3 tests/benchmark/(audit|webhook)\.py( --memory)?",
         needs="a quiet machine; see docs/performance.md",
     ),
+    row(r"molecule test", "molecule/default"),
     row(r"molecule test -s netns", "molecule/netns"),
     row(r"molecule test -s guests", "molecule/guests"),
     row(

@@ -42,6 +42,7 @@ import topology
 from shell import LabError, environments, missing_tools, require_root, require_tools, say
 
 NETNS_NEEDS = spaces.TOOLS
+PING = {"ping": "iputils-ping"}
 MOST_SHOWN = 12
 # MiB each guest has: a node of a cluster also runs kubelet, containerd and Spiderpool.
 MEMORY, CLUSTER_MEMORY = 1024, 3072
@@ -170,6 +171,8 @@ def command_dump(args: argparse.Namespace) -> None:
 def command_prove(args: argparse.Namespace) -> None:
     """Prove a plan on the lab: kernels hold it, and packets leave and return by the rail they belong to."""
     lab = _running(args.lab)
+    if lab.kind == "netns" and not args.no_traffic:
+        require_tools(PING, "A proof by packets")
     host_plans = topology.read_host_plans(args.plan)
     failures = proof.prove(lab, host_plans, traffic=not args.no_traffic)
     if args.rdma and not failures:

@@ -229,6 +229,12 @@ class TestNamespaces:
             ping = ["ping", "-c1", "-W3", "-M", "do", "-s", "8900", target]
             assert "1 received" in lab("exec", NAME, "--host", "node1", "--", *ping).stdout
 
+    def test_a_proof_without_ping_names_the_program(self, two_hosts, tmp_path):
+        (tmp_path / "ip").symlink_to(shutil.which("ip"))
+        done = lab("prove", NAME, "--plan", str(tmp_path), check=False, env={**os.environ, "PATH": str(tmp_path)})
+        assert "A proof by packets needs ping, not found on PATH" in done.stderr
+        assert "apt-get install iputils-ping" in done.stderr
+
     def test_a_start_that_fails_takes_its_own_back_and_nothing_else(self):
         foreign = f"rlab-{NAME}.node2"
         subprocess.run(["ip", "netns", "add", foreign], check=True)
