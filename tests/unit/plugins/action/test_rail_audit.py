@@ -17,6 +17,8 @@ from types import SimpleNamespace
 import pytest
 import yaml
 from ansible.errors import AnsibleActionFail
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar, trust_as_template
 
 from ansible_collections.railops.rdma.plugins.action import cluster_nodes, rail_audit
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import canonical, sha256
@@ -232,6 +234,24 @@ def test_no_other_node_than_the_plans_is_drained(plan, node, refused):
             action.run(task_vars=variables)
     else:
         assert action.run(task_vars=variables) == {"changed": False}
+
+
+@pytest.mark.parametrize("default", ["0", "{}", "[]", "'ping'", "['nic_mode', 'gpudirect']"])
+def test_a_plain_default_is_read_as_the_template_engine_reads_it(default):
+    text = trust_as_template(f"{{{{ audit_x | default({default}) }}}}")
+    other = trust_as_template("{{ other }}")
+    for known in (
+        {},
+        {"audit_x": 5},
+        {"audit_x": None},
+        {"audit_x": other},
+        {"audit_x": [other]},
+        {"audit_x": "{{ no }}"},
+    ):
+        variables = {**known, "other": 7, "asked": text}
+        templar = Templar(loader=DataLoader(), variables=variables)
+        read = action_of(rail_audit, {}, templar=templar)._value("asked", variables)
+        assert read == templar.template(text), (default, known)
 
 
 def test_no_worker_has_to_compile_the_filters():
