@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import typing as t
 
+from ..module_utils._intake import shown
 from ..plugin_utils._arguments import arguments
 from ..plugin_utils._localhost import FabricAction
 from ..plugin_utils._refusal import refuse, show
@@ -30,8 +31,10 @@ class ActionModule(FabricAction):
         super().run(tmp, task_vars)
         args = arguments(self, ARGUMENT_SPEC)
         text = f"\n  {'- ' if args['fail'] else ''}".join([args["heading"], *args["lines"]])
+        # Some of it is what hosts say.
+        text = "\n".join(map(shown, text.split("\n")))
         if args["fail"] and args["lines"]:
             refuse(self._task, text)
         if not args["fail"]:
-            show(f"\n{text}\n")
+            show(f"\n{text}")
         return {"changed": False}

@@ -15,13 +15,16 @@ import signal
 import subprocess
 import time
 from collections import Counter
+from pathlib import Path
 
 import pytest
 import state as lab_state
 
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.intake import answer_in
 
+CHECKOUT = Path(__file__).resolve().parents[2]
 MOST_TASKS = 10
+RAILS = 8
 HOSTS = ("node1", "node2", "node3")
 
 
@@ -41,8 +44,12 @@ def site(fleet, before):
 
 
 def test_a_preview_of_an_untouched_fleet(fleet, before):
-    run = fleet.play("site", "--check", "--diff")
+    run = fleet.play("site", "--check", "--diff", ANSIBLE_CONFIG=str(CHECKOUT / "inventory/ansible.cfg"))
     assert run.code == 0, run.output
+    # As many lines as a person reads: 12 for each rail and family, 20 for each host.
+    assert len(run.output.splitlines()) <= len(HOSTS) * (12 * RAILS + 20), run.output
+    titles = run.output.index("  host       links  addresses")
+    assert run.output[titles:].splitlines()[1].split()[:6] == ["node[1-3]", "8", "8", "24", "8", "32"]
     assert "172.17.0.2/27" in run.output
     assert not (fleet.folder / "plan").exists()
     assert {host: fleet.dump(host) for host in HOSTS} == before
@@ -101,7 +108,7 @@ def test_what_is_in_the_way_is_told_of_all_hosts_at_once_and_nothing_is_touched(
     for playbook, *words in (("hosts",), ("hosts", "--check"), ("site", "--check")):
         run = fleet.play(playbook, *words)
         assert run.code == 2, run.output
-        told = run.output.rpartition("Nothing was changed.")[2]
+        told = run.output.partition("Nothing was changed.")[2]
         assert "node1, node3: 172.17.0.0/21" in told
         assert "docker0 has on this host. Move that network" in told
         assert "node2: the route `192.0.2.0/24 dev mgmt0 table 1003 scope link` is not ours" in told
@@ -127,6 +134,17 @@ def test_what_is_in_the_way_is_told_of_all_hosts_at_once_and_nothing_is_touched(
     assert fleet.play("hosts", "--check", "-e", '{"rail_network_force": ["docker0"]}').code == 0
     for host in held:
         fleet.ip(host, "link", "del", "docker0")
+
+
+def test_a_run_without_a_change_has_few_lines_and_ends_with_what_was_not_done(fleet, site):
+    run = fleet.play("site", ANSIBLE_CONFIG=str(CHECKOUT / "inventory/ansible.cfg"))
+    assert (run.code, run.changed()) == (0, []), run.output
+    # 100 with four hosts: each has a row in the verdict and one in the recap.
+    assert len(run.output.splitlines()) <= 100 - 2 * (4 - len(HOSTS)), run.output
+    assert (
+        "   PASS, hosts only. The cluster was not touched: set fabric_kubeconfig. "
+        f"Report: {fleet.folder.resolve()}/verify/fabric/report.html\n"
+    ) in run.output
 
 
 def test_packets_use_their_own_rail(fleet, site):

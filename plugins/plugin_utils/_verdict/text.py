@@ -213,7 +213,10 @@ def picture(verdict: Verdict, fabric: str, *, colour: bool = False, report: str 
     lines += [f"  ... and {len(where) - _EXPLAINED} more places: see verdict.md"] if len(where) > _EXPLAINED else []
     lines += [""] if where else []
     lines += [*_reasons(verdict, "deviation", paint), *_reasons(verdict, WARNING, paint)]
+    said = [section_of(verdict, name).get("reason") for name in SECTIONS]
     for reason, (ids, names) in untested(verdict).items():
+        if reason in said:
+            continue
         what = _plain(f"{shortened(sorted(ids), 6)} on {folded(names, 4)}: {reason}")
         lines.append(f"  {paint.sign('skipped')} not looked at: {what}")
     legend = "  ".join(f"{paint.sign(status)} {status}" for status in _SIGNS if status != "error")
