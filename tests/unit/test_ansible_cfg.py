@@ -28,7 +28,7 @@ def test_every_setting_of_the_example_counts_where_it_is_copied_to(tmp_path):
         "DEFAULT_FORKS": "50",
         "INJECT_FACTS_AS_VARS": "False",
         "DISPLAY_SKIPPED_HOSTS": "False",
-        "DISPLAY_OK_HOSTS": "False",
+        "display_ok_hosts": "False",
         "ANSIBLE_PIPELINING": "True",
     }.items():
         assert f"{name}{of}{value}" in found

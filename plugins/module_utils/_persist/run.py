@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import typing as t
 from dataclasses import asdict
 
@@ -129,16 +130,24 @@ def _diffs(paths: list[str], have: dict[str, State], wanted: dict[str, File], *,
     """Return the diff of some files: of the text of each, or one of a line for each."""
     if whole:
         return [_diff(path, have.get(path), wanted.get(path)) for path in paths]
-    before = "".join(_line(path, have[path]) for path in paths if path in have)
-    after = "".join(_line(path, wanted[path], have.get(path)) for path in paths if path in wanted)
     names = {"before_header": "files", "after_header": "files (-v shows their text)"}
-    return [{**names, "before": before, "after": after}] if paths else []
+    sides = (_lines(paths, have, {}), _lines(paths, wanted, have))
+    return [{**names, "before": sides[0], "after": sides[1]}] if paths else []
 
 
-def _line(path: str, file: State | File, old: State | None = None) -> str:
-    lines = file.text.splitlines()
-    new = f", {len(set(lines) - set(old.text.splitlines()))} of them new" if old else ""
-    return f"{path}: mode {file.mode:04o}, {len(lines)} lines{new}\n"
+def _lines(paths: list[str], files: t.Mapping[str, State | File], old: dict[str, State]) -> str:
+    """Return a line for each file, one for those of a folder that are the same."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for path in (path for path in paths if path in files):
+        lines = files[path].text.splitlines()
+        new = f", {len(set(lines) - set(old[path].text.splitlines()))} of them new" if path in old else ""
+        what = f"mode {files[path].mode:04o}, {len(lines)} lines{new}"
+        alike.setdefault((os.path.dirname(path), what), []).append(path)
+    text = ""
+    for (_folder, what), same in alike.items():
+        more = f" (the same for {', '.join(map(os.path.basename, same[1:]))})" if same[1:] else ""
+        text += f"{same[0]}: {what}{more}\n"
+    return text
 
 
 def _diff(path: str, have: State | None, file: File | None) -> dict[str, str]:

@@ -9,9 +9,10 @@ import yaml
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._persist import run as work
-from ansible_collections.railops.rdma.plugins.module_utils._persist.host import Host
+from ansible_collections.railops.rdma.plugins.module_utils._persist.host import Host, State
 from ansible_collections.railops.rdma.plugins.module_utils._persist.model import Ran
 from ansible_collections.railops.rdma.plugins.module_utils._persist.networkmanager import NetworkManager
+from ansible_collections.railops.rdma.plugins.module_utils._persist.run import _lines
 from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
 from ansible_collections.railops.rdma.tests.unit import machines
 
@@ -75,16 +76,29 @@ def test_the_diff_has_a_line_a_file_and_their_text_with_v(run_module, root):
     (one,) = run_module(_ansible_check_mode=True, _ansible_diff=True)["diff"]
     assert one["before"] == ""
     lines = one["after"].splitlines()
-    assert len(lines) == len(run_module(_ansible_check_mode=True)["after"])
+    files = list(run_module(_ansible_check_mode=True)["after"])
+    assert all(path.rpartition("/")[2] in one["after"] for path in files)
     name = "/etc/netplan/zz-railops-ens1np0.yaml"
     assert next(line for line in lines if name in line).startswith(f"{name}: mode 0600, ")
     whole = run_module(_ansible_check_mode=True, _ansible_diff=True, _ansible_verbosity=1)["diff"]
-    assert [row["after_header"] for row in whole] == [line.partition(":")[0] for line in lines]
+    assert sorted(row["after_header"] for row in whole) == sorted(files)
     run_module()
     (root / name[1:]).chmod(0o644)
     (one,) = run_module(_ansible_diff=True)["diff"]
     (was,), (now,) = one["before"].splitlines(), one["after"].splitlines()
     assert (was.partition(",")[0], now.endswith(" lines, 0 of them new")) == (f"{name}: mode 0644", True)
+
+
+def test_files_of_a_folder_that_are_the_same_are_one_line_of_the_diff():
+    paths = [f"/etc/n/ens{rail}np0.network" for rail in range(1, 4)]
+    files = {path: State("a\nb\n", 0o644) for path in paths}
+    assert _lines(paths, files, {}) == (
+        f"{paths[0]}: mode 0644, 2 lines (the same for ens2np0.network, ens3np0.network)\n"
+    )
+    assert _lines(paths, files, {paths[1]: State("a\nc\n", 0o644)}).splitlines() == [
+        f"{paths[0]}: mode 0644, 2 lines (the same for ens3np0.network)",
+        f"{paths[1]}: mode 0644, 2 lines, 1 of them new",
+    ]
 
 
 @pytest.mark.parametrize("manager", ["netplan", "networkd", "networkmanager"])
