@@ -18,7 +18,6 @@ from .answers import FieldConflict, Gone
 from .client import Cluster
 from .compare import keep_pool
 from .model import FIELD_MANAGER, PRUNED_KINDS, ClusterPlan, Conflict, Ref, Step
-from .pages import SideBySide
 from .plan import ClusterPlanner
 from .pools import attached
 from .preflight import ApplyOptions, ApplyOutcome, Preflight
@@ -31,6 +30,9 @@ if t.TYPE_CHECKING:
 
 # Kinds of these groups are read as whole lists; of others each object is asked for by name.
 LISTED_GROUPS = {version.partition("/")[0] for version, _kind in PRUNED_KINDS}
+
+MOST_LISTS = 8
+"""How many lists are read side by side."""
 
 
 class ApplyRun:
@@ -72,11 +74,16 @@ class ApplyRun:
         groups: dict[tuple[str, str], list[Ref]] = {key: [] for key in PRUNED_KINDS if options.prune}
         for ref, body in self._wanted.items():
             groups.setdefault((body["apiVersion"], body["kind"]), []).append(ref)
-        kinds = [functools.partial(self._live, key, groups[key]) for key in sorted(groups)]
-        with SideBySide(kinds) as pages:
-            for page in pages:
-                for live in page:
-                    planner.see(live)
+
+        def see(key: tuple[str, str]) -> None:
+            for page in self._live(key, groups[key]):
+                with self._lock:
+                    for live in page:
+                        planner.see(live)
+
+        with ThreadPoolExecutor(MOST_LISTS) as pool:
+            # What a list raised is raised here.
+            list(pool.map(see, sorted(groups)))
         self._refuse_missing_kinds()
         return planner.finish()
 

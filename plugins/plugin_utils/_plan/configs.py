@@ -20,9 +20,8 @@ if t.TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ...module_utils._fabric.model import Node
-    from .bodies import MultusConfig
 
-Body = dict[str, object]
+Body = dict[str, t.Any]
 
 _COORDINATOR = {
     "hostRuleTable": 500,
@@ -86,7 +85,7 @@ BLOCKS: dict[str, Callable[[FabricPlan, Rail, str, str, Body], Body]] = {
 """What is in the block of an attachment, every field there: of the plan, a rail, its interface, resource and pools."""
 
 
-def _config(plan: FabricPlan, rail: Rail, interface: str, profile: str) -> MultusConfig:
+def _config(plan: FabricPlan, rail: Rail, interface: str, profile: str) -> Body:
     fabric = plan.fabric
     meta = metadata(fabric, config_name(fabric, rail, profile))
     resource = full_resource(plan, rail, profile)
@@ -116,7 +115,7 @@ def _config(plan: FabricPlan, rail: Rail, interface: str, profile: str) -> Multu
     }
 
 
-def multus_configs(plan: FabricPlan) -> list[MultusConfig]:
+def multus_configs(plan: FabricPlan) -> list[Body]:
     """Return the SpiderMultusConfigs: one a rail, and one a rail and name profile where a parent is named."""
     return [config for configs in _by_profile(plan).values() for config in configs]
 
@@ -127,7 +126,7 @@ def parents(plan: FabricPlan) -> Mapping[str, Sequence[Node]]:
     return {DECLARED: ()} if plan.fabric.attached.own_device else profiles(plan)
 
 
-def _by_profile(plan: FabricPlan) -> dict[str, list[MultusConfig]]:
+def _by_profile(plan: FabricPlan) -> dict[str, list[Body]]:
     fabric = plan.fabric
     return {
         profile: [_config(plan, rail, interfaces_of(fabric, nodes)[rail.index - 1], profile) for rail in fabric.rails]

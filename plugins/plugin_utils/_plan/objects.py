@@ -30,7 +30,8 @@ if t.TYPE_CHECKING:
     from ...module_utils._errors import Problem
     from ...module_utils._fabric.model import FabricPlan, Node
     from ...module_utils._fabric.networks import PodNetwork
-    from .bodies import Device, DeviceConfig, HelmValues, NodeLabels, Policy, SharedDevices, SriovPolicy
+
+    Body = dict[str, t.Any]
 
 DEVICE_PLUGIN_INTERVAL = 300
 """Seconds between two looks of the device plugin for new interfaces: the chart's default."""
@@ -93,7 +94,7 @@ def networks_of(plan: FabricPlan) -> dict[str, list[PodNetwork]]:
     return ADDRESSING[plan.fabric.ipam].networks(plan)
 
 
-def sriov_policies(plan: FabricPlan) -> list[SriovPolicy]:
+def sriov_policies(plan: FabricPlan) -> list[Body]:
     """Return the SriovNetworkNodePolicies: one a rail and name profile, for labelled nodes only.
 
     Rules of SR-IOV operator 1.3.0, which the chart installs: InfiniBand needs isRdma, there is no rdmaMode.
@@ -102,10 +103,10 @@ def sriov_policies(plan: FabricPlan) -> list[SriovPolicy]:
     if not fabric.attached.own_device:
         return []
     infiniband = fabric.network == "infiniband"
-    made: list[SriovPolicy] = []
+    made: list[Body] = []
     for profile, nodes in profiles(plan).items():
         for rail in fabric.rails:
-            spec: Policy = {
+            spec: Body = {
                 "deviceType": "netdevice",
                 "isRdma": True,
                 "linkType": "ib" if infiniband else "eth",
@@ -129,12 +130,12 @@ def sriov_policies(plan: FabricPlan) -> list[SriovPolicy]:
     return made
 
 
-def device_config(plan: FabricPlan) -> DeviceConfig:
+def device_config(plan: FabricPlan) -> Body:
     """Return the configuration of the RDMA shared device plugin: a resource a rail, found by interface names."""
     fabric = plan.fabric
     link = "infiniband" if fabric.network == "infiniband" else "ether"
     groups = profiles(plan)
-    entries: dict[str, Device] = {}
+    entries: dict[str, Body] = {}
     for profile, nodes in groups.items():
         for rail in fabric.rails:
             name = full_resource(plan, rail, profile).partition("/")[2]
@@ -153,11 +154,11 @@ def device_config(plan: FabricPlan) -> DeviceConfig:
     return {"configList": list(entries.values()), "periodicUpdateInterval": DEVICE_PLUGIN_INTERVAL}
 
 
-def helm_values(plan: FabricPlan) -> HelmValues:
+def helm_values(plan: FabricPlan) -> Body:
     """Return the values of the Spiderpool chart that follow from the fabric; everything else is the role's."""
     fabric = plan.fabric
     virtual = fabric.attached.own_device
-    shared: SharedDevices = {"install": not virtual}
+    shared: Body = {"install": not virtual}
     if not virtual:
         # With an empty list the plugin crash-loops, so it is never installed without one.
         shared["deviceConfig"] = device_config(plan)
@@ -182,7 +183,7 @@ def helm_values(plan: FabricPlan) -> HelmValues:
     }
 
 
-def node_labels(plan: FabricPlan) -> NodeLabels | None:
+def node_labels(plan: FabricPlan) -> Body | None:
     """Return the label of every node, or None where no object selects nodes by it."""
     groups = profiles(plan)
     if not plan.fabric.attached.own_device and list(groups) == [DECLARED] and plan.fabric.ipam == SPIDER:

@@ -24,7 +24,8 @@ if t.TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ...module_utils._fabric.model import Block, Fabric, FabricPlan, Node, Rail
-    from .bodies import ReservedIP
+
+    Body = dict[str, t.Any]
 
 
 def _node_name(nodes: Sequence[Node]) -> str:
@@ -92,13 +93,13 @@ def pool_names(plan: FabricPlan, rail: Rail, family: int) -> list[str]:
     return names
 
 
-def reserved_ips(fabric: Fabric) -> list[ReservedIP]:
+def reserved_ips(fabric: Fabric) -> list[Body]:
     """Return the SpiderReservedIPs: one a family.
 
     Spiderpool expands them address by address at every allocation, so a range above MAX_POOL addresses is left out; the
     plan's own pools keep clear of it anyway.
     """
-    made: list[ReservedIP] = []
+    made: list[Body] = []
     for family in (4, 6):
         ranges = [
             range_text(family, (first, last))

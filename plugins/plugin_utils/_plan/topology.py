@@ -24,7 +24,8 @@ if t.TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ...module_utils._fabric.model import Fabric, FabricPlan, Node
-    from .bodies import LabelGroup, Topology, TopologyLabels
+
+    Body = dict[str, t.Any]
 
 KUEUE = "kueue.x-k8s.io/v1beta2"
 _VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
@@ -67,10 +68,10 @@ def is_tree(groups: dict[int, dict[Leaves, list[str]]]) -> bool:
     return all("" not in names and len(set(names)) == len(names) for names in zip(*every, strict=True))
 
 
-def topology_labels(plan: FabricPlan) -> TopologyLabels:
+def topology_labels(plan: FabricPlan) -> Body:
     """Return the labels of all nodes, those with the same ones together; no leaf that nobody named."""
     fabric = plan.fabric
-    made: list[LabelGroup] = []
+    made: list[Body] = []
     for index, groups in leaf_groups(plan).items():
         for leaves, nodes in groups.items():
             found = {ZONE_LABEL: fabric.zones[index].name} if fabric.zoned else {}
@@ -163,7 +164,7 @@ def slurm_yaml(plan: FabricPlan) -> str:
 # --- Kueue -----------------------------------------------------------------------------------------------------------
 
 
-def kueue_topology(plan: FabricPlan) -> Topology:
+def kueue_topology(plan: FabricPlan) -> Body:
     """Return Kueue's Topology. It ends with the host name: only such a one can be changed later."""
     groups = leaf_groups(plan)
     levels = [ZONE_LABEL] if plan.fabric.zoned else []

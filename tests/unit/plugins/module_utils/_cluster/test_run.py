@@ -4,13 +4,10 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._cluster import run as cluster_run
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.model import ClusterPlan, Ref, Step
-from ansible_collections.railops.rdma.plugins.module_utils._cluster.pages import SideBySide
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.preflight import ApplyOptions
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.progress import Progress, span
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.run import ApplyRun
@@ -74,44 +71,3 @@ def test_the_time_left_grows_with_the_pools_where_the_webhook_is_slow(monkeypatc
         now[0] += 0.0005 * number
         progress.step("apply SpiderIPPool")
     assert said[-1].endswith("3 min left"), "500 more take three times what the first 500 took"
-
-
-def test_sources_are_read_side_by_side_and_nothing_is_lost():
-    given = [[(number, row) for row in range(number)] for number in range(12)]
-    with SideBySide([lambda rows=rows: iter(rows) for rows in given], most=4) as taken:
-        assert sorted(taken) == sorted(row for rows in given for row in rows)
-    with SideBySide([]) as taken:
-        assert list(taken) == []
-
-
-def test_each_source_runs_no_further_than_a_little_ahead():
-    read = []
-
-    def endless():
-        number = 0
-        while True:
-            read.append(number)
-            yield number
-            number += 1
-
-    with SideBySide([endless], ahead=4) as begun:
-        until = time.monotonic() + 5
-        while len(read) < 5 and time.monotonic() < until:
-            time.sleep(0.01)
-        assert len(read) == 5, "it begins before anybody takes something, and waits"
-        items = iter(begun)
-        assert [next(items) for _count in range(3)] == [0, 1, 2]
-    assert len(read) < 12
-
-
-def test_the_failure_of_a_source_is_raised_and_the_others_end():
-    def fails():
-        yield 1
-        raise RuntimeError("no more")
-
-    def endless():
-        while True:
-            yield 2
-
-    with SideBySide([endless, fails, endless]) as items, pytest.raises(RuntimeError, match="no more"):
-        list(items)
