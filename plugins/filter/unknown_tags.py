@@ -23,6 +23,10 @@ options:
     type: list
     elements: str
     required: true
+  own:
+    description: Whether to say nothing where the run's playbook only imports ours, and may have tags of its own.
+    type: bool
+    default: false
 """
 
 EXAMPLES = r"""

@@ -139,3 +139,32 @@ def test_a_tag_that_no_task_has_is_named_with_the_nearest():
     assert tag_problems(["all", "rail_network", "plan", "preflight", "verify_gate"]) == []
     (line,) = tag_problems(["hosts", "rail_netwrok"])
     assert line.startswith("rail_netwrok: the nearest is rail_network.")
+
+
+def _played(folder, *more):
+    inventory = folder / "hosts"
+    inventory.write_text("[gpu_nodes]\nnode1 ansible_connection=local\n", encoding="utf-8")
+    argv = ["ansible-playbook", "-i", str(inventory), *more]
+    return subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("book", ["railops.rdma.hosts", "railops.rdma.plan", "mine.yml"])
+def test_a_run_of_ours_is_refused_for_a_tag_that_does_nothing(tmp_path, book):
+    (tmp_path / "mine.yml").write_text("- import_playbook: railops.rdma.merge\n", encoding="utf-8")
+    done = _played(tmp_path, book, "--tags", "rail_netwrk")
+    assert done.returncode == (0 if book == "mine.yml" else 2), done.stdout
+    assert "rail_netwrk: the nearest is rail_network." in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--skip-tags", "rail_network"), "Preflight was left out: a host that"),
+        (("--start-at-task", "Set lossless RoCE"), "Preflight was left out by --start-at-task"),
+    ],
+)
+def test_a_run_without_preflight_says_so_once(tmp_path, words, said):
+    done = _played(tmp_path, "railops.rdma.hosts", *words, "-e", '{"site_host_roles": []}')
+    assert done.returncode == 0, done.stdout
+    assert said in done.stdout
+    assert done.stdout.count("Preflight was left out") == 1
