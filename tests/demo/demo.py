@@ -11,12 +11,10 @@ it, and mends it. No packet leaves the machine. Without root, plan, diff and rep
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
 import time
-import typing as t
 from pathlib import Path
 
 sys.dont_write_bytecode = True
@@ -35,7 +33,7 @@ SHOWN = 5
 def show_plan(stage: Stage) -> None:
     """Plan, and show what the next change of the plan looks like; this part needs no root."""
     say(paint("\n1. The inventory declares the fabric once; a pure planner turns it into files.", "1"))
-    for line in messages(stage.run("plan", PLAN))[:-1]:
+    for line in messages(stage.run("plan", PLAN)):
         say(f"     {line}")
     files = [path for path in (FOLDER / "plan").rglob("*") if path.is_file()]
     say(f"     {len(files)} files under {FOLDER / 'plan'}: hosts/*.json, cluster/*.yaml, switch/*.csv, report.html")
@@ -52,7 +50,8 @@ def show_plan(stage: Stage) -> None:
 
 def messages(output: str) -> list[str]:
     """Return the plan's summary out of what Ansible printed."""
-    return t.cast("list[str]", json.JSONDecoder().raw_decode(output.partition('"msg": ')[2])[0])
+    told = output.partition("\nFabric ")[2].partition("\n  The plan in ")[0]
+    return [line.strip() for line in f"Fabric {told}".splitlines()]
 
 
 def lacking() -> str | None:

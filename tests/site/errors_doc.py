@@ -53,7 +53,8 @@ AREAS = (
 )
 HEAD = """# Errors: what each means
 
-Every error says what is wrong, with the place and the value, and what to do: `msg` of the failed result, shown once.
+Every error says what is wrong, with the place and the value, and what to do: `msg` of the failed result, shown once,
+or lines above that result where there are several.
 Nothing is half-done after an error: either nothing was changed, or what was changed was taken
 back, or the next run goes on from there.
 
