@@ -73,6 +73,14 @@ class Planted:
             ["907"],
             id="a-prefix-of-a-rule",
         ),
+        pytest.param(
+            [
+                f"route add {FAR}/32 table 2000 nexthop via 198.51.100.254 dev eth0 nexthop via 172.17.0.1 dev ens1np0",
+                f"rule add to {FAR} lookup 2000 pref 908",
+            ],
+            ["908", "eth0 via 198.51.100.254 and ens1np0 via 172.17.0.1"],
+            id="several-ways",
+        ),
     ],
 )
 def test_a_far_host_that_is_cut_on_purpose_is_named(fabric, lines, words):
