@@ -81,11 +81,14 @@ class ActionModule(HostPlanAction):
         if value is None or not self._templar.is_template(value):
             return value
         # Each template that is compiled costs a fortieth of what a ping costs: these are read without.
-        if isinstance(value, str) and (found := PLAIN.fullmatch(value)):
-            if found[1] not in task_vars:
-                return ast.literal_eval(found[2])
-            if not self._templar.is_template(task_vars[found[1]]):
-                return task_vars[found[1]]
+        if isinstance(value, str) and (found := PLAIN.findall(value)):
+            parts = [task_vars.get(name, ast.literal_eval(default)) for name, default in found]
+            text = PLAIN.sub("{}", value)
+            if not self._templar.is_template(parts) and text in ("{}", "{}/{}"):
+                if text == "{}":
+                    return parts[0]
+                if all(isinstance(part, str) for part in parts):
+                    return "/".join(parts)
         return self._templar.template(value)
 
     def _values(self, named: dict[str, dict[str, str]], task_vars: dict[str, t.Any]) -> dict[str, dict[str, t.Any]]:

@@ -236,9 +236,10 @@ def test_no_other_node_than_the_plans_is_drained(plan, node, refused):
         assert action.run(task_vars=variables) == {"changed": False}
 
 
+@pytest.mark.parametrize("form", ["{}", "{}/{}", "{}{}", "a/{}", "{}/{} "])
 @pytest.mark.parametrize("default", ["0", "{}", "[]", "'ping'", "['nic_mode', 'gpudirect']"])
-def test_a_plain_default_is_read_as_the_template_engine_reads_it(default):
-    text = trust_as_template(f"{{{{ audit_x | default({default}) }}}}")
+def test_a_plain_default_is_read_as_the_template_engine_reads_it(default, form):
+    text = trust_as_template(form.replace("{}", f"{{{{ audit_x | default({default}) }}}}"))
     other = trust_as_template("{{ other }}")
     for known in (
         {},
