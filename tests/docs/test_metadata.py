@@ -1,0 +1,47 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What Ansible and Galaxy read beside the code: the action groups, and the platforms of roles."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import known
+import yaml
+from blocks import CHECKOUT
+
+GROUPS = known.load(CHECKOUT / "meta/runtime.yml")["action_groups"]
+# They have plan_dir and work on the controller, or with the fleet as a whole.
+REQUIRED = {"rdma_probe": {"end": "server", "token": "a"}}
+OF_THE_CONTROLLER = {"acceptance", "ippool_plan", "rail_upgrade", "verdict", "verify_result"}
+
+
+def test_the_group_of_hosts_is_all_that_read_a_hosts_plan():
+    with_plan = {name for name, options in known.modules().items() if "plan_dir" in options}
+    assert set(GROUPS["hosts"]) == with_plan - set(GROUPS["cluster"]) - OF_THE_CONTROLLER
+
+
+def test_the_group_gives_them_the_plan(tmp_path):
+    """Each of them is called without it, and says that there is none in the folder that the group names."""
+    tasks = [{f"railops.rdma.{name}": REQUIRED.get(name, {}), "ignore_errors": True} for name in GROUPS["hosts"]]
+    defaults = {"group/railops.rdma.hosts": {"plan_dir": "/nowhere/at/all"}}
+    play = {"hosts": "localhost", "gather_facts": False, "module_defaults": defaults, "tasks": tasks}
+    (tmp_path / "play.yml").write_text(yaml.safe_dump([play]), encoding="utf-8")
+    program = Path(sys.executable).parent / "ansible-playbook"
+    done = subprocess.run([program, "play.yml"], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    said = done.stdout.split("TASK [")[1:]
+    assert len(said) == len(GROUPS["hosts"])
+    assert [text for text in said if "/nowhere/at/all" not in text] == []
+
+
+def test_roles_name_only_platforms_that_were_seen():
+    """As docs/status.md has it; what else there is stands in docs/fits.md as not tried."""
+    found = [known.load(path)["galaxy_info"]["platforms"] for path in sorted(CHECKOUT.glob("roles/*/meta/main.yml"))]
+    seen = [{"name": "Debian", "versions": ["bookworm"]}]
+    of_the_controller = [{"name": "GenericLinux", "versions": ["all"]}]
+    assert [platforms for platforms in found if platforms not in (seen, of_the_controller)] == []
+    assert seen in found
