@@ -194,6 +194,37 @@ class TestDrift:
         assert resource.get(name=name).spec.nodeName == ["x"]
 
 
+def take_over(live: Live, rows: list[Json], manager: str) -> None:
+    """Apply objects as a GitOps controller does: by the server, under a name of its own."""
+    for row in rows:
+        meta = row["metadata"]
+        where = {"namespace": meta["namespace"]} if "namespace" in meta else {}
+        resource = live.of(row["kind"], row["apiVersion"])
+        resource.server_side_apply(body=row, name=meta["name"], field_manager=manager, **where)
+
+
+class TestGitOps:
+    """What docs/objects.md says of who owns which fields."""
+
+    def test_applied_by_others_and_then_by_us_changes_nothing(self, objects: Run, live: Live, fabric: str) -> None:
+        wanted = fabric_of(fabric, (1, 2), 2)
+        take_over(live, wanted, "argocd-controller")
+        before = live.versions(fabric)
+        assert len(before) == 7
+        assert ok(objects(wanted, prune=True))["changed"] is False
+        assert live.versions(fabric) == before
+
+    def test_a_plan_that_they_do_not_have_yet_is_refused_with_their_name(
+        self, objects: Run, live: Live, one: Json
+    ) -> None:
+        take_over(live, [one], "argocd-controller")
+        narrower = copy.deepcopy(one)
+        narrower["spec"]["ips"] = [one["spec"]["ips"][0].partition("-")[0]]
+        result = objects([narrower])
+        assert result["failed"]
+        assert "argocd-controller" in json.dumps(result["conflicts"])
+
+
 class TestPoolsInUse:
     def test_delete_narrow_and_replace_are_refused(self, objects: Run, live: Live, fabric: str) -> None:
         rows = [pool(fabric, 1, node) for node in (1, 2, 3, 4)]

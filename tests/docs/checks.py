@@ -241,7 +241,7 @@ def kubectl(words: list[str], context: Context) -> list[str]:
         return []
     if rest[0] in ("apply", "create"):
         planned = [word.removeprefix("plan/fabric/") for word in words if word.startswith("plan/fabric/")]
-        known = {f"{part}/{name}" for part, names in NAMES.items() for name in names}
+        known = {*NAMES, *(f"{part}/{name}" for part, names in NAMES.items() for name in names)}
         return [f"the plan has no {path}" for path in planned if path not in known]
     if rest[0] == "exec":
         return simple(words[words.index("--") + 1 :], context)

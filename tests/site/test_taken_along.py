@@ -21,6 +21,7 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import KEEP_POOL
 from ansible_collections.railops.rdma.plugins.modules import rdma_info
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import REBOOTED, call_module
 from ansible_collections.railops.rdma.tests.unit import machines
@@ -34,6 +35,8 @@ RENDERED = {
 }
 # Files that no host reads: of what the planner or its page has learned since.
 GROWN = {
+    "cluster/ippools.yaml": "pools have annotations by which GitOps does not prune them",
+    "cluster/kustomization.yaml": "the list of the manifests",
     "cluster/values.yaml": "whether the nodes' CNI programs are replaced is the role's to say",
     "report.html": "the style of its page",
 }
@@ -90,6 +93,9 @@ def test_planning_again_moves_nobody(tmp_path):
     assert numbers(after) == numbers(before)
     old, new = files(before), files(after)
     assert {name for name in {*old, *new} if old.get(name) != new.get(name)} == {*RENDERED, *GROWN}
+    kept = "".join(f"    {key}: {value}\n" for key, value in KEEP_POOL.items())
+    pools = new["cluster/ippools.yaml"].replace(f"  annotations:\n{kept}".encode(), b"")
+    assert pools == old["cluster/ippools.yaml"]
     lock, was = json.loads(new["plan.json"]), json.loads(old["plan.json"])
     assert lock["frozen"] == {**was["frozen"], "gateway": {"ipv4": was["frozen"]["gateway"]}}
     for name in set(RENDERED) - {"plan.json"}:

@@ -14,7 +14,7 @@ import typing as t
 
 from .._errors import InputError, Problem, RdmaError
 from .._fabric.labels import LABEL_FABRIC
-from .._fabric.lock import LOCK, verify_part
+from .._fabric.lock import KUSTOMIZATION, LOCK, verify_part
 from .._fabric.networks import read_networks
 from .model import Ref
 
@@ -32,8 +32,8 @@ if t.TYPE_CHECKING:
 
     Json = dict[str, t.Any]
 
-# Values for Helm, networks of pods and labels of nodes lie beside the objects in a plan's folder; they are none.
-NOT_OBJECTS = ("values.yaml", "values.yml", "networks.json", "nodelabels.json", "deviceplugin.json")
+# Beside the objects of a plan's folder lie values for Helm, networks of pods, labels of nodes, and a list of the files.
+NOT_OBJECTS = ("values.yaml", "values.yml", "networks.json", "nodelabels.json", "deviceplugin.json", KUSTOMIZATION)
 
 
 def check_plan(folder: str) -> None:

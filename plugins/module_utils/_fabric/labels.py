@@ -19,7 +19,10 @@ if t.TYPE_CHECKING:
 
 SPIDERPOOL = "spiderpool.spidernet.io/v2beta1"
 SRIOV = "sriovnetwork.openshift.io/v1"
-"""API groups and versions of the objects that the plan makes."""
+KUSTOMIZE = "kustomize.config.k8s.io/v1beta1"
+"""API groups and versions of the objects that the plan makes, and of the list of their files."""
+KEEP_POOL = {"argocd.argoproj.io/sync-options": "Prune=false", "kustomize.toolkit.fluxcd.io/prune": "disabled"}
+"""Annotations of a pool: Argo CD and Flux leave it when the plan has it no more, since neither knows a pool in use."""
 POOL, RESERVED, CONFIG = "SpiderIPPool", "SpiderReservedIP", "SpiderMultusConfig"
 """Spiderpool's kinds of them."""
 POLICY = "SriovNetworkNodePolicy"

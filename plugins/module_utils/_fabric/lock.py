@@ -24,6 +24,7 @@ if t.TYPE_CHECKING:
     from .shapes import HostPlan, PlanFile
 
 LOCK = "plan.json"
+KUSTOMIZATION = "kustomization.yaml"
 FORMAT = 1
 """Version of plan.json. It was called `schema` while readers still computed with keys that they did not know."""
 NEWER = "A newer version of railops.rdma wrote this; install that or newer."
@@ -35,7 +36,7 @@ PARTS = ("cluster", "hosts", "switch", "workload")
 NAMES = {
     "cluster": (
         *(name for backend in BACKENDS.values() for name in backend.objects),
-        *("deviceplugin.json", "networks.json", "nodelabels.json", "sriovpolicies.yaml", "values.yaml"),
+        *("deviceplugin.json", KUSTOMIZATION, "networks.json", "nodelabels.json", "sriovpolicies.yaml", "values.yaml"),
     ),
     "switch": ("prefixes.csv", "gateways.csv"),
     "workload": (

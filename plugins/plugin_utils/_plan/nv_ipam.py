@@ -21,7 +21,7 @@ import typing as t
 
 from ...module_utils import _intervals as intervals
 from ...module_utils._errors import Problem
-from ...module_utils._fabric.labels import CIDR_POOL, NETWORK, NETWORK_RESOURCE, NV_IPAM
+from ...module_utils._fabric.labels import CIDR_POOL, KEEP_POOL, NETWORK, NETWORK_RESOURCE, NV_IPAM
 from ...module_utils._fabric.model import Prefix, address_text
 from ...module_utils._fabric.names import (
     config_name,
@@ -120,7 +120,12 @@ def _cidr_pool(plan: FabricPlan, rail: Rail, family: int, blocks: dict[int, Bloc
     expression = {"key": node_label(fabric), "operator": "Exists"}
     spec["nodeSelector"] = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
     name = pool_name(pool_stem(fabric, rail, family))
-    return {"apiVersion": NV_IPAM, "kind": CIDR_POOL, "metadata": metadata(fabric, name), "spec": spec}
+    return {
+        "apiVersion": NV_IPAM,
+        "kind": CIDR_POOL,
+        "metadata": {**metadata(fabric, name), "annotations": dict(KEEP_POOL)},
+        "spec": spec,
+    }
 
 
 def _networks(plan: FabricPlan) -> Iterator[tuple[str, Rail, str, Json]]:

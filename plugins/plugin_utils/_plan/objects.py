@@ -14,7 +14,8 @@ import typing as t
 
 from ...module_utils._errors import InputError
 from ...module_utils._fabric.backends import NVIDIA, SPIDER
-from ...module_utils._fabric.labels import DECLARED, POLICY, SRIOV
+from ...module_utils._fabric.labels import DECLARED, KUSTOMIZE, POLICY, SRIOV
+from ...module_utils._fabric.lock import KUSTOMIZATION
 from ...module_utils._fabric.model import MAX_POOL
 from ...module_utils._fabric.names import config_name, full_resource, interfaces_of, metadata, node_label, profiles
 from ...module_utils._fabric.networks import NETWORKS
@@ -223,6 +224,12 @@ def _networks(plan: FabricPlan) -> str:
     return f'{{\n "kinds": {json.dumps(kinds)},\n "networks": {{\n' + ",\n".join(groups) + "\n }\n}\n"
 
 
+def _kustomization(files: dict[str, str]) -> str:
+    """Return what `kubectl apply -k`, Argo CD and Flux read: the manifests that have objects, and nothing else."""
+    manifests = [f"  - {name}\n" for name, text in files.items() if "\nkind: " in text]
+    return f"{HEADING}---\napiVersion: {KUSTOMIZE}\nkind: Kustomization\nresources:\n{''.join(manifests)}"
+
+
 def render_cluster(plan: FabricPlan) -> dict[str, str]:
     """Return the files of the plan's folder `cluster/`: name -> text.
 
@@ -236,6 +243,7 @@ def render_cluster(plan: FabricPlan) -> dict[str, str]:
         NETWORKS: _networks(plan),
         "sriovpolicies.yaml": documents(sriov_policies(plan)),
     }
+    files[KUSTOMIZATION] = _kustomization(files)
     if (labels := node_labels(plan)) is not None:
         files["nodelabels.json"] = json.dumps(labels, indent=1) + "\n"
     return files

@@ -14,7 +14,7 @@ import typing as t
 
 from ...module_utils import _intervals as intervals
 from ...module_utils._errors import Problem
-from ...module_utils._fabric.labels import KEPT, LABEL_FABRIC, LABEL_MANAGER, POOL, RESERVED, SPIDERPOOL
+from ...module_utils._fabric.labels import KEEP_POOL, KEPT, LABEL_FABRIC, LABEL_MANAGER, POOL, RESERVED, SPIDERPOOL
 from ...module_utils._fabric.model import MAX_POOL, address_text, range_text
 from ...module_utils._fabric.names import metadata, pool_name, pool_stem
 from ...module_utils._fabric.numbers import MANAGER
@@ -40,7 +40,9 @@ def _pools(fabric: Fabric, block: Block, owners: Sequence[tuple[str, int, str]])
     family, gateway = block.family, block.gateway_offset
     quote = '"' if family == 6 else ""
     stem = pool_stem(fabric, fabric.rails[block.rail], family)
+    kept = "".join(f"    {key}: {value}\n" for key, value in KEEP_POOL.items())
     head = (
+        f"  annotations:\n{kept}"
         f"  labels:\n    {LABEL_MANAGER}: {MANAGER}\n    {LABEL_FABRIC}: {scalar(fabric.name)}\n"
         "spec:\n  default: false\n  disable: false\n"
     )

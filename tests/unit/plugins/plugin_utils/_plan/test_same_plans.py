@@ -15,6 +15,7 @@ import hashlib
 import pytest
 import yaml
 
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import KEEP_POOL
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import HOST_PLAN_SCHEMA, canonical, sha256
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.lock import freeze
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import render
@@ -40,6 +41,9 @@ def test_a_plan_in_use_stays_the_same(name):
     text = "".join(f"{path}\n{files[path]}" for path in sorted(files) if path.startswith(FILES))
     # Schema 1 of host plans named the attachment, not the mode that follows from it: nothing else is different.
     text = text.replace(f'"schema": {HOST_PLAN_SCHEMA},', '"schema": 1,')
+    # Pools got annotations for those who prune; their specs are the same.
+    kept = "".join(f"    {key}: {value}\n" for key, value in KEEP_POOL.items())
+    text = text.replace(f"  annotations:\n{kept}", "")
     # Before `format` plan.json had one gateway for all families.
     frozen = freeze(made.fabric)
     digest = sha256(canonical({**frozen, "gateway": made.fabric.gateway[4]}))
