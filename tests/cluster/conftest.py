@@ -192,7 +192,7 @@ class Live:
         found = self.of("SpiderCoordinator").get(name="default").to_dict()
         return str((found.get("status") or {}).get("phase", ""))
 
-    def until(self, true: t.Callable[[], bool], seconds: float = 60) -> None:
+    def until(self, true: t.Callable[[], bool], seconds: float = 300) -> None:
         """Wait for something that a controller does."""
         end = time.monotonic() + seconds
         while not true():

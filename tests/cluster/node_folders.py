@@ -79,7 +79,7 @@ def ran(pod: Json, root: Path) -> tuple[int, str]:
     told = root / "termination-log"
     shell, flag, script, *words = box["command"]
     script = script.replace(LOG, str(told)).replace("/host$", f"{root}/$")
-    done = subprocess.run([shell, flag, script, *words], capture_output=True, text=True, timeout=20, check=False)
+    done = subprocess.run([shell, flag, script, *words], capture_output=True, text=True, timeout=120, check=False)
     text = told.read_text() if told.exists() else ""
     told.unlink(missing_ok=True)
     assert len(text) <= 4096, "a kubelet keeps no more of a termination message"

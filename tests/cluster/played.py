@@ -181,7 +181,7 @@ class Played:
         """Create the kinds and wait until they are served."""
         for crd in read_crds(crd_folder()):
             self.create(CRDS, crd)
-        until = time.monotonic() + 30
+        until = time.monotonic() + 120
         while time.monotonic() < until:
             waiting = [row["metadata"]["name"] for row in self._api.items(CRDS) if not established(row)]
             if not waiting:

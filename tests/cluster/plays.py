@@ -46,7 +46,7 @@ def planned(inventory: str, target: Path, environment: dict[str, str]) -> Path:
             f"fabric_plan_dir={target}",
         ]
         done = subprocess.run(
-            argv, cwd=CHECKOUT, env=environment, capture_output=True, text=True, timeout=100, check=False
+            argv, cwd=CHECKOUT, env=environment, capture_output=True, text=True, timeout=600, check=False
         )
         assert done.returncode == 0, done.stdout
     return target

@@ -60,7 +60,7 @@ class Controller:
         """Run to the end."""
         (self.folder / "now").touch()
         with self.begin("now", *words) as begun:
-            output = begun.communicate(timeout=120)[0]
+            output = begun.communicate(timeout=600)[0]
         return begun.returncode, output
 
 
@@ -93,7 +93,7 @@ def test_a_second_run_is_refused_and_the_one_after_a_kill_goes_on(controller: Co
         assert leases(live)[controller.values["fabric_name"]]["renewTime"] > found["renewTime"]
     finally:
         first.send_signal(signal.SIGKILL)
-        first.communicate(timeout=60)
+        first.communicate(timeout=300)
     # Its process saw the end and gave the lease back: nobody waits for a minute.
     live.until(lambda: not leases(live), 30)
     began = time.monotonic()

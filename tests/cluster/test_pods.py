@@ -291,7 +291,7 @@ def test_two_runs_at_once_leave_each_other_alone(
             for run in ("run1", "run2")
         ]
         for run in runs:
-            checks = json.loads(run.communicate(timeout=100)[0])
+            checks = json.loads(run.communicate(timeout=600)[0])
             assert bad(checks) == []
             assert len(of(checks, "pod_read_lat")) == 16
     assert len(probe.pods.made) == 8

@@ -277,7 +277,7 @@ def test_a_webhook_that_does_not_answer_is_told(playbook: Playbook, double: ApiD
 def packed(chart: Path, target: Path) -> Path:
     """Pack a chart as a repository serves it."""
     argv = [str(tools.helm()), "package", str(chart), "--destination", str(target)]
-    subprocess.run(argv, check=True, capture_output=True, timeout=100)
+    subprocess.run(argv, check=True, capture_output=True, timeout=600)
     return next(target.glob("*.tgz"))
 
 
@@ -288,7 +288,7 @@ def repository(folder: Path, *versions: str) -> t.Iterator[Json]:
     for version in versions:
         packed(chart_copy(folder / f"source-{version}", version), folder / "repository")
     argv = [str(tools.helm()), "repo", "index", str(folder / "repository")]
-    subprocess.run(argv, check=True, capture_output=True, timeout=100)
+    subprocess.run(argv, check=True, capture_output=True, timeout=600)
     handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(folder / "repository"))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()

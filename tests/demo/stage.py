@@ -78,11 +78,11 @@ class Stage:
             self.run(title, self.lab("up", "--name", name, *options), timeout=timeout)
             yield self.output("inventory", name).strip()
         finally:
-            subprocess.run(self.lab("down", name), capture_output=True, check=False, timeout=120)
+            subprocess.run(self.lab("down", name), capture_output=True, check=False, timeout=600)
 
     def output(self, *words: str) -> str:
         """Return what a command of the lab prints."""
-        return subprocess.run(self.lab(*words), stdout=subprocess.PIPE, text=True, check=True, timeout=120).stdout
+        return subprocess.run(self.lab(*words), stdout=subprocess.PIPE, text=True, check=True, timeout=600).stdout
 
     def picture(self) -> str:
         """Return the verdict as the terminal shows it, coloured where it can."""

@@ -61,7 +61,7 @@ def test_device_and_index_are_found_by_the_address(tmp_path):
     environ = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PODS": str(tmp_path)}
     assert SYSFS in script
     words = ["sh", "-c", script.replace(SYSFS, "$PWD")]
-    done = subprocess.run(words, env=environ, capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(words, env=environ, capture_output=True, text=True, check=True, timeout=300)
     assert done.stderr == ""
     assert done.stdout.splitlines() == [
         "POD1: -d mlx5_1 -x 2, address 172.17.0.2",

@@ -33,7 +33,7 @@ MS_REC, MS_PRIVATE = 0x4000, 1 << 18
 
 
 def run(*argv: str, check: bool = True, stdin: str | None = None) -> str:
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60, input=stdin)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=300, input=stdin)
     if check and done.returncode:
         raise AssertionError(f"{' '.join(argv)}: {done.stdout}{done.stderr}")
     return done.stdout
@@ -301,7 +301,7 @@ class Fabric:
 
     def settle(self) -> None:
         """Wait until no address is tentative: a link-local one is for its first second or two."""
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 120
         while time.monotonic() < deadline and any(
             run("ip", "-n", name, "address", "show", "tentative")
             for name in (self.core, *(host.name for host in self.hosts))

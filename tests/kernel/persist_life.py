@@ -162,7 +162,7 @@ def boot(step: dict) -> dict:
         return {"links": links(), "ended": process.poll()}
     finally:
         process.terminate()
-        process.wait(timeout=20)
+        process.wait(timeout=120)
 
 
 def udev(step: dict) -> dict:

@@ -47,14 +47,14 @@ class Wiring:
     def lldpd(self, name: str, *lines: str) -> None:
         """Start lldpd in a namespace, under the system name, and wait until it answers."""
         self.running.append(lldpd(self.space(name), name, self.folder, *lines))
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while self.client(name, ["lldpcli", "show", "configuration"])[0]:
             assert time.monotonic() < deadline, (self.folder / f"{name}.log").read_text(encoding="utf-8")
             time.sleep(0.2)
 
     def client(self, name: str, argv: list[str]) -> tuple[int, str, str]:
         words = in_managers([argv[0], "-u", f"/mnt/{name}.sock", *argv[1:]], self.folder)
-        done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=30)
+        done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=300)
         return done.returncode, done.stdout, done.stderr
 
     def cable(self, interface: str, leaf: str, port: str) -> None:
@@ -76,7 +76,7 @@ class Wiring:
 
     def until(self, wanted: dict[str, str], **options):
         """Look again until lldpd has heard of the cables; return what was found."""
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while True:
             checks, seen = self.look(run=lambda argv: self.client("host", argv), **options)
             if {key: checks[key]["status"] for key in wanted} == wanted or time.monotonic() > deadline:

@@ -101,9 +101,9 @@ def test_looking_costs_no_packet_and_changes_no_neighbour():
                     time.sleep(2)
                 # A ping of the gateway adds entries; nothing changes one.
                 assert before.items() <= caches(fabric).items()
-            sent, _error = sender.communicate("\n", timeout=20)
+            sent, _error = sender.communicate("\n", timeout=120)
             time.sleep(0.5)
-            got, _error = receiver.communicate("\n", timeout=20)
+            got, _error = receiver.communicate("\n", timeout=120)
         finally:
             for process in (sender, receiver):
                 process.kill()

@@ -124,7 +124,7 @@ class Pod:
         }
         argv = ["ip", "netns", "exec", self.host.name, str(self.lab.programs / plugin["type"])]
         given = json.dumps(plugin)
-        done = subprocess.run(argv, env=environ, input=given, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(argv, env=environ, input=given, capture_output=True, text=True, timeout=300, check=False)
         if done.returncode:
             said = json.loads(done.stdout)["msg"]
             kind = LinkGoneError if said == f"Failed to get link net{rail}: Link not found" else PluginError
@@ -296,7 +296,7 @@ def whole(*pods: Pod) -> None:
         for rail in range(1, RAILS + 1):
             pod.add(rail)
         # The plugins wait for it only where there is a gateway.
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 120
         while time.monotonic() < deadline and "tentative" in pod.ip("address"):
             time.sleep(0.1)
 

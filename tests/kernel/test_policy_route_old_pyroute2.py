@@ -36,7 +36,7 @@ def run_old(host, folder, calls):
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join([folder, *sys.path])}
     argv = ["ip", "netns", "exec", host.name, sys.executable, "-c", SCRIPT]
     done = subprocess.run(
-        argv, input=json.dumps(calls), env=environ, capture_output=True, text=True, check=False, timeout=60
+        argv, input=json.dumps(calls), env=environ, capture_output=True, text=True, check=False, timeout=300
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])

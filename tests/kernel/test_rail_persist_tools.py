@@ -49,7 +49,7 @@ def files(manager, policy, **more):
 
 def run(argv, folder, text=None):
     return subprocess.run(
-        in_managers(argv, folder), input=text, capture_output=True, text=True, check=False, timeout=120
+        in_managers(argv, folder), input=text, capture_output=True, text=True, check=False, timeout=600
     )
 
 

@@ -54,7 +54,7 @@ def test_a_run_that_hangs_past_its_timer_leaves_what_was_before(host, word):
 def test_a_late_confirmation_says_what_the_host_has(host, tmp_path):
     before = host.dump()
     token = host.apply({**want_of(0, 2), "confirm_timeout": 1})["token"]
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline and host.dump() != before:
         time.sleep(0.1)
     late = host.module(policy_route, {"confirm": token})
@@ -73,8 +73,8 @@ def test_a_full_run_is_named_before_anything_is_changed(host, tmp_path):
     run("mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", str(folder))
     try:
         before, began = host.dump(), time.monotonic()
-        result = host.module(policy_route, {**want_of(0, 2), "confirm_timeout": 30})
-        assert time.monotonic() - began < 20
+        result = host.module(policy_route, {**want_of(0, 2), "confirm_timeout": 600})
+        assert time.monotonic() - began < 300
         assert "No space left on device; nothing was changed" in result["msg"]
         assert "df -h /run" in result["fix"]
         assert host.dump() == before

@@ -89,7 +89,7 @@ def asked(folder: Path, topology: str, nodes: str) -> tuple[dict[str, tuple[set[
     path = f"{home}/usr/sbin:{home}/usr/bin:{os.environ['PATH']}:/usr/sbin:/sbin"
     own = {"PATH": path, "LD_LIBRARY_PATH": f"{lib}:{lib}/slurm-wlm", "SLURM_CONF": str(folder / "slurm.conf")}
     argv = ["unshare", "--net", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", SCRIPT]
-    done = subprocess.run(argv, cwd=folder, env=own, capture_output=True, text=True, timeout=150, check=False)
+    done = subprocess.run(argv, cwd=folder, env=own, capture_output=True, text=True, timeout=600, check=False)
     log = folder / "slurmctld.log"
     said = log.read_text(encoding="utf-8", errors="replace") if log.exists() else (folder / "slurmctld.out").read_text()
     assert done.returncode == 0, f"{done.stdout}{done.stderr}{said[-3000:]}"

@@ -41,7 +41,7 @@ class Module:
         return name
 
     def run_command(self, argv, data):
-        done = subprocess.run(argv, input=data, capture_output=True, text=True, check=False, timeout=30)
+        done = subprocess.run(argv, input=data, capture_output=True, text=True, check=False, timeout=300)
         return done.returncode, done.stdout, done.stderr
 
 

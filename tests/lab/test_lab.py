@@ -37,7 +37,7 @@ def lab(*words, check=True, **options):
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=600,
         **options,
     )
     assert not check or done.returncode == 0, done.stderr
@@ -259,7 +259,7 @@ class TestRefusals:
         if os.geteuid() == 0:
             # A user namespace without a map: still us to the file system, nobody to geteuid.
             command = ["unshare", "--user", *command]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
         if "unshare" in done.stderr:
             pytest.skip(f"this kernel allows no user namespaces: {done.stderr.strip()}")
         assert done.returncode == 1

@@ -220,7 +220,7 @@ class TestNotHere:
     def test_without_the_programs_the_reason_is_told_and_the_end_is_one_that_skips(self, tmp_path):
         env = {**os.environ, "RAILOPS_PARTS": str(tmp_path)}
         argv = [sys.executable, str(HERE / "lab.py"), "image", "--cluster"]
-        done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60, env=env)
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=300, env=env)
         assert done.returncode == 77
         assert "There are no programs of a real cluster.\n  no kube-apiserver, no kube-contr" in done.stderr
         assert f"put it into {tmp_path} or name its folder in RAILOPS_PARTS" in done.stderr

@@ -52,7 +52,7 @@ def browser(tmp_path_factory):
         path = folder / "report.html"
         path.write_text(page.replace("</body>", f"<script>{script}</script></body>"), encoding="utf-8")
         argv = [PROGRAM, *FLAGS, f"--user-data-dir={folder / 'profile'}", "--dump-dom", f"{path.as_uri()}#{fragment}"]
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=240, check=False)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=600, check=False)
         assert done.returncode == 0, done.stderr[-2000:]
         console = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
         return done.stdout, console
@@ -252,7 +252,7 @@ def test_it_prints(browser, tmp_path):
             "--no-pdf-header-footer",
             path.as_uri(),
         ]
-        subprocess.run(argv, capture_output=True, timeout=240, check=True)
+        subprocess.run(argv, capture_output=True, timeout=600, check=True)
         text = subprocess.run(
             ["pdftotext", "-layout", tmp_path / "report.pdf", "-"], capture_output=True, text=True, check=True
         ).stdout

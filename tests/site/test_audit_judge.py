@@ -82,7 +82,7 @@ class World:
         result = inside(self.spaces[what.host], call_module, policy_route, {key: own[key] for key in HOST_PLAN})
         assert not result.get("failed"), (str(what), result)
         self.forget()
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while lost := self.judge.lost():
             assert time.monotonic() < deadline, (str(what), list(lost.items())[:4])
             time.sleep(0.5)

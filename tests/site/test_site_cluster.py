@@ -268,7 +268,7 @@ def test_interrupted_by_the_keyboard_in_the_cluster(broken):
             break
         time.sleep(0.05)
     os.killpg(running.pid, signal.SIGINT)
-    output, _none = running.communicate(timeout=120)
+    output, _none = running.communicate(timeout=600)
     double.faults = []
     assert running.returncode != 0, output
 

@@ -69,7 +69,7 @@ def playbook(folder, *more, book="plan"):
         env={**os.environ, **settings},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
 

@@ -51,7 +51,7 @@ def parts(tmp_path):
 def play(folder, *words):
     argv = ["ansible-playbook", "-i", "localhost,", "railops.rdma.merge", *words]
     env = {**os.environ, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_LOCALHOST_WARNING": "false"}
-    return subprocess.run(argv, cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run(argv, cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=600)
 
 
 def test_one_verdict_is_made_and_names_who_was_forgotten(parts):

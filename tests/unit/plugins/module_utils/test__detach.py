@@ -42,8 +42,8 @@ def test_what_the_module_had_open_closes_nothing_of_the_process(tmp_path):
     try:
         # The module ends although its process goes on: nobody waits for its output.
         argv = [sys.executable, "-c", PROGRAM, str(tmp_path)]
-        subprocess.run(argv, check=True, timeout=100, env=environment, capture_output=True)
-        end = time.monotonic() + 60
+        subprocess.run(argv, check=True, timeout=300, env=environment, capture_output=True)
+        end = time.monotonic() + 120
         while not (mine.exists() and mine.read_bytes()) and time.monotonic() < end:
             time.sleep(0.02)
         assert mine.read_bytes() == b"went on"

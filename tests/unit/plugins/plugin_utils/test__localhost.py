@@ -135,7 +135,7 @@ class Runs:
         put(self.folder, "play.yml", PROBE.format(hosts=hosts, vars=vars_, once=once, before=before))
         argv = ["ansible-playbook", "-i", "hosts.yml", "play.yml", *words]
         env = {**os.environ, "ANSIBLE_NOCOLOR": "true", "COLUMNS": "400"}
-        done = subprocess.run(argv, cwd=self.folder, env=env, capture_output=True, text=True, check=False, timeout=100)
+        done = subprocess.run(argv, cwd=self.folder, env=env, capture_output=True, text=True, check=False, timeout=600)
         return " ".join((done.stdout + done.stderr).split())
 
 

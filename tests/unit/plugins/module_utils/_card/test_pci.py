@@ -230,4 +230,4 @@ def test_thousands_of_virtual_functions_take_no_time():
     start = time.process_time()
     assert sum(len(tree.vfs(address)) for address in functions) == 8 * 248
     assert all(tree.gpu_distances(address) == () for address in functions)
-    assert time.process_time() - start < 1
+    assert time.process_time() - start < 5

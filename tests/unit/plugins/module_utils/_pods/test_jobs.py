@@ -227,7 +227,7 @@ class Machine:
         script = jobs.SCRIPT.replace("/sys/", f"{self.folder}/sys/").replace("/proc/", f"{self.folder}/proc/")
         words = ["/bin/sh", "-c", script, "railops", "500", "3", "18515", *servers]
         done = subprocess.run(
-            words, env={"PATH": str(self.bin)}, capture_output=True, text=True, timeout=120, check=False
+            words, env={"PATH": str(self.bin)}, capture_output=True, text=True, timeout=300, check=False
         )
         output = done.stdout + done.stderr
         assert done.returncode == code, output
