@@ -21,7 +21,16 @@ import typing as t
 
 from ansible.errors import AnsibleActionFail
 
-from ..module_utils._fabric.lock import FORMAT, HOST_PLAN_SCHEMA, LOCK, NEWER, canonical, is_readable, sha256
+from ..module_utils._fabric.lock import (
+    FORMAT,
+    HOST_PLAN_SCHEMA,
+    LOCK,
+    NEWER,
+    canonical,
+    elsewhere,
+    is_readable,
+    sha256,
+)
 from ..module_utils._fabric.shapes import Leaf
 from ..module_utils._intake import excerpt
 from ._refusal import fail
@@ -72,7 +81,8 @@ def _read_json(path: str, what: str, fix: str) -> dict[str, t.Any]:
     try:
         data = _parse(path)
     except FileNotFoundError:
-        fail(f"There is no {what}: {path!r} does not exist.", fix)
+        more = elsewhere(os.path.dirname(path)) if os.path.basename(path) == LOCK else ""
+        fail(f"There is no {what}: {path!r} does not exist.{more}", fix)
     except (OSError, ValueError) as exc:
         fail(f"The {what} {path!r} cannot be read: {exc}.", fix)
     if not isinstance(data, dict):
@@ -96,6 +106,7 @@ def read_host_plan(plan_dir: str, host: str) -> HostPlan:
     :raises AnsibleActionFail: when there is no plan or host plan, when the two do not belong together (frozen_digest,
         node or slot is not plan.json's), when the node is retired, or when the schema is another one.
     """
+    plan_dir = os.path.abspath(plan_dir)
     again = f"Run the playbook railops.rdma.plan, so that {plan_dir!r} is whole, and run this one again."
     plan = _read_json(os.path.join(plan_dir, LOCK), "plan", again)
     if not plan.get("digest"):

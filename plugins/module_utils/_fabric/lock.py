@@ -119,17 +119,28 @@ def _texts(folder: str, paths: Iterable[str]) -> Iterator[tuple[str, str]]:
             yield path, stream.read().decode("utf-8", "replace")
 
 
+def elsewhere(folder: str) -> str:
+    """Say that the folder above has the plan that a folder such as plan/fra1 lacks; nothing where it has none."""
+    fabric = os.path.abspath(folder)
+    plans = os.path.dirname(fabric)
+    parts = os.path.basename(plans), os.path.basename(fabric)
+    other = os.path.join(os.path.dirname(os.path.dirname(plans)), *parts)
+    if other == fabric or not os.path.isfile(os.path.join(other, LOCK)):
+        return ""
+    return f" A plan of {parts[1]} lies at {os.path.join('..', *parts)!r}: is this the folder to run in?"
+
+
 def read_lock(folder: str) -> PlanFile:
     """Read plan.json as far as readers need it.
 
     :raises RdmaError: no plan, an unfinished one, one of another format, or one that was changed.
     """
-    place = os.path.join(folder, LOCK)
+    place = os.path.abspath(os.path.join(folder, LOCK))
     try:
         with open(place, "rb") as stream:
             data = json.loads(stream.read())
     except FileNotFoundError:
-        raise RdmaError(f"There is no plan: {place!r} does not exist.", AGAIN) from None
+        raise RdmaError(f"There is no plan: {place!r} does not exist.{elsewhere(folder)}", AGAIN) from None
     except OSError as exc:
         raise RdmaError(
             f"The plan {place!r} cannot be read: {exc.strerror or exc}.", "Mend that and run again."

@@ -56,6 +56,8 @@ def _renamed(lock: Lock, names: Collection[str], options: Options, check: Checke
     for old, new in options.rename:
         place = f"fabric_rename.{old}"
         if old not in lock.nodes:
+            if new not in lock.nodes:
+                check.add(place, f"Neither {old} nor {new} is in plan.json.", "Mend the name, or take the line out.")
             continue
         if old in names:
             check.add(place, f"{old} is still in the inventory.", f"Call it {new} there (fabric_node_name).")

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from ...module_utils._check import Check, compared
 from ...module_utils._errors import InputError, Problem, RdmaError
-from ...module_utils._fabric.lock import LOCK, part_digests
+from ...module_utils._fabric.lock import LOCK, elsewhere, part_digests
 from ...module_utils._fabric.options import DEFAULTS
 from .._report.markdown import render_report
 from .allocation import allocate
@@ -68,9 +68,11 @@ def run(
     """
     fabric, options = _read(raw)
     parent = os.path.expanduser(os.path.expandvars(raw.get("plan_dir") or DEFAULTS["plan_dir"]))
-    store = PlanStore(os.path.join(parent, fabric.name))
+    store = PlanStore(os.path.abspath(os.path.join(parent, fabric.name)))
     candidates = read_nodes(fabric, nodes)
     lock = store.read_lock(accept=options.accept_lock)
+    beside = "" if lock else elsewhere(store.folder)
+    second = [f"There is no plan in {store.folder!r} yet.{beside}"] if beside else []
     if copy is not None:
         lock = copy.start(lock, store.lock_path)
     allocation = allocate(fabric, candidates, lock, options)
@@ -103,7 +105,8 @@ def run(
         "plan_dir": plan_dir,
         "digest": digest,
         "summary": summary,
-        "plan_warnings": [*plan.warnings, *object_warnings(plan)],
+        # What lies beside the plan is not the plan's: its report does not have it.
+        "plan_warnings": [*plan.warnings, *object_warnings(plan), *second],
     }
     if diff:
         before = View(lock.fabric, lock.nodes) if lock else View(None, {})

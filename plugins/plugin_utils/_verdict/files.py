@@ -13,7 +13,7 @@ import os
 import tempfile
 import typing as t
 
-from ...module_utils._fabric.lock import LOCK
+from ...module_utils._fabric.lock import LOCK, elsewhere
 from .._host_plan import parse_plan
 from .._refusal import Refusal
 from .intake import result_in
@@ -126,9 +126,12 @@ def read_plan(plan_dir: str) -> PlanFile:
 
     :raises AnsibleActionFail: when there is none, or it cannot be read.
     """
-    path = os.path.join(plan_dir, LOCK)
+    path = os.path.abspath(os.path.join(plan_dir, LOCK))
     try:
         return parse_plan(path)
+    except FileNotFoundError:
+        fix = "Run the playbook railops.rdma.plan first."
+        raise Refusal(f"There is no plan: {path!r} does not exist.{elsewhere(plan_dir)} {fix}") from None
     except (OSError, ValueError) as exc:
         fix = "Run the playbook railops.rdma.plan first."
         raise Refusal(f"The plan {path!r} cannot be read: {exc}. {fix}") from None
