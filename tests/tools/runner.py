@@ -323,6 +323,15 @@ def summary(results: t.Sequence[Result]) -> str:
     return f"checks: {counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped{why}"
 
 
+def slowest(results: t.Sequence[Result]) -> list[str]:
+    """Return the files of tests whose slow tests took longest, as the logs say it (pytest's --durations)."""
+    files: dict[str, float] = {}
+    for result in results:
+        for seconds, file in re.findall(r"^([\d.]+)s (?:call|setup|teardown) +([^\s:]+)::", result.text, re.MULTILINE):
+            files[file] = files.get(file, 0) + float(seconds)
+    return [f"{seconds:6.0f} s  {file}" for file, seconds in sorted(files.items(), key=lambda row: -row[1])[:SHOWN]]
+
+
 def announce(steps: t.Sequence[Step]) -> None:
     """Say what is about to happen and how long it takes."""
     minutes = round(
@@ -370,6 +379,8 @@ def main(steps: t.Sequence[Step], environ: t.Callable[[], dict[str, str]]) -> No
         sys.exit(f"\n{exc}")
     except KeyboardInterrupt:
         sys.exit(130)
+    if rows := slowest(results):
+        say("\n".join(["where tests of five seconds and more took longest, by file:", *rows]))
     failed = [result for result in results if result.status == "failed"]
     for result in failed:
         say(f"\n{failure(result)}")

@@ -151,6 +151,13 @@ def test_the_rest_is_a_command_of_its_own(run):
     assert run(newest)[0] == run(soft, require="newest")[0] == 1
 
 
+def test_the_times_are_told_by_file(run):
+    text = "12.00s call     tests/a.py::one\\n 1.00s call tests/b.py::x\\n6.40s setup    tests/a.py::two"
+    code, said = run(Step("timed", "", runs(python(f"print('{text}')")), 1))
+    assert code == 0
+    assert "    18 s  tests/a.py" in said
+
+
 @pytest.mark.parametrize("gets_on", ["print('.', flush=True); time.sleep(.2)", "sum(range(10**6))"])
 def test_a_check_that_gets_on_is_never_ended(run, monkeypatch, gets_on):
     monkeypatch.setattr(runner, "IDLE", 3)
