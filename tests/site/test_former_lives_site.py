@@ -1,0 +1,226 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The playbooks over hosts with a random life each: what is not ours outlives `hosts`, a boot and `teardown`.
+
+Or it is refused by name before the first change of any host; `--check` has said the same, and previewed the others.
+tests/kernel/test_former_lives.py does the same by the modules.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+import state as lab_state
+
+from ansible_collections.railops.rdma.tests.kernel.former_life import RAILS, Life, having, ours_of
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Host
+from ansible_collections.railops.rdma.tests.site.conftest import Fleet, Run
+
+# Lives on each push, of which one is refused, and in the check `long`: five hosts at a time.
+PUSH, LONG, NODES = 3, 30, 5
+FIRST = 18
+# What is in the way, of all hosts at once: at the end of the preview, and where the run stops.
+SAID = re.compile(r"(?:The run would stop at this:|In the way of this run:)(.*?)\n(?:TASK|PLAY)", re.DOTALL)
+WATCHED = ("systemd", "NetworkManager", "netplan", "sysctl.d", "iproute2", "network", "udev", "modprobe.d")
+
+
+class Lived(Host):
+    """A host of the lab with a life before us."""
+
+    def __init__(self, number: int, space: str, root: Path, life: Life) -> None:
+        self.number, self.name, self.root, self.life = number, space, root, life
+        self.node = f"node{number}"
+        self.before: set[str] = set()
+
+    def files(self) -> dict[str, str]:
+        """Return everything below the folders of /etc that tell how a network comes up."""
+        found = {}
+        for folder in WATCHED:
+            for path in (self.root / "etc" / folder).rglob("*"):
+                name = f"/{path.relative_to(self.root)}"
+                if path.is_symlink():
+                    found[name] = f"-> {os.readlink(path)}"
+                elif path.is_file():
+                    found[name] = path.read_text()
+        return found
+
+    def live(self) -> None:
+        """Have what it has drawn; what is there of an earlier plan of ours is not its own."""
+        ours = having(self)
+        for line in self.life.lines:
+            self.ip(*line.split())
+        for path, text in self.life.files.items():
+            there = self.root / path[1:]
+            there.parent.mkdir(parents=True, exist_ok=True)
+            there.write_text(text)
+        self.before = having(self) - ours
+
+    @property
+    def refused(self) -> bool:
+        """Whether a run must refuse it."""
+        return bool(self.life.named or self.life.lost)
+
+    def stays(self) -> set[str]:
+        """Return what must be there as long as nobody takes it away: an address that would end is set anew as ours."""
+        if self.refused or " valid_lft " not in str(self.life.lines):
+            return self.before
+        own = self.life.planned
+        return {row for row in self.before if "172.17." not in row or row.split()[2].partition("/")[0] not in own}
+
+
+class World:
+    """A fleet whose hosts have lived."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self.fleet, self.story = fleet, ""
+        rails = [{"name": f"rail{number}", "interface": f"ens{number}np0"} for number in range(1, RAILS + 1)]
+        self.words: dict[str, object] = {
+            "fabric_rails": rails,
+            "fabric_supernets": ["172.17.0.0/16", "fd00:17::/48"],
+            "fabric_allow_renumber": True,
+            "site_serial": ["100%"],
+        }
+
+    def play(self, book: str, *words: str, **more: object) -> Run:
+        """Run a playbook with the fleet's variables, and others."""
+        return self.fleet.play(book, "-e", json.dumps({**self.words, **more}), *words)
+
+    def addresses(self, number: int) -> list[str]:
+        """Return the planned address of each rail of a node with its length, IPv4."""
+        plan = json.loads((self.fleet.folder / f"plan/fabric/hosts/node{number}.json").read_text())
+        four = [item for rail in plan["rails"] for item in rail["addresses"] if "." in item["address"]]
+        return [f"{item['address']}/{item['subnet'].partition('/')[2]}" for item in four]
+
+
+@pytest.fixture
+def world(request, tmp_path):
+    """Hosts on which nobody has been yet: what a life leaves is no part of the next one."""
+    if os.geteuid() != 0:
+        pytest.skip("namespace hosts need root")
+    name = f"lives{os.getpid() % 100000}"
+    fleet = Fleet(name, tmp_path, request.param)
+    try:
+        fleet.lab("up", "--name", name, "--kind", "netns", "--nodes", str(request.param), "--rails", str(RAILS))
+        yield World(fleet)
+    finally:
+        fleet.lab("down", name, check=False)
+
+
+def lived(world: World, first: int) -> list[Lived]:
+    lab = lab_state.load(world.fleet.name)
+    hosts = []
+    for host in lab.hosts:
+        pid = lab_state.recorded_process(lab_state.folder(lab.name) / host.name / "init.pid")
+        life = Life(first * lab.nodes + host.number, world.addresses(host.number))
+        hosts.append(Lived(host.number, lab.namespace(host), Path(f"/proc/{pid}/root"), life))
+    values = {host.node: {"rail_network_manager": host.life.manager} for host in hosts}
+    inventory = {"all": {"children": {"gpu_nodes": {"hosts": values}}}}
+    world.fleet.extra.write_text(json.dumps(inventory), encoding="utf-8")
+    return hosts
+
+
+def limit(hosts: list[Lived]) -> tuple[str, str]:
+    return "--limit", ",".join(["localhost", *(host.node for host in hosts)])
+
+
+def changes(done: Run, hosts: list[Lived]) -> set[str]:
+    names = {host.node for host in hosts}
+    return {row for row in done.changed() if row.partition(":")[0] in names and "Stage |" not in row}
+
+
+def hold(world: World, first: int) -> None:
+    """Let hosts live, have a run, a boot and a teardown, and compare at each step."""
+    world.words["fabric_policy"] = ("prefixes", "default_route")[first % 2]
+    assert world.play("plan").code == 0
+    hosts = lived(world, first)
+    world.story = "\n".join(f"{host.node}: {vars(host.life)}" for host in hosts)
+    untouched = {host.node: host.files() for host in hosts}
+    prepare(world, hosts)
+    preview = tell(world, hosts)
+    if fine := [host for host in hosts if not host.refused]:
+        run(world, fine, preview)
+    for host in hosts:
+        assert all(host.files()[path] == text for path, text in host.life.files.items()), f"{host.node}\n{world.story}"
+    tear_down(world, hosts)
+    for host in hosts:
+        left = having(host)
+        assert host.stays() <= left, f"{host.node}: {host.stays() - left}\n{world.story}"
+        assert not ours_of(left - host.before), f"{host.node}\n{world.story}"
+        assert host.files() == {**untouched[host.node], **host.life.files}, f"{host.node}\n{world.story}"
+
+
+def prepare(world: World, hosts: list[Lived]) -> None:
+    """Have an earlier plan of ours on some hosts, all but one of them booted with it, and then everybody's own."""
+    if earlier := [host for host in hosts if host.life.earlier]:
+        old = {"fabric_plan_dir": "earlier", "fabric_supernets": ["172.17.128.0/17", "fd00:17:9::/48"]}
+        assert world.play("plan", **old).code == 0
+        done = world.play("hosts", *limit(earlier), **old)
+        assert done.code == 0, done.output
+        for host in earlier[1:]:
+            host.reboot()
+    for host in hosts:
+        host.live()
+
+
+def states(hosts: list[Lived]) -> list[tuple]:
+    return [(host.dump(), host.files()) for host in hosts]
+
+
+def tell(world: World, hosts: list[Lived]) -> Run:
+    """Hold a preview, and the run that it says would stop, to what must be refused; return the preview."""
+    before, refused = states(hosts), [host for host in hosts if host.refused]
+    preview = world.play("hosts", "--check")
+    assert preview.code == (2 if refused else 0), f"{world.story}\n{preview.output}"
+    runs = [preview, *([world.play("hosts")] if refused else ())]
+    assert all(done.code == 2 and not done.changed() for done in runs[1:]), f"{world.story}\n{runs[-1].output}"
+    assert states(hosts) == before
+    for done in runs:
+        found = SAID.search(done.output)
+        said = " ".join(found[1].split()) if found else ""
+        for host in refused:
+            lacking = [what for what in (*host.life.named, *host.life.lost) if what not in said]
+            assert not lacking, f"{host.node}: {lacking}\n{world.story}\n{done.output}"
+        blamed = [host for host in hosts if f"{host.node}: " in said]
+        assert blamed == refused, f"{blamed}\n{world.story}\n{done.output}"
+    return preview
+
+
+def run(world: World, hosts: list[Lived], preview: Run) -> None:
+    """Bring hosts to the plan, boot them and do it again: what the preview said, and what they had is there."""
+    for number in range(2):
+        done = world.play("hosts", *limit(hosts))
+        assert done.code == 0, f"{world.story}\n{done.output}"
+        assert changes(done, hosts) == (set() if number else changes(preview, hosts)), world.story
+        for host in hosts:
+            assert host.before <= having(host), f"{host.node}: {host.before - having(host)}\n{world.story}"
+            if not number:
+                host.reboot()
+
+
+def tear_down(world: World, hosts: list[Lived]) -> None:
+    """Take everything back, after a preview that says the same."""
+    before = states(hosts)
+    preview = world.play("teardown", "--check")
+    assert preview.code == 0, f"{world.story}\n{preview.output}"
+    assert states(hosts) == before
+    done = world.play("teardown")
+    assert done.code == 0, f"{world.story}\n{done.output}"
+    assert changes(done, hosts) == changes(preview, hosts), world.story
+
+
+@pytest.mark.parametrize("world", [PUSH], indirect=True)
+def test_hosts_with_lives_of_their_own_keep_them_or_are_refused_by_name(world):
+    hold(world, FIRST)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("world", [NODES], indirect=True)
+@pytest.mark.parametrize("turn", range(LONG // NODES))
+def test_thirty_hosts_with_lives_of_their_own_keep_them_or_are_refused_by_name(world, seed, turn):
+    hold(world, seed("RAILOPS_SITE_LIVES_SEED") % 100000 + turn)
