@@ -152,6 +152,7 @@ class Playbooks:
         return {
             "ansible_check_mode": self.check,
             "ansible_run_tags": ["all"],
+            "ansible_skip_tags": [],
             "inventory_hostname": (self.mine or ["localhost"])[0],
             "ansible_play_hosts": self.mine,
             "ansible_play_hosts_all": self.mine,

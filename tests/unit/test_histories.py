@@ -226,7 +226,7 @@ class History:
         book = Playbooks(scratch, {}, {}, self.hosts, self.values, self.own, **more)
         again = book.play("site", check=True)
         assert again.startswith("The inventory gives another plan")
-        assert ("numbers change" in again) != ("only files do" in again)
+        assert ("numbers change" in again or "nobody is renumbered" in again) != ("only files do" in again)
         assert book.play("plan") == ""
         machines = {host: Host() for host in self.hosts}
         assert Playbooks(scratch, machines, {}, self.hosts, self.values, self.own, **more).play("site") == ""

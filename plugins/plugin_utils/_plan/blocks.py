@@ -244,7 +244,8 @@ def build_plan(
         plural = "s" if hours > 1 else ""
         found.append(
             f"The plan has {pools} pools, over {MANY_POOLS}: Spiderpool's webhook lists all of them at every create, "
-            f"so a first apply of all of them takes about {hours} hour{plural}."
+            f"so a first apply of all of them takes about {hours} hour{plural}. "
+            "Before it is applied, fabric_mode shared or fabric_ipam nv-ipam makes a few pools of them (docs/fits.md)."
         )
     for block, slot in [(one, slot) for one in blocks for slot in one.cuts][:5]:
         count, usual = intervals.size(block.pods(slot)), intervals.size(block.pod_offsets)

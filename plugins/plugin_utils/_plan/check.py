@@ -171,7 +171,8 @@ class Checker:
         """
         if isinstance(value, str) and pattern.fullmatch(value):
             return str(value)
-        self.add(place, f"{shown(value)} is not {what}.", f"Give {what}.")
+        why = " YAML reads no, yes, on and off as booleans: put it in quotes." if isinstance(value, bool) else ""
+        self.add(place, f"{shown(value)} is not {what}.", f"Give {what}.{why}")
         return default
 
     def listing(self, place: str, value: object, of: str) -> list[t.Any]:

@@ -249,5 +249,6 @@ def changes_text(summary: Mapping[str, t.Any], change: Change, *, numbers: bool)
     ]
     files: Sequence[str] = sorted([*change.written, *change.removed])
     listed = ", ".join(files[:5]) + (f" and {len(files) - 5} more" if len(files) > 5 else "")
-    what = "numbers change" if numbers else "no number changes, only files do, as a newer version may write them"
+    stays = "nobody is renumbered" if parts and not summary["moved"] else "numbers change"
+    what = stays if numbers else "no number changes, only files do, as a newer version may write them"
     return f"{what}; nodes: {', '.join(parts) or 'the same'}; files: {listed or LOCK}"

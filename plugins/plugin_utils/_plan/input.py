@@ -151,7 +151,7 @@ def _read(check: Checker, given: dict[str, t.Any]) -> Fabric:
         lossless=_lossless(check, given["lossless"], network),
         rails_meet=_meet(check, given["rails_meet"]),
     )
-    _check_network(check, fabric)
+    _check_network(check, given, fabric)
     _check_backend(check, fabric)
     return fabric
 
@@ -166,7 +166,7 @@ def _attachment(check: Checker, given: dict[str, t.Any], network: str) -> str:
     return check.choice("fabric_attachment", value, allowed, why=f" (fabric_network is {network!r})")
 
 
-def _check_network(check: Checker, fabric: Fabric) -> None:
+def _check_network(check: Checker, given: Mapping[str, t.Any], fabric: Fabric) -> None:
     """Check what belongs to one kind of network only, and what needs addresses."""
     for rail in fabric.rails:
         if rail.vlan and fabric.network == "infiniband":
@@ -182,6 +182,10 @@ def _check_network(check: Checker, fabric: Fabric) -> None:
     if fabric.name == "zone" or fabric.name.startswith("leaf-"):
         fix = "Give the fabric another name."
         check.add("fabric_name", f"{fabric.name!r} would make two labels of nodes one: its own and the zone's.", fix)
+    for key in ("rail_prefix", "node_prefix"):
+        if fabric.families == (6,) and given[key] is not None and not isinstance(given[key], dict):
+            problem = f"{shown(given[key])} is a length of IPv4, and the fabric has IPv6 alone."
+            check.add(PLACE + key, problem, "Write it as {ipv6: 64}.")
     if fabric.families or check.problems:
         return
     if fabric.network == "roce":

@@ -218,7 +218,7 @@ def test_site_plans_the_first_time_only(fleet):
     for words in ((), ("--check",), ("--check", "--diff")):
         code, output = site(*words)
         assert code == 2, output
-        assert "numbers change; nodes: 1 added" in output
+        assert "nobody is renumbered; nodes: 1 added" in output
         assert "Run railops.rdma.plan, review, commit." in output
         assert "Plan for the preview" not in output
     assert (fleet / "plan/fabric/plan.json").read_bytes() == before

@@ -38,6 +38,7 @@ def traverses(text):
 LOCKS = {
     "good": lambda text: text,
     "truncated": lambda text: text[: len(text) // 2],
+    "conflict": lambda text: "<<<<<<< HEAD\n" + text,
     "empty": lambda text: "",
     "binary": lambda text: b"\xff\xfe" + text.encode(),
     "format": lambda text: text.replace('"format": 1', '"format": 99'),
