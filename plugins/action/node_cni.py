@@ -6,8 +6,23 @@
 
 from __future__ import annotations
 
+import typing as t
+
 from ..plugin_utils._localhost import OnceAction
+from ..plugin_utils._report.equal import folded
 
 
 class ActionModule(OnceAction):
     """The action in front of the module node_cni."""
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        """Run the module, and add names of nodes for people."""
+        result = super().run(tmp, task_vars)
+        lacking: dict[str, list[str]] = {}
+        for node, names in result.get("lacking", {}).items():
+            lacking.setdefault(", ".join(names), []).append(node)
+        told = {
+            "unseen": folded(sorted({*result.get("left", ()), *result.get("down", ())})),
+            "lacks": "; ".join(f"{folded(nodes)}: {names}" for names, nodes in lacking.items()),
+        }
+        return {**told, **result}

@@ -134,6 +134,16 @@ down:
   type: list
   elements: str
   sample: [node7]
+unseen:
+  description: Nodes that were not reached or are down, for people.
+  returned: always
+  type: str
+  sample: "node[1-8]"
+lacks:
+  description: What nodes lack, for people; empty where none lacks anything.
+  returned: always
+  type: str
+  sample: "node[1-8]: macvlan"
 """
 
 from ..module_utils._module import run_module

@@ -20,7 +20,9 @@ if t.TYPE_CHECKING:
 
 Json = dict[str, t.Any]
 NOTE = "railops-rdma-release"
-BACK = [from_("spiderpool", "uninstall"), from_("spiderpool", "calico_back")]
+# A node that is silent is waited for, twice.
+SOON = {"railops.rdma.node_cni": {"timeout": 5}}
+BACK = [{"block": [from_("spiderpool", "uninstall"), from_("spiderpool", "calico_back")], "module_defaults": SOON}]
 
 
 @pytest.fixture

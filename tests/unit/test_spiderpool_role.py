@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import typing as t
 from pathlib import Path
 
@@ -256,5 +257,27 @@ def test_calicos_setting_stays_while_a_host_may_have_rails(done: list[str] | Non
     why = value("{{ spiderpool_calico_stays }}", **task["vars"], groups=groups)
     assert why == ([f"these hosts may have rails: {', '.join(stays)}"] if stays else [])
     assert play["tags"] == ["cluster", "hosts"]
-    hosts = content("playbooks/teardown.yml")[-2]["tasks"]
-    assert "ansible.builtin.group_by" in hosts[-1], "the last that a host does"
+    (hosts,) = content("playbooks/teardown.yml")[-2]["tasks"]
+    assert "ansible.builtin.group_by" in hosts["block"][-1], "the last that a host does"
+
+
+def test_a_teardown_that_a_host_ends_says_that_calicos_setting_stays(tmp_path: Path) -> None:
+    """The play that would put it back does not begin then."""
+    text = json.dumps(content("playbooks/teardown.yml")[-2:])
+    name = "railops.rdma.rail_network"
+    assert f'"name": "{name}"' in text
+    ends = tmp_path / "roles/ends/tasks/main.yml"
+    ends.parent.mkdir(parents=True)
+    ends.write_text("- {ansible.builtin.fail: {msg: no}, when: inventory_hostname == 'node2'}\n", encoding="utf-8")
+    play = tmp_path / "play.yml"
+    play.write_text(text.replace(f'"name": "{name}"', '"name": "ends"'), encoding="utf-8")
+    inventory = tmp_path / "inventory.yml"
+    local = "ansible_connection: local, site_host_roles: [rail_network]"
+    inventory.write_text(f"gpu_nodes: {{hosts: {{node1: , node2: }}, vars: {{{local}}}}}\n", encoding="utf-8")
+    argv = ["ansible-playbook", "-i", str(inventory), str(play)]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "Give Calico back" not in done.stdout
+    said = done.stdout.rpartition("TASK [Say that Calico keeps its setting]")[2]
+    assert "ok: [node2]" in said
+    assert "that stays until a teardown has taken the rails of all hosts" in " ".join(said.split())
