@@ -261,6 +261,26 @@ def test_calicos_setting_stays_while_a_host_may_have_rails(done: list[str] | Non
     assert "ansible.builtin.group_by" in hosts["block"][-1], "the last that a host does"
 
 
+@pytest.mark.parametrize(
+    ("given", "there", "install", "needs"),
+    [
+        ({}, True, "auto", ["macvlan"]),
+        ({"fabric_attachment": "sriov"}, True, "auto", ["tuning"]),
+        ({"fabric_network": "infiniband"}, True, "auto", []),
+        ({"spiderpool_install_cni": "true"}, True, "true", ["macvlan"]),
+        ({"fabric_ipam": "nv-ipam"}, True, "", ["macvlan"]),
+        ({}, False, "", ["macvlan"]),
+    ],
+)
+def test_what_a_host_is_asked_of_cni_before_the_first_change(
+    given: Json, there: bool, install: str, needs: list[str]
+) -> None:
+    tasks = {task["name"]: task for task in content("playbooks/preflight.yml")[0]["tasks"]}
+    asked = tasks["Ask each host what is in the way"]["railops.rdma.rail_audit"]["settings"]["cni"]
+    known = {**given, "hostvars": {"localhost": given}, "__rdma_host_cluster": {"there": there}}
+    assert {key: value(text, **known) for key, text in asked.items()} == {"install": install, "needs": needs}
+
+
 def test_a_teardown_that_a_host_ends_says_that_calicos_setting_stays(tmp_path: Path) -> None:
     """The play that would put it back does not begin then."""
     text = json.dumps(content("playbooks/teardown.yml")[-2:])

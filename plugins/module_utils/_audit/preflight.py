@@ -40,6 +40,7 @@ from .groups import Checks, Facts, Look, Request, of_module, options_of
 
 # The kernel's module for VLANs.
 VLANS = "8021q"
+CNI = "/opt/cni/bin"
 # The run's own part of the settings: its `roles`, and whether it keeps files for the next boot (`persist`).
 OWN = "preflight"
 
@@ -103,6 +104,23 @@ def look_at_kernel(request: Request) -> tuple[Checks, Facts]:
     cause = f"The kernel {os.uname().release} has no module {VLANS}, and the plan has a VLAN for {', '.join(tagged)}."
     fix = "Install the kernel's further modules (Ubuntu: linux-modules-extra), or plan without fabric_vlan."
     return [deviation("host_kernel", VLANS, "no such module", cause, fix).data()], {}
+
+
+def look_at_cni(request: Request) -> tuple[Checks, Facts]:
+    """Find that a node lacks programs that the plan needs, where nothing of this run would bring them."""
+    settings, sysfs = request.settings.get("cni", {}), Sysfs()
+    have = sysfs.names(settings.get("programs") or CNI)
+    if not have or "spiderpool" in have or str(settings.get("install")).lower() != "auto":
+        return [], {}  # No node yet, or one that the release's agent has reached; or somebody has decided.
+    lacks = ", ".join(name for name in settings.get("needs") or () if name not in have)
+    if not lacks:
+        return [], {}
+    cause = f"The node lacks CNI plugins that the plan needs, below {settings.get('programs') or CNI}: {lacks}"
+    fix = (
+        "Install them there (the package containernetworking-plugins or kubernetes-cni), or set spiderpool_install_cni "
+        "to true: that replaces all standard plugins on all nodes, as the chart has one switch for all of them."
+    )
+    return [deviation("host_cni", lacks, "not there", cause, fix).data()], {}
 
 
 def look_at_network(request: Request) -> tuple[Checks, Facts]:
@@ -178,6 +196,7 @@ LOOKS: tuple[Look, ...] = tuple(
     for row in (
         ("", "", look_at_user),
         ("", "", look_at_work),
+        ("", "cni", look_at_cni),
         ("rail_network", "policy_route", look_at_kernel),
         ("rail_network", "policy_route", look_at_network),
         ("rdma_host", "rdma_host", only(of_module("rdma_host", host_run.run, host_run.SPEC), "rdma_rename")),

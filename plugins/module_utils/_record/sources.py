@@ -56,7 +56,7 @@ TABLE = """
 /etc/systemd/system/multi-user.target.wants | railops-acs.service systemd-networkd.service
 NetworkManager.service | names; /etc/railops-rdma | roce-qos.json acs.json | json;
 /var/lib/railops-rdma | nic_link_type.json | json; /usr/local/lib/railops-rdma | acs.py roce_qos.py | program;
-/etc/default/grub.d | config-acs.cfg | names;
+/etc/default/grub.d | config-acs.cfg | names; /opt/cni/bin | ipvlan macvlan spiderpool tuning | names;
 /sys/class/net/* | address | hardware; /sys/class/net/* | type mtu operstate carrier carrier_changes carrier_down_count
 carrier_up_count dev_port ifindex iflink flags phys_port_name parent mode speed duplex device lower_* upper_* master;
 /sys/class/net/*/{statistics,qos} | *; /sys/class/net/*/ecn/* | *; /sys/class/net/*/ecn/*/enable | *;

@@ -38,6 +38,7 @@ IDS = {
     "gpudirect_path": "a way from NIC to GPU memory is open: DMA-BUF or peermem",
     "gpudirect_role": "the role gpudirect was looked at",
     "host_busy": "nobody works on the host whom the run would disturb",
+    "host_cni": "the node has the CNI plugins that the plan needs",
     "host_kernel": "the kernel has what the plan wants of it (VLANs)",
     "host_root": "Ansible works on the host as root",
     "network_addresses": "the rail has its addresses",

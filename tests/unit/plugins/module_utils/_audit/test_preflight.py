@@ -88,6 +88,30 @@ def test_a_kernel_without_vlans_is_named_before_anything_is_changed(monkeypatch,
         assert "has no module 8021q, and the plan has a VLAN for rail1." in checks[0]["cause"]
 
 
+@pytest.mark.parametrize(
+    ("programs", "install", "lacks"),
+    [
+        (["bridge"], "auto", True),
+        (["bridge", "macvlan"], "auto", False),
+        ([], "auto", False),
+        (["bridge"], "True", False),
+        (["bridge"], None, False),
+        (["bridge", "spiderpool"], "auto", False),
+    ],
+)
+def test_a_node_that_lacks_a_plugin_is_named_before_anything_is_changed(
+    monkeypatch, tmp_path, programs, install, lacks
+):
+    for name in programs:
+        machines.put(tmp_path, f"opt/cni/bin/{name}", "")
+    monkeypatch.setattr(preflight, "Sysfs", lambda: Sysfs(str(tmp_path)))
+    checks, _facts = preflight.look_at_cni(request_of(cni={"install": install, "needs": ["macvlan"]}))
+    assert [check["id"] for check in checks] == (["host_cni"] if lacks else [])
+    if checks:
+        assert checks[0]["cause"] == "The node lacks CNI plugins that the plan needs, below /opt/cni/bin: macvlan"
+        assert "that replaces all standard plugins on all nodes" in checks[0]["fix"]
+
+
 PCI = "0000:19:00.0"
 
 
