@@ -298,6 +298,6 @@ def test_a_teardown_that_a_host_ends_says_that_calicos_setting_stays(tmp_path: P
     done = subprocess.run(argv, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 2, done.stdout + done.stderr
     assert "Give Calico back" not in done.stdout
-    said = done.stdout.rpartition("TASK [Say that Calico keeps its setting]")[2]
-    assert "ok: [node2]" in said
-    assert "that stays until a teardown has taken the rails of all hosts" in " ".join(said.split())
+    said = " ".join((done.stdout + done.stderr).split())
+    assert "node2 may have rails. Where this collection changed Calico's address detection, that stays until" in said
+    assert "node1 may have rails" not in said

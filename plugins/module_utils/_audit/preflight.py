@@ -196,7 +196,7 @@ LOOKS: tuple[Look, ...] = tuple(
     for row in (
         ("", "", look_at_user),
         ("", "", look_at_work),
-        ("", "cni", look_at_cni),
+        ("rail_network", "cni", look_at_cni),
         ("rail_network", "policy_route", look_at_kernel),
         ("rail_network", "policy_route", look_at_network),
         ("rdma_host", "rdma_host", only(of_module("rdma_host", host_run.run, host_run.SPEC), "rdma_rename")),
