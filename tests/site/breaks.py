@@ -20,7 +20,7 @@ MAC = "02:00:00:00:00:99"
 GATEWAY = "a gateway with two holders: whom the others' tables have is chance"
 OTHER_RAIL = "packets that leave by another rail arrive, and not as planned"
 ICMP = "a rule for ICMP alone: the pings are cut and the packets are not"
-TWO_LEAVES = "one hardware address at two leaves: each of them knows one holder"
+TWO_LEAVES = "one hardware address at two leaves, or two routed ports: each of them knows one holder"
 NO_ECHO = "a host that answers no echo: what nobody can prove is red"
 LISTED = {
     GATEWAY: "taken_gateway",
@@ -256,8 +256,10 @@ class Breaks:
 
     def same_mac(self, host: str, place: dict, _item: dict) -> Break:
         other = self.draw.choice([name for name in sorted(self.plans) if name != host])
-        there = self.draw.choice([one["index"] for one in self.plans[other]["rails"]])
-        listed = "" if there == place["index"] else TWO_LEAVES
+        rail = self.draw.choice(self.plans[other]["rails"])
+        # On routed ports each host is alone in its subnet, the same rail of others too.
+        there, near = rail["index"], subnet(rail["addresses"][0]) == subnet(place["addresses"][0])
+        listed = "" if near else TWO_LEAVES
         name = place["interface"]
         own, mac = hardware(host, place["index"]), hardware(other, there)
         return self.made(
