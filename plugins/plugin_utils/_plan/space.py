@@ -187,7 +187,9 @@ def _check_room(check: Checker, fabric: Fabric, blocks: Sequence[Block]) -> None
             fix = "Give a larger network, a smaller fabric_max_nodes, or fewer reserved addresses."
         elif not pods and not link and fabric.attached.needs_addresses:
             problem = f"{subnet} leaves no address for pods after gateway and {wanted} node(s)."
-            fix = f"Attachment {fabric.attachment} needs some: give a shorter prefix or a smaller fabric_max_nodes."
+            place = "fabric_node_prefix" if block.per_node else place
+            fix = f"Attachment {fabric.attachment} needs some: give a shorter prefix"
+            fix += "." if block.per_node else " or a smaller fabric_max_nodes."
         elif fabric.node_pods and not link and pods < fabric.node_pods * wanted:
             place = "fabric_node_pods"
             problem = f"{fabric.node_pods} do not fit: {subnet} leaves {pods} pod addresses for {wanted} node(s)."
