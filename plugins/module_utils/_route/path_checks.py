@@ -161,9 +161,14 @@ def rail_problem(rail: WantRail, item: WantAddress, state: PathState) -> Finding
         fix = f"Take {taker.partition(' ')[0]} away, or give the pod a rail of its own."
         return Finding(True, f"{taker} is a macvlan in mode passthru, and takes all that comes in on {link.name}", fix)
     if item.address in state.foreign:
-        six, scope = (" -6", "") if item.family == 6 else ("", f" scope host src {item.address}")
-        fix = f"ip{six} route add local {item.address} dev {link.name} table local proto kernel{scope}"
         cause = f"the table local has no entry for {item.address}, so nothing that comes in for it is taken"
+        if item.family == 6:
+            # One that is put back by hand holds until the link comes up: then the kernel sets its old, dead one before it.
+            fix = f"`ip -6 address del {item.address}/{item.length} dev {link.name}`. {ROLE}"
+            return Finding(True, cause, f"Take the address away: {fix}")
+        fix = (
+            f"ip route add local {item.address} dev {link.name} table local proto kernel scope host src {item.address}"
+        )
         return Finding(True, cause, f"Put it back: `{fix}`.")
     return None
 
