@@ -163,7 +163,7 @@ def rail_problem(rail: WantRail, item: WantAddress, state: PathState) -> Finding
     if item.address in state.foreign:
         cause = f"the table local has no entry for {item.address}, so nothing that comes in for it is taken"
         if item.family == 6:
-            # One that is put back by hand holds until the link comes up: then the kernel sets its old, dead one before it.
+            # One that is put back by hand holds until the link comes up: the kernel then sets its dead one before it.
             fix = f"`ip -6 address del {item.address}/{item.length} dev {link.name}`. {ROLE}"
             return Finding(True, cause, f"Take the address away: {fix}")
         fix = (
