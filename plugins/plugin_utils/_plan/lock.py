@@ -176,8 +176,9 @@ def parse_lock(text: str, place: str, *, accept: bool = False) -> Lock:
     try:
         data = json.loads(text)
     except ValueError as exc:
-        merged = "has conflict marks of a merge" if "\n<<<<<<< " in f"\n{text}" else f"is not valid JSON ({exc})"
-        raise InputError([Problem(place, f"It {merged}.", RESTORE)]) from None
+        merged = "\n<<<<<<< " in f"\n{text}"
+        problem = "It has conflict marks of a merge." if merged else f"It is not valid JSON ({exc})."
+        raise InputError([Problem(place, problem, RESTORE)]) from None
     if not isinstance(data, dict):
         raise InputError([Problem(place, "It is not a JSON object.", RESTORE)])
     if not is_readable(data):
