@@ -14,6 +14,7 @@ import os
 import re
 import signal
 import subprocess
+import tempfile
 import time
 import typing as t
 from pathlib import Path
@@ -27,6 +28,7 @@ from admission import Webhooks
 from api_controllers import allocate
 from api_double import ApiDouble, Fault
 from api_pods import Pods
+from node_folders import NodeFolders
 
 if t.TYPE_CHECKING:
     from conftest import Fleet, Run
@@ -45,6 +47,8 @@ class Cluster(ApiDouble):
         hooks = Webhooks()
         super().__init__(nodes=NODES, crds=False, admit=hooks)
         hooks.watch(self.store)
+        self._rooms = tempfile.TemporaryDirectory(prefix="railops-nodes-")
+        self.folders = NodeFolders(self, Path(self._rooms.name))
         self.put("apps/v1", "DaemonSet", "calico-node", "kube-system", spec=CALICO)
 
     def ours(self) -> list[str]:
