@@ -217,7 +217,7 @@ class Host(HostFiles):
                 found.append(Problem(folder, text, f"Make room there: `df -h {folder}; df -i {folder}`."))
         for path in sorted(path for path in sizes if self.is_folder(path) and self.link(path) is None):
             fix = "Move what is in it to files of your own (with netplan: to 10-netplan-IF.network.d), and remove it."
-            found.append(Problem(path, "is a folder, and a link of ours belongs there.", fix))
+            found.append(Problem(path, "is a folder, and a file of ours belongs there.", fix))
         return found
 
     def move(self, path: str, target: str) -> None:

@@ -14,11 +14,12 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import ansible.template
 import pytest
 import yaml
 from ansible.errors import AnsibleActionFail
 from ansible.parsing.dataloader import DataLoader
-from ansible.template import Templar, trust_as_template
+from ansible.template import Templar
 
 from ansible_collections.railops.rdma.plugins.action import cluster_nodes, rail_audit
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import canonical, sha256
@@ -33,6 +34,9 @@ ROLES = Path(__file__).resolve().parents[4] / "roles"
 ROLES_SET = ("nic_mode", "rdma_host", "rail_network", "lossless_roce", "gpudirect")
 FROZEN = {"mode": "shared"}
 SEATS = {"node1": ("su1", 0), "node2": ("su1", 1), "node3": ("su1", 4), "node4": ("su2", 0), "node5": ("su2", 1)}
+
+# Before 2.19 every text is a template.
+trust_as_template = getattr(ansible.template, "trust_as_template", str)
 
 
 @pytest.fixture
@@ -236,6 +240,9 @@ def test_no_other_node_than_the_plans_is_drained(plan, node, refused):
         assert action.run(task_vars=variables) == {"changed": False}
 
 
+@pytest.mark.skipif(
+    not hasattr(ansible.template, "trust_as_template"), reason="ansible-core before 2.19 makes text of numbers"
+)
 @pytest.mark.parametrize("form", ["{}", "{}/{}", "{}{}", "a/{}", "{}/{} "])
 @pytest.mark.parametrize("default", ["0", "{}", "[]", "'ping'", "['nic_mode', 'gpudirect']"])
 def test_a_plain_default_is_read_as_the_template_engine_reads_it(default, form):

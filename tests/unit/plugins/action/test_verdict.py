@@ -7,15 +7,18 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
+import yaml
 from ansible.errors import AnsibleActionFail
 
 from ansible_collections.railops.rdma.plugins.action import verdict
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run as plan
 from ansible_collections.railops.rdma.tests.unit.actions import action_of
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts
-from ansible_collections.railops.rdma.tests.unit.playbooks import content
+
+CHECKOUT = Path(__file__).resolve().parents[4]
 
 
 def begin(tmp_path, names, hostvars=None, **more):
@@ -120,7 +123,8 @@ def test_the_report_is_named_by_its_whole_path_also_where_the_run_fails(planned,
 
 
 def test_a_misspelt_requirement_is_refused_when_a_verification_begins(planned):
-    (task,) = (task for task in content("roles/verify/tasks/begin.yml") if "railops.rdma.verdict" in task)
+    tasks = yaml.safe_load((CHECKOUT / "roles/verify/tasks/begin.yml").read_text(encoding="utf-8"))
+    (task,) = (task for task in tasks if "railops.rdma.verdict" in task)
     assert task["railops.rdma.verdict"]["require"] == "{{ verify_require }}"
     with pytest.raises(AnsibleActionFail, match="No check begins with rdma_tarffic"):
         begin(planned, ["node1", "node2"], require=["rdma_tarffic"])
