@@ -53,7 +53,9 @@ _value:
 """
 
 PARTS = ("links", "addresses", "routes", "rules", "sysctls")
-LIVE, FILES, DRIVER = "__rail_network_live", "__rail_network_files", "__rdma_driver_result"
+LIVE = "__rail_network_live"
+FILES = "__rail_network_files"
+DRIVER = "__rdma_driver_result"
 OTHERS = {
     "__nic_mode_result": "nic_mode",
     "__rdma_host_netns": "rdma_host",
