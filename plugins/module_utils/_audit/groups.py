@@ -10,6 +10,7 @@ its row in GROUPS and in the module's options, its rows in docs/verify.md.
 
 from __future__ import annotations
 
+import os
 import typing as t
 from dataclasses import dataclass, field
 
@@ -20,6 +21,7 @@ from .._card import run as card_run
 from .._check import Check, CheckData, skipped
 from .._driver import run as driver_run
 from .._errors import InputError, Problem, RdmaError
+from .._files import Sysfs
 from .._gpudirect import run as gpudirect_run
 from .._netns import run as netns_run
 from .._persist import run as persist_run
@@ -29,6 +31,7 @@ from .._qos.files import QosFiles
 from .._qos.leaf import is_declared, recorded_params
 from .._qos.plan import make_policy
 from .._rdma import host_run, info_run
+from .._rdma.host import module_names
 from .._route import filters, path_checks, path_kernel, ping
 from .._route import run as route_run
 from .._route.decode import pyroute2_problem
@@ -46,6 +49,7 @@ Look = t.Callable[["Request"], t.Tuple[Checks, Facts]]  # noqa: UP006
 HOST_PLAN = ("rails", "rdma_prefixes", "policy", "network", "sysctls", "rdma_mode")
 # How long a program may take to print the host's filters.
 FILTERS_SECONDS = 2.0
+NFT_MODULE = "nf_tables"
 
 
 @dataclass
@@ -128,7 +132,12 @@ def look_at_paths(request: Request) -> tuple[Checks, Facts]:
         host = kernel.read(want)
     others, more = request.params.get("neighbours") or [], request.params.get("addresses") or {}
     targets, state = path_kernel.prove(want, host, others, tos_of(request), answers_at, more)
-    drops, unread = filters.read(lambda argv: cabling.ask(argv, seconds=FILTERS_SECONDS))
+    sysfs = Sysfs()
+    modules = module_names(sysfs.text(f"/lib/modules/{os.uname().release}/modules.dep") or "")
+    # A look loads no module of the kernel.
+    asleep = NFT_MODULE in modules and not sysfs.exists(f"/sys/module/{NFT_MODULE}")
+    old = sysfs.exists("/proc/net/ip_tables_names")
+    drops, unread = filters.read(lambda argv: cabling.ask(argv, seconds=FILTERS_SECONDS), asleep, old)
     if unread:
         request.warnings.append(f"Filters of the host were not read: {unread}")
     return [check.data() for check in path_checks.checks_of(want, targets, state, drops)], {}

@@ -67,6 +67,7 @@ class NetnsHost:
                 older_than=self._files.changed_at(planning.OWNED_FILE) if owned == wanted_text else None,
                 still_holding=owned is None and wanted_text is None,
             ),
+            tool=self._module.get_bin_path("rdma") or "",
         )
 
     def apply(self, plan: Plan) -> Plan:
@@ -78,13 +79,7 @@ class NetnsHost:
             self._initramfs.rebuild(image)
         if not planning.attempt(plan):
             return plan
-        tool = self._module.get_bin_path("rdma")
-        if not tool:
-            raise RdmaError(
-                "The program rdma is missing: a live change of the RDMA namespace mode needs it.",
-                "Install iproute2 (EL: iproute), or use live: false and reboot.",
-            )
-        code, out, error = self._module.run_command([tool, "system", "set", "netns", plan.wanted])
+        code, out, error = self._module.run_command([plan.have.tool, "system", "set", "netns", plan.wanted])
         # Whether other namespaces forbid it is told by the mode, and not by the tool's words.
         if (now := self._current()) == plan.wanted:
             return planning.set_after_all(plan)

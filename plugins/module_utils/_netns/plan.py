@@ -86,6 +86,8 @@ class Have:
     arguments: tuple[Setting, ...] = ()
     namespaces: int = 0
     images: tuple[Image, ...] = ()
+    tool: str = ""
+    """The path of iproute2's program rdma; empty where there is none."""
 
 
 @dataclass(frozen=True)
@@ -281,6 +283,12 @@ def _effective(settings: list[Setting], have: Have) -> str:
 
 
 def _blocker(want: Want, have: Have, wanted: str, persistent: str) -> Blocker | None:
+    loaded = have.support is Support.LOADED
+    if want.live and loaded and have.current not in (None, wanted) and not have.tool:
+        return Blocker(
+            "The program rdma is missing: a live change of the RDMA namespace mode needs it.",
+            "Install iproute2 (EL: iproute), or set rdma_host_live to false (live: false) and reboot.",
+        )
     if not want.present:
         return None
     if have.support is Support.ABSENT:

@@ -87,13 +87,16 @@ def _has_port(line: str) -> bool:
     return any(int(span[0]) <= PORT <= int(span[-1]) for span in spans)
 
 
-def read(ask: Ask) -> tuple[list[Drop], str]:
+def read(ask: Ask, asleep: bool = False, old: bool = False) -> tuple[list[Drop], str]:
     """Return the rules that drop RoCE's port, and why nobody knows, empty where they were read.
 
     :param ask: runs a program that the host has.
+    :param asleep: the kernel's nf_tables is a module that nobody has loaded: asking would load it, and has no rule.
+    :param old: the kernel has tables of iptables beside.
     """
-    code, out, err = ask(NFT)
-    if code != 127:
-        return list(drops_in(out, NFT[0])), f"nft says: {err.strip()}" if code else ""
-    answers = [(ask(argv), argv[0], (family,)) for argv, family in zip(SAVES, (4, 6))]
-    return [drop for (_code, out, _err), name, families in answers for drop in drops_in(out, name, families)], ""
+    code, out, err = (0, "", "") if asleep else ask(NFT)
+    found = list(drops_in(out, NFT[0]))
+    if old or code == 127:
+        answers = [(ask(argv), argv[0], (family,)) for argv, family in zip(SAVES, (4, 6))]
+        found += [drop for (_code, out, _err), name, families in answers for drop in drops_in(out, name, families)]
+    return found, f"nft says: {err.strip()}" if code not in (0, 127) else ""

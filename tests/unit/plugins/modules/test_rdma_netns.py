@@ -237,4 +237,7 @@ def test_without_the_program_a_host_in_the_mode_is_fine_and_a_live_change_says_w
     host.write(MODE, "N\n")
     assert run_module(mode="exclusive")["current"] == "exclusive"
     refused("rdma is missing", fix="live: false", mode="shared")
+    assert host.text(OWNED_FILE) == owned_text("exclusive"), "refused before anything is written"
+    (problem,) = run_module(mode="shared", _ansible_check_mode=True)["problems"]
+    assert "rdma is missing" in problem["problem"]
     assert run_module(mode="shared", live=False)["reboot_required"] is True

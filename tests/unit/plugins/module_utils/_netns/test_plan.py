@@ -26,7 +26,7 @@ IMAGE = Image(path="/boot/initrd.img-6.1", kernel="6.1", holds_ib_core=True, sta
 
 
 def loaded(**changes):
-    return Have(**{"support": Support.LOADED, "kernel": "6.1", "current": "shared", **changes})
+    return Have(**{"support": Support.LOADED, "kernel": "6.1", "current": "shared", "tool": "/sbin/rdma", **changes})
 
 
 @pytest.mark.parametrize(

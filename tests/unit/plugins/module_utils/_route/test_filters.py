@@ -108,3 +108,15 @@ def test_iptables_are_asked_where_there_is_no_nft():
 
 def test_filters_that_nobody_can_read_are_said():
     assert read(lambda argv: (124, "", "no answer in 2 seconds")) == ([], "nft says: no answer in 2 seconds")
+
+
+def test_nobody_is_asked_where_that_would_load_a_module_and_old_tables_are_read_beside():
+    asked = []
+
+    def ask(argv):
+        asked.append(argv[0])
+        return (0, SAVED.format(rule="-A INPUT -p udp -m udp --dport 4791 -j DROP"), "")
+
+    assert (read(ask, asleep=True), asked) == (([], ""), [])
+    drops, unread = read(ask, asleep=True, old=True)
+    assert (asked, hit(drops), unread) == (["iptables-save", "ip6tables-save"], {4, 6}, "")
