@@ -71,7 +71,7 @@ def checks(bad: bool) -> list[dict[str, t.Any]]:
     """Return the checks of one host: as planned, or with a rail that lost its rule and its route."""
     from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.ids import IDS
 
-    known = [name for name in IDS if name.startswith("network_")][:CHECKS]
+    known = [name for name in sorted(IDS) if name.startswith("network_")][:CHECKS]
     made = []
     for rail in range(1, RAILS + 1):
         for number, name in enumerate(known):

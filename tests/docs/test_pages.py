@@ -181,7 +181,7 @@ def test_the_page_of_errors_is_what_the_code_says():
 
 
 def test_the_list_of_checks_is_what_the_code_says():
-    """Run python3 tests/site/checks_doc.py after IDS of _verdict/ids.py was changed."""
+    """Run python3 tests/site/checks_doc.py after tests/site/checks.yml was changed."""
     assert older("checks_doc.py") == ""
 
 

@@ -2,25 +2,25 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Write the list of all checks at the end of docs/verify.md from the code.
+"""Write the list of all checks at the end of docs/verify.md from checks.yml.
 
 python3 tests/site/checks_doc.py           write it
-python3 tests/site/checks_doc.py --check   say whether it is as the code has it
+python3 tests/site/checks_doc.py --check   say whether it is as checks.yml has it
 """
 
 from __future__ import annotations
 
-import ast
 import sys
 from pathlib import Path
 
+import yaml
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 DOCUMENT = CHECKOUT / "docs/verify.md"
-SOURCE = CHECKOUT / "plugins/plugin_utils/_verdict/ids.py"
+SOURCE = Path(__file__).with_name("checks.yml")
 HEADING = "\n## All checks\n"
 HEAD = """
-What each check compares; a deviation says what is so instead. The list is made from the code by
-`python3 tests/site/checks_doc.py`.
+What each check compares; a deviation says what is so instead. The list is made by `python3 tests/site/checks_doc.py`.
 
 | id | what is so when it is ok |
 | --- | --- |
@@ -28,16 +28,13 @@ What each check compares; a deviation says what is so instead. The list is made 
 
 
 def ids() -> dict[str, str]:
-    """Return what each check compares, by its id: read from the file, as nothing else of it is needed."""
-    for node in ast.parse(SOURCE.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "IDS":
-            found: dict[str, str] = ast.literal_eval(node.value)
-            return found
-    raise SystemExit(f"{SOURCE} has no IDS.")
+    """Return what each check compares, by its id."""
+    found: dict[str, str] = yaml.safe_load(SOURCE.read_text(encoding="utf-8"))
+    return found
 
 
 def page() -> str:
-    """Return docs/verify.md with the list as the code has it."""
+    """Return docs/verify.md with the list as checks.yml has it."""
     before = DOCUMENT.read_text(encoding="utf-8").partition(HEADING)[0]
     return before + HEADING + HEAD + "".join(f"| `{name}` | {told} |\n" for name, told in ids().items())
 

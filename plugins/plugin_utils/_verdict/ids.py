@@ -2,132 +2,44 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The ids of all checks, `subject_thing`, and what each compares. Hosts need no list: a test holds what they make.
+"""The ids of all checks, `subject_thing`. Hosts need no list: a test holds what they make.
 
-docs/verify.md lists them (python3 tests/site/checks_doc.py).
+What each compares is in tests/site/checks.yml, of which docs/verify.md is made (python3 tests/site/checks_doc.py).
 """
 
 from __future__ import annotations
 
-IDS = {
-    "accept_bandwidth": "acceptance: write bandwidth to the neighbours, rail by rail",
-    "accept_collective": "acceptance: collective operations over all hosts and rails",
-    "accept_fabric": "acceptance: all hosts at once, by all rails",
-    "accept_gpu": "acceptance: write bandwidth between GPUs of neighbours, rail by rail",
-    "accept_hosts": "acceptance: the last verdict has nothing against the host",
-    "accept_latency": "acceptance: read latency to the neighbours, rail by rail",
-    "accept_leaf": "acceptance: all hosts of a leaf at once, by all rails",
-    "accept_node": "acceptance: all rails of the host at once",
-    "accept_zone": "acceptance: all hosts of a zone at once, by all rails",
-    "address_duplicate": "nobody else on the rail has the address",
-    "address_renumbered": "the plan leaves the host the addresses that it has",
-    "cable_leaf": "the rail's cable ends in the planned leaf",
-    "cable_port": "the rail's cable ends in the planned port of its leaf",
-    "card_place": "the place that the plan names for the rail's card has one",
-    "cluster_api": "the cluster was looked at",
-    "driver_modules": "the kernel has the modules that RDMA needs",
-    "driver_packages": "the packages of the driver are installed",
-    "driver_source": "the running driver comes from where it should: kernel, DOCA-OFED, container",
-    "driver_versions": "packages have the versions that the inventory names",
-    "fleet_driver": "the card's driver is that of most of its peers",
-    "fleet_firmware": "the card's firmware is that of most of its peers",
-    "fleet_mac": "no other host of the fleet has the hardware address of the rail's port",
-    "fleet_speed": "the port runs at the speed of most of its peers on the rail",
-    "gpudirect_acs": "access control on PCIe lets GPU and NIC talk below their switch",
-    "gpudirect_gdrcopy": "gdrdrv is loaded, where it was wanted",
-    "gpudirect_path": "a way from NIC to GPU memory is open: DMA-BUF or peermem",
-    "gpudirect_role": "the role gpudirect was looked at",
-    "host_busy": "nobody works on the host whom the run would disturb",
-    "host_cni": "the node has the CNI plugins that the plan needs",
-    "host_kernel": "the kernel has what the plan wants of it (VLANs)",
-    "host_root": "Ansible works on the host as root",
-    "network_addresses": "the rail has its addresses",
-    "network_guard": "the rule stands that keeps other traffic off the rails",
-    "network_library": "pyroute2 can be imported on the host",
-    "network_link": "the rail's interface is up and has a carrier",
-    "network_mtu": "the rail's interface has the planned MTU",
-    "network_preflight": "nothing on the host is in the way of the plan",
-    "network_role": "the role rail_network was looked at",
-    "network_router_addresses": "no address of a rail goes with its router's advertisements",
-    "network_routes": "the rail has its routes",
-    "network_rules": "the rail has its rules",
-    "network_stale": "nothing of an earlier plan is left in the live network",
-    "network_sysctls": "kernel settings of the rails are as planned",
-    "nic_link_type": "the card's ports run the planned link type, and its other firmware values",
-    "nic_role": "the role nic_mode was looked at",
-    "node_drain": "a host that runs pods and would be rebooted can be drained",
-    "node_in_cluster": "the cluster has the node",
-    "node_resources": "the node offers the planned RDMA resources",
-    "node_sriov": "the SR-IOV operator is done with the node",
-    "object_in_use": "nothing that should go is still in use",
-    "object_owner": "no field of ours belongs to somebody else",
-    "object_state": "objects in the cluster are as planned",
-    "pcie_link": "the card's PCIe link is as wide and fast as card and slot offer",
-    "persist_file": "the file that brings the rail back at the next boot is as planned",
-    "persist_foreign": "nothing that others have set for the rail's port is lost at the next boot",
-    "persist_preflight": "nothing is in the way of the files for the next boot",
-    "persist_stale": "no file of an earlier plan or another network manager is left",
-    "persist_wins": "the rail's file is the one that the next boot uses, and nothing outranks it",
-    "ping_across": "rails reach each other where they are to, and isolated ones do not",
-    "ping_gateway": "the rail's gateway answers",
-    "ping_gateway_mtu": "the rail's gateway answers a packet of full size",
-    "ping_neighbour": "the same rail of another host answers",
-    "ping_neighbour_mtu": "the same rail of another host answers a packet of full size",
-    "ping_rails": "the rails were pinged",
-    "plan_inventory": "the inventory still gives the committed plan",
-    "pod_application": "the test application runs",
-    "pod_gid": "an active RDMA device has the GID of the pod's address",
-    "pod_inside": "commands could be run in the pod",
-    "pod_main_table": "default, service and pod networks leave the pod by no rail",
-    "pod_network": "the pod is attached to the rail, with an address of its pool",
-    "pod_nic": "the rail's interface in the pod is up, with planned MTU and addresses",
-    "pod_rdma": "the pod sees the RDMA devices that it should",
-    "pod_rdma_foreign": "the pod sees no RDMA device of others",
-    "pod_read_lat": "a pod on another node answers RDMA reads over the rail",
-    "pod_rule": "a rule chooses a table for packets from the pod's address",
-    "pod_running": "the pod of the test application runs",
-    "pod_table": "that table's default route is by the rail and its own gateway",
-    "pool_prefix": "nv-ipam gave each node the planned prefix and gateway",
-    "port_discards": "since the last audit the port threw no packets away, beyond the limit",
-    "port_errors": "since the last audit the port saw no damaged or lost packets",
-    "port_flaps": "since the last audit the link stayed up, beyond the limit",
-    "port_order": "since the last audit no packets came out of order; a warning, unless a limit is set",
-    "port_speed": "the port runs at the planned speed",
-    "rdma_active_mtu": "the RDMA port moves packets of the planned size",
-    "rdma_device": "the rail has its RDMA device",
-    "rdma_device_files": "the RDMA device has its files in /dev/infiniband",
-    "rdma_devices": "the RDMA devices were read",
-    "rdma_ipoib_mtu": "IPoIB can carry the planned MTU",
-    "rdma_link_layer": "the RDMA port runs Ethernet or InfiniBand as planned",
-    "rdma_modules": "the kernel modules for RDMA are loaded, now and at the next boot",
-    "rdma_mtu": "the RDMA port's interface has the planned MTU",
-    "rdma_name": "the rail's interface has the planned name",
-    "rdma_netns_current": "the running RDMA namespace mode is the planned one",
-    "rdma_netns_persistent": "the RDMA namespace mode of the next boot is the planned one",
-    "rdma_port_state": "the RDMA port is active",
-    "rdma_rename": "nothing else of the host needs a rail's port under the name that it would lose",
-    "rdma_role": "the role rdma_host was looked at",
-    "rdma_subnet_manager": "the InfiniBand port knows its subnet manager",
-    "rdma_vf_guid": "each virtual function of an InfiniBand rail that is not in a pod has a GUID of its own",
-    "rdma_vf_port": "the subnet manager brings virtual functions of an InfiniBand rail up",
-    "roce_cable_length": "the cable's length is as declared; the driver keeps it also where it does not act",
-    "roce_cnp": "congestion notifications have their DSCP and priority",
-    "roce_declared": "the inventory says which priority and DSCP the switches have",
-    "roce_dscp_map": "DSCP values map to the planned priorities",
-    "roce_ecn": "congestion control is on for the priority of RDMA",
-    "roce_ets": "RoCE has its class and share of the bandwidth, where they are declared",
-    "roce_leaf": "the leaf announces the same flow control, DSCP and share by DCBX",
-    "roce_persistence": "the settings of lossless RoCE come back at the next boot",
-    "roce_pfc": "priority flow control is on for the planned priorities",
-    "roce_role": "the role lossless_roce was looked at",
-    "roce_traffic_class": "RDMA connections get the planned traffic class",
-    "roce_trust": "the port trusts DSCP",
-    "route_path": "the kernel sends the rail's packets by the planned interface, gateway, table and source",
-    "traffic_errors": "error counters stay while the rails carry tests",
-    "traffic_rdma": "RDMA tests were run",
-    "traffic_read_lat": "other hosts answer RDMA reads over the rail",
-    "traffic_read_lat_server": "the server of the latency test starts",
-    "traffic_write_bw": "other hosts take RDMA writes over the rail",
-    "traffic_write_bw_server": "the server of the bandwidth test starts",
-    "verify_require": "what verify_require names was looked at",
-}
+NAMES = """
+accept_bandwidth accept_collective accept_fabric accept_gpu accept_hosts accept_latency accept_leaf accept_node
+accept_zone
+address_duplicate address_renumbered
+cable_leaf cable_port
+card_place
+cluster_api
+driver_modules driver_packages driver_source driver_versions
+fleet_driver fleet_firmware fleet_mac fleet_speed
+gpudirect_acs gpudirect_gdrcopy gpudirect_path gpudirect_role
+host_busy host_cni host_kernel host_root
+network_addresses network_guard network_library network_link network_mtu network_preflight network_role
+network_router_addresses network_routes network_rules network_stale network_sysctls
+nic_link_type nic_role
+node_drain node_in_cluster node_resources node_sriov
+object_in_use object_owner object_state
+pcie_link
+persist_file persist_foreign persist_preflight persist_stale persist_wins
+ping_across ping_gateway ping_gateway_mtu ping_neighbour ping_neighbour_mtu ping_rails
+plan_inventory
+pod_application pod_gid pod_inside pod_main_table pod_network pod_nic pod_rdma pod_rdma_foreign pod_read_lat
+pod_rule pod_running pod_table
+pool_prefix
+port_discards port_errors port_flaps port_order port_speed
+rdma_active_mtu rdma_device rdma_device_files rdma_devices rdma_ipoib_mtu rdma_link_layer rdma_modules rdma_mtu
+rdma_name rdma_netns_current rdma_netns_persistent rdma_port_state rdma_rename rdma_role rdma_subnet_manager
+rdma_vf_guid rdma_vf_port
+roce_cable_length roce_cnp roce_declared roce_dscp_map roce_ecn roce_ets roce_leaf roce_persistence roce_pfc
+roce_role roce_traffic_class roce_trust
+route_path
+traffic_errors traffic_rdma traffic_read_lat traffic_read_lat_server traffic_write_bw traffic_write_bw_server
+verify_require
+"""
+IDS = frozenset(NAMES.split())

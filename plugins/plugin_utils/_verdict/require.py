@@ -33,7 +33,7 @@ def unknown(groups: Iterable[str]) -> list[str]:
 
 def groups() -> list[str]:
     """Return the first words of all ids: the widest groups."""
-    return list(dict.fromkeys(name.partition("_")[0] for name in IDS))
+    return sorted({name.partition("_")[0] for name in IDS})
 
 
 class Required:
