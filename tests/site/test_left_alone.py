@@ -136,7 +136,9 @@ def test_whom_a_run_would_disturb_is_named_before_anything(fleet, machine, worke
     with fleet.inside(ApiDouble) as double:
         double.add_node("gpu-1")
         kubeconfig = str(double.kubeconfig(fleet.folder / "kubeconfig"))
-        other = preview(fleet, rdma_host_busy="allow", fabric_kubeconfig=kubeconfig)
+        # The cluster's part then ends the preview: there is no helm.
+        more = {"fabric_kubeconfig": kubeconfig, "spiderpool_helm": "/nonexistent/helm"}
+        other = preview(fleet, rdma_host_busy="allow", **more)
     assert other.code == 2, other.output
     said = " ".join(other.output.split())
     assert "node1: The cluster has no node node1, and a kubelet runs on this host. Set fabric_node_name" in said, said[
