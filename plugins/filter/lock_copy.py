@@ -15,9 +15,6 @@ from ..plugin_utils._plan.lock import parse_lock
 from ..plugin_utils._plan.lock_copy import LockCopy
 from ..plugin_utils._plan.store import read_text
 
-if t.TYPE_CHECKING:
-    from collections.abc import Iterable
-
 DOCUMENTATION = r"""
 name: lock_copy
 short_description: Compare the cluster's copy of plan.json with the plan
@@ -73,11 +70,11 @@ _value:
 
 
 def lock_copy(
-    found: Iterable[dict[str, t.Any]],
+    found: t.Iterable[dict[str, t.Any]],
     plan_dir: str,
     fabric: str,
     namespace: str,
-    release: Iterable[str] = (),
+    release: t.Iterable[str] = (),
     allow_renumber: bool = False,
 ) -> dict[str, t.Any]:
     """Return what is in the way, and the ConfigMap.

@@ -9,11 +9,8 @@ from __future__ import annotations
 import os
 import typing as t
 
-if t.TYPE_CHECKING:
-    from collections.abc import Callable
 
-
-def detach(work: Callable[[], object], keep: int | None = None) -> None:
+def detach(work: t.Callable[[], object], keep: int | None = None) -> None:
     """Do the work in a process of its own, which outlives module and connection; what was imported is all it has.
 
     Every other open file becomes /dev/null under its own number. Were it closed, the number would be given anew, and

@@ -9,9 +9,6 @@ from __future__ import annotations
 import typing as t
 from dataclasses import dataclass
 
-if t.TYPE_CHECKING:
-    from collections.abc import Iterable
-
 
 class RdmaError(Exception):
     """A failure that the user can act on: what is wrong, and what to do about it.
@@ -39,7 +36,7 @@ class Problem:
         return f"{self.place}: {self.problem} {self.fix}"
 
 
-def grouped(rows: Iterable[tuple[str, str]]) -> list[str]:
+def grouped(rows: t.Iterable[tuple[str, str]]) -> list[str]:
     """Return a text for each fix: what it is for, a line each, and then the fix, once.
 
     :param rows: what is wrong, with its place, and what to do.
@@ -53,7 +50,7 @@ def grouped(rows: Iterable[tuple[str, str]]) -> list[str]:
 class InputError(RdmaError):
     """All the things wrong with the input at once."""
 
-    def __init__(self, problems: Iterable[Problem], **facts: t.Any) -> None:
+    def __init__(self, problems: t.Iterable[Problem], **facts: t.Any) -> None:
         self.problems = tuple(problems)
         count = len(self.problems)
         heading = "1 problem in the input:" if count == 1 else f"{count} problems in the input:"

@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from ._errors import RdmaError
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from ansible.module_utils.basic import AnsibleModule
 
 # What a representor calls its port: of a virtual function, a subfunction, or another host's function
@@ -93,7 +91,7 @@ class Sysfs:
         names = self.names("/sys/class/net")
         return next((name for name in names if self.number(f"/sys/class/net/{name}/ifindex") == index), interface)
 
-    def rail_interface(self, rail: Mapping[str, t.Any]) -> str:
+    def rail_interface(self, rail: t.Mapping[str, t.Any]) -> str:
         """Return the kernel's name of a rail's interface: by its name, else by its PCI address."""
         name = self.kernel_name(rail.get("interface") or "")
         if name and self.exists(f"/sys/class/net/{name}"):
@@ -171,12 +169,12 @@ class HostFiles(Sysfs):
         except OSError:
             return None
 
-    def changes(self, files: Mapping[str, str | None], links: Mapping[str, str | None]) -> list[Change]:
+    def changes(self, files: t.Mapping[str, str | None], links: t.Mapping[str, str | None]) -> list[Change]:
         """Return what has to be written for these contents and targets; None wants the path away."""
         found = [Change(path, content) for path, content in files.items() if self.read(path) != content]
         return found + [Change(path, target, link=True) for path, target in links.items() if self.link(path) != target]
 
-    def apply(self, changes: Iterable[Change]) -> None:
+    def apply(self, changes: t.Iterable[Change]) -> None:
         """Write them."""
         for change in changes:
             self.put(change.path, change.content, link=change.link)
@@ -257,7 +255,7 @@ def temporary(path: str) -> str:
 
 
 @contextlib.contextmanager
-def writing(path: str) -> Iterator[None]:
+def writing(path: str) -> t.Iterator[None]:
     """Raise RdmaError with a remedy where a path cannot be written."""
     try:
         yield

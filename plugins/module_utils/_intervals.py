@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import typing as t
 
-if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
 Interval = tuple[int, int]
 """First and last, both included."""
 Intervals = tuple[Interval, ...]
 
 
-def merge(intervals: Iterable[Interval]) -> Intervals:
+def merge(intervals: t.Iterable[Interval]) -> Intervals:
     """Sort and join to maximal intervals; neighbours join too."""
     joined: list[Interval] = []
     for first, last in sorted(intervals):
@@ -27,7 +24,7 @@ def merge(intervals: Iterable[Interval]) -> Intervals:
     return tuple(joined)
 
 
-def subtract(intervals: Iterable[Interval], holes: Sequence[Interval]) -> Intervals:
+def subtract(intervals: t.Iterable[Interval], holes: t.Sequence[Interval]) -> Intervals:
     """Take the holes (sorted, disjoint) out of the intervals."""
     left: list[Interval] = []
     for first, last in intervals:
@@ -43,7 +40,7 @@ def subtract(intervals: Iterable[Interval], holes: Sequence[Interval]) -> Interv
     return tuple(left)
 
 
-def take(intervals: Sequence[Interval], count: int) -> tuple[Intervals, Intervals]:
+def take(intervals: t.Sequence[Interval], count: int) -> tuple[Intervals, Intervals]:
     """Part the intervals after their first `count` integers."""
     head: list[Interval] = []
     for index, (first, last) in enumerate(intervals):
@@ -56,7 +53,7 @@ def take(intervals: Sequence[Interval], count: int) -> tuple[Intervals, Interval
     return tuple(head), ()
 
 
-def split(intervals: Iterable[Interval], limit: int) -> tuple[Intervals, ...]:
+def split(intervals: t.Iterable[Interval], limit: int) -> tuple[Intervals, ...]:
     """Cut the intervals, in order, into parts of at most `limit` integers."""
     rest = tuple(intervals)
     parts = []
@@ -66,6 +63,6 @@ def split(intervals: Iterable[Interval], limit: int) -> tuple[Intervals, ...]:
     return tuple(parts)
 
 
-def size(intervals: Iterable[Interval]) -> int:
+def size(intervals: t.Iterable[Interval]) -> int:
     """Count the integers."""
     return sum(last - first + 1 for first, last in intervals)

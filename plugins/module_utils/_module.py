@@ -14,17 +14,14 @@ from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 from ._errors import RdmaError
 from ._hold import RUN, hold
 
-if t.TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
 # Runs an argument vector; returns exit code, standard output and standard error.
 Run = t.Callable[[t.List[str]], t.Tuple[int, str, str]]  # noqa: UP006 - evaluated on Python 3.9
 
 
 def run_module(
-    work: Callable[[AnsibleModule], dict[str, t.Any]],
+    work: t.Callable[[AnsibleModule], dict[str, t.Any]],
     spec: dict[str, t.Any],
-    needs: Iterable[tuple[str, str | None]] = (),
+    needs: t.Iterable[tuple[str, str | None]] = (),
     **more: t.Any,
 ) -> None:
     """Run a module and end the process with what it returned, or with what failed and how to mend it.

@@ -19,8 +19,6 @@ from dataclasses import dataclass, field
 from ._errors import RdmaError
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from ansible.module_utils.basic import AnsibleModule
 
     from ._files import Sysfs
@@ -46,9 +44,9 @@ class Untouchable:
     default: frozenset[str] = frozenset()
     connection: frozenset[str] = frozenset()
     peer: str = ""
-    lower: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    seen: Sequence[Sequence[list[Json]]] = ()
-    ways: Mapping[str, str] = field(default_factory=dict)
+    lower: t.Mapping[str, frozenset[str]] = field(default_factory=dict)
+    seen: t.Sequence[t.Sequence[list[Json]]] = ()
+    ways: t.Mapping[str, str] = field(default_factory=dict)
 
     @property
     def links(self) -> dict[str, Json]:
@@ -73,7 +71,7 @@ class Untouchable:
             return f"the default route (`{way}`)" if way else "the default route"
         return "Ansible's own connection" if interface in self.connection else ""
 
-    def under(self, interfaces: Iterable[str]) -> frozenset[str]:
+    def under(self, interfaces: t.Iterable[str]) -> frozenset[str]:
         """Return these interfaces and all that they stand on."""
         found: set[str] = set()
         ahead = set(interfaces)
@@ -114,7 +112,7 @@ def read_untouchable(module: AnsibleModule, sysfs: Sysfs) -> Untouchable:
 
 
 def decide(
-    seen: list[list[list[Json]]], ends: tuple[str, str] | None, physical: Mapping[str, Iterable[str]]
+    seen: list[list[list[Json]]], ends: tuple[str, str] | None, physical: t.Mapping[str, t.Iterable[str]]
 ) -> Untouchable:
     """Return what must not be touched.
 
@@ -206,7 +204,7 @@ def lists(text: str) -> list[list[Json]]:
     return found
 
 
-def _hops(routes: Iterable[Json]) -> set[str]:
+def _hops(routes: t.Iterable[Json]) -> set[str]:
     hops = [hop for route in routes for hop in (route, *route.get("nexthops", ()))]
     return {hop["dev"] for hop in hops if hop.get("dev", "lo") != "lo"}
 

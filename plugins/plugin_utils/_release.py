@@ -16,15 +16,12 @@ import typing as t
 
 from ..module_utils._fabric.labels import OURS
 
-if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
 Json = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
 
 ANNOTATION = f"{OURS}/config-checksum"
 COMPONENT = "app.kubernetes.io/component"
 # Where the chart's values take annotations of a component's pods.
-VALUES: Mapping[str, tuple[str, ...]] = {
+VALUES: t.Mapping[str, tuple[str, ...]] = {
     "spiderpool-controller": ("spiderpoolController",),
     "spiderpool-agent": ("spiderpoolAgent",),
     "spiderpool-rdma-shared-device-plugin": ("rdma", "rdmaSharedDevicePlugin"),
@@ -32,7 +29,7 @@ VALUES: Mapping[str, tuple[str, ...]] = {
 WORKLOADS = ("Deployment", "DaemonSet")
 
 
-def workloads(objects: Iterable[Json]) -> list[Json]:
+def workloads(objects: t.Iterable[Json]) -> list[Json]:
     """Return the Deployments and DaemonSets of a release: kind, name, namespace."""
     found = [
         {"kind": obj["kind"], "name": obj["metadata"]["name"], "namespace": obj["metadata"].get("namespace") or ""}
@@ -43,7 +40,7 @@ def workloads(objects: Iterable[Json]) -> list[Json]:
     return sorted(found, key=lambda row: (row["kind"] != "Deployment", row["name"]))
 
 
-def custom_kinds(objects: Iterable[Json]) -> list[str]:
+def custom_kinds(objects: t.Iterable[Json]) -> list[str]:
     """Return the kinds of a release that no Kubernetes has by itself, as kind.group."""
     found = set()
     for obj in objects:
@@ -53,7 +50,7 @@ def custom_kinds(objects: Iterable[Json]) -> list[str]:
     return sorted(found)
 
 
-def checksums(objects: Iterable[Json]) -> Json:
+def checksums(objects: t.Iterable[Json]) -> Json:
     """Return the Helm values that annotate the pods of each part with the digest of the ConfigMaps that it mounts."""
     rows = list(objects)
     maps = {row["metadata"]["name"]: row for row in rows if row.get("kind") == "ConfigMap"}
@@ -73,7 +70,7 @@ def checksums(objects: Iterable[Json]) -> Json:
     return values
 
 
-def _mounted(spec: Json) -> Iterator[str]:
+def _mounted(spec: Json) -> t.Iterator[str]:
     """Give the names of the ConfigMaps that a pod reads."""
     for volume in spec.get("volumes") or ():
         for source in (volume, *((volume.get("projected") or {}).get("sources") or ())):

@@ -23,8 +23,6 @@ from ..module_utils._fabric.options import DEFAULTS
 from ._report.equal import folded
 
 if t.TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
     Spec = dict[str, t.Any]
 
 ROLES = Path(__file__).resolve().parents[2] / "roles"
@@ -93,7 +91,7 @@ def tags() -> frozenset[str]:
     return frozenset(word for row in rows for words in row for word in words.split(", "))
 
 
-def tag_problems(asked: Iterable[str], own: bool = False) -> list[str]:
+def tag_problems(asked: t.Iterable[str], own: bool = False) -> list[str]:
     """Return a line for each tag that no task has, with the nearest that one has.
 
     :param asked: of --tags and --skip-tags; those of Ansible itself are known.
@@ -109,7 +107,7 @@ def tag_problems(asked: Iterable[str], own: bool = False) -> list[str]:
     return found
 
 
-def near(name: str, known: Iterable[str]) -> str:
+def near(name: str, known: t.Iterable[str]) -> str:
     """Return the known name that this one is a slip of: one letter, two changed about, case or dashes; else nothing."""
     plain = name.lower().replace("-", "_")
     for other in known:
@@ -139,7 +137,7 @@ def known_variables() -> dict[str, set[str]]:
     return known
 
 
-def name_problems(names: Iterable[str]) -> list[str]:
+def name_problems(names: t.Iterable[str]) -> list[str]:
     """Return a line for each name that is a slip of one of ours; any other is the site's own."""
     known = {*specs(), *PATTERNS, *(name for names in known_variables().values() for name in names)}
     found = []
@@ -151,7 +149,7 @@ def name_problems(names: Iterable[str]) -> list[str]:
     return found
 
 
-def value_problems(values: Mapping[str, t.Any]) -> list[str]:
+def value_problems(values: t.Mapping[str, t.Any]) -> list[str]:
     """Return a sentence for each value that its variable cannot have.
 
     :param values: by name, templates resolved.
@@ -169,7 +167,7 @@ def value_problems(values: Mapping[str, t.Any]) -> list[str]:
     return found
 
 
-def problems(hosts: Mapping[str, Mapping[str, t.Any]], resolved: Callable[[str, str], t.Any]) -> list[str]:
+def problems(hosts: t.Mapping[str, t.Mapping[str, t.Any]], resolved: t.Callable[[str, str], t.Any]) -> list[str]:
     """Return all that is wrong with the variables of hosts, equal sentences once with the folded names of their hosts.
 
     :param hosts: the variables of each host, templates as they are.

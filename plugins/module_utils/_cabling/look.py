@@ -21,8 +21,6 @@ from .lldp import ARGV, ETHERTYPE, Neighbour, best, parse_frame, parse_lldp
 from .plan import Cable, judge
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from .._check import Check
     from .._module import Run
 
@@ -38,7 +36,9 @@ FIRMWARE = (
 )
 
 
-def look(rails: Sequence[Mapping[str, t.Any]], options: Mapping[str, t.Any]) -> tuple[list[Check], dict[str, t.Any]]:
+def look(
+    rails: t.Sequence[t.Mapping[str, t.Any]], options: t.Mapping[str, t.Any]
+) -> tuple[list[Check], dict[str, t.Any]]:
     """Return the checks `cable_leaf` and `cable_port` of a host, and the neighbour of each rail that was seen.
 
     :param rails: the rails of the host plan.
@@ -123,7 +123,7 @@ def ask_lldpd(run: Run) -> tuple[dict[str, Neighbour], str]:
     return {}, f"lldpd does not answer ({said[-1]})"
 
 
-def hear(interfaces: Iterable[str], seconds: float) -> dict[str, Neighbour]:
+def hear(interfaces: t.Iterable[str], seconds: float) -> dict[str, Neighbour]:
     """Listen on all interfaces at once, until each heard a switch; return the neighbours by interface."""
     sockets: dict[int, tuple[socket.socket, str]] = {}
     heard: dict[str, list[Neighbour]] = {}

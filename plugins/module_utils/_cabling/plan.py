@@ -13,8 +13,6 @@ from fnmatch import fnmatchcase
 from .._check import Check, deviation, ok, skipped
 
 if t.TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from .lldp import Neighbour
 
 CHECKS = ("cable_leaf", "cable_port")
@@ -60,11 +58,11 @@ def on_port(cable: Cable, port: str) -> bool:
     return bool(port) and any(text == port or fnmatchcase(text, port) for text in _port_names(cable.seen or {}))
 
 
-def _port_names(seen: Mapping[str, t.Any]) -> list[str]:
+def _port_names(seen: t.Mapping[str, t.Any]) -> list[str]:
     return [str(seen[key]) for key in ("port", "description") if seen.get(key)]
 
 
-def judge(cables: Sequence[Cable], leaves: Sequence[Mapping[str, str]], zone: str | None = None) -> list[Check]:
+def judge(cables: t.Sequence[Cable], leaves: t.Sequence[t.Mapping[str, str]], zone: str | None = None) -> list[Check]:
     """Return `cable_leaf` of each rail, and `cable_port` where the plan has its port.
 
     :param leaves: the leaves of all zones, each with `zone`, `rail`, `leaf`; to say whose a wrong leaf is.
@@ -80,7 +78,9 @@ def judge(cables: Sequence[Cable], leaves: Sequence[Mapping[str, str]], zone: st
     return found
 
 
-def _judge_leaf(cable: Cable, cables: Sequence[Cable], leaves: Sequence[Mapping[str, str]], zone: str | None) -> Check:
+def _judge_leaf(
+    cable: Cable, cables: t.Sequence[Cable], leaves: t.Sequence[t.Mapping[str, str]], zone: str | None
+) -> Check:
     if not cable.leaf:
         return skipped("cable_leaf", "The plan names no leaf.", "Name the leaves (docs/discover.md).", rail=cable.rail)
     if on_leaf(cable, cable.leaf):
@@ -97,7 +97,7 @@ def _judge_leaf(cable: Cable, cables: Sequence[Cable], leaves: Sequence[Mapping[
 
 
 def _leaf_cause(
-    cable: Cable, cables: Sequence[Cable], leaves: Sequence[Mapping[str, str]], zone: str | None
+    cable: Cable, cables: t.Sequence[Cable], leaves: t.Sequence[t.Mapping[str, str]], zone: str | None
 ) -> tuple[str, str]:
     move = f"Move the cable of {cable.interface} to {cable.leaf}{f' {cable.port}' if cable.port else ''}."
     others = [other for other in cables if other.rail != cable.rail and other.leaf and other.leaf != cable.leaf]
@@ -124,7 +124,7 @@ def _leaf_cause(
     return f"{where}, which the plan has for no rail.", f"{move} Or name it in the plan, if it is meant so."
 
 
-def _judge_port(cable: Cable, cables: Sequence[Cable], leaf: Check) -> Check:
+def _judge_port(cable: Cable, cables: t.Sequence[Cable], leaf: Check) -> Check:
     if not cable.seen:
         return skipped("cable_port", f"Not seen: {cable.unseen}", "", cable.port, rail=cable.rail)
     if cable.leaf and leaf.status != "ok":

@@ -14,9 +14,6 @@ from __future__ import annotations
 import struct
 import typing as t
 
-if t.TYPE_CHECKING:
-    from collections.abc import Mapping
-
 # PSIDs of such boards, as sysfs' board_id: those that mstfwreset refuses ("Canoe", mstflint 4.31), and that of B300.
 SWITCH_BOARDS = frozenset(
     {
@@ -83,7 +80,7 @@ def serves_switches(vpd: t.Mapping[str, str], board_id: str | None) -> str | Non
     return f"{SWITCHES} (board {board_id})" if board_id in SWITCH_BOARDS else None
 
 
-def make_vpd(keywords: Mapping[str, str]) -> bytes:
+def make_vpd(keywords: t.Mapping[str, str]) -> bytes:
     """Return vital product data (PCI Local Bus Specification 3.0, appendix I) with the keywords that are taken."""
     words = {key: keywords[key].encode("ascii", "replace")[:255] for key in KEYWORDS if key in keywords}
     body = b"".join(key.encode() + bytes([len(value)]) + value for key, value in words.items())

@@ -18,8 +18,6 @@ if not library.KUBERNETES_ERROR:
     ApiException = library.ApiException
 
 if t.TYPE_CHECKING:
-    from collections.abc import Callable
-
     Json = dict[str, t.Any]
 
 
@@ -46,7 +44,7 @@ class Stale(RdmaError):
         super().__init__(f"{what}: somebody else changes it all the time.", "Run again.", code=409)
 
 
-def answered(call: Callable[[], t.Any]) -> t.Any:
+def answered(call: t.Callable[[], t.Any]) -> t.Any:
     """Do the call and raise what it means to raise."""
     try:
         return call()

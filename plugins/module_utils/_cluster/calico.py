@@ -10,9 +10,6 @@ import ipaddress
 import re
 import typing as t
 
-if t.TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-
 Json = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
 METHOD, OPERATED = "kubernetes-internal-ip", "NodeInternalIP"
 """What it is set to: the node's Kubernetes address, as calico-node says it and as Tigera's operator does."""
@@ -31,7 +28,7 @@ CHOICES = {
 }
 
 
-def may_be_a_rail(method: str, interfaces: Collection[str], prefixes: Iterable[str]) -> bool:
+def may_be_a_rail(method: str, interfaces: t.Collection[str], prefixes: t.Iterable[str]) -> bool:
     """Say whether a method of calico-node may choose a rail's address.
 
     :param interfaces: the rails' names on the nodes.
@@ -55,7 +52,7 @@ def may_be_a_rail(method: str, interfaces: Collection[str], prefixes: Iterable[s
 
 
 def patches(
-    daemon_set: Json, installation: Json | None, interfaces: Collection[str], prefixes: Collection[str]
+    daemon_set: Json, installation: Json | None, interfaces: t.Collection[str], prefixes: t.Collection[str]
 ) -> Json:
     """Return what is to be changed of Calico, and what brings that back; nothing where no rail can be chosen.
 
@@ -74,7 +71,7 @@ def patches(
     ]
     had = {}
     for field in (FAMILIES[family][2] for family in families):
-        row: Mapping[str, t.Any] = network.get(field) or {"firstFound": True}
+        row: t.Mapping[str, t.Any] = network.get(field) or {"firstFound": True}
         method = next((f"{text}{_joined(row[key])}" for key, text in CHOICES.items() if row.get(key)), METHOD)
         if may_be_a_rail(method, interfaces, prefixes):
             had[field] = network.get(field)
@@ -88,7 +85,7 @@ def _joined(value: t.Any) -> str:
     return "" if value is True else ",".join(value) if isinstance(value, list) else str(value)
 
 
-def _of_node(daemon_set: Json, interfaces: Collection[str], prefixes: Collection[str]) -> Json:
+def _of_node(daemon_set: Json, interfaces: t.Collection[str], prefixes: t.Collection[str]) -> Json:
     boxes = daemon_set["spec"]["template"]["spec"]["containers"]
     rows = {row["name"]: row for box in boxes if box["name"] == "calico-node" for row in box.get("env") or ()}
     had = {}

@@ -28,8 +28,6 @@ if not library.KUBERNETES_ERROR:
     ApiException = library.ApiException
 
 if t.TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     Json = dict[str, t.Any]
 
 C = t.TypeVar("C", bound="Cluster")
@@ -90,7 +88,7 @@ class Cluster:
             self._resources[key] = found
         return self._resources[key]
 
-    def pages(self, resource: t.Any, *, namespace: str = "", selector: str = "") -> Iterator[list[Json]]:
+    def pages(self, resource: t.Any, *, namespace: str = "", selector: str = "") -> t.Iterator[list[Json]]:
         """Give the objects of a kind, a page at a time; again from the first when the API has forgotten the list.
 
         :raises RdmaError: also when this identity may not list the kind.
@@ -262,7 +260,7 @@ class Cluster:
         )
         return t.cast("Json", json.loads(done.data))
 
-    def _paced(self, call: Callable[[], t.Any]) -> Callable[[], t.Any]:
+    def _paced(self, call: t.Callable[[], t.Any]) -> t.Callable[[], t.Any]:
         """Return the call, each try of which waits for its turn."""
 
         def in_turn() -> t.Any:
@@ -274,7 +272,7 @@ class Cluster:
 
         return in_turn
 
-    def _tried(self, call: Callable[[], t.Any], what: str, *, ref: Ref | None = None, seconds: float = 0.0) -> t.Any:
+    def _tried(self, call: t.Callable[[], t.Any], what: str, *, ref: Ref | None = None, seconds: float = 0.0) -> t.Any:
         """Do it, and again while that may help and the time is not over."""
         until = time.monotonic() + (seconds or self._retry_seconds)
         pause = 0.1

@@ -19,12 +19,10 @@ from .model import FIELD_MANAGER, Difference, Json, Kept, Ref
 from .pools import allocated, listed, moved, users
 
 if t.TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
     from .._intervals import Intervals
 
 
-def differences(wanted: t.Any, live: t.Any, place: str = "") -> Iterator[Difference]:
+def differences(wanted: t.Any, live: t.Any, place: str = "") -> t.Iterator[Difference]:
     """Tell the fields of `wanted` that `live` does not have so. What the server added is not a difference."""
     if isinstance(wanted, dict) and isinstance(live, dict):
         for name, value in wanted.items():
@@ -56,7 +54,7 @@ def object_differences(wanted: Json, live: Json) -> tuple[Difference, ...]:
     return tuple(found)
 
 
-def dropped(owned: Json, wanted: t.Any, live: t.Any, place: str = "") -> Iterator[Difference]:
+def dropped(owned: Json, wanted: t.Any, live: t.Any, place: str = "") -> t.Iterator[Difference]:
     """Tell the fields that we own on the server and want no more; of lists those whose rows have a key, as containers.
 
     :param owned: our part of managedFields, `f:` before each name.
@@ -116,7 +114,7 @@ def is_ours(labels: dict[str, str], fabric: str) -> bool:
 # Pools
 
 
-def ranges(items: Iterable[str]) -> Intervals:
+def ranges(items: t.Iterable[str]) -> Intervals:
     """Return address ranges as sorted pairs of integers; the ends in any order, joined where they meet."""
     pairs = []
     for item in items:
@@ -134,7 +132,7 @@ def addresses(pool: Json) -> Intervals:
 
 
 def keep_pool(
-    action: str, ref: Ref, live: Json, wanted: Json | None, holders: Callable[[], Mapping[str, str]]
+    action: str, ref: Ref, live: Json, wanted: Json | None, holders: t.Callable[[], t.Mapping[str, str]]
 ) -> Kept | None:
     """Return why a pool must stay as it is, or None when no address that pods hold is concerned.
 

@@ -19,9 +19,6 @@ from .._fabric.labels import CONFIG, RESOURCE_PREFIX
 from .ground import CONFIGURATIONS, PROGRAMS, USUAL
 from .model import FIELD_MANAGER
 
-if t.TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
 Json = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
 
 SPIDERPOOL, NV_IPAM, MULTUS = "spiderpool", "nv_ipam", "multus"
@@ -138,7 +135,7 @@ def part_of(obj: Json) -> str:
     return next((part for part, sign in SIGNS if any(sign.fullmatch(word) for word in words)), "")
 
 
-def workloads_found(objects: Iterable[Json], release: Release) -> Iterator[FoundPart]:
+def workloads_found(objects: t.Iterable[Json], release: Release) -> t.Iterator[FoundPart]:
     """Give the parts among the Deployments and DaemonSets of a cluster."""
     for obj in objects:
         if not (part := part_of(obj)):
@@ -154,7 +151,7 @@ def workloads_found(objects: Iterable[Json], release: Release) -> Iterator[Found
             yield FoundPart(MULTUS, place, owner.name, "", ours, RUNS, obj)
 
 
-def policies_found(policies: Iterable[Json]) -> Iterator[FoundPart]:
+def policies_found(policies: t.Iterable[Json]) -> t.Iterator[FoundPart]:
     """Give the parts that NVIDIA's network-operator brings, by its NicClusterPolicy and NicNodePolicies."""
     for obj in policies:
         for part, path in OPERATED.items():
@@ -168,7 +165,7 @@ def policies_found(policies: Iterable[Json]) -> Iterator[FoundPart]:
                 )
 
 
-def networks_found(networks: Iterable[Json]) -> Iterator[FoundPart]:
+def networks_found(networks: t.Iterable[Json]) -> t.Iterator[FoundPart]:
     """Give Multus where a user has NetworkAttachmentDefinitions that Spiderpool did not make."""
     for obj in networks:
         if not made_by_spiderpool(obj):
@@ -183,7 +180,7 @@ def made_by_spiderpool(network: Json) -> bool:
     return any(row.get("kind") == CONFIG for row in network["metadata"].get("ownerReferences") or ())
 
 
-def taken_networks(networks: Iterable[Json], planned: t.Collection[tuple[str, str]]) -> Iterator[Problem]:
+def taken_networks(networks: t.Iterable[Json], planned: t.Collection[tuple[str, str]]) -> t.Iterator[Problem]:
     """Give a user's NetworkAttachmentDefinitions that Spiderpool would overwrite for a config of the plan.
 
     :param planned: namespace and name of the plan's configs.
@@ -212,7 +209,7 @@ def needed(values: Json) -> list[str]:
 
 
 def states(
-    needs: t.Sequence[str], settings: Mapping[str, str], found: t.Sequence[FoundPart], release: Release
+    needs: t.Sequence[str], settings: t.Mapping[str, str], found: t.Sequence[FoundPart], release: Release
 ) -> tuple[dict[str, str], list[Problem], list[str]]:
     """Return whether each part is managed or adopted, what cannot be so, and which parts wait for a setting.
 
@@ -277,7 +274,7 @@ def states(
     return made, problems, asked
 
 
-def value_changes(now: t.Any, then: t.Any, place: str = "") -> Iterator[str]:
+def value_changes(now: t.Any, then: t.Any, place: str = "") -> t.Iterator[str]:
     """Give the paths of the Helm values that would change, also back to the chart's own. Values may be secrets."""
     if isinstance(now, dict) and isinstance(then, dict):
         for name in sorted({*now, *then}):
@@ -295,7 +292,7 @@ class PlannedParts:
 
     values: Json = field(default_factory=dict)
     policies: t.Sequence[Json] = ()
-    folders: Mapping[str, str] = field(default_factory=lambda: dict(USUAL.folders))
+    folders: t.Mapping[str, str] = field(default_factory=lambda: dict(USUAL.folders))
 
     def value(self, dotted: str) -> t.Any:
         """Return one of the Helm values; None where they do not say."""
@@ -372,10 +369,10 @@ class Requirement:
 
     part: str
     what: str
-    planned: Callable[[PlannedParts], t.Any]
-    seen: Callable[[AdoptedPart], t.Any]
+    planned: t.Callable[[PlannedParts], t.Any]
+    seen: t.Callable[[AdoptedPart], t.Any]
     fix: str
-    good: Callable[[t.Any, t.Any], bool] = _equal
+    good: t.Callable[[t.Any, t.Any], bool] = _equal
 
 
 def _version(part: str, first: tuple[int, int], before: tuple[int, int]) -> Requirement:
@@ -474,7 +471,7 @@ REQUIREMENTS = (
 )
 
 
-def differences(part: str, planned: PlannedParts, seen: AdoptedPart) -> Iterator[Problem]:
+def differences(part: str, planned: PlannedParts, seen: AdoptedPart) -> t.Iterator[Problem]:
     """Give what of an adopted part does not serve the plan, row by row."""
     for row in REQUIREMENTS:
         if row.part != part:

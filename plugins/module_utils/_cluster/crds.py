@@ -15,9 +15,6 @@ from .._fabric.labels import SPIDERPOOL as SPIDERPOOL_API
 from .components import MULTUS, SPIDERPOOL, SRIOV_OPERATOR, Release, owner_of, version_of
 from .model import FIELD_MANAGER
 
-if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
 Json = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
 API = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 PART_OF = {
@@ -49,7 +46,7 @@ def made_here(crd: Json) -> bool:
     return any(row.get("manager") == FIELD_MANAGER and row.get("operation") == "Apply" for row in rows)
 
 
-def sort(charts: Iterable[Json], live: dict[str, Json], managed: t.Collection[str], release: Release) -> SortedCrds:
+def sort(charts: t.Iterable[Json], live: dict[str, Json], managed: t.Collection[str], release: Release) -> SortedCrds:
     """Say which CRDs of a chart are to be applied: those of the parts that this collection manages.
 
     What belongs to another stays as it is when it serves what the chart's own would, and is refused otherwise.
@@ -90,7 +87,7 @@ def sort(charts: Iterable[Json], live: dict[str, Json], managed: t.Collection[st
     return found
 
 
-def lacks(wanted: Json, have: Json) -> Iterator[str]:
+def lacks(wanted: Json, have: Json) -> t.Iterator[str]:
     """Give what a CRD does not have that another one has: versions, fields."""
     if wanted["spec"]["scope"] != have["spec"]["scope"]:
         yield f"the scope {wanted['spec']['scope']}"
@@ -115,7 +112,7 @@ def _below(schema: Json, name: str) -> Json | None:
     return t.cast("Json | None", (schema.get("properties") or {}).get(name))
 
 
-def _missing(wanted: Json, have: Json, place: str) -> Iterator[str]:
+def _missing(wanted: Json, have: Json, place: str) -> t.Iterator[str]:
     for name, below in (wanted.get("properties") or {}).items():
         # Every object has these, whether or not a schema says so.
         if not place and name in ("apiVersion", "kind", "metadata"):
@@ -131,7 +128,7 @@ def _missing(wanted: Json, have: Json, place: str) -> Iterator[str]:
         yield from _missing(wanted["items"], have if open_ else have.get("items") or {}, f"{place}[]")
 
 
-def undeclared(value: t.Any, schema: Json, place: str = "") -> Iterator[str]:
+def undeclared(value: t.Any, schema: Json, place: str = "") -> t.Iterator[str]:
     """Give the fields of an object that a schema does not know."""
     if isinstance(value, dict):
         for name, item in value.items():

@@ -22,8 +22,6 @@ from .._fabric.labels import GATE_TAINT, OUR_NODES
 from .._intake import fitting, measured, parsed
 
 if t.TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
     from .._fabric.shapes import Verdict
 
 Json = dict[str, t.Any]
@@ -137,7 +135,7 @@ class GateTarget:
 # --- deciding --------------------------------------------------------------------------------------------------------
 
 
-def judgements(verdict: Verdict, ignored: Collection[str] = ()) -> dict[str, Judgement]:
+def judgements(verdict: Verdict, ignored: t.Collection[str] = ()) -> dict[str, Judgement]:
     """Return what a verdict says, by node; nothing of hosts that did not answer or could not be verified.
 
     :param ignored: ids of checks that keep no job off a node.
@@ -192,10 +190,10 @@ def remembered(memory: GateMemory, judgement: Judgement | None, when: float, pol
 
 
 def chosen(
-    broken: Collection[str],
-    before: Collection[str],
-    usable: Mapping[str, bool],
-    zones: Mapping[str, str],
+    broken: t.Collection[str],
+    before: t.Collection[str],
+    usable: t.Mapping[str, bool],
+    zones: t.Mapping[str, str],
     policy: GatePolicy,
 ) -> set[str]:
     """Return which of the broken nodes are out.
@@ -222,9 +220,9 @@ def chosen(
 
 def decide(
     fabric: str,
-    nodes: Mapping[str, GatedNode],
-    zones: Mapping[str, str],
-    found: Mapping[str, Judgement],
+    nodes: t.Mapping[str, GatedNode],
+    zones: t.Mapping[str, str],
+    found: t.Mapping[str, Judgement],
     when: float,
     now: float,
     policy: GatePolicy,

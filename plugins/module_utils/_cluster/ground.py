@@ -16,9 +16,6 @@ from dataclasses import dataclass
 from .._errors import Problem
 from .nodes import listed, lost_nodes
 
-if t.TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
-
 Json = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
 CILIUM = ("cilium", "rke2-cilium")
 PROGRAMS, CONFIGURATIONS = "cniBinHostPath", "cniConfHostPath"
@@ -75,7 +72,7 @@ DISTRIBUTIONS = (
 )
 
 
-def distribution_of(nodes: Sequence[Json]) -> Distribution:
+def distribution_of(nodes: t.Sequence[Json]) -> Distribution:
     """Return the distribution of the first node that has a sign of one."""
     for node in nodes:
         words = [
@@ -88,7 +85,7 @@ def distribution_of(nodes: Sequence[Json]) -> Distribution:
     return USUAL
 
 
-def unsuited(distribution: Distribution, values: Json | None, *, multus: bool) -> Iterator[Problem]:
+def unsuited(distribution: Distribution, values: Json | None, *, multus: bool) -> t.Iterator[Problem]:
     """Give what of a distribution the plan does not go with.
 
     :param values: the Helm values; None when nothing is installed.
@@ -122,12 +119,12 @@ def unsuited(distribution: Distribution, values: Json | None, *, multus: bool) -
 
 
 def network_problems(
-    sets: Sequence[Json],
-    networks: Collection[str],
-    nodes: Sequence[Json],
-    cilium: Sequence[Json],
+    sets: t.Sequence[Json],
+    networks: t.Collection[str],
+    nodes: t.Sequence[Json],
+    cilium: t.Sequence[Json],
     distribution: Distribution = USUAL,
-) -> Iterator[Problem]:
+) -> t.Iterator[Problem]:
     """Give what of the cluster's own network would keep rails from working.
 
     :param sets: the cluster's DaemonSets.
@@ -168,7 +165,7 @@ def network_problems(
             )
 
 
-def nodes_on_rails(nodes: Sequence[Json], prefixes: str) -> Iterator[Problem]:
+def nodes_on_rails(nodes: t.Sequence[Json], prefixes: str) -> t.Iterator[Problem]:
     """Give the nodes whose Kubernetes address lies on a rail.
 
     :param prefixes: the text of the plan's switch/prefixes.csv; empty without a plan.

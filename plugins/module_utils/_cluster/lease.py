@@ -33,8 +33,6 @@ from .model import Ref
 from .progress import reporter
 
 if t.TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ansible.module_utils.basic import AnsibleModule
 
     Json = dict[str, t.Any]
@@ -62,7 +60,7 @@ class Lease:
         self._holder = holder
         self._resource = cluster.resource(API, "Lease")
 
-    def take(self, report: Callable[[str], None]) -> bool:
+    def take(self, report: t.Callable[[str], None]) -> bool:
         """Take it; one that another run has is waited out. Return whether it was another's, or nobody's, before.
 
         :raises RdmaError: the other run renewed it meanwhile.
@@ -202,7 +200,7 @@ def _now() -> str:
     return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def _take(access: Access, place: Place, report: Callable[[str], None]) -> bool:
+def _take(access: Access, place: Place, report: t.Callable[[str], None]) -> bool:
     if library.KUBERNETES_ERROR:
         raise RdmaError("The Python library kubernetes is not there.", "Install it for the controller.", code=0)
     with Cluster(access, retry_seconds=LOOK_SECONDS) as cluster:

@@ -14,9 +14,6 @@ from .._fabric.backends import BACKENDS
 from .._fabric.labels import POLICY, POOL, SRIOV
 from .._fabric.numbers import MANAGER
 
-if t.TYPE_CHECKING:
-    from collections.abc import Iterator
-
 Json = dict[str, t.Any]
 
 FIELD_MANAGER = MANAGER
@@ -128,7 +125,7 @@ class ClusterPlan:
         """Say whether there is anything to do."""
         return bool(self.steps or self.early)
 
-    def all_steps(self) -> Iterator[Step]:
+    def all_steps(self) -> t.Iterator[Step]:
         """Give every step, in the order of doing."""
         for _name, steps in self.phases():
             yield from steps

@@ -12,9 +12,6 @@ from dataclasses import dataclass, field
 from .._check import CheckData, compared
 from .._fabric.labels import LEAF_LABEL, OURS, RESOURCE_PREFIX, ZONE_LABEL
 
-if t.TYPE_CHECKING:
-    from collections.abc import Iterable
-
 Json = dict[str, t.Any]
 
 SYNCED = "Succeeded"
@@ -247,14 +244,14 @@ def progress(late: list[CheckData], total: int) -> str:
     return f"{total - len(names):,} of {total:,} nodes are as planned; {listed(names)}: {late[0]['cause']}"
 
 
-def listed(names: Iterable[str]) -> str:
+def listed(names: t.Iterable[str]) -> str:
     """Return some names for a person."""
     every = sorted(names)
     more = f" and {len(every) - _MOST_NAMES} more" if len(every) > _MOST_NAMES else ""
     return ", ".join(every[:_MOST_NAMES]) + more
 
 
-def lost_nodes(nodes: Iterable[Json]) -> frozenset[str]:
+def lost_nodes(nodes: t.Iterable[Json]) -> frozenset[str]:
     """Return the names of nodes whose kubelet does not say that they are ready."""
     return frozenset(
         node["metadata"]["name"]

@@ -15,9 +15,6 @@ import threading
 import time
 import typing as t
 
-if t.TYPE_CHECKING:
-    from collections.abc import Callable
-
 # An answer that takes longer than the second is one of too many; within the first there is room for more again.
 # Twice as many pools take the webhook twice as long: far below ten seconds there is time to notice.
 QUICK_SECONDS = 0.5
@@ -30,7 +27,7 @@ class Pace:
     :param most: how many at most, and to begin with.
     """
 
-    def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, most: int, clock: t.Callable[[], float] = time.monotonic) -> None:
         self.limit = self._most = max(1, most)
         self._clock = clock
         self._free = threading.Condition()

@@ -32,8 +32,6 @@ from .compare import (
 from .model import FIELD_MANAGER, ClusterPlan, Conflict, Difference, Json, Kept, Ref, Step
 
 if t.TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
-
     from .._intervals import Intervals
 
 
@@ -48,10 +46,10 @@ class ClusterPlanner:
     wanted: dict[Ref, Json]
     fabric: str = ""
     prune: bool = False
-    declared: Collection[Ref] = ()
+    declared: t.Collection[Ref] = ()
     absent: bool = False
     force: bool = False
-    holders: Callable[[], Mapping[str, str]] = dict
+    holders: t.Callable[[], t.Mapping[str, str]] = dict
     _steps: list[Step] = field(default_factory=list)
     _kept: list[Kept] = field(default_factory=list)
     _conflicts: list[Conflict] = field(default_factory=list)

@@ -17,9 +17,6 @@ import typing as t
 
 from .._fabric.networks import status_rows
 
-if t.TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
 Json = dict[str, t.Any]
 
 
@@ -33,7 +30,7 @@ def users(live: Json, most: int = 3) -> str:
     return listed(_lent(live), most)
 
 
-def listed(rows: Mapping[str, str], most: int = 3) -> str:
+def listed(rows: t.Mapping[str, str], most: int = 3) -> str:
     """Return addresses and their pods in a few words."""
     if not rows:
         return ""
@@ -64,7 +61,7 @@ def _lent(live: Json) -> dict[str, str]:
     return {address: str((row or {}).get("pod", "a pod")) for address, row in rows.items()}
 
 
-def attached(pods: Iterable[Json]) -> dict[str, str]:
+def attached(pods: t.Iterable[Json]) -> dict[str, str]:
     """Return the pod (`namespace/name`) that has each address beside its first one, as Multus notes it."""
     found = {}
     for pod in pods:
@@ -82,7 +79,7 @@ def prefixes(pool: Json) -> dict[str, tuple[str, t.Any]]:
     return {row["nodeName"]: (row["prefix"], spec.get("gatewayIndex")) for row in rows}
 
 
-def moved(live: Json, wanted: Json | None, holders: Callable[[], Mapping[str, str]]) -> dict[str, str]:
+def moved(live: Json, wanted: Json | None, holders: t.Callable[[], t.Mapping[str, str]]) -> dict[str, str]:
     """Return which pods hold addresses of node prefixes that a CIDRPool would no longer give to the same node.
 
     :param wanted: the pool as it is to be; None where it goes.

@@ -16,8 +16,6 @@ from .client import Cluster
 from .model import PRUNED_KINDS, ClusterPlan, Conflict, Kept, Ref, Step
 
 if t.TYPE_CHECKING:
-    from collections.abc import Collection
-
     Json = dict[str, t.Any]
 
 
@@ -27,7 +25,7 @@ class ApplyOptions:
 
     fabric: str = ""
     prune: bool = False
-    declared: Collection[Ref] = ()
+    declared: t.Collection[Ref] = ()
     """What is declared is no stray, though this run leaves it alone."""
     absent: bool = False
     force: bool = False

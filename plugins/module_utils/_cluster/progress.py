@@ -11,16 +11,13 @@ import typing as t
 
 from .model import ClusterPlan
 
-if t.TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping
-
 _PROGRESS_SECONDS = 10.0
 # Objects per second below which the webhook is taken for what is slow, and pools from which on their number matters.
 _WEBHOOK_RATE = 50
 _MANY_POOLS = 250
 
 
-def reporter(path: str | None) -> Callable[[str], None]:
+def reporter(path: str | None) -> t.Callable[[str], None]:
     """Return what takes a line of progress: it is appended to a file, for who follows it, or dropped."""
 
     def report(line: str) -> None:
@@ -34,7 +31,7 @@ def reporter(path: str | None) -> Callable[[str], None]:
 class Progress:
     """Tells now and then how far it is and how long it takes, from what was measured so far."""
 
-    def __init__(self, report: Callable[[str], None], plan: ClusterPlan, total: int) -> None:
+    def __init__(self, report: t.Callable[[str], None], plan: ClusterPlan, total: int) -> None:
         self._report = report
         self._total = total
         self._pools = plan.pools
@@ -73,9 +70,9 @@ class Patience:
     def __init__(self, seconds: float, now: float) -> None:
         self._seconds = seconds
         self._until = now + seconds
-        self._best: dict[Hashable, int] = {}
+        self._best: dict[t.Hashable, int] = {}
 
-    def see(self, steps: Mapping[Hashable, int], now: float) -> bool:
+    def see(self, steps: t.Mapping[t.Hashable, int], now: float) -> bool:
         """Take in how far everything is; say whether there is time left.
 
         Only what was never reached before is a step forward: a container that starts again and again is none.

@@ -24,8 +24,6 @@ from .preflight import ApplyOptions, ApplyOutcome, Preflight
 from .progress import Progress
 
 if t.TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     Json = dict[str, t.Any]
 
 # Kinds of these groups are read as whole lists; of others each object is asked for by name.
@@ -46,7 +44,7 @@ class ApplyRun:
         cluster: Cluster,
         wanted: dict[Ref, Json],
         options: ApplyOptions,
-        report: Callable[[str], None] = lambda line: None,
+        report: t.Callable[[str], None] = lambda line: None,
     ) -> None:
         self._cluster = cluster
         self._wanted = wanted
@@ -96,7 +94,7 @@ class ApplyRun:
         """Return the pod of each address that Multus gave out: all pods are asked for, once and only if it matters."""
         return self._attached
 
-    def _live(self, key: tuple[str, str], refs: list[Ref]) -> Iterable[list[Json]]:
+    def _live(self, key: tuple[str, str], refs: list[Ref]) -> t.Iterable[list[Json]]:
         """Give the objects of a kind that may matter, some at a time."""
         resource = self._cluster.resource(*key)
         if resource is None:
@@ -110,7 +108,7 @@ class ApplyRun:
                     if found is not None:
                         yield [found]
 
-    def _listed(self, resource: t.Any, refs: list[Ref]) -> Iterable[list[Json]]:
+    def _listed(self, resource: t.Any, refs: list[Ref]) -> t.Iterable[list[Json]]:
         namespaces = sorted({ref.namespace for ref in refs}) if resource.namespaced else []
         # Without prune only the namespaces in question are looked at: fewer permissions are needed.
         scopes = namespaces if namespaces and not self._options.prune else [""]
@@ -175,7 +173,7 @@ class ApplyRun:
                 self._wait_gone([step.ref for step in steps if step.action == "delete"])
                 self._wait_established([step for step in steps if step.ref.kind == "CustomResourceDefinition"])
 
-    def _all(self, steps: list[Step], report: Callable[[], None]) -> None:
+    def _all(self, steps: list[Step], report: t.Callable[[], None]) -> None:
         """Do steps, several at once; after something that concerns all of them no further one is begun."""
         left = iter(steps)
         stop = threading.Event()

@@ -28,8 +28,6 @@ except ImportError:
     YAML_ERROR = traceback.format_exc()
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterable
-
     Json = dict[str, t.Any]
 
 # Beside the objects of a plan's folder lie values for Helm, networks of pods, labels of nodes, and a list of the files.
@@ -65,12 +63,12 @@ def files(source: str) -> list[str]:
     )
 
 
-def load_all(stream: t.IO[bytes] | str) -> Iterable[t.Any]:
+def load_all(stream: t.IO[bytes] | str) -> t.Iterable[t.Any]:
     """Give the documents of a stream or text."""
-    return t.cast("Iterable[t.Any]", yaml.load_all(stream, LOADER))
+    return t.cast("t.Iterable[t.Any]", yaml.load_all(stream, LOADER))
 
 
-def documents(path: str) -> Iterable[t.Any]:
+def documents(path: str) -> t.Iterable[t.Any]:
     """Give the documents of a file; lists are unrolled."""
     try:
         with open(path, "rb") as stream:
@@ -103,7 +101,7 @@ def planned_values(cluster: str) -> dict[str, t.Any]:
     return {"rdma": {"rdmaSharedDevicePlugin": plugin}, "sriov": {"resourcePrefix": prefix}}
 
 
-def read(definitions: Iterable[t.Any], sources: Iterable[str]) -> dict[Ref, Json]:
+def read(definitions: t.Iterable[t.Any], sources: t.Iterable[str]) -> dict[Ref, Json]:
     """Return the declared objects by reference.
 
     :raises InputError: for documents that are no objects and for objects given twice.
@@ -150,7 +148,7 @@ def _text(value: t.Any) -> str:
     raise TypeError(repr(value))
 
 
-def fabric_of(objects: Iterable[Json]) -> str:
+def fabric_of(objects: t.Iterable[Json]) -> str:
     """Return the one fabric that the objects' labels name, or nothing."""
     names = {(obj["metadata"].get("labels") or {}).get(LABEL_FABRIC) for obj in objects}
     names.discard(None)

@@ -48,8 +48,6 @@ from .ground import CILIUM, Distribution, distribution_of, network_problems, nod
 from .model import Ref
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from ansible.module_utils.basic import AnsibleModule
 
 Json = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
@@ -106,12 +104,12 @@ class ClusterReader:
         ref = Ref(key[0].rpartition("/")[0], key[1], namespace, name)
         return None if resource is None else self._cluster.get(resource, ref)
 
-    def crds(self, names: Iterable[str]) -> dict[str, Json]:
+    def crds(self, names: t.Iterable[str]) -> dict[str, Json]:
         """Return the CRDs of these names that are there."""
         found = {name: self.one(API, name) for name in names}
         return {name: crd for name, crd in found.items() if crd is not None}
 
-    def mounted(self, found: Iterable[FoundPart], key: str) -> str | None:
+    def mounted(self, found: t.Iterable[FoundPart], key: str) -> str | None:
         """Return a key of a ConfigMap that workloads mount."""
         for row in found:
             pod = ((row.body.get("spec") or {}).get("template") or {}).get("spec") or {}
@@ -275,7 +273,7 @@ def calico_set(look: ClusterReader, survey: Survey, folder: str) -> Json:
 
 def ground_problems(
     look: ClusterReader, survey: Survey, params: dict[str, t.Any], managed: set[str], distribution: Distribution
-) -> Iterator[Problem]:
+) -> t.Iterator[Problem]:
     """Give what of the cluster itself the plan does not go with.
 
     :param managed: the parts that this collection installs.
@@ -303,7 +301,7 @@ def ground_problems(
 
 def adopted_problems(
     look: ClusterReader, survey: Survey, params: dict[str, t.Any], parts: dict[str, str], distribution: Distribution
-) -> Iterator[Problem]:
+) -> t.Iterator[Problem]:
     """Give what of the adopted parts does not serve the plan.
 
     :param parts: managed or adopt, by part.

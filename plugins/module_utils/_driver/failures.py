@@ -11,9 +11,6 @@ import typing as t
 
 from .._errors import RdmaError
 
-if t.TYPE_CHECKING:
-    from collections.abc import Sequence
-
 # What package managers say, and what to do: the first that is found counts.
 FAILURES = (
     (
@@ -57,7 +54,7 @@ FAILURES = (
 )
 
 
-def install_error(argv: Sequence[str], code: int, output: str) -> RdmaError:
+def install_error(argv: t.Sequence[str], code: int, output: str) -> RdmaError:
     """Return the one clear error for a package manager's failure."""
     lines = [
         line for line in output.splitlines() if re.match(r"(E:|Error|Err:|W: Failed|No match|error:)", line.strip())

@@ -18,11 +18,9 @@ from .failures import install_error
 from .plan import Host, Plan, Want, family_of, is_build_need, wanted_packages
 
 if t.TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
     from .._files import Sysfs
 
-    RunCommand = Callable[[Sequence[str]], tuple[int, str, str]]
+    RunCommand = t.Callable[[t.Sequence[str]], tuple[int, str, str]]
 
 # The driver containers of the network operator mount their root here (Mellanox/doca-driver-build, entrypoint).
 CONTAINER_ROOT = "/run/mellanox/drivers"
@@ -35,12 +33,12 @@ INBOX_VERSION = "5.0-0"  # what the kernel's own mlx5_core called itself as long
 class Packages:
     """A host's package manager."""
 
-    def __init__(self, family: str, run: RunCommand, find: Callable[[str], str | None]) -> None:
+    def __init__(self, family: str, run: RunCommand, find: t.Callable[[str], str | None]) -> None:
         self._debian = family == "debian"
         self._run = run
         self._find = find
 
-    def installed(self, names: Iterable[str]) -> dict[str, str]:
+    def installed(self, names: t.Iterable[str]) -> dict[str, str]:
         """Return the versions of those of the names that are installed."""
         listed = list(names)
         if not listed:
@@ -62,7 +60,7 @@ class Packages:
             self._do([self._tool("rpm"), "-U", "--replacepkgs", path])
 
     def install(
-        self, names: Sequence[str], pinned: dict[str, str], *, refresh: bool, older: bool = False, keep: bool = False
+        self, names: t.Sequence[str], pinned: dict[str, str], *, refresh: bool, older: bool = False, keep: bool = False
     ) -> None:
         """Install packages, the pinned ones in their version; with `older` also where a newer one is installed.
 
@@ -95,7 +93,7 @@ class Packages:
             )
         return path
 
-    def _do(self, argv: Sequence[str]) -> None:
+    def _do(self, argv: t.Sequence[str]) -> None:
         code, out, err = self._run(argv)
         if code:
             raise install_error(argv, code, out + err)
@@ -128,7 +126,7 @@ def has_mellanox(sysfs: Sysfs) -> bool:
     return any(sysfs.number(f"{base}/{name}/vendor") == VENDOR_MELLANOX for name in sysfs.names(base))
 
 
-def read_host(sysfs: Sysfs, want: Want, run: RunCommand, find: Callable[[str], str | None]) -> Host:
+def read_host(sysfs: Sysfs, want: Want, run: RunCommand, find: t.Callable[[str], str | None]) -> Host:
     """Read a host.
 
     :param find: returns the path of a program, None where it is not there.
@@ -177,7 +175,7 @@ def apply(
     plan: Plan,
     want: Want,
     packages: Packages,
-    fetch: Callable[[str], str],
+    fetch: t.Callable[[str], str],
     *,
     refresh: bool = True,
 ) -> None:

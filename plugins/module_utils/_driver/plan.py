@@ -13,9 +13,6 @@ from dataclasses import dataclass, field
 from .._check import CheckData, compared
 from .._errors import InputError, Problem, RdmaError
 
-if t.TYPE_CHECKING:
-    from collections.abc import Iterator
-
 # Names of the packages in Debian 12, Ubuntu 22.04 and 24.04, and in RHEL 8 and 9 and what is built from them.
 INBOX = {
     "debian": (
@@ -120,7 +117,7 @@ def family_of(identity: str, like: str) -> str:
     return identity
 
 
-def want_problems(want: Want) -> Iterator[Problem]:
+def want_problems(want: Want) -> t.Iterator[Problem]:
     """Yield what is wrong with the wish before any host is asked."""
     if want.source != "doca":
         return

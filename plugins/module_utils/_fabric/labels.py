@@ -14,9 +14,6 @@ import typing as t
 
 from .numbers import MANAGER
 
-if t.TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
 SPIDERPOOL = "spiderpool.spidernet.io/v2beta1"
 SRIOV = "sriovnetwork.openshift.io/v1"
 KUSTOMIZE = "kustomize.config.k8s.io/v1beta1"
@@ -77,11 +74,11 @@ def labels(fabric: str) -> dict[str, str]:
     return {LABEL_MANAGER: MANAGER, LABEL_FABRIC: fabric}
 
 
-def selector(wanted: Mapping[str, str]) -> str:
+def selector(wanted: t.Mapping[str, str]) -> str:
     """Return labels as the API's selector has them."""
     return ",".join(f"{name}={value}" for name, value in wanted.items())
 
 
-def profile_name(interfaces: Sequence[str]) -> str:
+def profile_name(interfaces: t.Sequence[str]) -> str:
     """Return the name profile of nodes whose rails have these interfaces, other ones than declared."""
     return "p" + hashlib.sha256("\0".join(interfaces).encode()).hexdigest()[:6]

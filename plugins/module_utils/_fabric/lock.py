@@ -19,8 +19,6 @@ from .._errors import RdmaError
 from .backends import BACKENDS
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from .shapes import HostPlan, PlanFile
 
 LOCK = "plan.json"
@@ -67,13 +65,13 @@ def sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def is_readable(lock: Mapping[str, t.Any]) -> bool:
+def is_readable(lock: t.Mapping[str, t.Any]) -> bool:
     """Whether plan.json has the format that this version reads; before there was one it had `schema: 1`."""
     version: object = lock.get("format", lock.get("schema"))
     return version == FORMAT
 
 
-def lock_digest(lock: Mapping[str, t.Any]) -> str:
+def lock_digest(lock: t.Mapping[str, t.Any]) -> str:
     """Return the digest that plan.json's other keys must have."""
     return sha256(canonical({key: value for key, value in lock.items() if key != "digest"}))
 
@@ -84,7 +82,7 @@ def part_of(path: str) -> str:
     return head if "/" in path and head in PARTS else "report"
 
 
-def part_digests(files: Mapping[str, str]) -> dict[str, str]:
+def part_digests(files: t.Mapping[str, str]) -> dict[str, str]:
     """Return a digest for each part: sha256 over its sorted lines `<sha256 of the file>  <path>`.
 
     The sums of `cd plan/fabric && sha256sum cluster/* | LC_ALL=C sort -k2 | sha256sum` are the same.
@@ -95,7 +93,7 @@ def part_digests(files: Mapping[str, str]) -> dict[str, str]:
     return {part: sha256("".join(rows)) for part, rows in sorted(lines.items())}
 
 
-def paths_of(folder: str, part: str) -> Iterator[str]:
+def paths_of(folder: str, part: str) -> t.Iterator[str]:
     """Give the paths, relative to the folder, that files of a part have."""
     if part == "hosts":
         with contextlib.suppress(FileNotFoundError):
@@ -112,7 +110,7 @@ def read_part(folder: str, part: str) -> dict[str, str]:
     return dict(_texts(folder, paths_of(folder, part)))
 
 
-def _texts(folder: str, paths: Iterable[str]) -> Iterator[tuple[str, str]]:
+def _texts(folder: str, paths: t.Iterable[str]) -> t.Iterator[tuple[str, str]]:
     for path in paths:
         with contextlib.suppress(FileNotFoundError), open(os.path.join(folder, path), "rb") as stream:
             # What is no text is not what the planner wrote: its digest will differ.

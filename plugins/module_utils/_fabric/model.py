@@ -23,9 +23,6 @@ from .backends import BACKENDS, Backend
 from .numbers import PRIORITIES, TABLES, vlan_interface
 from .options import DEFAULTS, NODE_PREFIX, RAIL_PREFIX
 
-if t.TYPE_CHECKING:
-    from collections.abc import Mapping
-
 WIDTH = {4: 32, 6: 128}
 """Bits of an address, by family."""
 
@@ -208,12 +205,12 @@ class Fabric:
     """`shared`, `exclusive` or `flat`."""
     zones: tuple[Zone, ...]
     rails: tuple[Rail, ...]
-    rail_prefix: Mapping[int, int] = field(default_factory=lambda: RAIL_PREFIX)
+    rail_prefix: t.Mapping[int, int] = field(default_factory=lambda: RAIL_PREFIX)
     """Length of a rail's subnet by family (shared)."""
-    node_prefix: Mapping[int, int] = field(default_factory=lambda: NODE_PREFIX)
+    node_prefix: t.Mapping[int, int] = field(default_factory=lambda: NODE_PREFIX)
     """Length of a node's and rail's subnet by family (exclusive)."""
     first_block: int = DEFAULTS["first_block"]
-    gateway: Mapping[int, str | int] = field(default_factory=lambda: dict.fromkeys(WIDTH, DEFAULTS["gateway"]))
+    gateway: t.Mapping[int, str | int] = field(default_factory=lambda: dict.fromkeys(WIDTH, DEFAULTS["gateway"]))
     """By family `first`, `last`, `none` or an offset from the network address, negative from the end."""
     host_addresses: str = DEFAULTS["host_addresses"]
     """`start` or `end` (shared and flat)."""
@@ -304,7 +301,7 @@ class Block:
     """per_node: one offset, as a range; else the offsets of all slots in order. From the subnet's network address."""
     pod_offsets: tuple[Range, ...]
     """Offsets for pods: of each subnet (per_node), of the rail (else). Empty for links and without pools."""
-    cuts: Mapping[int, Cut] = field(default_factory=dict)
+    cuts: t.Mapping[int, Cut] = field(default_factory=dict)
     """per_node: the slots whose subnet a reserved range cuts."""
 
     @property
@@ -364,7 +361,7 @@ class FabricPlan:
     warnings: tuple[str, ...] = ()
 
     @functools.cached_property
-    def by_interfaces(self) -> Mapping[tuple[str, ...], tuple[Node, ...]]:
+    def by_interfaces(self) -> t.Mapping[tuple[str, ...], tuple[Node, ...]]:
         """The active nodes by the names of their interfaces."""
         known: dict[tuple[str, ...], list[Node]] = {}
         for node in self.nodes:

@@ -17,8 +17,6 @@ import typing as t
 from .labels import DECLARED, KEPT, LEAF_LABEL, MAX_NAME, OUR_NODES, labels, profile_name, short_name
 
 if t.TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from .model import Fabric, FabricPlan, Node, Rail
 
 
@@ -90,7 +88,7 @@ def profile_of(fabric: Fabric, interfaces: tuple[str, ...]) -> str:
     return DECLARED if interfaces == tuple(rail.interface for rail in fabric.rails) else profile_name(interfaces)
 
 
-def profiles(plan: FabricPlan) -> Mapping[str, tuple[Node, ...]]:
+def profiles(plan: FabricPlan) -> t.Mapping[str, tuple[Node, ...]]:
     """Return the nodes of each name profile, the declared one first; with no nodes at all the declared one alone."""
     found = {profile_of(plan.fabric, interfaces): nodes for interfaces, nodes in plan.by_interfaces.items()}
     if not found:
@@ -98,7 +96,7 @@ def profiles(plan: FabricPlan) -> Mapping[str, tuple[Node, ...]]:
     return {name: found[name] for name in sorted(found, key=lambda name: (name != DECLARED, name))}
 
 
-def interfaces_of(fabric: Fabric, nodes: Sequence[Node]) -> tuple[str, ...]:
+def interfaces_of(fabric: Fabric, nodes: t.Sequence[Node]) -> tuple[str, ...]:
     """Return the interface of each rail on the nodes of one profile."""
     return nodes[0].interfaces if nodes else tuple(rail.interface for rail in fabric.rails)
 

@@ -18,9 +18,6 @@ from .._intake import Nonsense, fitting, measured, parsed
 from .labels import DECLARED, POD_STATUS, profile_name
 from .lock import AGAIN
 
-if t.TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
 NETWORKS = "networks.json"
 """In the folder `cluster/`: `kinds` of the objects that give pods networks and addresses, and `networks` by profile."""
 
@@ -45,7 +42,7 @@ class PodNetwork(t.TypedDict):
     """In bytes; 0: what the parent has."""
 
 
-def networks_of(networks: dict[str, list[PodNetwork]], interfaces: Sequence[str]) -> list[PodNetwork]:
+def networks_of(networks: dict[str, list[PodNetwork]], interfaces: t.Sequence[str]) -> list[PodNetwork]:
     """Return what pods get on a node with these interfaces: that of its profile, else that of all nodes."""
     return networks.get(profile_name(interfaces)) or networks.get(DECLARED) or []
 
@@ -69,7 +66,7 @@ def read_networks(folder: str) -> dict[str, list[PodNetwork]]:
 _STATUS = {"name": (None, str), "interface": (None, str), "ips": (None, [str]), "default": (None, bool)}
 
 
-def status_rows(meta: Mapping[str, t.Any]) -> list[dict[str, t.Any]]:
+def status_rows(meta: t.Mapping[str, t.Any]) -> list[dict[str, t.Any]]:
     """Return what Multus noted of a pod's networks: name, interface, ips, default; nothing where that cannot be read.
 
     :param meta: the pod's metadata; whoever may change the pod may have written them.

@@ -12,12 +12,10 @@ import typing as t
 from .model import Prefix
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from .model import Block, Fabric, Node
 
 
-def rdma_prefixes(fabric: Fabric, blocks: Sequence[Block]) -> tuple[Prefix, ...]:
+def rdma_prefixes(fabric: Fabric, blocks: t.Sequence[Block]) -> tuple[Prefix, ...]:
     """Return what the rails' tables lead to, IPv4 first.
 
     Style `prefixes`: exactly the aggregates, joined where they touch, so that nothing else in the supernet is caught.
@@ -31,7 +29,7 @@ def rdma_prefixes(fabric: Fabric, blocks: Sequence[Block]) -> tuple[Prefix, ...]
     return join_prefixes(wanted)
 
 
-def join_prefixes(prefixes: Iterable[Prefix]) -> tuple[Prefix, ...]:
+def join_prefixes(prefixes: t.Iterable[Prefix]) -> tuple[Prefix, ...]:
     """Join networks to the fewest that cover exactly the same addresses."""
     given: dict[int, list[t.Any]] = {4: [], 6: []}
     for prefix in prefixes:
@@ -44,7 +42,7 @@ def join_prefixes(prefixes: Iterable[Prefix]) -> tuple[Prefix, ...]:
     )
 
 
-def pool_count(fabric: Fabric, nodes: Iterable[Node], blocks: Iterable[Block]) -> int:
+def pool_count(fabric: Fabric, nodes: t.Iterable[Node], blocks: t.Iterable[Block]) -> int:
     """Count the pools that the plan makes."""
     if not fabric.backend.pool_per_node:
         return len({(block.rail, block.family) for block in blocks})

@@ -18,8 +18,6 @@ from .._check import Check, CheckData, compared, deviation, ok, skipped, warning
 from .acs import P2P_BITS
 
 if t.TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from .._card.pci import PciTree
 
 ACS_CAUSE = "These bridges send traffic between GPU and NIC up to the processor."
@@ -95,7 +93,7 @@ def p2p_bridges(tree: PciTree) -> tuple[str, ...]:
     return tuple(sorted({bridge for address in near for bridge in tree.functions[address].bridges}))
 
 
-def make_plan(params: Mapping[str, t.Any], tree: PciTree, host: Host, recorded: Mapping[str, int]) -> Plan:
+def make_plan(params: t.Mapping[str, t.Any], tree: PciTree, host: Host, recorded: t.Mapping[str, int]) -> Plan:
     """Return what to change.
 
     :param recorded: the bridges that an earlier run relaxed, with the bits that they had before.
@@ -150,7 +148,7 @@ def _keep_reason(tree: PciTree, host: Host) -> str | None:
 
 
 def checks_of(
-    params: Mapping[str, t.Any], tree: PciTree, host: Host, plan: Plan, tool: tuple[int, str] | None
+    params: t.Mapping[str, t.Any], tree: PciTree, host: Host, plan: Plan, tool: tuple[int, str] | None
 ) -> list[CheckData]:
     """Return the checks of a host. `tool` is the exit code and output of `rdma_topo check`, where it applies."""
     checks = (
@@ -181,7 +179,7 @@ def _path_check(tree: PciTree, host: Host, plan: Plan) -> Check:
     return deviation(name, plan.wanted_path, "none", f"{cause}.", fix)
 
 
-def _gdrcopy_check(params: Mapping[str, t.Any], tree: PciTree, host: Host) -> Check:
+def _gdrcopy_check(params: t.Mapping[str, t.Any], tree: PciTree, host: Host) -> Check:
     name = "gpudirect_gdrcopy"
     if not params["gdrcopy"] or not tree.gpus or host.nvidia is None:
         cause = "Nobody asked for it." if not params["gdrcopy"] else "There is no NVIDIA driver to work with."
@@ -191,7 +189,7 @@ def _gdrcopy_check(params: Mapping[str, t.Any], tree: PciTree, host: Host) -> Ch
 
 
 def _acs_check(
-    params: Mapping[str, t.Any], tree: PciTree, host: Host, plan: Plan, tool: tuple[int, str] | None
+    params: t.Mapping[str, t.Any], tree: PciTree, host: Host, plan: Plan, tool: tuple[int, str] | None
 ) -> Check:
     name = "gpudirect_acs"
     if tool is not None:

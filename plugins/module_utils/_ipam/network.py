@@ -29,8 +29,6 @@ import typing as t
 from .._fabric.numbers import vlan_interface
 
 if t.TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from .._fabric.model import Fabric, Rail
 
 Plugin = dict[str, object]
@@ -52,7 +50,7 @@ _SYSCTLS: dict[int, dict[str, str]] = {
 """What `tuning` sets, by family; it puts the interface's name in place of IFNAME."""
 
 
-def _parent(kind: str, mode: str) -> Callable[[Fabric, Rail, str, Plugin], list[Plugin]]:
+def _parent(kind: str, mode: str) -> t.Callable[[Fabric, Rail, str, Plugin], list[Plugin]]:
     def plugins(fabric: Fabric, rail: Rail, interface: str, ipam: Plugin) -> list[Plugin]:
         master = vlan_interface(interface, rail.vlan)
         return [{"type": kind, "master": master, "mode": mode, "mtu": fabric.mtu, "ipam": ipam}]
@@ -65,7 +63,7 @@ def _sriov(fabric: Fabric, rail: Rail, interface: str, ipam: Plugin) -> list[Plu
     return [{"type": "sriov", "vlan": rail.vlan, "ipam": ipam}, {"type": "rdma"}]
 
 
-MAIN: dict[str, Callable[[Fabric, Rail, str, Plugin], list[Plugin]]] = {
+MAIN: dict[str, t.Callable[[Fabric, Rail, str, Plugin], list[Plugin]]] = {
     "macvlan": _parent("macvlan", "bridge"),
     "ipvlan": _parent("ipvlan", "l2"),
     "sriov": _sriov,
@@ -73,7 +71,7 @@ MAIN: dict[str, Callable[[Fabric, Rail, str, Plugin], list[Plugin]]] = {
 """What makes the pod's interface, by attachment: of the fabric, a rail, its interface on the nodes, and the IPAM."""
 
 
-def network_config(fabric: Fabric, rail: Rail, name: str, interface: str, pools: Sequence[str]) -> str:
+def network_config(fabric: Fabric, rail: Rail, name: str, interface: str, pools: t.Sequence[str]) -> str:
     """Return the `config` of a rail's NetworkAttachmentDefinition: a list of CNI plugins, as JSON.
 
     :param name: of the network, the NetworkAttachmentDefinition's own.

@@ -19,8 +19,6 @@ from .netplan import GENERATED, SOURCES
 from .plan import MANAGERS, SYSCTL_FILE
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from .._route.want import Want
     from .host import Host
     from .model import File, Texts
@@ -49,7 +47,7 @@ class Found:
         return [check.data() for check in self.checks]
 
 
-def judged(host: Host, manager: str, want: Want, names: Mapping[str, str], files: Sequence[File]) -> Found:
+def judged(host: Host, manager: str, want: Want, names: t.Mapping[str, str], files: t.Sequence[File]) -> Found:
     """Return what the next boot would make of the rails' ports with our files, compared with what it makes without.
 
     :param manager: one of MANAGERS, and `files` all that are wanted.
@@ -97,7 +95,7 @@ def judged(host: Host, manager: str, want: Want, names: Mapping[str, str], files
     return judge.found
 
 
-def _outranked(host: Host, want: Want, names: Mapping[str, str], own: str) -> Iterator[Check]:
+def _outranked(host: Host, want: Want, names: t.Mapping[str, str], own: str) -> t.Iterator[Check]:
     """Yield what others' files of sysctl.d set at boot in place of ours.
 
     :param names: the interface name of each rail, and `own` the text of our file.
@@ -129,14 +127,14 @@ class Judge:
     others: Texts
     own: Texts
     texts: Texts
-    ports: Mapping[str, Port]
+    ports: t.Mapping[str, Port]
     before: list[Profile]
     after: list[Profile]
     running: set[str]
     taken: set[str]
     found: Found
 
-    def add(self, rail: str, port: str, device: Port, planned: set[str], files: Sequence[str]) -> None:
+    def add(self, rail: str, port: str, device: Port, planned: set[str], files: t.Sequence[str]) -> None:
         """Add the checks of one interface of a rail: its port, or the VLAN's on that.
 
         :param port: the rail's port, which may be taken over.
@@ -205,7 +203,7 @@ class Judge:
             fix = f"Rename it so that it sorts before {os.path.basename(new.path)}. {TAKE.format(port=port)}"
             self.found.checks.append(deviation("persist_foreign", [], [old.path], text, fix, **where))
 
-    def compare(self, port: str, device: Port, mine: Profile, aside: Sequence[str], where: dict[str, str]) -> None:
+    def compare(self, port: str, device: Port, mine: Profile, aside: t.Sequence[str], where: dict[str, str]) -> None:
         """Add what others have for an interface, and what of it ours does not keep.
 
         :param port: the rail's port, which may be taken over, and `mine` what is used with our files.

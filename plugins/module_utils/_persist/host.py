@@ -22,8 +22,6 @@ from .model import LINK, Port, Ran, Texts
 from .plan import OWNED, SINGLE, interfaces_of, owned
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from ansible.module_utils.basic import AnsibleModule
 
 
@@ -168,7 +166,7 @@ class Host(HostFiles):
             found.update({f"/{path}/{name}": port for name in names if not name.startswith(".railops-")})
         return found
 
-    def swap(self, new: Iterable[str], gone: Iterable[str], undo: contextlib.ExitStack) -> None:
+    def swap(self, new: t.Iterable[str], gone: t.Iterable[str], undo: contextlib.ExitStack) -> None:
         """Give staged files their names and take others away.
 
         :param new: the paths whose next text is staged.
@@ -197,7 +195,7 @@ class Host(HostFiles):
             else:
                 os.unlink(target)
 
-    def no_room(self, sizes: Mapping[str, int]) -> list[Problem]:
+    def no_room(self, sizes: t.Mapping[str, int]) -> list[Problem]:
         """Return what keeps files of so many bytes from being written, by their paths, as far as that shows before."""
         found = []
         for folder in sorted({os.path.dirname(path) for path in sizes}):

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from .._route.model import DEFAULT, Route, Rule
 
 if t.TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
     from .._route.want import Want, WantRail
 
 HEADER = "# Managed by Ansible: railops.rdma.rail_persist. The whole file is replaced; change the plan instead.\n"
@@ -75,7 +73,7 @@ class Profile:
     path: str
     daemon: str
     rank: t.Any
-    matches: Callable[[Port], bool]
+    matches: t.Callable[[Port], bool]
     holds: frozenset[str]
     dhcp: bool
 
@@ -95,7 +93,7 @@ def sections(text: str) -> list[Section]:
 class PersistHost(t.Protocol):
     """What managers need of a host; host.Host is one."""
 
-    command: Callable[[list[str], str], Ran]
+    command: t.Callable[[list[str], str], Ran]
 
     @property
     def live(self) -> bool:
@@ -135,7 +133,7 @@ class Manager:
     detects_duplicates = True
     """Whether it would wait for the end of IPv6's duplicate address detection, so that the kernel must not do any."""
 
-    def among(self, paths: Iterable[str]) -> list[str]:
+    def among(self, paths: t.Iterable[str]) -> list[str]:
         """Return those of the paths that are of its own files."""
         return [
             path
@@ -156,7 +154,7 @@ class Manager:
 
     def files(
         self, rail: WantRail, port: str, interface: str, routes: list[Route], rules: list[Rule], *, infiniband: bool
-    ) -> Iterable[File]:
+    ) -> t.Iterable[File]:
         """Return the files of one rail.
 
         :param infiniband: whether the rail is IP over InfiniBand.
@@ -164,7 +162,7 @@ class Manager:
         """
         raise NotImplementedError
 
-    def check(self, host: PersistHost, files: Sequence[File], write: Sequence[File]) -> None:
+    def check(self, host: PersistHost, files: t.Sequence[File], write: t.Sequence[File]) -> None:
         """Let its own tool read the files before any is written; raise RdmaError when it refuses.
 
         :param files: all that are wanted; `write` are those that differ.
@@ -178,7 +176,7 @@ class Manager:
         """Return what its daemon will read at the next boot where these files are there; None when nobody can say."""
         return texts
 
-    def loaded(self, host: PersistHost, written: Sequence[str], removed: Sequence[str]) -> None:
+    def loaded(self, host: PersistHost, written: t.Sequence[str], removed: t.Sequence[str]) -> None:
         """Say to it, where it runs, that files came and went."""
 
 

@@ -19,8 +19,6 @@ from . import networkd, networkmanager
 from .model import HEADER, LINK, PRIVATE, PUBLIC, File, Manager, Texts, anywhere
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from .._route.want import Want, WantRail
     from .model import PersistHost
 
@@ -84,7 +82,7 @@ class Netplan(Manager):
 
     def files(
         self, rail: WantRail, port: str, interface: str, routes: list[Route], rules: list[Rule], *, infiniband: bool
-    ) -> Iterable[File]:
+    ) -> t.Iterable[File]:
         """Yield the rail's files.
 
         :param port: the interface's name, and `interface` that of its VLAN, or the same.

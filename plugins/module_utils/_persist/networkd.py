@@ -15,8 +15,6 @@ from .._route.model import MAIN_TABLE, SCOPE_LINK, Route, Rule
 from .model import HEADER, PUBLIC, File, Manager, Port, Profile, anywhere, sections
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from .._route.want import WantRail
     from .model import PersistHost
 
@@ -55,7 +53,7 @@ class Networkd(Manager):
 
     def files(
         self, rail: WantRail, port: str, interface: str, routes: list[Route], rules: list[Rule], *, infiniband: bool
-    ) -> Iterable[File]:
+    ) -> t.Iterable[File]:
         """Yield the rail's files.
 
         :param port: the interface's name, and `interface` that of its VLAN, or the same.
@@ -90,7 +88,7 @@ class Networkd(Manager):
         yield File(OURS.format(interface), text, PUBLIC, rail.name)
 
 
-def profiles(texts: Mapping[str, str]) -> list[Profile]:
+def profiles(texts: t.Mapping[str, str]) -> list[Profile]:
     """Return what networkd will make of these files; systemd.network(5)."""
     named: dict[str, str] = {}
     for folder in reversed(FOLDERS):
@@ -112,7 +110,7 @@ def profiles(texts: Mapping[str, str]) -> list[Profile]:
     return found
 
 
-def _said(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+def _said(pairs: t.Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """Return what still counts: an empty value takes back what was said before."""
     found: list[tuple[str, str]] = []
     for pair in pairs:
@@ -141,7 +139,7 @@ def _matches(match: list[tuple[str, str]], port: Port) -> bool:
     return bool(match)
 
 
-def _holds(rows: Iterable[tuple[str, list[tuple[str, str]]]]) -> tuple[frozenset[str], bool]:
+def _holds(rows: t.Iterable[tuple[str, list[tuple[str, str]]]]) -> tuple[frozenset[str], bool]:
     own = _said(pair for section, pairs in rows if section in ("Link", "Network") for pair in pairs)
     once = dict(own)
     words = {word for section, pairs in rows if section not in ASIDE for word in _words(section, dict(pairs))}

@@ -18,8 +18,6 @@ from .._route.model import MAIN_TABLE, Route, Rule
 from .model import HEADER, PRIVATE, File, Manager, Port, Profile, Ran, anywhere, sections
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from .._route.want import WantRail
     from .model import PersistHost
 
@@ -64,7 +62,7 @@ class NetworkManager(Manager):
 
     def files(
         self, rail: WantRail, port: str, interface: str, routes: list[Route], rules: list[Rule], *, infiniband: bool
-    ) -> Iterable[File]:
+    ) -> t.Iterable[File]:
         """Yield the rail's profile, and one for the port of its VLAN.
 
         :param port: the interface's name, and `interface` that of its VLAN, or the same.
@@ -107,7 +105,7 @@ class NetworkManager(Manager):
                 text += f"routing-rule{number}={_rule(rule)}\n"
         yield File(f"{FOLDER}/railops-{interface}.nmconnection", text, PRIVATE, rail.name)
 
-    def check(self, host: PersistHost, files: Sequence[File], write: Sequence[File]) -> None:
+    def check(self, host: PersistHost, files: t.Sequence[File], write: t.Sequence[File]) -> None:
         """Let nmcli read each profile without the daemon, where it can (NetworkManager 1.40 and later)."""
         tool = host.tool("nmcli")
         if not tool:
@@ -126,7 +124,7 @@ class NetworkManager(Manager):
                         profile=file.text,
                     )
 
-    def loaded(self, host: PersistHost, written: Sequence[str], removed: Sequence[str]) -> None:
+    def loaded(self, host: PersistHost, written: t.Sequence[str], removed: t.Sequence[str]) -> None:
         """Tell a running one of the profiles (a device that is up stays as it is), and of those that went.
 
         The next flap of the link would bring those back.
@@ -154,7 +152,7 @@ class NetworkManager(Manager):
         return tool if done and done.out.strip() == "running" else None
 
 
-def profiles(texts: Mapping[str, str]) -> list[Profile]:
+def profiles(texts: t.Mapping[str, str]) -> list[Profile]:
     """Return what NetworkManager will make of these files; nm-settings-keyfile(5) and nm-settings-ifcfg-rh(5)."""
     found = []
     for path, text in sorted(texts.items()):
@@ -189,7 +187,7 @@ def _script(text: str) -> dict[str, dict[str, str]]:
     return {"connection": own, kind: link, "ipv4": four, "ipv6": {"method": "ignore"}, "ifcfg": have}
 
 
-def _matches(have: Mapping[str, Mapping[str, str]], port: Port) -> bool:
+def _matches(have: t.Mapping[str, t.Mapping[str, str]], port: Port) -> bool:
     own, match = have["connection"], have.get("match", {})
     kind = "vlan" if port.kind == "vlan" else {"ether": "ethernet"}.get(port.type, port.type)
     if own["type"].replace("802-3-", "") != kind:
@@ -205,7 +203,7 @@ def _matches(have: Mapping[str, Mapping[str, str]], port: Port) -> bool:
     )
 
 
-def _holds(have: Mapping[str, Mapping[str, str]]) -> tuple[frozenset[str], bool]:
+def _holds(have: t.Mapping[str, t.Mapping[str, str]]) -> tuple[frozenset[str], bool]:
     own = have["connection"]
     found = {f"MTU {part['mtu']}" for part in have.values() if part.get("mtu", "0") not in ("", "0", "auto")}
     if upper := own.get("controller") or own.get("master"):
@@ -233,7 +231,7 @@ def _holds(have: Mapping[str, Mapping[str, str]]) -> tuple[frozenset[str], bool]
     return frozenset(found), bool({"auto", "dhcp"} & set(methods))
 
 
-def leaves_alone(texts: Mapping[str, str], port: Port) -> str:
+def leaves_alone(texts: t.Mapping[str, str], port: Port) -> str:
     """Return the file by which NetworkManager leaves a port alone, or nothing; NetworkManager.conf(5)."""
     named = {path.rpartition("/")[2]: path for folder in CONF for path in texts if path.startswith(f"{folder}/")}
     order = sorted(
@@ -254,7 +252,7 @@ def leaves_alone(texts: Mapping[str, str], port: Port) -> str:
     return managed or (unmanaged if _specified(words, port) else "")
 
 
-def _specified(words: Iterable[str], port: Port) -> bool:
+def _specified(words: t.Iterable[str], port: Port) -> bool:
     """Whether a list of devices has a port; see "Device List Format"."""
     taken, others = False, []
     for word in filter(None, map(str.strip, words)):

@@ -21,8 +21,6 @@ from .place import nodes_named
 from .state import name_of, ready, trouble
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from .._fabric.networks import PodNetwork
     from .._fabric.shapes import HostPlan
 
@@ -105,12 +103,12 @@ def left_out(name: str, node: str | None, cause: str, fix: str = "", rail: str |
     return skipped(name, line(cause) or "", fix, rail=rail, node=node).data()
 
 
-def attachments(pod: Mapping[str, t.Any]) -> dict[str, Json]:
+def attachments(pod: t.Mapping[str, t.Any]) -> dict[str, Json]:
     """Return what Multus wrote of each network of a pod: name, interface, ips. Nothing when it cannot be read."""
     return {row["name"]: row for row in status_rows(pod["metadata"]) if row.get("name")}
 
 
-def newest(pods: Iterable[Json]) -> dict[str, Json]:
+def newest(pods: t.Iterable[Json]) -> dict[str, Json]:
     """Return the pod of each node: not one that is going, and the newest where a new one comes in its place."""
     found: dict[str, Json] = {}
     for pod in sorted(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp") or "")):
@@ -119,7 +117,7 @@ def newest(pods: Iterable[Json]) -> dict[str, Json]:
     return found
 
 
-def wanted_node(pod: Mapping[str, t.Any]) -> str:
+def wanted_node(pod: t.Mapping[str, t.Any]) -> str:
     """Return the node of a pod: where it runs, else where alone it may."""
     spec = pod.get("spec") or {}
     if spec.get("nodeName"):
@@ -128,7 +126,7 @@ def wanted_node(pod: Mapping[str, t.Any]) -> str:
     return named[0] if len(named) == 1 else ""
 
 
-def _inside(address: str, subnets: Iterable[str]) -> bool:
+def _inside(address: str, subnets: t.Iterable[str]) -> bool:
     try:
         value = ipaddress.ip_address(address)
         return any(value in ipaddress.ip_network(subnet) for subnet in subnets)
@@ -136,7 +134,7 @@ def _inside(address: str, subnets: Iterable[str]) -> bool:
         return False
 
 
-def network_checks(node: PodNode, pod: Mapping[str, t.Any], events: Sequence[Json] = ()) -> list[CheckData]:
+def network_checks(node: PodNode, pod: t.Mapping[str, t.Any], events: t.Sequence[Json] = ()) -> list[CheckData]:
     """Return whether the pod runs, and for each rail whether it has the rail's network with the planned addresses.
 
     :param events: of a pod that does not run.

@@ -30,8 +30,6 @@ NEEDS = [("kubernetes >= 31", library.KUBERNETES_ERROR or STREAM_ERROR)]
 """The library behind it, for `run_module`."""
 
 if t.TYPE_CHECKING:
-    from collections.abc import Sequence
-
     Json = dict[str, t.Any]
 
 # Seconds that one command in a pod may take, and bytes of a log that are read.
@@ -137,7 +135,7 @@ class PodCluster(Cluster):
             _request_timeout=self._timeout,
         )
 
-    def run(self, pod: Json, argv: Sequence[str]) -> str:
+    def run(self, pod: Json, argv: t.Sequence[str]) -> str:
         """Return what a command inside of a pod prints.
 
         :raises CommandFailed: when it cannot be run or ends with an error.

@@ -20,9 +20,6 @@ from .._fabric.labels import labels as labels_of
 from .checks import Json
 from .place import by_name, with_gate
 
-if t.TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
 PROBE = "collective"
 CONTAINER = "main"
 SSH_PORT = 2222
@@ -82,7 +79,7 @@ exec "$@"
 _RIGHTS = ["IPC_LOCK", "SETGID", "SETUID", "SYS_CHROOT"]
 
 
-def _confined(rights: Sequence[str]) -> Json:
+def _confined(rights: t.Sequence[str]) -> Json:
     """Return a container's security context with these capabilities and no more."""
     return {
         "capabilities": {"drop": ["ALL"], **({"add": list(rights)} if rights else {})},
@@ -108,15 +105,15 @@ class CollectivePlan:
     namespace: str
     fabric: str
     run: str
-    nodes: Sequence[str]
+    nodes: t.Sequence[str]
     image: str
     template: Json
-    words: Sequence[str]
-    env: Mapping[str, str] = field(default_factory=dict)
-    limits: Mapping[str, str] = field(default_factory=dict)
+    words: t.Sequence[str]
+    env: t.Mapping[str, str] = field(default_factory=dict)
+    limits: t.Mapping[str, str] = field(default_factory=dict)
     seconds: int = 300
-    tolerations: Sequence[Json] = ()
-    pull_secrets: Sequence[str] = ()
+    tolerations: t.Sequence[Json] = ()
+    pull_secrets: t.Sequence[str] = ()
 
     @property
     def hosts(self) -> list[str]:
@@ -134,13 +131,13 @@ class CollectivePlan:
         secrets = {"imagePullSecrets": [{"name": name} for name in self.pull_secrets]} if self.pull_secrets else {}
         return {"tolerations": with_gate(self.tolerations), **secrets}
 
-    def command(self, hosts: Sequence[str]) -> list[str]:
+    def command(self, hosts: t.Sequence[str]) -> list[str]:
         """Return the program with its hosts filled in."""
         listed, count = ",".join(hosts), str(len(self.nodes))
         return [word.replace("{hosts}", listed).replace("{count}", count) for word in self.words]
 
 
-def _pod(wanted: CollectivePlan, command: Sequence[str], *, key: bool) -> Json:
+def _pod(wanted: CollectivePlan, command: t.Sequence[str], *, key: bool) -> Json:
     """Return a pod's template: the plan's annotations and limits, one pod a node."""
     given = wanted.template
     first: Json = dict((given.get("spec") or {}).get("containers", [{}])[0])

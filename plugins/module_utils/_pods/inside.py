@@ -18,8 +18,6 @@ from .._intake import Nonsense, fitting, measured, parsed
 from .checks import Json, Network, PodNode, attachments, check
 
 if t.TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from .._check import CheckData
 
 # One line a GID: its file, itself, and the interface that it belongs to where the pod sees that.
@@ -88,7 +86,7 @@ def gids_of(text: str) -> dict[str, str]:
     return found
 
 
-def inside_checks(node: PodNode, pod: Mapping[str, t.Any], outputs: Mapping[str, str]) -> list[CheckData]:
+def inside_checks(node: PodNode, pod: t.Mapping[str, t.Any], outputs: t.Mapping[str, str]) -> list[CheckData]:
     """Return the checks of each rail, from what the commands inside of the pod printed.
 
     :param outputs: by the name in COMMANDS; what is not there was not run, or could not be.
@@ -125,7 +123,7 @@ def inside_checks(node: PodNode, pod: Mapping[str, t.Any], outputs: Mapping[str,
     return checks
 
 
-def _of_family(addresses: Sequence[t.Any], family: int) -> list[str]:
+def _of_family(addresses: t.Sequence[t.Any], family: int) -> list[str]:
     return [str(address) for address in addresses if (":" in str(address)) == (family == 6)]
 
 
@@ -194,7 +192,7 @@ def _route_text(route: Json) -> str:
     return f"{route.get('dst')}{by} dev {route.get('dev')}"
 
 
-def _main_check(node: PodNode, found: Mapping[str, Json], routes: list[Json], family: int) -> CheckData:
+def _main_check(node: PodNode, found: t.Mapping[str, Json], routes: list[Json], family: int) -> CheckData:
     """Return whether the main table sends anything by a rail but what belongs to the rail's own subnet."""
     rails: dict[str, Network] = {}
     for network in node.networks:
@@ -233,7 +231,7 @@ def _own(destination: str, network: Network) -> bool:
 
 
 def _device_checks(
-    node: PodNode, found: Mapping[str, Json], links: list[Json], gids: Mapping[str, str] | None
+    node: PodNode, found: t.Mapping[str, Json], links: list[Json], gids: t.Mapping[str, str] | None
 ) -> list[CheckData]:
     """Return whether each rail has its RDMA device, and whether the pod sees one that it must not see.
 
@@ -284,7 +282,7 @@ def _own_device(node: PodNode, network: Network, interface: str, links: list[Jso
 
 
 def _shared_device(
-    node: PodNode, network: Network, address: str, states: Mapping[str, str], gids: Mapping[str, str]
+    node: PodNode, network: Network, address: str, states: t.Mapping[str, str], gids: t.Mapping[str, str]
 ) -> CheckData:
     """Return whether an active device of the node has the GID of the pod's address on a rail."""
     where = gids.get(address, "")

@@ -28,8 +28,6 @@ from .checks import Json, Network, PodNode, check, left_out
 from .place import by_name, fix_of, off_text, with_gate
 
 if t.TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from .._check import CheckData
 
 TEST = "read_lat"
@@ -197,13 +195,13 @@ class LatencyOutcome:
     """About what was not measured."""
 
 
-def draw(nodes: Sequence[str], count: int, seed: int) -> list[str]:
+def draw(nodes: t.Sequence[str], count: int, seed: int) -> list[str]:
     """Return the nodes that take part: all, or `count` of them drawn with a seed; 0 takes all."""
     order = sorted(set(nodes))
     return order if count < 1 or len(order) <= count else sorted(random.Random(seed).sample(order, max(2, count)))
 
 
-def pairs(nodes: Mapping[str, PodNode], chosen: Sequence[str], mode: str, peers: int, seed: int) -> list[PodPair]:
+def pairs(nodes: t.Mapping[str, PodNode], chosen: t.Sequence[str], mode: str, peers: int, seed: int) -> list[PodPair]:
     """Return the pairs, each with the rails that both nodes have.
 
     :param chosen: the nodes that take part.
@@ -220,7 +218,7 @@ def pairs(nodes: Mapping[str, PodNode], chosen: Sequence[str], mode: str, peers:
     return [pair for pair in found if pair.rails]
 
 
-def networks_over(node: PodNode, rails: Sequence[str]) -> list[Network]:
+def networks_over(node: PodNode, rails: t.Sequence[str]) -> list[Network]:
     """Return a node's networks of rails, in their order."""
     return [next(network for network in node.networks if network.rail == rail) for rail in rails]
 
@@ -240,7 +238,7 @@ def selector(fabric: str, run: str = "") -> str:
     return selector_of({**labels_of(fabric), PROBE_LABEL: PROBE, **({RUN_LABEL: run} if run else {})})
 
 
-def model_of(daemon_set: Mapping[str, t.Any], fabric: str, image: str = "") -> JobModel:
+def model_of(daemon_set: t.Mapping[str, t.Any], fabric: str, image: str = "") -> JobModel:
     """Return what the Jobs take over from the test application's DaemonSet."""
     meta, template = daemon_set["metadata"], daemon_set["spec"]["template"]
     containers = (template.get("spec") or {}).get("containers") or [{}]
@@ -252,7 +250,7 @@ def model_of(daemon_set: Mapping[str, t.Any], fabric: str, image: str = "") -> J
     )
 
 
-def job(model: JobModel, run: str, pair: PodPair, node: PodNode, limits: Limits, servers: Sequence[str] = ()) -> Json:
+def job(model: JobModel, run: str, pair: PodPair, node: PodNode, limits: Limits, servers: t.Sequence[str] = ()) -> Json:
     """Return one end of a pair as a Job: the server's, or with the server's addresses the client's.
 
     :param run: distinguishes this run's Jobs from others'.
@@ -310,7 +308,7 @@ def job(model: JobModel, run: str, pair: PodPair, node: PodNode, limits: Limits,
     }
 
 
-def server_address(attached: Mapping[str, Json], network: Network, pod: Mapping[str, t.Any]) -> str:
+def server_address(attached: t.Mapping[str, Json], network: Network, pod: t.Mapping[str, t.Any]) -> str:
     """Return where a client finds the server's pod: its rail address; its pod address where rails have none."""
     ips = [address for address in (attached.get(network.name) or {}).get("ips") or () if ADDRESS.fullmatch(address)]
     ips.sort(key=lambda address: ":" in address)
@@ -319,7 +317,7 @@ def server_address(attached: Mapping[str, Json], network: Network, pod: Mapping[
     return str((pod.get("status") or {}).get("podIP") or "")
 
 
-def exit_code(pod: Mapping[str, t.Any]) -> int | None:
+def exit_code(pod: t.Mapping[str, t.Any]) -> int | None:
     """Return the exit code of a pod's container, None while it has none."""
     for row in (pod.get("status") or {}).get("containerStatuses") or ():
         ended = (row.get("state") or {}).get("terminated") or {}
@@ -328,7 +326,7 @@ def exit_code(pod: Mapping[str, t.Any]) -> int | None:
     return None
 
 
-def finished(pod: Mapping[str, t.Any]) -> bool:
+def finished(pod: t.Mapping[str, t.Any]) -> bool:
     """Return whether a pod has ended."""
     return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
@@ -396,7 +394,7 @@ def failed(pair: PodPair, cause: str, fix: str) -> list[LatencyOutcome]:
     return [LatencyOutcome(rail, pair, None, Failure("", cause, fix)) for rail in pair.rails]
 
 
-def excused(outcome: LatencyOutcome, off: Mapping[str, str]) -> LatencyOutcome:
+def excused(outcome: LatencyOutcome, off: t.Mapping[str, str]) -> LatencyOutcome:
     """Return an outcome; a failure with a node that takes no pods is none, but not measured.
 
     :param off: why nodes take no pods.
@@ -408,7 +406,7 @@ def excused(outcome: LatencyOutcome, off: Mapping[str, str]) -> LatencyOutcome:
     return LatencyOutcome(outcome.rail, pair, unmeasured=off_text(name, off[name]), fix=fix_of(off[name]))
 
 
-def latency_checks(outcomes: Sequence[LatencyOutcome]) -> list[CheckData]:
+def latency_checks(outcomes: t.Sequence[LatencyOutcome]) -> list[CheckData]:
     """Return one check for each client's node and rail: its servers together, the failed ones named."""
     groups: dict[tuple[str, str], list[LatencyOutcome]] = {}
     for outcome in outcomes:

@@ -18,9 +18,6 @@ import typing as t
 from .._fabric.labels import LABEL_MANAGER, PROBE_LABEL
 from .._fabric.numbers import MANAGER
 
-if t.TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
 Json = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
 
 LABELS = {LABEL_MANAGER: MANAGER, PROBE_LABEL: "node-cni"}
@@ -46,7 +43,7 @@ class Had(t.NamedTuple):
     programs: tuple[str, ...] | None
 
 
-def pod(name: str, node: str, params: Mapping[str, t.Any], argv: Sequence[str], *, writes: bool | None) -> Json:
+def pod(name: str, node: str, params: t.Mapping[str, t.Any], argv: t.Sequence[str], *, writes: bool | None) -> Json:
     """Return a pod that runs a shell's script on a node, whatever taints it has.
 
     :param name: the pod's.
@@ -94,7 +91,7 @@ def unpacked(record: str) -> dict[str, Had]:
     }
 
 
-def packed(had: Mapping[str, Had]) -> str:
+def packed(had: t.Mapping[str, Had]) -> str:
     """Return a record: equal lists once, with their nodes; compressed, as text."""
     groups: dict[Had, list[str]] = {}
     for node, row in sorted(had.items()):
@@ -109,7 +106,7 @@ def seen(message: str) -> Had:
     return Had(first, second)
 
 
-def taken(had: Had | None, ours: Collection[str], *, multus: bool) -> tuple[list[str], list[str]]:
+def taken(had: Had | None, ours: t.Collection[str], *, multus: bool) -> tuple[list[str], list[str]]:
     """Return what goes from a node: configurations, and programs where nothing names them.
 
     :param had: before us; None where nobody looked, and then no program goes but that of Multus.

@@ -20,8 +20,6 @@ from .node_cni import LABELS, LOOK, START, TAKE, Had, packed, pod, seen, taken, 
 from .state import trouble
 
 if t.TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from ansible.module_utils.basic import AnsibleModule
 
     Json = dict[str, t.Any]
@@ -59,7 +57,7 @@ class NodePods:
         self.why: dict[str, str] = {}
         """Why the others did not, by node."""
 
-    def run(self, scripts: Mapping[str, Sequence[str]], *, writes: bool | None) -> None:
+    def run(self, scripts: t.Mapping[str, t.Sequence[str]], *, writes: bool | None) -> None:
         """Run a script with its arguments on each node, and take all pods away again.
 
         :param writes: see `pod`.

@@ -14,9 +14,6 @@ import typing as t
 from .._cluster.nodes import lost_nodes
 from .._fabric.labels import GATE_TAINT
 
-if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
 Json = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
 
 GATE: Json = {"key": GATE_TAINT["key"], "operator": "Exists", "effect": GATE_TAINT["effect"]}
@@ -38,18 +35,18 @@ _FIXES = {
 _TAINT_FIX = "Let the test pods tolerate it (rail_objects_test_tolerations, accept_tolerations), or take the taint off."
 
 
-def with_gate(tolerations: Sequence[Json]) -> list[Json]:
+def with_gate(tolerations: t.Sequence[Json]) -> list[Json]:
     """Return tolerations with that of our gate."""
     return [*tolerations, *([] if GATE in tolerations else [GATE])]
 
 
-def by_name(names: Iterable[str]) -> Json:
+def by_name(names: t.Iterable[str]) -> Json:
     """Return the affinity of pods that may run on these nodes: by the node's own name, whatever its labels say."""
     terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]} for name in sorted(names)]
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
 
 
-def nodes_named(spec: Mapping[str, t.Any]) -> list[str]:
+def nodes_named(spec: t.Mapping[str, t.Any]) -> list[str]:
     """Return the nodes that a pod's affinity names, as `by_name` and the DaemonSet controller write it."""
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
@@ -57,7 +54,7 @@ def nodes_named(spec: Mapping[str, t.Any]) -> list[str]:
     return [str(value) for row in rows for value in row.get("values") or ()]
 
 
-def kept_off(node: Mapping[str, t.Any] | None, spec: Mapping[str, t.Any], *, daemon: bool = False) -> str:
+def kept_off(node: t.Mapping[str, t.Any] | None, spec: t.Mapping[str, t.Any], *, daemon: bool = False) -> str:
     """Return why a node takes no new pod, as what it is or has; nothing where it takes one.
 
     :param node: as the API has it; None: there is none of that name.
@@ -93,7 +90,7 @@ def fix_of(why: str) -> str:
     return _FIXES.get(why, _TAINT_FIX if why else "")
 
 
-def _tolerated(taint: Mapping[str, t.Any], tolerations: Iterable[Mapping[str, t.Any]]) -> bool:
+def _tolerated(taint: t.Mapping[str, t.Any], tolerations: t.Iterable[t.Mapping[str, t.Any]]) -> bool:
     for row in tolerations:
         every = row.get("operator") == "Exists"
         key = row.get("key") == taint["key"] or (every and not row.get("key"))
@@ -103,7 +100,7 @@ def _tolerated(taint: Mapping[str, t.Any], tolerations: Iterable[Mapping[str, t.
     return False
 
 
-def _selected(node: Mapping[str, t.Any], spec: Mapping[str, t.Any]) -> bool:
+def _selected(node: t.Mapping[str, t.Any], spec: t.Mapping[str, t.Any]) -> bool:
     """Say whether the pods' own choice has the node: by labels, or by its name as `by_name` writes it."""
     labels, name = node["metadata"].get("labels") or {}, node["metadata"]["name"]
     named = nodes_named(spec)

@@ -26,8 +26,6 @@ from .place import DOWN, fix_of, kept_off, off_text
 from .state import job_failure, last_warning, ready, trouble
 
 if t.TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from .._check import CheckData
     from .client import PodCluster
 
@@ -62,7 +60,7 @@ class Pods:
     """
 
     def __init__(
-        self, cluster: PodCluster, nodes: Mapping[str, looks.PodNode], options: ProbeOptions, run: str
+        self, cluster: PodCluster, nodes: t.Mapping[str, looks.PodNode], options: ProbeOptions, run: str
     ) -> None:
         self._cluster = cluster
         self._nodes = nodes
@@ -119,7 +117,7 @@ class Pods:
 
     # Commands inside of the pods
 
-    def _inside(self, alive: Mapping[str, Json]) -> list[CheckData]:
+    def _inside(self, alive: t.Mapping[str, Json]) -> list[CheckData]:
         with ThreadPoolExecutor(THREADS) as pool:
             return [row for rows in pool.map(lambda item: self._look(*item), alive.items()) for row in rows]
 
@@ -142,7 +140,7 @@ class Pods:
     # Jobs
 
     def _latency(
-        self, model: jobs.JobModel, alive: Mapping[str, Json], live: Mapping[str, Json], check_mode: bool
+        self, model: jobs.JobModel, alive: t.Mapping[str, Json], live: t.Mapping[str, Json], check_mode: bool
     ) -> list[CheckData]:
         off = self._off(model, alive, live)
         found = [looks.left_out(jobs.CHECK, name, off_text(name, why), fix_of(why)) for name, why in off.items()]
@@ -170,13 +168,13 @@ class Pods:
         return [*found, *jobs.latency_checks(outcomes)]
 
     @staticmethod
-    def _off(model: jobs.JobModel, names: t.Iterable[str], live: Mapping[str, Json]) -> dict[str, str]:
+    def _off(model: jobs.JobModel, names: t.Iterable[str], live: t.Mapping[str, Json]) -> dict[str, str]:
         """Return why nodes take no pods of Jobs, by name; those that take them are left out."""
         spec = {"tolerations": model.tolerations}
         reasons = {name: kept_off(live.get(name), spec) for name in names} if live else {}
         return {name: why for name, why in reasons.items() if why}
 
-    def _tested(self, model: jobs.JobModel, todo: Sequence[jobs.PodPair]) -> list[jobs.LatencyOutcome]:
+    def _tested(self, model: jobs.JobModel, todo: t.Sequence[jobs.PodPair]) -> list[jobs.LatencyOutcome]:
         """Return what came of all pairs: those whose pods do not start with all rails, rail by rail."""
         outcomes: list[jobs.LatencyOutcome] = []
         apart: list[jobs.PodPair] = []
@@ -201,7 +199,7 @@ class _Wave:
     def __init__(
         self,
         cluster: PodCluster,
-        nodes: Mapping[str, looks.PodNode],
+        nodes: t.Mapping[str, looks.PodNode],
         model: jobs.JobModel,
         limits: jobs.Limits,
         run: str,
@@ -215,7 +213,7 @@ class _Wave:
         self._pods: dict[str, Json] = {}
         self._jobs: dict[str, Json] = {}
 
-    def test(self, todo: Sequence[jobs.PodPair]) -> dict[jobs.PodPair, list[jobs.LatencyOutcome]]:
+    def test(self, todo: t.Sequence[jobs.PodPair]) -> dict[jobs.PodPair, list[jobs.LatencyOutcome]]:
         """Return what came of each pair, nothing where pods with several rails do not start.
 
         The Jobs are gone afterwards, whatever happened.
@@ -228,7 +226,7 @@ class _Wave:
                 with contextlib.suppress(RdmaError):
                     self._cluster.remove(body)
 
-    def _test(self, todo: Sequence[jobs.PodPair]) -> dict[jobs.PodPair, list[jobs.LatencyOutcome]]:
+    def _test(self, todo: t.Sequence[jobs.PodPair]) -> dict[jobs.PodPair, list[jobs.LatencyOutcome]]:
         done: dict[jobs.PodPair, list[jobs.LatencyOutcome]] = {}
         for pair in todo:
             self._start(pair, done)
@@ -255,7 +253,7 @@ class _Wave:
         return {pair: done[pair] for pair in todo}
 
     def _start(
-        self, pair: jobs.PodPair, done: dict[jobs.PodPair, list[jobs.LatencyOutcome]], addresses: Sequence[str] = ()
+        self, pair: jobs.PodPair, done: dict[jobs.PodPair, list[jobs.LatencyOutcome]], addresses: t.Sequence[str] = ()
     ) -> None:
         node = self._nodes[pair.client if addresses else pair.server]
         body = jobs.job(self._model, self._run, pair, node, self._limits, addresses)

@@ -15,13 +15,10 @@ from dataclasses import dataclass
 
 from .._intake import line, measured, parsed
 
-if t.TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
 Json = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
 
 # How far a pod must be for the kubelet to say this: a warning is over when something of a later stage has followed.
-_STAGES: Mapping[str, int] = {
+_STAGES: t.Mapping[str, int] = {
     "FailedScheduling": 0,
     "Scheduled": 1,
     "SuccessfulAttachVolume": 1,
@@ -56,50 +53,50 @@ class PodTrouble:
         object.__setattr__(self, "text", line(self.text) or "")
 
 
-def name_of(pod: Mapping[str, t.Any]) -> str:
+def name_of(pod: t.Mapping[str, t.Any]) -> str:
     """Return namespace/name."""
     return f"{pod['metadata'].get('namespace', '')}/{pod['metadata']['name']}"
 
 
-def ready(pod: Mapping[str, t.Any]) -> bool:
+def ready(pod: t.Mapping[str, t.Any]) -> bool:
     """Return whether commands can be run in a pod."""
     return bool((pod.get("status") or {}).get("phase") == "Running" and not pod["metadata"].get("deletionTimestamp"))
 
 
-def condition(body: Mapping[str, t.Any], *types: str, status: str = "True") -> Json:
+def condition(body: t.Mapping[str, t.Any], *types: str, status: str = "True") -> Json:
     """Return the first condition of one of these types that has a status; empty when there is none."""
     rows = (body.get("status") or {}).get("conditions") or ()
     return next((row for row in rows if row.get("type") in types and row.get("status") == status), {})
 
 
-def containers(pod: Mapping[str, t.Any]) -> list[Json]:
+def containers(pod: t.Mapping[str, t.Any]) -> list[Json]:
     """Return the states of a pod's containers, those that run before the others first."""
     status = pod.get("status") or {}
     return [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
 
 
-def is_ready(pod: Mapping[str, t.Any]) -> bool:
+def is_ready(pod: t.Mapping[str, t.Any]) -> bool:
     """Return whether a pod is ready to serve, by its own condition."""
     return bool(condition(pod, "Ready")) and ready(pod)
 
 
-def unscheduled(pod: Mapping[str, t.Any]) -> str:
+def unscheduled(pod: t.Mapping[str, t.Any]) -> str:
     """Return why the scheduler has found no node for a pod; nothing where it has, or has not looked yet."""
     row = condition(pod, "PodScheduled", status="False")
     return (line(row.get("message") or row.get("reason")) or "no reason given").rstrip(".") if row else ""
 
 
-def job_failure(job: Mapping[str, t.Any]) -> str:
+def job_failure(job: t.Mapping[str, t.Any]) -> str:
     """Return reason and message of a Job that Kubernetes has given up; nothing while it has not."""
     row = condition(job, "Failed", "FailureTarget")
     return _reason(row) or "Failed" if row else ""
 
 
-def _reason(row: Mapping[str, t.Any]) -> str:
+def _reason(row: t.Mapping[str, t.Any]) -> str:
     return ": ".join(said.rstrip(".") for key in ("reason", "message") if (said := line(row.get(key))))
 
 
-def begun(pod: Mapping[str, t.Any]) -> int:
+def begun(pod: t.Mapping[str, t.Any]) -> int:
     """Return how many containers of a pod have been started, and its being scheduled as one more: it only grows."""
     started = sum(
         1 for row in containers(pod) if {"running", "terminated"} & set(row.get("state") or {}) or row.get("lastState")
@@ -107,14 +104,14 @@ def begun(pod: Mapping[str, t.Any]) -> int:
     return started + bool((pod.get("spec") or {}).get("nodeName"))
 
 
-def event_time(event: Mapping[str, t.Any]) -> str:
+def event_time(event: t.Mapping[str, t.Any]) -> str:
     """Return when an event was seen last, as text that sorts."""
     found = (event.get("series") or {}).get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime")
     # Some of them have microseconds, which would sort before the Z of a whole second.
     return str(found or (event.get("metadata") or {}).get("creationTimestamp") or "").partition(".")[0].rstrip("Z")
 
 
-def last_warning(events: Sequence[Mapping[str, t.Any]]) -> str:
+def last_warning(events: t.Sequence[t.Mapping[str, t.Any]]) -> str:
     """Return the newest warning that nothing has overtaken: reason and message; nothing when there is none.
 
     :param events: of one object, in any order.
@@ -133,7 +130,7 @@ def last_warning(events: Sequence[Mapping[str, t.Any]]) -> str:
     return ""
 
 
-def trouble(pod: Mapping[str, t.Any], events: Sequence[Mapping[str, t.Any]] = ()) -> PodTrouble:
+def trouble(pod: t.Mapping[str, t.Any], events: t.Sequence[t.Mapping[str, t.Any]] = ()) -> PodTrouble:
     """Return why a pod is not ready, and what to do."""
     status = pod.get("status") or {}
     namespace, _slash, name = name_of(pod).partition("/")
@@ -172,7 +169,7 @@ def _unscheduled(why: str) -> PodTrouble:
     return PodTrouble(f"no node takes the pod: {why}", fix)
 
 
-def _container_trouble(pod: Mapping[str, t.Any], look: str, logs: str, warning: str) -> PodTrouble | None:
+def _container_trouble(pod: t.Mapping[str, t.Any], look: str, logs: str, warning: str) -> PodTrouble | None:
     """Return what the first container says that does not get on; None while all of them are only being started."""
     first = (pod.get("status") or {}).get("initContainerStatuses") or ()
     for row in containers(pod):

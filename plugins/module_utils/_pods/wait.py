@@ -20,13 +20,10 @@ from .checks import newest, wanted_node
 from .place import DOWN, LEFT_OUT, fix_of, kept_off
 from .state import PodTrouble, begun, condition, containers, is_ready, job_failure, name_of, trouble, unscheduled
 
-if t.TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-
 Json = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
 
 # The kinds that can be waited for, with their API.
-KINDS: Mapping[str, str] = {
+KINDS: t.Mapping[str, str] = {
     "Deployment": "apps/v1",
     "DaemonSet": "apps/v1",
     "Job": "batch/v1",
@@ -60,7 +57,7 @@ class Look:
     part: Part
     done: bool
     text: str
-    steps: Mapping[Hashable, int]
+    steps: t.Mapping[t.Hashable, int]
     behind: tuple[Json, ...] = ()
     down: tuple[str, ...] = ()
     own: PodTrouble | None = None
@@ -73,7 +70,7 @@ def selector(obj: Json) -> str:
     return selector_of(labels)
 
 
-def newest_revision(revisions: Iterable[Json], owner: Json) -> str:
+def newest_revision(revisions: t.Iterable[Json], owner: Json) -> str:
     """Return the hash that the pods of a DaemonSet's present template carry; nothing when it is not known."""
     uid = owner["metadata"].get("uid")
     own = [
@@ -88,7 +85,7 @@ def newest_revision(revisions: Iterable[Json], owner: Json) -> str:
 def look(
     part: Part,
     obj: Json | None,
-    pods: Sequence[Json] | None = None,
+    pods: t.Sequence[Json] | None = None,
     lost: frozenset[str] = frozenset(),
     revision: str = "",
 ) -> Look:
@@ -120,7 +117,7 @@ def look(
     text = f"{min(ready, want):,} of {want:,} pods ready"
     text += f", {old:,} still old" if old > 0 else ""
     # Before the controller has seen the change its numbers are those of the rollout before.
-    steps: dict[Hashable, int] = {(part, generation, "seen"): int(seen)}
+    steps: dict[t.Hashable, int] = {(part, generation, "seen"): int(seen)}
     if seen:
         steps.update({(part, generation, "new"): new, (part, generation, "ready"): ready})
     if done or pods is None:
@@ -132,7 +129,7 @@ def look(
     return _with_pods(part, obj, pods, lost, revision, text, steps, seen)
 
 
-def with_every_node(found: Look, obj: Json, pods: Sequence[Json], nodes: Iterable[Json]) -> Look:
+def with_every_node(found: Look, obj: Json, pods: t.Sequence[Json], nodes: t.Iterable[Json]) -> Look:
     """Look again where nodes are named: one without a pod keeps a DaemonSet that is ready by its own numbers.
 
     :param found: how far it is by these.
@@ -168,7 +165,7 @@ def with_every_node(found: Look, obj: Json, pods: Sequence[Json], nodes: Iterabl
     return replace(found, done=False, own=own, final=final)
 
 
-def _misplaced(pods: Sequence[Json], lost: frozenset[str]) -> PodTrouble | None:
+def _misplaced(pods: t.Sequence[Json], lost: frozenset[str]) -> PodTrouble | None:
     """Say when a pod was placed on a node that is down: the chart's controller tolerates every taint, also that one."""
     pod = next((pod for pod in pods if wanted_node(pod) in lost), None)
     if pod is None:
@@ -185,11 +182,11 @@ def _misplaced(pods: Sequence[Json], lost: frozenset[str]) -> PodTrouble | None:
 def _with_pods(
     part: Part,
     obj: Json,
-    pods: Sequence[Json],
+    pods: t.Sequence[Json],
     lost: frozenset[str],
     revision: str,
     text: str,
-    steps: Mapping[Hashable, int],
+    steps: t.Mapping[t.Hashable, int],
     seen: bool,
 ) -> Look:
     """Look again where something is missing: which pods, and is it only nodes that are down."""
@@ -208,7 +205,7 @@ def _with_pods(
     return Look(part, done, text, steps, tuple(sorted(bad, key=_worst)), tuple(sorted(down)), own)
 
 
-def _down_text(down: Collection[str]) -> str:
+def _down_text(down: t.Collection[str]) -> str:
     return f"; {listed(down)} {'is' if len(down) == 1 else 'are'} down and not waited for" if down else ""
 
 
@@ -222,7 +219,7 @@ def _worst(pod: Json) -> tuple[int, str]:
     return (0 if broken else 1, str(pod["metadata"]["name"]))
 
 
-def _stalled(obj: Json, down: set[str], old: Sequence[Json]) -> PodTrouble | None:
+def _stalled(obj: Json, down: set[str], old: t.Sequence[Json]) -> PodTrouble | None:
     """Say when nodes that are down use up what a rollout may take away at a time."""
     rolling = ((obj.get("spec") or {}).get("updateStrategy") or {}).get("rollingUpdate") or {}
     most = rolling.get("maxUnavailable", 1)
@@ -238,8 +235,8 @@ def _stalled(obj: Json, down: set[str], old: Sequence[Json]) -> PodTrouble | Non
     )
 
 
-def _job(part: Part, obj: Json, pods: Sequence[Json] | None) -> Look:
-    steps: dict[Hashable, int] = {(part, "begun"): sum(begun(pod) for pod in pods or ())}
+def _job(part: Part, obj: Json, pods: t.Sequence[Json] | None) -> Look:
+    steps: dict[t.Hashable, int] = {(part, "begun"): sum(begun(pod) for pod in pods or ())}
     if condition(obj, "Complete"):
         return Look(part, True, "has ended well", steps)
     if why := job_failure(obj):
@@ -274,7 +271,7 @@ def _coordinator(part: Part, obj: Json) -> Look:
     return Look(part, False, text, {(part, "phase"): int(bool(phase))}, own=own)
 
 
-def headline(looks: Sequence[Look]) -> str:
+def headline(looks: t.Sequence[Look]) -> str:
     """Return how far everything is, in one line."""
     late = [each for each in looks if not each.done]
     text = (f"{each.part.name}: {each.text}" if each.text[0].isdigit() else f"{each.part} {each.text}" for each in late)

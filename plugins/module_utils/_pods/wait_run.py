@@ -28,8 +28,6 @@ from .state import last_lines, trouble
 from .wait import KINDS, Look, Part, headline, look, newest_revision, selector, sentence, with_every_node
 
 if t.TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from ansible.module_utils.basic import AnsibleModule
 
     Json = dict[str, t.Any]
@@ -98,11 +96,11 @@ class Waiting:
     def __init__(
         self,
         cluster: PodCluster,
-        parts: Sequence[Part],
+        parts: t.Sequence[Part],
         timeout: float,
-        report: Callable[[str], None] = lambda line: None,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
+        report: t.Callable[[str], None] = lambda line: None,
+        clock: t.Callable[[], float] = time.monotonic,
+        sleep: t.Callable[[float], None] = time.sleep,
     ) -> None:
         self._cluster = cluster
         self._parts = parts
@@ -112,7 +110,7 @@ class Waiting:
         self._sleep = sleep
         self._detailed: dict[Part, Look] = {}
 
-    def until_ready(self, over: Callable[[], bool] | None = None) -> WaitOutcome:
+    def until_ready(self, over: t.Callable[[], bool] | None = None) -> WaitOutcome:
         """Wait until all parts are ready, or with `over` until that says so."""
         began = self._clock()
         patience = Patience(self._timeout, began)
@@ -177,7 +175,7 @@ class Waiting:
                 return f" ({pod['metadata']['name']}: {trouble(pod, self._cluster.events(pod)).text})"
         return ""
 
-    def problem(self, looks: Sequence[Look], seconds: float = 0) -> RdmaError | None:
+    def problem(self, looks: t.Sequence[Look], seconds: float = 0) -> RdmaError | None:
         """Return what keeps the first part that is not ready; None when all are.
 
         :param seconds: for which nothing has moved, where that is why.
@@ -199,7 +197,7 @@ class Waiting:
                 )
         return RdmaError(*sentence(each, seconds, why, last_lines(log)))
 
-    def _worst(self, late: Sequence[Look]) -> Look:
+    def _worst(self, late: t.Sequence[Look]) -> Look:
         """Look once more at the parts that are not ready, and return the first that has a cause."""
         again = [self._look(each.part, deep=True) for each in late]
         return next((each for each in again if each.own or each.behind), again[0])
@@ -208,7 +206,7 @@ class Waiting:
 class Command:
     """A command that works while the parts are looked at, such as helm."""
 
-    def __init__(self, argv: Sequence[str], stdin: str) -> None:
+    def __init__(self, argv: t.Sequence[str], stdin: str) -> None:
         self._process = subprocess.Popen(  # pylint: disable=ansible-bad-function
             list(argv), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )

@@ -12,9 +12,6 @@ from .._check import CheckData, compared, deviation, ok, skipped, warning
 from .counters import SOUND
 from .perftest import TOOLS
 
-if t.TYPE_CHECKING:
-    from collections.abc import Iterable
-
 _LOSS_FIX = "Look at the cable and the optics, and at PFC and ECN on the leaf and on the host (role lossless_roce)."
 _ORDER_FIX = "Nothing with adaptive routing; without it look for loss on the leaves."
 _PLANNED = {"read_lat": "answers RDMA reads", "write_bw": "takes RDMA writes"}
@@ -26,7 +23,7 @@ def _measure(test: dict[str, t.Any]) -> str:
     return f"{test[tool.metric]:g} {tool.unit} with {peer}" if tool.metric in test else f"nothing from {peer}"
 
 
-def traffic_checks(tests: Iterable[dict[str, t.Any]], *, server: bool = False) -> list[CheckData]:
+def traffic_checks(tests: t.Iterable[dict[str, t.Any]], *, server: bool = False) -> list[CheckData]:
     """Return one check for each rail and kind of test: its peers together, the failed ones named.
 
     :param tests: results of rdma_probe, each with `status`, and `cause` and `fix` when it failed.

@@ -34,8 +34,6 @@ from .duplicates_plan import (
 from .sysfs import ROCE_V2, gid_of, ports
 
 if t.TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from .._check import Check
 
 NET = "/sys/class/net"
@@ -55,7 +53,9 @@ ADVERTISEMENTS = (
 )
 
 
-def look(rails: Sequence[Mapping[str, t.Any]], options: Mapping[str, t.Any]) -> tuple[list[Check], dict[str, t.Any]]:
+def look(
+    rails: t.Sequence[t.Mapping[str, t.Any]], options: t.Mapping[str, t.Any]
+) -> tuple[list[Check], dict[str, t.Any]]:
     """Return the checks `address_duplicate` of a host, and the hardware address of each rail.
 
     :param rails: the rails of the host plan.
@@ -86,7 +86,7 @@ def inet6(sysfs: Sysfs) -> dict[str, tuple[str, dict[str, int]]]:
 
 
 def _questions(
-    sysfs: Sysfs, rail: Mapping[str, t.Any], known: Mapping[str, tuple[str, dict[str, int]]]
+    sysfs: Sysfs, rail: t.Mapping[str, t.Any], known: t.Mapping[str, tuple[str, dict[str, int]]]
 ) -> t.Iterator[Question]:
     interface = sysfs.rail_interface(rail)
     folder = f"{NET}/{interface}"
@@ -127,7 +127,7 @@ def _inside(sysfs: Sysfs, address: str, interface: str) -> tuple[str, ...]:
 
 
 def query(
-    questions: Sequence[Question], link_local: Mapping[str, str], wait: float
+    questions: t.Sequence[Question], link_local: t.Mapping[str, str], wait: float
 ) -> tuple[dict[str, list[Answer]], dict[Question, str]]:
     """Send all questions, listen to all rails for `wait` seconds; return the answers by rail, and why what failed."""
     sockets: dict[int, tuple[socket.socket, Question]] = {}

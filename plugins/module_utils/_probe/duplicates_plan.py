@@ -19,9 +19,6 @@ from dataclasses import dataclass
 from .._check import Check, deviation, ok, skipped, warning
 from .._route.echo import checksum
 
-if t.TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
 ARP, IPV6 = 0x0806, 0x86DD
 ETHERNET = 1  # ARPHRD_ETHER
 ICMPV6, SOLICITATION, ADVERTISEMENT = 58, 135, 136
@@ -116,7 +113,7 @@ def read_frame(frame: bytes) -> Answer | None:
 
 
 def judge(
-    questions: Sequence[Question], answers: Mapping[str, Collection[Answer]], own: Collection[str]
+    questions: t.Sequence[Question], answers: t.Mapping[str, t.Collection[Answer]], own: t.Collection[str]
 ) -> list[Check]:
     """Return one check for each rail and family.
 
@@ -126,7 +123,7 @@ def judge(
     return [_judge(question, answers.get(question.rail, ()), own) for question in questions]
 
 
-def _judge(question: Question, heard: Collection[Answer], own: Collection[str]) -> Check:
+def _judge(question: Question, heard: t.Collection[Answer], own: t.Collection[str]) -> Check:
     address, name = question.address, "address_duplicate"
     where: dict[str, t.Any] = {"rail": question.rail, "family": question.family}
     planned = f"nobody else has {address}"

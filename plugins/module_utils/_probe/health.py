@@ -17,8 +17,6 @@ from .health_plan import LIMITS, judge
 from .sysfs import ports
 
 if t.TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from .._check import Check
     from .sysfs import Port
 
@@ -26,7 +24,9 @@ NET = "/sys/class/net"
 PCI = "/sys/bus/pci/devices"
 
 
-def look(rails: Sequence[Mapping[str, t.Any]], options: Mapping[str, t.Any]) -> tuple[list[Check], dict[str, t.Any]]:
+def look(
+    rails: t.Sequence[t.Mapping[str, t.Any]], options: t.Mapping[str, t.Any]
+) -> tuple[list[Check], dict[str, t.Any]]:
     """Return the checks `port_errors`, `port_discards`, `port_flaps`, `port_order`, `pcie_link` and `port_speed`.
 
     The facts `health` are what the next audit gets as `since`, and what the fleet's hosts are compared by.
@@ -48,7 +48,7 @@ def look(rails: Sequence[Mapping[str, t.Any]], options: Mapping[str, t.Any]) -> 
     return checks, {"health": {"boot": boot, "rails": found}}
 
 
-def read_rail(sysfs: Sysfs, interface: str, known: Sequence[Port]) -> dict[str, t.Any]:
+def read_rail(sysfs: Sysfs, interface: str, known: t.Sequence[Port]) -> dict[str, t.Any]:
     """Return what a port shows; what there is none of is None or empty.
 
     `interface`, `ifindex`, `device`, `port` (of the RDMA device), `counters`, `pci`, `pci_id`, `pcie`, `speed` (Mb/s),
@@ -80,7 +80,7 @@ def read_rail(sysfs: Sysfs, interface: str, known: Sequence[Port]) -> dict[str, 
     }
 
 
-def rdma_port(sysfs: Sysfs, interface: str, known: Sequence[Port]) -> Port | None:
+def rdma_port(sysfs: Sysfs, interface: str, known: t.Sequence[Port]) -> Port | None:
     """Return the RDMA port of an interface: of its function, or a soft-RoCE device that stands on it."""
     own = sysfs.names(f"{NET}/{interface}/device/infiniband")
     number = (sysfs.number(f"{NET}/{interface}/dev_port") or 0) + 1

@@ -16,9 +16,7 @@ from .._check import Check, compared, deviation, ok, skipped, warning
 from .counters import kind_of
 
 if t.TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    Facts = Mapping[str, t.Any]
+    Facts = t.Mapping[str, t.Any]
 
 LIMITS = {"port_errors": 0, "port_discards": 1000, "port_flaps": 1, "port_order": -1}
 """By how much one counter may grow between two audits; negative: growth warns and does not fail."""
@@ -38,7 +36,7 @@ _FIXES = {
 
 
 def judge(
-    rails: Mapping[str, Facts], boot: str, since: Facts | None, limits: Mapping[str, int], speed: int = 0
+    rails: t.Mapping[str, Facts], boot: str, since: Facts | None, limits: t.Mapping[str, int], speed: int = 0
 ) -> list[Check]:
     """Return the checks of all rails.
 

@@ -21,9 +21,6 @@ import typing as t
 
 from .._errors import RdmaError
 
-if t.TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
 STATE_FOLDER = "/run/railops-rdma-probe"
 TOKEN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}")
 LISTEN_SECONDS = 15.0
@@ -83,7 +80,7 @@ class Servers:
         except (OSError, ValueError):
             return []
 
-    def start(self, commands: Mapping[int, Sequence[str]], lifetime: int) -> dict[int, str]:
+    def start(self, commands: t.Mapping[int, t.Sequence[str]], lifetime: int) -> dict[int, str]:
         """Start a server on each port and wait until all listen.
 
         :param commands: TCP port to command line.
@@ -157,7 +154,7 @@ class Servers:
         return sorted(entry["port"] for entry in alive)
 
 
-def measure(command: Sequence[str], seconds: float) -> tuple[int | None, str]:
+def measure(command: t.Sequence[str], seconds: float) -> tuple[int | None, str]:
     """Run a client; return its exit code (None: its time was up) and what it printed."""
     # AnsibleModule.run_command has no time limit.
     process = subprocess.Popen(  # pylint: disable=ansible-bad-function

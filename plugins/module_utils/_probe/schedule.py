@@ -18,9 +18,6 @@ from dataclasses import dataclass
 from .._errors import RdmaError
 from .perftest import FIRST_PORT
 
-if t.TYPE_CHECKING:
-    from collections.abc import Sequence
-
 MODES = ("auto", "ring", "full", "sample", "none")
 LAST_PORT = 65535
 FULL_UP_TO, RING_UP_TO = 4, 64
@@ -100,9 +97,9 @@ def _shifts(mode: str, count: int, peers: int, seed: int) -> tuple[int, ...]:
 
 
 def schedule(
-    hosts: Sequence[str],
-    rails: Sequence[str],
-    tests: Sequence[str],
+    hosts: t.Sequence[str],
+    rails: t.Sequence[str],
+    tests: t.Sequence[str],
     *,
     mode: str = "auto",
     first_port: int = FIRST_PORT,

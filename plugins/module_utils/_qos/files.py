@@ -11,9 +11,6 @@ import typing as t
 
 from .._files import Change, HostFiles
 
-if t.TYPE_CHECKING:
-    from collections.abc import Mapping
-
 PROGRAM = "/usr/local/lib/railops-rdma/roce_qos.py"
 SETTINGS = "/etc/railops-rdma/roce-qos.json"
 UNITS = "/etc/systemd/system"
@@ -58,7 +55,7 @@ def link_of(interface: str) -> str:
     return f"{UNITS}/sys-subsystem-net-devices-{name}.device.wants/railops-roce-qos@{name}.service"
 
 
-def wanted_files(interfaces: Mapping[str, t.Any], program: str, python: str, *, persist: bool) -> dict[str, str]:
+def wanted_files(interfaces: t.Mapping[str, t.Any], program: str, python: str, *, persist: bool) -> dict[str, str]:
     """Return the content of every file for those settings; none when there is no interface.
 
     The settings file is also the record of what was there before: it is kept when nothing has to last.
@@ -88,7 +85,7 @@ class QosFiles(HostFiles):
             return {}
         return dict(found)
 
-    def record(self, interfaces: Mapping[str, t.Any]) -> None:
+    def record(self, interfaces: t.Mapping[str, t.Any]) -> None:
         """Write down what was there, beside what is recorded, while it still is there.
 
         A run that is cut off would otherwise be taken for what was before it.
@@ -96,7 +93,7 @@ class QosFiles(HostFiles):
         self.apply(self.changes(wanted_files({**self.settings(), **interfaces}, "", "", persist=False), {}))
 
     def wanted_changes(
-        self, interfaces: Mapping[str, t.Any], program: str, python: str, *, persist: bool = True
+        self, interfaces: t.Mapping[str, t.Any], program: str, python: str, *, persist: bool = True
     ) -> list[Change]:
         """Return what has to be written, and removed, for the settings of exactly these interfaces.
 

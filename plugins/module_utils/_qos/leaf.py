@@ -16,8 +16,6 @@ from .._check import Check, compared, skipped, warning
 from .._errors import InputError, Problem
 
 if t.TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from .plan import QosPolicy, QosState
 
 DECLARE = (
@@ -27,7 +25,7 @@ DECLARE = (
 ECT = 3  # the two ECN bits of a traffic class
 
 
-def is_declared(params: Mapping[str, t.Any]) -> bool:
+def is_declared(params: t.Mapping[str, t.Any]) -> bool:
     """Whether the site declares which priority and DSCP its switches have.
 
     :raises InputError: when it declares one of them alone.
@@ -39,7 +37,7 @@ def is_declared(params: Mapping[str, t.Any]) -> bool:
     return bool(given)
 
 
-def recorded_params(settings: Mapping[str, t.Any]) -> dict[str, t.Any] | None:
+def recorded_params(settings: t.Mapping[str, t.Any]) -> dict[str, t.Any] | None:
     """Return the parameters by which an earlier run set a host, out of what it wrote down; None when there is nothing.
 
     :param settings: the recorded settings by interface; all interfaces of a host have the same.
@@ -77,7 +75,7 @@ def recorded_params(settings: Mapping[str, t.Any]) -> dict[str, t.Any] | None:
     return None
 
 
-def undeclared_check(there: Mapping[str, QosState], retained: QosPolicy | None) -> Check:
+def undeclared_check(there: t.Mapping[str, QosState], retained: QosPolicy | None) -> Check:
     """Return the one check of a host whose site does not declare what its switches have.
 
     :param there: what each interface of the fabric has now.
@@ -108,7 +106,7 @@ def foreign(name: str, state: QosState) -> str:
     return f"{name} has flow control on priority {paused}{f' (DSCP {dscps})' if dscps else ''}"
 
 
-def leaf_checks(policy: QosPolicy, rails: Mapping[str, str], neighbours: Mapping[str, t.Any] | None) -> list[Check]:
+def leaf_checks(policy: QosPolicy, rails: t.Mapping[str, str], neighbours: t.Mapping[str, t.Any] | None) -> list[Check]:
     """Return what each leaf announces against the policy. Not seen is never green.
 
     :param rails: the rail's name by its interface.
@@ -118,7 +116,7 @@ def leaf_checks(policy: QosPolicy, rails: Mapping[str, str], neighbours: Mapping
     return [_leaf_check(policy, rail, name, neighbours) for name, rail in rails.items()]
 
 
-def _leaf_check(policy: QosPolicy, rail: str, name: str, neighbours: Mapping[str, t.Any] | None) -> Check:
+def _leaf_check(policy: QosPolicy, rail: str, name: str, neighbours: t.Mapping[str, t.Any] | None) -> Check:
     wanted: dict[str, t.Any] = {"pfc": list(policy.pfc)}
     if neighbours is None:
         return skipped(

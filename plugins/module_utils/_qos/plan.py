@@ -20,8 +20,6 @@ from .._errors import InputError, Problem
 from .device import BACKENDS, driver_of
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from .device import Backend, Driver, Operation
 
 ECT0 = 2  # the ECN field of a sender that understands congestion marks
@@ -87,7 +85,7 @@ class QosState:
     cable_length: int | None = None
 
     @classmethod
-    def of(cls, values: Mapping[str, t.Any]) -> QosState:
+    def of(cls, values: t.Mapping[str, t.Any]) -> QosState:
         """Return the state that was read, or that a settings file recorded."""
         found: dict[str, t.Any] = {item.name: values.get(item.name) for item in fields(cls)}
         for name in ("pfc", "ecn_np", "ecn_rp"):
@@ -116,7 +114,7 @@ def dscp_of(traffic_class: int) -> int:
     return traffic_class >> 2
 
 
-def make_policy(params: Mapping[str, t.Any]) -> QosPolicy:
+def make_policy(params: t.Mapping[str, t.Any]) -> QosPolicy:
     """Return the policy of a module's parameters.
 
     What is not given follows from the priorities: their first DSCP (8 times the priority), a traffic class with
@@ -152,7 +150,7 @@ def make_policy(params: Mapping[str, t.Any]) -> QosPolicy:
     return policy
 
 
-def policy_problems(policy: QosPolicy) -> Iterator[Problem]:
+def policy_problems(policy: QosPolicy) -> t.Iterator[Problem]:
     """Yield everything that is wrong with a policy."""
     named = {"priority": policy.priority, "cnp_priority": policy.cnp_priority}
     for place, value in [*named.items(), *(("pfc_priorities", value) for value in policy.pfc)]:
@@ -195,7 +193,7 @@ def policy_problems(policy: QosPolicy) -> Iterator[Problem]:
     yield from _traffic_class_problems(policy)
 
 
-def _traffic_class_problems(policy: QosPolicy) -> Iterator[Problem]:
+def _traffic_class_problems(policy: QosPolicy) -> t.Iterator[Problem]:
     value = policy.traffic_class
     place = "traffic_class"
     if not 0 <= value <= 255:
@@ -232,7 +230,7 @@ def warnings_of(policy: QosPolicy) -> list[str]:
     return found
 
 
-def plan_nic(policy: QosPolicy, values: Mapping[str, t.Any]) -> NicPlan:
+def plan_nic(policy: QosPolicy, values: t.Mapping[str, t.Any]) -> NicPlan:
     """Return what brings one interface to the policy. `values` is what was read of it."""
     have = QosState.of(values)
     after = QosState(
@@ -283,7 +281,7 @@ def wanted_ets(policy: QosPolicy) -> tuple[int, ...]:
 
 
 def plan_restore(
-    original: Mapping[str, t.Any] | None, policy_entries: Iterable[int], values: Mapping[str, t.Any]
+    original: t.Mapping[str, t.Any] | None, policy_entries: t.Iterable[int], values: t.Mapping[str, t.Any]
 ) -> NicPlan:
     """Return what takes an interface back to what it was before, or to the driver's defaults."""
     have = QosState.of(values)
@@ -310,7 +308,7 @@ def plan_restore(
     return NicPlan(have, after, operations, disruptions=_disruptions(operations, driver))
 
 
-def _with_entries(have: tuple[tuple[int, int], ...], wanted: Mapping[int, int]) -> tuple[tuple[int, int], ...]:
+def _with_entries(have: tuple[tuple[int, int], ...], wanted: t.Mapping[int, int]) -> tuple[tuple[int, int], ...]:
     return tuple(sorted([*(entry for entry in have if entry[0] not in wanted), *wanted.items()]))
 
 
@@ -321,7 +319,9 @@ def _with_priority(have: tuple[int, ...] | None, policy: QosPolicy) -> tuple[int
     return tuple(sorted(rest | {policy.priority} if policy.ecn else rest))
 
 
-def _operations(have: QosState, after: QosState, backend: type[Backend] | None, driver: Driver) -> Iterator[Operation]:
+def _operations(
+    have: QosState, after: QosState, backend: type[Backend] | None, driver: Driver
+) -> t.Iterator[Operation]:
     """Yield the writes in their order: DCBX, trust, the map, and only then flow control."""
     if have.dcbx != after.dcbx and after.dcbx == "host":
         yield "dcbx", "host"
@@ -346,7 +346,7 @@ def _operations(have: QosState, after: QosState, backend: type[Backend] | None, 
 
 def _map_operations(
     have: tuple[tuple[int, int], ...], after: tuple[tuple[int, int], ...], backend: type[Backend] | None, driver: Driver
-) -> Iterator[Operation]:
+) -> t.Iterator[Operation]:
     """Yield new entries before old ones go: on mlx5 a map that is empty for a moment drops trust to PCP."""
     wanted = dict(after)
     for entry in after:
@@ -358,7 +358,7 @@ def _map_operations(
             yield "no_dscp", list(entry)
 
 
-def _unsupported(have: QosState, values: Mapping[str, t.Any]) -> Iterator[str]:
+def _unsupported(have: QosState, values: t.Mapping[str, t.Any]) -> t.Iterator[str]:
     if have.pfc is None:
         yield f"flow control and the DSCP map ({values.get('problem') or 'no interface offers them'})"
     if have.traffic_class is None and have.forced_traffic_class is None:
@@ -370,13 +370,13 @@ def _unsupported(have: QosState, values: Mapping[str, t.Any]) -> Iterator[str]:
         yield "congestion control of a priority (firmware decides: ROCE_CC_PRIO_MASK_Pn of mlxconfig)"
 
 
-def _disruptions(operations: Iterable[Operation], driver: Driver) -> tuple[str, ...]:
+def _disruptions(operations: t.Iterable[Operation], driver: Driver) -> tuple[str, ...]:
     if driver.pfc_flaps and any(kind == "pfc" for kind, _value in operations):
         return ("the link goes down for a moment when flow control changes",)
     return ()
 
 
-def differences(plan: NicPlan, read: Mapping[str, t.Any]) -> dict[str, tuple[t.Any, t.Any]]:
+def differences(plan: NicPlan, read: t.Mapping[str, t.Any]) -> dict[str, tuple[t.Any, t.Any]]:
     """Return what was written and did not come to be, as name: (wanted, found)."""
     wanted, found = vars(plan.after), vars(QosState.of(read))
     # Which side negotiates DCBX is a wish: many firmware releases keep it.

@@ -12,16 +12,13 @@ from .._card.pci import normal_address
 from .._check import Check, CheckData, compared, deviation, ok, skipped
 from .info import roce_mtu
 
-if t.TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
 LAYERS = {"roce": "Ethernet", "infiniband": "InfiniBand"}
 CHECKS = ("rdma_device", "rdma_link_layer", "rdma_port_state", "rdma_mtu", "rdma_active_mtu", "rdma_subnet_manager")
 
 
 def find_port(
-    devices: Sequence[Mapping[str, t.Any]], rail: Mapping[str, t.Any], names: Mapping[str, str]
-) -> tuple[Mapping[str, t.Any], Mapping[str, t.Any]] | None:
+    devices: t.Sequence[t.Mapping[str, t.Any]], rail: t.Mapping[str, t.Any], names: t.Mapping[str, str]
+) -> tuple[t.Mapping[str, t.Any], t.Mapping[str, t.Any]] | None:
     """Return a rail's device and port: by its PCI address when both have one, else by its interface."""
     interface = names.get(rail["interface"], rail["interface"])
     address = normal_address(rail["pci"]) if rail.get("pci") else None
@@ -36,18 +33,18 @@ def find_port(
 
 
 def check_rails(
-    info: Mapping[str, t.Any],
-    rails: Sequence[Mapping[str, t.Any]],
+    info: t.Mapping[str, t.Any],
+    rails: t.Sequence[t.Mapping[str, t.Any]],
     network: str,
-    names: Mapping[str, str] | None = None,
+    names: t.Mapping[str, str] | None = None,
 ) -> list[CheckData]:
     """Return the checks of all rails. `names` gives the kernel's name for alternative names."""
     return [check.data() for rail in rails for check in _check_rail(info, rail, network, names or {})]
 
 
 def _check_rail(
-    info: Mapping[str, t.Any], rail: Mapping[str, t.Any], network: str, names: Mapping[str, str]
-) -> Iterator[Check]:
+    info: t.Mapping[str, t.Any], rail: t.Mapping[str, t.Any], network: str, names: t.Mapping[str, str]
+) -> t.Iterator[Check]:
     rail_name = rail["name"]
     found = find_port(info["devices"], rail, names)
     if found is None:
@@ -88,7 +85,9 @@ VIRTUAL = (
 )
 
 
-def _check_functions(rail: str, device: Mapping[str, t.Any], devices: Sequence[Mapping[str, t.Any]]) -> Iterator[Check]:
+def _check_functions(
+    rail: str, device: t.Mapping[str, t.Any], devices: t.Sequence[t.Mapping[str, t.Any]]
+) -> t.Iterator[Check]:
     """Look at an InfiniBand rail's virtual functions, as far as they are not in pods."""
     here = [item for item in devices if item["vf"] and item["physfn"] == device["pci"]]
     count = device["num_vfs"]
@@ -114,7 +113,7 @@ def _check_functions(rail: str, device: Mapping[str, t.Any], devices: Sequence[M
     yield skipped("rdma_vf_port", cause, VIRTUAL, rail=rail)
 
 
-def _missing(info: Mapping[str, t.Any], rail: Mapping[str, t.Any], names: Mapping[str, str]) -> Check:
+def _missing(info: t.Mapping[str, t.Any], rail: t.Mapping[str, t.Any], names: t.Mapping[str, str]) -> Check:
     interface = names.get(rail["interface"], rail["interface"])
     without = [nic for nic in info["nics_without_rdma"] if interface in nic["netdevs"]]
     planned = rail.get("pci") or rail["interface"]
@@ -133,7 +132,7 @@ def _missing(info: Mapping[str, t.Any], rail: Mapping[str, t.Any], names: Mappin
     return deviation("rdma_device", planned, None, cause, fix, rail=rail["name"])
 
 
-def _state_fix(port: Mapping[str, t.Any], network: str) -> str:
+def _state_fix(port: t.Mapping[str, t.Any], network: str) -> str:
     if port["phys_state"] not in (None, "LinkUp"):
         return "Check the cable, the transceiver and the switch port."
     if network == "infiniband":
@@ -141,7 +140,7 @@ def _state_fix(port: Mapping[str, t.Any], network: str) -> str:
     return "Bring the interface up with the role rail_network."
 
 
-def _check_mtu(rail: Mapping[str, t.Any], port: Mapping[str, t.Any], where: str) -> Check:
+def _check_mtu(rail: t.Mapping[str, t.Any], port: t.Mapping[str, t.Any], where: str) -> Check:
     name = rail["name"]
     if not rail.get("mtu"):
         return skipped("rdma_mtu", "The plan sets no MTU.", rail=name)
@@ -151,7 +150,7 @@ def _check_mtu(rail: Mapping[str, t.Any], port: Mapping[str, t.Any], where: str)
     return compared("rdma_mtu", rail["mtu"], port["netdev_mtu"], cause, "Run the role rail_network.", rail=name)
 
 
-def _check_active_mtu(rail: Mapping[str, t.Any], port: Mapping[str, t.Any], where: str, network: str) -> Check:
+def _check_active_mtu(rail: t.Mapping[str, t.Any], port: t.Mapping[str, t.Any], where: str, network: str) -> Check:
     wanted = roce_mtu(rail["mtu"]) if rail.get("mtu") and network == "roce" else None
     active = port["active_mtu"]
     if wanted is None or active is None:
@@ -168,7 +167,7 @@ def _check_active_mtu(rail: Mapping[str, t.Any], port: Mapping[str, t.Any], wher
     )
 
 
-def _check_subnet_manager(rail: str, port: Mapping[str, t.Any], where: str, network: str) -> Check:
+def _check_subnet_manager(rail: str, port: t.Mapping[str, t.Any], where: str, network: str) -> Check:
     if network != "infiniband":
         return skipped("rdma_subnet_manager", "RoCE has no subnet manager.", rail=rail)
     return compared(

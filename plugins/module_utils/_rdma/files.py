@@ -15,8 +15,6 @@ from .._check import CheckData, compared
 from .checks import find_port
 
 if t.TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from .._files import Sysfs
 
 CHECK = "rdma_device_files"
@@ -43,10 +41,10 @@ def read_files(sysfs: Sysfs, device: str) -> dict[str, str | None]:
 
 def file_checks(
     sysfs: Sysfs,
-    info: Mapping[str, t.Any],
-    rails: Sequence[Mapping[str, t.Any]],
+    info: t.Mapping[str, t.Any],
+    rails: t.Sequence[t.Mapping[str, t.Any]],
     rdma_mode: str | None,
-    names: Mapping[str, str],
+    names: t.Mapping[str, str],
 ) -> list[CheckData]:
     """Return a check for each rail with a device, where pods share the node's devices.
 

@@ -36,8 +36,6 @@ from .scrub import Scrub, leaks, parts_of, real_of, refuse
 from .sources import COMMANDS, EXPRESSIONS, FILES, VERSIONS, Files
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from ansible.module_utils.basic import AnsibleModule
 
 FORMAT = 1
@@ -69,7 +67,7 @@ class Recorder:
     :param names: of hosts, users and switches.
     """
 
-    def __init__(self, sysfs: Sysfs, run: Execute, key: str, names: Iterable[str] = ()) -> None:
+    def __init__(self, sysfs: Sysfs, run: Execute, key: str, names: t.Iterable[str] = ()) -> None:
         self._sysfs = sysfs
         self._run = run
         cards = sysfs.names("/sys/bus/pci/devices")
@@ -195,7 +193,7 @@ class Recorder:
             return "f", "".join(item + end for item in found if self.scrub.allow.typed(item))
         return "f", text
 
-    def _commands(self, ends: tuple[str, str] | None) -> Iterable[Ran]:
+    def _commands(self, ends: tuple[str, str] | None) -> t.Iterable[Ran]:
         """Yield what each program said that the host has."""
         asked = [(words.split(), "") for words in VERSIONS.split(", ")]
         for family in (4, 6):
@@ -233,7 +231,7 @@ def switches(said: str) -> set[str]:
     return set(re.findall(r'"name": *\[\s*\{\s*"value": *"([^"\\]+)"', said))
 
 
-def places(archive: Mapping[str, t.Any], folders: list[str]) -> Iterable[tuple[str, str]]:
+def places(archive: t.Mapping[str, t.Any], folders: list[str]) -> t.Iterable[tuple[str, str]]:
     """Yield every text of an archive with where it is, in our own words; of bytes, those that are letters.
 
     :param folders: of each file that of FILES.

@@ -20,9 +20,6 @@ import typing as t
 from .._errors import RdmaError
 from .allow import KNOWN, Allow
 
-if t.TYPE_CHECKING:
-    from collections.abc import Iterable
-
 # Networks that everybody has: an address in them keeps these bits. The second ones stay as they are.
 SHARED = ("10.0.0.0/8", "100.64.0.0/10", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16", "2000::/3", "fd00::/8")
 WHOLE = ("0.0.0.0/8", "127.0.0.0/8", "224.0.0.0/3", "::/127", "100::/64", "3fff:ffff::1/128", "ff00::/8")
@@ -77,7 +74,7 @@ class Scrub:
     :param serials: that stand somewhere without a word before them.
     """
 
-    def __init__(self, key: str, names: Iterable[str] = (), serials: Iterable[str] = ()) -> None:
+    def __init__(self, key: str, names: t.Iterable[str] = (), serials: t.Iterable[str] = ()) -> None:
         self._key = hashlib.sha256(key.encode()).digest()
         self.found: dict[str, dict[str, str]] = {}
         self.kept: set[str] = set()
@@ -251,7 +248,7 @@ def spellings(kind: str, real: str) -> set[str]:
     return {real.lower(), data.hex(":"), data.hex("-"), *more}
 
 
-def leaks(real: t.Mapping[str, Iterable[str]], places: Iterable[tuple[str, str]]) -> list[str]:
+def leaks(real: t.Mapping[str, t.Iterable[str]], places: t.Iterable[tuple[str, str]]) -> list[str]:
     """Return what is still there of real values, each as its kind and place: the values themselves are not repeated.
 
     It looks for the values, whatever stands around them, and knows none of the patterns above.
@@ -272,7 +269,7 @@ def leaks(real: t.Mapping[str, Iterable[str]], places: Iterable[tuple[str, str]]
     return found
 
 
-def real_of(known: t.Mapping[str, Iterable[str]], scrub: Scrub) -> dict[str, set[str]]:
+def real_of(known: t.Mapping[str, t.Iterable[str]], scrub: Scrub) -> dict[str, set[str]]:
     """Return all real values: those that the host has been asked for, and those that were replaced.
 
     What stays as it is on purpose is none: `scrub` has no stand-in for it.

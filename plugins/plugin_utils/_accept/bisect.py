@@ -19,9 +19,6 @@ from __future__ import annotations
 import typing as t
 from dataclasses import dataclass, field
 
-if t.TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
 Names = tuple[str, ...]
 
 SMALL = 3
@@ -67,7 +64,7 @@ class Finding:
 class Need(Exception):
     """The runs that have to be made before it can go on."""
 
-    def __init__(self, runs: Sequence[Run]) -> None:
+    def __init__(self, runs: t.Sequence[Run]) -> None:
         super().__init__(f"{len(runs)} runs")
         self.runs = list(runs)
 
@@ -79,10 +76,10 @@ class Ask:
     :param passes: run -> whether it passed; None: it was not made.
     """
 
-    passes: Callable[[Run], bool | None]
+    passes: t.Callable[[Run], bool | None]
     passed: dict[Run, None] = field(default_factory=dict)
 
-    def __call__(self, runs: Iterable[Run]) -> list[bool]:
+    def __call__(self, runs: t.Iterable[Run]) -> list[bool]:
         """Return whether each passed.
 
         :raises Need: with those that were not made yet.
@@ -112,7 +109,7 @@ class Narrow:
         same ones first.
     """
 
-    def __init__(self, ask: Ask, kind: str, leaves: Mapping[str, t.Any]) -> None:
+    def __init__(self, ask: Ask, kind: str, leaves: t.Mapping[str, t.Any]) -> None:
         self._ask = ask
         self._kind = kind
         self._leaves = leaves
@@ -122,7 +119,7 @@ class Narrow:
         # One order for all: what was run before is not run again.
         return Run(self._kind, tuple(sorted(hosts, key=self._place.__getitem__)), rails)
 
-    def groups(self, failed: Iterable[Run]) -> list[Finding]:
+    def groups(self, failed: t.Iterable[Run]) -> list[Finding]:
         """Return what is behind groups that failed, hosts in the order of the topology."""
         return self._halve(self._by_rail(list(failed)))
 
@@ -153,7 +150,7 @@ class Narrow:
                 groups += failed
         return [*self.pairs(small), *self._between(between)]
 
-    def pairs(self, failed: Iterable[Run]) -> list[Finding]:
+    def pairs(self, failed: t.Iterable[Run]) -> list[Finding]:
         """Return what is behind small groups that failed: pairs, mostly.
 
         Everything that passed before counts: who was in it is sound.
@@ -217,7 +214,7 @@ class Narrow:
         return Finding(BETWEEN, (host,), rails, self._run((host, partner), rails), (partner,))
 
     def _partner(
-        self, suspect: tuple[str, Names], number: int, before: Sequence[str], sound: Mapping[str, None]
+        self, suspect: tuple[str, Names], number: int, before: t.Sequence[str], sound: t.Mapping[str, None]
     ) -> str | None:
         """Return a partner: of the same leaf, else of a leaf that was not asked yet."""
         host = suspect[0]

@@ -16,8 +16,6 @@ from .results import READERS, judge
 from .stages import LATENCY, PERFTEST, STAGES
 
 if t.TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-
     from ...module_utils._check import Check
     from .bisect import Finding, Names, Run
     from .stages import AcceptFleet, AcceptReport, Judge, Outcome, StepGroup
@@ -34,7 +32,7 @@ _SHOWN = 4
 
 
 def outcome(
-    kind: str, entry: StepGroup, unit: Names, found: Mapping[str, Mapping[str, t.Any]], gpus: Collection[str] = ()
+    kind: str, entry: StepGroup, unit: Names, found: t.Mapping[str, t.Mapping[str, t.Any]], gpus: t.Collection[str] = ()
 ) -> Outcome:
     """Return what came of one run.
 
@@ -65,7 +63,7 @@ def outcome(
 
 
 def _measured(
-    kind: str, test: Mapping[str, t.Any], found: Mapping[str, Mapping[str, t.Any]], gpu_memory: bool
+    kind: str, test: t.Mapping[str, t.Any], found: t.Mapping[str, t.Mapping[str, t.Any]], gpu_memory: bool
 ) -> tuple[float | None, str, str]:
     """Return the value of one test, or why it has none and what to do."""
     if kind not in PERFTEST:
@@ -114,7 +112,7 @@ def described(finding: Finding, judged: Judge) -> tuple[str, str, str]:
     return f"{where}, {rails}", cause, fix
 
 
-def others(findings: Iterable[Finding]) -> list[Finding]:
+def others(findings: t.Iterable[Finding]) -> list[Finding]:
     """Return what is no single host's fault, each once, with all rails that it is about."""
     rails: dict[t.Any, dict[str, None]] = {}
     first: dict[t.Any, Finding] = {}
@@ -127,7 +125,7 @@ def others(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def host_checks(
-    fleet: AcceptFleet, report: AcceptReport, judged: Judge, results: Mapping[str, Outcome]
+    fleet: AcceptFleet, report: AcceptReport, judged: Judge, results: t.Mapping[str, Outcome]
 ) -> dict[str, list[CheckData]]:
     """Return the checks of each host."""
     made: dict[str, list[CheckData]] = {host: [] for host in fleet.places}
@@ -157,11 +155,11 @@ def host_checks(
 def _stage_checks(
     name: str,
     planned: str,
-    runs: Sequence[Run],
-    accused: Sequence[Finding],
+    runs: t.Sequence[Run],
+    accused: t.Sequence[Finding],
     judged: Judge,
-    results: Mapping[str, Outcome],
-) -> Iterator[Check]:
+    results: t.Mapping[str, Outcome],
+) -> t.Iterator[Check]:
     """Yield the checks of a host in one stage.
 
     :param name: the check's id.
@@ -182,7 +180,7 @@ def _stage_checks(
         yield skipped(name, "runs with this host failed by others' fault, and the stage was left")
 
 
-def without(section: Mapping[str, t.Any]) -> Json:
+def without(section: t.Mapping[str, t.Any]) -> Json:
     """Return a verdict's section of the plan or the cluster without what an acceptance added to it."""
     gone = [check for check in section["checks"] if check["id"].startswith(PREFIX)]
     if not gone:

@@ -12,8 +12,6 @@ from ...module_utils._probe.schedule import schedule
 from .._host_plan import read_host_plan
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from ...module_utils._fabric.shapes import HostPlanRail
     from ...module_utils._probe.schedule import HostPair
     from .stages import StepGroup
@@ -47,7 +45,7 @@ def address_of(rail: HostPlanRail) -> str | None:
     return addresses[0]["address"].partition("/")[0] if addresses else None
 
 
-def tests_of(plan_dir: str, rails: dict[str, HostPlanRail], pairs: Iterable[HostPair], end: str) -> list[Test]:
+def tests_of(plan_dir: str, rails: dict[str, HostPlanRail], pairs: t.Iterable[HostPair], end: str) -> list[Test]:
     """Return a host's end of these pairs.
 
     :param rails: the host's rails by name.

@@ -15,9 +15,6 @@ from dataclasses import dataclass, field, replace
 from ...module_utils._probe.perftest import Failure, judge
 from .bisect import Ask, Finding, Names, Narrow, Need, Run, ring
 
-if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
 LATENCY, BANDWIDTH, GPU_BANDWIDTH = "read_lat", "write_bw", "write_bw_gpu"
 PERFTEST = (LATENCY, BANDWIDTH, GPU_BANDWIDTH)
 
@@ -44,9 +41,9 @@ class AcceptFleet:
     :param gpus: the hosts whose GPU memory the network can reach.
     """
 
-    places: Mapping[str, tuple[str, Names]]
+    places: t.Mapping[str, tuple[str, Names]]
     rails: Names
-    trouble: Mapping[str, str] = field(default_factory=dict)
+    trouble: t.Mapping[str, str] = field(default_factory=dict)
     gpus: frozenset[str] = frozenset()
 
 
@@ -63,8 +60,8 @@ class AcceptSettings:
     :param share: the part of what the best quarter of pairs reach that each pair must reach.
     """
 
-    stages: Sequence[str] = tuple(STAGES)
-    collectives: Sequence[str] = ()
+    stages: t.Sequence[str] = tuple(STAGES)
+    collectives: t.Sequence[str] = ()
     max_latency_us: float = 0.0
     min_gbits: float = 0.0
     min_gbits_loaded: float = 0.0
@@ -79,12 +76,12 @@ Outcome = dict[str, t.Any]
 class Judge:
     """Says whether runs pass."""
 
-    def __init__(self, settings: AcceptSettings, results: Mapping[str, Outcome]) -> None:
+    def __init__(self, settings: AcceptSettings, results: t.Mapping[str, Outcome]) -> None:
         self._settings = settings
         self._results = results
         self._floors: dict[tuple[str, int], float] = {}
 
-    def learn(self, runs: Sequence[Run]) -> None:
+    def learn(self, runs: t.Sequence[Run]) -> None:
         """Take what pairs reach as the measure for pairs, once all of them have run."""
         values = sorted(float((self._results.get(run.key) or {}).get("value") or 0) for run in runs)
         if runs and runs[0].kind != LATENCY and all(run.key in self._results for run in runs):
@@ -138,7 +135,7 @@ class AcceptReport:
     runs: list[Run] = field(default_factory=list)
 
 
-def walk(fleet: AcceptFleet, settings: AcceptSettings, results: Mapping[str, Outcome]) -> tuple[AcceptReport, Judge]:
+def walk(fleet: AcceptFleet, settings: AcceptSettings, results: t.Mapping[str, Outcome]) -> tuple[AcceptReport, Judge]:
     """Go through the stages as far as results are there."""
     report, judged = AcceptReport(), Judge(settings, results)
     ask = Ask(judged.passes)
@@ -223,7 +220,7 @@ class Step:
     entries: tuple[StepGroup, ...]
 
 
-def step_of(stage: str, runs: Iterable[Run]) -> Step:
+def step_of(stage: str, runs: t.Iterable[Run]) -> Step:
     """Return the first of these runs with all others that can be made beside it, or after it by the same hosts."""
     wanted = list(runs)
     kind = wanted[0].kind
@@ -246,7 +243,7 @@ def runs_of(step: Step) -> list[Run]:
     return [Run(step.kind, entry.hosts, unit) for entry in step.entries for unit in entry.units]
 
 
-def seconds_of(step: Step, unit_seconds: Mapping[str, float], overhead: float) -> float:
+def seconds_of(step: Step, unit_seconds: t.Mapping[str, float], overhead: float) -> float:
     """Return how long a step takes.
 
     :param unit_seconds: kind -> seconds of one unit.
@@ -258,8 +255,8 @@ def seconds_of(step: Step, unit_seconds: Mapping[str, float], overhead: float) -
 def forecast(
     fleet: AcceptFleet,
     settings: AcceptSettings,
-    results: Mapping[str, Outcome],
-    unit_seconds: Mapping[str, float],
+    results: t.Mapping[str, Outcome],
+    unit_seconds: t.Mapping[str, float],
     overhead: float,
 ) -> dict[str, tuple[int, float]]:
     """Return what is still to be done if all passes: stage -> steps and seconds.

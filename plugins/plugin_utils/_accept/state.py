@@ -43,8 +43,6 @@ from .stages import (
 )
 
 if t.TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from ...module_utils._fabric.shapes import PlanFile, Verdict
     from .stages import AcceptReport, Outcome
 
@@ -61,7 +59,7 @@ _TEST |= {"port": (None, int), "code": (None, int), "test": (None, frozenset(TOO
 _TEST |= {tool.metric: (None, Real) for tool in TOOLS.values()}
 
 
-def settings_of(args: Mapping[str, t.Any]) -> AcceptSettings:
+def settings_of(args: t.Mapping[str, t.Any]) -> AcceptSettings:
     """Return what the module's options ask for.
 
     :raises AnsibleActionFail: for names and numbers that cannot be.
@@ -84,7 +82,7 @@ def unit_seconds(seconds: int, timeout: int) -> dict[str, float]:
     return {**dict.fromkeys(READERS, float(timeout)), **known}
 
 
-def fleet_of(args: Mapping[str, t.Any], plan: PlanFile, verdict: Verdict) -> AcceptFleet:
+def fleet_of(args: t.Mapping[str, t.Any], plan: PlanFile, verdict: Verdict) -> AcceptFleet:
     """Return who takes part, in the order of the topology, and what the last verdict has against them.
 
     :raises AnsibleActionFail: when no host of the play is in the plan.
@@ -114,7 +112,7 @@ def fleet_of(args: Mapping[str, t.Any], plan: PlanFile, verdict: Verdict) -> Acc
     return AcceptFleet({host: places[host] for host in order}, rails, trouble, frozenset(gpus))
 
 
-def _against(entry: Mapping[str, t.Any] | None) -> str:
+def _against(entry: t.Mapping[str, t.Any] | None) -> str:
     """Return what a verdict has against a host, beside what an acceptance had."""
     if entry is None:
         return "it is not in the verdict"
@@ -124,7 +122,7 @@ def _against(entry: Mapping[str, t.Any] | None) -> str:
     return ", ".join(dict.fromkeys(" ".join(filter(None, (check["rail"], check["id"]))) for check in bad))
 
 
-def note(verify_dir: str, host: str, number: int, phase: str, result: Mapping[str, t.Any]) -> None:
+def note(verify_dir: str, host: str, number: int, phase: str, result: t.Mapping[str, t.Any]) -> None:
     """Write what a host returned of a step.
 
     :param number: of the step.
@@ -214,7 +212,7 @@ class AcceptState:
         self.begun = round(time.time(), 3)
         return self.step
 
-    def collect(self, verify_dir: str, seconds: Mapping[str, float]) -> None:
+    def collect(self, verify_dir: str, seconds: t.Mapping[str, float]) -> None:
         """Take what the hosts returned of the step."""
         if self.step is None:
             return
@@ -229,11 +227,11 @@ class AcceptState:
         """Say whether a step narrows down what failed, and is not one of its stage's own runs."""
         return any(run not in report.done.get(str(report.waiting), ()) for run in report.runs)
 
-    def left(self, settings: AcceptSettings, seconds: Mapping[str, float]) -> float:
+    def left(self, settings: AcceptSettings, seconds: t.Mapping[str, float]) -> float:
         """Return the seconds to go if all passes."""
         return sum(row[1] for row in forecast(self.fleet, settings, self.results, seconds, self.overhead).values())
 
-    def outlook(self, settings: AcceptSettings, seconds: Mapping[str, float], forks: int) -> list[str]:
+    def outlook(self, settings: AcceptSettings, seconds: t.Mapping[str, float], forks: int) -> list[str]:
         """Return a line for each stage: what it will take if all passes."""
         waves = -(-len(self.fleet.places) // max(1, forks))
         rows = forecast(self.fleet, settings, self.results, seconds, self.overhead * waves)

@@ -17,9 +17,6 @@ from ...module_utils._card.pci import pci_key
 from ...module_utils._intake import INTERFACE, LINK, PCI, Nonsense, excerpt, fitting, measured
 from .._verdict.merge import natural
 
-if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
 NETWORKS = {"Ethernet": "roce", "InfiniBand": "infiniband"}
 
 _PORT = {"netdev": (None, INTERFACE), "link_layer": (None, str), "state": (None, str)}
@@ -84,7 +81,7 @@ class Proposal:
     findings: tuple[HostFinding, ...]
 
 
-def candidates(info: Mapping[str, t.Any]) -> tuple[list[Nic], list[Nic]]:
+def candidates(info: t.Mapping[str, t.Any]) -> tuple[list[Nic], list[Nic]]:
     """Return the ports of a host that could be rails in their order, and its other RDMA ports.
 
     Physical functions next to a GPU, in the GPUs' order. Without such a NIC (no GPU, or a guest that does not show
@@ -127,14 +124,14 @@ def _nic_order(nic: Nic) -> tuple[t.Any, ...]:
     return (nic.gpu if nic.gpu is not None else -1, pci_key(nic.pci) if nic.pci else (), natural(nic.name))
 
 
-def discover(infos: Mapping[str, Mapping[str, t.Any] | None], names: Sequence[str] | None = None) -> Proposal:
+def discover(infos: t.Mapping[str, t.Mapping[str, t.Any] | None], names: t.Sequence[str] | None = None) -> Proposal:
     """Return the proposal for a fleet.
 
     :param infos: what rdma_info returned, by inventory name; None for a host that did not answer.
     :param names: names for the rails, from the first on.
     """
     findings: list[HostFinding] = []
-    told: dict[str, Mapping[str, t.Any]] = {}
+    told: dict[str, t.Mapping[str, t.Any]] = {}
     for host in sorted(infos, key=natural):
         try:
             if info := infos[host]:
@@ -179,20 +176,20 @@ def discover(infos: Mapping[str, Mapping[str, t.Any] | None], names: Sequence[st
     )
 
 
-def _most(values: Iterable[t.Any]) -> t.Any:
+def _most(values: t.Iterable[t.Any]) -> t.Any:
     """Return the most frequent value; among equals the greatest, so that the answer does not depend on the order."""
     counts = Counter(value for value in values if value is not None)
     return max(counts, key=lambda value: (counts[value], value)) if counts else None
 
 
-def _rail_names(count: int, names: Sequence[str] | None) -> list[str]:
+def _rail_names(count: int, names: t.Sequence[str] | None) -> list[str]:
     width = 2 if count > 9 else 1
     default = [f"rail{number:0{width}d}" for number in range(1, count + 1)]
     given = list(names or [])[:count]
     return given + default[len(given) :]
 
 
-def _profile(have: Mapping[str, Sequence[Nic]], count: int) -> Sequence[Nic]:
+def _profile(have: t.Mapping[str, t.Sequence[Nic]], count: int) -> t.Sequence[Nic]:
     """Return the NICs of a host as most hosts are, as the measure for those that lack one."""
     whole = [nics for nics in have.values() if len(nics) == count]
     shapes = [tuple((nic.pci, nic.name) for nic in nics) for nics in whole]
@@ -200,7 +197,7 @@ def _profile(have: Mapping[str, Sequence[Nic]], count: int) -> Sequence[Nic]:
 
 
 def _place(
-    host: str, nics: Sequence[Nic], others: Sequence[Nic], profile: Sequence[Nic], rails: Sequence[str]
+    host: str, nics: t.Sequence[Nic], others: t.Sequence[Nic], profile: t.Sequence[Nic], rails: t.Sequence[str]
 ) -> tuple[tuple[Nic | None, ...], list[HostFinding]]:
     """Give each rail a NIC of the host: by position when the number is right, else by PCI place, name and GPU."""
     if len(nics) == len(rails):
@@ -246,7 +243,7 @@ def _place(
     return tuple(placed), findings
 
 
-def _rails(names: Sequence[str], placed: Mapping[str, Sequence[Nic | None]]) -> tuple[ProposedRail, ...]:
+def _rails(names: t.Sequence[str], placed: t.Mapping[str, t.Sequence[Nic | None]]) -> tuple[ProposedRail, ...]:
     found = []
     for index, name in enumerate(names):
         column = [nics[index] for nics in placed.values()]
@@ -264,7 +261,9 @@ def _rails(names: Sequence[str], placed: Mapping[str, Sequence[Nic | None]]) -> 
     return tuple(found)
 
 
-def _differing(placed: Mapping[str, Sequence[Nic | None]], rails: Sequence[ProposedRail]) -> dict[str, dict[str, str]]:
+def _differing(
+    placed: t.Mapping[str, t.Sequence[Nic | None]], rails: t.Sequence[ProposedRail]
+) -> dict[str, dict[str, str]]:
     found = {}
     for host, nics in placed.items():
         names = {
@@ -275,7 +274,9 @@ def _differing(placed: Mapping[str, Sequence[Nic | None]], rails: Sequence[Propo
     return found
 
 
-def _port_findings(placed: Mapping[str, Sequence[Nic | None]], rails: Sequence[str], network: str) -> list[HostFinding]:
+def _port_findings(
+    placed: t.Mapping[str, t.Sequence[Nic | None]], rails: t.Sequence[str], network: str
+) -> list[HostFinding]:
     """Return ports with another link layer, no link, a neighbour without a name, a cable on another rail's switch."""
     layer = next(name for name, kind in NETWORKS.items() if kind == network)
     owner = _owners(placed)
@@ -304,7 +305,7 @@ def _port_findings(placed: Mapping[str, Sequence[Nic | None]], rails: Sequence[s
     return found
 
 
-def _owners(placed: Mapping[str, Sequence[Nic | None]]) -> dict[str, int]:
+def _owners(placed: t.Mapping[str, t.Sequence[Nic | None]]) -> dict[str, int]:
     """Return the rail that each switch serves: the one that more than half of its cables come from.
 
     A switch that serves several rails alike (a leaf in the rack, say) has none. Scalable units need not be known: each

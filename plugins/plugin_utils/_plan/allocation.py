@@ -15,8 +15,6 @@ from .check import Checker, natural_key
 from .moves import Moves
 
 if t.TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-
     from ...module_utils._fabric.model import Fabric
     from .input import Options
     from .lock import Entry, Lock
@@ -39,7 +37,7 @@ class Allocation:
     warnings: tuple[str, ...]
 
 
-def allocate(fabric: Fabric, candidates: Sequence[Candidate], lock: Lock | None, options: Options) -> Allocation:
+def allocate(fabric: Fabric, candidates: t.Sequence[Candidate], lock: Lock | None, options: Options) -> Allocation:
     """Give every node its slot: the locked one, the pinned one, or the lowest free, first come in natural order.
 
     :raises InputError: a node that vanished, a slot taken twice, no slot left, or somebody who would move.
@@ -47,7 +45,7 @@ def allocate(fabric: Fabric, candidates: Sequence[Candidate], lock: Lock | None,
     return _Allocator(fabric, candidates, lock, options).allocate()
 
 
-def _renamed(lock: Lock, names: Collection[str], options: Options, check: Checker) -> tuple[Lock, tuple[str, ...]]:
+def _renamed(lock: Lock, names: t.Collection[str], options: Options, check: Checker) -> tuple[Lock, tuple[str, ...]]:
     """Return the lock with the new names of fabric_rename, and who got one; what was renamed before is passed over.
 
     :param names: of the nodes of the inventory.
@@ -76,7 +74,7 @@ def _renamed(lock: Lock, names: Collection[str], options: Options, check: Checke
 class _Allocator:
     """The steps of allocation; every step adds its problems, and all are raised together."""
 
-    def __init__(self, fabric: Fabric, candidates: Sequence[Candidate], lock: Lock | None, options: Options) -> None:
+    def __init__(self, fabric: Fabric, candidates: t.Sequence[Candidate], lock: Lock | None, options: Options) -> None:
         self.fabric = fabric
         self.options = options
         self.candidates = {candidate.name: candidate for candidate in candidates}
@@ -86,7 +84,7 @@ class _Allocator:
         if lock:
             lock, self.renamed = _renamed(lock, self.candidates, options, self.check)
         self.lock = lock
-        self.locked: Mapping[str, Entry] = lock.nodes if lock else {}
+        self.locked: t.Mapping[str, Entry] = lock.nodes if lock else {}
         self.zone_index = {zone.name: index for index, zone in enumerate(fabric.zones)}
         self.moves = Moves(fabric, lock, self.check, options) if lock else None
         self.taken: dict[tuple[int, int], str] = {}
@@ -234,7 +232,7 @@ class _Allocator:
         for row in moved:
             self._take(*row)
 
-    def _free(self, zone: int) -> Iterator[tuple[int, int]]:
+    def _free(self, zone: int) -> t.Iterator[tuple[int, int]]:
         """Yield the zone's free slots, the lowest first, each as (zone, slot)."""
         for slot in range(self.fabric.zones[zone].max_nodes):
             if (zone, slot) not in self.taken:

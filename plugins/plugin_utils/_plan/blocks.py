@@ -19,8 +19,6 @@ from ...module_utils._fabric.model import WIDTH, Block, Cut, Fabric, FabricPlan,
 from ...module_utils._fabric.totals import pool_count
 
 if t.TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ...module_utils._fabric.model import Node, Rail, Retired
 
 DEFAULT_PODS = 28
@@ -63,7 +61,7 @@ def gateway_offset(spec: str | int, window: int) -> int | None:
 
 
 def lay_out(
-    span: Range, window: int, gateway: str | int, hosts: int, at_end: bool, limit: int | None, holes: Sequence[Range]
+    span: Range, window: int, gateway: str | int, hosts: int, at_end: bool, limit: int | None, holes: t.Sequence[Range]
 ) -> Layout:
     """Deal the offsets of `span` to the gateway, `hosts` nodes and the pods (at most `limit`).
 
@@ -142,7 +140,7 @@ def _flat_part(fabric: Fabric, rail: Rail, window: int) -> Range:
 
 
 def _cuts(
-    fabric: Fabric, aggregate: Prefix, window: int, slots: int, limit: int | None, usual: Sequence[Range]
+    fabric: Fabric, aggregate: Prefix, window: int, slots: int, limit: int | None, usual: t.Sequence[Range]
 ) -> dict[int, Cut]:
     """Lay out again the few subnets that a reserved range cuts into.
 

@@ -28,8 +28,6 @@ try:
 except ImportError:
     NETADDR_ERROR = traceback.format_exc()
 
-if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
 
 LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 """DNS-1123 label, at most 63 characters."""
@@ -149,7 +147,7 @@ class Checker:
             return default
         return value
 
-    def choice(self, place: str, value: object, choices: Sequence[str], *, why: str = "") -> str:
+    def choice(self, place: str, value: object, choices: t.Sequence[str], *, why: str = "") -> str:
         """Take one of the choices.
 
         :param value: what was given.
@@ -184,7 +182,7 @@ class Checker:
         self.add(place, f"{shown(value)} is not a list.", f"Give a list of {of}.")
         return []
 
-    def mapping(self, place: str, value: object, known: Iterable[str], example: str) -> dict[str, t.Any]:
+    def mapping(self, place: str, value: object, known: t.Iterable[str], example: str) -> dict[str, t.Any]:
         """Take a dictionary with known keys only.
 
         :param value: what was given.
@@ -202,7 +200,7 @@ class Checker:
                 self.add(f"{place}.{key}", f"{shown(key)} is not a known key.", fix)
         return {key: item for key, item in value.items() if key in names and item is not None}
 
-    def unique(self, place: t.Callable[[int], str], values: Sequence[str | None], what: str) -> None:
+    def unique(self, place: t.Callable[[int], str], values: t.Sequence[str | None], what: str) -> None:
         """Note every value that an earlier entry has already."""
         first: dict[str, int] = {}
         for index, value in enumerate(values):
@@ -292,7 +290,9 @@ NEAR, ALIKE = 0.8, 0.65
 """How much of a name without its prefix must be that of an option for a mistake, and for a hint."""
 
 
-def unknown_variables(places: Mapping[str, str], known: Mapping[str, Iterable[str]]) -> tuple[list[Problem], list[str]]:
+def unknown_variables(
+    places: t.Mapping[str, str], known: t.Mapping[str, t.Iterable[str]]
+) -> tuple[list[Problem], list[str]]:
     """Return what is wrong with variables that no option knows, and warnings of those that may be somebody's own.
 
     :param places: where each variable stands, by its name.

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import typing as t
-from collections.abc import Callable
 
 from ...module_utils._fabric.labels import CONFIG, DECLARED, RESOURCE, SPIDERPOOL
 from ...module_utils._fabric.model import FabricPlan, Rail
@@ -17,8 +16,6 @@ from ...module_utils._fabric.numbers import vlan_interface
 from .pools import pool_names
 
 if t.TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from ...module_utils._fabric.model import Node
 
 Body = dict[str, t.Any]
@@ -75,7 +72,7 @@ def _ipoib(plan: FabricPlan, rail: Rail, interface: str, resource: str, ippools:
     return {"ippools": ippools, "master": interface}
 
 
-BLOCKS: dict[str, Callable[[FabricPlan, Rail, str, str, Body], Body]] = {
+BLOCKS: dict[str, t.Callable[[FabricPlan, Rail, str, str, Body], Body]] = {
     "macvlan": _parent,
     "ipvlan": _parent,
     "sriov": _sriov,
@@ -120,7 +117,7 @@ def multus_configs(plan: FabricPlan) -> list[Body]:
     return [config for configs in _by_profile(plan).values() for config in configs]
 
 
-def parents(plan: FabricPlan) -> Mapping[str, Sequence[Node]]:
+def parents(plan: FabricPlan) -> t.Mapping[str, t.Sequence[Node]]:
     """Return the name profiles for which pods' networks differ, with their nodes."""
     # A virtual function is found by its resource, so no name of an interface is in these.
     return {DECLARED: ()} if plan.fabric.attached.own_device else profiles(plan)

@@ -21,8 +21,6 @@ from . import blocks as arithmetic
 from .check import natural_key
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from ...module_utils._fabric.model import Block, Fabric, FabricPlan
     from .allocation import Allocation
     from .lock import Entry
@@ -42,7 +40,7 @@ REPEATING = ("cluster/ippools.yaml", f"cluster/{NETWORKS}", "switch/gateways.csv
 class View:
     """One side of the diff: the blocks of a plan, by zone name, and who is retired."""
 
-    def __init__(self, fabric: Fabric | None, entries: Mapping[str, Entry]) -> None:
+    def __init__(self, fabric: Fabric | None, entries: t.Mapping[str, Entry]) -> None:
         self.entries = entries
         self.blocks = (
             {
@@ -53,7 +51,7 @@ class View:
             else {}
         )
 
-    def lines(self, host_plans: Iterable[str]) -> list[str]:
+    def lines(self, host_plans: t.Iterable[str]) -> list[str]:
         """Write one line per node, and one per node and rail, of the host plans that are given."""
         found: dict[str, list[str]] = {}
         for text in host_plans:
@@ -65,7 +63,7 @@ class View:
                 continue
         return [line for name in sorted(found, key=natural_key) for line in found[name]]
 
-    def _node_lines(self, data: Mapping[str, t.Any]) -> list[str]:
+    def _node_lines(self, data: t.Mapping[str, t.Any]) -> list[str]:
         name = data["node"]
         zone, slot, _retired = self.entries.get(name, ("", data["slot"], False))
         where = f" of zone {zone}" if zone else ""
@@ -114,7 +112,9 @@ def pods_text(block: Block, slot: int) -> str:
     return f"pods {','.join(range_text(block.family, span) for span in pods)}" if pods else "no pods"
 
 
-def diff_of(before: View, after: View, change: Change, have: Mapping[str, str], *, whole: bool) -> list[dict[str, str]]:
+def diff_of(
+    before: View, after: View, change: Change, have: t.Mapping[str, str], *, whole: bool
+) -> list[dict[str, str]]:
     """Return the readable diff: first nodes and rails, then each small file of cluster/, switch/ and workload/.
 
     Large files (the pools say what the nodes' lines say) and the report stand in the first part by their digests, and
@@ -194,7 +194,7 @@ def summary_of(plan: FabricPlan, allocation: Allocation, change: Change, digest:
     return result
 
 
-def _text(plan: FabricPlan, result: Mapping[str, t.Any]) -> list[str]:
+def _text(plan: FabricPlan, result: t.Mapping[str, t.Any]) -> list[str]:
     fabric = plan.fabric
     lines = [
         f"Fabric {fabric.name}: {_count(len(plan.nodes), 'node')}, {_count(len(fabric.rails), 'rail')}, {fabric.mode}, "
@@ -239,7 +239,7 @@ def _count(number: int, noun: str, plural: str = "s") -> str:
     return f"{number} {noun}{plural if number != 1 else ''}"
 
 
-def changes_text(summary: Mapping[str, t.Any], change: Change, *, numbers: bool) -> str:
+def changes_text(summary: t.Mapping[str, t.Any], change: Change, *, numbers: bool) -> str:
     """Say in one sentence what a locked plan would have changed.
 
     :param numbers: whether slots or what decides addresses change, not only how the plan is written.
@@ -247,7 +247,7 @@ def changes_text(summary: Mapping[str, t.Any], change: Change, *, numbers: bool)
     parts = [
         f"{len(summary[key])} {key}" for key in ("added", "retired", "released", "renamed", "moved") if summary[key]
     ]
-    files: Sequence[str] = sorted([*change.written, *change.removed])
+    files: t.Sequence[str] = sorted([*change.written, *change.removed])
     listed = ", ".join(files[:5]) + (f" and {len(files) - 5} more" if len(files) > 5 else "")
     stays = "nobody is renumbered" if parts and not summary["moved"] else "numbers change"
     what = stays if numbers else "no number changes, only files do, as a newer version may write them"

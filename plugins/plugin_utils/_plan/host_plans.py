@@ -22,8 +22,6 @@ from .blocks import build_blocks
 from .lock import freeze
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from ...module_utils._fabric.model import Block, Fabric, FabricPlan
     from ...module_utils._fabric.shapes import HostPlan
     from .lock import Lock
@@ -48,7 +46,7 @@ IPV6_SYSCTLS = (
 """Addresses are planned, not advertised, and survive a link that goes down."""
 
 
-def sysctls(fabric: Fabric, interfaces: Sequence[str]) -> dict[str, str]:
+def sysctls(fabric: Fabric, interfaces: t.Sequence[str]) -> dict[str, str]:
     """Return the per-interface settings of a host in slash notation (interface names may hold dots)."""
     families = fabric.families
     found: dict[str, str] = {}
@@ -108,7 +106,7 @@ def _cables(fabric: Fabric, zone: int, own: tuple[tuple[str, str], ...]) -> str:
 
 
 def _template(
-    fabric: Fabric, interfaces: Sequence[str], pcis: Sequence[str | None], blocks: Sequence[Block], head: str
+    fabric: Fabric, interfaces: t.Sequence[str], pcis: t.Sequence[str | None], blocks: t.Sequence[Block], head: str
 ) -> str:
     """Write the host plan of a zone and profile of interfaces, with %s for what only the slot decides."""
     rails = []
@@ -149,7 +147,7 @@ def _addresses(block: Block, slot: int) -> list[str]:
     return [address_text(block.family, number) for number in numbers]
 
 
-def edited(lock: Lock, pieces: Iterable[HostPlan]) -> list[str]:
+def edited(lock: Lock, pieces: t.Iterable[HostPlan]) -> list[str]:
     """Return what does not follow from the lock in host plans: somebody changed an address by hand. One each at most.
 
     :param lock: the fabric's.

@@ -23,8 +23,6 @@ from .check import LABEL, SUBDOMAIN, Checker, shown
 from .input_rails import read_group, read_optional, read_rails, read_zones
 
 if t.TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from .space import Foreign
 
 PLACE = "fabric_"
@@ -52,7 +50,7 @@ class Options:
     accept_lock: bool = False
 
 
-def read_fabric(raw: Mapping[str, t.Any], foreign: Sequence[Foreign] = ()) -> Fabric:
+def read_fabric(raw: t.Mapping[str, t.Any], foreign: t.Sequence[Foreign] = ()) -> Fabric:
     """Validate the parameters of a fabric.
 
     :param raw: the fabric_* values by their names without the prefix; missing and None mean the default.
@@ -70,7 +68,7 @@ def read_fabric(raw: Mapping[str, t.Any], foreign: Sequence[Foreign] = ()) -> Fa
     return fabric
 
 
-def read_options(raw: Mapping[str, t.Any]) -> Options:
+def read_options(raw: t.Mapping[str, t.Any]) -> Options:
     """Validate what governs the run."""
     check = Checker()
     given = _with_defaults(raw)
@@ -100,7 +98,7 @@ def read_options(raw: Mapping[str, t.Any]) -> Options:
     return Options(names["retire"], names["release"], pairs, given["allow_renumber"], given["accept_lock"])
 
 
-def _with_defaults(raw: Mapping[str, t.Any]) -> dict[str, t.Any]:
+def _with_defaults(raw: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     return {**DEFAULTS, **{key: value for key, value in raw.items() if value is not None}}
 
 
@@ -166,7 +164,7 @@ def _attachment(check: Checker, given: dict[str, t.Any], network: str) -> str:
     return check.choice("fabric_attachment", value, allowed, why=f" (fabric_network is {network!r})")
 
 
-def _check_network(check: Checker, given: Mapping[str, t.Any], fabric: Fabric) -> None:
+def _check_network(check: Checker, given: t.Mapping[str, t.Any], fabric: Fabric) -> None:
     """Check what belongs to one kind of network only, and what needs addresses."""
     for rail in fabric.rails:
         if rail.vlan and fabric.network == "infiniband":

@@ -30,8 +30,6 @@ from .input_rails import MAX_SLOTS, read_networks, read_optional
 from .space import Foreign
 
 if t.TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
     from ...module_utils._fabric.model import Node, Retired
 
     T = t.TypeVar("T")
@@ -63,14 +61,14 @@ class Lock:
 
     fabric: Fabric
     """What was frozen; everything else of it is default."""
-    nodes: Mapping[str, Entry]
+    nodes: t.Mapping[str, Entry]
     """Where a run was killed while it was writing, those of before that run."""
 
 
 def freeze(fabric: Fabric) -> dict[str, t.Any]:
     """Return what decides addresses, canonical."""
 
-    def by_family(values: Mapping[int, t.Any]) -> dict[str, t.Any]:
+    def by_family(values: t.Mapping[int, t.Any]) -> dict[str, t.Any]:
         return {f"ipv{family}": values[family] for family in fabric.families}
 
     frozen = {
@@ -93,7 +91,7 @@ def freeze(fabric: Fabric) -> dict[str, t.Any]:
     return {**{key: frozen[key] for key in BY_MODE[fabric.mode]}, **named}
 
 
-def thaw(frozen: Mapping[str, t.Any], place: str) -> Fabric:
+def thaw(frozen: t.Mapping[str, t.Any], place: str) -> Fabric:
     """Make a fabric of frozen parameters; what they do not say is default.
 
     :raises InputError: a key or a value that this version does not know.
@@ -105,21 +103,21 @@ def thaw(frozen: Mapping[str, t.Any], place: str) -> Fabric:
     return fabric
 
 
-def _thaw(check: Checker, frozen: Mapping[str, t.Any], place: str) -> Fabric:
-    def known(where: str, value: object, keys: Iterable[str]) -> dict[str, t.Any]:
+def _thaw(check: Checker, frozen: t.Mapping[str, t.Any], place: str) -> Fabric:
+    def known(where: str, value: object, keys: t.Iterable[str]) -> dict[str, t.Any]:
         given = check.mapping(where, value, keys, "an object")
         for key in set(keys) - given.keys() - OPTIONAL if isinstance(value, dict) else ():
             check.add(f"{where}.{key}", "It is missing.", NEWER)
         return given
 
-    def items(key: str, keys: Iterable[str]) -> list[tuple[str, dict[str, t.Any]]]:
+    def items(key: str, keys: t.Iterable[str]) -> list[tuple[str, dict[str, t.Any]]]:
         listed = check.listing(f"{place}.{key}", given.get(key), "objects")
         if not listed:
             check.add(f"{place}.{key}", "It is empty.", NEWER)
         places = [f"{place}.{key}[{index}]" for index in range(len(listed))]
         return [(where, known(where, one, keys)) for where, one in zip(places, listed, strict=True)]
 
-    def by_family(key: str, read: Callable[[str, object, int], T]) -> dict[int, T]:
+    def by_family(key: str, read: t.Callable[[str, object, int], T]) -> dict[int, T]:
         """Read a value for each family that the fabric has, and no other."""
         values = known(f"{place}.{key}", given[key], families) if key in given else {}
         return {families[name]: read(f"{place}.{key}.{name}", value, families[name]) for name, value in values.items()}
@@ -244,13 +242,13 @@ def foreign_of(place: str, label: str, text: str) -> Foreign:
     return Foreign(place, label, tuple(sorted({block.aggregate for block in arithmetic.build_blocks(fabric)})))
 
 
-def entries_of(fabric: Fabric, nodes: Iterable[Node], retired: Iterable[Retired]) -> dict[str, Entry]:
+def entries_of(fabric: Fabric, nodes: t.Iterable[Node], retired: t.Iterable[Retired]) -> dict[str, Entry]:
     """Return the nodes' entries in the lock, by name."""
     entries = {node.name: Entry(fabric.zones[node.zone].name, node.slot, False) for node in nodes}
     return {**entries, **{one.name: Entry(fabric.zones[one.zone].name, one.slot, True) for one in retired}}
 
 
-def write_lock(frozen: Mapping[str, t.Any], entries: Mapping[str, Entry], files: Mapping[str, str]) -> str:
+def write_lock(frozen: t.Mapping[str, t.Any], entries: t.Mapping[str, Entry], files: t.Mapping[str, str]) -> str:
     """Write plan.json of its parts, with its digest: one line per node, in natural order.
 
     :param files: a digest by part of the plan.
@@ -265,7 +263,9 @@ def unfinished_lock(lock: Lock) -> str:
     return _lock_text({UNFINISHED: freeze(lock.fabric)}, lock.nodes, {}, "")
 
 
-def _lock_text(frozen: Mapping[str, t.Any], entries: Mapping[str, Entry], files: Mapping[str, str], digest: str) -> str:
+def _lock_text(
+    frozen: t.Mapping[str, t.Any], entries: t.Mapping[str, Entry], files: t.Mapping[str, str], digest: str
+) -> str:
     def indented(value: object) -> str:
         return json.dumps(value, indent=2, sort_keys=True).replace("\n", "\n  ")
 

@@ -25,8 +25,6 @@ from .lock import parse_lock
 from .moves import SHOWN, Moves
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from .lock import Lock
 
     Json = dict[str, t.Any]
@@ -47,7 +45,7 @@ class LockCopy:
     :param found: the objects of that name: one, or none.
     """
 
-    def __init__(self, found: Iterable[Json], fabric: str, namespace: str) -> None:
+    def __init__(self, found: t.Iterable[Json], fabric: str, namespace: str) -> None:
         self.place = f"ConfigMap {namespace}/{name_of(fabric)}"
         self._fabric = fabric
         self._namespace = namespace
@@ -102,7 +100,7 @@ class LockCopy:
         data = self._found["binaryData"] if self._found and same else {KEY: packed}
         return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": place, "binaryData": data}
 
-    def problems(self, lock: Lock, released: Iterable[str], *, allow_renumber: bool) -> list[Problem]:
+    def problems(self, lock: Lock, released: t.Iterable[str], *, allow_renumber: bool) -> list[Problem]:
         """Return why the cluster must not be brought from the copy's plan to this one.
 
         :param released: the names in fabric_release; plan.json itself forgets a node that was released.

@@ -14,8 +14,6 @@ from . import blocks as arithmetic
 from .lock import Entry, freeze
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from ...module_utils._fabric.model import Block, Fabric, Range
     from .check import Checker
     from .input import Options
@@ -49,7 +47,7 @@ class Moves:
                     self._zones[entry.zone] = index
         return self._zones[entry.zone]
 
-    def moved(self, slots: Mapping[str, tuple[int, int]]) -> tuple[int, list[str]]:
+    def moved(self, slots: t.Mapping[str, tuple[int, int]]) -> tuple[int, list[str]]:
         """Return how many nodes move, and sentences about the first of them.
 
         :param slots: index of the zone and slot of each node, by its name.
@@ -68,7 +66,7 @@ class Moves:
                 lines.append(f"{name}: {'; '.join(changes[:2])}" + (" ..." if len(changes) > 2 else ""))
         return count, lines
 
-    def compare(self, slots: Mapping[str, tuple[int, int]]) -> tuple[str, ...]:
+    def compare(self, slots: t.Mapping[str, tuple[int, int]]) -> tuple[str, ...]:
         """Return who moves, as sentences; a problem unless fabric_allow_renumber is set."""
         count, lines = self.moved(slots)
         lines += [*self._takeovers(), *self._other_pods()]
@@ -132,7 +130,7 @@ class Moves:
         ][:SHOWN]
 
 
-def _table(fabric: Fabric, blocks: Iterable[Block]) -> dict[tuple[str, str, int], Block]:
+def _table(fabric: Fabric, blocks: t.Iterable[Block]) -> dict[tuple[str, str, int], Block]:
     """Name blocks by zone and rail name, for an index may have moved."""
     return {(fabric.zones[block.zone].name, fabric.rails[block.rail].name, block.family): block for block in blocks}
 
@@ -149,7 +147,7 @@ def _same_shape(old: Block, new: Block) -> bool:
     )
 
 
-def _starts_with(longer: Sequence[Range], shorter: Sequence[Range]) -> bool:
+def _starts_with(longer: t.Sequence[Range], shorter: t.Sequence[Range]) -> bool:
     return tuple(shorter) == intervals.take(longer, intervals.size(shorter))[0]
 
 

@@ -11,8 +11,6 @@ import typing as t
 from .check import HOST, INTERFACE, PCI, SUBDOMAIN, Checker, is_switch_name, shown
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ...module_utils._fabric.model import Fabric
 
 NODE_KEYS = ("host", "name", "groups", "interfaces", "cables", "slot")
@@ -122,7 +120,7 @@ def _zone(check: Checker, fabric: Fabric, host: str, groups: object) -> int:
 
 def _by_rail(
     check: Checker, fabric: Fabric, host: str, variable: str, given: object, form: str
-) -> Iterator[tuple[int, str, t.Any]]:
+) -> t.Iterator[tuple[int, str, t.Any]]:
     """Give the rail's position, the place and the value of each thing that a host says of its rails.
 
     :param variable: of the host.

@@ -38,8 +38,6 @@ from .configs import parents
 from .text import documents
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ...module_utils._fabric.model import Block, FabricPlan, Rail, Range
 
 Json = dict[str, t.Any]
@@ -72,7 +70,7 @@ def _kept(block: Block) -> tuple[Range, ...]:
     return intervals.subtract(_given(block), block.pod_offsets)
 
 
-def _cut(block: Block, slot: int) -> Iterator[Range]:
+def _cut(block: Block, slot: int) -> t.Iterator[Range]:
     """Give the addresses that the pods of one node do not have beside."""
     first = block.subnet_first(slot)
     usual = [(first + low, first + high) for low, high in block.pod_offsets]
@@ -128,7 +126,7 @@ def _cidr_pool(plan: FabricPlan, rail: Rail, family: int, blocks: dict[int, Bloc
     }
 
 
-def _networks(plan: FabricPlan) -> Iterator[tuple[str, Rail, str, Json]]:
+def _networks(plan: FabricPlan) -> t.Iterator[tuple[str, Rail, str, Json]]:
     """Give each NetworkAttachmentDefinition with its name profile, rail and resource."""
     fabric = plan.fabric
     for profile, nodes in parents(plan).items():

@@ -26,8 +26,6 @@ from .text import HEADING, documents
 from .text import block as yaml_block
 
 if t.TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from ...module_utils._errors import Problem
     from ...module_utils._fabric.model import FabricPlan, Node
     from ...module_utils._fabric.networks import PodNetwork
@@ -41,12 +39,12 @@ DEVICE_PLUGIN_INTERVAL = 300
 class Addressing(t.NamedTuple):
     """What gives pods their addresses."""
 
-    problems: Callable[[FabricPlan], list[Problem]]
+    problems: t.Callable[[FabricPlan], list[Problem]]
     """What stands in its way."""
-    warnings: Callable[[FabricPlan], list[str]]
-    files: Callable[[FabricPlan], dict[str, str]]
+    warnings: t.Callable[[FabricPlan], list[str]]
+    files: t.Callable[[FabricPlan], dict[str, str]]
     """Its files in the plan's folder `cluster/`: those of `Backend.objects`, and what its device plugin is told."""
-    networks: Callable[[FabricPlan], dict[str, list[PodNetwork]]]
+    networks: t.Callable[[FabricPlan], dict[str, list[PodNetwork]]]
     """What pods name to get them, by name profile."""
 
 
@@ -195,7 +193,7 @@ def node_labels(plan: FabricPlan) -> Body | None:
     }
 
 
-def _listed(nodes: Sequence[Node], limit: int = 5) -> str:
+def _listed(nodes: t.Sequence[Node], limit: int = 5) -> str:
     names = ", ".join(node.name for node in nodes[:limit])
     return names if len(nodes) <= limit else f"{names} and {len(nodes) - limit} more"
 

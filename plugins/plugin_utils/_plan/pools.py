@@ -21,18 +21,16 @@ from ...module_utils._fabric.numbers import MANAGER
 from .text import HEADING, scalar
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from ...module_utils._fabric.model import Block, Fabric, FabricPlan, Node, Rail
 
     Body = dict[str, t.Any]
 
 
-def _node_name(nodes: Sequence[Node]) -> str:
+def _node_name(nodes: t.Sequence[Node]) -> str:
     return "  nodeName:\n" + "".join([f'    - "{node.name}"\n' for node in nodes])
 
 
-def _pools(fabric: Fabric, block: Block, owners: Sequence[tuple[str, int, str]]) -> Iterator[str]:
+def _pools(fabric: Fabric, block: Block, owners: t.Sequence[tuple[str, int, str]]) -> t.Iterator[str]:
     """Write the pools of a rail.
 
     :param owners: name, slot and the lines of its nodes, empty where all nodes share the pools.

@@ -30,8 +30,6 @@ from .switch import render_switch
 from .workload import render_workload
 
 if t.TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from ...module_utils._fabric.model import Fabric, FabricPlan
     from .input import Options
     from .lock_copy import LockCopy
@@ -46,7 +44,7 @@ ATTRIBUTES = (
 
 
 def run(
-    raw: Mapping[str, t.Any],
+    raw: t.Mapping[str, t.Any],
     nodes: object,
     *,
     check_mode: bool,
@@ -137,11 +135,11 @@ def render(plan: FabricPlan) -> dict[str, str]:
     return files
 
 
-def _read(raw: Mapping[str, t.Any]) -> tuple[Fabric, Options]:
+def _read(raw: t.Mapping[str, t.Any]) -> tuple[Fabric, Options]:
     """Read the fabric and the options, and raise the problems of both at once."""
     problems: list[Problem] = []
 
-    def attempt(action: Callable[[], T]) -> T | None:
+    def attempt(action: t.Callable[[], T]) -> T | None:
         try:
             return action()
         except InputError as exc:

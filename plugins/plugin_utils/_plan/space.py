@@ -15,8 +15,6 @@ from ...module_utils._fabric.totals import rdma_prefixes
 from . import blocks as arithmetic
 
 if t.TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ...module_utils._fabric.model import Block
     from .check import Checker
 
@@ -165,7 +163,7 @@ def _check_gateway(check: Checker, fabric: Fabric, family: int, size: int) -> No
         )
 
 
-def _check_room(check: Checker, fabric: Fabric, blocks: Sequence[Block]) -> None:
+def _check_room(check: Checker, fabric: Fabric, blocks: t.Sequence[Block]) -> None:
     """Check that each slot has a node address and that there are pod addresses, and as many as were asked for."""
     seen: set[tuple[str, str]] = set()
     for block in blocks:
@@ -250,7 +248,7 @@ def check_overlaps(check: Checker, fabric: Fabric, foreign: list[Foreign]) -> No
             )
 
 
-def _check_own(check: Checker, fabric: Fabric, blocks: Sequence[Block]) -> None:
+def _check_own(check: Checker, fabric: Fabric, blocks: t.Sequence[Block]) -> None:
     """Sweep over all networks in order of their first address; rails of a flat zone share theirs."""
     ordered = sorted(blocks, key=lambda block: (block.aggregate, block.zone, block.rail))
     top: Block | None = None

@@ -30,8 +30,6 @@ from ...module_utils._fabric.lock import LOCK, PARTS, paths_of
 from .lock import parse_lock, unfinished_lock
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from .lock import Lock
 
 STAGING = ".staging"
@@ -56,7 +54,7 @@ def read_text(path: str) -> str:
 
 
 @contextlib.contextmanager
-def _opened(folder: str) -> Iterator[int]:
+def _opened(folder: str) -> t.Iterator[int]:
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         yield handle
@@ -97,7 +95,7 @@ class PlanStore:
         texts = {path: self._read(path) for part in ("report", *PARTS) for path in paths_of(self.folder, part)}
         return {path: text for path, text in texts.items() if text is not None}
 
-    def compare(self, files: Mapping[str, str], lock: str, have: Mapping[str, str]) -> Change:
+    def compare(self, files: t.Mapping[str, str], lock: str, have: t.Mapping[str, str]) -> Change:
         """Return what has to be written and removed so that the folder holds exactly `files` and `lock`."""
         written = {path: text for path, text in files.items() if have.get(path) != text}
         removed = tuple(sorted(path for path in have if path not in files))
@@ -172,7 +170,7 @@ class PlanStore:
             shutil.rmtree(top)
 
     @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _alone(self) -> t.Iterator[None]:
         """Keep a second planner out of the folder; the kernel lets go when the process ends."""
         with _opened(self.folder) as handle:
             try:

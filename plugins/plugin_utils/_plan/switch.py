@@ -18,8 +18,6 @@ from ...module_utils._fabric.model import address_text
 from ...module_utils._fabric.totals import pods_per_node
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from ...module_utils._fabric.model import Block, FabricPlan
 
 PREFIX_COLUMNS = ("zone", "leaf", "rail", "family", "aggregate", "vlan", "nodes", "max_nodes", "pods_per_node")
@@ -34,7 +32,7 @@ def cell(value: t.Any) -> str:
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[t.Any]]) -> str:
+def table(columns: t.Sequence[str], rows: t.Iterable[t.Sequence[t.Any]]) -> str:
     """Return a CSV file."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -48,21 +46,21 @@ def _where(plan: FabricPlan, block: Block) -> tuple[str, str, str, int]:
     return zone.name, zone.leaf(block.rail), plan.fabric.rails[block.rail].name, block.family
 
 
-def _prefixes(plan: FabricPlan) -> Iterator[tuple[t.Any, ...]]:
+def _prefixes(plan: FabricPlan) -> t.Iterator[tuple[t.Any, ...]]:
     for block in plan.blocks:
         nodes = len(plan.nodes_of(block.zone))
         where = _where(plan, block)
         yield (*where, block.aggregate, plan.fabric.rails[block.rail].vlan, nodes, block.slots, pods_per_node(block))
 
 
-def _line(values: Iterable[t.Any]) -> str:
+def _line(values: t.Iterable[t.Any]) -> str:
     """Return one row of CSV without its end."""
     out = io.StringIO()
     csv.writer(out, lineterminator="").writerow([cell(value) for value in values])
     return out.getvalue()
 
 
-def _gateways(plan: FabricPlan) -> Iterator[str]:
+def _gateways(plan: FabricPlan) -> t.Iterator[str]:
     """Return the rows as text: they are as many as nodes times rails, and only their head can need quotes."""
     yield ",".join(GATEWAY_COLUMNS)
     for block in plan.blocks:

@@ -21,8 +21,6 @@ from ...module_utils._fabric.names import leaf_label
 from .text import block as yaml_block
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from ...module_utils._fabric.model import Fabric, FabricPlan, Node
 
     Body = dict[str, t.Any]
@@ -86,7 +84,7 @@ def topology_labels(plan: FabricPlan) -> Body:
 # --- Slurm -----------------------------------------------------------------------------------------------------------
 
 
-def hostlist(names: Iterable[str]) -> str:
+def hostlist(names: t.Iterable[str]) -> str:
     """Write names as Slurm does: `node[1-4,7],login1`. Numbers at the end are joined, with their leading zeros."""
     groups: dict[tuple[str, int], list[int]] = {}
     single = []
@@ -109,7 +107,7 @@ def _range(head: str, width: int, numbers: list[int]) -> str:
     return f"{head}[{','.join(parts)}]"
 
 
-def _switches(plan: FabricPlan) -> Iterator[tuple[str, str, str]]:
+def _switches(plan: FabricPlan) -> t.Iterator[tuple[str, str, str]]:
     """Give the switches as (name, nodes, children), from the leaves to the top.
 
     Where the rails' groups of nodes coincide, a switch is such a group and has the name of its first rail's leaf; over

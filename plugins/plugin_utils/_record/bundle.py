@@ -19,9 +19,6 @@ from ...module_utils._fabric.lock import NAMES as PARTS
 from ...module_utils._record.scrub import Scrub, leaks, parts_of, refuse
 from .._verdict.files import VERDICT
 
-if t.TYPE_CHECKING:
-    from collections.abc import Iterable
-
 BIGGEST = 1 << 22
 # By what a folder is: its file that is always there, and the others. Of pages nobody reads the source.
 WRITTEN = {
@@ -43,7 +40,7 @@ SECRETS = {
 }
 
 
-def bundle(folders: Iterable[str], key: str, names: Iterable[str]) -> list[list[str]]:
+def bundle(folders: t.Iterable[str], key: str, names: t.Iterable[str]) -> list[list[str]]:
     """Return the path and text of each file of a plan or a verdict in some folders that this collection has written.
 
     :raises RdmaError: when one has a secret, or something real is left in them.
@@ -66,7 +63,7 @@ def bundle(folders: Iterable[str], key: str, names: Iterable[str]) -> list[list[
     return done
 
 
-def refuse_secrets(found: Iterable[tuple[str, str]]) -> None:
+def refuse_secrets(found: t.Iterable[tuple[str, str]]) -> None:
     """Refuse files with something that has a secret's form.
 
     :raises RdmaError: with each file and line, and not what it says there.

@@ -12,8 +12,6 @@ import typing as t
 from dataclasses import dataclass
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from ...module_utils._fabric.shapes import Verdict
 
 
@@ -31,7 +29,7 @@ NUMBERED = re.compile(r"(.*?)(\d*)(\D*)", re.DOTALL)
 class Equal:
     """Checks with the same id and fix, whose planned and observed are the same but for addresses."""
 
-    check: Mapping[str, t.Any]
+    check: t.Mapping[str, t.Any]
     """The first of them."""
     alike: bool
     """Whether planned and observed are those of all of them."""
@@ -69,36 +67,36 @@ class Equal:
         return shortened(self.where, 6)
 
 
-def _key(check: Mapping[str, t.Any]) -> tuple[str, ...]:
+def _key(check: t.Mapping[str, t.Any]) -> tuple[str, ...]:
     return (check["id"], str(check["fix"] or ""), *(ADDRESS.sub("@", text) for text in _texts(check)))
 
 
-def _texts(check: Mapping[str, t.Any]) -> tuple[str, ...]:
+def _texts(check: t.Mapping[str, t.Any]) -> tuple[str, ...]:
     return tuple(json.dumps(check[key], sort_keys=True, default=str) for key in ("planned", "observed"))
 
 
-def equal(checks: Iterable[tuple[str, Mapping[str, t.Any]]]) -> list[Equal]:
+def equal(checks: t.Iterable[tuple[str, t.Mapping[str, t.Any]]]) -> list[Equal]:
     """Return checks, each with its host, put together, in the order in which the first of each comes."""
-    groups: dict[tuple[str, ...], list[tuple[str, Mapping[str, t.Any]]]] = {}
+    groups: dict[tuple[str, ...], list[tuple[str, t.Mapping[str, t.Any]]]] = {}
     for host, check in checks:
         groups.setdefault(_key(check), []).append((host, check))
     return [_group(members) for members in groups.values()]
 
 
-def _group(members: Sequence[tuple[str, Mapping[str, t.Any]]]) -> Equal:
+def _group(members: t.Sequence[tuple[str, t.Mapping[str, t.Any]]]) -> Equal:
     places = tuple((host, str(check["rail"] or "")) for host, check in members)
     causes = dict.fromkeys(str(check["cause"] or "") for _host, check in members)
     first = members[0][1]
     return Equal(first, all(_texts(check) == _texts(first) for _host, check in members), places, tuple(causes))
 
 
-def shortened(names: Sequence[str], limit: int = 8) -> str:
+def shortened(names: t.Sequence[str], limit: int = 8) -> str:
     """Return some names in one line, and how many more there are."""
     shown = ", ".join(names[:limit])
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit:,} more"
 
 
-def folded(names: Iterable[str], limit: int = 8) -> str:
+def folded(names: t.Iterable[str], limit: int = 8) -> str:
     """Return names in one line, numbers as ranges: `gpu-[033-064,070], login1`."""
     groups: dict[tuple[str, str], list[str]] = {}
     for name in dict.fromkeys(names):
@@ -107,7 +105,7 @@ def folded(names: Iterable[str], limit: int = 8) -> str:
     return shortened([text for key, numbers in groups.items() for text in _folded(*key, numbers)], limit)
 
 
-def _folded(head: str, tail: str, numbers: Sequence[str]) -> Iterator[str]:
+def _folded(head: str, tail: str, numbers: t.Sequence[str]) -> t.Iterator[str]:
     """Give the names of a group; numbers that are filled up with zeros are so in their range, by their width."""
     filled = any(number.startswith("0") for number in numbers)
     for width in sorted({len(number) if filled else 1 for number in numbers}):
@@ -141,7 +139,7 @@ def places(verdict: Verdict) -> list[str]:
     return [_row_text(row, total) for row in rows]
 
 
-def _row_text(row: Mapping[str, t.Any], total: int) -> str:
+def _row_text(row: t.Mapping[str, t.Any], total: int) -> str:
     count = row["deviations"]
     share = f"all {count:,}" if count == total > 1 else f"{count:,} of {total:,}"
     noun = "deviation" if total == 1 else "deviations"

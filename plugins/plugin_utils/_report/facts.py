@@ -19,8 +19,6 @@ from ...module_utils._fabric.names import profiles
 from ...module_utils._fabric.totals import pods_per_node, pool_count, rdma_prefixes
 
 if t.TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from ...module_utils._fabric.model import Block, FabricPlan, Node, Prefix, Zone
 
 MODES = {
@@ -69,7 +67,7 @@ class PlanReport:
     pods: int
     """Pod addresses of a node on one rail, in the first family; the least of all rails and zones."""
     rdma: tuple[Prefix, ...]
-    profiles: Mapping[str, tuple[Node, ...]]
+    profiles: t.Mapping[str, tuple[Node, ...]]
     warnings: tuple[str, ...]
 
     @property
@@ -196,7 +194,7 @@ CODE_TITLES = ("Interface", "Resource", "Network", "First gateway", "Gateway")
 """Columns of names that machines read."""
 
 
-def used_columns(titles: Sequence[str], rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
+def used_columns(titles: t.Sequence[str], rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
     """Drop the columns in which nobody has anything."""
     kept = [index for index in range(len(titles)) if any(row[index] for row in rows)]
     return [titles[index] for index in kept], [[row[index] for index in kept] for row in rows]

@@ -11,9 +11,6 @@ import typing as t
 
 from ...module_utils._intake import shown
 
-if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
 
 def md(value: t.Any) -> str:
     """Escape text for a Markdown table: no markup, no HTML, no line end."""
@@ -22,7 +19,7 @@ def md(value: t.Any) -> str:
     return re.sub(r"([\\`*_\[\]|#~])", r"\\\1", text)
 
 
-def md_table(titles: Sequence[str], rows: Iterable[Sequence[t.Any]], code: Sequence[str] = ()) -> list[str]:
+def md_table(titles: t.Sequence[str], rows: t.Iterable[t.Sequence[t.Any]], code: t.Sequence[str] = ()) -> list[str]:
     """Return the lines of a Markdown table, the last one empty.
 
     :param titles: of the columns.

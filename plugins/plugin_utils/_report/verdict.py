@@ -23,8 +23,6 @@ from ...module_utils._intake import shown
 from .equal import differing, equal, folded, places
 
 if t.TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from ...module_utils._fabric.shapes import Verdict
 
 # The sign is for people who cannot see the colours.
@@ -79,7 +77,7 @@ def shorten(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
-def table(titles: Sequence[str], rows: t.Iterable[Sequence[str]]) -> str:
+def table(titles: t.Sequence[str], rows: t.Iterable[t.Sequence[str]]) -> str:
     """Return a table; the cells are HTML already."""
     head = "".join(f"<th>{e(title)}</th>" for title in titles)
     body = "".join("<tr>" + "".join(f"<td>{value}</td>" for value in row) + "</tr>" for row in rows)
@@ -106,9 +104,9 @@ def _text(value: t.Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _named(verdict: Verdict) -> list[tuple[str, Mapping[str, t.Any]]]:
+def _named(verdict: Verdict) -> list[tuple[str, t.Mapping[str, t.Any]]]:
     """Return the hosts, and the sections of plan and cluster; early verdicts have none of the plan."""
-    sections = t.cast("Mapping[str, Mapping[str, t.Any]]", verdict)
+    sections = t.cast("t.Mapping[str, t.Mapping[str, t.Any]]", verdict)
     return [*verdict["hosts"].items(), *((name, sections.get(name) or {}) for name in _SECTIONS)]
 
 
@@ -124,7 +122,7 @@ class Finding:
     status: str
     times: int
     where: str
-    check: Mapping[str, t.Any]
+    check: t.Mapping[str, t.Any]
 
 
 def findings(verdict: Verdict) -> list[Finding]:
@@ -148,7 +146,7 @@ def findings(verdict: Verdict) -> list[Finding]:
     return found
 
 
-def _error(entries: Sequence[tuple[str, Mapping[str, t.Any]]], name: str) -> str:
+def _error(entries: t.Sequence[tuple[str, t.Mapping[str, t.Any]]], name: str) -> str:
     return next(_text(entry["error"]) for other, entry in entries if other == name)
 
 
@@ -171,14 +169,14 @@ def _card(found: Finding) -> str:
     return f'<article class="card {e(found.status)}">{head}{lines}</article>'
 
 
-def host_states(entry: Mapping[str, t.Any], rails: Sequence[str]) -> tuple[str, ...]:
+def host_states(entry: t.Mapping[str, t.Any], rails: t.Sequence[str]) -> tuple[str, ...]:
     """Return ok, bad or unknown for each rail of one host."""
     if entry.get("status") not in ("pass", "deviation"):
         return ("unknown",) * len(rails)
     return tuple(_STATES.get(str(entry["rails"].get(rail)), "unknown") for rail in rails)
 
 
-def standings(verdict: Verdict, rails: Sequence[str]) -> tuple[Standing, ...]:
+def standings(verdict: Verdict, rails: t.Sequence[str]) -> tuple[Standing, ...]:
     """Return how each rail stands."""
     hosts = [host_states(entry, rails) for entry in verdict["hosts"].values()]
     found = []
@@ -229,7 +227,7 @@ _DATA = '<script type="application/json" id="verdict">{}</script>'
 NO_VERDICT = _DATA.format("null")
 
 
-def _contents(verdict: Verdict, data: Mapping[str, t.Any]) -> dict[str, str]:
+def _contents(verdict: Verdict, data: t.Mapping[str, t.Any]) -> dict[str, str]:
     """Return what each slot holds."""
     rails = data["rails"]
     rows = standings(verdict, rails)

@@ -20,10 +20,6 @@ from ...module_utils._check import deviation
 from ...module_utils._pods.checks import newest
 from ...module_utils._pods.state import ready, trouble
 
-if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-
 RESOURCES = "node_resources"
 # The host's checks that explain why the plugin finds nothing, the first cause first.
 HOST_CHECKS = (
@@ -43,10 +39,10 @@ class DevicePlugin:
     """What runs of the device plugin: interface names by resource (None: it has no configuration), its pods by node."""
 
     names: dict[str, frozenset[str]] | None
-    pods: dict[str, Mapping[str, t.Any]]
+    pods: dict[str, t.Mapping[str, t.Any]]
 
 
-def plugin_of(maps: Sequence[Mapping[str, t.Any]], pods: Iterable[dict[str, t.Any]]) -> DevicePlugin:
+def plugin_of(maps: t.Sequence[t.Mapping[str, t.Any]], pods: t.Iterable[dict[str, t.Any]]) -> DevicePlugin:
     """Return the plugin as its ConfigMap and its pods say.
 
     :param maps: the ConfigMap, or nothing.
@@ -96,7 +92,7 @@ def _cause(resource: str, interface: str, node: str, have: int, plugin: DevicePl
 
 
 def explain(
-    checks: Iterable[Check], rails: Mapping[str, Mapping[str, tuple[str, str]]], plugin: DevicePlugin | None
+    checks: t.Iterable[Check], rails: t.Mapping[str, t.Mapping[str, tuple[str, str]]], plugin: DevicePlugin | None
 ) -> list[Check]:
     """Return the checks with one for each rail whose resource is short, and its cause.
 
@@ -119,7 +115,7 @@ def explain(
     return found
 
 
-def with_host(check: Check, own: Iterable[Mapping[str, t.Any]]) -> Check:
+def with_host(check: Check, own: t.Iterable[t.Mapping[str, t.Any]]) -> Check:
     """Return a check of a short resource with the cause that the host's own checks found, if they found one.
 
     :param own: the host's checks.

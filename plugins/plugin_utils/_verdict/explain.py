@@ -23,8 +23,6 @@ from .merge import SECTIONS, natural, section_of, untested
 from .pairs import with_faults
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from ...module_utils._fabric.shapes import Explained, Skipped, Verdict
 
 Cell = tuple[str, str | None]
@@ -42,10 +40,10 @@ class HostPlace:
     """Where a host stands as the plan has it: its zone, empty in a fabric without, and the leaf of each rail."""
 
     zone: str = ""
-    leaves: Mapping[str, str] = field(default_factory=dict)
+    leaves: t.Mapping[str, str] = field(default_factory=dict)
 
 
-def _scopes(cell: Cell, place: HostPlace) -> Iterator[Scope]:
+def _scopes(cell: Cell, place: HostPlace) -> t.Iterator[Scope]:
     host, rail = cell
     yield (("node", host),)
     if rail is not None:
@@ -60,7 +58,7 @@ def _scopes(cell: Cell, place: HostPlace) -> Iterator[Scope]:
 class _Results:
     """How many results each scope has: on rails that were looked at, and on hosts, apart."""
 
-    def __init__(self, verdict: Verdict, places: Mapping[str, HostPlace]) -> None:
+    def __init__(self, verdict: Verdict, places: t.Mapping[str, HostPlace]) -> None:
         self._places = places
         self._rails: Counter[Scope] = Counter()
         self._hosts: Counter[Scope] = Counter()
@@ -71,7 +69,7 @@ class _Results:
             if looked or any(entry["counts"].get(kind) for kind in ("ok", "warning", DEVIATION)):
                 self._hosts.update(self.scopes((host, None)))
 
-    def scopes(self, cell: Cell) -> Iterator[Scope]:
+    def scopes(self, cell: Cell) -> t.Iterator[Scope]:
         return _scopes(cell, self._places.get(cell[0]) or HostPlace())
 
     def good(self, scope: Scope, bad: int, unseen: int, *, rails: bool) -> int:
@@ -79,7 +77,7 @@ class _Results:
         return max(0, (self._rails if rails else self._hosts)[scope] - bad - unseen)
 
 
-def _cover(fleet: _Results, bad: Mapping[Cell, int], unseen: set[Cell], *, rails: bool) -> Counter[Scope]:
+def _cover(fleet: _Results, bad: t.Mapping[Cell, int], unseen: set[Cell], *, rails: bool) -> Counter[Scope]:
     """Return the scopes that explain the bad cells of one check, each with how many deviations it does."""
     members: dict[Scope, set[Cell]] = {}
     for cell in bad:
@@ -112,7 +110,7 @@ def _cover(fleet: _Results, bad: Mapping[Cell, int], unseen: set[Cell], *, rails
     return found
 
 
-def explain(verdict: Verdict, places: Mapping[str, HostPlace]) -> list[Explained]:
+def explain(verdict: Verdict, places: t.Mapping[str, HostPlace]) -> list[Explained]:
     """Return what explains the deviations, what explains most first: {scope, deviations, checks}.
 
     `scope` is {node|leaf|rail|zone: name}, {node: name, rail: name} for one rail of one node, {fabric: "all nodes"}, or
@@ -145,7 +143,7 @@ def explain(verdict: Verdict, places: Mapping[str, HostPlace]) -> list[Explained
     return sorted(rows, key=lambda row: (-row["deviations"], [natural(name) for name in row["scope"].values()]))
 
 
-def place_of(piece: Mapping[str, t.Any], plan: Mapping[str, t.Any]) -> HostPlace:
+def place_of(piece: t.Mapping[str, t.Any], plan: t.Mapping[str, t.Any]) -> HostPlace:
     """Return where a host stands.
 
     :param piece: its host plan.
@@ -155,7 +153,7 @@ def place_of(piece: Mapping[str, t.Any], plan: Mapping[str, t.Any]) -> HostPlace
     return HostPlace(str((plan["nodes"].get(piece["node"]) or {}).get("zone") or ""), leaves)
 
 
-def with_places(verdict: Verdict, places: Mapping[str, HostPlace]) -> Verdict:
+def with_places(verdict: Verdict, places: t.Mapping[str, HostPlace]) -> Verdict:
     """Return a verdict with whose fault each is and what explains them, and with what was left out, a row a reason."""
     verdict = with_faults(verdict)
     left: list[Skipped] = [

@@ -18,8 +18,6 @@ from . import files, merge, text
 from .metrics import metrics
 
 if t.TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from ansible.utils.display import Display
 
     from ...module_utils._fabric.shapes import Verdict
@@ -28,7 +26,7 @@ if t.TYPE_CHECKING:
 _PLACES = 3
 
 
-def begin(args: Mapping[str, t.Any], verdict: Verdict) -> dict[str, t.Any]:
+def begin(args: t.Mapping[str, t.Any], verdict: Verdict) -> dict[str, t.Any]:
     """Write what a run that breaks off leaves behind.
 
     :param args: `plan_dir` and `verify_dir`.
@@ -36,7 +34,7 @@ def begin(args: Mapping[str, t.Any], verdict: Verdict) -> dict[str, t.Any]:
     return _written(args, verdict, {})
 
 
-def finish(args: Mapping[str, t.Any], verdict: Verdict, display: Display) -> dict[str, t.Any]:
+def finish(args: t.Mapping[str, t.Any], verdict: Verdict, display: Display) -> dict[str, t.Any]:
     """Write the files, show the picture, and fail when something is not as planned.
 
     :param args: `plan_dir`, `verify_dir`, `show` and `fail`.
@@ -76,11 +74,11 @@ def _page(plan_dir: str, verdict: Verdict) -> tuple[str | None, str | None]:
         return None, f"The HTML report was not written, since {path!r} cannot be used: {exc}"
 
 
-def _name(args: Mapping[str, t.Any]) -> str:
+def _name(args: t.Mapping[str, t.Any]) -> str:
     return os.path.basename(os.path.normpath(str(args["plan_dir"])))
 
 
-def _written(args: Mapping[str, t.Any], verdict: Verdict, texts: dict[str, str]) -> dict[str, t.Any]:
+def _written(args: t.Mapping[str, t.Any], verdict: Verdict, texts: dict[str, str]) -> dict[str, t.Any]:
     texts |= {"verdict.md": text.markdown(verdict, _name(args)), "verdict.txt": text.picture(verdict, _name(args))}
     paths = {name: os.path.join(args["verify_dir"], name) for name in (*texts, files.VERDICT)}
     for name, content in texts.items():

@@ -18,9 +18,6 @@ from ...module_utils._intake import DEPTH, INTERFACE, LABEL, LETTERS, VALUES, No
 from .ids import IDS
 from .outliers import COMPARED
 
-if t.TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
 KINDS = (OK, DEVIATION, WARNING, SKIPPED)
 # Overall and per host, the worst first.
 STATUSES = ("error", "deviation", "incomplete", "pass")
@@ -62,7 +59,7 @@ class Answer(t.NamedTuple):
         return f"The answer is refused: {self.wrong[0]}{more}. {FIX}" if self.wrong else ""
 
 
-def answer_in(nested: t.Any, rails: Collection[str] = (), schema: t.Any = None) -> Answer:
+def answer_in(nested: t.Any, rails: t.Collection[str] = (), schema: t.Any = None) -> Answer:
     """Return the checks and facts in an answer: results of modules, lists and dictionaries of them, lists of checks.
 
     A dictionary with `checks` gives these, and its facts; a check is known by its `id` and `status`.
@@ -105,7 +102,7 @@ def answer_in(nested: t.Any, rails: Collection[str] = (), schema: t.Any = None) 
     return answer
 
 
-def _is_plain(row: Mapping[str, t.Any], rails: Collection[str]) -> bool:
+def _is_plain(row: t.Mapping[str, t.Any], rails: t.Collection[str]) -> bool:
     """Whether a check is as `_check` would make it: most are, and a fleet has millions."""
     for key in TEXTS:
         value = row.get(key)
@@ -116,11 +113,11 @@ def _is_plain(row: Mapping[str, t.Any], rails: Collection[str]) -> bool:
     return known and len(row) == len(KEYS) and _is_rail(row.get("rail", 0), rails)
 
 
-def _is_rail(rail: t.Any, rails: Collection[str]) -> bool:
+def _is_rail(rail: t.Any, rails: t.Collection[str]) -> bool:
     return rail is None or (isinstance(rail, str) and bool(rail in rails if rails else LABEL.fullmatch(rail)))
 
 
-def _check(row: Mapping[str, t.Any], rails: Collection[str], left: list[int], schema: t.Any) -> CheckData:
+def _check(row: t.Mapping[str, t.Any], rails: t.Collection[str], left: list[int], schema: t.Any) -> CheckData:
     """Return a check with the contract's keys.
 
     :raises Nonsense: it is none, by id and rail as far as these are known.
@@ -139,7 +136,7 @@ def _check(row: Mapping[str, t.Any], rails: Collection[str], left: list[int], sc
     return t.cast("CheckData", {key: value for key, value in made.items() if value is not None or key in KEYS})
 
 
-def result_in(result: Mapping[str, t.Any], rails: Collection[str] = ()) -> Json:
+def result_in(result: t.Mapping[str, t.Any], rails: t.Collection[str] = ()) -> Json:
     """Return the result of one host, whose error says what of it is nonsense; once: it is known again.
 
     :param rails: the plan's.
@@ -157,7 +154,7 @@ def result_in(result: Mapping[str, t.Any], rails: Collection[str] = ()) -> Json:
     return {**head, "host": result["host"], "error": error, "checks": checks, "facts": facts, "taken": _TAKEN}
 
 
-def entry_in(entry: t.Any, rails: Collection[str] = (), schema: t.Any = None) -> Json:
+def entry_in(entry: t.Any, rails: t.Collection[str] = (), schema: t.Any = None) -> Json:
     """Return the entry of a host, or the section of plan or cluster, in a part of a verdict.
 
     :param rails: the plan's.

@@ -21,8 +21,6 @@ from .intake import KEYS, KINDS, STATUSES, UNREACHABLE, answer_in, result_in
 from .require import Required
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from ...module_utils._fabric.shapes import Section, Verdict
 
 SCHEMA = 2
@@ -33,7 +31,7 @@ MORE_KEYS = ("family", "object", "peers")
 WORST = (DEVIATION, WARNING, OK, SKIPPED)
 
 
-def normal_check(check: Mapping[str, t.Any]) -> Check:
+def normal_check(check: t.Mapping[str, t.Any]) -> Check:
     """Return a check with exactly the contract's keys."""
     more = {key: check[key] for key in MORE_KEYS if check.get(key) is not None}
     return t.cast("Check", {**{key: check.get(key) for key in KEYS}, **more})
@@ -50,7 +48,7 @@ class NodeChecks:
         for check in answer.checks:
             self._by_node.setdefault(check.get("node"), []).append(normal_check(check))
 
-    def attach(self, results: Iterable[Mapping[str, t.Any]]) -> Iterator[dict[str, t.Any]]:
+    def attach(self, results: t.Iterable[t.Mapping[str, t.Any]]) -> t.Iterator[dict[str, t.Any]]:
         """Yield the results of hosts, each with the checks of its node."""
         for result in results:
             found = self._by_node.pop(result.get("node"), ()) if result.get("node") else ()
@@ -71,9 +69,9 @@ def host_result(
     host: str,
     node: str | None,
     digest: str | None,
-    checks: Iterable[Check],
+    checks: t.Iterable[Check],
     error: str | None = None,
-    facts: Mapping[str, t.Any] | None = None,
+    facts: t.Mapping[str, t.Any] | None = None,
 ) -> dict[str, t.Any]:
     """Return what one host found, as it is written to its file.
 
@@ -91,7 +89,7 @@ def host_result(
     return {**made, "facts": dict(facts)} if facts else made
 
 
-def status_of(result: Mapping[str, t.Any]) -> str:
+def status_of(result: t.Mapping[str, t.Any]) -> str:
     """Return the status of one host's result."""
     if result.get("error"):
         return "error"
@@ -100,7 +98,7 @@ def status_of(result: Mapping[str, t.Any]) -> str:
     return "pass"
 
 
-def rail_statuses(checks: Iterable[Check], rails: Sequence[str] = ()) -> dict[str, str]:
+def rail_statuses(checks: t.Iterable[Check], rails: t.Sequence[str] = ()) -> dict[str, str]:
     """Return a status for each rail: its worst check; `skipped` when none of its checks was made."""
     found: dict[str, str] = dict.fromkeys(rails, SKIPPED)
     for check in checks:
@@ -109,7 +107,7 @@ def rail_statuses(checks: Iterable[Check], rails: Sequence[str] = ()) -> dict[st
     return found
 
 
-def _host_entry(result: Mapping[str, t.Any], rails: Sequence[str]) -> dict[str, t.Any]:
+def _host_entry(result: t.Mapping[str, t.Any], rails: t.Sequence[str]) -> dict[str, t.Any]:
     checks = result["checks"]
     entry: dict[str, t.Any] = {
         "status": status_of(result),
@@ -121,7 +119,7 @@ def _host_entry(result: Mapping[str, t.Any], rails: Sequence[str]) -> dict[str, 
     return entry | {key: result[key] for key in ("error", "facts") if result.get(key)}
 
 
-def counts_of(checks: Iterable[Check]) -> dict[str, int]:
+def counts_of(checks: t.Iterable[Check]) -> dict[str, int]:
     """Return how many checks have each status."""
     found = Counter(check["status"] for check in checks)
     return {kind: found[kind] for kind in KINDS}
@@ -132,7 +130,7 @@ def lost_entry(status: str, node: str | None, error: str) -> dict[str, t.Any]:
     return {"status": status, "node": node, "rails": {}, "counts": counts_of(()), "checks": [], "error": error}
 
 
-def overall(statuses: Iterable[str]) -> str:
+def overall(statuses: t.Iterable[str]) -> str:
     """Return the verdict over hosts and cluster: the worst; a host without a result makes it incomplete."""
     found = {status if status in STATUSES else "incomplete" for status in statuses}
     return next((status for status in STATUSES if status in found), "incomplete")
@@ -140,14 +138,14 @@ def overall(statuses: Iterable[str]) -> str:
 
 def merge(
     digest: str | None,
-    results: Iterable[Mapping[str, t.Any]],
-    expected: Mapping[str, str | None],
+    results: t.Iterable[t.Mapping[str, t.Any]],
+    expected: t.Mapping[str, str | None],
     *,
-    rails: Sequence[str] = (),
-    cluster: Mapping[str, t.Any] | None = None,
-    plan: Mapping[str, t.Any] | None = None,
+    rails: t.Sequence[str] = (),
+    cluster: t.Mapping[str, t.Any] | None = None,
+    plan: t.Mapping[str, t.Any] | None = None,
     nodes: t.Any = None,
-    require: Sequence[str] = (),
+    require: t.Sequence[str] = (),
     lost: str = "No result came from this host: it is unreachable.",
 ) -> Verdict:
     """Return the verdict.
@@ -193,9 +191,9 @@ def merge(
 
 def verdict_of(
     digest: str | None,
-    rails: Sequence[str],
-    hosts: Mapping[str, Mapping[str, t.Any]],
-    sections: Mapping[str, Mapping[str, t.Any]],
+    rails: t.Sequence[str],
+    hosts: t.Mapping[str, t.Mapping[str, t.Any]],
+    sections: t.Mapping[str, t.Mapping[str, t.Any]],
     **more: t.Any,
 ) -> Verdict:
     """Return the verdict.
@@ -223,7 +221,7 @@ def unseen_section(reason: str) -> dict[str, t.Any]:
     return {"status": SKIPPED, "checks": [], "reason": reason}
 
 
-def seen_section(checks: Iterable[Check], error: str | None = None) -> dict[str, t.Any]:
+def seen_section(checks: t.Iterable[Check], error: str | None = None) -> dict[str, t.Any]:
     """Return the verdict's section about the cluster or the plan. When no check was made, it is skipped.
 
     `made` in it has the ids of what is ok, since the section holds only what is not.
@@ -244,7 +242,7 @@ def seen_section(checks: Iterable[Check], error: str | None = None) -> dict[str,
     return section
 
 
-def added(section: Mapping[str, t.Any], checks: Sequence[Check]) -> dict[str, t.Any]:
+def added(section: t.Mapping[str, t.Any], checks: t.Sequence[Check]) -> dict[str, t.Any]:
     """Return a section, or a host's entry, with more checks."""
     if not checks:
         return dict(section)
@@ -267,12 +265,12 @@ def natural(name: str) -> list[tuple[int, int, str]]:
     return [(0, int(word), "") if word.isdigit() else (1, 0, word) for word in words]
 
 
-def section_of(verdict: Verdict | None, name: str) -> Mapping[str, t.Any]:
+def section_of(verdict: Verdict | None, name: str) -> t.Mapping[str, t.Any]:
     """Return the section of the plan or the cluster; early verdicts have no plan's."""
-    return t.cast("Mapping[str, Section]", verdict or {}).get(name) or unseen_section("it is not in this verdict")
+    return t.cast("t.Mapping[str, Section]", verdict or {}).get(name) or unseen_section("it is not in this verdict")
 
 
-def entries(verdict: Verdict) -> Iterator[tuple[str, Mapping[str, t.Any]]]:
+def entries(verdict: Verdict) -> t.Iterator[tuple[str, t.Mapping[str, t.Any]]]:
     """Yield hosts and sections by name."""
     yield from verdict["hosts"].items()
     yield from ((name, section_of(verdict, name)) for name in SECTIONS)

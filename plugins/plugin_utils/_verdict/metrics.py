@@ -20,11 +20,9 @@ from ...module_utils._intake import shown
 from .merge import deviations, tally
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from ...module_utils._fabric.shapes import Verdict
 
-    Sample = tuple[Mapping[str, str], float]
+    Sample = tuple[t.Mapping[str, str], float]
 
 RAIL_OK = "railops_rail_ok"
 HELP = {
@@ -41,7 +39,7 @@ def quoted(text: str) -> str:
     return '"' + shown(text).replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _metric(name: str, samples: Iterable[Sample]) -> str:
+def _metric(name: str, samples: t.Iterable[Sample]) -> str:
     lines = [f"# HELP {name} {HELP[name]}\n", f"# TYPE {name} gauge\n"]
     for labels, value in samples:
         listed = ",".join(f"{key}={quoted(text)}" for key, text in labels.items())
@@ -49,7 +47,7 @@ def _metric(name: str, samples: Iterable[Sample]) -> str:
     return "".join(lines) if len(lines) > 2 else ""
 
 
-def _rails(verdict: Verdict, fabric: str) -> Iterable[Sample]:
+def _rails(verdict: Verdict, fabric: str) -> t.Iterable[Sample]:
     for host, entry in verdict["hosts"].items():
         for rail, status in entry["rails"].items():
             if status in VALUES:
@@ -62,7 +60,7 @@ def metrics(verdict: Verdict, fabric: str, ended: float) -> str:
     :param ended: when the audit ended, in seconds since 1970.
     """
     counts = Counter(check["id"] for _where, check in deviations(verdict))
-    samples: dict[str, Iterable[Sample]] = {
+    samples: dict[str, t.Iterable[Sample]] = {
         RAIL_OK: _rails(verdict, fabric),
         "railops_hosts": (({"fabric": fabric, "status": key}, n) for key, n in sorted(tally(verdict).items())),
         "railops_deviations": (({"fabric": fabric, "check": key}, n) for key, n in sorted(counts.items())),

@@ -11,9 +11,6 @@ import typing as t
 
 from ...module_utils._check import Check, CheckData, deviation, ok
 
-if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
 _SITE = "Run the playbook railops.rdma.cluster."
 # What a change of a dry run means for the object that is there.
 _OBSERVED = {
@@ -24,12 +21,12 @@ _OBSERVED = {
 }
 
 
-def _name(entry: Mapping[str, t.Any]) -> str:
+def _name(entry: t.Mapping[str, t.Any]) -> str:
     space = f"{entry['namespace']}/" if entry.get("namespace") else ""
     return f"{entry['kind']} {space}{entry['name']}"
 
 
-def object_checks(result: Mapping[str, t.Any]) -> list[CheckData]:
+def object_checks(result: t.Mapping[str, t.Any]) -> list[CheckData]:
     """Return one check for each object that differs, and one for all that do not.
 
     :param result: of cluster_objects in check mode.
@@ -52,12 +49,12 @@ def object_checks(result: Mapping[str, t.Any]) -> list[CheckData]:
     return [check.data() for check in checks]
 
 
-def _stays(check: str, entry: Mapping[str, t.Any], cause: str, fix: str) -> Check:
+def _stays(check: str, entry: t.Mapping[str, t.Any], cause: str, fix: str) -> Check:
     field = f" {entry['field']}" if entry.get("field") else ""
     return deviation(check, f"{_name(entry)}{field}", entry.get("reason") or "different", cause, fix)
 
 
-def prefix_checks(pools: Iterable[Mapping[str, t.Any]]) -> list[CheckData]:
+def prefix_checks(pools: t.Iterable[t.Mapping[str, t.Any]]) -> list[CheckData]:
     """Return a check for each node that a CIDRPool's controller gave something else, and one for all others.
 
     :param pools: CIDRPools, as the API stores them.

@@ -16,9 +16,6 @@ from collections import Counter
 
 from ...module_utils._check import DEVIATION, Check, CheckData, deviation, warning
 
-if t.TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
 Place = tuple[str, str]
 """Host and rail."""
 
@@ -41,18 +38,18 @@ class PortKinds:
     10,000 hosts with all that an audit reports of their ports would be 33 MB of JSON and four times that in memory.
     """
 
-    def __init__(self, kinds: Iterable[Mapping[str, t.Any]] = ()) -> None:
-        self.kinds: list[Mapping[str, t.Any]] = list(kinds)
+    def __init__(self, kinds: t.Iterable[t.Mapping[str, t.Any]] = ()) -> None:
+        self.kinds: list[t.Mapping[str, t.Any]] = list(kinds)
         self._numbers = {tuple(kind.items()): number for number, kind in enumerate(self.kinds)}
 
-    def brief(self, facts: Mapping[str, t.Any]) -> dict[str, t.Any]:
+    def brief(self, facts: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
         """Return facts as a verdict bears them: `ports` (rail to the number of its kind) and `macs`."""
         rails = (facts.get("health") or {}).get("rails") or {}
         kinds = {rail: {key: seen[key] for key in COMPARED if seen.get(key)} for rail, seen in rails.items()}
         ports = {rail: self._number(kind) for rail, kind in kinds.items() if kind}
         return {key: value for key, value in (("ports", ports), ("macs", facts.get("macs"))) if value}
 
-    def whole(self, facts: Mapping[str, t.Any]) -> Mapping[str, t.Any]:
+    def whole(self, facts: t.Mapping[str, t.Any]) -> t.Mapping[str, t.Any]:
         """Return the facts that brief() was given, as far as peers are compared by them."""
         kinds = dict(enumerate(self.kinds))
         rails = {rail: kinds.get(number, {}) for rail, number in (facts.get("ports") or {}).items()}
@@ -73,7 +70,7 @@ class FleetPorts:
         self._macs: dict[str, Place] = {}
         self._shared: dict[str, dict[Place, None]] = {}
 
-    def add(self, host: str, facts: Mapping[str, t.Any]) -> None:
+    def add(self, host: str, facts: t.Mapping[str, t.Any]) -> None:
         """Take what an audit found on a host: its facts `health` and `macs`; other facts and none at all are let be."""
         for rail, mac in (facts.get("macs") or {}).items():
             first = self._macs.setdefault(str(mac).lower(), (host, rail))
@@ -95,7 +92,7 @@ class FleetPorts:
                 if value:
                     self._values.setdefault((aspect, peers), {}).setdefault(value, []).append(place)
 
-    def outliers(self) -> Iterator[tuple[str, Check]]:
+    def outliers(self) -> t.Iterator[tuple[str, Check]]:
         """Give the hosts that differ, each with its check; those that are like their peers have none."""
         for mac, places in sorted(self._shared.items()):
             for host, rail in sorted(places):
@@ -118,7 +115,7 @@ class FleetPorts:
         return _named(self._shared.get(mac.lower(), [first]), of) if first else ""
 
 
-def _named(places: Iterable[Place], of: str = "") -> str:
+def _named(places: t.Iterable[Place], of: str = "") -> str:
     return " and ".join(f"{rail} of {'this host' if host == of else host}" for host, rail in places)
 
 
@@ -131,8 +128,8 @@ def _check(aspect: str, rail: str, usual: t.Any, value: t.Any, most: str) -> Che
 
 
 def compare_fleet(
-    read: Callable[[], Iterable[Mapping[str, t.Any]]], ports: PortKinds | None = None
-) -> Iterator[dict[str, t.Any]]:
+    read: t.Callable[[], t.Iterable[t.Mapping[str, t.Any]]], ports: PortKinds | None = None
+) -> t.Iterator[dict[str, t.Any]]:
     """Yield the hosts' results with what the fleet knows of them, and their facts as `ports` has them in brief.
 
     :param read: gives what the hosts wrote (`host`, `checks`, and `facts` where an audit kept some), one by one; asked

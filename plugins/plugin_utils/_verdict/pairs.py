@@ -16,8 +16,6 @@ import typing as t
 from ...module_utils._check import DEVIATION, WARNING
 
 if t.TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from ...module_utils._fabric.shapes import Verdict
 
 # What a rail does not answer for. Counters, firmware unlike the fleet's or a file for the next boot stop no packet.
@@ -44,14 +42,14 @@ def with_faults(verdict: Verdict) -> Verdict:
         and not check.get("peers")
     }
 
-    def fault(name: str, check: Mapping[str, t.Any]) -> str | None:
+    def fault(name: str, check: t.Mapping[str, t.Any]) -> str | None:
         ends = [peer if peer in hosts else by_node.get(peer, "") for peer in check.get("peers") or ()]
         if check["status"] != DEVIATION or not ends or (name, check["rail"]) in broken:
             return None
         theirs = all(end in hosts and (hosts[end].get("error") or (end, check["rail"]) in broken) for end in ends)
         return ends[0] if theirs else None
 
-    def judged(name: str, check: Mapping[str, t.Any]) -> Mapping[str, t.Any]:
+    def judged(name: str, check: t.Mapping[str, t.Any]) -> t.Mapping[str, t.Any]:
         if not check.get("peers"):
             return check
         end = fault(name, check)

@@ -35,8 +35,6 @@ from .merge import (
 from .outliers import ASPECTS, FleetPorts, PortKinds, with_holder
 
 if t.TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from ...module_utils._fabric.shapes import Verdict
     from .merge import Check
 
@@ -46,7 +44,7 @@ Entry = t.Dict[str, t.Any]  # noqa: UP006 - as merge has it
 class MergedVerdict:
     """Takes one part after the other; keeps of each what the verdict of all will have."""
 
-    def __init__(self, digest: str | None, rails: Sequence[str] = ()) -> None:
+    def __init__(self, digest: str | None, rails: t.Sequence[str] = ()) -> None:
         """Begin.
 
         :param digest: of the plan that all of them must be of.
@@ -56,7 +54,7 @@ class MergedVerdict:
         self._problems: list[Problem] = []
         self._hosts: dict[str, Entry] = {}
         self._blind: set[str] = set()
-        self._sections: dict[str, list[Mapping[str, t.Any]]] = {name: [] for name in SECTIONS}
+        self._sections: dict[str, list[t.Mapping[str, t.Any]]] = {name: [] for name in SECTIONS}
         self._parts: list[dict[str, t.Any]] = []
         self._ports = PortKinds()
 
@@ -107,7 +105,7 @@ class MergedVerdict:
             odd = odd or str(exc)
         return lost_entry("error", None, Answer([], {}, [odd]).error) if odd else made
 
-    def verdict(self, expected: Mapping[str, str | None], rails: Sequence[str]) -> Verdict:
+    def verdict(self, expected: t.Mapping[str, str | None], rails: t.Sequence[str]) -> Verdict:
         """Return the verdict of all.
 
         :param expected: the hosts of the plan: inventory name to node.
@@ -176,13 +174,13 @@ def _replaced(entry: Entry, checks: list[Check]) -> Entry:
     }
 
 
-def _looked(section: Mapping[str, t.Any]) -> bool:
+def _looked(section: t.Mapping[str, t.Any]) -> bool:
     """Return whether somebody looked at the section: the plan's or the cluster's."""
     made = [row for row in section["checks"] if row["status"] != SKIPPED and row["id"] != require.ID]
     return bool(made or section.get("error") or (section.get("counts") or {}).get(OK))
 
 
-def _section(sections: Sequence[Mapping[str, t.Any]]) -> Entry:
+def _section(sections: t.Sequence[t.Mapping[str, t.Any]]) -> Entry:
     """Return one section of those of all parts: of those that looked at it, when any did."""
     seen = [section for section in sections if _looked(section)]
     if not seen:

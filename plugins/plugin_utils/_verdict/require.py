@@ -14,9 +14,6 @@ import typing as t
 from ...module_utils._check import OK, SKIPPED, CheckData, deviation
 from .ids import IDS
 
-if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
 ID = "verify_require"
 Check = CheckData
 
@@ -26,7 +23,7 @@ def has(group: str, name: str) -> bool:
     return name == group or name.startswith(f"{group}_")
 
 
-def unknown(groups: Iterable[str]) -> list[str]:
+def unknown(groups: t.Iterable[str]) -> list[str]:
     """Return the groups that no check is of."""
     return [group for group in groups if not any(has(group, name) for name in IDS)]
 
@@ -39,19 +36,19 @@ def groups() -> list[str]:
 class Required:
     """Looks at one host after the other, and at the sections of plan and cluster, for what may not be skipped."""
 
-    def __init__(self, required: Sequence[str]) -> None:
+    def __init__(self, required: t.Sequence[str]) -> None:
         self._required = required
         self._hosts: list[str] = []
         # By group: the hosts that were looked at, and all places that were or that say why not.
         self._made: dict[str, set[str]] = {group: set() for group in required}
         self._named: dict[str, set[str]] = {group: set() for group in required}
 
-    def host(self, name: str, checks: Sequence[Mapping[str, t.Any]]) -> list[Check]:
+    def host(self, name: str, checks: t.Sequence[t.Mapping[str, t.Any]]) -> list[Check]:
         """Return a deviation for each required group that a host, or a rail of it, has only skipped checks of."""
         self._hosts.append(name)
         return [check for group in self._required for check in self._look(group, name, checks, self._made[group])]
 
-    def section(self, name: str, checks: Sequence[Mapping[str, t.Any]], made: Iterable[str]) -> list[Check]:
+    def section(self, name: str, checks: t.Sequence[t.Mapping[str, t.Any]], made: t.Iterable[str]) -> list[Check]:
         """Return the same of the plan's or the cluster's section.
 
         :param checks: those that are not ok.
@@ -60,7 +57,9 @@ class Required:
         rows = [*checks, *({"id": one, "rail": None, "status": OK} for one in made)]
         return [check for group in self._required for check in self._look(group, name, rows, set())]
 
-    def _look(self, group: str, where: str, checks: Sequence[Mapping[str, t.Any]], hosts: set[str]) -> Iterator[Check]:
+    def _look(
+        self, group: str, where: str, checks: t.Sequence[t.Mapping[str, t.Any]], hosts: set[str]
+    ) -> t.Iterator[Check]:
         rows = [row for row in checks if has(group, row["id"])]
         made = {row["rail"] for row in rows if row["status"] != SKIPPED}
         if rows:
@@ -73,7 +72,7 @@ class Required:
             if rail is not None or not made:
                 yield _lacking(group, reason, rail)
 
-    def forgotten(self) -> Iterator[tuple[str, Check]]:
+    def forgotten(self) -> t.Iterator[tuple[str, Check]]:
         """Yield the hosts that were not looked at, without a word, where others were."""
         for group in self._required:
             for host in self._hosts if self._made[group] else ():

@@ -16,8 +16,6 @@ from .._report.verdict import utc
 from .merge import SECTIONS, deviations, left_out, section_of, summary, untested
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from ...module_utils._fabric.shapes import Verdict
 
 # SGR codes (ECMA-48 8.3.117); the signs mean the same without colour.
@@ -51,7 +49,7 @@ def _plain(value: t.Any) -> str:
     return shown(str(value))
 
 
-def _table(titles: Sequence[str], rows: Sequence[Sequence[t.Any]]) -> list[str]:
+def _table(titles: t.Sequence[str], rows: t.Sequence[t.Sequence[t.Any]]) -> list[str]:
     return md_table(titles, [[_plain(cell) for cell in row] for row in rows])
 
 
@@ -92,7 +90,7 @@ def markdown(verdict: Verdict, fabric: str) -> str:
     return "\n".join(lines)
 
 
-def _listed(title: str, found: Sequence[Equal]) -> list[str]:
+def _listed(title: str, found: t.Sequence[Equal]) -> list[str]:
     """Return a table of equal checks."""
     if not found:
         return []
@@ -127,7 +125,7 @@ class Painter:
         return self(*_SIGNS[status])
 
 
-def _host_row(name: str, entry: Mapping[str, t.Any], rails: Sequence[str], width: int, paint: Painter) -> str:
+def _host_row(name: str, entry: t.Mapping[str, t.Any], rails: t.Sequence[str], width: int, paint: Painter) -> str:
     if entry["status"] in _LOST:
         sign = paint.sign("error" if entry["status"] == "error" else "unreachable")
         return f"  {name:<{width}}  {sign}  {_plain(entry.get('error'))}"[:_WIDTH]
@@ -136,7 +134,7 @@ def _host_row(name: str, entry: Mapping[str, t.Any], rails: Sequence[str], width
     return f"  {name:<{width}}  {paint.sign('deviation' if 'deviation' in own else 'ok')}    {''.join(cells)}"
 
 
-def _rows(hosts: Mapping[str, Mapping[str, t.Any]], rails: Sequence[str], paint: Painter) -> Iterator[str]:
+def _rows(hosts: t.Mapping[str, t.Mapping[str, t.Any]], rails: t.Sequence[str], paint: Painter) -> t.Iterator[str]:
     """Give the hosts by rails; of a large fleet those that do not pass. Who did not answer is one row a reason."""
     passed = [name for name, entry in hosts.items() if entry["status"] == "pass"]
     if len(passed) == len(hosts) > _ROWS:
@@ -161,7 +159,7 @@ def _rows(hosts: Mapping[str, Mapping[str, t.Any]], rails: Sequence[str], paint:
         yield f"  ... and {left:,} more, {fine}"
 
 
-def _reason(row: Equal, sign: str, paint: Painter) -> Iterator[str]:
+def _reason(row: Equal, sign: str, paint: Painter) -> t.Iterator[str]:
     check = row.check
     many = len(row.places) > 1
     where = f"{len(row.places):,} times" if many else shown(row.where[0])
@@ -178,7 +176,7 @@ def _reason(row: Equal, sign: str, paint: Painter) -> Iterator[str]:
         yield f"      fix:   {_plain(check['fix'])}"
 
 
-def _reasons(verdict: Verdict, status: str, paint: Painter) -> Iterator[str]:
+def _reasons(verdict: Verdict, status: str, paint: Painter) -> t.Iterator[str]:
     found = equal(deviations(verdict, status))
     for row in found[:_LISTED]:
         yield from _reason(row, status, paint)

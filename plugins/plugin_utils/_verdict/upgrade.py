@@ -18,9 +18,6 @@ from ...module_utils._errors import RdmaError
 from ...module_utils._probe.health_plan import LIMITS
 from .merge import natural
 
-if t.TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
 Check = t.Mapping[str, t.Any]
 SCHEMA = 1
 _MOST = 3
@@ -43,7 +40,7 @@ class UpgradeStand:
     begun: bool = False
 
 
-def turns(stands: Mapping[str, UpgradeStand], *, by_zone: bool) -> list[list[str]]:
+def turns(stands: t.Mapping[str, UpgradeStand], *, by_zone: bool) -> list[list[str]]:
     """Return the hosts of each turn: those left in the middle first and alone, then the others.
 
     :param by_zone: one host of each zone at a time, those of one slot; behind one host alone, the canary.
@@ -59,7 +56,7 @@ def turns(stands: Mapping[str, UpgradeStand], *, by_zone: bool) -> list[list[str
     return begun + [[host] for host in due[:1]] + [slots[slot] for slot in sorted(slots)]
 
 
-def refuse_others(begun: Iterable[str], hosts: Collection[str], folder: str) -> None:
+def refuse_others(begun: t.Iterable[str], hosts: t.Collection[str], folder: str) -> None:
     """Refuse to touch anybody while a host is left in the middle that has no turn now.
 
     :param begun: the hosts with a record, and `folder` where records are.
@@ -74,7 +71,7 @@ def refuse_others(begun: Iterable[str], hosts: Collection[str], folder: str) -> 
 
 
 def lines(
-    stands: Mapping[str, UpgradeStand], order: Sequence[Sequence[str]], *, drain: bool = True, reboot: bool = True
+    stands: t.Mapping[str, UpgradeStand], order: t.Sequence[t.Sequence[str]], *, drain: bool = True, reboot: bool = True
 ) -> list[str]:
     """Return what a run does, for a person: a line a host that has a turn, and the hosts that are left alone and why.
 
@@ -103,7 +100,7 @@ def _key(check: Check) -> tuple[t.Any, ...]:
     return (check["id"], check.get("rail"), check.get("family"), check.get("object"))
 
 
-def _by_key(checks: Iterable[Check]) -> dict[tuple[t.Any, ...], Check]:
+def _by_key(checks: t.Iterable[Check]) -> dict[tuple[t.Any, ...], Check]:
     """Return the worst check of each thing that was looked at."""
     found: dict[tuple[t.Any, ...], Check] = {}
     for check in checks:
@@ -117,7 +114,7 @@ def _badness(status: str) -> int:
     return {SKIPPED: 0, DEVIATION: 3}.get(status, 1 if status == OK else 2)
 
 
-def worse(before: Mapping[str, t.Any], after: Mapping[str, t.Any]) -> list[dict[str, t.Any]]:
+def worse(before: t.Mapping[str, t.Any], after: t.Mapping[str, t.Any]) -> list[dict[str, t.Any]]:
     """Return what is worse on a host than before: new deviations, then what was sound and cannot be seen any more.
 
     What grew since the last look (counters of ports) is not compared: a boot starts it anew.
@@ -138,7 +135,7 @@ def worse(before: Mapping[str, t.Any], after: Mapping[str, t.Any]) -> list[dict[
     return _in_order(found) + _in_order(lost)
 
 
-def _in_order(rows: Iterable[dict[str, t.Any]]) -> list[dict[str, t.Any]]:
+def _in_order(rows: t.Iterable[dict[str, t.Any]]) -> list[dict[str, t.Any]]:
     """Return rows by rail; what both families have to say alike is one."""
     alone = {tuple(row.values()): row for row in rows}
     return sorted(alone.values(), key=lambda row: (natural(row["rail"] or ""), row["id"]))
@@ -148,7 +145,7 @@ def _row(name: str, rail: str | None, cause: str, fix: str) -> dict[str, t.Any]:
     return {"id": name, "rail": rail, "cause": cause, "fix": fix}
 
 
-def sentence(host: str, rows: Sequence[Mapping[str, t.Any]], *, drain: bool = True) -> str:
+def sentence(host: str, rows: t.Sequence[t.Mapping[str, t.Any]], *, drain: bool = True) -> str:
     """Return the message for a host that is worse than before.
 
     :param rows: what `worse` returned, not empty.
