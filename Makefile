@@ -8,7 +8,7 @@ PYTHON = $$($(ENV) bin)/python
 IN_ENV = PATH="$$($(ENV) bin):$$PATH" PYTHONPATH="$$($(ENV) tree)" ANSIBLE_COLLECTIONS_PATH="$$($(ENV) tree)"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all bench lab lab-test env deps build clean
+.PHONY: help demo test test-all bench lab lab-test env deps build release clean
 
 help: ## Show what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -40,6 +40,9 @@ deps: ## Install the Debian packages that demo and tests can use (root)
 
 build: ## Build the collection's tarball into dist/; REPOSITORY=https://... links README's pages there
 	@python3 tests/tools/build.py $(REPOSITORY)
+
+release: build ## Build it, and put an SBOM and checksums beside it; nothing is published
+	@python3 tests/tools/release.py
 
 clean: ## Remove what was built in the checkout (the cache stays: `tests/tools/env.py cache` tells where)
 	rm -rf dist plan .ansible .pytest_cache .mypy_cache .ruff_cache .hypothesis tests/output

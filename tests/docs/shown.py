@@ -185,6 +185,10 @@ ROWS = (
     row(r"sudo make deps", "tests/bare/test_second_command.py::test_root"),
     row(r"RAILOPS_(FABRICS=100000|PATH_SEED=7) make test CHECK=(unit|kernel)-slow", ".ci/run"),
     row(
+        r"make release( REPOSITORY=\S+)?",
+        "tests/package/test_package.py::test_a_release_has_checksums_and_an_sbom",
+    ),
+    row(
         r"make build( REPOSITORY=\S+)?",
         "tests/docs/test_readme.py::test_both_builds_have_no_relative_link",
     ),

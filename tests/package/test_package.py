@@ -19,6 +19,7 @@ from pathlib import Path
 
 import build
 import pytest
+import release
 import yaml
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -64,6 +65,19 @@ def test_the_tarball_holds_no_development_files(tarball):
     unwanted = [name for name in names if name.startswith((".git", ".ci", "plan/", "dist/")) or "__pycache__" in name]
     assert unwanted == []
     assert {"README.md", "COPYING", "MANIFEST.json"} <= set(names)
+
+
+def test_a_release_has_checksums_and_an_sbom(tarball):
+    sbom, sums = release.finish(tarball)
+    for line in sums.read_text(encoding="utf-8").splitlines():
+        wanted, name = line.split()
+        assert hashlib.sha256((tarball.parent / name).read_bytes()).hexdigest() == wanted
+    said = json.loads(sbom.read_text(encoding="utf-8"))
+    with tarfile.open(tarball) as archive:
+        carried = {Path(name).name.split("-")[0] for name in archive.getnames() if name.endswith(".whl")}
+    assert said["specVersion"] == "1.6"
+    assert carried == {part["name"] for part in said["components"] if "hashes" in part}
+    assert {"kubernetes.core", "kubernetes", "netaddr"} | carried == {part["name"] for part in said["components"]}
 
 
 def test_the_installed_collection_plans_the_guides_fabric(installed, tmp_path):
