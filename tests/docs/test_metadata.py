@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,8 @@ from pathlib import Path
 import known
 import yaml
 from blocks import CHECKOUT
+
+from ansible_collections.railops.rdma.plugins.plugin_utils._settings import PATTERNS, PLAYBOOKS
 
 GROUPS = known.load(CHECKOUT / "meta/runtime.yml")["action_groups"]
 # They have plan_dir and work on the controller, or with the fleet as a whole.
@@ -45,3 +48,15 @@ def test_roles_name_only_platforms_that_were_seen():
     of_the_controller = [{"name": "GenericLinux", "versions": ["all"]}]
     assert [platforms for platforms in found if platforms not in (seen, of_the_controller)] == []
     assert seen in found
+
+
+def test_every_variable_of_a_playbook_is_on_its_page():
+    """What playbooks read beside plan and roles is what the settings know, with the default that the playbook has."""
+    page = (CHECKOUT / "docs/playbooks.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.+?) \|", page, re.MULTILINE))
+    assert {*PLAYBOOKS, *PATTERNS} == {name for name in rows if "_" in name and name != "test_application"}
+    texts = [path.read_text(encoding="utf-8") for path in (CHECKOUT / "playbooks").glob("*.yml")]
+    for name, shown in rows.items():
+        words = {word for text in texts for word in re.findall(rf"\b{name} \| default\(([\w'%.]+)\)", text)}
+        if plain := {yaml.safe_load(word) for word in words if not word.startswith("__")}:
+            assert plain == {yaml.safe_load(shown.strip("`"))}, name
