@@ -27,12 +27,12 @@ from ..plugin_utils._host_plan import (
 from ..plugin_utils._host_plan_action import (
     HostPlanAction,
     lossless_options,
-    refuse_gone,
     refuse_two_declarations,
     torn_options,
 )
 from ..plugin_utils._localhost import FabricAction
 from ..plugin_utils._refusal import once
+from ..plugin_utils._role_options import ASKED, AUDITED, refuse_gone
 from ..plugin_utils._verdict.files import last_path, read_json, read_plan, result_path, without_counters, write_json
 from ..plugin_utils._verdict.intake import answer_in
 from ..plugin_utils._verdict.merge import host_result, status_of
@@ -132,7 +132,8 @@ class ActionModule(HostPlanAction):
         task_vars, args = task_vars or {}, self._task.args
         host = task_vars["inventory_hostname"]
         if named := args.pop("variables", None):
-            args["settings"] = self._values(named, task_vars)
+            of_roles = ASKED if args.get("checks") == ["preflight"] else AUDITED
+            args["settings"] = self._values({**of_roles, **named}, task_vars)
             self._task.args = args = {**args["settings"].pop(OWN, {}), **args}
         for module, options in (args.get("settings") or {}).items():
             refuse_gone(module, options)

@@ -195,7 +195,8 @@ confirmed:
 """
 
 from ..module_utils._module import run_module
-from ..module_utils._route.run import SPEC, run
+from ..module_utils._route.options import SPEC
+from ..module_utils._route.run import run
 
 
 def main() -> None:

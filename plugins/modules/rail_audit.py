@@ -81,6 +81,7 @@ options:
     description:
       - As O(settings), with the names of variables in place of values; C(rail_audit) stands for options of this
         module. A variable that is not set is left out. The controller reads them; it is much cheaper than templates.
+      - With it the variables of the host roles are read too. A module that is named here is read as it is named.
     type: dict
   neighbours:
     description:

@@ -14,11 +14,11 @@ import typing as t
 from pathlib import Path
 
 from ..module_utils import _library
-from ..module_utils._errors import Problem
 from ._host_plan import read_host_plan
 from ._localhost import FabricAction
 from ._refusal import fail, once
 from ._report.equal import shortened
+from ._role_options import refuse_gone
 
 if t.TYPE_CHECKING:
     from ..module_utils._fabric.shapes import HostPlan
@@ -26,53 +26,9 @@ if t.TYPE_CHECKING:
 LOSSLESS = {"priority": "priority", "dscp": "dscp", "cnp_dscp": "cnp"}
 """The options of roce_qos that the plan has, each with its key of fabric_lossless."""
 
-
-GONE = {
-    ("nic_link_type", "reset"): Problem(
-        "inventory",
-        "nic_mode_reset is gone, with the option reset of nic_link_type: one reboot brings all cards what waits.",
-        "Take it out of the inventory; docs/link-type.md shows how to reset a card by hand.",
-    ),
-    **{
-        ("gpudirect", option): Problem(
-            "inventory",
-            f"gpudirect_{option} is gone: what a host answers is in no Helm values.",
-            "Take it out of the inventory; docs/gpudirect.md has the lines to write for the GPU Operator.",
-        )
-        for option in ("values_dest", "driver_on_host", "ofed_on_host")
-    },
-    **{
-        ("rdma_host", old): Problem(
-            "options",
-            f"rdma_host has no option {old} any more: the namespace mode is the module rdma_netns's.",
-            f"Call rdma_netns {new}, before rdma_host; the role rdma_host does both.",
-        )
-        for old, new in (("netns", "too"), ("netns_mode", "with mode"), ("netns_live", "with live"))
-    },
-    **{
-        ("rdma_driver", old): Problem(
-            "options",
-            f"rdma_driver has no option {old} any more: a module that needs pyroute2 brings it by itself.",
-            "Take it out.",
-        )
-        for old in ("pyroute2_wheel", "pyroute2_carried")
-    },
-}
-"""The options that modules do not have any more, each with what is wrong and what to do."""
-
 SAFE_PATH = re.compile(r"[\w./~-]+")
 WHEEL = str(Path(__file__).parents[2] / "roles/rdma_driver/files/pyroute2-0.9.7-py3-none-any.whl")
 """The library that travels with the collection. No variable names it: a host's could name any file here."""
-
-
-def refuse_gone(module: str, options: t.Mapping[str, t.Any]) -> None:
-    """Refuse options that the module does not have any more.
-
-    :raises AnsibleActionFail: naming the first of them.
-    """
-    for option in options:
-        if gone := GONE.get((module, option)):
-            fail(gone.problem, gone.fix)
 
 
 def lossless_options(have: HostPlan) -> dict[str, int]:

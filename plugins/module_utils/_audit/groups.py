@@ -33,6 +33,7 @@ from .._qos.plan import make_policy
 from .._rdma import host_run, info_run
 from .._rdma.host import module_names
 from .._route import filters, path_checks, path_kernel, ping
+from .._route import options as route_options
 from .._route import run as route_run
 from .._route.decode import pyroute2_problem
 from .._route.kernel import Kernel
@@ -190,7 +191,7 @@ GROUPS: dict[str, tuple[Look, ...]] = {
         of_module("rdma_netns", netns_run.run, netns_run.SPEC),
         of_module("rdma_host", host_run.run, host_run.SPEC),
     ),
-    "network": (of_module("policy_route", route_run.run, route_run.SPEC),),
+    "network": (of_module("policy_route", route_run.run, route_options.SPEC),),
     "persist": (of_module("rail_persist", persist_run.run, persist_run.SPEC),),
     "paths": (look_at_paths,),
     "duplicates": (of_rails("duplicates", duplicates.look),),

@@ -25,6 +25,7 @@ from .._files import Sysfs
 from .._persist import run as persist_run
 from .._rdma import host_run
 from .._rdma.host import module_names
+from .._route import options as route_options
 from .._route import rollback
 from .._route import run as route_run
 from .._route.checks import leaving_checks, problem_check
@@ -128,7 +129,7 @@ def look_at_network(request: Request) -> tuple[Checks, Facts]:
     if problem := pyroute2_problem():
         raise RdmaError(problem, route_run.INSTALL)
     sysfs = Sysfs()
-    options = options_of("policy_route", route_run.SPEC, request)
+    options = options_of("policy_route", route_options.SPEC, request)
     want = parse_want(options)
     kept = read_untouchable(request.module, sysfs)
     called = {name for link in kept.links.values() for name in (link["ifname"], *link.get("altnames", ()))}

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options that modules share which work from a host plan."""
+"""Options that the controller reads too: those that come from a host plan, and those of policy_route."""
 
 from __future__ import annotations
 
@@ -36,3 +36,17 @@ def host_plan_spec() -> dict[str, t.Any]:
         "network": {"type": "str", "choices": ["roce", "infiniband"]},
         "sysctls": {"type": "dict"},
     }
+
+
+SPEC = {
+    **host_plan_spec(),
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "purge": {"type": "bool", "default": True},
+    "force": {"type": "list", "elements": "str", "default": []},
+    "take_over": {"type": "list", "elements": "str", "default": []},
+    "confirm_timeout": {"type": "int", "default": 0},
+    "confirm": {"type": "str"},
+    "undo": {"type": "str"},
+    "gateways": {"type": "str", "choices": ["ignore", "report", "require"], "default": "ignore"},
+    "on_problem": {"type": "str", "choices": ["fail", "report"], "default": "fail"},
+}

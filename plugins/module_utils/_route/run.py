@@ -19,7 +19,6 @@ from .checks import problem_check
 from .decode import pyroute2_problem
 from .echo import Sweep
 from .kernel import Kernel
-from .options import host_plan_spec
 from .ping import checks_of, names_of, targets_of
 from .plan import decide
 from .retained import note
@@ -34,19 +33,6 @@ INSTALL = (
 OVERDUE_SECONDS = 60.0
 # Until a change that is taken back is confirmed, where no other time is asked for.
 UNDO_SECONDS = 60
-
-SPEC = {
-    **host_plan_spec(),
-    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-    "purge": {"type": "bool", "default": True},
-    "force": {"type": "list", "elements": "str", "default": []},
-    "take_over": {"type": "list", "elements": "str", "default": []},
-    "confirm_timeout": {"type": "int", "default": 0},
-    "confirm": {"type": "str"},
-    "undo": {"type": "str"},
-    "gateways": {"type": "str", "choices": ["ignore", "report", "require"], "default": "ignore"},
-    "on_problem": {"type": "str", "choices": ["fail", "report"], "default": "fail"},
-}
 
 
 def converge(

@@ -24,6 +24,7 @@ from ansible.template import Templar
 from ansible_collections.railops.rdma.plugins.action import cluster_nodes, rail_audit
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import canonical, sha256
 from ansible_collections.railops.rdma.plugins.plugin_utils._host_plan import proving_neighbours
+from ansible_collections.railops.rdma.plugins.plugin_utils._role_options import ASKED, AUDITED, GONE, OF_PLAN, ROWS
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.ids import IDS
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.intake import answer_in
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.scope import scope
@@ -140,32 +141,43 @@ def tasks_of(role: str) -> list[dict]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("role", "module"),
-    [
-        ("rdma_driver", "rdma_driver"),
-        ("nic_mode", "nic_link_type"),
-        ("rdma_host", "rdma_netns"),
-        ("rdma_host", "rdma_host"),
-        ("rail_network", "policy_route"),
-        ("rail_network", "rail_persist"),
-        ("lossless_roce", "roce_qos"),
-        ("gpudirect", "gpudirect"),
-    ],
-)
-def test_the_audit_asks_with_the_options_that_the_role_sets(role, module):
-    known = next(task["railops.rdma.rail_audit"] for task in tasks_of("verify") if "railops.rdma.rail_audit" in task)
-    plain = known["settings"].get(module, {})
-    given = next(task[f"railops.rdma.{module}"] for task in tasks_of(role) if f"railops.rdma.{module}" in task)
-    # Of the controller alone, and what only a change needs: the leave to upgrade.
-    changing = {"plan_dir", "values_dest", "upgrade"}
-    changing |= {"confirm", "gateways", "reset", "driver_on_host", "ofed_on_host", "stage", "undo"}
+@pytest.mark.parametrize("module", ROWS)
+def test_the_audit_asks_with_the_options_that_the_role_sets(module):
+    row = ROWS[module]
+    name = f"railops.rdma.{module}"
+    given = next(task[name] for task in tasks_of(row.role) if name in task)
+    changing = {*OF_PLAN, *row.unaudited, *(option for of, option in GONE if of == module)}
     kept = {key: value for key, value in given.items() if key not in changing}
-    names = {key: re.sub(r"^{{ (\w+)( \| default\(omit\))? }}$", r"\1", value) for key, value in kept.items()}
-    # A role says what is in the way by failing, an audit by its checks.
-    names.pop("on_problem", None)
-    plain.pop("on_problem", None)
-    assert {**known["variables"][module], **plain} == names
+    assert {
+        key: re.sub(r"^{{ (\w+)( \| default\(omit\))? }}$", r"\1", value) for key, value in kept.items()
+    } == AUDITED[module]
+
+
+def test_before_the_first_change_no_quality_of_service_is_asked_for_and_what_is_gone_is_read():
+    assert {*AUDITED} - {*ASKED} == {"roce_qos"}
+    assert ASKED["nic_link_type"] == {"cards": "nic_mode_cards", "reset": "nic_mode_reset"}
+    assert "refresh" in {*AUDITED["rdma_driver"]} - {*ASKED["rdma_driver"]}
+    assert not {"netns", "netns_mode"} & {*ASKED["rdma_host"]}
+
+
+@pytest.mark.parametrize("checks", [["preflight"], ["mode"]])
+def test_the_variables_of_roles_come_by_themselves(plan, checks):
+    templar = SimpleNamespace(is_template=lambda value: False)
+    args = {"plan_dir": plan, "checks": checks, "variables": {"preflight": {"busy": "rdma_host_busy"}}}
+    known = {
+        "nic_mode_cards": [],
+        "rail_network_force": ["ens1"],
+        "rdma_host_busy": "allow",
+        "rdma_host_state": "absent",
+    }
+    _result, handed = run(rail_audit, args, {"checks": []}, variables=known, templar=templar)
+    settings = handed["args"]["settings"]
+    assert settings["policy_route"] == settings["rail_persist"] == {"force": ["ens1"]}
+    assert settings["rdma_netns"] == {"mode": "shared", "state": "absent"}
+    assert settings["roce_qos"] == ({} if checks == ["preflight"] else {"ecn": False})
+    if checks == ["preflight"]:
+        with pytest.raises(AnsibleActionFail, match="nic_mode_reset is gone"):
+            run(rail_audit, args, variables={**known, "nic_mode_reset": False}, templar=templar)
 
 
 def test_options_come_from_variables_by_name_and_only_templates_are_templated(plan):
