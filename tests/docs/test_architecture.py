@@ -36,6 +36,7 @@ CORRIDOR = {
         "_progress",
         "_refusal",
         "_release",
+        "_role_options",
         "_host_plan",
         "_host_plan_action",
         "_localhost",

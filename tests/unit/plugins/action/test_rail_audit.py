@@ -169,8 +169,9 @@ def test_the_variables_of_roles_come_by_themselves(plan, checks):
         "rail_network_force": ["ens1"],
         "rdma_host_busy": "allow",
         "rdma_host_state": "absent",
+        "lossless_roce_ecn": False,
     }
-    _result, handed = run(rail_audit, args, {"checks": []}, variables=known, templar=templar)
+    _result, handed = run(rail_audit, dict(args), {"checks": []}, variables=known, templar=templar)
     settings = handed["args"]["settings"]
     assert settings["policy_route"] == settings["rail_persist"] == {"force": ["ens1"]}
     assert settings["rdma_netns"] == {"mode": "shared", "state": "absent"}
