@@ -12,7 +12,7 @@ from ansible.errors import AnsibleError, AnsibleUndefinedVariable
 from ansible.module_utils.basic import missing_required_lib
 
 from ..module_utils._errors import InputError, Problem, RdmaError
-from ..module_utils._fabric.options import DEFAULTS
+from ..plugin_utils._fabric.options import DEFAULTS
 from ..plugin_utils._localhost import FabricAction
 from ..plugin_utils._plan.check import NETADDR_ERROR, still_templates, unknown_variables
 from ..plugin_utils._plan.input import BOOLEANS, read_fabric

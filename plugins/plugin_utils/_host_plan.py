@@ -31,12 +31,9 @@ from ..module_utils._fabric.lock import (
     is_readable,
     sha256,
 )
-from ..module_utils._fabric.shapes import Leaf
+from ..module_utils._fabric.shapes import HostPlan, Leaf, Neighbour, PlanFile
 from ..module_utils._intake import excerpt
 from ._refusal import fail
-
-if t.TYPE_CHECKING:
-    from ..module_utils._fabric.shapes import HostPlan, Neighbour, PlanFile
 
 HOSTS_FOLDER = "hosts"
 MOST_DRAWN = 64

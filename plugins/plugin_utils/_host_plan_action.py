@@ -14,14 +14,12 @@ import typing as t
 from pathlib import Path
 
 from ..module_utils import _library
+from ..module_utils._fabric.shapes import HostPlan
 from ._host_plan import read_host_plan
 from ._localhost import FabricAction
 from ._refusal import fail, once
 from ._report.equal import shortened
 from ._role_options import refuse_gone
-
-if t.TYPE_CHECKING:
-    from ..module_utils._fabric.shapes import HostPlan
 
 LOSSLESS = {"priority": "priority", "dscp": "dscp", "cnp_dscp": "cnp"}
 """The options of roce_qos that the plan has, each with its key of fabric_lossless."""

@@ -19,11 +19,10 @@ from ansible import context
 from ansible.errors import AnsibleError
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from ..module_utils._fabric.options import DEFAULTS
+from ._fabric.options import DEFAULTS
 from ._report.equal import folded
 
-if t.TYPE_CHECKING:
-    Spec = dict[str, t.Any]
+Spec = dict[str, t.Any]
 
 ROLES = Path(__file__).resolve().parents[2] / "roles"
 BOOKS = ROLES.with_name("playbooks")

@@ -14,7 +14,7 @@ import json
 import re
 import typing as t
 
-from ansible_collections.railops.rdma.plugins.module_utils._fabric.options import INJECT_KEYS
+from ansible_collections.railops.rdma.plugins.plugin_utils._fabric.options import INJECT_KEYS
 
 from .mutate import (
     BLOCKS,

@@ -15,7 +15,7 @@ import typing as t
 
 from ansible_collections.railops.rdma.plugins.module_utils import _intervals as intervals
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import SPIDERPOOL
-from ansible_collections.railops.rdma.plugins.module_utils._fabric.options import INJECT_KEYS
+from ansible_collections.railops.rdma.plugins.plugin_utils._fabric.options import INJECT_KEYS
 
 from .ranges import parse_address, parse_cidr, parse_range, ranges_text
 from .schema import KINDS, copied, with_defaults

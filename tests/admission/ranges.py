@@ -12,7 +12,7 @@ from __future__ import annotations
 import typing as t
 from socket import AF_INET, AF_INET6, inet_pton
 
-from ansible_collections.railops.rdma.plugins.module_utils._fabric.model import WIDTH, address_text, range_text
+from ansible_collections.railops.rdma.plugins.plugin_utils._fabric.model import WIDTH, address_text, range_text
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterable

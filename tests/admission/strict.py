@@ -15,9 +15,9 @@ import fnmatch
 import re
 import typing as t
 
-from ansible_collections.railops.rdma.plugins.module_utils._fabric.model import WIDTH
-from ansible_collections.railops.rdma.plugins.module_utils._fabric.options import INJECT_KEYS
 from ansible_collections.railops.rdma.plugins.module_utils._intervals import merge, size, subtract
+from ansible_collections.railops.rdma.plugins.plugin_utils._fabric.model import WIDTH
+from ansible_collections.railops.rdma.plugins.plugin_utils._fabric.options import INJECT_KEYS
 
 from .mutate import BLOCKS, CR_NAME, AdmissionError, key_of, mutate
 from .pools import effective_ranges

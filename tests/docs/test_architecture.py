@@ -56,7 +56,8 @@ MAY_IMPORT = {
 PURE = (
     "module_utils/_errors.py",
     "module_utils/_intake.py",
-    "module_utils/_fabric/[mnt]*.py",
+    "module_utils/_fabric/n*.py",
+    "plugin_utils/_fabric/*.py",
     "module_utils/*/plan.py",
     "module_utils/*/*_plan.py",
     "module_utils/*/model.py",

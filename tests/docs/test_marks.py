@@ -14,11 +14,11 @@ from pathlib import Path
 from ansible_collections.railops.rdma.plugins.module_utils._cluster import gate
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.nodes import PURPOSES, note_of
 from ansible_collections.railops.rdma.plugins.module_utils._fabric import labels, lock, numbers
-from ansible_collections.railops.rdma.plugins.module_utils._fabric.options import INJECT_KEYS
 from ansible_collections.railops.rdma.plugins.module_utils._probe.perftest import FIRST_PORT
 from ansible_collections.railops.rdma.plugins.module_utils._route.model import PROTOCOL
 from ansible_collections.railops.rdma.plugins.modules import acceptance
 from ansible_collections.railops.rdma.plugins.plugin_utils import _release
+from ansible_collections.railops.rdma.plugins.plugin_utils._fabric.options import INJECT_KEYS
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.files import VERDICT
 from ansible_collections.railops.rdma.tests.admission.mutate import LABEL_POOL_CIDR
 

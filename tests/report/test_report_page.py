@@ -16,7 +16,7 @@ import time
 import packages
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._fabric.model import address_text, range_text
+from ansible_collections.railops.rdma.plugins.plugin_utils._fabric.model import address_text, range_text
 from ansible_collections.railops.rdma.plugins.plugin_utils._report.markdown import render_report
 from ansible_collections.railops.rdma.plugins.plugin_utils._report.verdict import DATA
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import SAMPLES, block_of, names, plan_of, raw_of

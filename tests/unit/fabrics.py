@@ -22,7 +22,7 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._plan.switch import r
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.workload import render_workload
 
 if t.TYPE_CHECKING:
-    from ansible_collections.railops.rdma.plugins.module_utils._fabric.model import FabricPlan
+    from ansible_collections.railops.rdma.plugins.plugin_utils._fabric.model import FabricPlan
 
 
 def rails(count: int = 8) -> list[dict[str, t.Any]]:

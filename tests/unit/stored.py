@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import Problem
-from ansible_collections.railops.rdma.plugins.module_utils._fabric.options import INJECT_KEYS
+from ansible_collections.railops.rdma.plugins.plugin_utils._fabric.options import INJECT_KEYS
 from ansible_collections.railops.rdma.tests.admission.mutate import LABEL_POOL_CIDR
 from ansible_collections.railops.rdma.tests.admission.sriov import RESOURCE_NAME
 

@@ -17,9 +17,7 @@ import typing as t
 
 from .._errors import RdmaError
 from .backends import BACKENDS
-
-if t.TYPE_CHECKING:
-    from .shapes import HostPlan, PlanFile
+from .shapes import HostPlan, PlanFile
 
 LOCK = "plan.json"
 KUSTOMIZATION = "kustomization.yaml"

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import typing as t
 
-if t.TYPE_CHECKING:
-    from .._check import CheckData
+from .._check import CheckData
 
 
 class PlanNode(t.TypedDict):

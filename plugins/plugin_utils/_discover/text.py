@@ -11,9 +11,7 @@ import typing as t
 import yaml
 
 from .._report.table import md_table
-
-if t.TYPE_CHECKING:
-    from .plan import Proposal
+from .plan import Proposal
 
 
 class Said(str):

@@ -10,15 +10,12 @@ import typing as t
 from dataclasses import dataclass, replace
 
 from ...module_utils._fabric.lock import LOCK
-from ...module_utils._fabric.model import Node, Retired
+from .._fabric.model import Fabric, Node, Retired
 from .check import Checker, natural_key
+from .input import Options
+from .lock import Entry, Lock
 from .moves import Moves
-
-if t.TYPE_CHECKING:
-    from ...module_utils._fabric.model import Fabric
-    from .input import Options
-    from .lock import Entry, Lock
-    from .nodes import Candidate
+from .nodes import Candidate
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,8 @@ import itertools
 import typing as t
 
 from ...module_utils import _intervals as intervals
-from ...module_utils._fabric.model import WIDTH, Block, Cut, Fabric, FabricPlan, Prefix, Range, Zone
-from ...module_utils._fabric.totals import pool_count
-
-if t.TYPE_CHECKING:
-    from ...module_utils._fabric.model import Node, Rail, Retired
+from .._fabric.model import WIDTH, Block, Cut, Fabric, FabricPlan, Node, Prefix, Rail, Range, Retired, Zone
+from .._fabric.totals import pool_count
 
 DEFAULT_PODS = 28
 """Pod addresses per node and rail where no IPv4 says otherwise: what a /27 leaves after gateway and node."""

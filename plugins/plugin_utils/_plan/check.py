@@ -16,9 +16,9 @@ import traceback
 import typing as t
 
 from ...module_utils._errors import InputError, Problem
-from ...module_utils._fabric.model import WIDTH, Prefix
 from ...module_utils._fabric.numbers import IFNAME_MAX, vlan_interface
 from ...module_utils._intake import excerpt
+from .._fabric.model import WIDTH, Prefix
 
 NETADDR_ERROR: str | None
 try:

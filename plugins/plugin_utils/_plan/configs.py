@@ -9,14 +9,11 @@ from __future__ import annotations
 import typing as t
 
 from ...module_utils._fabric.labels import CONFIG, DECLARED, RESOURCE, SPIDERPOOL
-from ...module_utils._fabric.model import FabricPlan, Rail
-from ...module_utils._fabric.names import config_name, full_resource, inject_value, interfaces_of, metadata, profiles
 from ...module_utils._fabric.networks import PodNetwork
 from ...module_utils._fabric.numbers import vlan_interface
+from .._fabric.model import FabricPlan, Node, Rail
+from .._fabric.names import config_name, full_resource, inject_value, interfaces_of, metadata, profiles
 from .pools import pool_names
-
-if t.TYPE_CHECKING:
-    from ...module_utils._fabric.model import Node
 
 Body = dict[str, t.Any]
 

@@ -12,19 +12,16 @@ import typing as t
 from collections import Counter
 
 from ...module_utils._fabric.lock import LOCK
-from ...module_utils._fabric.model import Prefix, range_text
 from ...module_utils._fabric.networks import NETWORKS
 from ...module_utils._fabric.numbers import vlan_interface
-from ...module_utils._fabric.totals import pool_count, rdma_prefixes
 from ...module_utils._intervals import size
+from .._fabric.model import Block, Fabric, FabricPlan, Prefix, range_text
+from .._fabric.totals import pool_count, rdma_prefixes
 from . import blocks as arithmetic
+from .allocation import Allocation
 from .check import natural_key
-
-if t.TYPE_CHECKING:
-    from ...module_utils._fabric.model import Block, Fabric, FabricPlan
-    from .allocation import Allocation
-    from .lock import Entry
-    from .store import Change
+from .lock import Entry
+from .store import Change
 
 LISTED = 20
 CONTEXT = 100

@@ -15,16 +15,12 @@ import json
 import typing as t
 
 from ...module_utils._fabric.lock import HOST_PLAN_SCHEMA, canonical, sha256
-from ...module_utils._fabric.model import address_text
 from ...module_utils._fabric.numbers import vlan_interface
-from ...module_utils._fabric.totals import rdma_prefixes
+from ...module_utils._fabric.shapes import HostPlan
+from .._fabric.model import Block, Fabric, FabricPlan, address_text
+from .._fabric.totals import rdma_prefixes
 from .blocks import build_blocks
-from .lock import freeze
-
-if t.TYPE_CHECKING:
-    from ...module_utils._fabric.model import Block, Fabric, FabricPlan
-    from ...module_utils._fabric.shapes import HostPlan
-    from .lock import Lock
+from .lock import Lock, freeze
 
 IPV4_SYSCTLS = (
     ("arp_announce", "2"),

@@ -16,14 +16,12 @@ from dataclasses import dataclass
 
 from ...module_utils import _intervals as intervals
 from ...module_utils._fabric.attachments import names_of
-from ...module_utils._fabric.model import Fabric, Lossless, Prefix
-from ...module_utils._fabric.options import DEFAULTS, INJECT_KEYS, NODE_PREFIX, OPTIONS, RAIL_PREFIX
+from .._fabric.model import Fabric, Lossless, Prefix
+from .._fabric.options import DEFAULTS, INJECT_KEYS, NODE_PREFIX, OPTIONS, RAIL_PREFIX
 from . import space
 from .check import LABEL, SUBDOMAIN, Checker, shown
 from .input_rails import read_group, read_optional, read_rails, read_zones
-
-if t.TYPE_CHECKING:
-    from .space import Foreign
+from .space import Foreign
 
 PLACE = "fabric_"
 FAMILIES = {"ipv4": 4, "ipv6": 6}

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 import typing as t
 
-from ...module_utils._fabric.model import Prefix, Rail, Zone
 from ...module_utils._fabric.numbers import MAX_RAILS
-from ...module_utils._fabric.options import OPTIONS
+from .._fabric.model import Prefix, Rail, Zone
+from .._fabric.options import OPTIONS
 from .check import INTERFACE, LABEL, PCI, RESOURCE, Checker, is_switch_name, shown
 
 MAX_SLOTS = 100_000

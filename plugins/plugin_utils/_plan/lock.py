@@ -21,18 +21,15 @@ from dataclasses import dataclass
 
 from ...module_utils._errors import InputError, Problem
 from ...module_utils._fabric.lock import FORMAT, NEWER, is_readable, lock_digest
-from ...module_utils._fabric.model import Fabric, Rail, Zone, range_text
-from ...module_utils._fabric.options import DEFAULTS, NODE_PREFIX, OPTIONS, RAIL_PREFIX
+from .._fabric.model import Fabric, Node, Rail, Retired, Zone, range_text
+from .._fabric.options import DEFAULTS, NODE_PREFIX, OPTIONS, RAIL_PREFIX
 from . import blocks as arithmetic
 from .check import LABEL, SUBDOMAIN, Checker, natural_key, shown
 from .input import FAMILIES, MAX_BLOCK, MAX_PODS, read_gateway, read_length, read_reserved
 from .input_rails import MAX_SLOTS, read_networks, read_optional
 from .space import Foreign
 
-if t.TYPE_CHECKING:
-    from ...module_utils._fabric.model import Node, Retired
-
-    T = t.TypeVar("T")
+T = t.TypeVar("T")
 
 UNFINISHED = "unfinished"
 RESTORE = "Restore it from version control (git log shows its history); never write it by hand."

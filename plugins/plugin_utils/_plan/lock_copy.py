@@ -21,13 +21,10 @@ from ...module_utils._fabric.labels import labels
 from ...module_utils._fabric.lock import NEWER
 from .check import Checker, natural_key
 from .input import Options
-from .lock import parse_lock
+from .lock import Lock, parse_lock
 from .moves import SHOWN, Moves
 
-if t.TYPE_CHECKING:
-    from .lock import Lock
-
-    Json = dict[str, t.Any]
+Json = dict[str, t.Any]
 
 KEY = "plan.json.gz"
 MOST_BYTES = 64 << 20

@@ -9,15 +9,11 @@ from __future__ import annotations
 import typing as t
 
 from ...module_utils import _intervals as intervals
-from ...module_utils._fabric.model import address_text, range_text
+from .._fabric.model import Block, Fabric, Range, address_text, range_text
 from . import blocks as arithmetic
-from .lock import Entry, freeze
-
-if t.TYPE_CHECKING:
-    from ...module_utils._fabric.model import Block, Fabric, Range
-    from .check import Checker
-    from .input import Options
-    from .lock import Lock
+from .check import Checker
+from .input import Options
+from .lock import Entry, Lock, freeze
 
 SHOWN = 10
 

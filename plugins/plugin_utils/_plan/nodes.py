@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import typing as t
 
+from .._fabric.model import Fabric
 from .check import HOST, INTERFACE, PCI, SUBDOMAIN, Checker, is_switch_name, shown
-
-if t.TYPE_CHECKING:
-    from ...module_utils._fabric.model import Fabric
 
 NODE_KEYS = ("host", "name", "groups", "interfaces", "cables", "slot")
 CABLE_KEYS = ("leaf", "port")

@@ -22,8 +22,9 @@ import typing as t
 from ...module_utils import _intervals as intervals
 from ...module_utils._errors import Problem
 from ...module_utils._fabric.labels import CIDR_POOL, KEEP_POOL, NETWORK, NETWORK_RESOURCE, NV_IPAM
-from ...module_utils._fabric.model import Prefix, address_text
-from ...module_utils._fabric.names import (
+from ...module_utils._fabric.networks import PodNetwork
+from .._fabric.model import Block, FabricPlan, Prefix, Rail, Range, address_text
+from .._fabric.names import (
     config_name,
     full_resource,
     interfaces_of,
@@ -32,13 +33,9 @@ from ...module_utils._fabric.names import (
     pool_name,
     pool_stem,
 )
-from ...module_utils._fabric.networks import PodNetwork
-from ...module_utils._ipam.network import network_config
+from .chain import network_config
 from .configs import parents
 from .text import documents
-
-if t.TYPE_CHECKING:
-    from ...module_utils._fabric.model import Block, FabricPlan, Rail, Range
 
 Json = dict[str, t.Any]
 

@@ -12,25 +12,20 @@ from __future__ import annotations
 import json
 import typing as t
 
-from ...module_utils._errors import InputError
+from ...module_utils._errors import InputError, Problem
 from ...module_utils._fabric.backends import NVIDIA, SPIDER
 from ...module_utils._fabric.labels import DECLARED, KUSTOMIZE, POLICY, SRIOV
 from ...module_utils._fabric.lock import KUSTOMIZATION
-from ...module_utils._fabric.model import MAX_POOL
-from ...module_utils._fabric.names import config_name, full_resource, interfaces_of, metadata, node_label, profiles
-from ...module_utils._fabric.networks import NETWORKS
+from ...module_utils._fabric.networks import NETWORKS, PodNetwork
+from .._fabric.model import MAX_POOL, FabricPlan, Node
+from .._fabric.names import config_name, full_resource, interfaces_of, metadata, node_label, profiles
 from . import nv_ipam
 from .configs import injection_order, multus_configs, pod_networks
 from .pools import name_problems, render_pools, reserved_ips
 from .text import HEADING, documents
 from .text import block as yaml_block
 
-if t.TYPE_CHECKING:
-    from ...module_utils._errors import Problem
-    from ...module_utils._fabric.model import FabricPlan, Node
-    from ...module_utils._fabric.networks import PodNetwork
-
-    Body = dict[str, t.Any]
+Body = dict[str, t.Any]
 
 DEVICE_PLUGIN_INTERVAL = 300
 """Seconds between two looks of the device plugin for new interfaces: the chart's default."""

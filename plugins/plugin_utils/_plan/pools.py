@@ -15,15 +15,12 @@ import typing as t
 from ...module_utils import _intervals as intervals
 from ...module_utils._errors import Problem
 from ...module_utils._fabric.labels import KEEP_POOL, KEPT, LABEL_FABRIC, LABEL_MANAGER, POOL, RESERVED, SPIDERPOOL
-from ...module_utils._fabric.model import MAX_POOL, address_text, range_text
-from ...module_utils._fabric.names import metadata, pool_name, pool_stem
 from ...module_utils._fabric.numbers import MANAGER
+from .._fabric.model import MAX_POOL, Block, Fabric, FabricPlan, Node, Rail, address_text, range_text
+from .._fabric.names import metadata, pool_name, pool_stem
 from .text import HEADING, scalar
 
-if t.TYPE_CHECKING:
-    from ...module_utils._fabric.model import Block, Fabric, FabricPlan, Node, Rail
-
-    Body = dict[str, t.Any]
+Body = dict[str, t.Any]
 
 
 def _node_name(nodes: t.Sequence[Node]) -> str:

@@ -14,28 +14,25 @@ from dataclasses import replace
 from ...module_utils._check import Check, compared
 from ...module_utils._errors import InputError, Problem, RdmaError
 from ...module_utils._fabric.lock import LOCK, elsewhere, part_digests
-from ...module_utils._fabric.options import DEFAULTS
+from .._fabric.model import Fabric, FabricPlan
+from .._fabric.options import DEFAULTS
 from .._report.markdown import render_report
 from .allocation import allocate
 from .blocks import build_plan
 from .check import Checker, shown
 from .diff import View, changes_text, diff_of, summary_of
 from .host_plans import render_host_plans
-from .input import read_fabric, read_options
+from .input import Options, read_fabric, read_options
 from .lock import entries_of, foreign_of, freeze, write_lock
+from .lock_copy import LockCopy
 from .nodes import read_nodes
 from .objects import object_warnings, render_cluster
+from .space import Foreign
 from .store import PlanStore, read_text
 from .switch import render_switch
 from .workload import render_workload
 
-if t.TYPE_CHECKING:
-    from ...module_utils._fabric.model import Fabric, FabricPlan
-    from .input import Options
-    from .lock_copy import LockCopy
-    from .space import Foreign
-
-    T = t.TypeVar("T")
+T = t.TypeVar("T")
 
 ATTRIBUTES = (
     "# The page is for people to open; report.md shows the same in a diff.\nreport.html -diff linguist-generated=true\n"

@@ -10,13 +10,10 @@ import typing as t
 from dataclasses import dataclass
 
 from ...module_utils import _intervals as intervals
-from ...module_utils._fabric.model import WIDTH, Fabric, Prefix, Zone
-from ...module_utils._fabric.totals import rdma_prefixes
+from .._fabric.model import WIDTH, Block, Fabric, Prefix, Zone
+from .._fabric.totals import rdma_prefixes
 from . import blocks as arithmetic
-
-if t.TYPE_CHECKING:
-    from ...module_utils._fabric.model import Block
-    from .check import Checker
+from .check import Checker
 
 MAX_SUBNET_POOLS = 256
 """More pools than this in one subnet are a mistake: 1,048,576 pod addresses."""

@@ -27,10 +27,7 @@ import typing as t
 
 from ...module_utils._errors import InputError, Problem, RdmaError
 from ...module_utils._fabric.lock import LOCK, PARTS, paths_of
-from .lock import parse_lock, unfinished_lock
-
-if t.TYPE_CHECKING:
-    from .lock import Lock
+from .lock import Lock, parse_lock, unfinished_lock
 
 STAGING = ".staging"
 

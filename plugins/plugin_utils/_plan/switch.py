@@ -14,11 +14,8 @@ import csv
 import io
 import typing as t
 
-from ...module_utils._fabric.model import address_text
-from ...module_utils._fabric.totals import pods_per_node
-
-if t.TYPE_CHECKING:
-    from ...module_utils._fabric.model import Block, FabricPlan
+from .._fabric.model import Block, FabricPlan, address_text
+from .._fabric.totals import pods_per_node
 
 PREFIX_COLUMNS = ("zone", "leaf", "rail", "family", "aggregate", "vlan", "nodes", "max_nodes", "pods_per_node")
 GATEWAY_COLUMNS = ("zone", "leaf", "rail", "family", "node", "slot", "gateway", "subnet", "vlan")

@@ -17,13 +17,11 @@ import typing as t
 
 from ...module_utils import _intervals as intervals
 from ...module_utils._fabric.labels import HOSTNAME, ZONE_LABEL, labels, short_name
-from ...module_utils._fabric.names import leaf_label
+from .._fabric.model import Fabric, FabricPlan, Node
+from .._fabric.names import leaf_label
 from .text import block as yaml_block
 
-if t.TYPE_CHECKING:
-    from ...module_utils._fabric.model import Fabric, FabricPlan, Node
-
-    Body = dict[str, t.Any]
+Body = dict[str, t.Any]
 
 KUEUE = "kueue.x-k8s.io/v1beta2"
 _VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")

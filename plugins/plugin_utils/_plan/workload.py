@@ -17,14 +17,12 @@ import textwrap
 import typing as t
 
 from ...module_utils._fabric.labels import DECLARED, POD_NETWORKS, labels, short_name
-from ...module_utils._fabric.names import inject_value, node_label, profiles
-from ...module_utils._fabric.totals import rdma_prefixes
+from .._fabric.model import Fabric, FabricPlan, Prefix
+from .._fabric.names import inject_value, node_label, profiles
+from .._fabric.totals import rdma_prefixes
 from .objects import networks_of
 from .text import HEADING, documents
 from .topology import kueue_topology, slurm_conf, slurm_yaml, topology_labels
-
-if t.TYPE_CHECKING:
-    from ...module_utils._fabric.model import Fabric, FabricPlan, Prefix
 
 PODS, HOSTS = "pods", "hosts"
 POD_INTERFACE = "eth0"

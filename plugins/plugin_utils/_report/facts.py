@@ -14,12 +14,12 @@ import typing as t
 from collections import Counter
 from dataclasses import dataclass
 
-from ...module_utils._fabric.model import address_text
-from ...module_utils._fabric.names import profiles
-from ...module_utils._fabric.totals import pods_per_node, pool_count, rdma_prefixes
+from .._fabric.model import address_text
+from .._fabric.names import profiles
+from .._fabric.totals import pods_per_node, pool_count, rdma_prefixes
 
 if t.TYPE_CHECKING:
-    from ...module_utils._fabric.model import Block, FabricPlan, Node, Prefix, Zone
+    from .._fabric.model import Block, FabricPlan, Node, Prefix, Zone
 
 MODES = {
     "shared": "one subnet per rail, shared by all nodes",

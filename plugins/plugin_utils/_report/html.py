@@ -14,7 +14,7 @@ import typing as t
 from pathlib import Path
 
 from ...module_utils._fabric.labels import DECLARED
-from ...module_utils._fabric.model import address_text, range_text
+from .._fabric.model import address_text, range_text
 from .facts import CODE_TITLES, PlanReport, count, rail_table, span_of, subtitle, table_data
 from .verdict import NO_VERDICT, e, embedded, section, shorten, slot, table
 

@@ -13,13 +13,13 @@ from __future__ import annotations
 import typing as t
 
 from ...module_utils._fabric.labels import DECLARED
-from ...module_utils._fabric.model import address_text
+from .._fabric.model import address_text
 from .facts import CODE_TITLES, PlanReport, collect, count, rail_table, subtitle, used_columns
 from .html import render_html
 from .table import md, md_table
 
 if t.TYPE_CHECKING:
-    from ...module_utils._fabric.model import FabricPlan
+    from .._fabric.model import FabricPlan
 
 MARKDOWN_NODES = 256
 """Above this many nodes the Markdown lists none: they stand in report.html and in hosts/."""

@@ -17,8 +17,8 @@ import yaml
 from returned import returned
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
-from ansible_collections.railops.rdma.plugins.module_utils._fabric.options import OPTIONS
 from ansible_collections.railops.rdma.plugins.modules import ippool_plan
+from ansible_collections.railops.rdma.plugins.plugin_utils._fabric.options import OPTIONS
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.input import read_fabric
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.lock import freeze
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run

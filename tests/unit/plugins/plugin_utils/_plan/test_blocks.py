@@ -11,8 +11,8 @@ import json
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils import _intervals as intervals
-from ansible_collections.railops.rdma.plugins.module_utils._fabric import totals
-from ansible_collections.railops.rdma.plugins.module_utils._fabric.model import (
+from ansible_collections.railops.rdma.plugins.plugin_utils._fabric import totals
+from ansible_collections.railops.rdma.plugins.plugin_utils._fabric.model import (
     Prefix,
     address_text,
     range_text,

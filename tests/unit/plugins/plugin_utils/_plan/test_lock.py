@@ -18,7 +18,7 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError, RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import lock_digest, read_lock
-from ansible_collections.railops.rdma.plugins.module_utils._fabric.model import address_text, range_text
+from ansible_collections.railops.rdma.plugins.plugin_utils._fabric.model import address_text, range_text
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan import lock as locks
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.blocks import build_blocks
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run

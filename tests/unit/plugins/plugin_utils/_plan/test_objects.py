@@ -15,8 +15,8 @@ import yaml
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import short_name
-from ansible_collections.railops.rdma.plugins.module_utils._fabric.model import range_text
-from ansible_collections.railops.rdma.plugins.module_utils._fabric.names import inject_value
+from ansible_collections.railops.rdma.plugins.plugin_utils._fabric.model import range_text
+from ansible_collections.railops.rdma.plugins.plugin_utils._fabric.names import inject_value
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.objects import object_warnings, render_cluster
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.text import block
 from ansible_collections.railops.rdma.tests.admission.admission import check

@@ -17,10 +17,10 @@ import socket
 import typing as t
 from dataclasses import dataclass, field
 
-from .. import _intervals as intervals
-from .attachments import ATTACHMENTS, Attachment
-from .backends import BACKENDS, Backend
-from .numbers import PRIORITIES, TABLES, vlan_interface
+from ...module_utils import _intervals as intervals
+from ...module_utils._fabric.attachments import ATTACHMENTS, Attachment
+from ...module_utils._fabric.backends import BACKENDS, Backend
+from ...module_utils._fabric.numbers import PRIORITIES, TABLES, vlan_interface
 from .options import DEFAULTS, NODE_PREFIX, RAIL_PREFIX
 
 WIDTH = {4: 32, 6: 128}

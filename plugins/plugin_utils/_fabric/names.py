@@ -14,10 +14,17 @@ from __future__ import annotations
 import hashlib
 import typing as t
 
-from .labels import DECLARED, KEPT, LEAF_LABEL, MAX_NAME, OUR_NODES, labels, profile_name, short_name
-
-if t.TYPE_CHECKING:
-    from .model import Fabric, FabricPlan, Node, Rail
+from ...module_utils._fabric.labels import (
+    DECLARED,
+    KEPT,
+    LEAF_LABEL,
+    MAX_NAME,
+    OUR_NODES,
+    labels,
+    profile_name,
+    short_name,
+)
+from .model import Fabric, FabricPlan, Node, Rail
 
 
 class _Metadata(t.TypedDict):

@@ -9,10 +9,7 @@ from __future__ import annotations
 import ipaddress
 import typing as t
 
-from .model import Prefix
-
-if t.TYPE_CHECKING:
-    from .model import Block, Fabric, Node
+from .model import Block, Fabric, Node, Prefix
 
 
 def rdma_prefixes(fabric: Fabric, blocks: t.Sequence[Block]) -> tuple[Prefix, ...]:

@@ -14,8 +14,8 @@ from __future__ import annotations
 import typing as t
 from dataclasses import dataclass
 
-from .attachments import ATTACHMENTS
-from .labels import RESOURCE_PREFIX
+from ...module_utils._fabric.attachments import ATTACHMENTS
+from ...module_utils._fabric.labels import RESOURCE_PREFIX
 
 
 @dataclass(frozen=True)

@@ -26,10 +26,8 @@ from __future__ import annotations
 import json
 import typing as t
 
-from .._fabric.numbers import vlan_interface
-
-if t.TYPE_CHECKING:
-    from .._fabric.model import Fabric, Rail
+from ...module_utils._fabric.numbers import vlan_interface
+from .._fabric.model import Fabric, Rail
 
 Plugin = dict[str, object]
 

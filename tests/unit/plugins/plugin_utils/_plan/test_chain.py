@@ -10,8 +10,8 @@ import json
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._fabric.model import Fabric, Prefix, Rail, Zone
-from ansible_collections.railops.rdma.plugins.module_utils._ipam.network import MAIN, network_config
+from ansible_collections.railops.rdma.plugins.plugin_utils._fabric.model import Fabric, Prefix, Rail, Zone
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.chain import MAIN, network_config
 
 FOUR, SIX = Prefix(4, 0xAC110000, 16), Prefix(6, 0xFD000017 << 96, 48)
 IPV4 = {
