@@ -42,13 +42,14 @@ NAMES = {
         "nodelabels.json",
         "pod.yaml",
         "topology.conf",
-        "topology.yaml",
         "ucx-hosts.env",
         "ucx-pods.env",
     ),
     "report": ("report.md", "report.html", ".gitattributes"),
 }
 """The files of each part; `hosts` has one for each host."""
+FORMER = {"workload": ("topology.yaml",)}
+"""Files of earlier versions: of their plans they are a part, and the next `plan` removes them."""
 
 AGAIN = "Run the playbook railops.rdma.plan again; it finishes or mends the plan."
 
@@ -99,7 +100,7 @@ def paths_of(folder: str, part: str) -> t.Iterator[str]:
                 if name.endswith(".json") and not name.startswith("."):
                     yield f"{part}/{name}"
         return
-    for name in NAMES[part]:
+    for name in (*NAMES[part], *FORMER.get(part, ())):
         yield name if part == "report" else f"{part}/{name}"
 
 

@@ -5,8 +5,8 @@
 """From the plan to the schedulers: labels of nodes, Slurm's topology and Kueue's.
 
 In Slurm a node may be under one leaf switch only (slurmctld warns of a second one), and here it hangs on one leaf a
-rail: nodes that share all leaves are one switch, which stands for these. Formats: topology.conf(5) of Slurm 22.05,
-topology.yaml(5) of 25.05; Kueue's Topology v1beta2.
+rail: nodes that share all leaves are one switch, which stands for these. Formats: topology.conf(5) of Slurm 22.05;
+Kueue's Topology v1beta2.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from ...module_utils import _intervals as intervals
 from ...module_utils._fabric.labels import HOSTNAME, ZONE_LABEL, labels, short_name
 from .._fabric.model import Fabric, FabricPlan, Node
 from .._fabric.names import leaf_label
-from .text import block as yaml_block
 
 Body = dict[str, t.Any]
 
@@ -142,19 +141,6 @@ def slurm_conf(plan: FabricPlan) -> str:
         for name, nodes, children in _switches(plan)
     ]
     return SLURM_HEAD + "# For slurm.conf with TopologyPlugin=topology/tree.\n" + "".join(lines)
-
-
-def slurm_yaml(plan: FabricPlan) -> str:
-    """Return topology.yaml, which Slurm 25.05 and later take in place of topology.conf."""
-    switches = [
-        {"switch": name, **({"nodes": nodes} if nodes else {"children": children})}
-        for name, nodes, children in _switches(plan)
-    ]
-    head = SLURM_HEAD + "# For Slurm 25.05 and later: where it exists, topology.conf is not read.\n"
-    if not switches:
-        return head
-    topology = {"topology": short_name(f"fabric-{plan.fabric.name}"), "cluster_default": True}
-    return f"{head}---\n{yaml_block([{**topology, 'tree': {'switches': switches}}])}"
 
 
 # --- Kueue -----------------------------------------------------------------------------------------------------------

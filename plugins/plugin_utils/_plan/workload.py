@@ -22,7 +22,7 @@ from .._fabric.names import inject_value, node_label, profiles
 from .._fabric.totals import rdma_prefixes
 from .objects import networks_of
 from .text import HEADING, documents
-from .topology import kueue_topology, slurm_conf, slurm_yaml, topology_labels
+from .topology import kueue_topology, slurm_conf, topology_labels
 
 PODS, HOSTS = "pods", "hosts"
 POD_INTERFACE = "eth0"
@@ -241,6 +241,5 @@ def render_workload(plan: FabricPlan) -> dict[str, str]:
         "pod.yaml": documents(_pods(plan), HEADING + POD_HEAD + (INJECTED if plan.fabric.inject else "")),
         "nodelabels.json": json.dumps(topology_labels(plan), indent=1) + "\n",
         "topology.conf": HEADING + slurm_conf(plan),
-        "topology.yaml": HEADING + slurm_yaml(plan),
         "kueue-topology.yaml": documents([kueue_topology(plan)], HEADING),
     }
