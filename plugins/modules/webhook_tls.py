@@ -48,7 +48,7 @@ attributes:
     support: full
 requirements:
   - kubernetes >= 31
-  - cryptography
+  - cryptography >= 41
 """
 
 EXAMPLES = r"""

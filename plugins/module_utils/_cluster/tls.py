@@ -13,10 +13,14 @@ import typing as t
 
 CRYPTOGRAPHY_ERROR: str | None = None
 try:
-    from cryptography import x509
+    from cryptography import __version__, x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.x509.oid import ExtendedKeyUsageOID
+
+    # Before 41 it can neither check an issuer nor compare keys: each certificate would be made anew in each run.
+    if int(__version__.partition(".")[0]) < 41:
+        CRYPTOGRAPHY_ERROR = f"cryptography {__version__} is older than 41"
 except ImportError:
     CRYPTOGRAPHY_ERROR = traceback.format_exc()
 

@@ -25,7 +25,7 @@ SPEC: dict[str, t.Any] = {
     "labels": {"type": "dict", "default": {}},
     **ACCESS,
 }
-NEEDS = [*access.NEEDS, ("cryptography", tls.CRYPTOGRAPHY_ERROR)]
+NEEDS = [*access.NEEDS, ("cryptography >= 41", tls.CRYPTOGRAPHY_ERROR)]
 
 
 def run(module: AnsibleModule) -> dict[str, t.Any]:
