@@ -77,7 +77,9 @@ def test_a_release_has_checksums_and_an_sbom(tarball):
         carried = {Path(name).name.split("-")[0] for name in archive.getnames() if name.endswith(".whl")}
     assert said["specVersion"] == "1.6"
     assert carried == {part["name"] for part in said["components"] if "hashes" in part}
-    assert {"kubernetes.core", "kubernetes", "netaddr", "cryptography"} | carried == {part["name"] for part in said["components"]}
+    assert {"kubernetes.core", "kubernetes", "netaddr", "cryptography"} | carried == {
+        part["name"] for part in said["components"]
+    }
 
 
 def test_the_installed_collection_plans_the_guides_fabric(installed, tmp_path):
