@@ -13,12 +13,12 @@ from ..module_utils._errors import RdmaError
 from ..module_utils._intake import Nonsense, measured
 from ..module_utils._record.run import SPEC, users
 from ..plugin_utils._arguments import arguments
-from ..plugin_utils._localhost import OnceAction
+from ..plugin_utils._module_action import ModuleAction
 from ..plugin_utils._record.bundle import bundle
 from ..plugin_utils._refusal import fail
 
 
-class ActionModule(OnceAction):
+class ActionModule(ModuleAction):
     """The action in front of the module host_record."""
 
     def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:

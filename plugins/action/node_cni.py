@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import typing as t
 
-from ..plugin_utils._localhost import OnceAction
+from ..plugin_utils._module_action import ModuleAction
 from ..plugin_utils._report.equal import folded
 
 
-class ActionModule(OnceAction):
+class ActionModule(ModuleAction):
     """The action in front of the module node_cni."""
 
     def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:

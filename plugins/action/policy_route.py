@@ -8,21 +8,19 @@ import typing as t
 
 from ansible.errors import AnsibleConnectionFailure
 
-from ..plugin_utils._host_plan_action import HostPlanAction
 from ..plugin_utils._localhost import FabricAction
+from ..plugin_utils._module_action import ModuleAction
 from ..plugin_utils._refusal import once
 
 NEW_CONNECTION = "new_connection"
 
 
-class ActionModule(HostPlanAction):
+class ActionModule(ModuleAction):
     """Give policy_route the host plan, and confirm a change over a new connection where that is asked.
 
     Change and confirmation are one task: in a batch, no host's rollback timer waits for the changes of the others.
     """
 
-    HOST_PLAN_KEYS = ("rails", "rdma_prefixes", "policy", "network", "sysctls")
-    RAIL_KEYS = HostPlanAction.ROUTED_RAIL_KEYS
     # The rollback timer outlives the task and its temporary folder.
     KEEPS_LIBRARY = True
 

@@ -24,15 +24,16 @@ from ..plugin_utils._host_plan import (
     read_host_plan,
     refuse_other_node,
 )
-from ..plugin_utils._host_plan_action import (
-    HostPlanAction,
+from ..plugin_utils._localhost import FabricAction
+from ..plugin_utils._module_action import (
+    ModuleAction,
     lossless_options,
+    refuse_gone,
     refuse_two_declarations,
     torn_options,
 )
-from ..plugin_utils._localhost import FabricAction
 from ..plugin_utils._refusal import once
-from ..plugin_utils._role_options import ASKED, AUDITED, refuse_gone
+from ..plugin_utils._role_options import ASKED, AUDITED
 from ..plugin_utils._verdict.files import last_path, read_json, read_plan, result_path, without_counters, write_json
 from ..plugin_utils._verdict.intake import answer_in
 from ..plugin_utils._verdict.merge import host_result, status_of
@@ -54,11 +55,8 @@ with contextlib.suppress(KeyError):
     filter_loader.get("railops.rdma.own_device")
 
 
-class ActionModule(HostPlanAction):
+class ActionModule(ModuleAction):
     """Give rail_audit the host plan, and keep its result where the verdict reads it."""
-
-    HOST_PLAN_KEYS = ("rails", "rdma_prefixes", "policy", "network", "sysctls", "rdma_mode")
-    RAIL_KEYS = HostPlanAction.ROUTED_RAIL_KEYS
 
     def options(self, have: HostPlan) -> dict[str, t.Any]:
         """Return the options that the host plan gives, the namespace mode among the settings."""

@@ -6,17 +6,14 @@ from __future__ import annotations
 
 import typing as t
 
-from ..plugin_utils._host_plan_action import HostPlanAction, lossless_options, refuse_two_declarations, torn_options
+from ..plugin_utils._module_action import ModuleAction, lossless_options, refuse_two_declarations, torn_options
 
 if t.TYPE_CHECKING:
     from ..module_utils._fabric.shapes import HostPlan
 
 
-class ActionModule(HostPlanAction):
+class ActionModule(ModuleAction):
     """Give roce_qos the rails' interfaces, the kind of network, and what the plan says of the switches."""
-
-    HOST_PLAN_KEYS = ("network", "rails")
-    RAIL_KEYS = ("name", "interface")
 
     def options(self, have: HostPlan) -> dict[str, t.Any]:
         """Return the options that the host plan gives.

@@ -20,8 +20,8 @@ from ..module_utils._intake import FILE, parsed
 from ..plugin_utils._accept.collect import without
 from ..plugin_utils._arguments import arguments
 from ..plugin_utils._host_plan import HOSTS_FOLDER, read_host_plan
-from ..plugin_utils._host_plan_action import refuse_two_declarations, torn_options
 from ..plugin_utils._localhost import FabricAction
+from ..plugin_utils._module_action import refuse_two_declarations, torn_options
 from ..plugin_utils._plan.host_plans import edited
 from ..plugin_utils._plan.lock import parse_lock
 from ..plugin_utils._plan.store import read_text

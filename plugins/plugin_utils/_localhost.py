@@ -19,7 +19,7 @@ from ansible import constants
 from ansible.plugins.action import ActionBase
 
 from ..module_utils._intake import excerpt, shown
-from ._refusal import fail, once
+from ._refusal import fail
 
 PLAN = "{{ fabric_plan_dir | default('plan') }}/{{ fabric_name | default('fabric') }}"
 VERIFY = "{{ fabric_verify_dir | default('verify') }}/{{ fabric_name | default('fabric') }}"
@@ -127,20 +127,3 @@ class FabricAction(ActionBase):
             # Not shown here: a worker of core 2.16 does not know what others have shown.
             result["warnings"] = [*(result.get("warnings") or ()), INJECTED]
         return result
-
-
-class OnceAction(FabricAction):
-    """The action in front of a module that needs one only so that its failures are shown once."""
-
-    _supports_check_mode = True
-    secret_options: tuple[str, ...] = ()
-    """Options whose values are for the module alone: an answer repeats all of them, and -vvv shows it."""
-
-    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
-        """Run the module, and fail with its sentence when it does."""
-        untyped: t.Any = self
-        super().run(tmp, task_vars)
-        result = untyped._execute_module(task_vars=task_vars)
-        for name in self.secret_options:
-            result.get("invocation", {}).get("module_args", {}).pop(name, None)
-        return once(self._task, result)

@@ -37,9 +37,10 @@ CORRIDOR = {
         "_refusal",
         "_release",
         "_role_options",
+        "_former",
         "_host_plan",
-        "_host_plan_action",
         "_localhost",
+        "_module_action",
         "_settings",
     },
 }

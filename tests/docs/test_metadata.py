@@ -12,12 +12,15 @@ import sys
 from pathlib import Path
 
 import known
+import pytest
 import yaml
 from blocks import CHECKOUT
 
-from ansible_collections.railops.rdma.plugins.plugin_utils._settings import PATTERNS, PLAYBOOKS
+from ansible_collections.railops.rdma.plugins.plugin_utils._former import BY_NAME, former
+from ansible_collections.railops.rdma.plugins.plugin_utils._settings import PATTERNS, PLAYBOOKS, name_problems
 
-GROUPS = known.load(CHECKOUT / "meta/runtime.yml")["action_groups"]
+RUNTIME = known.load(CHECKOUT / "meta/runtime.yml")
+GROUPS = RUNTIME["action_groups"]
 # They have plan_dir and work on the controller, or with the fleet as a whole.
 REQUIRED = {"rdma_probe": {"end": "server", "token": "a"}}
 OF_THE_CONTROLLER = {"acceptance", "ippool_plan", "rail_upgrade", "verdict", "verify_result"}
@@ -28,10 +31,15 @@ def test_the_group_of_hosts_is_all_that_read_a_hosts_plan():
     assert set(GROUPS["hosts"]) == with_plan - set(GROUPS["cluster"]) - OF_THE_CONTROLLER
 
 
-def test_the_group_gives_them_the_plan(tmp_path):
-    """Each of them is called without it, and says that there is none in the folder that the group names."""
+@pytest.mark.parametrize("by", ["group", "module"])
+def test_module_defaults_give_them_the_plan(by, tmp_path):
+    """Each of them is called without it, and says that there is none in the folder that the defaults name.
+
+    Most of them go by one action (plugin_routing): their defaults are still those of their own name.
+    """
     tasks = [{f"railops.rdma.{name}": REQUIRED.get(name, {}), "ignore_errors": True} for name in GROUPS["hosts"]]
-    defaults = {"group/railops.rdma.hosts": {"plan_dir": "/nowhere/at/all"}}
+    names = ["group/railops.rdma.hosts"] if by == "group" else [f"railops.rdma.{name}" for name in GROUPS["hosts"]]
+    defaults = {name: {"plan_dir": "/nowhere/at/all"} for name in names}
     play = {"hosts": "localhost", "gather_facts": False, "module_defaults": defaults, "tasks": tasks}
     (tmp_path / "play.yml").write_text(yaml.safe_dump([play]), encoding="utf-8")
     program = Path(sys.executable).parent / "ansible-playbook"
@@ -39,6 +47,21 @@ def test_the_group_gives_them_the_plan(tmp_path):
     said = done.stdout.split("TASK [")[1:]
     assert len(said) == len(GROUPS["hosts"])
     assert [text for text in said if "/nowhere/at/all" not in text] == []
+
+
+def test_what_went_is_in_the_changelog_and_says_what_takes_its_place():
+    """FORMER of plugin_utils/_former.py is the one table of it; meta/runtime.yml has its modules."""
+    said = "".join(path.read_text(encoding="utf-8") for path in (CHECKOUT / "changelogs").rglob("*.yml"))
+    said += (CHECKOUT / "changelogs/changelog.yaml").read_text(encoding="utf-8")
+    assert [name for name in BY_NAME if not re.search(rf"{re.escape(name.split()[-1])}\b", said)] == []
+    routing = RUNTIME["plugin_routing"]["modules"]
+    buried = {name: row["tombstone"]["warning_text"] for name, row in routing.items() if "tombstone" in row}
+    modules = {name: row.fix for name, row in BY_NAME.items() if name.startswith("module ")}
+    assert modules == {f"module {name}": text for name, text in buried.items()}
+    variables = [name.split()[1] for name in BY_NAME if name.startswith("variable ")]
+    refused = [f"{row.problem} {row.fix}" for row in former("variable", sorted(variables))]
+    assert name_problems(variables) == refused
+    assert len(refused) == len(variables) > 5
 
 
 def test_roles_name_only_platforms_that_were_seen():

@@ -12,23 +12,34 @@ from types import ModuleType, SimpleNamespace
 from ansible.playbook.task import Task
 from returned import returned
 
+from ansible_collections.railops.rdma.plugins.action import plain
+
 ALONE = ("acceptance", "rail_discover", "rail_upgrade", "verdict", "verify_result")
 """Actions that do the work themselves; what the others return is their module's."""
 
 
 def action_of(
-    module: ModuleType, args: dict[str, t.Any], *, check_mode: bool = False, diff: bool = False, templar: t.Any = None
+    module: ModuleType | str,
+    args: dict[str, t.Any],
+    *,
+    check_mode: bool = False,
+    diff: bool = False,
+    templar: t.Any = None,
 ) -> t.Any:
-    """Return the action plugin of a task with these arguments."""
+    """Return the action plugin of a task with these arguments.
+
+    :param module: the action's own file; or the name of a module that goes by the action `plain`.
+    """
+    name = module if isinstance(module, str) else module.__name__.rpartition(".")[2]
+    module = plain if isinstance(module, str) else module
     task = Task()
     task.args, task.check_mode, task.diff, task.async_val = args, check_mode, diff, 0
-    task.action = f"railops.rdma.{module.__name__.rpartition('.')[2]}"
+    task.action = f"railops.rdma.{name}"
     shell = SimpleNamespace(tmpdir="/tmp/remote", join_path=lambda *parts: "/".join(parts))
     context = SimpleNamespace(check_mode=check_mode, diff=diff)
     action = module.ActionModule(
         task, SimpleNamespace(_shell=shell), context, loader=None, templar=templar, shared_loader_obj=None
     )
-    name = module.__name__.rpartition(".")[2]
     if name in ALONE:
         run = action.run
         action.run = lambda *args, **more: returned(name, run(*args, **more))

@@ -9,18 +9,8 @@ from __future__ import annotations
 import pytest
 from ansible.errors import AnsibleActionFail
 
-from ansible_collections.railops.rdma.plugins.action import (
-    gpudirect,
-    nic_link_type,
-    policy_route,
-    rail_audit,
-    rdma_driver,
-    rdma_host,
-    rdma_info,
-    rdma_netns,
-    roce_qos,
-)
-from ansible_collections.railops.rdma.plugins.plugin_utils import _host_plan_action
+from ansible_collections.railops.rdma.plugins.action import policy_route, rail_audit, roce_qos
+from ansible_collections.railops.rdma.plugins.plugin_utils import _module_action
 from ansible_collections.railops.rdma.tests.unit.actions import action_of
 
 HOST = {"inventory_hostname": "node1", "groups": {"gpu_nodes": ["node1"], "others": []}}
@@ -32,7 +22,7 @@ def plan(monkeypatch):
     host_plans = {
         ("plan/fabric", "node1"): {"node": "node1", "network": "roce", "rdma_mode": "exclusive", "rails": [rail]}
     }
-    monkeypatch.setattr(_host_plan_action, "read_host_plan", lambda folder, host: host_plans[folder, host])
+    monkeypatch.setattr(_module_action, "read_host_plan", lambda folder, host: host_plans[folder, host])
     return "plan/fabric"
 
 
@@ -73,7 +63,7 @@ def library_sent():
 
 
 def test_rdma_info_gets_the_rails_of_its_host(plan):
-    _result, handed = run(rdma_info, {"plan_dir": plan, "gids": False})
+    _result, handed = run("rdma_info", {"plan_dir": plan, "gids": False})
     assert handed["name"] == "railops.rdma.rdma_info"
     rails = [{"name": "rail1", "interface": "ens1np0", "pci": None, "mtu": 4200}]
     assert handed["args"] == {"gids": False, "network": "roce", "rdma_mode": "exclusive", "rails": rails}
@@ -82,7 +72,7 @@ def test_rdma_info_gets_the_rails_of_its_host(plan):
 @pytest.fixture
 def declared(plan):
     """A plan that says what the switches have."""
-    _host_plan_action.read_host_plan(plan, "node1")["lossless"] = {"priority": 0, "dscp": 26, "cnp": 48}
+    _module_action.read_host_plan(plan, "node1")["lossless"] = {"priority": 0, "dscp": 26, "cnp": 48}
     return plan
 
 
@@ -114,7 +104,7 @@ def test_roce_qos_gets_the_interfaces_of_its_host(plan):
 def test_a_variable_that_is_gone_is_refused_by_name(plan, value):
     told = r"^nic_mode_reset is gone, .* Take it out of the inventory"
     with pytest.raises(AnsibleActionFail, match=told):
-        run(nic_link_type, {"plan_dir": plan, "cards": [], "reset": value})
+        run("nic_link_type", {"plan_dir": plan, "cards": [], "reset": value})
     with pytest.raises(AnsibleActionFail, match=told):
         run(rail_audit, {"plan_dir": plan, "checks": ["preflight"], "settings": {"nic_link_type": {"reset": value}}})
 
@@ -122,12 +112,12 @@ def test_a_variable_that_is_gone_is_refused_by_name(plan, value):
 @pytest.mark.parametrize(("option", "new"), [("netns", "too"), ("netns_mode", "mode"), ("netns_live", "live")])
 def test_the_namespace_mode_has_one_door(plan, option, new):
     with pytest.raises(AnsibleActionFail, match=rf"no option {option} any more: .* Call rdma_netns .*{new}, before"):
-        run(rdma_host, {"plan_dir": plan, option: False})
+        run("rdma_host", {"plan_dir": plan, option: False})
 
 
 @pytest.mark.parametrize(("given", "mode"), [(None, "exclusive"), ("", "exclusive"), ("shared", "shared")])
 def test_rdma_netns_gets_the_mode_that_the_attachment_needs_unless_one_is_given(plan, given, mode):
-    _result, handed = run(rdma_netns, {"plan_dir": plan, "mode": given})
+    _result, handed = run("rdma_netns", {"plan_dir": plan, "mode": given})
     assert handed["args"] == {"mode": mode}
 
 
@@ -138,7 +128,7 @@ def test_the_home_folder_is_found_as_the_planner_finds_it(plan, monkeypatch):
 
 
 def test_without_a_plan_the_arguments_go_through():
-    _result, handed = run(rdma_info, {"lldp": False})
+    _result, handed = run("rdma_info", {"lldp": False})
     assert handed["args"] == {"lldp": False}
 
 
@@ -154,7 +144,7 @@ def test_a_missing_plan_says_what_to_do(tmp_path):
         (policy_route, False, "RAILOPS_PYROUTE2_KEEP"),
         (policy_route, True, "RAILOPS_PYROUTE2"),
         (rail_audit, False, "RAILOPS_PYROUTE2"),
-        (rdma_netns, False, "RAILOPS_PYROUTE2"),
+        ("rdma_netns", False, "RAILOPS_PYROUTE2"),
     ],
 )
 def test_a_host_without_the_library_gets_it_and_is_asked_again(library_sent, module, check_mode, variable):
@@ -162,7 +152,7 @@ def test_a_host_without_the_library_gets_it_and_is_asked_again(library_sent, mod
     answers = [{"failed": True, "fix": "", "library_missing": True}, {"changed": True, "checks": []}]
     result, sent, environments = library_sent(module, answers, check_mode)
     assert result["changed"] is True
-    assert sent == [(_host_plan_action.WHEEL, "/tmp/remote/pyroute2.whl")]
+    assert sent == [(_module_action.WHEEL, "/tmp/remote/pyroute2.whl")]
     assert environments == [[{"A": "b"}], [{"A": "b"}, {variable: "/tmp/remote/pyroute2.whl"}]]
 
 
@@ -171,7 +161,7 @@ def test_a_host_that_has_the_library_gets_none(library_sent):
 
 
 def test_a_carried_library_that_was_changed_is_not_sent(library_sent, monkeypatch, tmp_path):
-    monkeypatch.setattr(_host_plan_action, "WHEEL", str(tmp_path / "pyroute2.whl"))
+    monkeypatch.setattr(_module_action, "WHEEL", str(tmp_path / "pyroute2.whl"))
     for text in (None, "else"):
         if text:
             (tmp_path / "pyroute2.whl").write_text(text)
@@ -187,14 +177,14 @@ def test_a_host_does_not_make_a_template_of_its_temporary_folder(library_sent):
 @pytest.mark.parametrize("option", ["pyroute2_wheel", "pyroute2_carried"])
 def test_the_options_of_the_wheel_are_refused_by_name(option):
     with pytest.raises(AnsibleActionFail, match=rf"^rdma_driver has no option {option} any more"):
-        run(rdma_driver, {option: "wheels/pyroute2-0.9.7-py3-none-any.whl"})
+        run("rdma_driver", {option: "wheels/pyroute2-0.9.7-py3-none-any.whl"})
 
 
 @pytest.mark.parametrize("option", ["values_dest", "driver_on_host", "ofed_on_host"])
 def test_no_host_writes_helm_values(option):
     """A host wrote the values of a privileged operator to a path that a fact of it could name."""
     with pytest.raises(AnsibleActionFail, match=f"^gpudirect_{option} is gone.*docs/gpudirect.md"):
-        run(gpudirect, {option: "plan/values.yaml", "acs": "keep"})
+        run("gpudirect", {option: "plan/values.yaml", "acs": "keep"})
     # An audit and the look before the first change refuse it too.
     with pytest.raises(AnsibleActionFail, match=f"^gpudirect_{option} is gone"):
         run(rail_audit, {"settings": {"gpudirect": {option: True}}})

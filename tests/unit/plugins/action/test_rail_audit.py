@@ -23,8 +23,9 @@ from ansible.template import Templar
 
 from ansible_collections.railops.rdma.plugins.action import cluster_nodes, rail_audit
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import canonical, sha256
+from ansible_collections.railops.rdma.plugins.plugin_utils._former import former
 from ansible_collections.railops.rdma.plugins.plugin_utils._host_plan import proving_neighbours
-from ansible_collections.railops.rdma.plugins.plugin_utils._role_options import ASKED, AUDITED, GONE, OF_PLAN, ROWS
+from ansible_collections.railops.rdma.plugins.plugin_utils._role_options import ASKED, AUDITED, OF_PLAN, ROWS
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.ids import IDS
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.intake import answer_in
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.scope import scope
@@ -146,16 +147,16 @@ def test_the_audit_asks_with_the_options_that_the_role_sets(module):
     row = ROWS[module]
     name = f"railops.rdma.{module}"
     given = next(task[name] for task in tasks_of(row.role) if name in task)
-    changing = {*OF_PLAN, *row.unaudited, *(option for of, option in GONE if of == module)}
-    kept = {key: value for key, value in given.items() if key not in changing}
+    changing = {*OF_PLAN, *row.unaudited}
+    kept = {key: value for key, value in given.items() if key not in changing and not former(f"option {module}", [key])}
     assert {
         key: re.sub(r"^{{ (\w+)( \| default\(omit\))? }}$", r"\1", value) for key, value in kept.items()
     } == AUDITED[module]
 
 
-def test_before_the_first_change_no_quality_of_service_is_asked_for_and_what_is_gone_is_read():
+def test_before_the_first_change_no_quality_of_service_is_asked_for():
     assert {*AUDITED} - {*ASKED} == {"roce_qos"}
-    assert ASKED["nic_link_type"] == {"cards": "nic_mode_cards", "reset": "nic_mode_reset"}
+    assert ASKED["nic_link_type"] == {"cards": "nic_mode_cards"}
     assert "refresh" in {*AUDITED["rdma_driver"]} - {*ASKED["rdma_driver"]}
     assert not {"netns", "netns_mode"} & {*ASKED["rdma_host"]}
 
@@ -171,14 +172,11 @@ def test_the_variables_of_roles_come_by_themselves(plan, checks):
         "rdma_host_state": "absent",
         "lossless_roce_ecn": False,
     }
-    _result, handed = run(rail_audit, dict(args), {"checks": []}, variables=known, templar=templar)
+    _result, handed = run(rail_audit, args, {"checks": []}, variables=known, templar=templar)
     settings = handed["args"]["settings"]
     assert settings["policy_route"] == settings["rail_persist"] == {"force": ["ens1"]}
     assert settings["rdma_netns"] == {"mode": "shared", "state": "absent"}
     assert settings["roce_qos"] == ({} if checks == ["preflight"] else {"ecn": False})
-    if checks == ["preflight"]:
-        with pytest.raises(AnsibleActionFail, match="nic_mode_reset is gone"):
-            run(rail_audit, args, variables={**known, "nic_mode_reset": False}, templar=templar)
 
 
 def test_options_come_from_variables_by_name_and_only_templates_are_templated(plan):

@@ -18,7 +18,6 @@ import yaml
 from ansible.plugins.action import ActionBase
 from jinja2 import Environment, nodes
 
-from ansible_collections.railops.rdma.plugins.action import cluster_components_info, rdma_info
 from ansible_collections.railops.rdma.plugins.plugin_utils._localhost import (
     DECIDING,
     INJECTED,
@@ -81,27 +80,31 @@ def test_no_answer_sets_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     }
     answer = {"changed": False, "info": {}, "ansible_facts": facts}
     monkeypatch.setattr(ActionBase, "_execute_module", lambda *_args, **_more: dict(answer))
-    result = action_of(rdma_info, {}).run(task_vars={"inventory_hostname": "node1"})
+    result = action_of("rdma_info", {}).run(task_vars={"inventory_hostname": "node1"})
     # The last is core's own, which takes it out of what modules say: without it each task looks for a Python again.
     assert result["ansible_facts"] == {"discovered_interpreter_python": "/usr/bin/python3"}
     assert result["warnings"] == [INJECTED]
     monkeypatch.setattr(ActionBase, "_execute_module", lambda *_args, **_more: {"changed": False, "ansible_facts": {}})
-    assert "ansible_facts" not in action_of(rdma_info, {}).run(task_vars={"inventory_hostname": "node1"})
+    assert "ansible_facts" not in action_of("rdma_info", {}).run(task_vars={"inventory_hostname": "node1"})
 
 
 def test_values_of_a_release_are_not_in_what_vvv_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     given = {"values": {"imageCredentials": {"password": "hunter2"}}, "release": "manifest hunter2", "context": "blue"}
     answer = {"changed": False, "invocation": {"module_args": given}}
     monkeypatch.setattr(ActionBase, "_execute_module", lambda *_args, **_more: answer)
-    result = action_of(cluster_components_info, {}).run(task_vars={"inventory_hostname": "localhost"})
+    result = action_of("cluster_components_info", {}).run(task_vars={"inventory_hostname": "localhost"})
     assert result["invocation"] == {"module_args": {"context": "blue"}}
 
 
 def test_every_module_has_an_action_that_begins_with_ours() -> None:
     modules = {path.stem for path in (CHECKOUT / "plugins/modules").glob("*.py")}
     actions = {path.stem: path.read_text(encoding="utf-8") for path in (CHECKOUT / "plugins/action").glob("*.py")}
-    assert modules == set(actions)
-    bases = ("(FabricAction)", "(OnceAction)", "(HostPlanAction)", "(ProgressAction)")
+    routing = yaml.safe_load((CHECKOUT / "meta/runtime.yml").read_text(encoding="utf-8"))["plugin_routing"]["modules"]
+    routed = {name: row["action_plugin"].rpartition(".")[2] for name, row in routing.items() if "action_plugin" in row}
+    assert modules == {*actions, *routed} - {"plain"}
+    assert set(routed) & set(actions) == set()
+    assert set(routed.values()) == {"plain", "cluster_objects"}
+    bases = ("(FabricAction)", "(ModuleAction)", "(ProgressAction)")
     assert [name for name, text in actions.items() if not any(base in text for base in bases)] == []
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.action import node_gate
 from ansible_collections.railops.rdma.plugins.plugin_utils._refusal import Refusal
 from ansible_collections.railops.rdma.tests.unit.actions import action_of
 
@@ -14,10 +13,10 @@ BAD = {"failed": True, "msg": "It is bad. Mend it.", "fix": "Mend it.", "out": [
 
 
 def run(monkeypatch, result, **task):
-    action = action_of(node_gate, {"plan_dir": "plan"})
+    action = action_of("node_gate", {"plan_dir": "plan"})
     for name, value in task.items():
         setattr(action._task, name, value)
-    monkeypatch.setattr(action, "_execute_module", lambda task_vars: dict(result))
+    monkeypatch.setattr(action, "_execute_module", lambda **_module: dict(result))
     return action.run(None, {})
 
 

@@ -4,7 +4,7 @@
 
 # This plugin util is PRIVATE to the collection.
 
-"""The action in front of modules that work from a host plan."""
+"""The action in front of modules: with what the plan has for them, and the library that a host may lack."""
 
 from __future__ import annotations
 
@@ -15,18 +15,44 @@ from pathlib import Path
 
 from ..module_utils import _library
 from ..module_utils._fabric.shapes import HostPlan
+from ._former import former
 from ._host_plan import read_host_plan
 from ._localhost import FabricAction
 from ._refusal import fail, once
 from ._report.equal import shortened
-from ._role_options import refuse_gone
 
 LOSSLESS = {"priority": "priority", "dscp": "dscp", "cnp_dscp": "cnp"}
 """The options of roce_qos that the plan has, each with its key of fabric_lossless."""
 
+PORT = ("name", "interface", "pci", "mtu")
+ROUTED = (*PORT, "vlan", "index", "table", "rule_priority", "addresses")
+NETWORK = ("rails", "rdma_prefixes", "policy", "network", "sysctls")
+GIVEN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "nic_link_type": (("rails", "rdma_prefixes"), ("name", "interface", "pci")),
+    "policy_route": (NETWORK, ROUTED),
+    "rail_audit": ((*NETWORK, "rdma_mode"), ROUTED),
+    "rail_persist": (NETWORK, ROUTED),
+    "rdma_host": (("network", "rdma_mode", "rails", "rdma_prefixes"), PORT),
+    "rdma_info": (("network", "rdma_mode", "rails"), PORT),
+    "rdma_netns": (("rdma_mode",), ()),
+    "roce_qos": (("network", "rails"), ("name", "interface")),
+}
+"""What each module gets of the host plan, and of a rail; the plan_dir of others is theirs to read."""
+OPTIONS = {("rdma_netns", "rdma_mode"): "mode"}
+"""The options that are called otherwise than in the host plan."""
+
 SAFE_PATH = re.compile(r"[\w./~-]+")
 WHEEL = str(Path(__file__).parents[2] / "roles/rdma_driver/files/pyroute2-0.9.7-py3-none-any.whl")
 """The library that travels with the collection. No variable names it: a host's could name any file here."""
+
+
+def refuse_gone(module: str, options: t.Mapping[str, t.Any]) -> None:
+    """Refuse options that the module does not have any more.
+
+    :raises AnsibleActionFail: naming the first of them.
+    """
+    for gone in former(f"option {module}", options):
+        fail(gone.problem, gone.fix)
 
 
 def lossless_options(have: HostPlan) -> dict[str, int]:
@@ -66,22 +92,23 @@ def torn_options(have: HostPlan, given: t.Mapping[str, t.Any], prefix: str = "")
     ]
 
 
-class HostPlanAction(FabricAction):
-    """Read the host plan on the controller and hand it to the module of the same name."""
+class ModuleAction(FabricAction):
+    """Run the module of the task, with what the host plan has for it."""
 
-    HOST_PLAN_KEYS: t.ClassVar[tuple[str, ...]] = ()
-    """The keys of the host plan that are options of the module."""
-    RAIL_KEYS: t.ClassVar[tuple[str, ...]] = ("name", "interface", "pci", "mtu")
-    """What the module knows of a rail."""
     KEEPS_LIBRARY = False
     """Whether the library that the module was sent stays on the host."""
-    ROUTED_RAIL_KEYS: t.ClassVar[tuple[str, ...]] = (*RAIL_KEYS, "vlan", "index", "table", "rule_priority", "addresses")
+
+    @property
+    def name(self) -> str:
+        """The module's name."""
+        return str(self._task.action).rpartition(".")[2]
 
     def options(self, have: HostPlan) -> dict[str, t.Any]:
         """Return the options of the module that the host plan `have` gives."""
-        options = {key: have.get(key) for key in self.HOST_PLAN_KEYS}
+        keys, of_rails = GIVEN[self.name]
+        options = {OPTIONS.get((self.name, key), key): have.get(key) for key in keys}
         if options.get("rails") is not None:
-            options["rails"] = [{key: rail.get(key) for key in self.RAIL_KEYS} for rail in have["rails"]]
+            options["rails"] = [{key: rail.get(key) for key in of_rails} for rail in have["rails"]]
         return options
 
     def more_args(self, args: dict[str, t.Any], plan_dir: str, host: str) -> None:
@@ -95,16 +122,16 @@ class HostPlanAction(FabricAction):
     def asked(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Run the module, with the host plan's values for options that are not given; an empty text gives nothing."""
         args = dict(self._task.args)
-        name = self._task.action.rpartition(".")[2]
-        refuse_gone(name, args)
-        if plan_dir := args.pop("plan_dir", None):
+        refuse_gone(self.name, args)
+        if plan_dir := args.pop("plan_dir", None) if self.name in GIVEN else None:
             # As the planner reads an option of type path.
             folder = os.path.expanduser(os.path.expandvars(str(plan_dir)))
             host = task_vars["inventory_hostname"]
             have = read_host_plan(folder, host)
             self.more_args(args, folder, host)
             args |= {key: value for key, value in self.options(have).items() if args.get(key) in (None, "")}
-        module: dict[str, t.Any] = {"module_name": f"railops.rdma.{name}", "module_args": args, "task_vars": task_vars}
+        name = f"railops.rdma.{self.name}"
+        module: dict[str, t.Any] = {"module_name": name, "module_args": args, "task_vars": task_vars}
         result: dict[str, t.Any] = self._execute_module(**module)
         if result.get("library_missing"):
             before, kept = self._task.environment, self.KEEPS_LIBRARY and not self._task.check_mode

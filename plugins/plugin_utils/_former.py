@@ -1,0 +1,104 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This plugin util is PRIVATE to the collection.
+
+"""Everything published that went, or has another name now, with what takes its place: the one table of it. Pure.
+
+Variables are refused before anything is touched (`_settings`), options of modules by the action in front of them. The
+changelog names what is here, and meta/runtime.yml the modules: tests compare.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+
+class Former(t.NamedTuple):
+    """Something that went, and what a person does who has it."""
+
+    names: tuple[str, ...]
+    """Kind and name: variable X, option MODULE X, return MODULE X, value OPTION X, module X, filter X, check X, ..."""
+    problem: str
+    fix: str
+
+
+ANYTHING_ELSE = "Take it out of the inventory."
+FORMER = (
+    Former(
+        ("variable nic_mode_reset", "option nic_link_type reset", "return nic_link_type was_reset"),
+        "nic_mode_reset is gone, with the option reset of nic_link_type: one reboot brings all cards what waits.",
+        "Take it out of the inventory; docs/link-type.md shows how to reset a card by hand.",
+    ),
+    *(
+        Former(
+            (f"variable gpudirect_{option}", f"option gpudirect {option}"),
+            f"gpudirect_{option} is gone: what a host answers is in no Helm values.",
+            "Take it out of the inventory; docs/gpudirect.md has the lines to write for the GPU Operator.",
+        )
+        for option in ("values_dest", "driver_on_host", "ofed_on_host")
+    ),
+    *(
+        Former(
+            (f"option rdma_host {old}",),
+            f"rdma_host has no option {old} any more: the namespace mode is the module rdma_netns's.",
+            f"Call rdma_netns {new}, before rdma_host; the role rdma_host does both.",
+        )
+        for old, new in (("netns", "too"), ("netns_mode", "with mode"), ("netns_live", "with live"))
+    ),
+    *(
+        Former(
+            (f"option rdma_driver {old}",),
+            f"rdma_driver has no option {old} any more: a module that needs pyroute2 brings it by itself.",
+            "Take it out.",
+        )
+        for old in ("pyroute2_wheel", "pyroute2_carried")
+    ),
+    *(
+        Former(
+            (f"variable {name}",),
+            f"{name} is gone: a module that needs pyroute2 brings it by itself, and nothing is installed.",
+            ANYTHING_ELSE,
+        )
+        for name in ("rdma_driver_pyroute2_wheel", "rail_network_install", "rail_network_package")
+    ),
+    Former(
+        ("variable site_gather_subset",),
+        "site_gather_subset is gone: no facts are gathered as variables, and preflight asks for what it needs.",
+        ANYTHING_ELSE,
+    ),
+    Former(
+        ("variable verify_rails",),
+        "verify_rails is gone: the networks of pods are read from the plan.",
+        ANYTHING_ELSE,
+    ),
+    Former(
+        ("module rail_ping",),
+        "rail_ping is gone: rail_audit pings the rails in the same call as all else.",
+        "Use railops.rdma.rail_audit with checks: [pings].",
+    ),
+    Former(
+        ("module verdict_merge",), "verdict_merge has another name.", "Use railops.rdma.verdict with the same options."
+    ),
+    Former(
+        ("module plan_objects_info", "check objects_admission"),
+        "plan_objects_info is gone, with its check objects_admission.",
+        "Nothing takes its place: plans are right by construction, and preflight has the real server try samples of "
+        "the objects. Take the task out.",
+    ),
+    Former(("filter cluster_problems",), "cluster_problems is gone.", "Use the module cluster_components_info."),
+    Former(("filter pod_checks",), "pod_checks is gone.", "Use the module pod_probe."),
+    Former(("check driver_pyroute2",), "driver_pyroute2 is gone: nothing is installed.", "Take it out."),
+    Former(("return node_gate held",), "held of node_gate has another name.", "Read capped."),
+    Former(("return gpudirect gpu_operator_values",), "It is gone.", "docs/gpudirect.md has the lines to write."),
+)
+BY_NAME = {name: row for row in FORMER for name in row.names}
+
+
+def former(kind: str, names: t.Iterable[str]) -> list[Former]:
+    """Return the rows of the names that went.
+
+    :param kind: what the names are of: `variable`, `option MODULE`, `check`, ...
+    """
+    return [BY_NAME[f"{kind} {name}"] for name in names if f"{kind} {name}" in BY_NAME]
