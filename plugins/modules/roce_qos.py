@@ -71,12 +71,9 @@ options:
       - Without both nothing is set. What an earlier run set stays, is compared, and gives one warning.
     type: int
   dscp:
-    description: The DSCP of RoCE traffic, as the switches have it.
-    type: int
-  traffic_class:
     description:
-      - The whole traffic class (ToS) byte of RDMA connections, DSCP times 4 plus ECN bits. Without it, O(dscp) with
-        ECT(0).
+      - The DSCP of RoCE traffic, as the switches have it. RDMA connections get it as their traffic class (ToS) byte,
+        times 4, with O(ecn) plus 2 for ECT(0).
     type: int
   pfc_priorities:
     description: The priorities with flow control. Without it, only O(priority).
@@ -124,12 +121,6 @@ options:
     description:
       - The percent of the bandwidth (1 to 99) that RoCE's class gets by ETS; all other traffic gets the rest, and
         congestion notifications go strictly first. Without it, ETS stays as it is.
-    type: int
-    version_added: 1.0.0
-  cable_length:
-    description:
-      - The length of the cables in metres (1 to 999), from which mlx5 works out when it pauses. It acts where the
-        driver owns the port's buffers. Without it, it stays as it is.
     type: int
     version_added: 1.0.0
   replace:

@@ -39,6 +39,18 @@ FORMER = (
         )
         for option in ("values_dest", "driver_on_host", "ofed_on_host")
     ),
+    Former(
+        ("variable lossless_roce_traffic_class", "option roce_qos traffic_class"),
+        "lossless_roce_traffic_class is gone, with the option traffic_class of roce_qos: it is four times the DSCP, and"
+        " 2 more with lossless_roce_ecn.",
+        "Take it out of the inventory; fabric_lossless (or lossless_roce_dscp) and lossless_roce_ecn say the same.",
+    ),
+    Former(
+        ("variable lossless_roce_cable_length", "option roce_qos cable_length", "check roce_cable_length"),
+        "lossless_roce_cable_length is gone, with the option cable_length of roce_qos: the driver keeps the number also"
+        " where it does not act, so that nothing proved it.",
+        "Take it out of the inventory; docs/lossless.md has the command to set it by hand.",
+    ),
     *(
         Former(
             (f"option rdma_host {old}",),

@@ -28,8 +28,7 @@ from .._persist import run as persist_run
 from .._probe import duplicates, health
 from .._qos import run as qos_run
 from .._qos.files import QosFiles
-from .._qos.leaf import is_declared, recorded_params
-from .._qos.plan import make_policy
+from .._qos.leaf import DECLARED, RECORDED, choose
 from .._rdma import host_run, info_run
 from .._rdma.host import module_names
 from .._route import filters, path_checks, path_kernel, ping
@@ -149,13 +148,9 @@ def tos_of(request: Request) -> int:
     if "qos" not in request.params["checks"]:
         return 0
     options = options_of("roce_qos", qos_run.SPEC, request)
-    # What an earlier run set stays until the site declares what its switches have.
-    set_by = options if is_declared(options) else recorded_params(QosFiles().settings())
-    if set_by is None:
-        return 0
-    policy = make_policy({**options, **set_by})
+    policy, source = choose(options, QosFiles().settings())
     # The kernel takes no ECN bits in a question.
-    return policy.traffic_class & 0xFC
+    return policy.dscp << 2 if source in (DECLARED, RECORDED) else 0
 
 
 def look_at_pings(request: Request) -> tuple[Checks, Facts]:

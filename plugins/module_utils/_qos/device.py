@@ -75,7 +75,6 @@ class Driver(t.NamedTuple):
     set_replaces: bool = False  # a new priority for a DSCP takes the old entry's place in the map
     pfc_flaps: bool = False  # changing flow control takes the link down for a moment
     trust_follows_map: bool = False  # the first entry switches trust to DSCP, removing the last one back to PCP
-    delay_is_cable: bool = False  # the standard's PFC delay holds the length of the cable
     congestion: str = ""  # the folder of debugfs with the values of congestion notifications, by PCI address
 
 
@@ -85,7 +84,6 @@ DRIVERS = {
         set_replaces=True,
         pfc_flaps=True,
         trust_follows_map=True,
-        delay_is_cable=True,
         congestion="/sys/kernel/debug/mlx5/{}/cc_params",
     )
 }
@@ -246,9 +244,7 @@ def mask(priorities: t.Iterable[int]) -> int:
 
 def parse_mlnx_qos(text: str) -> Values:
     """Read what `mlnx_qos -i IF` prints (mlnx-tools); a value that it does not print is None."""
-    found: Values = {"dcbx": None, "trust": None, "dscp_map": {}, "pfc": None, "cable_length": None}
-    if match := re.search(r"^Cable len: (\d+)", text, re.MULTILINE):
-        found["cable_length"] = int(match.group(1))
+    found: Values = {"dcbx": None, "trust": None, "dscp_map": {}, "pfc": None}
     if match := re.search(r"^DCBX mode: (OS|Firmware) controlled", text, re.MULTILINE):
         found["dcbx"] = "host" if match.group(1) == "OS" else "firmware"
     if match := re.search(r"^Priority trust state: (\w+)", text, re.MULTILINE):
@@ -268,12 +264,10 @@ class KernelQos:
     writes_trust = False  # a word of its own for trust
     set_replaces = False  # a new priority for a DSCP takes the old entry's place in the map, whatever the driver
 
-    def __init__(self, interface: str, driver: str, dcb: Dcb) -> None:
+    def __init__(self, interface: str, dcb: Dcb) -> None:
         self._interface = interface
-        self._driver = driver
         self._dcb = dcb
         self._delay = 0
-        self._paused = 0
 
     def read(self) -> Values:
         """Return what the driver has; raise QosError when it has none of it."""
@@ -283,7 +277,7 @@ class KernelQos:
             raise QosError(f"DCB netlink: {exc.strerror}") from exc
         if found["pfc"] is None:
             raise QosError("DCB netlink: its driver has no IEEE flow control")
-        self._delay, self._paused = found["delay"], found["pfc"]
+        self._delay = found["delay"]
         return {
             # DCB has no word for it: a driver that knows the map trusts the DSCP while it has an entry.
             "trust": "dscp" if found["dscp"] else "pcp",
@@ -292,7 +286,6 @@ class KernelQos:
             "dscp_map": [list(entry) for entry in sorted(found["dscp"])],
             "dcbx": None if found["dcbx"] is None else ("host" if found["dcbx"] & DCBX_HOST else "firmware"),
             "ets": None if found["ets"] is None else ets_values(found["ets"]),
-            "cable_length": found["delay"] if driver_of(self._driver).delay_is_cable else None,
         }
 
     def set_dcbx(self, value: str) -> None:
@@ -315,11 +308,6 @@ class KernelQos:
         """Set class of each priority, share and algorithm of each class."""
         self._dcb.set_ets(self._interface, value)
 
-    def set_cable_length(self, value: int) -> None:
-        """Set the cable's length in metres."""
-        self._dcb.set_pfc(self._interface, self._paused, value)
-        self._delay = value
-
 
 class VendorQos:
     """The same by the vendor's `mlnx_qos`."""
@@ -327,7 +315,7 @@ class VendorQos:
     writes_trust = True
     set_replaces = True
 
-    def __init__(self, interface: str, driver: str, dcb: Dcb) -> None:
+    def __init__(self, interface: str, dcb: Dcb) -> None:
         self._interface = interface
         self._dcb = dcb
 
@@ -387,10 +375,6 @@ class VendorQos:
         rows = [",".join(str(number) for number in value[place : place + 8]) for place in (0, 8)]
         algorithms = ",".join(words.get(number, "vendor") for number in value[16:24])
         self._tool("-p", rows[0], "-s", algorithms, "-t", rows[1])
-
-    def set_cable_length(self, value: int) -> None:
-        """Set the cable's length in metres."""
-        self._tool(f"--cable_len={value}")
 
 
 Backend = t.Union[KernelQos, VendorQos]  # evaluated on Python 3.9
@@ -494,12 +478,12 @@ class Nic:
         ofed = self._wanted_backend == "auto" and bool(shutil.which("mlnx_qos")) and self._names(f"{self._net}/qos")
         for name, kind in BACKENDS.items():
             if self._wanted_backend in ("auto", name) and not (ofed and name == "kernel"):
-                self._backend = kind(self.interface, self.driver, self._dcb)
+                self._backend = kind(self.interface, self._dcb)
                 try:
                     return {**self._backend.read(), "backend": name, "problem": None}
                 except QosError as exc:
                     problems.append(str(exc))
-        empty: Values = dict.fromkeys(("trust", "pfc", "pfc_cap", "dscp_map", "dcbx", "ets", "cable_length"))
+        empty: Values = dict.fromkeys(("trust", "pfc", "pfc_cap", "dscp_map", "dcbx", "ets"))
         return {**empty, "backend": None, "problem": "; ".join(problems)}
 
     def _enabled(self, folder: str) -> list[int] | None:

@@ -14,9 +14,17 @@ import typing as t
 
 from .._check import Check, compared, skipped, warning
 from .._errors import InputError, Problem
+from .plan import OPTIONS, QosPolicy, make_policy
 
 if t.TYPE_CHECKING:
-    from .plan import QosPolicy, QosState
+    from collections.abc import Mapping
+
+    from .plan import QosState
+
+# Where a policy comes from: the inventory, an earlier run whose settings stay, nowhere; or nobody asks for one.
+DECLARED, RECORDED, NOWHERE, AWAY = "declared", "recorded", "nowhere", "away"
+# What nobody needs to declare; of no effect where nothing is declared and nothing was set.
+USUAL = {"priority": 5, "dscp": 40}
 
 DECLARE = (
     "Declare in fabric_lossless, priority and dscp, what the switches have (NVIDIA's usual pair is 3 and 26, "
@@ -25,24 +33,41 @@ DECLARE = (
 ECT = 3  # the two ECN bits of a traffic class
 
 
-def is_declared(params: t.Mapping[str, t.Any]) -> bool:
-    """Whether the site declares which priority and DSCP its switches have.
+def choose(params: Mapping[str, t.Any], settings: Mapping[str, t.Any]) -> tuple[QosPolicy, str]:
+    """Return the policy of a host, and where it comes from: DECLARED, RECORDED, NOWHERE or AWAY.
 
-    :raises InputError: when it declares one of them alone.
+    What an earlier run set stays as it is until the site declares which priority and DSCP its switches have.
+
+    :param settings: what earlier runs recorded, by interface.
+    :raises InputError: when the site declares one of the two alone, or what makes no policy.
     """
-    given = [name for name in ("priority", "dscp") if params.get(name) is not None]
+    given = {name: params[name] for name in OPTIONS if params.get(name) is not None}
+    if params["state"] != "present" or params["network"] != "roce":
+        return make_policy({**USUAL, **given}), AWAY
+    if _is_declared(given):
+        return make_policy(given), DECLARED
+    before = recorded_params(settings)
+    return make_policy({**USUAL, **given, **(before or {})}), NOWHERE if before is None else RECORDED
+
+
+def _is_declared(params: Mapping[str, t.Any]) -> bool:
+    given = [name for name in USUAL if name in params]
     if len(given) == 1:
         other = "dscp" if given == ["priority"] else "priority"
         raise InputError([Problem(other, f"{given[0]} is declared and {other} is not.", f"{DECLARE}.")])
     return bool(given)
 
 
-def recorded_params(settings: t.Mapping[str, t.Any]) -> dict[str, t.Any] | None:
-    """Return the parameters by which an earlier run set a host, out of what it wrote down; None when there is nothing.
+def recorded_params(settings: Mapping[str, t.Any]) -> dict[str, t.Any] | None:
+    """Return the parameters by which an earlier run set a host; None when there is nothing.
+
+    Earlier versions wrote down no options: those are told by the writes.
 
     :param settings: the recorded settings by interface; all interfaces of a host have the same.
     """
     for entry in settings.values():
+        if "options" in entry:
+            return dict(entry["options"])
         values: dict[str, t.Any] = {}
         entries: dict[int, int] = {}
         for kind, value in entry.get("operations", ()):
@@ -64,7 +89,6 @@ def recorded_params(settings: t.Mapping[str, t.Any]) -> dict[str, t.Any] | None:
             "priority": entries[dscp],
             "dscp": dscp,
             "pfc_priorities": list(pfc),
-            "traffic_class": traffic_class,
             "ecn": traffic_class is None or bool(traffic_class & ECT),
             "host_dcbx": "dcbx" in values,
             "dscp_map": {one: two for one, two in others.items() if one != cnp_dscp},
@@ -75,20 +99,21 @@ def recorded_params(settings: t.Mapping[str, t.Any]) -> dict[str, t.Any] | None:
     return None
 
 
-def undeclared_check(there: t.Mapping[str, QosState], retained: QosPolicy | None) -> Check:
+def undeclared_check(there: Mapping[str, QosState], policy: QosPolicy, source: str) -> Check:
     """Return the one check of a host whose site does not declare what its switches have.
 
     :param there: what each interface of the fabric has now.
-    :param retained: what an earlier run of this collection set and what stays; None when it set nothing.
+    :param policy: what an earlier run of this collection set and what stays, and its `source`; with NOWHERE it set
+        nothing.
     """
-    if retained is not None:
+    if source == RECORDED:
         return warning(
             "roce_declared",
             "declared",
-            {"priority": retained.priority, "dscp": retained.dscp},
-            f"Priority {retained.priority} and DSCP {retained.dscp} were set by an earlier run and stay, but the "
+            {"priority": policy.priority, "dscp": policy.dscp},
+            f"Priority {policy.priority} and DSCP {policy.dscp} were set by an earlier run and stay, but the "
             "inventory does not say that the switches have them.",
-            f"{DECLARE}; {retained.priority} and {retained.dscp} keep what is there.",
+            f"{DECLARE}; {policy.priority} and {policy.dscp} keep what is there.",
         )
     paused = "; ".join(foreign(name, state) for name, state in sorted(there.items()) if state.pfc)
     return skipped(
@@ -106,19 +131,15 @@ def foreign(name: str, state: QosState) -> str:
     return f"{name} has flow control on priority {paused}{f' (DSCP {dscps})' if dscps else ''}"
 
 
-def leaf_checks(policy: QosPolicy, rails: t.Mapping[str, str], neighbours: t.Mapping[str, t.Any] | None) -> list[Check]:
-    """Return what each leaf announces against the policy. Not seen is never green.
+def leaf_check(policy: QosPolicy, rail: str, name: str, neighbours: Mapping[str, t.Any], unseen: str) -> Check:
+    """Return what the leaf of a rail announces against the policy. Not seen is never green.
 
-    :param rails: the rail's name by its interface.
-    :param neighbours: what LLDP has by interface, with `dcbx` as `_cabling.lldp` gives it; None when lldpd does not
-        answer.
+    :param name: of the rail's interface.
+    :param neighbours: what LLDP has by interface, with `dcbx` as `_cabling.lldp` gives it, and in `unseen` why there is
+        nothing.
     """
-    return [_leaf_check(policy, rail, name, neighbours) for name, rail in rails.items()]
-
-
-def _leaf_check(policy: QosPolicy, rail: str, name: str, neighbours: t.Mapping[str, t.Any] | None) -> Check:
     wanted: dict[str, t.Any] = {"pfc": list(policy.pfc)}
-    if neighbours is None:
+    if unseen:
         return skipped(
             "roce_leaf", "Not seen: lldpd is not there or does not answer.", "Install lldpd.", wanted, rail=rail
         )

@@ -25,14 +25,9 @@ if t.TYPE_CHECKING:
 ECT0 = 2  # the ECN field of a sender that understands congestion marks
 ROCE_V2_PORT = 4791
 STRICT, ETS = 0, 2  # include/uapi/linux/dcbnl.h
-OPTIONAL = ("ets", "cable_length")
-"""What is only managed when the inventory asks for it: fields of QosPolicy and QosState."""
-
-
 OPTIONS: dict[str, dict[str, t.Any]] = {
     "priority": {"type": "int"},
     "dscp": {"type": "int"},
-    "traffic_class": {"type": "int"},
     "pfc_priorities": {"type": "list", "elements": "int"},
     "cnp_priority": {"type": "int", "default": 6},
     "cnp_dscp": {"type": "int"},
@@ -40,7 +35,6 @@ OPTIONS: dict[str, dict[str, t.Any]] = {
     "ecn": {"type": "bool", "default": True},
     "host_dcbx": {"type": "bool", "default": True},
     "ets_bandwidth": {"type": "int"},
-    "cable_length": {"type": "int"},  # kept on purpose: a step of the guides
 }
 """The module's options that make a policy."""
 
@@ -53,18 +47,21 @@ class QosPolicy:
     dscp: int = 40
     cnp_priority: int = 6
     cnp_dscp: int = 48
-    traffic_class: int = 162
     pfc: tuple[int, ...] = (5,)
     ecn: bool = True
     extra: tuple[tuple[int, int], ...] = ()
     host_dcbx: bool = True
     ets: int | None = None  # percent of the bandwidth for RoCE's class; None leaves ETS as it is
-    cable_length: int | None = None  # metres; None leaves it as it is
 
     @property
     def entries(self) -> dict[int, int]:
         """The DSCP map's entries that count, by DSCP."""
         return {**dict(self.extra), self.dscp: self.priority, self.cnp_dscp: self.cnp_priority}
+
+    @property
+    def traffic_class(self) -> int:
+        """The traffic class (ToS) byte of RoCE's packets: the DSCP, and ECT(0) where congestion marks are understood."""
+        return self.dscp * 4 + (ECT0 if self.ecn else 0)
 
 
 @dataclass(frozen=True)
@@ -82,7 +79,6 @@ class QosState:
     traffic_class: int | None = None
     forced_traffic_class: int | None = None
     ets: tuple[int, ...] | None = None  # class of each priority, percent of each class, algorithm of each class
-    cable_length: int | None = None
 
     @classmethod
     def of(cls, values: t.Mapping[str, t.Any]) -> QosState:
@@ -106,27 +102,20 @@ class NicPlan:
     unsupported: tuple[str, ...] = ()
     disruptions: tuple[str, ...] = ()
     boot: tuple[Operation, ...] = ()
-    declared: tuple[str, ...] = ()  # of the settings that are only managed when the inventory asks for them
-
-
-def dscp_of(traffic_class: int) -> int:
-    """Return the DSCP of a traffic class (ToS) byte."""
-    return traffic_class >> 2
+    ets: bool = False  # whether the inventory asks for it
 
 
 def make_policy(params: t.Mapping[str, t.Any]) -> QosPolicy:
     """Return the policy of a module's parameters.
 
-    What is not given follows from the priorities: their first DSCP (8 times the priority), a traffic class with
-    that DSCP and ECT(0), flow control for the RoCE priority alone.
+    What is not given follows from the priorities: their first DSCP (8 times the priority), flow control for the RoCE
+    priority alone.
 
     :raises InputError: with everything that is wrong at once.
     """
     priority, cnp_priority = params["priority"], params["cnp_priority"]
     dscp = priority * 8 if params.get("dscp") is None else params["dscp"]
     cnp_dscp = cnp_priority * 8 if params.get("cnp_dscp") is None else params["cnp_dscp"]
-    ecn = params.get("ecn", True)
-    given = params.get("traffic_class")
     try:
         extra = {int(one): int(two) for one, two in (params.get("dscp_map") or {}).items()}
     except (TypeError, ValueError):
@@ -137,13 +126,11 @@ def make_policy(params: t.Mapping[str, t.Any]) -> QosPolicy:
         dscp=dscp,
         cnp_priority=cnp_priority,
         cnp_dscp=cnp_dscp,
-        traffic_class=dscp * 4 + (ECT0 if ecn else 0) if given is None else given,
         pfc=tuple(sorted(set(params.get("pfc_priorities") or [priority]))),
-        ecn=ecn,
+        ecn=params.get("ecn", True),
         extra=tuple(sorted(extra.items())),
         host_dcbx=params.get("host_dcbx", True),
         ets=params.get("ets_bandwidth"),
-        cable_length=params.get("cable_length"),
     )
     if problems := list(policy_problems(policy)):
         raise InputError(problems)
@@ -182,38 +169,11 @@ def policy_problems(policy: QosPolicy) -> t.Iterator[Problem]:
             "RoCE, congestion notifications and all other traffic (class 0) need classes of their own.",
             "Give RoCE and its notifications priorities of their own above 0, or leave ets_bandwidth out.",
         )
-    if policy.cable_length is not None and not 1 <= policy.cable_length <= 999:
-        yield Problem("cable_length", f"{policy.cable_length} m is no cable.", "Give metres from 1 to 999.")
     if policy.priority not in policy.pfc:
         yield Problem(
             "pfc_priorities",
             f"RoCE has priority {policy.priority}, which gets no flow control.",
             f"Add {policy.priority}, or leave the list out.",
-        )
-    yield from _traffic_class_problems(policy)
-
-
-def _traffic_class_problems(policy: QosPolicy) -> t.Iterator[Problem]:
-    value = policy.traffic_class
-    place = "traffic_class"
-    if not 0 <= value <= 255:
-        yield Problem(
-            place, f"{value} is no traffic class.", "Give a number from 0 to 255: the DSCP times 4, plus ECN."
-        )
-        return
-    if dscp_of(value) != policy.dscp:
-        yield Problem(
-            place,
-            f"{value} carries DSCP {dscp_of(value)}, but RoCE has DSCP {policy.dscp}.",
-            f"Give {policy.dscp * 4 + ECT0}, or leave it out.",
-        )
-    elif value & 3 == 3:
-        yield Problem(place, f"{value} marks every packet as congested (ECN 3).", f"Give {policy.dscp * 4 + ECT0}.")
-    elif policy.ecn and not value & 3:
-        yield Problem(
-            place,
-            f"{value} has no ECN bits: switches drop such packets instead of marking them.",
-            f"Give {policy.dscp * 4 + ECT0}, or set ecn to false.",
         )
 
 
@@ -245,7 +205,6 @@ def plan_nic(policy: QosPolicy, values: t.Mapping[str, t.Any]) -> NicPlan:
         traffic_class=None if have.traffic_class is None else policy.traffic_class,
         forced_traffic_class=None if have.forced_traffic_class is None else policy.traffic_class,
         ets=have.ets if policy.ets is None or have.ets is None else wanted_ets(policy),
-        cable_length=have.cable_length if have.cable_length is None else policy.cable_length or have.cable_length,
     )
     driver, backend = driver_of(values.get("driver")), BACKENDS.get(values.get("backend") or "")
     operations = tuple(_operations(have, after, backend, driver))
@@ -256,7 +215,6 @@ def plan_nic(policy: QosPolicy, values: t.Mapping[str, t.Any]) -> NicPlan:
         dscp_map=None if after.dscp_map is None else tuple(sorted(policy.entries.items())),
         dcbx=after.dcbx if policy.host_dcbx else None,
         ets=None if policy.ets is None else after.ets,
-        cable_length=None if policy.cable_length is None else after.cable_length,
     )
     return NicPlan(
         before=have,
@@ -265,7 +223,7 @@ def plan_nic(policy: QosPolicy, values: t.Mapping[str, t.Any]) -> NicPlan:
         unsupported=tuple(_unsupported(have, values)),
         disruptions=_disruptions(operations, driver),
         boot=tuple(_operations(QosState(), ours, backend, driver)),
-        declared=tuple(name for name in OPTIONAL if getattr(policy, name) is not None),
+        ets=policy.ets is not None,
     )
 
 
@@ -298,8 +256,7 @@ def plan_restore(
     if entries is not None:
         others = [entry for entry in entries if entry[0] not in ours]
         entries = tuple(sorted([*others, *(entry for entry in old.dscp_map or () if entry[0] in ours)]))
-    names = ("pfc", "dcbx", "ecn_np", "ecn_rp", "cnp_dscp", "cnp_priority", "traffic_class", "forced_traffic_class")
-    after = QosState(trust=back("trust"), dscp_map=entries, **{name: back(name) for name in (*names, *OPTIONAL)})
+    after = replace(QosState(**{item.name: back(item.name) for item in fields(QosState)}), dscp_map=entries)
     driver, backend = driver_of(values.get("driver")), BACKENDS.get(values.get("backend") or "")
     if backend and not backend.writes_trust and driver.trust_follows_map and entries is not None:
         after = replace(after, trust="dscp" if entries else "pcp")
@@ -333,8 +290,6 @@ def _operations(
         yield "trust", after.trust
     if have.ets != after.ets:
         yield "ets", list(after.ets or ())
-    if have.cable_length != after.cable_length:
-        yield "cable_length", after.cable_length
     if have.pfc != after.pfc:
         yield "pfc", list(after.pfc or ())
     for name in ("ecn_np", "ecn_rp", "cnp_dscp", "cnp_priority", "traffic_class", "forced_traffic_class"):
@@ -427,7 +382,6 @@ CHECKS = {
     "roce_ecn": ("ecn_np", "ecn_rp"),
     "roce_traffic_class": ("traffic_class", "forced_traffic_class"),
     "roce_ets": ("ets",),
-    "roce_cable_length": ("cable_length",),
 }
 
 
@@ -456,7 +410,7 @@ def checks_of(rail: str | None, plan: NicPlan, interface: str, *, strict: bool =
     before, after = view(plan.before), view(plan.after)
     found = []
     for name, keys in CHECKS.items():
-        if keys[0] in OPTIONAL and keys[0] not in plan.declared:
+        if name == "roce_ets" and not plan.ets:
             continue
         planned = {key: after[key] for key in keys if key in after}
         observed = {key: before[key] for key in keys if key in before}
@@ -466,9 +420,6 @@ def checks_of(rail: str | None, plan: NicPlan, interface: str, *, strict: bool =
             check = deviation(name, planned, observed, cause, mend, rail=rail)
         elif not planned:
             check = skipped(name, f"{interface} does not offer this setting.", rail=rail)
-        elif name == "roce_cable_length" and planned == observed:
-            cause = f"{interface} keeps it, which mlx5 also does where its buffers belong to the firmware: no proof."
-            check = skipped(name, cause, f"See the sizes with dcb buffer show dev {interface}.", planned, rail=rail)
         else:
             cause = f"{interface} has other values than the fabric."
             mend = "Run the role lossless_roce; see who else writes them (lldpad, firmware DCBX, a script)."

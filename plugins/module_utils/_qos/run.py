@@ -13,8 +13,7 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
-from .._cabling.lldp import ARGV as LLDP
-from .._cabling.lldp import parse_lldp
+from .._cabling.look import ask_lldpd
 from .._check import compared
 from .._errors import RdmaError
 from .._files import Sysfs
@@ -22,15 +21,13 @@ from .._untouchable import read_untouchable
 from . import device
 from .device import Nic, QosError
 from .files import SETTINGS, QosFiles
-from .leaf import foreign, is_declared, leaf_checks, recorded_params, undeclared_check
+from .leaf import AWAY, DECLARED, NOWHERE, choose, foreign, leaf_check, undeclared_check
 from .plan import (
     OPTIONS,
     NicPlan,
-    QosPolicy,
     QosState,
     checks_of,
     differences,
-    make_policy,
     missing_check,
     plan_nic,
     plan_restore,
@@ -59,13 +56,6 @@ SPEC = {
     "force": {"type": "bool", "default": False},
 }
 
-# What nobody needs to declare; of no effect where nothing is declared and nothing was set.
-USUAL = {"priority": 5, "dscp": 40}
-
-
-def _given(params: dict[str, t.Any]) -> dict[str, t.Any]:
-    return {name: value for name, value in params.items() if value is not None}
-
 
 class QosRun:
     """One run over all interfaces of the host: read, plan, then write."""
@@ -76,42 +66,24 @@ class QosRun:
         self.check_mode = module.check_mode
         self.warnings: list[str] = []
         self.missing: list[str] = []
-        self.present = params["state"] == "present" and params["network"] == "roce"
         self.recorded = files.settings()
-        # What an earlier run set stays as it is until the site declares what its switches have.
-        declared = None if self.present and not is_declared(params) else params
-        before = recorded_params(self.recorded) if declared is None else None
-        self.retained = declared is None and before is not None
-        self.idle = declared is None and before is None
-        self.policy: QosPolicy = make_policy({**USUAL, **_given(params), **(before or {})})
+        self.policy, self.source = choose(params, self.recorded)
         self.rails = {sysfs.kernel_name(rail["interface"]): rail["name"] for rail in params["rails"] or []}
-        if self.present and not self.rails:
+        if self.source != AWAY and not self.rails:
             raise RdmaError("No rail is named, so nothing would be lossless.", "Give plan_dir, or rails.")
         self.sysfs = sysfs
         self.files = files
-        wanted = list(self.rails) if self.present else []
+        wanted = list(self.rails) if self.source != AWAY else []
         self.nics = {name: nic(name, params["backend"]) for name in wanted}
         # What we set earlier and the fabric no longer has goes back to what it was.
         self.leaving = {name: nic(name, params["backend"]) for name in self.recorded if name not in self.nics}
         self.values: dict[str, dict[str, t.Any]] = {}
         self.plans: dict[str, NicPlan] = {}
-        self.neighbours = self._read_neighbours(module) if self.present and not self.idle else None
 
     @property
     def writes(self) -> dict[str, NicPlan]:
         """The plans that are carried out: of interfaces whose values the site has declared, and of those that leave."""
-        unchanged = self.nics if self.retained or self.idle else {}
-        return {name: plan for name, plan in self.plans.items() if name not in unchanged}
-
-    def _read_neighbours(self, module: AnsibleModule) -> dict[str, t.Any] | None:
-        tool = module.get_bin_path(LLDP[0])
-        if tool is None:
-            return None
-        code, output, _errors = module.run_command([tool, *LLDP[1:]])
-        try:
-            return None if code else dict(parse_lldp(output))
-        except ValueError:
-            return None
+        return {name: plan for name, plan in self.plans.items() if self.source == DECLARED or name not in self.nics}
 
     def read(self) -> None:
         """Read every interface and plan it."""
@@ -132,7 +104,7 @@ class QosRun:
                 entry = self.recorded[name]
                 self.values[name] = nic.read()
                 self.plans[name] = plan_restore(entry.get("original"), entry.get("dscps", []), self.values[name])
-        if not (self.retained or self.idle):
+        if self.source == DECLARED:
             self._refuse_unsupported()
             self._refuse_foreign()
 
@@ -191,11 +163,10 @@ class QosRun:
 
     def settings(self) -> dict[str, t.Any]:
         """Return what the settings file has to hold."""
-        if not self.present or self.idle:
-            return {}
-        if self.retained:
+        if self.source != DECLARED:
             return {name: entry for name, entry in self.recorded.items() if name in self.nics}
         found = {}
+        options = {name: self.params[name] for name in OPTIONS if self.params[name] is not None}
         for name in self.nics:
             plan = self.plans[name]
             if not plan.boot:
@@ -207,6 +178,7 @@ class QosRun:
                 "operations": [list(operation) for operation in plan.boot],
                 "original": old.get("original") or _state(plan),
                 "dscps": sorted({*old.get("dscps", []), *self.policy.entries}),
+                "options": options,
             }
         return found
 
@@ -283,20 +255,20 @@ def report(run: QosRun, files: list[t.Any]) -> dict[str, t.Any]:
     checks = [
         check
         for name, rail in run.rails.items()
-        if name in run.nics and not run.idle
+        if name in run.nics and run.source != NOWHERE
         for check in checks_of(rail, run.plans[name], name, strict=strict)
     ]
     checks += [missing_check(run.rails[name], name) for name in run.missing]
     notes = []
-    if run.present and (run.retained or run.idle):
+    if run.source == DECLARED:
+        heard = ask_lldpd()
+        checks += [leaf_check(run.policy, run.rails[name], name, *heard).data() for name in run.nics]
+    elif run.source != AWAY:
         there = {name: run.plans[name].before for name in run.nics}
-        undeclared = undeclared_check(there, run.policy if run.retained else None)
+        undeclared = undeclared_check(there, run.policy, run.source)
         notes.append(f"{undeclared.cause} {undeclared.fix}")
         checks.append(undeclared.data())
-    elif run.present:
-        seen_rails = {name: rail for name, rail in run.rails.items() if name in run.nics}
-        checks += [check.data() for check in leaf_checks(run.policy, seen_rails, run.neighbours)]
-    if run.present and run.params["persist"] and run.settings():
+    if run.params["persist"] and run.settings():
         wanted = "settings that come back by themselves"
         seen = [change.path for change in files] or "all files as wanted"
         cause, fix = "Files differ or are missing.", "Run the role lossless_roce."
@@ -316,7 +288,7 @@ def report(run: QosRun, files: list[t.Any]) -> dict[str, t.Any]:
             }
             for name, plan in run.plans.items()
         },
-        "switch": switch_values(run.policy) if run.params["network"] == "roce" and not run.idle else {},
+        "switch": switch_values(run.policy) if run.params["network"] == "roce" and run.source != NOWHERE else {},
         "disruptions": {name: list(plan.disruptions) for name, plan in writes.items() if plan.disruptions},
         "notes": notes,
         "reboot_required": False,
@@ -342,5 +314,5 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         if changes and systemctl and any(change.path != SETTINGS for change in changes):
             # A host without a running systemd (a container, an image build) reads the units when it boots.
             module.run_command([systemctl, "daemon-reload"])
-    warnings = [*doing.warnings, *(warnings_of(doing.policy) if doing.present else [])]
+    warnings = [*doing.warnings, *(warnings_of(doing.policy) if doing.source != AWAY else [])]
     return {**report(doing, changes), "warnings": warnings}

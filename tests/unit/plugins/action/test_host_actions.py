@@ -109,6 +109,14 @@ def test_a_variable_that_is_gone_is_refused_by_name(plan, value):
         run(rail_audit, {"plan_dir": plan, "checks": ["preflight"], "settings": {"nic_link_type": {"reset": value}}})
 
 
+@pytest.mark.parametrize("option", ["traffic_class", "cable_length"])
+def test_options_of_lossless_roce_that_are_gone_are_refused_by_name(plan, option):
+    with pytest.raises(AnsibleActionFail, match=f"^lossless_roce_{option} is gone, .* Take it out of the inventory"):
+        run(roce_qos, {"plan_dir": plan, option: 161})
+    with pytest.raises(AnsibleActionFail, match=f"^lossless_roce_{option} is gone"):
+        run(rail_audit, {"plan_dir": plan, "checks": ["preflight"], "settings": {"roce_qos": {option: 161}}})
+
+
 @pytest.mark.parametrize(("option", "new"), [("netns", "too"), ("netns_mode", "mode"), ("netns_live", "live")])
 def test_the_namespace_mode_has_one_door(plan, option, new):
     with pytest.raises(AnsibleActionFail, match=rf"no option {option} any more: .* Call rdma_netns .*{new}, before"):

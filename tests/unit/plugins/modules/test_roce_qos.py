@@ -280,12 +280,7 @@ def test_guides_defect_looking_was_broken(run_module, dcb):
         "dscp_map": {},
         "dcbx": "firmware",
         "traffic_class": 0,
-        "cable_length": 7,
     }
-
-
-def test_guides_defect_the_traffic_class_had_no_ecn_bits(refused):
-    refused("162", traffic_class=160)
 
 
 @pytest.fixture
@@ -520,8 +515,17 @@ def test_one_of_the_two_alone_is_no_declaration(run_module, dcb):
     assert dcb.writes == []
 
 
-def test_what_a_fleet_has_from_us_stays_is_verified_and_gives_one_warning(run_module, dcb, root):
+@pytest.mark.parametrize("earlier", [False, True], ids=["options recorded", "of a version that recorded the writes"])
+def test_what_a_fleet_has_from_us_stays_is_verified_and_gives_one_warning(run_module, dcb, root, earlier):
     run_module(priority=3, dscp=26, cnp_priority=7, dscp_map={10: 1})
+    if earlier:
+        record = json.loads((root / SETTINGS.lstrip("/")).read_text())
+        for entry in record["interfaces"].values():
+            del entry["options"]
+            entry["operations"].append(["cable_length", 40])
+        (root / SETTINGS.lstrip("/")).write_text(json.dumps(record))
+        assert run_module(**UNDECLARED)["changes"] == [f"write {SETTINGS}"]
+        assert "cable_length" not in (root / SETTINGS.lstrip("/")).read_text()
     files = {path: path.read_text() for path in (root / "etc").rglob("*") if path.is_file()}
     writes = list(dcb.writes)
     result = run_module(**UNDECLARED)
@@ -568,16 +572,8 @@ def test_a_share_of_the_bandwidth(run_module, dcb, root):
 
 
 def test_a_share_that_cannot_be_is_refused(run_module):
-    result = run_module(priority=0, dscp=0, ets_bandwidth=100, cable_length=1000)
-    assert {problem["place"] for problem in result["problems"]} == {"ets_bandwidth", "cable_length"}
-
-
-def test_the_length_of_the_cables(run_module, dcb):
-    run_module(cable_length=40)
-    assert dcb.port("ens1np0")["delay"] == 40
-    again = run_module(cable_length=40)
-    assert again["changed"] is False
-    assert {check["status"] for check in of(again, "roce_cable_length")} == {"skipped"}, "no proof that it acts"
+    result = run_module(priority=0, dscp=0, ets_bandwidth=100)
+    assert {problem["place"] for problem in result["problems"]} == {"ets_bandwidth"}
 
 
 def lldpd(tmp_path, pfc="08,20", app="65,00,1A"):

@@ -52,7 +52,7 @@ def test_the_vendors_text_in_host_mode():
 
 def test_the_vendors_text_in_firmware_mode_and_with_buffers():
     said = device.parse_mlnx_qos(FIRMWARE_CONTROLLED)
-    assert said == {"dcbx": "firmware", "trust": "pcp", "pfc": [], "dscp_map": {}, "cable_length": 7}
+    assert said == {"dcbx": "firmware", "trust": "pcp", "pfc": [], "dscp_map": {}}
 
 
 def test_another_text_is_no_answer():

@@ -5,15 +5,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
 from ansible_collections.railops.rdma.plugins.module_utils._qos.plan import (
     QosPolicy,
     checks_of,
     differences,
-    dscp_of,
     make_policy,
     plan_nic,
     plan_restore,
@@ -51,7 +48,6 @@ FRESH = {
         pytest.param(
             {"priority": 3, "dscp": 26, "cnp_priority": 7, "cnp_dscp": 4}, 26, 106, 4, (3,), id="a-notification-dscp"
         ),
-        pytest.param({**GUIDE, "traffic_class": 161}, 40, 161, 48, (5,), id="ect-1"),
         pytest.param({**GUIDE, "pfc_priorities": [5, 3, 5]}, 40, 162, 48, (3, 5), id="two-paused-priorities"),
     ],
 )
@@ -71,10 +67,6 @@ def test_what_follows_from_what(params, dscp, traffic_class, cnp_dscp, pfc):
         pytest.param({"dscp": 48}, "cnp_dscp", "of their own", id="one-dscp-two-priorities"),
         pytest.param({"pfc_priorities": [3]}, "pfc_priorities", "Add 5", id="roce-without-flow-control"),
         pytest.param({"pfc_priorities": [5, 9]}, "pfc_priorities", "0 to 7", id="flow-control-range"),
-        pytest.param({"traffic_class": 106}, "traffic_class", "162", id="another-dscp-in-the-byte"),
-        pytest.param({"traffic_class": 163}, "traffic_class", "162", id="congestion-experienced"),
-        pytest.param({"traffic_class": 160}, "traffic_class", "ecn", id="no-ecn-bits"),
-        pytest.param({"traffic_class": 256}, "traffic_class", "0 to 255", id="traffic-class-range"),
         pytest.param({"dscp_map": {"40": 1}}, "dscp_map", "Leave it out", id="map-against-roce"),
         pytest.param({"dscp_map": {"64": 1}}, "dscp_map", "0 to 63", id="map-range"),
         pytest.param({"dscp_map": {"EF": 1}}, "dscp_map", "0 to 63", id="map-word"),
@@ -91,11 +83,6 @@ def test_all_problems_come_at_once():
     with pytest.raises(InputError) as caught:
         make_policy({"priority": 8, "cnp_priority": 9, "dscp": 99, "cnp_dscp": 99})
     assert len(caught.value.problems) >= 4
-
-
-@given(st.integers(0, 63), st.integers(0, 3))
-def test_dscp_is_the_upper_six_bits(dscp, ecn):
-    assert dscp_of(dscp * 4 + ecn) == dscp
 
 
 def test_a_fresh_mlx5():
