@@ -60,7 +60,7 @@ class QosPolicy:
 
     @property
     def traffic_class(self) -> int:
-        """The traffic class (ToS) byte of RoCE's packets: the DSCP, and ECT(0) where congestion marks are understood."""
+        """The traffic class (ToS) byte of RoCE's packets: the DSCP, and ECT(0) with ECN."""
         return self.dscp * 4 + (ECT0 if self.ecn else 0)
 
 
