@@ -62,7 +62,7 @@ class ActionModule(FabricAction):
             peers=args["peers"],
             seed=args["seed"],
         )
-        pairs = made.as_client(host) if args["end"] == "client" else made.as_server(host)
+        pairs = made.pairs_of(host, args["end"])
         if not pairs:
             return "the schedule is none" if args["schedule"] == "none" else "no other host takes part"
         args["network"] = own["network"]

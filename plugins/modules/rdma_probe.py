@@ -254,9 +254,9 @@ checks:
 
 import typing as t
 
+from ..module_utils._fabric.numbers import TEST_PORT
 from ..module_utils._module import run_module
-from ..module_utils._probe.bench import run
-from ..module_utils._probe.perftest import FIRST_PORT
+from ..module_utils._probe.run import run
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
     "end": {"type": "str", "choices": ["server", "client", "none"], "required": True},
@@ -290,7 +290,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     },
     "peers": {"type": "int", "default": 3},
     "seed": {"type": "int", "default": 0},
-    "first_port": {"type": "int", "default": FIRST_PORT},
+    "first_port": {"type": "int", "default": TEST_PORT},
     "lifetime": {"type": "int", "default": 0},
     "timeout": {"type": "int", "default": 20},
     "latency_iterations": {"type": "int", "default": 1000},

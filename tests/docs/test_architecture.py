@@ -28,6 +28,7 @@ CORRIDOR = {
         "_intake",
         "_intervals",
         "_library",
+        "_listen",
         "_module",
         "_untouchable",
     },

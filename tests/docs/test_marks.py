@@ -14,7 +14,6 @@ from pathlib import Path
 from ansible_collections.railops.rdma.plugins.module_utils._cluster import gate
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.nodes import PURPOSES, note_of
 from ansible_collections.railops.rdma.plugins.module_utils._fabric import labels, lock, numbers
-from ansible_collections.railops.rdma.plugins.module_utils._probe.perftest import FIRST_PORT
 from ansible_collections.railops.rdma.plugins.module_utils._route.model import PROTOCOL
 from ansible_collections.railops.rdma.plugins.modules import acceptance
 from ansible_collections.railops.rdma.plugins.plugin_utils import _release
@@ -27,10 +26,10 @@ PLUGINS = CHECKOUT / "plugins"
 MARK = re.compile(r"[a-z0-9.-]*(?:railops|spidernet|cncf|openshift|multus-cni)\.io(?:/[A-Za-z0-9_-]+)?")
 # What is no text of its own but the name of a thing that is ours, or a number that is.
 WHOLE = {lock.LOCK, VERDICT, numbers.MANAGER, labels.LABEL_MANAGER, labels.HOSTNAME}
-OUR_NUMBERS = {PROTOCOL, numbers.TABLES[0], numbers.PRIORITIES[0], FIRST_PORT}
+OUR_NUMBERS = {PROTOCOL, numbers.TABLES[0], numbers.PRIORITIES[0], numbers.TEST_PORT}
 DOCUMENTATION = {"DOCUMENTATION", "EXAMPLES", "RETURN"}
 # A module whose file alone goes to hosts says it again; the test below compares it.
-ALONE = {f"modules/acceptance.py {FIRST_PORT}"}
+ALONE = {f"modules/acceptance.py {numbers.TEST_PORT}"}
 
 # Marks that only roles make, each in the role's vars/main.yml.
 OF_ROLES = {"railops.io/disabled-plugins"}
@@ -92,7 +91,7 @@ def test_code_spells_no_mark_twice():
 
 
 def test_what_stands_alone_says_the_same():
-    assert acceptance.ARGUMENT_SPEC["first_port"]["default"] == FIRST_PORT
+    assert acceptance.ARGUMENT_SPEC["first_port"]["default"] == numbers.TEST_PORT
 
 
 def test_roles_and_documents_spell_marks_as_code_does():

@@ -7,16 +7,16 @@
 from __future__ import annotations
 
 import os
-import select
 import shutil
 import socket
 import struct
 import subprocess
 import time
 import typing as t
+from functools import partial
 
-from .._errors import RdmaError
 from .._files import Sysfs
+from .._listen import Sockets
 from .lldp import ARGV, ETHERTYPE, Neighbour, best, parse_frame, parse_lldp
 from .plan import Cable, judge
 
@@ -28,6 +28,8 @@ NET = "/sys/class/net"
 ETHERNET = 1  # ARPHRD_ETHER
 SOL_PACKET, ADD_MEMBERSHIP, MULTICAST = 263, 1, 0
 PACKET_OUTGOING = 4
+# Protocol 0: nothing comes in before it is bound.
+PACKETS = (socket.AF_PACKET, socket.SOCK_RAW, 0)
 # Nearest bridge, nearest non-TPMR bridge, nearest customer bridge (802.1AB table 7-1).
 GROUPS = ("01:80:c2:00:00:0e", "01:80:c2:00:00:03", "01:80:c2:00:00:00")
 FIRMWARE = (
@@ -131,52 +133,24 @@ def ask_lldpd(run: Run = ask) -> tuple[dict[str, Neighbour], str]:
 
 def hear(interfaces: t.Iterable[str], seconds: float) -> dict[str, Neighbour]:
     """Listen on all interfaces at once, until each heard a switch; return the neighbours by interface."""
-    sockets: dict[int, tuple[socket.socket, str]] = {}
     heard: dict[str, list[Neighbour]] = {}
-    try:
-        poller = select.poll()
-        for name in interfaces:
-            try:
-                sock = _listen(name)
-            except PermissionError:
-                raise
-            except OSError:
-                continue  # it went down meanwhile: nothing is heard there
-            sockets[sock.fileno()] = (sock, name)
-            poller.register(sock, select.POLLIN)
-        waiting = {name for _sock, name in sockets.values()}
-        end = time.monotonic() + seconds
-        while waiting and (left := end - time.monotonic()) > 0:
-            for descriptor, _event in poller.poll(left * 1000):
-                sock, name = sockets[descriptor]
-                found = _receive(sock)
-                if found:
-                    heard.setdefault(name, []).append(found)
-                    waiting -= {name} if found["is_switch"] else set()
-    except PermissionError as exc:
-        raise RdmaError(
-            "Listening for LLDP needs a packet socket.", "Run the task with become: true (CAP_NET_RAW)."
-        ) from exc
-    finally:
-        for sock, _name in sockets.values():
-            sock.close()
+    with Sockets[str]("Listening for LLDP needs a packet socket") as sockets:
+        # Of one that went down meanwhile nothing is heard.
+        waiting = {name for name in interfaces if not sockets.open(name, PACKETS, partial(_join, name))}
+        for name in sockets.ready(time.monotonic() + seconds, lambda: not waiting):
+            if found := _receive(sockets.of[name]):
+                heard.setdefault(name, []).append(found)
+                if found["is_switch"]:
+                    waiting.discard(name)
     return {name: best(found) for name, found in heard.items()}
 
 
-def _listen(name: str) -> socket.socket:
-    sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-    try:
-        sock.bind((name, ETHERTYPE))
-        index = socket.if_nametoindex(name)
-        for group in GROUPS:
-            # These addresses leave the interface again when the socket closes.
-            member = struct.pack("iHH8s", index, MULTICAST, 6, bytes.fromhex(group.replace(":", "")))
-            sock.setsockopt(SOL_PACKET, ADD_MEMBERSHIP, member)
-        sock.setblocking(False)
-    except OSError:
-        sock.close()
-        raise
-    return sock
+def _join(name: str, sock: socket.socket) -> None:
+    sock.bind((name, ETHERTYPE))
+    for group in GROUPS:
+        # These addresses leave the interface again when the socket closes.
+        member = struct.pack("iHH8s", socket.if_nametoindex(name), MULTICAST, 6, bytes.fromhex(group.replace(":", "")))
+        sock.setsockopt(SOL_PACKET, ADD_MEMBERSHIP, member)
 
 
 def _receive(sock: socket.socket) -> Neighbour | None:

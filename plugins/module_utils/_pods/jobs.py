@@ -21,8 +21,9 @@ from dataclasses import dataclass
 from .._fabric.labels import OURS, POD_DEFAULT, POD_NETWORKS, PROBE_LABEL, RUN_LABEL
 from .._fabric.labels import labels as labels_of
 from .._fabric.labels import selector as selector_of
+from .._fabric.numbers import TEST_PORT
 from .._intake import ADDRESS, line
-from .._probe.perftest import FIRST_PORT, Failure, explain, judge, parse
+from .._probe.perftest import Failure, explain, judge, parse
 from .._probe.schedule import schedule
 from .checks import Json, Network, PodNode, check, left_out
 from .place import by_name, fix_of, off_text, with_gate
@@ -32,7 +33,7 @@ if t.TYPE_CHECKING:
 
 TEST = "read_lat"
 CHECK = "pod_read_lat"
-PORT = FIRST_PORT
+PORT = TEST_PORT
 PROBE = "read-latency"
 # Seconds that a Job may outlive its test, and seconds that Kubernetes keeps it when nobody removed it.
 MARGIN = 60
@@ -210,7 +211,7 @@ def pairs(nodes: t.Mapping[str, PodNode], chosen: t.Sequence[str], mode: str, pe
     rails = list(dict.fromkeys(network.rail for name in chosen for network in nodes[name].networks))
     have = {(name, network.rail) for name in chosen for network in nodes[name].networks}
     made = schedule(chosen, ["all"], [TEST], mode=mode, peers=peers, seed=seed)
-    ends = [(pair.client, pair.server) for name in made.hosts for pair in made.as_client(name)]
+    ends = [(pair.client, pair.server) for name in made.hosts for pair in made.pairs_of(name)]
     found = [
         PodPair(tuple(rail for rail in rails if {(one, rail), (other, rail)} <= have), one, other)
         for one, other in ends

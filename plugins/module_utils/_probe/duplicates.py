@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import select
 import socket
 import struct
 import time
 import typing as t
+from functools import partial
 
-from .._errors import RdmaError
 from .._files import Sysfs
+from .._listen import Sockets
 from .duplicates_plan import (
     ARP,
     DAD_FAILED,
@@ -41,6 +41,8 @@ NET = "/sys/class/net"
 WAIT = 1.0
 SO_ATTACH_FILTER = 26
 PACKET_OTHERHOST, PACKET_OUTGOING = 3, 4
+# Protocol 0: no frame comes in before the filter is set.
+PACKETS = (socket.AF_PACKET, socket.SOCK_RAW, 0)
 # linux/filter.h: an IPv6 packet whose next header is 58 and whose ICMPv6 type is 136; offsets count from the frame's
 # beginning. (code, jump if true, jump if false, value)
 ADVERTISEMENTS = (
@@ -130,52 +132,25 @@ def query(
     questions: t.Sequence[Question], link_local: t.Mapping[str, str], wait: float
 ) -> tuple[dict[str, list[Answer]], dict[Question, str]]:
     """Send all questions, listen to all rails for `wait` seconds; return the answers by rail, and why what failed."""
-    sockets: dict[int, tuple[socket.socket, Question]] = {}
     answers: dict[str, list[Answer]] = {}
     failed: dict[Question, str] = {}
-    try:
+    with Sockets[Question]("Asking for duplicate addresses needs a packet socket") as sockets:
         for question in (item for item in questions if not item.silent):
-            try:
-                sock = _open(question)
-            except PermissionError as exc:
-                raise RdmaError(
-                    "Asking for duplicate addresses needs a packet socket.",
-                    "Run the task with become: true (CAP_NET_RAW).",
-                ) from exc
-            except OSError as exc:
-                failed[question] = f"The interface cannot be listened to: {exc.strerror}."
-                continue
-            sockets[sock.fileno()] = (sock, question)
-            if why := _send(sock, question, link_local.get(question.interface, "")):
+            if why := sockets.open(question, PACKETS, partial(_bind, question)):
+                failed[question] = f"The interface cannot be listened to: {why}."
+            elif why := _send(sockets.of[question], question, link_local.get(question.interface, "")):
                 failed[question] = why
-        poller = select.poll()
-        for descriptor in sockets:
-            poller.register(descriptor, select.POLLIN)
-        end = time.monotonic() + wait
-        while sockets and (left := end - time.monotonic()) > 0:
-            for descriptor, _event in poller.poll(left * 1000):
-                sock, question = sockets[descriptor]
-                answers.setdefault(question.rail, []).extend(_receive(sock, question))
-    finally:
-        for sock, _question in sockets.values():
-            sock.close()
+        for question in sockets.ready(time.monotonic() + wait):
+            answers.setdefault(question.rail, []).extend(_receive(sockets.of[question], question))
     return answers, failed
 
 
-def _open(question: Question) -> socket.socket:
-    # Protocol 0 first: no frame comes in before the filter is set.
-    sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-    try:
-        if question.family == 6:
-            code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in ADVERTISEMENTS))
-            program = struct.pack("HL", len(ADVERTISEMENTS), ctypes.addressof(code))
-            sock.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, program)
-        sock.bind((question.interface, IPV6 if question.family == 6 else ARP))
-        sock.setblocking(False)
-    except OSError:
-        sock.close()
-        raise
-    return sock
+def _bind(question: Question, sock: socket.socket) -> None:
+    if question.family == 6:
+        code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in ADVERTISEMENTS))
+        program = struct.pack("HL", len(ADVERTISEMENTS), ctypes.addressof(code))
+        sock.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, program)
+    sock.bind((question.interface, IPV6 if question.family == 6 else ARP))
 
 
 def _send(sock: socket.socket, question: Question, local: str) -> str:

@@ -38,11 +38,6 @@ class Answer:
     mac: str
     override: bool = True
 
-    @property
-    def family(self) -> int:
-        """4 or 6."""
-        return 6 if ":" in self.address else 4
-
 
 @dataclass(frozen=True)
 class Question:

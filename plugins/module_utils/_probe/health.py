@@ -14,7 +14,7 @@ from .._files import Sysfs
 from . import nic
 from .counters import kind_of
 from .health_plan import LIMITS, judge
-from .sysfs import ports
+from .sysfs import counters, ports, rdma_port
 
 if t.TYPE_CHECKING:
     from .._check import Check
@@ -80,29 +80,14 @@ def read_rail(sysfs: Sysfs, interface: str, known: t.Sequence[Port]) -> dict[str
     }
 
 
-def rdma_port(sysfs: Sysfs, interface: str, known: t.Sequence[Port]) -> Port | None:
-    """Return the RDMA port of an interface: of its function, or a soft-RoCE device that stands on it."""
-    own = sysfs.names(f"{NET}/{interface}/device/infiniband")
-    number = (sysfs.number(f"{NET}/{interface}/dev_port") or 0) + 1
-    mine = (
-        port
-        for port in known
-        if (port.device in own and (port.number == number or len(own) > 1))
-        or sysfs.text(f"/sys/class/infiniband/{port.device}/parent") == interface
-    )
-    return next(mine, None)
-
-
 def _counters(sysfs: Sysfs, interface: str, rdma: Port | None) -> dict[str, int]:
     folder = f"{NET}/{interface}"
-    sources = [(f"{folder}/statistics", name) for name in sysfs.names(f"{folder}/statistics")]
-    sources.append((folder, "carrier_down_count"))
-    if rdma:
-        for kind in ("counters", "hw_counters"):
-            sources += [(f"{rdma.folder}/{kind}", name) for name in sysfs.names(f"{rdma.folder}/{kind}")]
-    found = {name: sysfs.number(f"{place}/{name}") for place, name in sources if kind_of(name)}
+    paths = {name: f"{folder}/statistics/{name}" for name in sysfs.names(f"{folder}/statistics") if kind_of(name)}
+    paths["carrier_down_count"] = f"{folder}/carrier_down_count"
+    found = {name: sysfs.number(path) for name, path in paths.items()}
+    found |= counters(sysfs, rdma.device, rdma.number) if rdma else {}
     if sysfs.exists(folder):
-        found.update({name: value for name, value in nic.statistics(interface).items() if kind_of(name)})
+        found |= {name: value for name, value in nic.statistics(interface).items() if kind_of(name)}
     return {name: value for name, value in sorted(found.items()) if value is not None}
 
 

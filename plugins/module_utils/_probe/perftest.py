@@ -11,13 +11,7 @@ ends lie in tests/unit/fixtures/perftest.
 from __future__ import annotations
 
 import re
-import typing as t
 from dataclasses import dataclass
-
-from .._fabric.numbers import TEST_PORT
-
-if t.TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)
@@ -28,8 +22,6 @@ class Tool:
     metric: str
     unit: str
 
-
-FIRST_PORT = TEST_PORT
 
 # A test's name in the module's options, and the program behind it.
 TOOLS: dict[str, Tool] = {

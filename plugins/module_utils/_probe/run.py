@@ -2,187 +2,186 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Starts, watches and ends perftest processes. Whatever happens to the caller, every process ends in its time.
-
-Servers run in the background under coreutils' `timeout`, so that nothing has to live to end them. Their process numbers
-and start times are noted in one folder a token; a number that was given to another process since is left alone.
-"""
+"""One end of the RDMA tests between hosts: serve, or measure and judge."""
 
 from __future__ import annotations
 
-import json
-import os
-import re
-import shutil
-import signal
-import subprocess
-import time
+import itertools
 import typing as t
+from concurrent.futures import ThreadPoolExecutor
+
+from ansible.module_utils.basic import AnsibleModule
 
 from .._errors import RdmaError
+from .._files import Sysfs
+from .checks import counter_checks, traffic_checks
+from .counters import kind_of
+from .perftest import TOOLS, Failure, Features, argv, explain, features, judge, parse
+from .servers import Servers, help_text, measure
+from .sysfs import counters, find_endpoint
 
-STATE_FOLDER = "/run/railops-rdma-probe"
-TOKEN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}")
-LISTEN_SECONDS = 15.0
-LISTENING = "0A"  # TCP_LISTEN in /proc/net/tcp
-
-
-def _start_time(pid: int) -> str | None:
-    """Return a process's start time in clock ticks: with its number, its identity."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
-            fields = file.read().rpartition(")")[2].split()
-    except OSError:
-        return None
-    # A zombie is gone: field 3 is the state, field 22 the start time (proc(5)).
-    return None if fields[0] == "Z" else fields[19]
+if t.TYPE_CHECKING:
+    from .perftest import Endpoint
+Test = dict[str, t.Any]
 
 
-def _listening() -> set[int]:
-    """Return the TCP ports of this network namespace that somebody listens on."""
-    found = set()
-    for name in ("tcp", "tcp6"):
-        try:
-            with open(f"/proc/self/net/{name}", encoding="ascii") as file:
-                rows = file.readlines()[1:]
-        except OSError:
-            continue
-        for row in rows:
-            cells = row.split()
-            if cells[3] == LISTENING:
-                found.add(int(cells[1].rpartition(":")[2], 16))
-    return found
+class Bench:
+    """The rails of this host as test ends; each is looked up once."""
 
+    def __init__(self, params: dict[str, t.Any], sysfs: Sysfs) -> None:
+        self._params = params
+        self._sysfs = sysfs
+        self._ends: dict[tuple[str, str], Endpoint] = {}
+        self._features: dict[str, Features] = {}
 
-class Servers:
-    """The servers of one token on this host."""
-
-    def __init__(self, token: str, folder: str = STATE_FOLDER) -> None:
-        if not TOKEN.fullmatch(token):
-            raise RdmaError(
-                f"token is {token[:40]!r}, and names a folder: letters, digits, '_', '-' and '.', 64 at most.",
-                "Set token to a word such as by-hand.",
+    def end_of(self, test: Test) -> Endpoint:
+        """Return the RDMA end of a test's rail."""
+        key = (test["rail"], test["address"])
+        if key not in self._ends:
+            self._ends[key] = find_endpoint(
+                self._sysfs, test["rail"], test["interface"], test["address"], self._params["network"]
             )
-        self._folder = os.path.join(folder, token)
+        return self._ends[key]
 
-    def _log(self, port: int) -> str:
-        return os.path.join(self._folder, f"{port}.log")
+    def counters(self) -> dict[str, dict[str, int]]:
+        """Return the counters of failures of every rail that was looked up, by rail."""
+        found = {rail: counters(self._sysfs, end.device, end.port) for (rail, dummy), end in self._ends.items()}
+        # What is thrown away for want of room is other traffic's too.
+        return {
+            rail: {name: value for name, value in have.items() if kind_of(name) != "port_discards"}
+            for rail, have in found.items()
+        }
 
-    def _note(self, running: list[dict[str, t.Any]]) -> None:
-        # O_EXCL is not needed: a token belongs to one run, which calls its hosts' modules one after the other.
-        with open(os.path.join(self._folder, "state.json"), "w", encoding="utf-8") as file:
-            json.dump(running, file)
-
-    def _noted(self) -> list[dict[str, t.Any]]:
-        try:
-            with open(os.path.join(self._folder, "state.json"), encoding="utf-8") as file:
-                return list(json.load(file))
-        except (OSError, ValueError):
-            return []
-
-    def start(self, commands: t.Mapping[int, t.Sequence[str]], lifetime: int) -> dict[int, str]:
-        """Start a server on each port and wait until all listen.
-
-        :param commands: TCP port to command line.
-        :param lifetime: seconds after which each of them ends by itself.
-        :returns: the output of each that failed, by port.
-        """
-        self.end()
-        os.makedirs(self._folder, mode=0o700, exist_ok=True)
-        started: dict[int, subprocess.Popen[bytes]] = {}
-        running: list[dict[str, t.Any]] = []
-        failed = dict.fromkeys(set(commands) & _listening(), "the TCP port is taken: Address already in use")
-        for port, command in commands.items():
-            if port in failed:
-                continue
-            with open(self._log(port), "wb") as log:
-                # AnsibleModule.run_command waits for the end; a server has to outlive this module.
-                started[port] = subprocess.Popen(  # pylint: disable=ansible-bad-function
-                    ["timeout", "--kill-after=2", str(lifetime), *command],
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,
-                    close_fds=True,
-                )
-            pid = started[port].pid
-            running.append({"port": port, "pid": pid, "start": _start_time(pid)})
-            self._note(running)
-        return {**failed, **self._await(started)}
-
-    def _await(self, started: dict[int, subprocess.Popen[bytes]]) -> dict[int, str]:
-        waiting, failed = dict(started), {}
-        deadline = time.monotonic() + LISTEN_SECONDS + len(started)
-        while waiting and time.monotonic() < deadline:
-            for port in waiting.keys() & _listening():
-                del waiting[port]
-            for port, process in list(waiting.items()):
-                if process.poll() is not None:
-                    failed[port] = self.output(port)
-                    del waiting[port]
-            if waiting:
-                time.sleep(0.05)
-        return {**failed, **{port: self.output(port) or "it does not listen" for port in waiting}}
-
-    def output(self, port: int) -> str:
-        """Return what a server has printed."""
-        try:
-            with open(self._log(port), encoding="utf-8", errors="replace") as file:
-                return file.read()
-        except OSError:
-            return ""
-
-    def end(self) -> list[int]:
-        """End what runs, and forget it; return the ports of the servers that still ran."""
-        alive = [
-            entry
-            for entry in self._noted()
-            if entry.get("start") is not None and _start_time(entry["pid"]) == entry["start"]
-        ]
-        for step in (signal.SIGTERM, signal.SIGKILL):
-            left = [entry for entry in alive if _start_time(entry["pid"]) == entry["start"]]
-            if not left:
-                break
-            for entry in left:
-                try:
-                    # `timeout` and its program are one process group: the session that start_new_session made.
-                    os.killpg(entry["pid"], step)
-                except ProcessLookupError:
-                    continue
-            time.sleep(0.2)
-        shutil.rmtree(self._folder, ignore_errors=True)
-        return sorted(entry["port"] for entry in alive)
-
-
-def measure(command: t.Sequence[str], seconds: float) -> tuple[int | None, str]:
-    """Run a client; return its exit code (None: its time was up) and what it printed."""
-    # AnsibleModule.run_command has no time limit.
-    process = subprocess.Popen(  # pylint: disable=ansible-bad-function
-        list(command),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-        close_fds=True,
-    )
-    try:
-        output, _unused = process.communicate(timeout=seconds)
-        return process.returncode, output.decode("utf-8", "replace")
-    except subprocess.TimeoutExpired:
-        process.kill()
-        output, _unused = process.communicate()
-        return None, output.decode("utf-8", "replace")
-
-
-def help_text(program: str) -> str:
-    """Return what a program says of its options.
-
-    :raises RdmaError: when it is not installed.
-    """
-    if shutil.which(program) is None:
-        raise RdmaError(
-            f"The program {program} is not installed.",
-            "Install the package perftest on the host (role rdma_driver does), or set verify_traffic to ping.",
-            cause="perftest is not installed",
+    def command(self, test: Test, *, client: bool) -> list[str]:
+        """Return the command line of this end of a test."""
+        program = TOOLS[test["test"]].program
+        if program not in self._features:
+            self._features[program] = features(help_text(program))
+        iterations = "latency_iterations" if test["test"] == "read_lat" else "bandwidth_iterations"
+        return argv(
+            test["test"],
+            self.end_of(test),
+            test["address"],
+            test["port"],
+            self._features[program],
+            server=test["peer_address"] if client else None,
+            iterations=self._params[iterations],
+            traffic_class=self._params["traffic_class"],
+            seconds=self._params["seconds"] if test["test"] == "write_bw" else 0,
+            gpu=test["gpu"],
         )
-    return measure([program, "--help"], 10)[1]
+
+
+def failed(test: Test, why: Failure, output: str = "", **facts: t.Any) -> Test:
+    """Return the result of a test that gave no measurement, or a bad one."""
+    tail = "\n".join(output.strip().splitlines()[-20:])
+    return {
+        **test,
+        "status": "deviation",
+        "cause": why.cause,
+        "fix": why.fix,
+        "line": why.line,
+        "output": tail,
+        **facts,
+    }
+
+
+def unready(test: Test, exc: RdmaError) -> Test:
+    """Return the result of a test whose own end does not exist."""
+    return failed(test, Failure(exc.problem, str(exc.facts.get("cause", exc.problem)), exc.fix))
+
+
+def serve(bench: Bench, params: dict[str, t.Any]) -> list[Test]:
+    """Start the servers; return each with its state."""
+    commands: dict[int, list[str]] = {}
+    results: list[Test] = []
+    for test in params["tests"]:
+        try:
+            commands[test["port"]] = bench.command(test, client=False)
+        except RdmaError as exc:
+            results.append(unready(test, exc))
+    failures = Servers(params["token"]).start(commands, params["lifetime"] or 600)
+    for test in params["tests"]:
+        if test["port"] not in commands:
+            continue
+        command = " ".join(commands[test["port"]])
+        if test["port"] in failures:
+            output = failures[test["port"]]
+            results.append(failed(test, explain(output, 1), output, command=command))
+        else:
+            results.append({**test, "status": "ok", "command": command})
+    return results
+
+
+def run_client(bench: Bench, params: dict[str, t.Any]) -> list[Test]:
+    """Run the tests one after the other, and those of one slot at once; return each with what it measured."""
+    results: list[Test] = []
+    numbered = enumerate(params["tests"])
+    for _slot, group in itertools.groupby(
+        numbered, lambda item: (item[1]["slot"], item[1]["slot"] is None and item[0])
+    ):
+        tests = [test for _number, test in group]
+        # What a program can do is looked up before any of them runs.
+        commands = [client_command(bench, test) for test in tests]
+        with ThreadPoolExecutor(len(tests)) as pool:
+            results += pool.map(lambda pair: client(bench, params, *pair), zip(tests, commands))
+    return results
+
+
+def client_command(bench: Bench, test: Test) -> list[str] | Test:
+    """Return a client's command line, or its result where its own end does not exist."""
+    try:
+        return test["argv"] or bench.command(test, client=True)
+    except RdmaError as exc:
+        return unready(test, exc)
+
+
+def client(bench: Bench, params: dict[str, t.Any], test: Test, command: list[str] | Test) -> Test:
+    """Run one test; return it with what it measured."""
+    if isinstance(command, dict):
+        return command
+    code, output = measure(command, params["timeout"])
+    if test["argv"]:
+        return {**test, "status": "ok", "code": code, "output": output}
+    end = bench.end_of(test)
+    facts = {
+        "command": " ".join(command),
+        "device": end.device,
+        "gid_index": -1 if end.gid_index is None else end.gid_index,
+    }
+    measured = parse(test["test"], output) if code == 0 else None
+    if measured is None:
+        return failed(test, explain(output, code), output, **facts)
+    why = judge(test["test"], measured, params)
+    return failed(test, why, output, **facts, **measured) if why else {**test, "status": "ok", **facts, **measured}
+
+
+def run(module: AnsibleModule) -> dict[str, t.Any]:
+    """Run one end and describe what happened."""
+    params, check_mode = module.params, module.check_mode
+    if params["end"] == "none":
+        return {
+            "changed": False,
+            "tests": [],
+            "checks": [],
+            "ended": [] if check_mode else Servers(params["token"]).end(),
+        }
+    if check_mode:
+        return {"changed": False, "tests": [], "checks": []}
+    bench = Bench(params, Sysfs())
+    if params["end"] == "server":
+        tests = serve(bench, params)
+        # A server that did not start is the client's deviation as well; here it has its cause.
+        checks = traffic_checks([test for test in tests if test["status"] != "ok"], server=True)
+        return {"changed": False, "tests": tests, "checks": checks}
+    for test in params["tests"]:
+        try:
+            bench.end_of(test)
+        except RdmaError:
+            continue
+    before = bench.counters()
+    tests = run_client(bench, params)
+    checks = traffic_checks([test for test in tests if not test["argv"]]) + counter_checks(
+        before, bench.counters(), params["max_errors"]
+    )
+    return {"changed": False, "tests": tests, "checks": checks}

@@ -11,12 +11,13 @@ own place: no host needs the schedule of the others.
 
 from __future__ import annotations
 
+import itertools
 import random
 import typing as t
 from dataclasses import dataclass
 
 from .._errors import RdmaError
-from .perftest import FIRST_PORT
+from .._fabric.numbers import TEST_PORT
 
 MODES = ("auto", "ring", "full", "sample", "none")
 LAST_PORT = 65535
@@ -51,36 +52,19 @@ class Schedule:
         """How many tests a host runs as client, and as many as server."""
         return len(self.shifts) * len(self.rails) * len(self.tests)
 
-    def _pair(self, number: int, client: int, server: int, rail: int, test: int) -> HostPair:
-        port = self.first_port + (number * len(self.rails) + rail) * len(self.tests) + test
-        return HostPair(self.hosts[client], self.hosts[server], self.rails[rail], self.tests[test], port)
-
-    def _place(self, host: str) -> int | None:
-        return self.hosts.index(host) if host in self.hosts else None
-
-    def as_client(self, host: str) -> list[HostPair]:
-        """Return the tests that this host starts, in order."""
-        place = self._place(host)
-        if place is None:
+    def pairs_of(self, host: str, end: str = "client") -> list[HostPair]:
+        """Return the tests that a host starts, in order, or as `server` those that it waits for."""
+        if host not in self.hosts:
             return []
-        return [
-            self._pair(number, place, (place + shift) % len(self.hosts), rail, test)
-            for number, shift in enumerate(self.shifts)
-            for rail in range(len(self.rails))
-            for test in range(len(self.tests))
-        ]
-
-    def as_server(self, host: str) -> list[HostPair]:
-        """Return the tests that this host waits for."""
-        place = self._place(host)
-        if place is None:
-            return []
-        return [
-            self._pair(number, (place - shift) % len(self.hosts), place, rail, test)
-            for number, shift in enumerate(self.shifts)
-            for rail in range(len(self.rails))
-            for test in range(len(self.tests))
-        ]
+        place, count = self.hosts.index(host), len(self.hosts)
+        found = []
+        for number, shift in enumerate(self.shifts):
+            client = place if end == "client" else (place - shift) % count
+            ends = self.hosts[client], self.hosts[(client + shift) % count]
+            port = self.first_port + number * len(self.rails) * len(self.tests)
+            steps = itertools.product(self.rails, self.tests)
+            found += [HostPair(*ends, rail, test, port) for port, (rail, test) in enumerate(steps, port)]
+        return found
 
 
 def _shifts(mode: str, count: int, peers: int, seed: int) -> tuple[int, ...]:
@@ -102,7 +86,7 @@ def schedule(
     tests: t.Sequence[str],
     *,
     mode: str = "auto",
-    first_port: int = FIRST_PORT,
+    first_port: int = TEST_PORT,
     peers: int = 3,
     seed: int = 0,
 ) -> Schedule:

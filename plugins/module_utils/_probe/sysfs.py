@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Finds the RDMA device, port and GID index behind a rail, and reads a port's error counters, from sysfs."""
+"""Finds the RDMA device, port and GID index behind a rail, and reads a port's counters, from sysfs."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import typing as t
 from dataclasses import dataclass
 
 from .._errors import RdmaError
+from .counters import kind_of
 from .perftest import Endpoint
 
 if t.TYPE_CHECKING:
@@ -18,22 +19,6 @@ if t.TYPE_CHECKING:
 
 DEVICES = "/sys/class/infiniband"
 ROCE_V2 = "RoCE v2"
-# Counters that stay still on a sound rail: InfiniBand specification 16.1.3.5 and the drivers' hw_counters.
-ERROR_COUNTERS = (
-    "link_downed",
-    "link_error_recovery",
-    "local_link_integrity_errors",
-    "port_rcv_errors",
-    "port_xmit_discards",
-    "symbol_error",
-    "local_ack_timeout_err",
-    "out_of_sequence",
-    "packet_seq_err",
-    "req_transport_retries_exceeded",
-    "roce_adp_retrans_to",
-    "rx_icrc_encapsulated",
-    "retry_exceeded_err",
-)
 
 
 @dataclass(frozen=True)
@@ -88,11 +73,17 @@ def gid_index(sysfs: Sysfs, port: Port, address: str, kind: str = ROCE_V2) -> in
     return next(found, None)
 
 
-def infiniband_port(sysfs: Sysfs, interface: str) -> Port | None:
-    """Return the port behind an IPoIB interface."""
-    devices = sysfs.names(f"/sys/class/net/{interface}/device/infiniband")
+def rdma_port(sysfs: Sysfs, interface: str, known: t.Sequence[Port]) -> Port | None:
+    """Return the RDMA port of an interface: of its function, or a soft-RoCE device that stands on it."""
+    own = sysfs.names(f"/sys/class/net/{interface}/device/infiniband")
     number = (sysfs.number(f"/sys/class/net/{interface}/dev_port") or 0) + 1
-    return next((port for port in ports(sysfs) if port.device in devices and port.number == number), None)
+    mine = (
+        port
+        for port in known
+        if (port.device in own and (port.number == number or len(own) > 1))
+        or sysfs.text(f"{DEVICES}/{port.device}/parent") == interface
+    )
+    return next(mine, None)
 
 
 def find_endpoint(sysfs: Sysfs, rail: str, interface: str, address: str, network: str) -> Endpoint:
@@ -110,7 +101,7 @@ def find_endpoint(sysfs: Sysfs, rail: str, interface: str, address: str, network
             cause="no RDMA device",
         )
     if network == "infiniband":
-        port = infiniband_port(sysfs, interface)
+        port = rdma_port(sysfs, interface, seen)
         if port is None:
             raise RdmaError(
                 f"Rail {rail!r}: no InfiniBand port belongs to the interface {interface!r}.",
@@ -140,12 +131,8 @@ def find_endpoint(sysfs: Sysfs, rail: str, interface: str, address: str, network
     )
 
 
-def counters(sysfs: Sysfs, end: Endpoint) -> dict[str, int]:
-    """Return the error counters that this port has."""
-    folder = f"{DEVICES}/{end.device}/ports/{end.port}"
-    values = {}
-    for name in ERROR_COUNTERS:
-        for kind in ("counters", "hw_counters"):
-            if (value := sysfs.number(f"{folder}/{kind}/{name}")) is not None:
-                values[name] = value
-    return values
+def counters(sysfs: Sysfs, device: str, port: int) -> dict[str, int]:
+    """Return those counters of an RDMA port that say something of its health."""
+    folders = [f"{DEVICES}/{device}/ports/{port}/{kind}" for kind in ("counters", "hw_counters")]
+    places = {name: f"{folder}/{name}" for folder in folders for name in sysfs.names(folder) if kind_of(name)}
+    return {name: value for name, path in places.items() if (value := sysfs.number(path)) is not None}

@@ -17,8 +17,6 @@ from .._errors import InputError, Problem
 from .plan import OPTIONS, QosPolicy, make_policy
 
 if t.TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from .plan import QosState
 
 # Where a policy comes from: the inventory, an earlier run whose settings stay, nowhere; or nobody asks for one.
@@ -33,7 +31,7 @@ DECLARE = (
 ECT = 3  # the two ECN bits of a traffic class
 
 
-def choose(params: Mapping[str, t.Any], settings: Mapping[str, t.Any]) -> tuple[QosPolicy, str]:
+def choose(params: t.Mapping[str, t.Any], settings: t.Mapping[str, t.Any]) -> tuple[QosPolicy, str]:
     """Return the policy of a host, and where it comes from: DECLARED, RECORDED, NOWHERE or AWAY.
 
     What an earlier run set stays as it is until the site declares which priority and DSCP its switches have.
@@ -50,7 +48,7 @@ def choose(params: Mapping[str, t.Any], settings: Mapping[str, t.Any]) -> tuple[
     return make_policy({**USUAL, **given, **(before or {})}), NOWHERE if before is None else RECORDED
 
 
-def _is_declared(params: Mapping[str, t.Any]) -> bool:
+def _is_declared(params: t.Mapping[str, t.Any]) -> bool:
     given = [name for name in USUAL if name in params]
     if len(given) == 1:
         other = "dscp" if given == ["priority"] else "priority"
@@ -58,7 +56,7 @@ def _is_declared(params: Mapping[str, t.Any]) -> bool:
     return bool(given)
 
 
-def recorded_params(settings: Mapping[str, t.Any]) -> dict[str, t.Any] | None:
+def recorded_params(settings: t.Mapping[str, t.Any]) -> dict[str, t.Any] | None:
     """Return the parameters by which an earlier run set a host; None when there is nothing.
 
     Earlier versions wrote down no options: those are told by the writes.
@@ -99,7 +97,7 @@ def recorded_params(settings: Mapping[str, t.Any]) -> dict[str, t.Any] | None:
     return None
 
 
-def undeclared_check(there: Mapping[str, QosState], policy: QosPolicy, source: str) -> Check:
+def undeclared_check(there: t.Mapping[str, QosState], policy: QosPolicy, source: str) -> Check:
     """Return the one check of a host whose site does not declare what its switches have.
 
     :param there: what each interface of the fabric has now.
@@ -131,7 +129,7 @@ def foreign(name: str, state: QosState) -> str:
     return f"{name} has flow control on priority {paused}{f' (DSCP {dscps})' if dscps else ''}"
 
 
-def leaf_check(policy: QosPolicy, rail: str, name: str, neighbours: Mapping[str, t.Any], unseen: str) -> Check:
+def leaf_check(policy: QosPolicy, rail: str, name: str, neighbours: t.Mapping[str, t.Any], unseen: str) -> Check:
     """Return what the leaf of a rail announces against the policy. Not seen is never green.
 
     :param name: of the rail's interface.

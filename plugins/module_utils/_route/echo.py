@@ -14,13 +14,12 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import select
 import socket
 import struct
 import time
 from dataclasses import dataclass
 
-from .._errors import RdmaError
+from .._listen import Sockets
 
 # linux/in.h, linux/in6.h, asm-generic/socket.h
 SO_BINDTODEVICE, SO_RCVBUFFORCE = 25, 33
@@ -119,23 +118,20 @@ class Sweep:
         self.timeout = timeout
         self.outcomes = [Outcome() for _target in targets]
         self._token = int.from_bytes(os.urandom(4), "big")
-        self._sockets: dict[int, socket.socket] = {}
+        self._sockets: Sockets[int] = Sockets("Echo requests need a raw socket")
         self._sent: dict[tuple[int, int], float] = {}
         # Who is waited for, and for how many answers to what is counted.
         self._waiting: dict[int, int] = {}
 
     def run(self, echoes: int = 0) -> list[Outcome]:
         """Knock at most `count` times until each has answered; then send `echoes` to those that have, and count."""
-        try:
+        with self._sockets:
             for number, target in enumerate(self.targets):
                 self._open(number, target)
-            self._turns(dict.fromkeys(self._sockets, 0), 0, self.count, INTERVAL)
-            alive = [number for number in self._sockets if self.outcomes[number].answered]
+            self._turns(dict.fromkeys(self._sockets.of, 0), 0, self.count, INTERVAL)
+            alive = [number for number in self._sockets.of if self.outcomes[number].answered]
             if echoes and alive:
                 self._turns(dict.fromkeys(alive, echoes), self.count, echoes, STEP)
-        finally:
-            for sock in self._sockets.values():
-                sock.close()
         return self.outcomes
 
     def _turns(self, waiting: dict[int, int], first: int, turns: int, interval: float) -> None:
@@ -152,27 +148,19 @@ class Sweep:
 
     def _open(self, number: int, target: Target) -> None:
         four = target.family == 4
-        family = socket.AF_INET if four else socket.AF_INET6
-        try:
-            sock = socket.socket(family, socket.SOCK_RAW, socket.IPPROTO_ICMP if four else socket.IPPROTO_ICMPV6)
-        except PermissionError as exc:
-            raise RdmaError(
-                "Echo requests need a raw socket.", "Run the task with become: true (CAP_NET_RAW)."
-            ) from exc
-        self._sockets[number] = sock
-        with contextlib.suppress(OSError):  # without CAP_NET_ADMIN it has the usual room
-            sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, BUFFER)
-        try:
+        family, protocol = (socket.AF_INET, socket.IPPROTO_ICMP) if four else (socket.AF_INET6, socket.IPPROTO_ICMPV6)
+
+        def prepare(sock: socket.socket) -> None:
+            with contextlib.suppress(OSError):  # without CAP_NET_ADMIN it has the usual room
+                sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, BUFFER)
             sock.setsockopt(socket.SOL_SOCKET, SO_BINDTODEVICE, target.interface.encode() + b"\0")
             if target.size:
                 level, option = (0, IP_MTU_DISCOVER) if four else (socket.IPPROTO_IPV6, IPV6_MTU_DISCOVER)
                 sock.setsockopt(level, option, IP_PMTUDISC_PROBE)
             sock.bind((target.source, 0))
-            sock.setblocking(False)
-        except OSError as exc:
-            where = f"{target.source} on {target.interface}"
-            self.outcomes[number].error = f"cannot send from {where}: {os.strerror(exc.errno or 0)}"
-            self._sockets.pop(number).close()
+
+        if why := self._sockets.open(number, (family, socket.SOCK_RAW, protocol), prepare):
+            self.outcomes[number].error = f"cannot send from {target.source} on {target.interface}: {why}"
 
     def _send(self, number: int, turn: int, *, counted: bool) -> None:
         target, outcome = self.targets[number], self.outcomes[number]
@@ -183,7 +171,7 @@ class Sweep:
         else:
             outcome.knocks += 1
         try:
-            self._sockets[number].sendto(data, (target.address, 0))
+            self._sockets.of[number].sendto(data, (target.address, 0))
         except OSError as exc:
             text = {errno.EMSGSIZE: f"a packet of {target.size} bytes does not fit the interface's MTU"}
             outcome.error = text.get(exc.errno or 0, os.strerror(exc.errno or 0))
@@ -195,23 +183,13 @@ class Sweep:
         )
 
     def _collect(self, until: float) -> None:
-        numbers = {sock.fileno(): number for number, sock in self._sockets.items()}
-        poller = select.poll()
-        for descriptor in numbers:
-            poller.register(descriptor, select.POLLIN)
-        while not self._done():
-            left = until - time.monotonic()
-            ready = poller.poll(max(left, 0) * 1000)
-            # What came while this process had to wait has come in time.
-            if (left <= 0 and not ready) or left < -self.timeout:
-                return
-            for descriptor, _event in ready:
-                self._receive(numbers[descriptor])
+        for number in self._sockets.ready(until, self._done, self.timeout):
+            self._receive(number)
 
     def _receive(self, number: int) -> None:
         target, outcome = self.targets[number], self.outcomes[number]
         try:
-            data, sender = self._sockets[number].recvfrom(65535)
+            data, sender = self._sockets.of[number].recvfrom(65535)
         except OSError:
             # An error that the network reported: the question stays unanswered.
             return

@@ -83,5 +83,5 @@ def ring_of(plan_dir: str, host: str, entry: StepGroup, end: str, first_port: in
     slots = {rail: number for number, unit in enumerate(entry.units) for rail in unit}
     own = {rail["name"]: rail for rail in read_host_plan(plan_dir, host)["rails"]}
     made = schedule(entry.hosts, list(slots), ["write_bw"], mode="ring", first_port=first_port)
-    pairs = made.as_client(host) if end == "client" else made.as_server(host)
+    pairs = made.pairs_of(host, end)
     return [{**test, "slot": slots[test["rail"]]} for test in tests_of(plan_dir, own, pairs, end)]

@@ -15,8 +15,8 @@ import time
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
-from ansible_collections.railops.rdma.plugins.module_utils._probe import bench
-from ansible_collections.railops.rdma.plugins.module_utils._probe import run as probe_run
+from ansible_collections.railops.rdma.plugins.module_utils._probe import run as probe
+from ansible_collections.railops.rdma.plugins.module_utils._probe import servers
 from ansible_collections.railops.rdma.plugins.module_utils._probe.sysfs import find_endpoint, gid_of
 from ansible_collections.railops.rdma.tests.unit import machines
 
@@ -61,7 +61,7 @@ def tools(tmp_path, monkeypatch):
     for name in ("ib_read_lat", "ib_write_bw"):
         machines.program(folder / name, PROGRAM.format(python=sys.executable))
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-    monkeypatch.setattr(probe_run.Servers.__init__, "__defaults__", (str(tmp_path / "run"),))
+    monkeypatch.setattr(servers.Servers.__init__, "__defaults__", (str(tmp_path / "run"),))
     return folder
 
 
@@ -82,7 +82,7 @@ def sysfs(tmp_path, monkeypatch):
     }.items():
         machines.put(port, name, text)
     made = Sysfs(str(tmp_path / "root"))
-    monkeypatch.setattr(bench, "Sysfs", lambda: made)
+    monkeypatch.setattr(probe, "Sysfs", lambda: made)
     return port
 
 
@@ -107,7 +107,7 @@ def task(port, kind="read_lat", **more):
 @pytest.fixture
 def run_module(run_module, tools, sysfs):
     yield lambda end, tests=(), **more: run_module(end=end, token="unit", tests=list(tests), **more)
-    probe_run.Servers("unit").end()
+    servers.Servers("unit").end()
 
 
 @pytest.fixture
@@ -144,16 +144,16 @@ def test_a_token_is_a_word_and_no_path(tools, call, tmp_path, token):
 
 def test_the_servers_end_when_told(run_module, port):
     run_module("server", [task(port)], lifetime=30)
-    assert port in probe_run._listening()
+    assert port in servers._listening()
     assert run_module("none")["ended"] == [port]
-    assert port not in probe_run._listening()
+    assert port not in servers._listening()
     assert run_module("none")["ended"] == []
 
 
 def test_a_server_ends_by_itself(run_module, port):
     run_module("server", [task(port)], lifetime=1)
     time.sleep(1.6)
-    assert port not in probe_run._listening()
+    assert port not in servers._listening()
 
 
 def test_a_second_server_call_replaces_the_first(run_module, port):
@@ -228,7 +228,7 @@ def test_a_port_of_infiniband_without_subnet_manager(tmp_path, sysfs):
     (tmp_path / "root/sys/class/net/ib0/device/infiniband/mlx5_0").mkdir(parents=True)
     (tmp_path / "root/sys/class/net/ib0/dev_port").write_text("0\n")
     asked = Sysfs(str(tmp_path / "root")), "rail1", "ib0", "192.0.2.2", "infiniband"
-    with pytest.raises(bench.RdmaError, match="subnet manager"):
+    with pytest.raises(probe.RdmaError, match="subnet manager"):
         find_endpoint(*asked)
     (sysfs / "state").write_text("4: ACTIVE\n")
     end = find_endpoint(*asked)

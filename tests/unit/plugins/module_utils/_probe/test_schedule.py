@@ -28,14 +28,14 @@ def hosts(count):
 )
 def test_clients_and_servers_agree(count, rails, mode, seed, peers):
     made = schedule(hosts(count), RAILS[:rails], ["read_lat", "write_bw"], mode=mode, seed=seed, peers=peers)
-    clients = [pair for host in made.hosts for pair in made.as_client(host)]
-    servers = [pair for host in made.hosts for pair in made.as_server(host)]
+    clients = [pair for host in made.hosts for pair in made.pairs_of(host)]
+    servers = [pair for host in made.hosts for pair in made.pairs_of(host, "server")]
     assert sorted(clients, key=repr) == sorted(servers, key=repr)
     assert all(pair.client != pair.server for pair in clients)
     ports = [(pair.server, pair.port) for pair in clients]
     assert len(set(ports)) == len(ports)
     for host in made.hosts:
-        assert len(made.as_client(host)) == len(made.as_server(host)) == made.pairs_per_host
+        assert len(made.pairs_of(host)) == len(made.pairs_of(host, "server")) == made.pairs_per_host
     if count > 1:
         assert {(pair.client, pair.rail) for pair in clients} == {
             (host, rail) for host in made.hosts for rail in made.rails
@@ -44,7 +44,7 @@ def test_clients_and_servers_agree(count, rails, mode, seed, peers):
 
 def test_ring_tests_each_with_the_next():
     made = schedule(["b", "a", "c"], ["rail1"], ["read_lat"], mode="ring")
-    assert [(pair.client, pair.server) for host in made.hosts for pair in made.as_client(host)] == [
+    assert [(pair.client, pair.server) for host in made.hosts for pair in made.pairs_of(host)] == [
         ("a", "b"),
         ("b", "c"),
         ("c", "a"),
@@ -53,7 +53,7 @@ def test_ring_tests_each_with_the_next():
 
 def test_full_tests_both_directions():
     made = schedule(hosts(4), ["rail1"], ["read_lat"], mode="full")
-    pairs = {(pair.client, pair.server) for host in made.hosts for pair in made.as_client(host)}
+    pairs = {(pair.client, pair.server) for host in made.hosts for pair in made.pairs_of(host)}
     assert len(pairs) == 12
 
 
@@ -71,9 +71,9 @@ def test_auto(count, mode):
 
 
 def test_nothing_to_test():
-    assert schedule(["one"], RAILS, ["read_lat"]).as_client("one") == []
-    assert schedule(hosts(3), RAILS, ["read_lat"], mode="none").as_client("node00001") == []
-    assert schedule(hosts(3), RAILS, ["read_lat"]).as_client("stranger") == []
+    assert schedule(["one"], RAILS, ["read_lat"]).pairs_of("one") == []
+    assert schedule(hosts(3), RAILS, ["read_lat"], mode="none").pairs_of("node00001") == []
+    assert schedule(hosts(3), RAILS, ["read_lat"]).pairs_of("stranger") == []
 
 
 def test_errors_name_the_fix():

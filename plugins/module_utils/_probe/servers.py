@@ -1,0 +1,188 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Starts, watches and ends perftest processes. Whatever happens to the caller, every process ends in its time.
+
+Servers run in the background under coreutils' `timeout`, so that nothing has to live to end them. Their process numbers
+and start times are noted in one folder a token; a number that was given to another process since is left alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+import typing as t
+
+from .._errors import RdmaError
+
+STATE_FOLDER = "/run/railops-rdma-probe"
+TOKEN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}")
+LISTEN_SECONDS = 15.0
+LISTENING = "0A"  # TCP_LISTEN in /proc/net/tcp
+
+
+def _start_time(pid: int) -> str | None:
+    """Return a process's start time in clock ticks: with its number, its identity."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            fields = file.read().rpartition(")")[2].split()
+    except OSError:
+        return None
+    # A zombie is gone: field 3 is the state, field 22 the start time (proc(5)).
+    return None if fields[0] == "Z" else fields[19]
+
+
+def _listening() -> set[int]:
+    """Return the TCP ports of this network namespace that somebody listens on."""
+    found = set()
+    for name in ("tcp", "tcp6"):
+        try:
+            with open(f"/proc/self/net/{name}", encoding="ascii") as file:
+                rows = file.readlines()[1:]
+        except OSError:
+            continue
+        for row in rows:
+            cells = row.split()
+            if cells[3] == LISTENING:
+                found.add(int(cells[1].rpartition(":")[2], 16))
+    return found
+
+
+class Servers:
+    """The servers of one token on this host."""
+
+    def __init__(self, token: str, folder: str = STATE_FOLDER) -> None:
+        if not TOKEN.fullmatch(token):
+            raise RdmaError(
+                f"token is {token[:40]!r}, and names a folder: letters, digits, '_', '-' and '.', 64 at most.",
+                "Set token to a word such as by-hand.",
+            )
+        self._folder = os.path.join(folder, token)
+
+    def _log(self, port: int) -> str:
+        return os.path.join(self._folder, f"{port}.log")
+
+    def _note(self, running: list[dict[str, t.Any]]) -> None:
+        # O_EXCL is not needed: a token belongs to one run, which calls its hosts' modules one after the other.
+        with open(os.path.join(self._folder, "state.json"), "w", encoding="utf-8") as file:
+            json.dump(running, file)
+
+    def _noted(self) -> list[dict[str, t.Any]]:
+        try:
+            with open(os.path.join(self._folder, "state.json"), encoding="utf-8") as file:
+                return list(json.load(file))
+        except (OSError, ValueError):
+            return []
+
+    def start(self, commands: t.Mapping[int, t.Sequence[str]], lifetime: int) -> dict[int, str]:
+        """Start a server on each port and wait until all listen.
+
+        :param commands: TCP port to command line.
+        :param lifetime: seconds after which each of them ends by itself.
+        :returns: the output of each that failed, by port.
+        """
+        self.end()
+        os.makedirs(self._folder, mode=0o700, exist_ok=True)
+        started: dict[int, subprocess.Popen[bytes]] = {}
+        running: list[dict[str, t.Any]] = []
+        failed = dict.fromkeys(set(commands) & _listening(), "the TCP port is taken: Address already in use")
+        for port, command in commands.items():
+            if port in failed:
+                continue
+            with open(self._log(port), "wb") as log:
+                # AnsibleModule.run_command waits for the end; a server has to outlive this module.
+                started[port] = subprocess.Popen(  # pylint: disable=ansible-bad-function
+                    ["timeout", "--kill-after=2", str(lifetime), *command],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                    close_fds=True,
+                )
+            pid = started[port].pid
+            running.append({"port": port, "pid": pid, "start": _start_time(pid)})
+            self._note(running)
+        return {**failed, **self._await(started)}
+
+    def _await(self, started: dict[int, subprocess.Popen[bytes]]) -> dict[int, str]:
+        waiting, failed = dict(started), {}
+        deadline = time.monotonic() + LISTEN_SECONDS + len(started)
+        while waiting and time.monotonic() < deadline:
+            for port in waiting.keys() & _listening():
+                del waiting[port]
+            for port, process in list(waiting.items()):
+                if process.poll() is not None:
+                    failed[port] = self.output(port)
+                    del waiting[port]
+            if waiting:
+                time.sleep(0.05)
+        return {**failed, **{port: self.output(port) or "it does not listen" for port in waiting}}
+
+    def output(self, port: int) -> str:
+        """Return what a server has printed."""
+        try:
+            with open(self._log(port), encoding="utf-8", errors="replace") as file:
+                return file.read()
+        except OSError:
+            return ""
+
+    def end(self) -> list[int]:
+        """End what runs, and forget it; return the ports of the servers that still ran."""
+        alive = [
+            entry
+            for entry in self._noted()
+            if entry.get("start") is not None and _start_time(entry["pid"]) == entry["start"]
+        ]
+        for step in (signal.SIGTERM, signal.SIGKILL):
+            left = [entry for entry in alive if _start_time(entry["pid"]) == entry["start"]]
+            if not left:
+                break
+            for entry in left:
+                try:
+                    # `timeout` and its program are one process group: the session that start_new_session made.
+                    os.killpg(entry["pid"], step)
+                except ProcessLookupError:
+                    continue
+            time.sleep(0.2)
+        shutil.rmtree(self._folder, ignore_errors=True)
+        return sorted(entry["port"] for entry in alive)
+
+
+def measure(command: t.Sequence[str], seconds: float) -> tuple[int | None, str]:
+    """Run a client; return its exit code (None: its time was up) and what it printed."""
+    # AnsibleModule.run_command has no time limit.
+    process = subprocess.Popen(  # pylint: disable=ansible-bad-function
+        list(command),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        close_fds=True,
+    )
+    try:
+        output, _unused = process.communicate(timeout=seconds)
+        return process.returncode, output.decode("utf-8", "replace")
+    except subprocess.TimeoutExpired:
+        process.kill()
+        output, _unused = process.communicate()
+        return None, output.decode("utf-8", "replace")
+
+
+def help_text(program: str) -> str:
+    """Return what a program says of its options.
+
+    :raises RdmaError: when it is not installed.
+    """
+    if shutil.which(program) is None:
+        raise RdmaError(
+            f"The program {program} is not installed.",
+            "Install the package perftest on the host (role rdma_driver does), or set verify_traffic to ping.",
+            cause="perftest is not installed",
+        )
+    return measure([program, "--help"], 10)[1]
