@@ -6,9 +6,7 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
-import re
 import typing as t
 
 from ansible.errors import AnsibleActionFail
@@ -45,8 +43,6 @@ if t.TYPE_CHECKING:
 # The options that the controller alone reads, with their defaults; and the module's own name among the settings.
 SCOPE = {"roles": None, "devices": True, "traffic": "rdma", "persist": True}
 OWN = "rail_audit"
-# What audit.yml and site.yml say of most variables: another one, or a literal.
-PLAIN = re.compile(r"\{\{ (\w+) \| default\((\d+|\{\}|\[[\w', ]*\]|'\w*')\) \}\}")
 GATHERED = ("virtualization_role", "virtualization_type", "default_ipv4", "default_ipv6")
 
 # A filter stands in nic_mode_cards. It is loaded here, by the process that forks: each host's worker would compile all
@@ -73,29 +69,11 @@ class ActionModule(ModuleAction):
         }
         return {**super().options(have), "settings": settings}
 
-    def _value(self, name: str, task_vars: dict[str, t.Any]) -> t.Any:
-        """Return a variable of the host; only what is a template is templated."""
-        value = task_vars.get(name)
-        if value is None or not self._templar.is_template(value):
-            return value
-        # Each template that is compiled costs a fortieth of what a ping costs: these are read without.
-        if isinstance(value, str) and (found := PLAIN.findall(value)):
-            parts = [task_vars.get(name, ast.literal_eval(default)) for name, default in found]
-            text = PLAIN.sub("{}", value)
-            if not self._templar.is_template(parts) and text in ("{}", "{}/{}"):
-                if text == "{}":
-                    return parts[0]
-                if all(isinstance(part, str) for part in parts):
-                    return "/".join(parts)
-        return self._templar.template(value)
-
     def _values(self, named: dict[str, dict[str, str]], task_vars: dict[str, t.Any]) -> dict[str, dict[str, t.Any]]:
         """Return the settings with those of named variables."""
         settings: dict[str, dict[str, t.Any]] = dict(self._task.args.get("settings") or {})
         for module, options in named.items():
-            found = {option: self._value(name, task_vars) for option, name in options.items()}
-            given = {option: value for option, value in found.items() if value is not None}
-            settings[module] = {**given, **settings.get(module, {})}
+            settings[module] = {**self._named(options, task_vars), **settings.get(module, {})}
         return settings
 
     def _cabling(self, have: HostPlan) -> dict[str, t.Any]:
@@ -134,7 +112,7 @@ class ActionModule(ModuleAction):
             args["settings"] = self._values({**of_roles, **named}, task_vars)
             self._task.args = args = {**args["settings"].pop(OWN, {}), **args}
         for module, options in (args.get("settings") or {}).items():
-            refuse_gone(module, options)
+            refuse_gone(f"option {module}", options)
         gather = (args.get("settings") or {}).get("preflight", {}).pop("gather", None)
         verify_dir = args.pop("verify_dir", None)
         left_out: dict[str, str] = {}

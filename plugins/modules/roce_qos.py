@@ -22,6 +22,7 @@ author:
   - railops.rdma contributors (@railops)
 extends_documentation_fragment:
   - railops.rdma._attributes
+  - railops.rdma._role_variables
 attributes:
   check_mode:
     support: full

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import typing as t
@@ -20,6 +21,7 @@ from ._host_plan import read_host_plan
 from ._localhost import FabricAction
 from ._refusal import fail, once
 from ._report.equal import shortened
+from ._role_options import variables_of
 
 LOSSLESS = {"priority": "priority", "dscp": "dscp", "cnp_dscp": "cnp"}
 """The options of roce_qos that the plan has, each with its key of fabric_lossless."""
@@ -41,17 +43,19 @@ GIVEN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 OPTIONS = {("rdma_netns", "rdma_mode"): "mode"}
 """The options that are called otherwise than in the host plan."""
 
+# What audit.yml and site.yml say of most variables: another one, or a literal.
+PLAIN = re.compile(r"\{\{ (\w+) \| default\((\d+|\{\}|\[[\w', ]*\]|'\w*')\) \}\}")
 SAFE_PATH = re.compile(r"[\w./~-]+")
 WHEEL = str(Path(__file__).parents[2] / "roles/rdma_driver/files/pyroute2-0.9.7-py3-none-any.whl")
 """The library that travels with the collection. No variable names it: a host's could name any file here."""
 
 
-def refuse_gone(module: str, options: t.Mapping[str, t.Any]) -> None:
-    """Refuse options that the module does not have any more.
+def refuse_gone(kind: str, names: t.Iterable[str]) -> None:
+    """Refuse names that went.
 
     :raises AnsibleActionFail: naming the first of them.
     """
-    for gone in former(f"option {module}", options):
+    for gone in former(kind, names):
         fail(gone.problem, gone.fix)
 
 
@@ -92,6 +96,15 @@ def torn_options(have: HostPlan, given: t.Mapping[str, t.Any], prefix: str = "")
     ]
 
 
+def _kept(value: t.Any, omitted: t.Any) -> t.Any:
+    """Return a value without what is omitted in it: before 2.19 a text stands there."""
+    if isinstance(value, dict):
+        return {key: _kept(item, omitted) for key, item in value.items() if item != omitted}
+    if isinstance(value, list):
+        return [_kept(item, omitted) for item in value if item != omitted]
+    return None if value == omitted else value
+
+
 class ModuleAction(FabricAction):
     """Run the module of the task, with what the host plan has for it."""
 
@@ -111,6 +124,27 @@ class ModuleAction(FabricAction):
             options["rails"] = [{key: rail.get(key) for key in of_rails} for rail in have["rails"]]
         return options
 
+    def _value(self, name: str, task_vars: dict[str, t.Any]) -> t.Any:
+        """Return a variable of the host; only what is a template is templated."""
+        value = task_vars.get(name)
+        if value is None or not self._templar.is_template(value):
+            return value
+        # Each template that is compiled costs a fortieth of what a ping costs: these are read without.
+        if isinstance(value, str) and (found := PLAIN.findall(value)):
+            parts = [task_vars.get(name, ast.literal_eval(default)) for name, default in found]
+            text = PLAIN.sub("{}", value)
+            if not self._templar.is_template(parts) and text in ("{}", "{}/{}"):
+                if text == "{}":
+                    return parts[0]
+                if all(isinstance(part, str) for part in parts):
+                    return "/".join(parts)
+        return _kept(self._templar.template(value), task_vars.get("omit"))
+
+    def _named(self, names: t.Mapping[str, str], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
+        """Return the options whose variables the host has, by their variables' names."""
+        found = {option: self._value(name, task_vars) for option, name in names.items()}
+        return {option: value for option, value in found.items() if value is not None}
+
     def more_args(self, args: dict[str, t.Any], plan_dir: str, host: str) -> None:
         """Add what else the module takes from the plan."""
 
@@ -122,7 +156,11 @@ class ModuleAction(FabricAction):
     def asked(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Run the module, with the host plan's values for options that are not given; an empty text gives nothing."""
         args = dict(self._task.args)
-        refuse_gone(self.name, args)
+        if role := args.pop("variables_of", None):
+            refuse_gone("variable", [name for name in task_vars if name.startswith(f"{role}_")])
+            args = {**self._named(variables_of(self.name, role=role), task_vars), **args}
+            self._task.args = dict(args)
+        refuse_gone(f"option {self.name}", args)
         if plan_dir := args.pop("plan_dir", None) if self.name in GIVEN else None:
             # As the planner reads an option of type path.
             folder = os.path.expanduser(os.path.expandvars(str(plan_dir)))

@@ -19,8 +19,8 @@ from ..module_utils._qos.run import SPEC as QOS
 from ..module_utils._rdma.host_run import SPEC as HOST
 from ..module_utils._route.options import SPEC as ROUTE
 
-OF_PLAN = ("plan_dir", "rails", "rdma_prefixes", "policy", "network", "sysctls", "rdma_mode")
-"""The options that a host plan gives."""
+NO_VARIABLES = ("variables_of", "plan_dir", "rails", "rdma_prefixes", "policy", "network", "sysctls", "rdma_mode")
+"""The options that a host plan gives, or that name it."""
 
 
 class Row(t.NamedTuple):
@@ -30,33 +30,44 @@ class Row(t.NamedTuple):
     spec: t.Mapping[str, t.Any]
     names: t.Mapping[str, str] = {}
     """Variables with other names, by option."""
+    own: tuple[str, ...] = ()
+    """Options that only tasks give."""
     unaudited: tuple[str, ...] = ()
-    """Options without meaning for an audit: the role's tasks give them, or they only matter for a change."""
+    """Options without meaning for an audit."""
     unasked: tuple[str, ...] | None = ()
     """Further options without meaning before the first change; None where the module is not asked then."""
 
 
 ROWS = {
-    "rdma_driver": Row("rdma_driver", DRIVER, {}, ("upgrade",), ("container_timeout", "refresh")),
+    "rdma_driver": Row("rdma_driver", DRIVER, unaudited=("upgrade",), unasked=("container_timeout", "refresh")),
     "nic_link_type": Row("nic_mode", CARD),
     "rdma_netns": Row("rdma_host", NETNS),
     "rdma_host": Row("rdma_host", HOST, {"pin": "rdma_host_pin_names", "take_over": "rail_network_take_over"}),
-    "policy_route": Row("rail_network", ROUTE, {}, ("confirm", "undo", "gateways", "on_problem"), ("purge",)),
-    "rail_persist": Row("rail_network", PERSIST, {}, ("root", "stage", "on_problem")),
-    "roce_qos": Row("lossless_roce", QOS, {}, (), None),
-    "gpudirect": Row("gpudirect", GPUDIRECT, {}, (), ("gdrcopy",)),
+    "policy_route": Row("rail_network", ROUTE, {}, ("confirm", "undo", "on_problem"), ("gateways",), ("purge",)),
+    "rail_persist": Row("rail_network", PERSIST, own=("root", "stage", "on_problem")),
+    "roce_qos": Row("lossless_roce", QOS, unasked=None),
+    "gpudirect": Row("gpudirect", GPUDIRECT, unasked=("gdrcopy",)),
 }
 """The modules of the host roles, by name."""
 
 
-def _variables(row: Row, without: t.Container[str]) -> dict[str, str]:
-    named = {option: row.names.get(option, f"{row.role}_{option}") for option in row.spec if option not in OF_PLAN}
-    return {option: name for option, name in named.items() if option not in without}
+def variables_of(module: str, without: t.Container[str] = (), role: str = "") -> dict[str, str]:
+    """Return the variables of a module's options.
+
+    :param module: one of ROWS.
+    :param without: options that are left out.
+    :param role: whose variables; by default the row's.
+    """
+    row = ROWS[module]
+    options = [option for option in row.spec if option not in (*NO_VARIABLES, *row.own) and option not in without]
+    return {option: row.names.get(option, f"{role or row.role}_{option}") for option in options}
 
 
-AUDITED = {module: _variables(row, row.unaudited) for module, row in ROWS.items()}
+AUDITED = {module: variables_of(module, row.unaudited) for module, row in ROWS.items()}
 """By module and option the variables that an audit reads."""
 ASKED = {
-    module: _variables(row, (*row.unaudited, *row.unasked)) for module, row in ROWS.items() if row.unasked is not None
+    module: variables_of(module, (*row.unaudited, *row.unasked))
+    for module, row in ROWS.items()
+    if row.unasked is not None
 }
 """The same before the first change."""

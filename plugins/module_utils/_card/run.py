@@ -24,7 +24,9 @@ from .plan import CardPlan, Step, checks, predicted, reboot_reasons
 ROOT = "/"
 
 SPEC = {
+    # Read by the action plugin, on the controller.
     "plan_dir": {"type": "path"},
+    "variables_of": {"type": "str"},
     "rails": {
         "type": "list",
         "elements": "dict",

@@ -22,6 +22,8 @@ from .plan import Want, checks_of, container_late, differing, make_plan, reboot_
 POLL_SECONDS = 10.0
 
 SPEC = {
+    # Read by the action plugin, on the controller.
+    "variables_of": {"type": "str"},
     "source": {"type": "str", "choices": ["inbox", "doca", "container"], "default": "inbox"},
     "packages": {"type": "list", "elements": "str"},
     "extra_packages": {"type": "list", "elements": "str", "default": []},

@@ -22,6 +22,7 @@ ROOT = "/"
 SPEC = {
     # Read by the action plugin, on the controller.
     "plan_dir": {"type": "path"},
+    "variables_of": {"type": "str"},
     "mode": {"type": "str", "choices": ["shared", "exclusive"]},
     "live": {"type": "bool", "default": True},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},

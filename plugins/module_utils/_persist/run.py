@@ -29,6 +29,8 @@ FIX = "Run the role railops.rdma.rail_network on this host."
 
 SPEC = {
     **host_plan_spec(),
+    # Read by the action plugin, on the controller.
+    "variables_of": {"type": "str"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "manager": {"type": "str", "choices": ["auto", *MANAGERS], "default": "auto"},
     "root": {"type": "path", "default": "/"},

@@ -37,7 +37,9 @@ from .plan import (
 )
 
 SPEC = {
+    # Read by the action plugin, on the controller.
     "plan_dir": {"type": "path"},
+    "variables_of": {"type": "str"},
     "rails": {
         "type": "list",
         "elements": "dict",

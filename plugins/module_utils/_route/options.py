@@ -40,6 +40,8 @@ def host_plan_spec() -> dict[str, t.Any]:
 
 SPEC = {
     **host_plan_spec(),
+    # Read by the action plugin, on the controller.
+    "variables_of": {"type": "str"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "purge": {"type": "bool", "default": True},
     "force": {"type": "list", "elements": "str", "default": []},

@@ -6,13 +6,18 @@
 
 from __future__ import annotations
 
+import ansible.template
 import pytest
 from ansible.errors import AnsibleActionFail
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar
 
 from ansible_collections.railops.rdma.plugins.action import policy_route, rail_audit, roce_qos
 from ansible_collections.railops.rdma.plugins.plugin_utils import _module_action
 from ansible_collections.railops.rdma.tests.unit.actions import action_of
 
+# Before 2.19 every text is a template.
+trust = getattr(ansible.template, "trust_as_template", str)
 HOST = {"inventory_hostname": "node1", "groups": {"gpu_nodes": ["node1"], "others": []}}
 
 
@@ -196,3 +201,45 @@ def test_no_host_writes_helm_values(option):
     # An audit and the look before the first change refuse it too.
     with pytest.raises(AnsibleActionFail, match=f"^gpudirect_{option} is gone"):
         run(rail_audit, {"settings": {"gpudirect": {option: True}}})
+
+
+def with_variables(module, args, variables, **more):
+    known = {**HOST, **variables}
+    return run(module, args, variables=known, templar=Templar(loader=DataLoader(), variables=known), **more)
+
+
+def test_options_come_from_the_roles_variables_and_what_the_task_says_wins(plan):
+    known = {"rail_network_purge": trust("{{ not other }}"), "other": True, "rail_network_gateways": "require"}
+    known |= {"rail_network_confirm": "by a slip", "rail_network_force": None, "rail_network_rails": []}
+    args = {"plan_dir": plan, "variables_of": "rail_network", "gateways": "ignore"}
+    _result, handed = with_variables(policy_route, args, known)
+    assert (handed["args"]["purge"], handed["args"]["gateways"]) == (False, "ignore")
+    assert [rail["name"] for rail in handed["args"]["rails"]] == ["rail1"]
+    assert not {"variables_of", "confirm", "force"} & {*handed["args"]}
+
+
+def test_variables_with_other_names_and_of_other_roles(plan):
+    known = {"rdma_host_pin_names": True, "rail_network_take_over": ["ens1np0"], "rdma_host_pin": False}
+    _result, handed = with_variables("rdma_host", {"variables_of": "rdma_host"}, known)
+    assert handed["args"] == {"pin": True, "take_over": ["ens1np0"]}
+
+
+@pytest.mark.parametrize("omitted", ["__omit_place_holder__1", None])
+def test_what_a_variable_omits_is_not_given(omitted):
+    """Core 2.19 leaves it out by itself; before, a text stands in its place."""
+    cards = [{"select": "rails", "link_type": "eth", "vfs": trust("{{ omit }}") if omitted else None}]
+    known = {"nic_mode_cards": cards, **({"omit": omitted} if omitted else {})}
+    _result, handed = with_variables("nic_link_type", {"variables_of": "nic_mode"}, known)
+    (card,) = handed["args"]["cards"]
+    assert {key: value for key, value in card.items() if value is not None} == {"select": "rails", "link_type": "eth"}
+
+
+def test_a_variable_that_is_gone_is_refused_and_the_plans_declaration_held(plan):
+    with pytest.raises(AnsibleActionFail, match="gpudirect_values_dest is gone"):
+        with_variables("gpudirect", {"variables_of": "gpudirect"}, {"gpudirect_values_dest": "values.yaml"})
+    have = {"node": "node1", "network": "roce", "rails": [], "lossless": {"priority": 3, "dscp": 26, "cnp": 48}}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_module_action, "read_host_plan", lambda folder, host: have)
+        args = {"plan_dir": plan, "variables_of": "lossless_roce"}
+        with pytest.raises(AnsibleActionFail, match="lossless_roce_dscp is 40"):
+            with_variables(roce_qos, args, {"lossless_roce_dscp": 40})

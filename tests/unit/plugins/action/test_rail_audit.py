@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import json
-import re
 import runpy
 import subprocess
 import sys
@@ -23,9 +22,14 @@ from ansible.template import Templar
 
 from ansible_collections.railops.rdma.plugins.action import cluster_nodes, rail_audit
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import canonical, sha256
-from ansible_collections.railops.rdma.plugins.plugin_utils._former import former
 from ansible_collections.railops.rdma.plugins.plugin_utils._host_plan import proving_neighbours
-from ansible_collections.railops.rdma.plugins.plugin_utils._role_options import ASKED, AUDITED, OF_PLAN, ROWS
+from ansible_collections.railops.rdma.plugins.plugin_utils._role_options import (
+    ASKED,
+    AUDITED,
+    NO_VARIABLES,
+    ROWS,
+    variables_of,
+)
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.ids import IDS
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.intake import answer_in
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.scope import scope
@@ -143,15 +147,16 @@ def tasks_of(role: str) -> list[dict]:
 
 
 @pytest.mark.parametrize("module", ROWS)
-def test_the_audit_asks_with_the_options_that_the_role_sets(module):
+def test_a_role_calls_its_module_with_its_variables_and_knows_them_all(module):
     row = ROWS[module]
     name = f"railops.rdma.{module}"
     given = next(task[name] for task in tasks_of(row.role) if name in task)
-    changing = {*OF_PLAN, *row.unaudited}
-    kept = {key: value for key, value in given.items() if key not in changing and not former(f"option {module}", [key])}
-    assert {
-        key: re.sub(r"^{{ (\w+)( \| default\(omit\))? }}$", r"\1", value) for key, value in kept.items()
-    } == AUDITED[module]
+    assert given["variables_of"] == row.role
+    # What else a task gives is no option that follows from a variable, but for one that depends on others.
+    assert {*given} - {"gateways"} <= {*NO_VARIABLES, *row.own}
+    specs = yaml.safe_load((ROLES / row.role / "meta/argument_specs.yml").read_text())["argument_specs"]
+    named = {*variables_of(module).values()} - {"rail_network_take_over"}
+    assert named <= {*specs["main"]["options"]}
 
 
 def test_before_the_first_change_no_quality_of_service_is_asked_for():
