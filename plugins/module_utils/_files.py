@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import socket
@@ -74,6 +75,21 @@ class Sysfs:
             return None
         inside = os.path.relpath(found, self.root)
         return None if inside.startswith("..") else "/" + inside
+
+    def kernel_modules(self) -> dict[str, bool]:
+        """Return the modules that the running kernel has, and whether each is built into it."""
+        found: dict[str, bool] = {}
+        for file in ("modules.dep", "modules.builtin"):
+            text = self.text(f"/lib/modules/{os.uname().release}/{file}") or ""
+            # The kernel spells them with underscores.
+            names = re.findall(r"^(?:\S*/)?([^/\s:]+)\.ko(?:\.\w+)?(?::|\s*$)", text, re.MULTILINE)
+            found.update(dict.fromkeys((name.replace("-", "_") for name in names), file == "modules.builtin"))
+        return found
+
+    @property
+    def boot_id(self) -> str:
+        """The identifier of this boot."""
+        return self.text("/proc/sys/kernel/random/boot_id") or ""
 
     def exists(self, path: str) -> bool:
         """Whether there is such a file, folder or link (also one that leads nowhere)."""
@@ -247,6 +263,52 @@ class HostFiles(Sysfs):
         """Give a file the SELinux context of its place."""
         if self._module:
             self._module.set_default_selinux_context(self.path(path), False)
+
+
+class Ran(t.NamedTuple):
+    """What came of a program: its exit status, what it said, and what it complained of."""
+
+    status: int
+    out: str
+    err: str
+
+    def reported(self, root: str = "") -> str:
+        """Return what it said in one line, without the name of a root of its own."""
+        text = " ".join(f"{self.err} {self.out}".split())
+        return text.replace(root, "") if root else text
+
+
+class Machine(HostFiles):
+    """A host: its files, and its programs."""
+
+    def tool(self, name: str) -> str | None:
+        """Return the path of a program, or None."""
+        return self._module.get_bin_path(name) if self._module else None
+
+    def run(self, argv: t.Sequence[str], text: str | None = None, **environ: str) -> Ran:
+        """Run a program by its name or path, and wait for its end; the status of one that is not there is 127.
+
+        :param argv: the program and its arguments.
+        :param text: what it reads.
+        :param environ: variables of its environment beside the module's.
+        """
+        tool = self.tool(argv[0])
+        if not tool or not self._module:
+            return Ran(127, "", "")
+        return Ran(
+            *self._module.run_command([tool, *argv[1:]], data=text, environ_update={"LC_ALL": "C.UTF-8", **environ})
+        )
+
+    def links(self) -> list[dict[str, t.Any]]:
+        """Return what `ip` says of the interfaces; nothing where the host has none.
+
+        :raises RdmaError: when that is not understood.
+        """
+        done = self.run(["ip", "-json", "-details", "address", "show"])
+        try:
+            return [link for link in json.loads(done.out or "[]") if "ifname" in link]
+        except ValueError as exc:
+            raise RdmaError(f"`ip` does not list the interfaces: {done.reported()}", "Install iproute2.") from exc
 
 
 def temporary(path: str) -> str:

@@ -18,6 +18,20 @@ from ._hold import RUN, hold
 Run = t.Callable[[t.List[str]], t.Tuple[int, str, str]]  # noqa: UP006 - evaluated on Python 3.9
 
 
+def rails_spec(*, mtu: bool = False) -> dict[str, t.Any]:
+    """Return the specification of rails as far as modules need them that only find ports by them.
+
+    :param mtu: whether they have their MTU.
+    """
+    rail = {
+        "name": {"type": "str", "required": True},
+        "interface": {"type": "str", "required": True},
+        "pci": {"type": "str"},
+        **({"mtu": {"type": "int"}} if mtu else {}),
+    }
+    return {"type": "list", "elements": "dict", "options": rail}
+
+
 def run_module(
     work: t.Callable[[AnsibleModule], dict[str, t.Any]],
     spec: dict[str, t.Any],

@@ -14,7 +14,7 @@ description:
     open. A host is not wrong merely because nvidia-peermem is not loaded.
   - On request relaxes access control (ACS), only on the bridges above NICs and GPUs that share a PCIe switch; never
     in a virtual machine, on a host that passes devices through, or on a Direct-NIC platform, where C(rdma_topo) of
-    rdma-core computes what is needed.
+    rdma-core knows what is needed.
 author:
   - railops.rdma contributors (@railops)
 extends_documentation_fragment:
@@ -42,6 +42,7 @@ options:
     default: false
   acs:
     description:
+      - Access control is read and written by C(setpci) of pciutils.
       - V(relax) lets traffic between a GPU and a NIC of one PCIe switch pass through the switch.
       - V(keep) leaves the bridges alone, and puts back what an earlier run changed.
     type: str
@@ -83,17 +84,6 @@ changes:
   sample: []
 notes:
   description: What was left alone, and why.
-  returned: success
-  type: list
-  elements: str
-  sample: []
-reboot_required:
-  description: Whether a kernel argument waits for a reboot.
-  returned: success
-  type: bool
-  sample: false
-reboot_reasons:
-  description: Why.
   returned: success
   type: list
   elements: str

@@ -22,9 +22,10 @@ from pathlib import Path
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
-from ansible_collections.railops.rdma.plugins.module_utils._persist.host import KEPT, Host, Ran
+from ansible_collections.railops.rdma.plugins.module_utils._persist.host import KEPT
 from ansible_collections.railops.rdma.plugins.module_utils._persist.run import converge
 from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
+from ansible_collections.railops.rdma.tests.unit.played_host import PlayedHost, command
 
 OWN_FOLDERS = ("/etc/netplan", "/etc/systemd/network", "/etc/NetworkManager/system-connections", KEPT)
 # What others than the rails' files are in; those of daemons that are at work among them.
@@ -34,11 +35,6 @@ NETWORKD = ["/lib/systemd/systemd-networkd"]
 NETWORKMANAGER = ["NetworkManager", "--no-daemon"]
 SETTLES = 45
 CALM = 8
-
-
-def command(argv: list[str], text: str = "") -> Ran:
-    done = subprocess.run(argv, input=text, capture_output=True, text=True, check=False)
-    return Ran(done.returncode, done.stdout, done.stderr)
 
 
 def prepare() -> None:
@@ -86,7 +82,7 @@ def persist(step: dict) -> dict:
     try:
         want = parse_want(step["want"])
         asked = {"check_mode": step.get("check", False), "report": step.get("report", False)}
-        result = converge(want, Host("/", command=command), step["manager"], **asked)
+        result = converge(want, PlayedHost(), step["manager"], **asked)
     except RdmaError as exc:
         return {"failed": str(exc), "files": files()}
     return {**result, "files": files()}

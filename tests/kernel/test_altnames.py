@@ -6,30 +6,32 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
-from ansible_collections.railops.rdma.plugins.module_utils._rdma.altnames import AltNames
+from ansible_collections.railops.rdma.plugins.module_utils._files import Machine
+from ansible_collections.railops.rdma.plugins.module_utils._rdma.host import Host
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric
+from ansible_collections.railops.rdma.tests.unit.played_host import command
 
 
 def test_names_are_given_taken_and_refused():
     with Fabric("names", 1, 2) as fabric:
 
-        def run(argv):
-            done = subprocess.run(
-                ["ip", "netns", "exec", fabric.hosts[0].name, *argv], capture_output=True, text=True, check=False
-            )
-            return done.returncode, done.stdout, done.stderr
+        class There(Machine):
+            def run(self, argv, text=None, **_environ):
+                return command(["ip", "netns", "exec", fabric.hosts[0].name, *argv])
 
-        names = AltNames(run, shutil.which("ip"))
-        names.change([("ens1np0", "rail1"), ("ens1np0", "first"), ("ens2np0", "rail2")], [])
-        assert names.read()["ens1np0"] == ("rail1", "first")
+        there = There()
+        change = Host(there, dict).change_names
+
+        def names():
+            return {link["ifname"]: tuple(link.get("altnames", ())) for link in there.links()}
+
+        change([("ens1np0", "rail1"), ("ens1np0", "first"), ("ens2np0", "rail2")], [])
+        assert names()["ens1np0"] == ("rail1", "first")
         with pytest.raises(RdmaError, match=r"name rail2 of ens1np0 cannot be changed: .*File exists"):
-            names.change([("ens1np0", "rail2")], [])
-        names.change([("ens1np0", "rail2")], [("ens2np0", "rail2"), ("ens1np0", "first")])
-        assert names.read() == {**dict.fromkeys(names.read(), ()), "ens1np0": ("rail1", "rail2")}
-    assert AltNames(run, None).read() == {}
+            change([("ens1np0", "rail2")], [])
+        change([("ens1np0", "rail2")], [("ens2np0", "rail2"), ("ens1np0", "first")])
+        assert names() == {**dict.fromkeys(names(), ()), "ens1np0": ("rail1", "rail2")}
+    assert Machine().links() == []

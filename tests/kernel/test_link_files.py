@@ -12,9 +12,10 @@ import subprocess
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._rdma.host_model import Netdev
+from ansible_collections.railops.rdma.plugins.module_utils._rdma.host_model import LinkFile, Netdev
 from ansible_collections.railops.rdma.plugins.module_utils._rdma.host_plan import link_text
-from ansible_collections.railops.rdma.plugins.module_utils._rdma.link_files import LinkFile, kept, parse
+from ansible_collections.railops.rdma.plugins.module_utils._rdma.link_files import kept
+from ansible_collections.railops.rdma.plugins.module_utils._systemd import sections
 from ansible_collections.railops.rdma.tests.kernel.managers import in_managers, mac, needs_managers
 
 FOLDER = "/run/systemd/network"
@@ -89,7 +90,7 @@ def ours(files):
     parts = {name: text for name, text in files.items() if ".d/" not in name and text}
     more = {name: [files[part] for part in files if part.startswith(f"{name}.d/")] for name in parts}
     found = [
-        LinkFile(f"{FOLDER}/{name}", [section for item in (text, *more[name]) for section in parse(item)])
+        LinkFile(f"{FOLDER}/{name}", [section for item in (text, *more[name]) for section in sections(item)])
         for name, text in parts.items()
     ]
     return kept(found, device)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import subprocess
 
 import pytest
 
@@ -23,6 +22,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._persist import run a
 from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
 from ansible_collections.railops.rdma.plugins.modules import policy_route
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, run, want_of
+from ansible_collections.railops.rdma.tests.unit.played_host import PlayedHost
 
 RAILS = 2
 
@@ -37,11 +37,6 @@ def persisted(manager, **more):
     want = parse_want(want_of(0, RAILS, **more))
     names = {rail.name: rail.interface for rail in want.rails}
     return {file.path: file for file in persist.files_of(want, names, manager)}
-
-
-def command(argv, text):
-    done = subprocess.run(argv, input=text, capture_output=True, text=True, check=False)
-    return persist_host.Ran(done.returncode, done.stdout, done.stderr)
 
 
 def rules(host, family="-4"):
@@ -113,9 +108,7 @@ def test_defect_10_an_mtu_alone_gives_a_valid_file():
     text = next(file.text for file in files if file.path.endswith(".yaml"))
     assert "mtu: 4200" in text
     assert "addresses" not in text
-    persist.MANAGERS["netplan"].at_boot(
-        persist_host.Host("/", command=command), {file.path: file.text for file in files}
-    )
+    persist.MANAGERS["netplan"].at_boot(PlayedHost(), {file.path: file.text for file in files})
 
 
 def test_defect_11_every_rule_has_its_priority_whatever_was_there_before(host):
@@ -135,7 +128,7 @@ def test_defect_12_a_fault_takes_everything_back_and_files_are_checked_first(hos
     nmcli.parent.mkdir(parents=True)
     nmcli.write_text("#!/bin/sh\necho no such property >&2\nexit 2\n")
     nmcli.chmod(0o755)
-    files = persist_host.Host(str(tmp_path), command=command)
+    files = PlayedHost(str(tmp_path))
     with pytest.raises(RdmaError, match="nothing was written: no such property"):
         persist_run.converge(parse_want(want_of(0, RAILS)), files, "networkmanager", check_mode=False)
     assert [path for path in tmp_path.rglob("*") if not path.is_dir()] == [nmcli]

@@ -23,18 +23,14 @@ TAGGED = [{**RAIL1, "vlan": 101}]
 policies = pytest.mark.parametrize("policy", ["prefixes", "default_route"])
 # What the module does on a host, by the host's own Python: check files before any of them is written.
 CHECK = """
-import json, subprocess, sys
-from ansible_collections.railops.rdma.plugins.module_utils._persist import host as on_host
+import json, sys
 from ansible_collections.railops.rdma.plugins.module_utils._persist import plan as persist
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
-
-def command(argv, text):
-    done = subprocess.run(argv, input=text, capture_output=True, text=True, check=False)
-    return on_host.Ran(done.returncode, done.stdout, done.stderr)
+from ansible_collections.railops.rdma.tests.unit.played_host import PlayedHost
 
 files = [persist.File(*file) for file in json.load(open("/mnt/files.json"))]
 try:
-    manager, here = persist.MANAGERS[sys.argv[1]], on_host.Host("/", command=command)
+    manager, here = persist.MANAGERS[sys.argv[1]], PlayedHost()
     manager.at_boot(here, {file.path: file.text for file in files})
     manager.check(here, files, files)
 except RdmaError as exc:

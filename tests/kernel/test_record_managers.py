@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._persist.host import Host, Ran
+from ansible_collections.railops.rdma.plugins.module_utils._persist.host import Ran
 from ansible_collections.railops.rdma.plugins.module_utils._persist.run import converge
 from ansible_collections.railops.rdma.plugins.module_utils._record.scrub import Scrub
 from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
@@ -25,6 +25,7 @@ from ansible_collections.railops.rdma.tests.kernel.test_rail_persist_others impo
     persist,
     profile,
 )
+from ansible_collections.railops.rdma.tests.unit.played_host import PlayedHost
 from ansible_collections.railops.rdma.tests.unit.replay import Replay, stood_in
 
 pytestmark = needs_managers
@@ -60,7 +61,7 @@ def test_a_host_of_a_real_manager_is_judged_alike(tmp_path, monkeypatch, manager
     with monkeypatch.context() as patched:
         replay.play(patched)
 
-        host = Host(str(replay.root), command=lambda argv, stdin: program(replay, argv, stdin))
+        host = PlayedHost(str(replay.root), lambda argv, stdin: program(replay, argv, stdin))
         played = converge(parse_want(stood_in(WANT, text)), host, manager, check_mode=True, report=True)
     assert settled(played["checks"]) == settled(stood_in(judged["checks"], text))
     bad = {check["id"] for check in played["checks"] if check["status"] == "deviation"}

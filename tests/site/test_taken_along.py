@@ -14,9 +14,7 @@ from __future__ import annotations
 
 import json
 import shutil
-import struct
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -199,28 +197,33 @@ def test_a_later_verdict_and_record_are_still_read(tmp_path, monkeypatch):
     assert replay.lacks == []
 
 
-def test_alternative_names_and_access_control_stay(fleet, tmp_path):
-    """The files of rdma_host and gpudirect on a recorded machine: their modules change nothing."""
+SETPCI = """#!/bin/sh
+test -e {folder}/$2 || {{ echo "setpci: $2: Instance #0 of Capability 000d not found." >&2; exit 1; }}
+case $3 in *=*) echo "${{3#*=}}" > {folder}/$2;; *) cat {folder}/$2;; esac
+"""
+
+
+def test_alternative_names_stay_and_access_control_is_taken_along(fleet, tmp_path):
+    """The files of rdma_host and gpudirect on a recorded machine: the unit at boot is replaced once, and no bit."""
     machines.lay_out("one-switch-each", tmp_path)
     settings = json.loads((LATER / "machine/etc/railops-rdma/acs.json").read_bytes())
+    (tmp_path / "acs").mkdir()
     for device in (tmp_path / "sys/bus/pci/devices").iterdir():
         if (device / "class").read_text().startswith("0x0604"):
-            # A capability list with access control alone (ACS is 0x000d), as far as that run relaxed it.
-            config = bytearray(4096)
-            struct.pack_into("<I", config, 0x100, 0x1000D)
-            struct.pack_into("<H", config, 0x106, 0 if device.name in settings["bridges"] else 0x1D)
-            (device / "config").unlink(missing_ok=True)
-            (device / "config").write_bytes(config)
+            # As far as that run relaxed it.
+            bits = "0000" if device.name in settings["bridges"] else "001d"
+            (tmp_path / "acs" / device.name).write_text(f"{bits}\n")
+    before = files(tmp_path / "acs")
+    machines.program(tmp_path / "setpci", SETPCI.format(folder=tmp_path / "acs"))
     (tmp_path / "cpuinfo").write_text("flags\t\t: fpu\n")
     (tmp_path / "lib").mkdir()
     shutil.copy(LATER / "machine/acs.py", tmp_path / "lib/acs.py")
     shutil.copytree(LATER / "machine/etc", tmp_path / "etc")
-    unit = tmp_path / "etc/systemd/system/railops-acs.service"
-    unit.write_text(unit.read_text().replace("/usr/bin/python3", sys.executable))
     replace_files(fleet, "node1", tmp_path / "etc", links_of(LATER / "machine/etc"))
     program = "/usr/local/lib/railops-rdma"
     steps = f"mount --bind {tmp_path}/sys /sys && mount --bind {tmp_path}/cpuinfo /proc/cpuinfo"
     steps += f" && mount -t tmpfs tmpfs /usr/local/lib && mkdir {program} && cp {tmp_path}/lib/acs.py {program}"
+    steps += f" && mount -t tmpfs tmpfs /usr/local/sbin && cp {tmp_path}/setpci /usr/local/sbin"
     steps += " && ip link property add dev ens1np0 altname roce1 && ip link property add dev ens2np0 altname roce2"
     on(fleet, "node1", "sh", "-c", steps)
     rdma_host = {"plan_dir": str(LATER / "machine/plan/fabric"), "naming": "altname", "modules": []}
@@ -229,4 +232,8 @@ def test_alternative_names_and_access_control_stay(fleet, tmp_path):
     (tmp_path / "book.yml").write_text(json.dumps([play]), encoding="utf-8")
     run = fleet.play(str(tmp_path / "book.yml"), "--diff")
     assert run.code == 0, run.output
-    assert run.changed() == [], run.output
+    assert [row.partition(": ")[2] for row in run.changed()] == ["railops.rdma.gpudirect"], run.output
+    run = fleet.play(str(tmp_path / "book.yml"), "--diff")
+    assert (run.code, run.changed()) == (0, []), run.output
+    assert files(tmp_path / "acs") == before
+    assert on(fleet, "node1", "sh", "-c", f"ls {program}; true") == ""

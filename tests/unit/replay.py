@@ -27,11 +27,10 @@ import pytest
 from ansible.module_utils import basic
 
 from ansible_collections.railops.rdma.plugins.module_utils import _files, _untouchable
-from ansible_collections.railops.rdma.plugins.module_utils._gpudirect.acs import Bridges
 from ansible_collections.railops.rdma.plugins.module_utils._persist import host as persist_host
 from ansible_collections.railops.rdma.plugins.module_utils._probe import nic
 from ansible_collections.railops.rdma.plugins.module_utils._qos import device as qos_device
-from ansible_collections.railops.rdma.plugins.module_utils._rdma import altnames, verbs
+from ansible_collections.railops.rdma.plugins.module_utils._rdma import verbs
 from ansible_collections.railops.rdma.plugins.module_utils._record.sources import FILES
 from ansible_collections.railops.rdma.plugins.module_utils._route import devices, read
 from ansible_collections.railops.rdma.plugins.module_utils._route import netlink as nl
@@ -193,7 +192,6 @@ class Replay:
         for name in ("data", "names", "exists"):
             monkeypatch.setattr(_files.Sysfs, name, _watched(replay, getattr(_files.Sysfs, name)))
         for kind, defaults in (
-            (Bridges, (str(self.root),)),
             (qos_device.Nic, ("auto", str(self.root), None)),
             (read.Reader, (str(self.root / "proc/sys"), None)),
         ):
@@ -218,9 +216,7 @@ class Replay:
         monkeypatch.setattr(qos_device.Dcb, "get", lambda _dcb, name: self._dcb(name))
         said = self.record.get("verbs")
         monkeypatch.setattr(verbs, "PYVERBS_ERROR", "no pyverbs there" if said is None else None)
-        monkeypatch.setattr(verbs.Verbs, "read", lambda _verbs: (_by_number(said or {}), []))
-        rows = {names[0]: tuple(names[1:]) for names in map(names_of, self._answers("link"))}
-        monkeypatch.setattr(altnames.AltNames, "read", lambda _names: rows)
+        monkeypatch.setattr(verbs, "read", lambda: (_by_number(said or {}), []))
 
     def _which(self, name: str) -> str | None:
         path = self.programs / os.path.basename(name)

@@ -10,7 +10,6 @@ its row in GROUPS and in the module's options, its rows in docs/verify.md.
 
 from __future__ import annotations
 
-import os
 import typing as t
 from dataclasses import dataclass, field
 
@@ -30,7 +29,6 @@ from .._qos import run as qos_run
 from .._qos.files import QosFiles
 from .._qos.leaf import DECLARED, RECORDED, choose
 from .._rdma import host_run, info_run
-from .._rdma.host import module_names
 from .._route import filters, path_checks, path_kernel, ping
 from .._route import options as route_options
 from .._route import run as route_run
@@ -133,9 +131,8 @@ def look_at_paths(request: Request) -> tuple[Checks, Facts]:
     others, more = request.params.get("neighbours") or [], request.params.get("addresses") or {}
     targets, state = path_kernel.prove(want, host, others, tos_of(request), answers_at, more)
     sysfs = Sysfs()
-    modules = module_names(sysfs.text(f"/lib/modules/{os.uname().release}/modules.dep") or "")
     # A look loads no module of the kernel.
-    asleep = NFT_MODULE in modules and not sysfs.exists(f"/sys/module/{NFT_MODULE}")
+    asleep = sysfs.kernel_modules().get(NFT_MODULE) is False and not sysfs.exists(f"/sys/module/{NFT_MODULE}")
     old = sysfs.exists("/proc/net/ip_tables_names")
     drops, unread = filters.read(lambda argv: cabling.ask(argv, seconds=FILTERS_SECONDS), asleep, old)
     if unread:

@@ -24,7 +24,6 @@ from .._errors import Problem, RdmaError
 from .._files import Sysfs
 from .._persist import run as persist_run
 from .._rdma import host_run
-from .._rdma.host import module_names
 from .._route import options as route_options
 from .._route import rollback
 from .._route import run as route_run
@@ -97,10 +96,9 @@ def look_at_user(_request: Request) -> tuple[Checks, Facts]:
 
 def look_at_kernel(request: Request) -> tuple[Checks, Facts]:
     """Find that the kernel has no VLANs where the plan wants them."""
-    sysfs, folder = Sysfs(), f"/lib/modules/{os.uname().release}"
+    sysfs = Sysfs()
     tagged = [rail["name"] for rail in request.params.get("rails") or () if rail.get("vlan")]
-    texts = [sysfs.text(f"{folder}/{name}") or "" for name in ("modules.dep", "modules.builtin")]
-    if not tagged or VLANS in set(sysfs.names("/sys/module")).union(*map(module_names, texts)):
+    if not tagged or VLANS in {*sysfs.names("/sys/module"), *sysfs.kernel_modules()}:
         return [], {}
     cause = f"The kernel {os.uname().release} has no module {VLANS}, and the plan has a VLAN for {', '.join(tagged)}."
     fix = "Install the kernel's further modules (Ubuntu: linux-modules-extra), or plan without fabric_vlan."

@@ -12,11 +12,11 @@ from dataclasses import asdict, replace
 
 from .._errors import RdmaError
 from . import plan as planning
+from .mlxtool import MlxTool
 from .plan import CardPlan, Marker, Step
 
 if t.TYPE_CHECKING:
-    from .._files import HostFiles
-    from .mlxtool import MlxTool
+    from .._files import Machine
     from .model import Card, Wish
 
 MARKERS = "/var/lib/railops-rdma/nic_link_type.json"
@@ -25,10 +25,10 @@ MARKERS = "/var/lib/railops-rdma/nic_link_type.json"
 class LinkTypeHost:
     """The cards of one host behind the vendor's tool, and the note of what waits for a reboot."""
 
-    def __init__(self, files: HostFiles, tool: MlxTool, boot: str) -> None:
-        self._files = files
-        self._tool = tool
-        self._boot = boot
+    def __init__(self, machine: Machine) -> None:
+        self._files = machine
+        self._tool = MlxTool(machine)
+        self._boot = machine.boot_id
 
     def plan(self, cards: t.Sequence[Card], wishes: dict[str, Wish]) -> list[CardPlan]:
         """Ask each selected card and decide."""

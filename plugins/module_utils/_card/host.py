@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import typing as t
 
+from .._errors import RdmaError
 from .._untouchable import Untouchable
 from .model import Card, PlacedRail
 from .pci import ADDRESS, VENDOR_MELLANOX, PciFunction, PciTree, normal_address, pci_key, read_pci
 from .port_roles import carried, serving, standing, used_vf
 
 if t.TYPE_CHECKING:
-    from .._files import Sysfs
-    from .._module import Run
+    from .._files import Machine, Sysfs
 
 ARPHRD_INFINIBAND = "32"
 LAYER_OF_TYPE = {ARPHRD_INFINIBAND: "InfiniBand", "1": "Ethernet"}
@@ -24,27 +24,32 @@ BLUEFIELDS = frozenset({0xA2D2, 0xA2D6, 0xA2D9, 0xA2DC, 0xA2DF})
 
 
 def read_cards(
-    sysfs: Sysfs, run: Run, untouchable: t.Callable[[], Untouchable], prefixes: t.Iterable[str] = ()
+    machine: Machine, untouchable: t.Callable[[], Untouchable], prefixes: t.Iterable[str] = ()
 ) -> tuple[Card, ...]:
     """Return the cards in PCI order, each with what it does beside carrying rails.
 
     :param untouchable: returns what carries the host's own network; asked only when there are cards.
     :param prefixes: the networks of the fabric, whose addresses a card may have.
     """
-    tree = read_pci(sysfs)
+    tree = read_pci(machine)
     functions: dict[str, list[PciFunction]] = {}
     for nic in tree.nics:
         if nic.vendor == VENDOR_MELLANOX:
             functions.setdefault(nic.card, []).append(nic)
     kept = untouchable() if functions else Untouchable()
-    roles = _roles(sysfs, tree, functions, run, kept) if functions else {}
+    if functions and machine.names("/sys/class/infiniband") and not machine.tool("rdma"):
+        raise RdmaError(
+            "This host has no program `rdma`: which card carries its own network or storage cannot be told.",
+            "Install iproute2.",
+        )
+    roles = _roles(machine, tree, functions, kept) if functions else {}
     uses = standing(kept, prefixes)
     return tuple(
         Card(
             name=name,
             addresses=tuple(item.address for item in items),
             devices=tuple(device for item in items for device in (item.rdma or item.netdevs)),
-            layers={item.address: layer for item in items if (layer := _layer(sysfs, item))},
+            layers={item.address: layer for item in items if (layer := _layer(machine, item))},
             total_vfs=max(item.total_vfs for item in items),
             bluefield=any(item.device in BLUEFIELDS for item in items),
             role=roles.get(name),
@@ -66,11 +71,6 @@ def place_rails(sysfs: Sysfs, rails: t.Iterable[dict[str, t.Any]]) -> tuple[Plac
     return tuple(placed)
 
 
-def boot_id(sysfs: Sysfs) -> str:
-    """Return this boot's identifier."""
-    return sysfs.text("/proc/sys/kernel/random/boot_id") or ""
-
-
 def _layer(sysfs: Sysfs, function: PciFunction) -> str | None:
     for device in function.rdma:
         for port in sysfs.names(f"/sys/class/infiniband/{device}/ports"):
@@ -83,12 +83,12 @@ def _layer(sysfs: Sysfs, function: PciFunction) -> str | None:
 
 
 def _roles(
-    sysfs: Sysfs, tree: PciTree, functions: dict[str, list[PciFunction]], run: Run, kept: Untouchable
+    machine: Machine, tree: PciTree, functions: dict[str, list[PciFunction]], kept: Untouchable
 ) -> dict[str, str]:
-    found = serving(sysfs, [item for items in functions.values() for item in items])
-    for path, role in carried(sysfs, run, kept).items():
+    found = serving(machine, [item for items in functions.values() for item in items])
+    for path, role in carried(machine, kept).items():
         name = path.rpartition("/")[2]
-        for card in _card_of(sysfs, tree, path):
+        for card in _card_of(machine, tree, path):
             found.setdefault(card, role if name in role else f"{role} ({name})")
     for card, items in functions.items():
         if used := next(filter(None, (used_vf(tree, item) for item in items)), None):

@@ -12,7 +12,7 @@ from .._errors import RdmaError
 from . import mlxconfig as formats
 
 if t.TYPE_CHECKING:
-    from .._module import Run
+    from .._files import Machine
 
 # mstconfig first: it needs no kernel module of its own and comes with the distributions.
 TOOLS = ("mstconfig", "mlxconfig")
@@ -20,33 +20,26 @@ MISSING_FIX = "Install the package mstflint on the managed node (role rdma_drive
 
 
 class MlxTool:
-    """The configuration tool that this host has.
+    """The configuration tool that this host has."""
 
-    :param which: returns the full path of a command, or None.
-    :param run: runs an argument vector; returns exit code, standard output and standard error.
-    """
-
-    def __init__(self, which: t.Callable[[str], str | None], run: Run) -> None:
-        self._run = run
-        self.config = next(filter(None, map(which, TOOLS)), None)
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._tool = next(filter(None, map(machine.tool, TOOLS)), None)
 
     def query(self, address: str) -> formats.Configuration:
         """Return a card's configuration: default, current and next boot as far as its firmware tells them."""
-        argv = [self._config(), "-d", address, "-e", "q"]
-        code, output, errors = self._run(argv)
-        if code:
-            raise formats.failure(argv, code, output or errors, address)
-        return formats.parse_text(output)
+        return formats.parse_text(self._call(address, "-e", "q"))
 
     def set(self, address: str, values: dict[str, int]) -> bool:
         """Write values for the next boot, all in one call. Return whether the tool asks for a power cycle."""
-        argv = [self._config(), "-d", address, "-y", "set", *(f"{name}={value}" for name, value in values.items())]
-        code, output, errors = self._run(argv)
-        if code:
-            raise formats.failure(argv, code, output or errors, address)
-        return formats.needs_power_cycle(output)
+        words = (f"{name}={value}" for name, value in values.items())
+        return formats.needs_power_cycle(self._call(address, "-y", "set", *words))
 
-    def _config(self) -> str:
-        if self.config is None:
+    def _call(self, address: str, *words: str) -> str:
+        if self._tool is None:
             raise RdmaError("Neither mstconfig nor mlxconfig is on this host.", MISSING_FIX, kind="no_tool")
-        return self.config
+        argv = [self._tool, "-d", address, *words]
+        done = self._machine.run(argv)
+        if done.status:
+            raise formats.failure(argv, done.status, done.out or done.err, address)
+        return done.out

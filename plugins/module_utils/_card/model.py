@@ -17,20 +17,8 @@ from .vpd import NO_NIC
 LINK_TYPES = {"ib": 1, "eth": 2}
 LAYERS = {"InfiniBand": "ib", "Ethernet": "eth"}
 RAILS, PCI = "rails", "pci"
-# The more exactly a selection names a card, the more it counts.
-RANKS = {RAILS: 0, PCI: 1}
 VFS = "vfs"
 """The key of a wish for virtual functions beside those of its ports."""
-
-
-@dataclass(frozen=True)
-class Selection:
-    """Which cards, and what they shall be. None leaves a thing as it is."""
-
-    select: str
-    addresses: tuple[str, ...] = ()
-    link_type: str | None = None
-    vfs: int | None = None
 
 
 @dataclass(frozen=True)
@@ -78,7 +66,6 @@ class Wish:
 
     links: tuple[tuple[int, str], ...] = ()
     vfs: int | None = None
-    rails: tuple[str, ...] = ()
 
 
 def port_of(address: str) -> int:
@@ -111,56 +98,45 @@ def unplaced(rails: t.Iterable[PlacedRail], cards: t.Sequence[Card]) -> list[Pro
 
 
 def choose(
-    selections: t.Sequence[Selection], cards: t.Sequence[Card], rails: t.Sequence[PlacedRail] = ()
+    selections: t.Sequence[t.Mapping[str, t.Any]], cards: t.Sequence[Card], rails: t.Sequence[PlacedRail] = ()
 ) -> dict[str, Wish]:
     """Return what each selected card shall be, by card name.
 
+    :param selections: as the module's option `cards` has them.
     :raises InputError: for addresses that are no card, for cards that have another role and are named or carry a
-        rail beside it, and for things of a card that two selections of one rank want differently.
+        rail beside it, and for things of a card that two selections of one kind want differently.
     """
     problems: list[Problem] = []
-    chosen: dict[str, dict[int | str, tuple[int, t.Any, str]]] = {}
-    on_card: dict[str, list[str]] = {}
-    for index, selection in enumerate(selections):
-        place = f"cards[{index}]"
-        rank = RANKS[selection.select]
-        if selection.select == RAILS:
-            found = _of_rails(rails, cards, problems, on_card)
+    chosen: dict[tuple[str, int | str], tuple[str, t.Any, str]] = {}
+    # What names a card by its address counts more than what names it by its rails.
+    for index, item in sorted(enumerate(selections), key=lambda row: row[1]["select"] == PCI):
+        place, kind = f"cards[{index}]", item["select"]
+        if kind == RAILS:
+            found = _of_rails(rails, cards, problems)
         else:
-            found = _of_addresses(selection.addresses, cards, place, problems)
+            found = _of_addresses(item["pci"], cards, place, problems)
         for card, ports in found:
-            things = chosen.setdefault(card.name, {})
-            wanted: dict[int | str, t.Any] = {}
-            if selection.link_type:
-                wanted.update(dict.fromkeys(ports, selection.link_type))
-            if selection.vfs is not None:
-                wanted[VFS] = selection.vfs
+            wanted: dict[int | str, t.Any] = dict.fromkeys(ports if item["link_type"] else (), item["link_type"])
+            wanted.update({VFS: item["vfs"]} if item["vfs"] is not None else {})
             for key, value in wanted.items():
-                before = things.get(key)
-                if before and before[0] == rank and before[1] != value:
-                    problems.append(
-                        Problem(
-                            place,
-                            f"card {card.name} is also selected by {before[2]}, which wants it otherwise.",
-                            "Let one selection name it.",
-                        )
-                    )
-                elif before is None or rank >= before[0]:
-                    things[key] = (rank, value, place)
+                by, before, where = chosen.get((card.name, key), ("", value, ""))
+                if by == kind and before != value:
+                    text = f"card {card.name} is also selected by {where}, which wants it otherwise."
+                    problems.append(Problem(place, text, "Let one selection name it."))
+                else:
+                    chosen[card.name, key] = (kind, value, place)
     if problems:
         raise InputError(dict.fromkeys(problems))
+    names = sorted({name for name, _key in chosen}, key=lambda name: pci_key(f"{name}.0"))
+    things = {name: {key: row[1] for (card, key), row in chosen.items() if card == name} for name in names}
     return {
-        name: Wish(
-            links=tuple(sorted((key, value[1]) for key, value in things.items() if isinstance(key, int))),
-            vfs=things[VFS][1] if VFS in things else None,
-            rails=tuple(on_card.get(name, ())),
-        )
-        for name, things in sorted(chosen.items(), key=lambda item: pci_key(f"{item[0]}.0"))
+        name: Wish(tuple(sorted((key, value) for key, value in own.items() if isinstance(key, int))), own.get(VFS))
+        for name, own in things.items()
     }
 
 
 def _of_rails(
-    rails: t.Sequence[PlacedRail], cards: t.Sequence[Card], problems: list[Problem], on_card: dict[str, list[str]]
+    rails: t.Sequence[PlacedRail], cards: t.Sequence[Card], problems: list[Problem]
 ) -> list[tuple[Card, list[int]]]:
     found = []
     for rail in rails:
@@ -168,15 +144,10 @@ def _of_rails(
         if card is None or rail.address is None:
             continue
         if (card.role or "").startswith(NO_NIC):
-            problems.append(
-                Problem(
-                    f"rail {rail.name}",
-                    f"card {card.name} {card.role}: a rail on it would take the switches from their manager.",
-                    "Correct the rail's interface or PCI address in the inventory and plan again.",
-                )
-            )
+            text = f"card {card.name} {card.role}: a rail on it would take the switches from their manager."
+            fix = "Correct the rail's interface or PCI address in the inventory and plan again."
+            problems.append(Problem(f"rail {rail.name}", text, fix))
         found.append((card, [port_of(rail.address)]))
-        on_card.setdefault(card.name, []).append(rail.name)
     return found
 
 
@@ -189,23 +160,14 @@ def _of_addresses(
         wanted = normal_address(address)
         whole = "." not in wanted
         card = next((card for card in cards if wanted in (card.name, *card.addresses)), None)
+        where = f"{place}.pci[{number}]"
         if card is None:
+            text = f"there is no NVIDIA (Mellanox) network card at {address} on this host."
             there = ", ".join(card.address for card in cards) or "none"
-            problems.append(
-                Problem(
-                    f"{place}.pci[{number}]",
-                    f"there is no NVIDIA (Mellanox) network card at {address} on this host.",
-                    f"Use one of the addresses that are there: {there}.",
-                )
-            )
+            problems.append(Problem(where, text, f"Use one of the addresses that are there: {there}."))
             continue
         if card.role:
-            problems.append(
-                Problem(
-                    f"{place}.pci[{number}]",
-                    f"card {card.name} {card.role}: it is never changed by this module.",
-                    "Take it out of the list; change it from the console if it must be.",
-                )
-            )
+            text = f"card {card.name} {card.role}: it is never changed by this module."
+            problems.append(Problem(where, text, "Take it out of the list; change it from the console if it must be."))
         found.append((card, [port_of(item) for item in card.addresses] if whole else [port_of(wanted)]))
     return found

@@ -20,8 +20,7 @@ from .._fabric.numbers import MANAGER, PRIORITIES, TABLES
 from .vpd import parse_vpd, serves_switches
 
 if t.TYPE_CHECKING:
-    from .._files import Sysfs
-    from .._module import Run
+    from .._files import Machine, Sysfs
     from .._untouchable import Untouchable
     from .pci import PciFunction, PciTree
 
@@ -46,17 +45,16 @@ USERS = frozenset(
 NETWORK_FILE_SYSTEMS = frozenset({"ceph", "cifs", "lustre", "nfs", "nfs4", "smb3"})
 
 
-def carried(sysfs: Sysfs, run: Run, kept: Untouchable) -> dict[str, str]:
+def carried(machine: Machine, kept: Untouchable) -> dict[str, str]:
     """Return what interfaces and RDMA devices carry of the host's own network and storage, by folder in /sys/class.
 
-    :param run: runs `ip` and `rdma`.
     :param kept: what carries the host's own network.
     """
     found = {name: f"carries {kept.why(name)}" for name in (*sorted(kept.default), *sorted(kept.connection))}
-    for interface, role in storage_interfaces(sysfs, run).items():
+    for interface, role in storage_interfaces(machine).items():
         for name in sorted(kept.under([interface])):
             found.setdefault(name, role)
-    devices = {f"/sys/class/infiniband/{name}": role for name, role in storage_devices(sysfs, run).items()}
+    devices = {f"/sys/class/infiniband/{name}": role for name, role in storage_devices(machine).items()}
     return {**{f"/sys/class/net/{name}": role for name, role in found.items()}, **devices}
 
 
@@ -115,12 +113,12 @@ def serving(sysfs: Sysfs, functions: t.Sequence[PciFunction]) -> dict[str, str]:
     return found
 
 
-def storage_devices(sysfs: Sysfs, run: Run) -> dict[str, str]:
+def storage_devices(machine: Machine) -> dict[str, str]:
     """Return the RDMA devices that the kernel's own storage or traffic uses, with what uses them."""
-    if not sysfs.names("/sys/class/infiniband"):
+    if not machine.names("/sys/class/infiniband"):
         return {}
     found: dict[str, str] = {}
-    for row in _rows(run, ["rdma", "-j", "resource", "show", "qp"]):
+    for row in _rows(machine, ["rdma", "-j", "resource", "show", "qp"]):
         # Brackets stand around a kernel module's name; an application's row has a pid.
         user = str(row.get("comm", "")).strip("[]")
         if "pid" not in row and user in USERS and row.get("ifname"):
@@ -128,18 +126,19 @@ def storage_devices(sysfs: Sysfs, run: Run) -> dict[str, str]:
     return found
 
 
-def storage_interfaces(sysfs: Sysfs, run: Run) -> dict[str, str]:
+def storage_interfaces(machine: Machine) -> dict[str, str]:
     """Return the interfaces over which the host reaches its storage, with what it is; by the kernel's own routes."""
     found: dict[str, str] = {}
-    for what, peer in _peers(sysfs):
-        for row in _rows(run, ["ip", "-j", "route", "get", peer]):
+    for what, peer in _peers(machine):
+        for row in _rows(machine, ["ip", "-j", "route", "get", peer]):
             if row.get("dev") and row["dev"] != "lo":
                 found.setdefault(row["dev"], f"carries storage ({what} {peer} over {row['dev']})")
     return found
 
 
-def _rows(run: Run, argv: list[str]) -> list[dict[str, t.Any]]:
-    code, output, _errors = run(argv)
+def _rows(machine: Machine, argv: list[str]) -> list[dict[str, t.Any]]:
+    # A new host has no `rdma` yet, nor anything that uses RDMA.
+    code, output, _errors = machine.run(argv)
     try:
         return [] if code else list(json.loads(output or "[]"))
     except ValueError:

@@ -13,12 +13,12 @@ from ansible.module_utils.basic import AnsibleModule
 
 from .._check import Check, deviation
 from .._errors import InputError, Problem, RdmaError
-from .._files import HostFiles
+from .._files import Machine
+from .._module import rails_spec
 from .._untouchable import read_untouchable
 from .firmware import LinkTypeHost
-from .host import boot_id, place_rails, read_cards
-from .mlxtool import MlxTool
-from .model import RAILS, Card, PlacedRail, Selection, Wish, choose, left_alone, unplaced
+from .host import place_rails, read_cards
+from .model import RAILS, Card, PlacedRail, Wish, choose, left_alone, unplaced
 from .plan import CardPlan, Step, checks, predicted, reboot_reasons
 
 ROOT = "/"
@@ -27,15 +27,7 @@ SPEC = {
     # Read by the action plugin, on the controller.
     "plan_dir": {"type": "path"},
     "variables_of": {"type": "str"},
-    "rails": {
-        "type": "list",
-        "elements": "dict",
-        "options": {
-            "name": {"type": "str", "required": True},
-            "interface": {"type": "str", "required": True},
-            "pci": {"type": "str"},
-        },
-    },
+    "rails": rails_spec(),
     "rdma_prefixes": {"type": "list", "elements": "str"},
     "cards": {
         "type": "list",
@@ -55,22 +47,18 @@ SPEC = {
 
 def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Bring the selected cards to what they shall be and describe what happened."""
-    files = HostFiles(ROOT, module)
-    selections = [
-        Selection(item["select"], tuple(item["pci"] or ()), item["link_type"], item["vfs"])
-        for item in module.params["cards"]
-    ]
+    machine = Machine(ROOT, module)
     prefixes = module.params["rdma_prefixes"] or []
-    cards = read_cards(files, lambda argv: _iproute(module, argv), lambda: read_untouchable(module, files), prefixes)
-    by_rails = any(item.select == RAILS for item in selections)
+    cards = read_cards(machine, lambda: read_untouchable(module, machine), prefixes)
+    by_rails = any(item["select"] == RAILS for item in module.params["cards"])
     if by_rails and module.params["rails"] is None:
         raise RdmaError("The rails are selected, and none are given.", "Set plan_dir (or rails).")
-    rails = place_rails(files, module.params["rails"] or []) if by_rails else ()
+    rails = place_rails(machine, module.params["rails"] or []) if by_rails else ()
     problems = unplaced(rails, cards)
     if problems and not module.check_mode:
         raise InputError(problems)
-    wishes = choose(selections, cards, rails)
-    host = LinkTypeHost(files, MlxTool(module.get_bin_path, module.run_command), boot_id(files))
+    wishes = choose(module.params["cards"], cards, rails)
+    host = LinkTypeHost(machine)
     before = host.plan(cards, wishes)
     if module.check_mode:
         after = [predicted(plan) for plan in before]
@@ -97,16 +85,6 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     if not module.check_mode:
         _raise_failures(after, result)
     return result
-
-
-def _iproute(module: AnsibleModule, argv: list[str]) -> tuple[int, str, str]:
-    tool = module.get_bin_path(argv[0])
-    if not tool:
-        raise RdmaError(
-            f"This host has no program `{argv[0]}`: which card carries its own network or storage cannot be told.",
-            "Install iproute2.",
-        )
-    return t.cast("tuple[int, str, str]", module.run_command([tool, *argv[1:]]))
 
 
 def _unplaced(problem: Problem) -> Check:

@@ -11,7 +11,6 @@ guide); a reset of one resets its NVSwitch.
 
 from __future__ import annotations
 
-import struct
 import typing as t
 
 # PSIDs of such boards, as sysfs' board_id: those that mstfwreset refuses ("Canoe", mstflint 4.31), and that of B300.
@@ -32,7 +31,6 @@ NO_NIC = (SWITCHES, UNKNOWN)
 
 # What a card says of itself that modules read; the serial number and the board's UUID have stand-ins.
 KEYWORDS = ("PN", "EC", "SN", "V3", "VA")
-DEVICE_SERIAL = 0x0003
 
 
 def parse_vpd(data: bytes) -> dict[str, str]:
@@ -85,15 +83,3 @@ def make_vpd(keywords: t.Mapping[str, str]) -> bytes:
     words = {key: keywords[key].encode("ascii", "replace")[:255] for key in KEYWORDS if key in keywords}
     body = b"".join(key.encode() + bytes([len(value)]) + value for key, value in words.items())
     return b"\x90" + len(body).to_bytes(2, "little") + body + b"\x78" if body else b""
-
-
-def without_serial(config: bytes) -> bytes:
-    """Return a configuration space without the device's serial number (extended capability 0x0003)."""
-    data, place, seen = bytearray(config), 0x100, set()
-    while 0x100 <= place <= len(data) - 12 and place not in seen:
-        seen.add(place)
-        (header,) = struct.unpack_from("<I", data, place)
-        if header & 0xFFFF == DEVICE_SERIAL:
-            data[place + 4 : place + 12] = bytes(8)
-        place = header >> 20 & 0xFFC
-    return bytes(data)

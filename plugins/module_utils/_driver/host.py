@@ -11,6 +11,7 @@ import os
 import re
 import shlex
 import typing as t
+from dataclasses import replace
 
 from .._card.pci import VENDOR_MELLANOX
 from .._errors import RdmaError
@@ -18,9 +19,7 @@ from .failures import install_error
 from .plan import Host, Plan, Want, family_of, is_build_need, wanted_packages
 
 if t.TYPE_CHECKING:
-    from .._files import Sysfs
-
-    RunCommand = t.Callable[[t.Sequence[str]], tuple[int, str, str]]
+    from .._files import Machine, Sysfs
 
 # The driver containers of the network operator mount their root here (Mellanox/doca-driver-build, entrypoint).
 CONTAINER_ROOT = "/run/mellanox/drivers"
@@ -33,10 +32,9 @@ INBOX_VERSION = "5.0-0"  # what the kernel's own mlx5_core called itself as long
 class Packages:
     """A host's package manager."""
 
-    def __init__(self, family: str, run: RunCommand, find: t.Callable[[str], str | None]) -> None:
+    def __init__(self, family: str, machine: Machine) -> None:
         self._debian = family == "debian"
-        self._run = run
-        self._find = find
+        self._machine = machine
 
     def installed(self, names: t.Iterable[str]) -> dict[str, str]:
         """Return the versions of those of the names that are installed."""
@@ -44,20 +42,22 @@ class Packages:
         if not listed:
             return {}
         if self._debian:
-            argv = [self._tool("dpkg-query"), "-W", "-f", "${Package} ${db:Status-Status} ${Version}\n", *listed]
-            rows = (line.split() for line in self._run(argv)[1].splitlines())
+            said = self._do(
+                ["dpkg-query", "-W", "-f", "${Package} ${db:Status-Status} ${Version}\n", *listed], ask=True
+            )
+            rows = map(str.split, said.splitlines())
             return {row[0]: row[2] for row in rows if len(row) == 3 and row[1] == "installed"}
-        argv = [self._tool("rpm"), "-q", "--qf", "%{NAME} %{VERSION}-%{RELEASE}\n", *listed]
         # `package X is not installed` comes on standard output, too.
-        rows = (line.split() for line in self._run(argv)[1].splitlines())
+        said = self._do(["rpm", "-q", "--qf", "%{NAME} %{VERSION}-%{RELEASE}\n", *listed], ask=True)
+        rows = map(str.split, said.splitlines())
         return {row[0]: row[1] for row in rows if len(row) == 2 and row[0] in listed}
 
     def install_repository(self, path: str) -> None:
         """Install a repository package from a file."""
         if self._debian:
-            self._do([self._tool("dpkg"), *KEEP_EDITED, "-i", path])
+            self._do(["dpkg", *KEEP_EDITED, "-i", path])
         else:
-            self._do([self._tool("rpm"), "-U", "--replacepkgs", path])
+            self._do(["rpm", "-U", "--replacepkgs", path])
 
     def install(
         self, names: t.Sequence[str], pinned: dict[str, str], *, refresh: bool, older: bool = False, keep: bool = False
@@ -71,7 +71,7 @@ class Packages:
         :param refresh: ask the repositories what they have.
         """
         if self._debian:
-            apt = [self._tool("apt-get"), "-y", "-o", "DPkg::Lock::Timeout=300", "-o", "Acquire::Retries=3"]
+            apt = ["apt-get", "-y", "-o", "DPkg::Lock::Timeout=300", "-o", "Acquire::Retries=3"]
             if refresh:
                 self._do([*apt, "update"])
             rows = [f"{name}={pinned[name]}" if name in pinned else name for name in names]
@@ -80,23 +80,24 @@ class Packages:
             back += ["--no-remove"] if keep else []
             self._do([*apt, *edited, "install", "--no-install-recommends", *back, *rows])
             return
-        tool = self._find("dnf") or self._tool("yum")
+        tool = "dnf" if self._machine.tool("dnf") else "yum"
         rows = [f"{name}-{pinned[name]}" if name in pinned else name for name in names]
-        self._do([tool, "-y", *(["--refresh"] if refresh and tool.endswith("dnf") else []), "install", *rows])
+        self._do([tool, "-y", *(["--refresh"] if refresh and tool == "dnf" else []), "install", *rows])
 
-    def _tool(self, name: str) -> str:
-        path = self._find(name)
-        if path is None:
+    def _do(self, argv: t.Sequence[str], *, ask: bool = False) -> str:
+        """Run a package manager, and return what it said.
+
+        :param ask: whether a failure is an answer too.
+        """
+        if not self._machine.tool(argv[0]):
             raise RdmaError(
-                f"This host has no {name}.",
+                f"This host has no {argv[0]}.",
                 "Install the packages by what it has instead, and set rdma_driver_packages to an empty list.",
             )
-        return path
-
-    def _do(self, argv: t.Sequence[str]) -> None:
-        code, out, err = self._run(argv)
-        if code:
-            raise install_error(argv, code, out + err)
+        done = self._machine.run(argv, DEBIAN_FRONTEND="noninteractive")
+        if done.status and not ask:
+            raise install_error(argv, done.status, done.out + done.err)
+        return done.out
 
 
 def os_release(sysfs: Sysfs) -> dict[str, str]:
@@ -110,50 +111,36 @@ def os_release(sysfs: Sysfs) -> dict[str, str]:
     return found
 
 
-def kernel_modules(sysfs: Sysfs, kernel: str) -> frozenset[str]:
-    """Return the names of a kernel's modules, on disk or compiled in."""
-    found = set()
-    for name in ("modules.dep", "modules.builtin"):
-        for line in (sysfs.text(f"/lib/modules/{kernel}/{name}") or "").splitlines():
-            if match := re.match(r"(.+)\.ko(\.\w+)?$", line.split(":")[0].rsplit("/", 1)[-1]):
-                found.add(match.group(1).replace("-", "_"))
-    return frozenset(found)
-
-
 def has_mellanox(sysfs: Sysfs) -> bool:
     """Whether the host has a PCI function of Mellanox or NVIDIA networking."""
     base = "/sys/bus/pci/devices"
     return any(sysfs.number(f"{base}/{name}/vendor") == VENDOR_MELLANOX for name in sysfs.names(base))
 
 
-def read_host(sysfs: Sysfs, want: Want, run: RunCommand, find: t.Callable[[str], str | None]) -> Host:
-    """Read a host.
-
-    :param find: returns the path of a program, None where it is not there.
-    """
+def read_host(sysfs: Machine, want: Want) -> Host:
+    """Read a host."""
     release = os_release(sysfs)
     kernel = os.uname().release
     version = sysfs.text("/sys/module/mlx5_core/version")
-    modinfo = find("modinfo")
     running = sysfs.text("/sys/module/mlx5_core/srcversion")
-    disk = run([modinfo, "-F", "srcversion", "mlx5_core"]) if modinfo and running else (1, "", "")
+    disk = sysfs.run(["modinfo", "-F", "srcversion", "mlx5_core"]) if running else None
     secure = sysfs.data(SECURE_BOOT)
     bare = Host(
         family=family_of(release.get("ID", "unknown"), release.get("ID_LIKE", "")),
         distribution=release.get("ID", "unknown"),
         kernel=kernel,
-        modules=kernel_modules(sysfs, kernel),
+        modules=frozenset(sysfs.kernel_modules()),
         loaded=frozenset(sysfs.names("/sys/module")),
         has_mellanox=has_mellanox(sysfs),
         container=CONTAINER_ROOT if sysfs.names(CONTAINER_ROOT) else None,
         container_ready=sysfs.exists(f"{CONTAINER_ROOT}/.driver-ready"),
         ofed_version=version if version and version != INBOX_VERSION else None,
         running_srcversion=running,
-        disk_srcversion=disk[1].strip() if disk[0] == 0 and disk[1].strip() else None,
+        disk_srcversion=disk.out.strip() or None if disk and not disk.status else None,
         secure_boot=bool(secure and secure[-1] == 1),
         headers=sysfs.exists(f"/lib/modules/{kernel}/build/Makefile"),
     )
-    return Host(**{**vars(bare), "installed": Packages(bare.family, run, find).installed(wanted_packages(want, bare))})
+    return replace(bare, installed=Packages(bare.family, sysfs).installed(wanted_packages(want, bare)))
 
 
 def check_sum(path: str, expected: str) -> None:
@@ -189,8 +176,8 @@ def apply(
     if first:
         packages.install(first, {}, refresh=refresh)
     if plan.repository:
-        path = fetch(want.repository or "")
-        check_sum(path, want.repository_checksum or "")
+        path = fetch(want.doca_repository or "")
+        check_sum(path, want.doca_checksum or "")
         packages.install_repository(path)
     if rest := [name for name in plan.packages if name not in first]:
         packages.install(rest, plan.pinned, refresh=refresh, older=bool(plan.replaced), keep=want.source != "doca")

@@ -10,35 +10,14 @@ import re
 import typing as t
 from dataclasses import dataclass, field
 
-from .._check import CheckData, compared
+from .._check import Check, CheckData, compared
 from .._errors import InputError, Problem, RdmaError
 
 # Names of the packages in Debian 12, Ubuntu 22.04 and 24.04, and in RHEL 8 and 9 and what is built from them.
+EVERYWHERE = ("rdma-core", "infiniband-diags", "perftest", "mstflint", "python3-pyverbs", "ethtool", "pciutils")
 INBOX = {
-    "debian": (
-        "rdma-core",
-        "ibverbs-providers",
-        "ibverbs-utils",
-        "rdmacm-utils",
-        "infiniband-diags",
-        "perftest",
-        "mstflint",
-        "python3-pyverbs",
-        "ethtool",
-        "pciutils",
-    ),
-    "rhel": (
-        "rdma-core",
-        "libibverbs",
-        "libibverbs-utils",
-        "librdmacm-utils",
-        "infiniband-diags",
-        "perftest",
-        "mstflint",
-        "python3-pyverbs",
-        "ethtool",
-        "pciutils",
-    ),
+    "debian": (*EVERYWHERE, "ibverbs-providers", "ibverbs-utils", "rdmacm-utils"),
+    "rhel": (*EVERYWHERE, "libibverbs", "libibverbs-utils", "librdmacm-utils"),
 }
 # What lies beside a DOCA-OFED, which brings the rest itself.
 BESIDE_DOCA = ("ethtool", "pciutils")
@@ -72,23 +51,23 @@ class Host:
 
 @dataclass(frozen=True)
 class Want:
-    """What the inventory asks for."""
+    """What the inventory asks for, as the module's options have it."""
 
     source: str = "inbox"
-    packages: tuple[str, ...] | None = None
-    extra_packages: tuple[str, ...] = ()
-    repository: str | None = None
-    repository_checksum: str | None = None
-    profile: str = "doca-ofed"
-    version: str | None = None
-    versions: t.Mapping[str, str] = field(default_factory=dict)  # of packages, as the package manager writes them
+    packages: t.Sequence[str] | None = None
+    extra_packages: t.Sequence[str] = ()
+    doca_repository: str | None = None
+    doca_checksum: str | None = None
+    doca_profile: str = "doca-ofed"
+    doca_version: str | None = None
+    versions: t.Mapping[str, t.Any] = field(default_factory=dict)  # of packages, as the package manager writes them
     upgrade: bool = False  # whether what is installed in another version is replaced
 
     @property
     def pinned(self) -> dict[str, str]:
         """The version of each package that has to have one."""
-        profile = {self.profile: self.version} if self.source == "doca" and self.version else {}
-        return {**self.versions, **profile}
+        profile = {self.doca_profile: self.doca_version} if self.source == "doca" and self.doca_version else {}
+        return {**{name: str(version) for name, version in self.versions.items()}, **profile}
 
 
 @dataclass(frozen=True)
@@ -121,22 +100,22 @@ def want_problems(want: Want) -> t.Iterator[Problem]:
     """Yield what is wrong with the wish before any host is asked."""
     if want.source != "doca":
         return
-    if want.upgrade and not want.version:
+    if want.upgrade and not want.doca_version:
         yield Problem(
             "doca_version",
             "An upgrade of DOCA-OFED needs the version that it leads to.",
-            f"Give the version of the package {want.profile}, as the package manager writes it.",
+            f"Give the version of the package {want.doca_profile}, as the package manager writes it.",
         )
-    if not want.repository:
+    if not want.doca_repository:
         yield Problem(
             "doca_repository",
             "DOCA-OFED comes from a repository package, and none is named.",
             "Give the address or the host's path of one doca-host package.",
         )
-    if not CHECKSUM.fullmatch(want.repository_checksum or ""):
+    if not CHECKSUM.fullmatch(want.doca_checksum or ""):
         yield Problem(
             "doca_checksum",
-            f"{want.repository_checksum!r} is no pinned checksum.",
+            f"{want.doca_checksum!r} is no pinned checksum.",
             "Give sha256: and the 64 digits of that package.",
         )
 
@@ -158,7 +137,7 @@ def wanted_packages(want: Want, host: Host) -> tuple[str, ...]:
                 "Set rdma_driver_source to inbox, which then installs user space only, or take the host out of the"
                 " driver container's node selector first.",
             )
-        base = want.packages if want.packages is not None else (want.profile, *BESIDE_DOCA)
+        base = want.packages if want.packages is not None else (want.doca_profile, *BESIDE_DOCA)
     else:
         base = want.packages if want.packages is not None else INBOX[host.family]
     return tuple(dict.fromkeys([*base, *want.extra_packages, *want.versions, *_kernel_packages(want, host)]))
@@ -206,7 +185,7 @@ def make_plan(want: Want, host: Host) -> Plan:
         notes.append(f"A containerised OFED driver serves this host ({host.container}): its kernel half is left alone.")
     packages = (*missing, *replaced)
     return Plan(
-        repository=want.source == "doca" and want.profile in packages,
+        repository=want.source == "doca" and want.doca_profile in packages,
         packages=packages,
         pinned={name: version for name, version in want.pinned.items() if name in packages},
         notes=tuple(notes),
@@ -233,8 +212,8 @@ def reboot_reasons(want: Want, host: Host, plan: Plan) -> list[str]:
         f"{name} was {version}: what runs is still the old one until the next boot"
         for name, version in plan.replaced.items()
     ]
-    if want.source == "doca" and want.profile in plan.packages and want.profile not in plan.replaced:
-        found.append(f"{want.profile} is new: its kernel modules replace the running ones at boot")
+    if want.source == "doca" and want.doca_profile in plan.packages and want.doca_profile not in plan.replaced:
+        found.append(f"{want.doca_profile} is new: its kernel modules replace the running ones at boot")
     elif (
         not host.container
         and host.running_srcversion
@@ -248,69 +227,46 @@ def reboot_reasons(want: Want, host: Host, plan: Plan) -> list[str]:
 def checks_of(want: Want, host: Host, plan: Plan) -> list[CheckData]:
     """Return the checks of the host, from the plan that would change it."""
     found = [_package_check(plan), _module_check(host), _source_check(want, host)]
-    return [*found, _version_check(want, host)] if want.pinned else found
+    found += [_version_check(want, host)] if want.pinned else []
+    return [check.data() for check in found]
 
 
-def _check(name: str, bad: bool, planned: t.Any, observed: t.Any, cause: str, fix: str) -> CheckData:
-    return compared(name, planned, observed, cause, fix, good=not bad).data()
-
-
-def _version_check(want: Want, host: Host) -> CheckData:
+def _version_check(want: Want, host: Host) -> Check:
     other = differing(want, host)
-    return _check(
-        "driver_versions",
-        bool(other),
-        want.pinned,
-        {name: host.installed.get(name) for name in want.pinned},
-        f"Another version is installed of {', '.join(other)}.",
-        "Run the playbook railops.rdma.upgrade, which changes one node at a time.",
-    )
+    have = {name: host.installed.get(name) for name in want.pinned}
+    cause = f"Another version is installed of {', '.join(other)}."
+    fix = "Run the playbook railops.rdma.upgrade, which changes one node at a time."
+    return compared("driver_versions", want.pinned, have, cause, fix, good=not other)
 
 
-def _package_check(plan: Plan) -> CheckData:
+def _package_check(plan: Plan) -> Check:
     listed = ", ".join(name for name in plan.packages if name not in plan.replaced)
-    return _check(
-        "driver_packages",
-        bool(listed),
-        "all packages installed",
-        f"missing: {listed}" if listed else "all packages installed",
-        "Packages are not installed.",
-        "Run the role rdma_driver.",
-    )
+    planned, cause = "all packages installed", "Packages are not installed."
+    observed = f"missing: {listed}" if listed else planned
+    return compared("driver_packages", planned, observed, cause, "Run the role rdma_driver.")
 
 
-def _module_check(host: Host) -> CheckData:
-    wanted = (*KERNEL_MODULES, *(MELLANOX_MODULES if host.has_mellanox else ()))
-    missing = [name for name in wanted if name not in host.modules | host.loaded]
-    return _check(
-        "driver_modules",
-        bool(missing),
-        list(wanted),
-        [name for name in wanted if name not in missing],
-        f"The kernel {host.kernel} has no module {', '.join(missing)}.",
-        "Boot the distribution's full kernel (on Ubuntu install linux-modules-extra for it), or use DOCA-OFED.",
-    )
+def _module_check(host: Host) -> Check:
+    wanted = [*KERNEL_MODULES, *(MELLANOX_MODULES if host.has_mellanox else ())]
+    have = [name for name in wanted if name in host.modules | host.loaded]
+    cause = f"The kernel {host.kernel} has no module {', '.join(name for name in wanted if name not in have)}."
+    fix = "Boot the distribution's full kernel (on Ubuntu install linux-modules-extra for it), or use DOCA-OFED."
+    return compared("driver_modules", wanted, have, cause, fix)
 
 
-def _source_check(want: Want, host: Host) -> CheckData:
-    observed = "container" if host.container else ("ofed" if host.ofed_version else "inbox")
+def _source_check(want: Want, host: Host) -> Check:
+    name, observed = "driver_source", running_source(host)
     if want.source == "container":
-        return _check(
-            "driver_source",
-            not host.container_ready,
-            "container, ready",
-            "container" if host.container else observed,
-            "The driver container is not ready." if host.container else "No driver container serves this host.",
-            CONTAINER_FIX,
-        )
+        cause = "The driver container is not ready." if host.container else "No driver container serves this host."
+        return compared(name, "container, ready", observed, cause, CONTAINER_FIX, good=host.container_ready)
     bad = want.source == "doca" and "mlx5_core" in host.loaded and observed == "inbox"
     fix = "Reboot. If that was done, rebuild its modules for this kernel (doca-kernel-support)"
     fix += " and enrol its key: Secure Boot is on." if host.secure_boot else "."
-    return _check(
-        "driver_source",
-        bad,
-        "ofed" if want.source == "doca" else "any",
-        f"{observed} {host.ofed_version}" if host.ofed_version else observed,
-        "The kernel's own driver is running, not DOCA-OFED's.",
-        fix,
-    )
+    planned = "ofed" if want.source == "doca" else "any"
+    seen = f"{observed} {host.ofed_version}" if host.ofed_version else observed
+    return compared(name, planned, seen, "The kernel's own driver is running, not DOCA-OFED's.", fix, good=not bad)
+
+
+def running_source(host: Host) -> str:
+    """Return where the running driver comes from: container, ofed or inbox."""
+    return "container" if host.container else ("ofed" if host.ofed_version else "inbox")

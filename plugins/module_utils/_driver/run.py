@@ -10,16 +10,18 @@ import os
 import shutil
 import time
 import typing as t
+from dataclasses import fields
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.urls import fetch_url
 
 from .._errors import RdmaError
-from .._files import Sysfs
+from .._files import Machine
 from .host import Packages, apply, read_host
-from .plan import Want, checks_of, container_late, differing, make_plan, reboot_reasons
+from .plan import Want, checks_of, container_late, differing, make_plan, reboot_reasons, running_source
 
 POLL_SECONDS = 10.0
+ROOT = "/"
 
 SPEC = {
     # Read by the action plugin, on the controller.
@@ -36,21 +38,6 @@ SPEC = {
     "versions": {"type": "dict", "default": {}},
     "upgrade": {"type": "bool", "default": False},
 }
-
-
-def make_want(params: dict[str, t.Any]) -> Want:
-    """Return the wish of a module's parameters."""
-    return Want(
-        source=params["source"],
-        packages=None if params["packages"] is None else tuple(params["packages"]),
-        extra_packages=tuple(params["extra_packages"]),
-        repository=params["doca_repository"],
-        repository_checksum=params["doca_checksum"],
-        profile=params["doca_profile"],
-        version=params["doca_version"],
-        versions={str(name): str(version) for name, version in params["versions"].items()},
-        upgrade=params["upgrade"],
-    )
 
 
 def fetch(module: AnsibleModule, source: str) -> str:
@@ -76,27 +63,22 @@ def fetch(module: AnsibleModule, source: str) -> str:
 
 def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Read, plan, install unless in check mode, and read again."""
-    sysfs, want = Sysfs(), make_want(module.params)
-    environment = {"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C", "LANG": "C"}
-
-    def command(argv: t.Sequence[str]) -> tuple[int, str, str]:
-        code, out, err = module.run_command(list(argv), environ_update=environment)
-        return code, out, err
-
-    before = read_host(sysfs, want, command, module.get_bin_path)
+    machine = Machine(ROOT, module)
+    want = Want(**{item.name: module.params[item.name] for item in fields(Want)})
+    before = read_host(machine, want)
     if want.source == "container" and not module.check_mode:
         end = time.monotonic() + module.params["container_timeout"]
         while not before.container_ready:
             if time.monotonic() >= end:
                 raise container_late(before, module.params["container_timeout"])
             time.sleep(min(POLL_SECONDS, module.params["container_timeout"]))
-            before = read_host(sysfs, want, command, module.get_bin_path)
+            before = read_host(machine, want)
     plan = make_plan(want, before)
     after = before
     if plan.changed and not module.check_mode:
-        packages = Packages(before.family, command, module.get_bin_path)
+        packages = Packages(before.family, machine)
         apply(plan, want, packages, lambda source: fetch(module, source), refresh=module.params["refresh"])
-        after = read_host(sysfs, want, command, module.get_bin_path)
+        after = read_host(machine, want)
         if left := [name for name in plan.packages if name not in after.installed]:
             raise RdmaError(
                 f"The package manager reported success, but {', '.join(left)} is not installed.",
@@ -116,7 +98,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         "packages": list(plan.packages),
         "replaced": dict(plan.replaced),
         "driver": {
-            "source": "container" if after.container else ("ofed" if after.ofed_version else "inbox"),
+            "source": running_source(after),
             "version": after.ofed_version,
             "kernel": after.kernel,
         },

@@ -15,12 +15,15 @@ import typing as t
 from dataclasses import dataclass, field
 
 from .._check import Check, CheckData, compared, deviation, ok, skipped, warning
-from .acs import P2P_BITS
 
 if t.TYPE_CHECKING:
     from .._card.pci import PciTree
 
+# Of ACS: source validation, P2P request redirect, P2P completion redirect, upstream forwarding (PCI_ACS_CTRL of
+# include/uapi/linux/pci_regs.h).
+P2P_BITS = 0x01 | 0x04 | 0x08 | 0x10
 ACS_CAUSE = "These bridges send traffic between GPU and NIC up to the processor."
+NO_SETPCI = "this host has no program setpci."
 DMABUF_KERNEL = (5, 12)
 VENDOR_NVIDIA = 0x10DE
 VENDOR_AMD = 0x1002
@@ -39,8 +42,7 @@ class Host:
     peer_memory: bool = False  # the kernel offers ib_register_peer_memory_client
     gdrcopy: bool = False
     virtual: bool = False
-    rdma_topo: str | None = None  # the tool's path
-    grub_folder: bool = False
+    setpci: str | None = None  # the tool's path
     acs: dict[str, int] = field(default_factory=dict)  # bridge: its bits; only bridges that have ACS
     iommu: str | None = None  # the default domain's type
     peermem_on_disk: bool = False
@@ -56,7 +58,6 @@ class Plan:
     load_peermem: bool
     acs: dict[str, int]  # bridge: the bits to write
     bridges: tuple[str, ...]  # that a boot unit has to clear
-    use_rdma_topo: bool
     notes: tuple[str, ...]
 
 
@@ -105,12 +106,9 @@ def make_plan(params: t.Mapping[str, t.Any], tree: PciTree, host: Host, recorded
     path = next((name for name in order if paths[name] is None), None) if tree.gpus else None
     acs: dict[str, int] = {}
     bridges: tuple[str, ...] = ()
-    use_tool = False
     if params["acs"] == "relax":
         if reason := _keep_reason(tree, host):
             notes.append(reason)
-        elif _is_direct_nic(tree):
-            use_tool = True
         else:
             bridges = tuple(address for address in p2p_bridges(tree) if address in host.acs)
             acs = {address: host.acs[address] & ~P2P_BITS for address in bridges if host.acs[address] & P2P_BITS}
@@ -126,11 +124,7 @@ def make_plan(params: t.Mapping[str, t.Any], tree: PciTree, host: Host, recorded
     # A kernel without the interface cannot load it: the file for the next boot does, when a new driver brings it.
     keep = wanted == "peermem" and bool(tree.gpus) and (path == "peermem" or host.peermem_on_disk)
     load = keep and path != "peermem" and host.peer_memory
-    return Plan(path, wanted, keep, load, acs, bridges, use_tool, tuple(notes))
-
-
-def _is_direct_nic(tree: PciTree) -> bool:
-    return any((item.vendor, item.device) == DIRECT_NIC for item in tree.functions.values())
+    return Plan(path, wanted, keep, load, acs, bridges, tuple(notes))
 
 
 def _keep_reason(tree: PciTree, host: Host) -> str | None:
@@ -142,19 +136,22 @@ def _keep_reason(tree: PciTree, host: Host) -> str | None:
             f"Access control is left alone: {', '.join(passed[:3])} is passed through to a virtual machine, which needs"
             " it for isolation."
         )
-    if not tree.gpu_affine_nics() and not _is_direct_nic(tree):
+    if any((item.vendor, item.device) == DIRECT_NIC for item in tree.functions.values()):
+        return (
+            "Access control is left alone: on this Direct-NIC platform only rdma_topo knows which bits are right"
+            " (docs/gpudirect.md)."
+        )
+    if not tree.gpu_affine_nics():
         return "Access control is left alone: no NIC shares a PCIe switch with a GPU."
-    return None
+    return None if host.setpci else f"Access control is not known: {NO_SETPCI}"
 
 
-def checks_of(
-    params: t.Mapping[str, t.Any], tree: PciTree, host: Host, plan: Plan, tool: tuple[int, str] | None
-) -> list[CheckData]:
-    """Return the checks of a host. `tool` is the exit code and output of `rdma_topo check`, where it applies."""
+def checks_of(params: t.Mapping[str, t.Any], tree: PciTree, host: Host, plan: Plan) -> list[CheckData]:
+    """Return the checks of a host."""
     checks = (
         _path_check(tree, host, plan),
         _gdrcopy_check(params, tree, host),
-        _acs_check(params, tree, host, plan, tool),
+        _acs_check(params, tree, host, plan),
     )
     return [check.data() for check in checks]
 
@@ -188,16 +185,8 @@ def _gdrcopy_check(params: t.Mapping[str, t.Any], tree: PciTree, host: Host) -> 
     return compared(name, True, bool(host.gdrcopy), "gdrdrv is not loaded.", fix)
 
 
-def _acs_check(
-    params: t.Mapping[str, t.Any], tree: PciTree, host: Host, plan: Plan, tool: tuple[int, str] | None
-) -> Check:
+def _acs_check(params: t.Mapping[str, t.Any], tree: PciTree, host: Host, plan: Plan) -> Check:
     name = "gpudirect_acs"
-    if tool is not None:
-        code, text = tool
-        planned = "as rdma_topo computes"
-        failed = [line for line in text.splitlines() if line.startswith("FAIL")]
-        fix = "Set gpudirect_acs to relax, reboot, and run rdma_topo check."
-        return compared(name, planned, (failed or text.strip()) if code else planned, "rdma_topo check fails.", fix)
     if params["acs"] != "relax":
         reason = _keep_reason(tree, host)
         up = [address for address in p2p_bridges(tree) if host.acs.get(address, 0) & P2P_BITS]

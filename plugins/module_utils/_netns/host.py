@@ -12,13 +12,11 @@ import typing as t
 from .._errors import RdmaError
 from .._intake import excerpt
 from . import plan as planning
+from .initramfs import Initramfs
 from .plan import Have, Plan, Support, Want
 
 if t.TYPE_CHECKING:
-    from ansible.module_utils.basic import AnsibleModule
-
-    from .._files import HostFiles
-    from .initramfs import Initramfs
+    from .._files import Machine
 
 # modprobe.d(5): a name in an earlier folder masks the same name in a later one.
 MODPROBE_FOLDERS = (
@@ -35,13 +33,10 @@ MODE_FILE = "/sys/module/ib_core/parameters/netns_mode"
 class NetnsHost:
     """One host: its files, its initramfs images, and iproute2's program `rdma`."""
 
-    def __init__(
-        self, files: HostFiles, initramfs: Initramfs, module: AnsibleModule, kernel: str | None = None
-    ) -> None:
-        self._files = files
-        self._initramfs = initramfs
-        self._module = module
-        self._kernel = kernel or os.uname().release
+    def __init__(self, machine: Machine) -> None:
+        self._files = machine
+        self._initramfs = Initramfs(machine)
+        self._kernel = os.uname().release
 
     def read(self, want: Want) -> Have:
         """Return what is there."""
@@ -67,7 +62,7 @@ class NetnsHost:
                 older_than=self._files.changed_at(planning.OWNED_FILE) if owned == wanted_text else None,
                 still_holding=owned is None and wanted_text is None,
             ),
-            tool=self._module.get_bin_path("rdma") or "",
+            tool=self._files.tool("rdma") or "",
         )
 
     def apply(self, plan: Plan) -> Plan:
@@ -79,29 +74,27 @@ class NetnsHost:
             self._initramfs.rebuild(image)
         if not planning.attempt(plan):
             return plan
-        code, out, error = self._module.run_command([plan.have.tool, "system", "set", "netns", plan.wanted])
+        done = self._files.run([plan.have.tool, "system", "set", "netns", plan.wanted])
         # Whether other namespaces forbid it is told by the mode, and not by the tool's words.
         if (now := self._current()) == plan.wanted:
             return planning.set_after_all(plan)
-        if not code:
+        if not done.status:
             raise RdmaError(
                 f"The kernel took the mode {plan.wanted} and still says {now}.",
                 "Read the kernel's log (dmesg); something else may be setting the mode.",
                 current=now,
             )
         if os.geteuid():
-            said = excerpt((error or out).strip())
+            said = excerpt((done.err or done.out).strip())
             raise RdmaError(f"rdma cannot set the mode {plan.wanted}: {said}", "Run the task with become: true.")
         return plan.busy()
 
     def _support(self) -> tuple[Support, bool]:
-        modules = f"/lib/modules/{self._kernel}"
-        builtin = "/ib_core.ko" in (self._files.read(f"{modules}/modules.builtin") or "")
+        modules = self._files.kernel_modules()
+        builtin = modules.get("ib_core", False)
         if os.path.isdir(self._files.path(MODULE_FOLDER)) or builtin:
             return Support.LOADED, builtin
-        if "/ib_core.ko" in (self._files.read(f"{modules}/modules.dep") or ""):
-            return Support.NOT_LOADED, False
-        return Support.ABSENT, False
+        return (Support.NOT_LOADED if "ib_core" in modules else Support.ABSENT), False
 
     def _current(self) -> str | None:
         # The parameter came with the mode, in kernel 5.2; its file shows the live value.

@@ -16,8 +16,7 @@ from .._errors import RdmaError
 from .plan import Image
 
 if t.TYPE_CHECKING:
-    from .._files import HostFiles
-    from .._module import Run
+    from .._files import Machine
 
 # What Debian and Ubuntu, the RHEL family, and SUSE call them.
 IMAGE_NAMES = (r"initrd\.img-(?P<kernel>.+)", r"initramfs-(?P<kernel>.+)\.img", r"initrd-(?P<kernel>.+)")
@@ -28,16 +27,10 @@ LISTERS = ("lsinitramfs", "lsinitrd")
 
 
 class Initramfs:
-    """The images of one host.
+    """The images of one host."""
 
-    :param which: returns the full path of a command, or None.
-    :param run: runs an argument vector; returns exit code, standard output and standard error.
-    """
-
-    def __init__(self, files: HostFiles, which: t.Callable[[str], str | None], run: Run) -> None:
-        self._files = files
-        self._which = which
-        self._run = run
+    def __init__(self, machine: Machine) -> None:
+        self._files = machine
 
     def images(self, owned: str, *, older_than: int | None, still_holding: bool) -> tuple[Image, ...]:
         """Return the images that may have to be made anew, each looked into once.
@@ -68,26 +61,23 @@ class Initramfs:
             argv = [tool, "-u", "-k", image.kernel]
         else:
             argv = [tool, "-f", self._files.path(image.path), image.kernel]
-        code, output, errors = self._run(argv)
-        if code:
+        done = self._files.run(argv)
+        if done.status:
             raise RdmaError(
-                f"{' '.join(argv)} failed with exit code {code}: {(errors or output).strip()[-400:]}",
+                f"{' '.join(argv)} failed with exit code {done.status}: {(done.err or done.out).strip()[-400:]}",
                 f"Mend what it says and run again: until {image.path} is made anew, a boot brings the old RDMA mode.",
                 argv=argv,
-                rc=code,
+                rc=done.status,
             )
 
     def _builder(self) -> str | None:
-        return self._which("update-initramfs") or self._which("dracut")
+        return self._files.tool("update-initramfs") or self._files.tool("dracut")
 
     def _listing(self, path: str) -> str | None:
         for name in LISTERS:
-            tool = self._which(name)
-            if tool is None:
-                continue
-            result = self._run([tool, self._files.path(path)])
-            if result[0] == 0 and result[1]:
-                return result[1]
+            done = self._files.run([name, self._files.path(path)])
+            if done.status == 0 and done.out:
+                return done.out
         # Nobody can tell: making it anew does no harm, leaving it may.
         return None
 

@@ -12,9 +12,8 @@ from dataclasses import asdict
 from ansible.module_utils.basic import AnsibleModule
 
 from .._errors import RdmaError
-from .._files import HostFiles
+from .._files import Machine
 from .host import NetnsHost
-from .initramfs import Initramfs
 from .plan import OWNED_FILE, Plan, State, Want, checks, plan_netns
 
 ROOT = "/"
@@ -61,8 +60,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Bring the host to the mode that the parameters want and describe what happened."""
     params = module.params
     want = Want(mode=params["mode"], present=params["state"] == "present", live=params["live"])
-    files = HostFiles(ROOT, module)
-    host = NetnsHost(files, Initramfs(files, module.get_bin_path, module.run_command), module)
+    host = NetnsHost(Machine(ROOT, module))
     plan = plan_netns(want, host.read(want))
     if module.check_mode:
         blocked = [{"place": "host", **asdict(plan.blocker)}] if plan.blocker else []

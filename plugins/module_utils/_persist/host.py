@@ -7,8 +7,6 @@
 from __future__ import annotations
 
 import contextlib
-import glob
-import json
 import os
 import re
 import shutil
@@ -17,13 +15,10 @@ import stat
 import typing as t
 
 from .._errors import Problem, RdmaError
-from .._files import HostFiles, temporary, writing
-from .model import LINK, Port, Ran, Texts
-from .plan import OWNED, SINGLE, interfaces_of, owned
-
-if t.TYPE_CHECKING:
-    from ansible.module_utils.basic import AnsibleModule
-
+from .._files import temporary, writing
+from .machine import Rooted
+from .model import LINK, Port, Texts
+from .plan import OWNED, SINGLE, owned
 
 # Copies of others' files that had to give way: a folder for each port, and below it the file's whole path.
 KEPT = "/var/lib/railops-rdma/kept"
@@ -36,55 +31,8 @@ class State(t.NamedTuple):
     mode: int
 
 
-def no_command(argv: list[str], text: str) -> Ran:
-    """Stand in for a runner of commands where there is none: every tool is missing."""
-    return Ran(127, "", f"{argv[0]}: not run")
-
-
-class Host(HostFiles):
-    """A host's owned files of the rails; the root may be another one, to prepare an image.
-
-    :param command: runs a command with a text as its input.
-    """
-
-    def __init__(
-        self,
-        root: str = "/",
-        module: AnsibleModule | None = None,
-        command: t.Callable[[list[str], str], Ran] = no_command,
-    ) -> None:
-        super().__init__(root, module)
-        self.command = command
-
-    @property
-    def live(self) -> bool:
-        """Whether the root is that of the running system."""
-        return self.root == "/"
-
-    def is_folder(self, path: str) -> bool:
-        """Whether there is such a folder."""
-        return os.path.isdir(self.path(path))
-
-    def tool(self, name: str) -> str | None:
-        """Return the path of a program of the host, or None."""
-        paths = (self.path(f"{folder}/{name}") for folder in ("/usr/sbin", "/usr/bin", "/sbin", "/bin"))
-        return next((path for path in paths if os.access(path, os.X_OK)), None)
-
-    def enabled(self, unit: str) -> bool:
-        """Whether a service is started at boot."""
-        return os.path.lexists(self.path(f"/etc/systemd/system/multi-user.target.wants/{unit}.service"))
-
-    def ifupdown_interfaces(self) -> tuple[str, ...]:
-        """Return the interfaces that ifupdown configures, also by files elsewhere; interfaces(5)."""
-        texts: Texts = {}
-        ahead = ["/etc/network/interfaces", "/etc/network/interfaces.d/*"]
-        while ahead:
-            for found in sorted(glob.glob(self.path(os.path.join("/etc/network", ahead.pop())))):
-                if found not in texts and os.path.isfile(found):
-                    texts[found] = self.read(os.path.relpath(found, self.root)) or ""
-                    more = re.findall(r"^\s*source(-directory)?\s+(\S+)", texts[found], re.MULTILINE)
-                    ahead += [f"{name}/*" if folder else name for folder, name in more]
-        return interfaces_of("\n".join(texts.values()))
+class Host(Rooted):
+    """A host's owned files of the rails; the root may be another one, to prepare an image."""
 
     def state(self, wanted: t.Iterable[str]) -> dict[str, State]:
         """Return the owned files that are there, and those of the wanted paths that are."""
@@ -132,14 +80,8 @@ class Host(HostFiles):
 
     def ports(self) -> dict[str, Port]:
         """Return what files can match the running host's interfaces by; none of another root."""
-        tool = self.tool("ip") if self.live else None
-        done = self.command([tool, "-json", "-details", "address", "show"], "") if tool else Ran(0, "[]", "")
-        try:
-            links = [link for link in json.loads(done.out) if "ifname" in link]
-        except ValueError as exc:
-            raise RdmaError(f"`ip` does not list the interfaces: {done.reported()}", "Install iproute2.") from exc
         found = {}
-        for link in links:
+        for link in self.links() if self.live else ():
             name, mac, kind = link["ifname"], link.get("address", ""), link.get("linkinfo", {}).get("info_kind", "")
             udev = self.text(f"/run/udev/data/n{link['ifindex']}") or ""
             # DHCPv6 leases single addresses; what a router advertises has a prefix.

@@ -14,6 +14,7 @@ from .._route.model import DEFAULT, Route, Rule
 
 if t.TYPE_CHECKING:
     from .._route.want import Want, WantRail
+    from .machine import Rooted
 
 HEADER = "# Managed by Ansible: railops.rdma.rail_persist. The whole file is replaced; change the plan instead.\n"
 PRIVATE = 0o600
@@ -21,7 +22,6 @@ PUBLIC = 0o644
 # Of a file that is a symbolic link; its text is where that leads.
 LINK = 0o777
 Texts = t.Dict[str, str]  # noqa: UP006 - evaluated on Python 3.9
-Section = t.Tuple[str, t.List[t.Tuple[str, str]]]  # noqa: UP006
 
 
 @dataclass(frozen=True)
@@ -32,19 +32,6 @@ class File:
     text: str
     mode: int
     rail: str = ""
-
-
-class Ran(t.NamedTuple):
-    """What came of a command."""
-
-    status: int
-    out: str
-    err: str
-
-    def reported(self, root: str = "") -> str:
-        """Return what it said in one line, without the name of a root of its own."""
-        text = " ".join(f"{self.err} {self.out}".split())
-        return text.replace(root, "") if root else text
 
 
 @dataclass(frozen=True)
@@ -78,46 +65,6 @@ class Profile:
     dhcp: bool
 
 
-def sections(text: str) -> list[Section]:
-    """Return the sections of a file of systemd or NetworkManager, with their pairs of key and value."""
-    found: list[Section] = []
-    for line in map(str.strip, text.replace("\\\n", " ").splitlines()):
-        if line.startswith("[") and line.endswith("]"):
-            found.append((line[1:-1], []))
-        elif found and "=" in line and line[0] not in "#;":
-            key, _equals, value = line.partition("=")
-            found[-1][1].append((key.strip(), value.strip()))
-    return found
-
-
-class PersistHost(t.Protocol):
-    """What managers need of a host; host.Host is one."""
-
-    command: t.Callable[[list[str], str], Ran]
-
-    @property
-    def live(self) -> bool:
-        """Whether the root is that of the running system."""
-
-    def is_folder(self, path: str) -> bool:
-        """Whether there is such a folder."""
-
-    def tool(self, name: str) -> str | None:
-        """Return the path of a program of the host, or None."""
-
-    def enabled(self, unit: str) -> bool:
-        """Whether a service is started at boot."""
-
-    def ifupdown_interfaces(self) -> tuple[str, ...]:
-        """Return the interfaces that ifupdown configures."""
-
-    def names(self, path: str) -> list[str]:
-        """Return the names in a folder."""
-
-    def read(self, path: str) -> str | None:
-        """Return the text of a file, or None."""
-
-
 class Manager:
     """A network manager. To add one: a file with its class, and its row in MANAGERS of plan.py."""
 
@@ -141,15 +88,15 @@ class Manager:
             if any(path.startswith(f"{folder}/") and name.match(path[len(folder) + 1 :]) for folder, name in self.owned)
         ]
 
-    def manages(self, host: PersistHost) -> bool:
+    def manages(self, host: Rooted) -> bool:
         """Whether it manages that host's network."""
         raise NotImplementedError
 
-    def could_manage(self, host: PersistHost) -> bool:
+    def could_manage(self, host: Rooted) -> bool:
         """Whether it would, on a host where none does yet."""
         return False
 
-    def refuse(self, want: Want, host: PersistHost) -> None:
+    def refuse(self, want: Want, host: Rooted) -> None:
         """Raise RdmaError for what it has no words for."""
 
     def files(
@@ -162,21 +109,21 @@ class Manager:
         """
         raise NotImplementedError
 
-    def check(self, host: PersistHost, files: t.Sequence[File], write: t.Sequence[File]) -> None:
+    def check(self, host: Rooted, files: t.Sequence[File], write: t.Sequence[File]) -> None:
         """Let its own tool read the files before any is written; raise RdmaError when it refuses.
 
         :param files: all that are wanted; `write` are those that differ.
         """
 
-    def fitted(self, host: PersistHost, files: tuple[File, ...]) -> tuple[File, ...]:
+    def fitted(self, host: Rooted, files: tuple[File, ...]) -> tuple[File, ...]:
         """Return the files as this very host needs them."""
         return files
 
-    def at_boot(self, host: PersistHost, texts: Texts) -> Texts | None:
+    def at_boot(self, host: Rooted, texts: Texts) -> Texts | None:
         """Return what its daemon will read at the next boot where these files are there; None when nobody can say."""
         return texts
 
-    def loaded(self, host: PersistHost, written: t.Sequence[str], removed: t.Sequence[str]) -> None:
+    def loaded(self, host: Rooted, written: t.Sequence[str], removed: t.Sequence[str]) -> None:
         """Say to it, where it runs, that files came and went."""
 
 

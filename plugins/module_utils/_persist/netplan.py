@@ -12,6 +12,7 @@ import tempfile
 import typing as t
 from dataclasses import replace
 
+from .. import _systemd
 from .._errors import RdmaError
 from .._files import HostFiles
 from .._route.model import MAIN_TABLE, SCOPE_LINK, Route, Rule
@@ -20,7 +21,7 @@ from .model import HEADER, LINK, PRIVATE, PUBLIC, File, Manager, Texts, anywhere
 
 if t.TYPE_CHECKING:
     from .._route.want import Want, WantRail
-    from .model import PersistHost
+    from .machine import Rooted
 
 FOLDER = "/etc/netplan"
 # Files merge by the name of the interface, and what a later file says counts: ours sorts after 99-*.
@@ -44,18 +45,18 @@ class Netplan(Manager):
 
     owned = ((FOLDER, OWN), (networkd.FOLDER, re.compile(r"^10-netplan-.+\.network\.d/90-railops\.conf$")))
     beside = (networkd.KEEP_FOREIGN,)
-    folders = (*SOURCES, *networkd.FOLDERS, *networkmanager.NetworkManager.folders)
+    folders = (*SOURCES, *_systemd.FOLDERS, *networkmanager.NetworkManager.folders)
     keeps = "Move it to the entry {port!r} of a file in /etc/netplan, with which ours merges"
 
-    def manages(self, host: PersistHost) -> bool:
+    def manages(self, host: Rooted) -> bool:
         """Whether it is there and has files: then the others only read what it generates."""
         return bool(host.tool("netplan") and self._sources(host))
 
-    def could_manage(self, host: PersistHost) -> bool:
+    def could_manage(self, host: Rooted) -> bool:
         """Whether it is there."""
         return bool(host.tool("netplan"))
 
-    def refuse(self, want: Want, host: PersistHost) -> None:
+    def refuse(self, want: Want, host: Rooted) -> None:
         """Refuse an exclusion rule where NetworkManager renders: it has no file beside which it could stand."""
         if want.policy == "default_route" and self._for_networkmanager(host):
             raise RdmaError(
@@ -63,20 +64,18 @@ class Netplan(Manager):
                 "Use fabric_policy: prefixes (the default), which needs no exclusion rule.",
             )
 
-    def fitted(self, host: PersistHost, files: tuple[File, ...]) -> tuple[File, ...]:
+    def fitted(self, host: Rooted, files: tuple[File, ...]) -> tuple[File, ...]:
         """Return the files with the priority that NetworkManager goes by, where it is what netplan renders for."""
         if not self._for_networkmanager(host):
             return files
         return tuple(replace(file, text=file.text.replace(DHCP, FIRST + DHCP)) for file in files)
 
-    def _for_networkmanager(self, host: PersistHost) -> bool:
-        tool = host.tool("netplan") if host.live else None
-        done = host.command([tool, "get", "renderer"], "") if tool else None
-        if done and not done.status:
+    def _for_networkmanager(self, host: Rooted) -> bool:
+        if host.live and not (done := host.run(["netplan", "get", "renderer"])).status:
             return done.out.strip() == "NetworkManager"
         return any(RENDERER.search(text) for text in self._sources(host))
 
-    def _sources(self, host: PersistHost) -> list[str]:
+    def _sources(self, host: Rooted) -> list[str]:
         names = ((folder, name) for folder in SOURCES for name in host.names(folder) if name.endswith(".yaml"))
         return [host.read(f"{folder}/{name}") or "" for folder, name in names]
 
@@ -132,23 +131,22 @@ class Netplan(Manager):
             text = HEADER + "".join(networkd.rule_section(rule) for rule in inverted)
             yield File(f"{networkd.FOLDER}/10-netplan-{interface}.network.d/90-railops.conf", text, PUBLIC, rail.name)
 
-    def at_boot(self, host: PersistHost, texts: Texts) -> Texts | None:
+    def at_boot(self, host: Rooted, texts: Texts) -> Texts | None:
         """Return what `netplan generate` makes of these files in a root of its own, and what it leaves as it is."""
-        tool = host.tool("netplan")
-        if not tool or not host.live:
+        if not host.tool("netplan") or not host.live:
             return None
         with tempfile.TemporaryDirectory(prefix="railops-netplan-") as root:
             made = HostFiles(root)
             for path, text in texts.items():
                 if path.startswith(SOURCES):
                     made.put(path, text, PRIVATE)
-            done = host.command([tool, "generate", "--root-dir", root], "")
+            done = host.run(["netplan", "generate", "--root-dir", root])
             if done.status:
                 raise RdmaError(
                     f"netplan refuses the files, and nothing was written: {done.reported(root)}",
                     "Mend the host's other files in /etc/netplan if the message is about them.",
                 )
-            folders = (networkd.FOLDERS[1], networkmanager.RUN, networkmanager.CONF[1])
+            folders = (_systemd.FOLDERS[1], networkmanager.RUN, networkmanager.CONF[1])
             paths = [f"{folder}/{name}" for folder in folders for name in made.names(folder)]
             new = {path: made.read(path) or "" for path in paths}
         return {**{path: text for path, text in texts.items() if not GENERATED.match(path)}, **new}

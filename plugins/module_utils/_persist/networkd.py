@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import re
 import typing as t
-from fnmatch import fnmatchcase
 from functools import partial
 
 from .._route.model import MAIN_TABLE, SCOPE_LINK, Route, Rule
-from .model import HEADER, PUBLIC, File, Manager, Port, Profile, anywhere, sections
+from .._systemd import FOLDERS, Pairs, Section, fits, said, sections
+from .model import HEADER, PUBLIC, File, Manager, Port, Profile, anywhere
 
 if t.TYPE_CHECKING:
     from .._route.want import WantRail
-    from .model import PersistHost
+    from .machine import Rooted
 
-FOLDER = "/etc/systemd/network"
-# A name in one of them hides it in those after it.
-FOLDERS = (FOLDER, "/run/systemd/network", "/usr/local/lib/systemd/network", "/usr/lib/systemd/network")
+FOLDER = FOLDERS[0]
 # The first file by name that matches is used: ours sorts before 00-*.
 OURS = f"{FOLDER}/0-railops-{{}}.network"
 OWN = re.compile(r"^(05|0)-railops-.+\.(network(\.d)?|netdev)$")
@@ -47,7 +45,7 @@ class Networkd(Manager):
     keeps = "Move it to {ours}.d/NAME.conf, which is not ours"
     beside = (KEEP_FOREIGN,)
 
-    def manages(self, host: PersistHost) -> bool:
+    def manages(self, host: Rooted) -> bool:
         """Whether it has links, or will be started."""
         return host.is_folder("/run/systemd/netif/links") or host.enabled("systemd-networkd")
 
@@ -98,27 +96,19 @@ def profiles(texts: t.Mapping[str, str]) -> list[Profile]:
         if name.endswith(".network"):
             beside = [texts[named[more]] for more in sorted(named) if more.startswith(f"{name}.d/")]
             rows = sections("\n".join([texts[path], *beside]))
-            match = _said(pair for section, pairs in rows if section == "Match" for pair in pairs)
+            match = said(rows, "Match")
             holds, dhcp = _holds(rows)
             found.append(Profile(path, "networkd", name, partial(_matches, match), holds, dhcp))
         elif name.endswith(".link"):
             rows = sections(texts[path])
-            match = [pair for section, pairs in rows if section == "Match" for pair in pairs]
+            match = said(rows, "Match")
             pairs = [pair for section, pairs in rows if section == "Link" for pair in pairs]
             holds = frozenset("=".join(pair) for pair in pairs if pair[0] != "MTUBytes")
             found.append(Profile(path, "udev", name, partial(_matches, match), holds, False))
     return found
 
 
-def _said(pairs: t.Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return what still counts: an empty value takes back what was said before."""
-    found: list[tuple[str, str]] = []
-    for pair in pairs:
-        found = [*found, pair] if pair[1] else [item for item in found if item[0] != pair[0]]
-    return found
-
-
-def _matches(match: list[tuple[str, str]], port: Port) -> bool:
+def _matches(match: Pairs, port: Port) -> bool:
     """Whether a [Match] is met; what it asks beside the interface (its host, say) counts as met."""
     has = {
         "Name": {port.name, *port.others},
@@ -130,17 +120,11 @@ def _matches(match: list[tuple[str, str]], port: Port) -> bool:
         "Type": {port.kind if port.kind in ("vlan", "bridge", "bond") else port.type},
         "Kind": {port.kind},
     }
-    for key in {key for key, _value in match} & set(has):
-        words = " ".join(value for name, value in match if name == key).split()
-        inverted = bool(words) and words[0].startswith("!")
-        words = [word.lstrip("!").lower().replace("-", ":") if "MAC" in key else word.lstrip("!") for word in words]
-        if any(fnmatchcase(item, word) for item in has[key] for word in words) == inverted:
-            return False
-    return bool(match)
+    return bool(match) and fits(match, has) is not False
 
 
-def _holds(rows: t.Iterable[tuple[str, list[tuple[str, str]]]]) -> tuple[frozenset[str], bool]:
-    own = _said(pair for section, pairs in rows if section in ("Link", "Network") for pair in pairs)
+def _holds(rows: list[Section]) -> tuple[frozenset[str], bool]:
+    own = said(rows, "Link", "Network")
     once = dict(own)
     words = {word for section, pairs in rows if section not in ASIDE for word in _words(section, dict(pairs))}
     for key, value in own:

@@ -14,12 +14,14 @@ from fnmatch import fnmatchcase
 from functools import partial
 
 from .._errors import RdmaError
+from .._files import Ran
 from .._route.model import MAIN_TABLE, Route, Rule
-from .model import HEADER, PRIVATE, File, Manager, Port, Profile, Ran, anywhere, sections
+from .._systemd import sections
+from .model import HEADER, PRIVATE, File, Manager, Port, Profile, anywhere
 
 if t.TYPE_CHECKING:
     from .._route.want import WantRail
-    from .model import PersistHost
+    from .machine import Rooted
 
 FOLDER = "/etc/NetworkManager/system-connections"
 RUN = "/run/NetworkManager/system-connections"
@@ -55,7 +57,7 @@ class NetworkManager(Manager):
     keeps = "Give it to another interface, or take it out of the profile"
     detects_duplicates = False
 
-    def manages(self, host: PersistHost) -> bool:
+    def manages(self, host: Rooted) -> bool:
         """Whether it runs, or will be started."""
         runs = host.is_folder("/run/NetworkManager") and not host.enabled("systemd-networkd")
         return runs or host.enabled("NetworkManager")
@@ -105,15 +107,12 @@ class NetworkManager(Manager):
                 text += f"routing-rule{number}={_rule(rule)}\n"
         yield File(f"{FOLDER}/railops-{interface}.nmconnection", text, PRIVATE, rail.name)
 
-    def check(self, host: PersistHost, files: t.Sequence[File], write: t.Sequence[File]) -> None:
+    def check(self, host: Rooted, files: t.Sequence[File], write: t.Sequence[File]) -> None:
         """Let nmcli read each profile without the daemon, where it can (NetworkManager 1.40 and later)."""
-        tool = host.tool("nmcli")
-        if not tool:
-            return
-        for file in write:
+        for file in write if host.tool("nmcli") else ():
             if file.path.startswith(FOLDER):
-                argv = [tool, "--offline", "connection", "modify", "connection.autoconnect", "yes"]
-                done = host.command(argv, file.text)
+                argv = ["nmcli", "--offline", "connection", "modify", "connection.autoconnect", "yes"]
+                done = host.run(argv, file.text)
                 # Its --help does not tell; older ones refuse the option itself.
                 if done.status and "Option '--offline' is unknown" in done.err:
                     return
@@ -124,32 +123,30 @@ class NetworkManager(Manager):
                         profile=file.text,
                     )
 
-    def loaded(self, host: PersistHost, written: t.Sequence[str], removed: t.Sequence[str]) -> None:
+    def loaded(self, host: Rooted, written: t.Sequence[str], removed: t.Sequence[str]) -> None:
         """Tell a running one of the profiles (a device that is up stays as it is), and of those that went.
 
         The next flap of the link would bring those back.
         """
-        tool = self._running(host)
-        if not tool:
+        if not self._running(host):
             return
         for path in written:
-            done = host.command([tool, "connection", "load", path], "")
+            done = host.run(["nmcli", "connection", "load", path])
             if done.status or "could not" in f"{done.out}{done.err}".lower():
                 raise RdmaError(
                     f"NetworkManager does not load {path}: {done.reported()}", "Look at `journalctl -u NetworkManager`."
                 )
-        done = host.command([tool, "connection", "reload"], "") if removed else Ran(0, "", "")
+        done = host.run(["nmcli", "connection", "reload"]) if removed else Ran(0, "", "")
         if done.status:
             raise RdmaError(
                 f"NetworkManager does not reload its profiles: {done.reported()}",
                 "Run `nmcli connection reload` on the host.",
             )
 
-    def _running(self, host: PersistHost) -> str | None:
-        tool = host.tool("nmcli") if host.live and os.path.isdir("/run/NetworkManager") else None
+    def _running(self, host: Rooted) -> bool:
         # Its folder stays when it is stopped, and then there is nobody to tell.
-        done = host.command([tool, "-t", "-f", "RUNNING", "general"], "") if tool else None
-        return tool if done and done.out.strip() == "running" else None
+        there = host.live and os.path.isdir("/run/NetworkManager")
+        return there and host.run(["nmcli", "-t", "-f", "RUNNING", "general"]).out.strip() == "running"
 
 
 def profiles(texts: t.Mapping[str, str]) -> list[Profile]:

@@ -10,7 +10,6 @@ touched here: everything is text. Also sysctl.d(5).
 
 from __future__ import annotations
 
-import re
 import typing as t
 
 from .._errors import RdmaError
@@ -24,7 +23,7 @@ from .networkmanager import NetworkManager
 
 if t.TYPE_CHECKING:
     from .._route.want import Want
-    from .model import PersistHost
+    from .machine import Rooted
 
 # The order in which they are looked for: where netplan is used, the others only read what it generates.
 MANAGERS: dict[str, Manager] = {
@@ -44,7 +43,7 @@ BESIDE = (PROTOCOL_FILE, *(file for manager in MANAGERS.values() for file in man
 SINGLE = {SYSCTL_FILE, IPOIB_FILE, *(file.path for file in BESIDE)}
 
 
-def manager_of(host: PersistHost) -> str:
+def manager_of(host: Rooted) -> str:
     """Return which of MANAGERS manages the host; raise when none does that this module can write for."""
     for name, manager in MANAGERS.items():
         if manager.manages(host):
@@ -64,20 +63,6 @@ def manager_of(host: PersistHost) -> str:
         "Install and enable one of them, or name it with the option manager.",
         manager="",
     )
-
-
-# A stanza that says no more than `manual` leaves its interface to others.
-NEXT = r"(?=(?:\s|#.*)*(?:iface|auto|allow-|source|mapping|\Z))"
-MANUAL = re.compile(rf"^[ \t]*iface\s+\S+\s+inet6?\s+manual[ \t]*${NEXT}", re.MULTILINE)
-
-
-def interfaces_of(text: str) -> tuple[str, ...]:
-    """Return the interfaces that an ifupdown file configures or takes as ports, without the loopback."""
-    text = MANUAL.sub("", text)
-    found = [name.partition(":")[0] for name in re.findall(r"^\s*iface\s+(\S+)\s+", text, re.MULTILINE)]
-    ports = re.findall(r"^\s*(?:bond[-_]slaves|bridge[-_]ports|ovs_ports)\s+(.+)", text, re.MULTILINE)
-    found += [name for line in ports for name in line.split()]
-    return tuple(dict.fromkeys(name for name in found if name not in ("lo", "none", "all")))
 
 
 def files_of(want: Want, names: dict[str, str], manager: str) -> tuple[File, ...]:

@@ -19,7 +19,7 @@ from .._route.want import Want, asked, named, untouchable_problem
 from .._untouchable import read_untouchable
 from .foreign import Found, judged
 from .host import KEPT, Host, State
-from .model import LINK, File, Ran
+from .model import LINK, File
 from .plan import MANAGERS, files_of, manager_of
 
 if t.TYPE_CHECKING:
@@ -212,11 +212,7 @@ def refuse_untouchable(module: AnsibleModule, want: Want, host: Host) -> None:
 
 def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Bring the files to what the parameters want; what is in the way may be reported instead, for verifying."""
-    host = Host(
-        module.params["root"],
-        module,
-        lambda argv, text: Ran(*module.run_command(argv, data=text, environ_update={"LC_ALL": "C.UTF-8"})),
-    )
+    host = Host(module.params["root"], module)
     report = module.check_mode and module.params["on_problem"] == "report"
     try:
         want = asked(module.params)

@@ -39,7 +39,7 @@ def look(
     sysfs = options.get("sysfs") or Sysfs()
     if unknown := sorted(set(options.get("limits") or {}) - set(LIMITS)):
         raise RdmaError(f"There are no limits for {', '.join(unknown)}.", f"Known are {', '.join(LIMITS)}.")
-    boot = sysfs.text("/proc/sys/kernel/random/boot_id") or ""
+    boot = sysfs.boot_id
     known = ports(sysfs)
     found = {rail["name"]: read_rail(sysfs, sysfs.port_interface(sysfs.rail_interface(rail)), known) for rail in rails}
     limits = {key: int(value) for key, value in (options.get("limits") or {}).items()}

@@ -43,7 +43,7 @@ def read(files: HostFiles) -> dict[str, t.Any]:
     """Return the host's identity as a node, and who works on it: `work` beside Kubernetes, `pods` in it."""
     found: dict[str, t.Any] = {
         "machine_id": files.text("/etc/machine-id") or files.text("/var/lib/dbus/machine-id") or "",
-        "boot_id": files.text("/proc/sys/kernel/random/boot_id") or "",
+        "boot_id": files.boot_id,
         "kubelet": "",
         "emptied": files.exists(MARK),
     }

@@ -7,65 +7,53 @@
 from __future__ import annotations
 
 import os
-import re
 import typing as t
 
+from .. import _systemd
 from .._card.pci import read_pci
 from .._errors import RdmaError
 from . import host_plan as planning
-from .host_model import Have, Netdev, Want
+from . import verbs
+from .host_model import Have, LinkFile, Netdev, Want
 from .host_plan import Plan
-from .link_files import DEFAULT, FOLDERS, PEOPLES, RULES, LinkFile, parse
+from .link_files import DEFAULT, FOLDERS, PEOPLES, RULES
 
 if t.TYPE_CHECKING:
-    from .._files import HostFiles
-    from .._module import Run
+    from .._files import Machine
 
 ARPHRD_INFINIBAND = "32"
 
 
 class Host:
-    """One host: its files, its kernel, and the alternative names of its interfaces.
+    """One host: its files, its kernel, and the alternative names of its interfaces, which sysfs does not show.
 
-    :param verbs: an object with read() as verbs.Verbs has it.
-    :param altnames: an object with read() and change() as altnames.AltNames has them.
     :param roles: says what interfaces and RDMA devices are for, by folder in /sys/class; asked only when an interface
         gets another name.
     """
 
-    def __init__(
-        self,
-        files: HostFiles,
-        run: Run,
-        verbs: t.Any,
-        altnames: t.Any,
-        roles: t.Callable[[], dict[str, str]],
-    ) -> None:
-        self._files = files
-        self._run = run
-        self._verbs = verbs
-        self._altnames = altnames
+    def __init__(self, machine: Machine, roles: t.Callable[[], dict[str, str]]) -> None:
+        self._files = machine
         self._roles = roles
         self._kernel = os.uname().release
 
     def read(self, want: Want) -> Have:
         """Return what is there."""
-        modules = f"/lib/modules/{self._kernel}"
+        modules = self._files.kernel_modules()
         link_files = {
             name: self._files.read(f"{planning.LINK_FOLDER}/{name}") or ""
             for name in self._files.names(planning.LINK_FOLDER)
             if planning.OWNED_LINK.fullmatch(name)
         }
-        # The library behind them takes longer to import than all the rest takes to run.
         named = want.naming == "altname" or any("AlternativeName=" in text for text in link_files.values())
-        netdevs = self._netdevs(want, self._altnames.read() if named else {})
+        links = self._files.links() if named else []
+        netdevs = self._netdevs(want, {link["ifname"]: tuple(link.get("altnames", ())) for link in links})
         renamed = planning.renamed(want, netdevs)
         roles = self._roles() if renamed else {}
         return Have(
             kernel=self._kernel,
             loaded=frozenset(self._files.names("/sys/module")),
-            available=module_names(self._files.read(f"{modules}/modules.dep") or ""),
-            builtin=module_names(self._files.read(f"{modules}/modules.builtin") or ""),
+            available=frozenset(name for name, builtin in modules.items() if not builtin),
+            builtin=frozenset(name for name, builtin in modules.items() if builtin),
             modules_text=self._files.read(planning.MODULES_FILE),
             link_files=link_files,
             others=self._others() if want.naming != "none" else (),
@@ -79,16 +67,27 @@ class Host:
         for path, text in plan.files.items():
             self._files.put(path, text)
         for name in plan.load:
-            code, output, errors = self._run(["modprobe", name])
-            if code:
+            done = self._files.run(["modprobe", name])
+            if done.status:
                 raise RdmaError(
-                    f"Kernel module {name} cannot be loaded: {(errors or output).strip()}",
+                    f"Kernel module {name} cannot be loaded: {(done.err or done.out).strip()}",
                     "Read the kernel's log (dmesg): an unsigned module needs Secure Boot's MOK, one of another kernel "
                     "a reboot into that kernel.",
                     module=name,
                 )
-        if plan.add_names or plan.drop_names:
-            self._altnames.change(plan.add_names, plan.drop_names)
+        self.change_names(plan.add_names, plan.drop_names)
+
+    def change_names(self, add: t.Iterable[tuple[str, str]], drop: t.Iterable[tuple[str, str]]) -> None:
+        """Remove and add alternative names, as (interface, alternative name)."""
+        for verb, pairs in (("del", drop), ("add", add)):
+            for interface, name in pairs:
+                done = self._files.run(["ip", "link", "property", verb, "dev", interface, "altname", name])
+                if done.status:
+                    raise RdmaError(
+                        f"The alternative name {name} of {interface} cannot be changed: {done.err.strip()}.",
+                        "See with ip link show whether another interface has it; kernels before 5.5 have none.",
+                        interface=interface,
+                    )
 
     def _rules(self) -> list[str]:
         return [f"{RULES}/{name}" for name in self._files.names(RULES) if name.endswith(".rules")]
@@ -111,7 +110,7 @@ class Host:
             usual = name == DEFAULT and not path.startswith(PEOPLES)
             texts = [self._files.text(part) or "" for part in (parts[1:] if usual else parts)]
             if any(texts) and (texts[0] or usual):
-                files.append(LinkFile(path, [section for text in texts for section in parse(text)]))
+                files.append(LinkFile(path, [section for text in texts for section in _systemd.sections(text)]))
         return tuple(files)
 
     def _role(self, interface: str, roles: dict[str, str]) -> str:
@@ -120,7 +119,7 @@ class Host:
         return next((roles[path] for path in (home, *devices) if path in roles), "")
 
     def _netdevs(self, want: Want, altnames: dict[str, tuple[str, ...]]) -> tuple[Netdev, ...]:
-        answers = self._verbs.read()[0] if want.network == "infiniband" and want.rails else {}
+        answers = verbs.read()[0] if want.network == "infiniband" and want.rails else {}
         found = []
         for function in read_pci(self._files).functions.values():
             ports = [answers[device].get("ports", {}) for device in function.rdma if device in answers]
@@ -140,11 +139,3 @@ class Host:
                     )
                 )
         return tuple(sorted(found, key=lambda item: item.name))
-
-
-def module_names(text: str) -> frozenset[str]:
-    """Return the names in a modules.dep or modules.builtin file: the kernel's spelling, with underscores."""
-    return frozenset(
-        match["name"].replace("-", "_")
-        for match in re.finditer(r"^(?:\S*/)?(?P<name>[^/\s:]+)\.ko(?:\.\w+)?(?::|\s*$)", text, re.MULTILINE)
-    )

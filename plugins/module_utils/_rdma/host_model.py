@@ -10,7 +10,19 @@ import typing as t
 from dataclasses import dataclass, field
 
 if t.TYPE_CHECKING:
-    from .link_files import LinkFile
+    from .._systemd import Section
+
+
+class LinkFile(t.NamedTuple):
+    """A .link file with its drop-ins: the sections in their order, each with its settings."""
+
+    path: str
+    sections: list[Section]
+
+    @property
+    def name(self) -> str:
+        """What the order goes by."""
+        return self.path.rpartition("/")[2]
 
 
 @dataclass(frozen=True)

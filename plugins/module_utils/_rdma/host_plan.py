@@ -14,8 +14,8 @@ import typing as t
 from dataclasses import dataclass, field
 
 from .._check import Check, CheckData, compared, deviation, ok
-from .host_model import Have, Netdev, Rail, Want
-from .link_files import LinkFile, fits, kept, named_by_rule, settings_of
+from .host_model import Have, LinkFile, Netdev, Rail, Want
+from .link_files import fits, kept, named_by_rule, settings_of
 
 MODULES_FILE = "/etc/modules-load.d/railops-rdma.conf"
 SECRET = "WakeOnLanPassword"

@@ -15,13 +15,12 @@ from ansible.module_utils.basic import AnsibleModule
 from .._card.pci import normal_address
 from .._card.port_roles import carried, standing
 from .._errors import InputError, Problem
-from .._files import HostFiles
+from .._files import Machine
+from .._module import rails_spec
 from .._untouchable import read_untouchable
-from .altnames import AltNames
 from .host import Host
 from .host_model import Rail, Want
 from .host_plan import Plan, plan_host, wanted_modules
-from .verbs import Verbs
 
 ROOT = "/"
 MODULE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -32,17 +31,7 @@ SPEC = {
     "variables_of": {"type": "str"},
     "network": {"type": "str", "choices": ["roce", "infiniband"], "default": "roce"},
     "rdma_mode": {"type": "str", "choices": ["shared", "exclusive"]},
-    "rails": {
-        "type": "list",
-        "elements": "dict",
-        "default": [],
-        "options": {
-            "name": {"type": "str", "required": True},
-            "interface": {"type": "str", "required": True},
-            "pci": {"type": "str"},
-            "mtu": {"type": "int"},
-        },
-    },
+    "rails": {**rails_spec(mtu=True), "default": []},
     "rdma_prefixes": {"type": "list", "elements": "str"},
     "take_over": {"type": "list", "elements": "str", "default": []},
     "modules": {"type": "list", "elements": "str"},
@@ -94,15 +83,10 @@ def _after(plan: Plan) -> dict[str, object]:
     }
 
 
-def _roles(module: AnsibleModule, files: HostFiles) -> dict[str, str]:
-    def ask(argv: list[str]) -> tuple[int, str, str]:
-        # A new host has no `rdma` yet, nor anything that uses RDMA.
-        found = module.get_bin_path(argv[0])
-        return t.cast("tuple[int, str, str]", module.run_command(argv) if found else (127, "", ""))
-
-    kept = read_untouchable(module, files)
+def _roles(module: AnsibleModule, machine: Machine) -> dict[str, str]:
+    kept = read_untouchable(module, machine)
     others = standing(kept, module.params["rdma_prefixes"] or (), module.params["take_over"])
-    return {**{f"/sys/class/net/{name}": role for name, role in others.items()}, **carried(files, ask, kept)}
+    return {**{f"/sys/class/net/{name}": role for name, role in others.items()}, **carried(machine, kept)}
 
 
 def run(module: AnsibleModule) -> dict[str, t.Any]:
@@ -127,7 +111,6 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         pin=params["pin"],
         present=params["state"] == "present",
     )
-    files = HostFiles(ROOT, module)
-    names = AltNames(module.run_command, module.get_bin_path("ip"))
-    host = Host(files, module.run_command, Verbs(), names, lambda: _roles(module, files))
+    machine = Machine(ROOT, module)
+    host = Host(machine, lambda: _roles(module, machine))
     return converge(want, host, check_mode=module.check_mode)

@@ -8,27 +8,19 @@ from __future__ import annotations
 
 from ansible.module_utils.basic import AnsibleModule
 
-from .._cabling.lldp import ARGV, parse_lldp
+from .._cabling.look import ask, ask_lldpd
 from .._errors import RdmaError
 from .._files import Sysfs
+from .._module import rails_spec
 from .._untouchable import read_untouchable
+from . import verbs
 from .checks import check_rails
 from .files import file_checks
 from .info import merge_verbs, read_info
-from .verbs import Verbs
 
 SPEC = {
     "plan_dir": {"type": "path"},
-    "rails": {
-        "type": "list",
-        "elements": "dict",
-        "options": {
-            "name": {"type": "str", "required": True},
-            "interface": {"type": "str", "required": True},
-            "pci": {"type": "str"},
-            "mtu": {"type": "int"},
-        },
-    },
+    "rails": rails_spec(mtu=True),
     "network": {"type": "str", "choices": ["roce", "infiniband"]},
     "rdma_mode": {"type": "str", "choices": ["shared", "exclusive"]},
     "gids": {"type": "bool", "default": True},
@@ -37,28 +29,12 @@ SPEC = {
 }
 
 
-def read_lldp(module: AnsibleModule) -> tuple[dict[str, object] | None, str | None]:
-    """Ask lldpd; return its neighbours, and what is missing."""
-    tool = module.get_bin_path(ARGV[0])
-    if tool is None:
-        return None, "lldpd is not installed: the switch at the other end is unknown. Install the package lldpd."
-    code, out, err = module.run_command([tool, *ARGV[1:]])
-    try:
-        if code == 0:
-            return dict(parse_lldp(out)), None
-    except ValueError as exc:
-        err = f"its answer is not understood: {exc}"
-    return None, f"lldpd does not answer ({err.strip() or f'exit code {code}'}). Start its service."
-
-
 def run(module: AnsibleModule) -> dict[str, object]:
     """Read everything and compare it with the rails."""
-    params, sysfs, verbs = module.params, Sysfs(), Verbs()
+    params, sysfs = module.params, Sysfs()
     info = read_info(sysfs, gids=params["gids"], part_numbers=params["part_numbers"])
     answers, missing = verbs.read()
     merge_verbs(info, answers)
-    if verbs.missing:
-        missing.insert(0, verbs.missing)
     try:
         kept = read_untouchable(module, sysfs)
         info["default_interfaces"] = sorted(kept.default | kept.connection)
@@ -66,9 +42,12 @@ def run(module: AnsibleModule) -> dict[str, object]:
         missing.append(str(exc))
     info["lldp"] = None
     if params["lldp"]:
-        info["lldp"], problem = read_lldp(module)
+        known, problem = ask_lldpd(ask)
+        info["lldp"] = None if problem else dict(known)
         if problem:
-            missing.append(problem)
+            missing.append(
+                f"{problem}: the switch at the other end is unknown. Install the package lldpd and start its service."
+            )
     info["missing"] = missing
     rails = params["rails"] or []
     names = {rail["interface"]: sysfs.kernel_name(rail["interface"]) for rail in rails}

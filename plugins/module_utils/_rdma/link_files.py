@@ -10,17 +10,11 @@ import fnmatch
 import re
 import typing as t
 
-if t.TYPE_CHECKING:
-    from .host_model import Netdev
+from .. import _systemd
+from .host_model import LinkFile, Netdev
 
-# A file stands for those of its name in later folders; people write into the first two.
-FOLDERS = (
-    "/etc/systemd/network",
-    "/run/systemd/network",
-    "/usr/local/lib/systemd/network",
-    "/usr/lib/systemd/network",
-    "/lib/systemd/network",
-)
+# On a merged /usr the last two are one folder.
+FOLDERS = (*_systemd.FOLDERS, "/lib/systemd/network")
 PEOPLES = FOLDERS[:2]
 RULES = "/etc/udev/rules.d"
 # systemd's own, whose settings ours have.
@@ -28,64 +22,20 @@ DEFAULT = "99-default.link"
 NAMES = ("Name", "NamePolicy")
 # A pair of a rule: its key, sign and value.
 RULE = re.compile(r'(\w+(?:\{[^}]*\})?)\s*(==|!=|:=|\+=|-=|=)\s*"([^"]*)"')
-Sections = t.List[t.Tuple[str, t.List[t.Tuple[str, str]]]]  # noqa: UP006 - evaluated on Python 3.9
-
-
-class LinkFile(t.NamedTuple):
-    """A .link file with its drop-ins: the sections in their order, each with its settings."""
-
-    path: str
-    sections: Sections
-
-    @property
-    def name(self) -> str:
-        """What the order goes by."""
-        return self.path.rpartition("/")[2]
-
-
-def parse(text: str) -> Sections:
-    """Return the sections of a file of systemd, each with its settings in their order."""
-    found: Sections = []
-    for line in re.sub(r"\\\n", " ", text).splitlines():
-        line = line.strip()
-        if line.startswith("[") and line.endswith("]"):
-            found.append((line[1:-1], []))
-        elif found and "=" in line and line[0] not in "#;":
-            key, _equals, value = line.partition("=")
-            found[-1][1].append((key.strip(), value.strip()))
-    return found
 
 
 def fits(file: LinkFile, device: Netdev) -> bool | None:
     """Whether a file is for a device; None when it asks for what is not known here."""
     known = {
         "Path": [f"pci-{device.pci}"],
-        "MACAddress": [_plain(device.mac)],
-        "PermanentMACAddress": [_plain(device.mac)],
+        "MACAddress": [device.mac],
+        "PermanentMACAddress": [device.mac],
         "Driver": [device.driver],
         "Type": ["infiniband" if device.infiniband else "ether"],
         # The name that the kernel gave first; which number it had is not known any more.
         "OriginalName": [device.name, "ib0" if device.infiniband else "eth0"],
     }
-    wanted: dict[str, list[str]] = {}
-    for name, settings in file.sections:
-        for key, value in settings if name == "Match" else ():
-            wanted[key] = [*wanted.get(key, []), *value.split()] if value else []
-    answers = [_matches(key, patterns, known.get(key)) for key, patterns in wanted.items() if patterns]
-    return False if False in answers else None if None in answers else True
-
-
-def _matches(key: str, patterns: list[str], values: list[str] | None) -> bool | None:
-    if values is None:
-        return None
-    inverted = patterns[0].startswith("!")
-    patterns = [patterns[0].lstrip("!"), *patterns[1:]]
-    patterns = [_plain(item) for item in patterns] if key.endswith("MACAddress") else patterns
-    return inverted != any(fnmatch.fnmatchcase(value, pattern) for value in values for pattern in patterns)
-
-
-def _plain(mac: str) -> str:
-    return re.sub("[^0-9a-f]", "", mac.lower())
+    return _systemd.fits(_systemd.said(file.sections, "Match"), known)
 
 
 def kept(files: t.Iterable[LinkFile], device: Netdev) -> LinkFile | None:

@@ -31,32 +31,25 @@ PHYS_STATES = {
 }
 
 
-class Verbs:
-    """Asks every device once."""
+MISSING = (
+    "pyverbs is not installed: the active MTU is derived from the interface's MTU, for InfiniBand it is unknown."
+    " Install python3-pyverbs (Debian, Ubuntu, RHEL 8 and later)."
+)
 
-    @property
-    def missing(self) -> str | None:
-        """Why there is nothing to ask, or None."""
-        if PYVERBS_ERROR:
-            return (
-                "pyverbs is not installed: the active MTU is derived from the interface's MTU, for InfiniBand it is"
-                " unknown. Install python3-pyverbs (Debian, Ubuntu, RHEL 8 and later)."
-            )
-        return None
 
-    def read(self) -> tuple[dict[str, dict[str, t.Any]], list[str]]:
-        """Return the answers by device name, and what kept devices from answering."""
-        answers: dict[str, dict[str, t.Any]] = {}
-        problems: list[str] = []
-        if PYVERBS_ERROR:
-            return answers, problems
-        for item in pyverbs_device.get_device_list():
-            name = item.name.decode() if isinstance(item.name, bytes) else str(item.name)
-            try:
-                answers[name] = _ask(name)
-            except Exception as exc:  # pyverbs raises classes of its own, which differ between releases
-                problems.append(f"pyverbs could not ask device {name}: {exc}".strip())
-        return answers, problems
+def read() -> tuple[dict[str, dict[str, t.Any]], list[str]]:
+    """Ask every device once; return the answers by device name, and what kept devices from answering."""
+    answers: dict[str, dict[str, t.Any]] = {}
+    if PYVERBS_ERROR:
+        return answers, [MISSING]
+    problems: list[str] = []
+    for item in pyverbs_device.get_device_list():
+        name = item.name.decode() if isinstance(item.name, bytes) else str(item.name)
+        try:
+            answers[name] = _ask(name)
+        except Exception as exc:  # pyverbs raises classes of its own, which differ between releases
+            problems.append(f"pyverbs could not ask device {name}: {exc}".strip())
+    return answers, problems
 
 
 def _ask(name: str) -> dict[str, t.Any]:

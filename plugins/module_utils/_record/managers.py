@@ -16,7 +16,6 @@ import re
 import sys
 import typing as t
 
-from .._gpudirect import acs
 from .._gpudirect import run as gpudirect
 from .._netns.plan import owned_text
 from .._persist.model import HEADER
@@ -36,13 +35,15 @@ except ImportError:
     yaml, YAMLError = None, ValueError
 
 UNITS = [
-    module.UNIT_TEXT.format(note=module.NOTE, python=sys.executable, program=module.PROGRAM, settings=module.SETTINGS)
-    for module in (gpudirect, qos)
+    gpudirect.UNIT_TEXT.format(note=gpudirect.NOTE, start=""),
+    qos.UNIT_TEXT.format(note=qos.NOTE, python=sys.executable, program=qos.PROGRAM, settings=qos.SETTINGS),
 ]
+# A line of the first of them for each bridge.
+BRIDGE = re.escape(gpudirect.start_line("@", "@")).replace("@", r"[\da-z/:.]+")
 # The lines that this collection writes beside settings.
 OURS = frozenset("".join([HEADER, RDMA_HEADER, *map(owned_text, ("shared", "exclusive")), *UNITS]).splitlines())
 # The programs that modules of this collection leave on a host.
-PROGRAMS = [inspect.getsource(module) for module in (acs, device)]
+PROGRAMS = [inspect.getsource(device)]
 # Below these keys of netplan's the keys are names.
 OPEN = frozenset(("ethernets", "bonds", "bridges", "vlans"))
 # What stands before a key, the key, its mark, its value.
@@ -96,7 +97,8 @@ class Reader:
             found = None
             if mark in ("", "#", ";") or kind == "ours":
                 # Of comments the rail's name.
-                known = line in OURS or (self._allow.typed(line) if mark != "#" else re.fullmatch(r"# rail\d+", line))
+                known = self._allow.typed(line) if mark != "#" else re.fullmatch(r"# rail\d+", line)
+                known = known or line in OURS or re.fullmatch(BRIDGE, line)
                 found = line if not mark or (ours and known) else None
                 self._left += kind == "ours" and found is None
             elif kind == "ini" and mark == "[":

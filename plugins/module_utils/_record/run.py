@@ -21,12 +21,12 @@ from fnmatch import fnmatch
 from .._cabling.lldp import ARGV
 from .._cabling.look import ask
 from .._card.pci import VENDOR_MELLANOX, read_pci
-from .._card.vpd import make_vpd, parse_vpd, without_serial
+from .._card.vpd import make_vpd, parse_vpd
 from .._files import Sysfs
 from .._persist.networkmanager import NAMESPACE
 from .._probe import nic
 from .._qos.device import Dcb
-from .._rdma.verbs import Verbs
+from .._rdma import verbs
 from .._route import netlink as nl
 from .._untouchable import BEYOND, connection_ends, lists
 from .answers import answer, error
@@ -47,7 +47,7 @@ SPEC = {
 SECONDS = 30
 BIGGEST = 1 << 22
 SERIALS = ("product_serial", "board_serial", "chassis_serial", "product_uuid", "chassis_asset_tag")
-BRIDGE = "0x0604"
+BRIDGE = 0x0604
 Row = t.List[t.Any]  # noqa: UP006 - evaluated on Python 3.9
 Ran = t.Dict[str, t.Any]  # noqa: UP006
 Execute = t.Callable[[t.List[str], str], t.Optional[Ran]]  # noqa: UP006
@@ -127,7 +127,7 @@ class Recorder:
                 text(name): {"driver": nic.driver(name), "statistics": nic.statistics(name)} for name in self._nets
             },
             "dcb": {text(name): found for name in self._nets if (found := _dcb(name))},
-            "verbs": json.loads(text(json.dumps(None if Verbs().missing else Verbs().read()[0]))),
+            "verbs": json.loads(text(json.dumps(None if verbs.PYVERBS_ERROR else verbs.read()[0]))),
             "unread": list(map(self._path, self.unread)),
         }
         folders = [row[3] for _path, row in sorted(self._rows.items())]
@@ -146,8 +146,7 @@ class Recorder:
     def _take(self, path: str, row: Files) -> None:
         real = self._way(path, row.folder)
         place = self._sysfs.path(real)
-        kind = (self._sysfs.text(f"{os.path.dirname(path)}/class") or "") if row.keep == "config" else BRIDGE
-        if real in self._rows or not kind.startswith(BRIDGE):
+        if real in self._rows:
             return
         if os.path.isdir(place):
             self._rows[real] = ["d", "", 0, row.folder]
@@ -178,9 +177,7 @@ class Recorder:
         if row.keep == "vpd":
             told, scrub = self._vpd[path.split("/")[-2]].items(), self.scrub
             data = make_vpd({key: (scrub.serial if key in ("SN", "V3") else scrub.text)(value) for key, value in told})
-        elif row.keep == "config":
-            data = without_serial(data)
-        if row.keep in ("vpd", "config", "bytes"):
+        if row.keep in ("vpd", "bytes"):
             return "b", base64.b64encode(data).decode()
         text = data.decode("utf-8", "replace")
         if row.keep in PARSED:
@@ -202,8 +199,10 @@ class Recorder:
                 lines.append(f"route get fibmatch {ends[1]}")
             asked.append((["ip", f"-{family}", "-json", "-force", "-batch", "-"], "\n".join(lines) + "\n"))
         ports = [name for name in self._nets if self._sysfs.exists(f"/sys/class/net/{name}/device")]
-        nics = [nic.address for nic in read_pci(self._sysfs).nics if nic.vendor == VENDOR_MELLANOX]
-        many = {"{interface}": ports, "{nic}": [nic for nic in nics if nic.endswith(".0")]}
+        tree = read_pci(self._sysfs)
+        nics = [nic.address for nic in tree.nics if nic.vendor == VENDOR_MELLANOX]
+        bridges = [item.address for item in tree.functions.values() if item.class_code == BRIDGE]
+        many = {"{interface}": ports, "{nic}": [nic for nic in nics if nic.endswith(".0")], "{bridge}": bridges}
         for argv in [list(ARGV), *map(str.split, COMMANDS.split("; "))]:
             wild = next((word for word in argv if word in many), "")
             asked += [([item if word == wild else word for word in argv], "") for item in many.get(wild, [""])]

@@ -20,8 +20,8 @@ class Files(t.NamedTuple):
     :param names: in it, with wildcards, parted by blanks.
     :param keep: what is taken: everything (the kernel's own), `names` (no contents), the known settings of a network
         manager's file (`yaml`, `ini`, `script`, `words`), `ours` and `json` (what modules of this collection write),
-        `program` (theirs, as it is), `vpd` (a card's vital product data), `config` (a bridge's configuration space),
-        `bytes`, or a row of EXPRESSIONS: the matches that are typed (allow.py).
+        `program` (theirs, as it is), `vpd` (a card's vital product data), `bytes`, or a row of EXPRESSIONS: the
+        matches that are typed (allow.py).
     """
 
     folder: str
@@ -55,8 +55,8 @@ TABLE = """
 /etc/systemd/system | railops-acs.service railops-roce-qos@.service | ours;
 /etc/systemd/system/multi-user.target.wants | railops-acs.service systemd-networkd.service
 NetworkManager.service | names; /etc/railops-rdma | roce-qos.json acs.json | json;
-/var/lib/railops-rdma | nic_link_type.json | json; /usr/local/lib/railops-rdma | acs.py roce_qos.py | program;
-/etc/default/grub.d | config-acs.cfg | names; /opt/cni/bin | ipvlan macvlan spiderpool tuning | names;
+/var/lib/railops-rdma | nic_link_type.json | json; /usr/local/lib/railops-rdma | roce_qos.py | program;
+/opt/cni/bin | ipvlan macvlan spiderpool tuning | names;
 /sys/class/net/* | address | hardware; /sys/class/net/* | type mtu operstate carrier carrier_changes carrier_down_count
 carrier_up_count dev_port ifindex iflink flags phys_port_name parent mode speed duplex device lower_* upper_* master;
 /sys/class/net/*/{statistics,qos} | *; /sys/class/net/*/ecn/* | *; /sys/class/net/*/ecn/*/enable | *;
@@ -71,7 +71,7 @@ device; /sys/class/infiniband/*/ports/* | link_layer state phys_state rate lid s
 /dev | gdrdrv | names; /sys/kernel/config/rdma_cm/*/ports/* | default_roce_tos; /sys/kernel/debug/mlx5/*/cc_params | *;
 /sys/bus/pci/devices/* | class vendor device subsystem_vendor subsystem_device revision numa_node sriov_totalvfs
 sriov_numvfs current_link_speed current_link_width max_link_speed max_link_width driver physfn virtfn* iommu_group;
-/sys/bus/pci/devices/* | vpd | vpd; /sys/bus/pci/devices/* | config | config; /sys/class/nvme/* | transport;
+/sys/bus/pci/devices/* | vpd | vpd; /sys/class/nvme/* | transport;
 /sys/class/nvme/* | address | traddr; /sys/class/iscsi_connection/* | address | peer;
 /sys/class/dmi/id | sys_vendor product_name board_vendor board_name bios_version; /sys/devices/system/node/* | cpulist;
 /sys/kernel/iommu_groups/0 | type; /sys/firmware/efi/efivars | SecureBoot-* | bytes; /proc | cpuinfo | flags;
@@ -142,11 +142,12 @@ waitdevicetimeout wakeonlan weight wifi wired wl wlan wlp written ww xdp xfrm xz
 
 # The programs that modules call, and how each says its version.
 VERSIONS = "ip -V, rdma -V, ethtool --version, lldpcli -v, nmcli --version, networkctl --version, mlxconfig --version"
-# {interface} is each that has a device, {nic} each NIC of NVIDIA's by its PCI address.
+# {interface} is each that has a device, {nic} each NIC of NVIDIA's and {bridge} each bridge by its PCI address.
 COMMANDS = (
     "ip -j -d link show; ip -j route show table all; ip -j -6 route show table all; rdma system; rdma -j link; "
     "rdma -j resource show qp; mlnx_qos -i {interface}; mlxconfig -d {nic} -e q; mstconfig -d {nic} -e q; "
-    "modinfo -F srcversion mlx5_core; nvidia-smi topo -m; rdma_topo check; ip -json -details address show"
+    "modinfo -F srcversion mlx5_core; nvidia-smi topo -m; setpci -s {bridge} ECAP_ACS+6.w; "
+    "ip -json -details address show"
 )
 # What is taken of answers that are neither JSON nor a version: whole lines.
 COLUMN = r" +(?:\w*\((?:\d+|0x[\da-fA-F]+)\)|\d+|0x[\da-fA-F]+|N/A|-|Array\[[\d.]+\])(?= |$)"
@@ -160,6 +161,7 @@ LINES = {
     r"|\s*prio:\d dscp:[\d,]+|Cable len: \d+|PFC configuration:|\s*(?:priority|enabled|buffer)[\d\s]*",
     **dict.fromkeys(("mlxconfig", "mstconfig"), CONFIGURATION),
     "modinfo": r"[\dA-F]{16,33}",
+    "setpci": r"[\da-f]{4}",
     "nvidia-smi": r"\s*(?:GPU|NIC)\d+(?:\s+(?:(?:GPU|NIC|NV)\d+|X|SYS|NODE|PHB|PXB|PIX|N/A|[\d,-]+|mlx5_\d+))*\s*"
     r"|\s*NIC\d+: mlx5_\d+",
 }

@@ -4,77 +4,66 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
-import struct
-import subprocess
-import sys
 
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._card.pci import read_pci
-from ansible_collections.railops.rdma.plugins.module_utils._files import HostFiles, Sysfs
-from ansible_collections.railops.rdma.plugins.module_utils._gpudirect import acs
+from ansible_collections.railops.rdma.plugins.module_utils._files import Ran, Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._gpudirect import run as work
-from ansible_collections.railops.rdma.plugins.module_utils._gpudirect.acs import Bridges, acs_offset
 from ansible_collections.railops.rdma.plugins.module_utils._gpudirect.plan import p2p_bridges
 from ansible_collections.railops.rdma.tests.unit import machines
 
 BLOCKED = 0x1D
 NVIDIA = "NVRM version: NVIDIA UNIX {kind}x86_64  560.35.03  Release Build  (dvs-builder)\n"
-RDMA_TOPO = """#!/bin/sh
-export PATH=/usr/bin:/bin
-echo "$@" >> {log}
-case "$1" in
-check) test -e {done} && echo "OK\tACS" && exit 0; echo "FAIL\tACS for cx_switch 0000:03:00.0"; exit 100;;
-write-grub-acs) test "$2" = -n && cat {want} && exit 0; cp {want} {grub};;
-esac
-"""
-
-
-def config_space(bits, after_aer=0x148):
-    """Return 4 KiB of configuration space: AER (0x0001) first, then ACS (0x000d) with its control bits."""
-    data = bytearray(4096)
-    struct.pack_into("<I", data, 0x100, after_aer << 20 | 1 << 16 | 0x0001)
-    struct.pack_into("<IHH", data, 0x148, 0 << 20 | 1 << 16 | 0x000D, 0x5F, bits)
-    return bytes(data)
+LACKS = "setpci: {}: Instance #0 of Capability 000d not found."
 
 
 class Machine:
     """A recorded machine whose bridges have ACS."""
 
-    def __init__(self, name, root):
-        self.root = machines.lay_out(name, root)
-        self.sysfs = Sysfs(str(root))
-        self.tree = read_pci(self.sysfs)
-        self.bridges = [item.address for item in self.tree.functions.values() if item.class_code == 0x0604]
-        for address in self.bridges:
-            # A switch's upstream port has no ACS.
-            if not self.is_upstream(address):
-                (root / "sys/bus/pci/devices" / address / "config").write_bytes(config_space(BLOCKED))
+    def __init__(self, name, home):
+        self.root = machines.lay_out(name, home / "root")
+        self.tree = read_pci(Sysfs(str(self.root)))
+        # A switch's upstream port has no ACS.
+        bridges = [item for item in self.tree.functions.values() if item.class_code == 0x0604]
+        self.control = {item.address: BLOCKED for item in bridges if len(item.path) % 2 == 0}
+        self.refuses = None
         machines.put(self.root, "/proc/driver/nvidia/version", NVIDIA.format(kind="Open Kernel Module for "))
 
-    def is_upstream(self, address):
-        return len(self.tree.functions[address].path) % 2 == 1
-
     def bits(self):
-        host = Bridges(str(self.root))
-        found = {address: host.read(address) for address in self.bridges}
-        return {address: bits for address, bits in found.items() if bits is not None}
+        return self.control
+
+    def run(self, argv):
+        """Do what pciutils does; bits behind a colon say which of those before it count."""
+        assert (argv[1], argv[3].partition("=")[0]) == ("-s", "ECAP_ACS+6.w")
+        value, _colon, mask = argv[3].partition("=")[2].partition(":")
+        if argv[2] not in self.control:
+            return Ran(1, "", LACKS.format(argv[2]))
+        if value and self.refuses is not None:
+            return Ran(0, "", self.refuses)
+        if value:
+            chosen = int(mask or "ffff", 16)
+            self.control[argv[2]] = self.control[argv[2]] & ~chosen | int(value, 16) & chosen
+        return Ran(0, "" if value else f"{self.control[argv[2]]:04x}\n", "")
 
 
 @pytest.fixture
 def machine(tmp_path):
-    return Machine("one-switch-each", tmp_path / "root")
+    return Machine("one-switch-each", tmp_path)
 
 
 @pytest.fixture
 def params(machine, monkeypatch, tmp_path):
     (tmp_path / "bin").mkdir()
+    machines.program(tmp_path / "bin/setpci", "#!/bin/sh\n")
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    for kind in (HostFiles, Bridges):
-        monkeypatch.setattr(work, kind.__name__, functools.partial(kind, str(machine.root)))
+    monkeypatch.setattr(work, "ROOT", str(machine.root))
+    real = work.Machine.run
+    monkeypatch.setattr(
+        work.Machine, "run", lambda own, argv: machine.run(argv) if argv[0] == "setpci" else real(own, argv)
+    )
     return {}
 
 
@@ -128,17 +117,38 @@ def test_keep_puts_the_bits_back(run_module, machine):
     assert run_module(acs="keep")["changed"] is False
 
 
-def test_a_failure_says_what_to_do(refused, monkeypatch):
-    def refuse(self, address, value):
-        raise PermissionError(1, "Operation not permitted")
+@pytest.mark.parametrize(
+    ("said", "words", "fix"),
+    [
+        pytest.param(
+            "sysfs_write: write failed: Operation not permitted", "not permitted", "Secure Boot", id="refused"
+        ),
+        pytest.param("", "did not keep", "BIOS", id="not-kept"),
+    ],
+)
+def test_a_failure_says_what_to_do(refused, machine, said, words, fix):
+    machine.refuses = said
+    refused(words, fix=fix, acs="relax")
 
-    monkeypatch.setattr(Bridges, "write", refuse)
-    refused(fix="Secure Boot", acs="relax")
+
+def test_without_its_program_access_control_is_not_known(run_module, refused, machine, monkeypatch):
+    run_module(acs="relax")
+    monkeypatch.setattr(work.Machine, "tool", lambda _machine, _name: None)
+    for state in ("relax", "keep"):
+        refused("no program setpci", fix="pciutils", acs=state)
+        check = one(run_module(acs=state, _ansible_check_mode=True), "gpudirect_acs")
+        assert (check["status"], "no program setpci" in check["cause"]) == ("skipped", True)
 
 
-def test_a_bridge_that_keeps_its_bits(refused, monkeypatch):
-    monkeypatch.setattr(Bridges, "write", lambda self, address, value: None)
-    refused("did not keep", acs="relax")
+def test_what_an_earlier_version_ran_at_boot_goes_and_its_record_stays_known(run_module, machine):
+    run_module(acs="relax")
+    settings = json.loads((machine.root / "etc/railops-rdma/acs.json").read_text())
+    settings["bridges"] = sorted(settings["original"])
+    machines.put(machine.root, "/etc/railops-rdma/acs.json", json.dumps(settings, indent=1, sort_keys=True) + "\n")
+    machines.put(machine.root, work.PROGRAM, "# of an earlier version\n")
+    assert run_module(acs="keep")["changed"] is True
+    assert set(machine.bits().values()) == {BLOCKED}
+    assert [path for path in (work.PROGRAM, work.SETTINGS, work.UNIT) if (machine.root / path[1:]).exists()] == []
 
 
 def test_a_virtual_machine_is_left_alone(run_module, machine):
@@ -157,43 +167,14 @@ def test_a_host_that_passes_devices_through_is_left_alone(run_module, machine):
     assert "passed through" in result["notes"][0]
 
 
-@pytest.fixture
-def direct_nic(machine, tmp_path):
-    """Give the machine the DMA function of a Direct-NIC platform, and the tool that knows it."""
+@pytest.mark.parametrize("state", ["keep", "relax"])
+def test_a_direct_nic_platform_is_left_to_its_tool(run_module, machine, state):
     machines.put(machine.root, "/sys/bus/pci/devices/0000:1a:00.0/device", "0x2100\n")
     machines.put(machine.root, "/sys/bus/pci/devices/0000:19:00.0/device", "0x2100\n")
-
-    def install():
-        grub = machine.root / "etc/default/grub.d/config-acs.cfg"
-        grub.parent.mkdir(parents=True)
-        (tmp_path / "want").write_text('GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX pci=config_acs=x"\n')
-        names = {"log": tmp_path / "log", "done": tmp_path / "done", "want": tmp_path / "want", "grub": grub}
-        machines.program(tmp_path / "bin/rdma_topo", RDMA_TOPO.format(**names))
-
-    return install
-
-
-def test_a_direct_nic_platform_is_left_to_its_tool(run_module, refused, machine, direct_nic, tmp_path):
-    refused(fix="rdma_topo", acs="relax")
+    result = run_module(acs=state)
+    check = one(result, "gpudirect_acs")
+    assert (result["changed"], check["status"], "rdma_topo" in check["cause"]) == (False, "skipped", True)
     assert set(machine.bits().values()) == {BLOCKED}
-    direct_nic()
-    assert run_module(acs="relax", _ansible_check_mode=True)["reboot_required"] is True
-    assert "write-grub-acs\n" not in (tmp_path / "log").read_text()
-    assert run_module(acs="relax")["changed"] is True
-    waiting = run_module(acs="relax")
-    status = one(waiting, "gpudirect_acs")["status"]
-    assert (waiting["changed"], waiting["reboot_required"], status) == (False, True, "deviation")
-    (tmp_path / "done").touch()
-    assert run_module(acs="relax")["reboot_required"] is False
-    assert set(machine.bits().values()) == {BLOCKED}
-
-
-def test_no_second_reboot_when_the_argument_did_not_help(run_module, machine, direct_nic):
-    direct_nic()
-    run_module(acs="relax")
-    machines.put(machine.root, "/proc/cmdline", "root=/dev/sda1 pci=config_acs=x\n")
-    result = run_module(acs="relax")
-    assert (result["reboot_required"], one(result, "gpudirect_acs")["status"]) == (False, "deviation")
 
 
 @pytest.mark.parametrize(
@@ -277,30 +258,20 @@ def test_a_translating_iommu_is_pointed_out(run_module, machine):
 
 
 def test_two_levels_of_switches_take_all_bridges_between(tmp_path):
-    machine = Machine("cascaded", tmp_path / "root")
+    machine = Machine("cascaded", tmp_path)
     bridges = p2p_bridges(machine.tree)
     assert "0000:10:01.0" in bridges
     assert not any(address.startswith(("0000:30", "0000:b0")) for address in bridges)
 
 
-@pytest.mark.parametrize("size", [0, 64, 256, 260, 0x14C])
-def test_a_short_or_empty_configuration_space_has_no_acs(size):
-    for data in (config_space(BLOCKED)[:size], bytes(size), b"\xff" * size):
-        assert acs_offset(data) is None
-
-
-def test_a_capability_list_that_bites_its_tail_ends():
-    assert acs_offset(config_space(BLOCKED, after_aer=0x100)) is None
-
-
-def test_the_boot_program(machine, tmp_path, monkeypatch):
-    settings = tmp_path / "acs.json"
-    settings.write_text(json.dumps({"bridges": ["0000:15:01.0", "0000:ff:00.0"]}))
-    host = Bridges(str(machine.root))
-    monkeypatch.setattr(acs, "Bridges", lambda: host)
-    assert acs.main([str(settings)]) == 0
-    assert (host.read("0000:15:01.0"), host.read("0000:26:01.0")) == (0, BLOCKED)
-    done = subprocess.run(
-        [sys.executable, "-I", acs.__file__, str(tmp_path / "none")], capture_output=True, check=False
-    )
-    assert b"FileNotFoundError" in done.stderr
+def test_the_boot_unit_clears_the_same_bits(run_module, machine, tmp_path):
+    run_module(acs="relax")
+    unit = (machine.root / "etc/systemd/system/railops-acs.service").read_text()
+    lines = [line.partition("=-")[2] for line in unit.splitlines() if line.startswith("ExecStart=")]
+    machine.control.update(dict.fromkeys(machine.control, 0x5F))
+    for line in lines:
+        tool, *rest = line.split()
+        assert tool == str(tmp_path / "bin/setpci")
+        assert machine.run(["setpci", *rest]).status == 0
+    relaxed = {address for address, bits in machine.control.items() if bits == 0x42}
+    assert relaxed == set(p2p_bridges(machine.tree)) & set(machine.control)

@@ -8,13 +8,14 @@ import pytest
 import yaml
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
+from ansible_collections.railops.rdma.plugins.module_utils._files import Ran
 from ansible_collections.railops.rdma.plugins.module_utils._persist import run as work
-from ansible_collections.railops.rdma.plugins.module_utils._persist.host import Host, State
-from ansible_collections.railops.rdma.plugins.module_utils._persist.model import Ran
+from ansible_collections.railops.rdma.plugins.module_utils._persist.host import State
 from ansible_collections.railops.rdma.plugins.module_utils._persist.networkmanager import NetworkManager
 from ansible_collections.railops.rdma.plugins.module_utils._persist.run import _lines
 from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
 from ansible_collections.railops.rdma.tests.unit import machines
+from ansible_collections.railops.rdma.tests.unit.played_host import PlayedHost
 
 RAIL = {
     "interface": "ens1np0",
@@ -161,9 +162,9 @@ def test_a_read_only_folder_is_an_error_with_its_path(refused, root):
 def test_an_old_nmcli_that_cannot_check_offline_is_no_reason_to_stop(root):
     said = "Error: Option '--offline' is unknown, try 'nmcli -help'.\n"
     machines.program(root / "usr/bin/nmcli", "")
-    host = Host(str(root), command=lambda argv, text: Ran(2, "", said))
+    host = PlayedHost(str(root), lambda argv, text: Ran(2, "", said))
     assert work.converge(parse_want(PARAMS), host, "networkmanager", check_mode=False)["changed"] is True
-    refusing = Host(str(root), command=lambda argv, text: Ran(1, "", "Error: ipv4.method: property is invalid"))
+    refusing = PlayedHost(str(root), lambda argv, text: Ran(1, "", "Error: ipv4.method: property is invalid"))
     with pytest.raises(RdmaError, match=r"nothing was written: Error: ipv4\.method"):
         work.converge(
             parse_want({**PARAMS, "rails": [{**RAIL, "mtu": 4000}]}), refusing, "networkmanager", check_mode=False
@@ -172,8 +173,9 @@ def test_an_old_nmcli_that_cannot_check_offline_is_no_reason_to_stop(root):
 
 def test_a_running_networkmanager_hears_of_profiles_that_come_and_go(root, monkeypatch):
     called = []
-    monkeypatch.setattr(NetworkManager, "_running", lambda self, host: "nmcli")
-    host = Host(str(root), command=lambda argv, text: called.append(argv[1:]) or Ran(0, "", ""))
+    monkeypatch.setattr(NetworkManager, "_running", lambda self, host: True)
+    machines.program(root / "usr/bin/nmcli", "")
+    host = PlayedHost(str(root), lambda argv, text: called.append(argv[1:]) or Ran(0, "", ""))
 
     def run(manager, **more):
         called.clear()

@@ -13,7 +13,6 @@ import pytest
 from ansible_collections.railops.rdma.plugins.module_utils._driver import run as work
 from ansible_collections.railops.rdma.plugins.module_utils._driver.failures import install_error
 from ansible_collections.railops.rdma.plugins.module_utils._driver.plan import INBOX, family_of
-from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.tests.unit import machines
 
 # A package manager that keeps state in a folder: `installed`, `available`, a log, and how it fails.
@@ -98,7 +97,7 @@ def host(tmp_path, home, monkeypatch):
     write(f"/lib/modules/{os.uname().release}/build/Makefile", "")
     tools("dpkg-query", "dpkg", "apt-get")
     monkeypatch.setenv("PATH", str(bin_folder))
-    monkeypatch.setattr(work, "Sysfs", lambda: Sysfs(str(root)))
+    monkeypatch.setattr(work, "ROOT", str(root))
     write.tools = tools
     write.bin = bin_folder
     write.root = root

@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 import pytest
 
+from ansible_collections.railops.rdma.plugins.module_utils._files import Ran
 from ansible_collections.railops.rdma.plugins.module_utils._rdma import host_run as work
 from ansible_collections.railops.rdma.tests.unit import machines
 from ansible_collections.railops.rdma.tests.unit.untouchable_cases import install, plain
@@ -22,25 +24,21 @@ mkdir -p "{root}/sys/module/$1"
 """
 
 
-class FakeAltNames:
-    def __init__(self):
-        self.names = {}
-
-    def read(self):
-        return dict(self.names)
-
-    def change(self, add, drop):
-        for interface, name in drop:
-            self.names[interface] = tuple(item for item in self.names[interface] if item != name)
-        for interface, name in add:
-            self.names[interface] = (*self.names.get(interface, ()), name)
-
-
 @pytest.fixture
 def altnames(monkeypatch):
-    fake = FakeAltNames()
-    monkeypatch.setattr(work, "AltNames", lambda *_how: fake)
-    return fake
+    """The alternative names by interface, which `ip` tells and changes."""
+    names, run = {}, work.Machine.run
+
+    def ask(machine, argv, *more):
+        if argv[0] != "ip" or "get" in argv:
+            return run(machine, argv, *more)
+        if argv[1:3] == ["link", "property"]:
+            _ip, _link, _property, verb, _dev, interface, _altname, name = argv
+            names.setdefault(interface, []).append(name) if verb == "add" else names[interface].remove(name)
+        return Ran(0, json.dumps([{"ifname": interface, "altnames": own} for interface, own in names.items()]), "")
+
+    monkeypatch.setattr(work.Machine, "run", ask)
+    return names
 
 
 @pytest.fixture
@@ -189,12 +187,12 @@ def test_check_mode_predicts_the_same_diff_and_writes_nothing(root, run_module):
 
 def test_absent_undoes_present(root, run_module, altnames):
     run_module(rails=[RAIL], naming="altname")
-    assert altnames.names == {"ens1np0": ("rail1",)}
+    assert altnames == {"ens1np0": ["rail1"]}
     assert run_module(rails=[RAIL], naming="altname")["changed"] is False
     assert run_module(state="absent")["changed"] is True
     assert not (root / CONF).exists()
     assert not (root / LINK).exists()
-    assert altnames.names == {"ens1np0": ()}
+    assert altnames == {"ens1np0": []}
     assert run_module(state="absent")["changed"] is False
 
 

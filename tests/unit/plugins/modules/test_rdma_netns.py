@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from types import SimpleNamespace
 
 import pytest
 
@@ -59,7 +60,7 @@ def host(tmp_path, monkeypatch):
     (tmp_path / "proc/1/ns/net").symlink_to("net:[4026531840]")
     (tmp_path / "proc/1/mountinfo").write_text("24 29 0:22 / /proc rw - proc proc rw\n")
     monkeypatch.setattr(work, "ROOT", str(tmp_path))
-    monkeypatch.setattr(netns_host.NetnsHost.__init__, "__defaults__", (KERNEL,))
+    monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(release=KERNEL))
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
     host = Host(tmp_path)
     host.write(MODE, "Y\n")

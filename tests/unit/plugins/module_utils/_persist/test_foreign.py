@@ -10,12 +10,14 @@ import json
 
 import pytest
 
+from ansible_collections.railops.rdma.plugins.module_utils._files import Ran
 from ansible_collections.railops.rdma.plugins.module_utils._persist import foreign, networkd, networkmanager, sysctl
 from ansible_collections.railops.rdma.plugins.module_utils._persist import plan as persist
 from ansible_collections.railops.rdma.plugins.module_utils._persist.host import Host
-from ansible_collections.railops.rdma.plugins.module_utils._persist.model import Port, Ran
+from ansible_collections.railops.rdma.plugins.module_utils._persist.model import Port
 from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
 from ansible_collections.railops.rdma.tests.unit import machines
+from ansible_collections.railops.rdma.tests.unit.played_host import PlayedHost
 from ansible_collections.railops.rdma.tests.unit.plugins.module_utils._persist.test_plan import RAIL1
 
 MAC = "00:00:5e:00:53:01"
@@ -152,7 +154,7 @@ def judged(tmp_path, monkeypatch):
     def judge(files, links, **rail):
         for path, text in files.items():
             machines.put(tmp_path, path.lstrip("/"), text)
-        host = Host(str(tmp_path), command=lambda argv, text: Ran(0, json.dumps(links), ""))
+        host = PlayedHost(str(tmp_path), lambda argv, text: Ran(0, json.dumps(links), ""))
         want = parse_want({"rails": [{**RAIL1, **rail}]})
         names = {item.name: item.interface for item in want.rails}
         found = foreign.judged(host, "networkd", want, names, persist.files_of(want, names, "networkd"))

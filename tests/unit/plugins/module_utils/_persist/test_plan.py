@@ -13,6 +13,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaEr
 from ansible_collections.railops.rdma.plugins.module_utils._persist import networkd
 from ansible_collections.railops.rdma.plugins.module_utils._persist import plan as persist
 from ansible_collections.railops.rdma.plugins.module_utils._persist.host import Host
+from ansible_collections.railops.rdma.plugins.module_utils._persist.machine import interfaces_of
 from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
 from ansible_collections.railops.rdma.tests.unit.machines import put
 
@@ -106,8 +107,8 @@ def test_networkd_and_netplan_keep_the_mode_that_carries_the_mtu(mtu, mode):
 
 def test_ifupdown_is_known_by_what_it_configures():
     text = "auto lo\niface lo inet loopback\nallow-hotplug eth0\niface eth0 inet dhcp\n"
-    assert persist.interfaces_of(text) == ("eth0",)
-    assert persist.interfaces_of("auto lo\niface lo inet loopback\n") == ()
+    assert interfaces_of(text) == ("eth0",)
+    assert interfaces_of("auto lo\niface lo inet loopback\n") == ()
 
 
 @pytest.mark.parametrize(
@@ -121,7 +122,7 @@ def test_ifupdown_is_known_by_what_it_configures():
     ],
 )
 def test_a_manual_stanza_that_says_no_more_configures_nothing(text, there):
-    assert persist.interfaces_of(text) == there
+    assert interfaces_of(text) == there
 
 
 def test_netplan_says_what_the_live_change_makes():

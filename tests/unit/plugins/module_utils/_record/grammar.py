@@ -400,7 +400,7 @@ class Grammar:
             ),
             "/etc/railops-rdma/roce-qos.json": json.dumps(ours),
             "/etc/railops-rdma/acs.json": json.dumps(self.data({"note": "a", "bridges": ["0000:00:01.0"]})),
-            "/usr/local/lib/railops-rdma/acs.py": f"# {self.secret()}\nTOKEN = '{self.secret()}'\n",
+            "/usr/local/lib/railops-rdma/roce_qos.py": f"# {self.secret()}\nTOKEN = '{self.secret()}'\n",
             "/proc/cmdline": self.sentences("quiet vault_pci={0} pci={1}", "ib_core.netns_mode={0} x={1}"),
             "/proc/mounts": self.sentences(
                 "{0}:/{1} /mnt nfs4 rw,addr={0} 0 0", "a b nfs4 rw,addr=192.0.2.9,pw={0} 0 0", "{0}"

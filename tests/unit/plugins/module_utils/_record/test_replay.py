@@ -6,13 +6,16 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import struct
+import subprocess
 
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._card.pci import read_pci
-from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
-from ansible_collections.railops.rdma.plugins.module_utils._gpudirect.acs import Bridges
+from ansible_collections.railops.rdma.plugins.module_utils._files import Machine, Sysfs
+from ansible_collections.railops.rdma.plugins.module_utils._gpudirect.run import read_acs
 from ansible_collections.railops.rdma.plugins.module_utils._rdma import verbs
 from ansible_collections.railops.rdma.plugins.module_utils._rdma.checks import check_rails
 from ansible_collections.railops.rdma.plugins.module_utils._rdma.info import read_info
@@ -26,11 +29,22 @@ from ansible_collections.railops.rdma.tests.unit.replay import Replay, names_of,
 RAIL = {"name": "rail1", "interface": "ens1np0", "mtu": 1500}
 
 
-def facts(sysfs, bridges):
+class Module:
+    """What a module has of AnsibleModule."""
+
+    def get_bin_path(self, name):
+        return shutil.which(name)
+
+    def run_command(self, argv, **_more):
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+        return done.returncode, done.stdout, done.stderr
+
+
+def facts(sysfs, bits_of):
     """Return what rdma_info and gpudirect read of a machine, and the verdict on a rail."""
     info = read_info(sysfs, gids=True, part_numbers=True)
     tree = read_pci(sysfs)
-    acs = {address: bridges.read(address) for address in tree.functions}
+    acs = {item.address: bits_of(item.address) for item in tree.functions.values() if item.class_code == 0x0604}
     gpus = [[gpu.address, gpu.vendor, gpu.numa_node, list(gpu.path)] for gpu in tree.gpus]
     return stood_in({"info": info, "acs": acs, "gpus": gpus, "checks": check_rails(info, [RAIL], "roce", {})}, str)
 
@@ -40,24 +54,29 @@ def facts(sysfs, bridges):
 )
 def test_recorded_and_replayed_a_machine_is_the_same(name, fault, tmp_path, monkeypatch):
     root = machines.lay_out(name, tmp_path / "box")
-    for number, address in enumerate(sorted((root / "sys/bus/pci/devices").iterdir())):
-        config = bytearray(4096)
-        struct.pack_into("<IHH", config, 0x100, 1 << 16 | 0x000D, 0x5F, 0x1D if fault == "acs" and number % 2 else 0)
-        (address / "config").write_bytes(config)
+    bits = {name: number % 2 * 0x1D for number, name in enumerate(sorted(os.listdir(root / "sys/bus/pci/devices")))}
+
+    def execute(argv, text):
+        if argv[0] != "setpci":
+            return None
+        has = fault == "acs" and bits[argv[2]]
+        said = (
+            {"rc": 0, "out": "001d\n", "err": ""} if has else {"rc": 1, "out": "", "err": "Capability 000d not found"}
+        )
+        return {"argv": argv, "stdin": text, **said}
+
     if fault == "state":
         device = sorted((root / "sys/class/infiniband").iterdir())[0]
         (device / "ports/1/state").write_text("1: DOWN\n", encoding="utf-8")
-    recorder = record.Recorder(Sysfs(str(root)), lambda _argv, _text: None, "key")
-    live = facts(Sysfs(str(root)), Bridges(str(root)))
-    bridges = {item.address for item in read_pci(Sysfs(str(root))).functions.values() if item.class_code == 0x0604}
-    # Of other functions no configuration space is taken.
-    live["acs"] = {address: bits if address in bridges else None for address, bits in live["acs"].items()}
+    recorder = record.Recorder(Sysfs(str(root)), execute, "key")
+    live = facts(Sysfs(str(root)), lambda address: (bits[address] or None) if fault == "acs" else None)
     (tmp_path / "replay").mkdir()
     replay = Replay(recorder.record(), tmp_path / "replay")
     replay.play(monkeypatch)
-    assert facts(Sysfs(), Bridges()) == stood_in(live, recorder.scrub.text)
+    played = facts(Sysfs(), lambda address: read_acs(Machine(module=Module()), address) if fault == "acs" else None)
+    assert played == stood_in(live, recorder.scrub.text)
     assert replay.lacks == []
-    assert any(live["acs"].values()) is (fault == "acs" and bool(bridges))
+    assert any(live["acs"].values()) is (fault == "acs" and bool(live["acs"]))
 
 
 @pytest.mark.parametrize("there", [True, False])
@@ -66,14 +85,14 @@ def test_what_devices_say_of_themselves_is_replayed(there, tmp_path, monkeypatch
     machines.put(tmp_path / "box", "sys/class/infiniband/acme-roce/fw_ver", "28.39.1002\n")
     with monkeypatch.context() as host:
         host.setattr(verbs, "PYVERBS_ERROR", None if there else "ImportError")
-        host.setattr(verbs.Verbs, "read", lambda _verbs: (said if there else {}, []))
+        host.setattr(verbs, "read", lambda: (said if there else {}, []))
         recorder = record.Recorder(Sysfs(str(tmp_path / "box")), lambda _argv, _text: None, "key")
         archive = recorder.record()
     assert "acme" not in str(archive)
     (tmp_path / "replay").mkdir()
     Replay(archive, tmp_path / "replay").play(monkeypatch)
     expected = stood_in(said, recorder.scrub.text) if there else {}
-    assert (verbs.Verbs().read(), bool(verbs.Verbs().missing)) == ((expected, []), not there)
+    assert (verbs.read(), bool(verbs.PYVERBS_ERROR)) == ((expected, []), not there)
 
 
 def test_a_links_message_keeps_names_and_loses_hardware_addresses():

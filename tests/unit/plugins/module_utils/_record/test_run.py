@@ -13,12 +13,11 @@ import random
 import re
 import shutil
 import string
-import struct
 from pathlib import Path
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._card.vpd import parse_vpd, without_serial
+from ansible_collections.railops.rdma.plugins.module_utils._card.vpd import parse_vpd
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._record import run as work
@@ -220,15 +219,6 @@ def test_known_keys_alone_are_taken_of_network_managers_files():
     ours = reader.read("words", IFUPDOWN.format(**real))
     assert real["secret"] not in ours
     assert "iface ens1np0 inet static" in ours
-
-
-def test_a_bridge_keeps_its_configuration_space_without_the_serial_number():
-    data = bytearray(4096)
-    struct.pack_into("<I8s", data, 0x100, 0x148 << 20 | 1 << 16 | 0x0003, b"\xff" * 8)
-    struct.pack_into("<IHH", data, 0x148, 1 << 16 | 0x000D, 0x5F, 0x1D)
-    done = without_serial(bytes(data))
-    assert b"\xff" not in done
-    assert done[0x148:] == bytes(data)[0x148:]
 
 
 def test_what_the_switch_calls_itself_has_a_stand_in(tmp_path):

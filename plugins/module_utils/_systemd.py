@@ -1,0 +1,58 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Files of systemd: their sections, and whether a [Match] is for a device. Pure; systemd.link(5) and .network(5)."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+import typing as t
+
+Pairs = t.List[t.Tuple[str, str]]  # noqa: UP006 - evaluated on Python 3.9
+Section = t.Tuple[str, Pairs]  # noqa: UP006
+# A name in one of them hides it in those after it; people write into the first two.
+FOLDERS = ("/etc/systemd/network", "/run/systemd/network", "/usr/local/lib/systemd/network", "/usr/lib/systemd/network")
+
+
+def sections(text: str) -> list[Section]:
+    """Return the sections of a file of systemd or NetworkManager, with their pairs of key and value."""
+    found: list[Section] = []
+    for line in map(str.strip, text.replace("\\\n", " ").splitlines()):
+        if line.startswith("[") and line.endswith("]"):
+            found.append((line[1:-1], []))
+        elif found and "=" in line and line[0] not in "#;":
+            key, _equals, value = line.partition("=")
+            found[-1][1].append((key.strip(), value.strip()))
+    return found
+
+
+def said(rows: t.Iterable[Section], *names: str) -> Pairs:
+    """Return what still counts of the sections with these names: an empty value takes back what was said before."""
+    found: Pairs = []
+    for pair in (pair for name, pairs in rows if name in names for pair in pairs):
+        found = [*found, pair] if pair[1] else [item for item in found if item[0] != pair[0]]
+    return found
+
+
+def fits(match: Pairs, known: t.Mapping[str, t.Iterable[str]]) -> bool | None:
+    """Whether a [Match] is met; None when it asks for what is not known.
+
+    :param match: what still counts of it.
+    :param known: the values of a device, by the key that asks for them.
+    """
+    wanted: dict[str, list[str]] = {}
+    for key, value in match:
+        wanted.setdefault(key, []).extend(value.split())
+    answers = [_matches(key, words, known[key]) if key in known else None for key, words in wanted.items()]
+    return False if False in answers else None if None in answers else True
+
+
+def _matches(key: str, words: list[str], values: t.Iterable[str]) -> bool:
+    inverted = words[0].startswith("!")
+    words = [word.lstrip("!") for word in words]
+    if key.endswith("MACAddress"):
+        # With colons, dashes or dots.
+        words, values = ([re.sub("[^0-9a-f]", "", item.lower()) for item in items] for items in (words, values))
+    return inverted != any(fnmatch.fnmatchcase(value, word) for value in values for word in words)

@@ -1,0 +1,31 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A host of rail_persist whose programs a test runs: by a function, in place of AnsibleModule."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+
+from ansible_collections.railops.rdma.plugins.module_utils._files import Ran
+from ansible_collections.railops.rdma.plugins.module_utils._persist.host import Host
+
+
+def command(argv: list[str], text: str = "") -> Ran:
+    """Run a program."""
+    done = subprocess.run(argv, input=text, capture_output=True, text=True, check=False)
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
+class PlayedHost(Host):
+    """A host, and what runs its programs: that gets the argument vector and the input."""
+
+    def __init__(self, root: str = "/", run: Callable[[list[str], str], Ran] = command) -> None:
+        super().__init__(root)
+        self._run = run
+
+    def run(self, argv, text=None, **_environ):
+        tool = self.tool(argv[0])
+        return self._run([tool, *argv[1:]], text or "") if tool else Ran(127, "", "")
