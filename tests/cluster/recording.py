@@ -8,7 +8,7 @@
     recording.py --write    ask, compare, and keep the whole answers in recorded.json
 
 The API is that of RAILOPS_TEST_KUBECONFIG, else a control plane of its own where its programs are (programs.py).
-test_recorded.py holds the API double to the same file, and rules.yml says which rule of the double rests on which row.
+test_recorded.py holds the API double to the same file.
 """
 
 from __future__ import annotations

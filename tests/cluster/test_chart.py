@@ -49,7 +49,6 @@ def shape(row: Json) -> Json:
     }
 
 
-@pytest.mark.point("1.1")
 @pytest.mark.parametrize(
     "values",
     [

@@ -2,38 +2,29 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Hold the API, double or real, to what was recorded, and each rule of the double to the table of recordings."""
+"""Hold the API, double or real, to what was recorded."""
 
 from __future__ import annotations
 
-import ast
 import json
 import typing as t
-from collections import Counter
 from pathlib import Path
 
 import pytest
 import recording
-import yaml
 from api_pods import Pods
 from conftest import PLAYED, REAL
 
-HERE = Path(__file__).resolve().parent
-FILES = ("api_store", "api_fields", "api_double", "api_controllers", "api_pods")
-RULES = yaml.safe_load((HERE / "rules.yml").read_text(encoding="utf-8"))
-BEYOND = RULES["beyond"]
+# Recorded, and more than the double does: a real API is held to all of it, the double to this much.
+BEYOND = {
+    "row-32": "nothing",  # it checks types alone: no limits of a schema, no CEL
+    "row-34": "codes",  # tests/admission refuses the same for the same reasons, in words of its own
+    "row-35": "codes",  # and Go's way to print a struct
+    "row-37": "nothing",  # the coordinator comes with the chart's first Job
+    "row-38": "nothing",  # it makes pods of its own Jobs alone; the scheduler is asked below
+}
 UNTRIED = {row for row, held in BEYOND.items() if held == "nothing"}
 RECORDED = json.loads(recording.FILE.read_text(encoding="utf-8"))
-
-
-def functions() -> t.Iterator[str]:
-    """Give the functions of the double by file and class; dunders are no rules."""
-    for name in FILES:
-        for node in ast.parse((HERE / f"{name}.py").read_text(encoding="utf-8")).body:
-            inside = node.body if isinstance(node, ast.ClassDef) else [node]
-            prefix = f"{name}.{node.name}." if isinstance(node, ast.ClassDef) else f"{name}."
-            found = (one.name for one in inside if isinstance(one, ast.FunctionDef))
-            yield from (f"{prefix}{one}" for one in found if not one.startswith("__"))
 
 
 @pytest.fixture
@@ -55,17 +46,6 @@ def test_every_answer_is_as_recorded(answers: dict[str, list[dict[str, t.Any]]])
             wanted = [{"code": answer["code"]} for answer in wanted]
         told[row] = list(recording.differences(wanted, found))
     assert {row: lines for row, lines in told.items() if lines} == {}
-
-
-def test_every_rule_of_the_double_names_its_recording_or_that_it_has_none() -> None:
-    listed = Counter(name for part, names in RULES.items() if part != "beyond" for name in names)
-    assert [name for name, count in listed.items() if count > 1] == []
-    assert set(listed) == set(functions())
-
-
-def test_the_recordings_that_rules_name_are_there() -> None:
-    named = {row for rows in RULES["recorded"].values() for row in rows}
-    assert named | set(BEYOND) == set(RECORDED["rows"])
 
 
 @pytest.mark.parametrize(

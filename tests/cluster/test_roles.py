@@ -232,7 +232,6 @@ def test_tigera_gets_its_settings(playbook: Playbook, double: ApiDouble, live: L
     }
 
 
-@pytest.mark.point("1.13")
 @pytest.mark.only_double("the API must fail in scripted ways")
 def test_bad_situations_are_told_before_the_first_write(playbook: Playbook, double: ApiDouble, tmp_path: Path) -> None:
     before = double.writes()

@@ -293,7 +293,7 @@ def syntax(words: list[str], context: Context) -> list[str]:
 
 
 def fine(words: list[str], context: Context) -> list[str]:
-    """Say nothing: the program is somebody else's, and shown.py says what runs it."""
+    """Say nothing: the program is somebody else's."""
     return []
 
 

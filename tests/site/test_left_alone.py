@@ -84,7 +84,6 @@ def test_a_preview_names_what_is_left_alone(fleet, machine):
     assert {name: (machine / name).read_bytes() for name in kept} == kept
 
 
-@pytest.mark.point("1.16")
 def test_alternative_names_are_refused_before_anything_where_pods_use_the_rails(fleet, machine):
     run = preview(fleet, rdma_host_naming="altname", fabric_kubeconfig="/nonexistent")
     assert run.code == 2

@@ -404,7 +404,6 @@ def test_a_large_fleet_is_checked_in_linear_time():
     assert calls(5_000) < 11 * calls(500)
 
 
-@pytest.mark.point("1.15")
 def test_newer_cards_are_given_to_the_operator_as_the_chart_writes_them():
     text = (Path(__file__).parents[3] / "roles/spiderpool/defaults/main.yml").read_text(encoding="utf-8")
     given = yaml.safe_load(text)["spiderpool_extra_nics"]

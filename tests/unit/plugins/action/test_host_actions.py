@@ -150,7 +150,6 @@ def test_a_missing_plan_says_what_to_do(tmp_path):
         run(roce_qos, {"plan_dir": str(tmp_path)})
 
 
-@pytest.mark.point("1.11")
 @pytest.mark.parametrize(
     ("module", "check_mode", "variable"),
     [

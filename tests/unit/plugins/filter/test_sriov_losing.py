@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from ansible_collections.railops.rdma.plugins.filter.sriov_losing import sriov_losing
 
 LABEL = "fabric.railops.io/fabric"
@@ -24,7 +22,6 @@ def card(name, address, vfs, **more):
     return {"name": name, "pciAddress": address, "vendor": "15b3", "deviceID": "101d", "totalvfs": vfs, **more}
 
 
-@pytest.mark.point("1.9")
 def test_the_operator_takes_the_functions_of_cards_that_no_policy_names():
     rail, storage = card("ens1np0", "0000:19:00.0", 8), card("ens20f0np0", "0000:5a:00.0", 16)
     states = [state("node1", rail, storage), state("node2", storage), state("node9", storage)]

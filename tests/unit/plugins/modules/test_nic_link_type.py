@@ -203,7 +203,6 @@ def test_defect_3_a_card_that_fails_does_not_stop_the_others(machine, refused):
     assert (result["changed"], bool(result["fix"])) == (True, True)
 
 
-@pytest.mark.point("1.4")
 def test_defects_3_and_5_without_gpus_and_nvidia_smi_the_rails_are_set_all_the_same(machine, run_module):
     for gpu in (machine.root / "sys/bus/pci/devices").iterdir():
         if (gpu / "class").read_text().startswith("0x0302"):
@@ -414,7 +413,6 @@ def test_a_host_without_such_cards_needs_no_tool(tmp_path, monkeypatch, run_modu
 # What the rails of the plan decide, and what is never touched (the points of the review on real cards)
 
 
-@pytest.mark.point("1.4")
 def test_nic_mode_picks_cards_by_the_plans_rails_and_not_by_their_gpus(machine, run_module):
     """A card next to a GPU that carries no rail stays as it is, and is named."""
     result = run_module(cards=RAILS_ETH, rails=PLANNED[:7])
@@ -433,7 +431,6 @@ def test_a_rail_whose_card_cannot_be_told_stops_the_run_before_anything(machine,
     assert [item["rail"] for item in looked["checks"] if item["id"] == "card_place"] == ["rail8"]
 
 
-@pytest.mark.point("1.4")
 def test_the_other_port_of_a_rails_card_keeps_its_link_type(machine, run_module):
     run_module(cards=RAILS_IB, rails=[ON_STORAGE])
     assert machine.cards.calls("set") == [f"mstconfig -d {STORAGE}.0 -y set LINK_TYPE_P1=1"]
@@ -448,7 +445,6 @@ def recorded_vpd(machine, address):
     return place
 
 
-@pytest.mark.point("1.4")
 def test_a_card_that_serves_nvswitches_is_never_touched(machine, run_module, refused):
     recorded_vpd(machine, f"{STORAGE}.1")
     result = run_module(cards=RAILS_ETH)
@@ -540,7 +536,6 @@ def test_a_bluefield_that_does_not_tell_its_mode_is_left_alone(machine, run_modu
     assert statuses(run_module(cards=RAILS_ETH))[RAIL1] == "pending"
 
 
-@pytest.mark.point("1.3")
 def test_num_of_vfs_is_exactly_what_the_sriov_operator_will_want(machine, run_module):
     """The operator writes and reboots for every other number, also for a greater one."""
     machine.cards.change(RAIL1, parameters=card(IB, vfs=16)["parameters"])

@@ -211,7 +211,6 @@ def test_doca_ofed_from_its_pinned_package(run_module, home, tmp_path):
     assert run_module(**params)["changed"] is False
 
 
-@pytest.mark.point("1.10")
 @pytest.mark.parametrize("there", [True, False])
 def test_doca_without_kernel_headers_gets_them_first_or_touches_nothing(run_module, home, host, tmp_path, there):
     kernel = os.uname().release
@@ -370,7 +369,6 @@ def test_an_rpm_may_be_named_without_its_release(run_module, host, home, old):
     assert run_module(upgrade=True, versions={"demo-driver": "1.0"}, packages=[])["changed"] is False
 
 
-@pytest.mark.point("1.17")
 def test_the_distributions_packages_remove_nothing_of_a_driver_that_was_installed_by_hand(run_module, refused, home):
     run_module()
     assert "_--no-remove_" in log(home)[-1]

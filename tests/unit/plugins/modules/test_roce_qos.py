@@ -496,7 +496,6 @@ def of(result, name):
     return [check for check in result["checks"] if check["id"] == name]
 
 
-@pytest.mark.point("1.7")
 def test_nothing_is_set_until_the_site_says_what_its_switches_have(run_module, dcb, root):
     dcb.ports["ens1np0"] = {"pfc": 8, "dscp": {26: 3}, "dcbx": 9}
     result = run_module(**UNDECLARED)
@@ -542,7 +541,6 @@ def test_what_a_fleet_has_from_us_stays_is_verified_and_gives_one_warning(run_mo
     assert dcb.port("ens2np0")["pfc"] == 8
 
 
-@pytest.mark.point("1.7")
 def test_a_fleet_on_other_priorities_is_not_taken_off_its_queue(run_module, refused, dcb):
     dcb.ports["ens1np0"] = {"pfc": 8, "dscp": {26: 3}, "dcbx": 9}
     refused("ens1np0 has flow control on priority 3 (DSCP 26), and not by this collection")

@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import copy
 
-import pytest
-
 from ansible_collections.railops.rdma.plugins.plugin_utils._release import (
     ANNOTATION,
     COMPONENT,
@@ -60,7 +58,6 @@ def changed(name, **data):
     return checksums(parts)
 
 
-@pytest.mark.point("1.2")
 def test_a_part_is_annotated_with_what_it_mounts_and_nothing_else():
     before = checksums(PARTS)
     assert set(before) == {"spiderpoolAgent", "spiderpoolController"}

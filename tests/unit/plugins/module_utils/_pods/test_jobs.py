@@ -121,7 +121,6 @@ def test_pairs_of_a_client_are_one_check_with_the_bad_ones_named():
     assert (second["status"], second["observed"]) == ("ok", "2.1 us with a pod on node2")
 
 
-@pytest.mark.point("1.5")
 def test_the_client_job():
     model = jobs.model_of(daemon_set(tolerations=[{"operator": "Exists"}], imagePullSecrets=[{"name": "s"}]), "fabric")
     pair = jobs.PodPair(("rail1", "rail3"), "node1", "node2")

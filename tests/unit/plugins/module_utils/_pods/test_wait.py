@@ -267,7 +267,6 @@ def waiting(fleet, timeout):
     return Waiting(fleet, [AGENT], timeout, fleet.lines.append, lambda: fleet.now, fleet.sleep)
 
 
-@pytest.mark.point("1.8")
 def test_a_thousand_nodes_two_at_a_time_take_their_hours():
     fleet = Fleet(1000, 40)
     outcome = waiting(fleet, 300).until_ready()

@@ -129,7 +129,6 @@ def test_a_planned_speed():
     assert judged({**NOW, "speed": None}, speed=400000)["port_speed"].status == "skipped"
 
 
-@pytest.mark.point("1.14")
 def test_sound_counters_do_not_fail_a_traffic_test():
     before = {"rail1": {"out_of_sequence": 1, "symbol_error": 0}}
     (order,) = counter_checks(before, {"rail1": {"out_of_sequence": 9, "symbol_error": 0}}, 0)

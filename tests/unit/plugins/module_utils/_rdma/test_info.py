@@ -81,7 +81,6 @@ def test_a_software_device_is_found_by_its_parent(tmp_path):
     assert device["ports"][0]["active_mtu"] == 4096
 
 
-@pytest.mark.point("1.17")
 def test_representors_and_partitions_are_not_the_ports_interface(host, tmp_path):
     sysfs = host("one-switch-each")
     real = sysfs.real("/sys/bus/pci/devices/0000:19:00.0")
@@ -225,7 +224,6 @@ def functions(guids, state="DOWN", here=True):
     return {"devices": found, "nics_without_rdma": []}
 
 
-@pytest.mark.point("1.17")
 @pytest.mark.parametrize(
     ("info", "guid", "port"),
     [

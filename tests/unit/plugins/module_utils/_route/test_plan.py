@@ -504,7 +504,6 @@ def test_a_vlan_is_made_after_its_port_is_up_and_before_anything_is_put_on_it():
     assert [check["observed"] for check in done.checks if check["id"] == "network_link"] == ["down"]
 
 
-@pytest.mark.point("1.12")
 def test_a_rail_that_moves_into_a_vlan_leaves_its_port():
     host = host_of("ens1np0")
     untagged = after(host, plan(host))

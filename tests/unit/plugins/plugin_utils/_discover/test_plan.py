@@ -193,7 +193,6 @@ def test_names(names, expected):
     assert [rail.name for rail in discover({"node1": info()}, names).rails][:2] == expected
 
 
-@pytest.mark.point("1.4")
 def test_a_function_that_serves_nvswitches_is_no_rail():
     hosts = fleet()
     for host in hosts.values():

@@ -320,7 +320,6 @@ def test_sriov_config_isolates_rdma_and_its_policy_selects_labelled_nodes(render
     assert marks["nodes"] == dict.fromkeys(names(8), "declared")
 
 
-@pytest.mark.point("1.6")
 def test_infiniband_has_rdma_and_no_pkey(rendered):
     objects = rendered("infiniband")[2]
     assert of(objects, "SpiderMultusConfig")[0]["spec"]["ibsriov"]["pkey"] == ""
@@ -537,7 +536,6 @@ def test_the_checkers_own_schema_agrees_with_the_real_one(schemas):
         compare(kind.spec, schema, f"{name}.spec")
 
 
-@pytest.mark.point("1.12")
 def test_rails_in_vlans_stand_on_the_hosts_interface_and_never_on_ifacers():
     tagged = {"vlan": 100, "rails": [{"interface": "ens1np0"}, {"interface": "ens2np0", "vlan": 102}]}
     made = plan_of(raw_of(**tagged), names(2))

@@ -226,7 +226,6 @@ def test_bad_input_is_refused_at_its_place(more, place):
     assert [problem.place for problem in caught.value.problems] == [place]
 
 
-@pytest.mark.point("1.5")
 @pytest.mark.parametrize("sample", EACH)
 def test_pods_ask_for_every_rail(sample):
     plan, files = made_of(sample)
