@@ -17,7 +17,6 @@ from pathlib import Path
 import pytest
 
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
-SLOW = TOOLS.parent / "slow.txt"
 
 import packages
 import progress
@@ -113,32 +112,6 @@ def test_an_unknown_check_is_refused(run, more):
     assert str(code).startswith("No such check: nonsense.")
 
 
-def test_a_long_check_is_never_silent(run, monkeypatch):
-    monkeypatch.setattr(runner, "QUIET", 1)
-    slow = Step("slow", "", runs(python("import time; print('...... [ 40%]', flush=True); time.sleep(4)")), 1)
-    _code, said = run(slow)
-    assert "... slow" in said
-    assert "40%" in said
-
-
-def test_as_many_at_a_time_as_there_is_room_for(run, tmp_path):
-    text = f"""
-import os, time
-open("{tmp_path}/{{0}}", "w").close()
-time.sleep(0.5)
-print(len(os.listdir("{tmp_path}")), "passed")
-os.unlink("{tmp_path}/{{0}}")
-"""
-    steps = [Step(f"pair{number}", "", runs(python(text.format(number))), 5, workers=2) for number in range(3)]
-    whole = Step("whole", "", runs(python(text.format("whole"))), 9, workers=runner.ROOM + 1)
-    code, said = run(*steps, whole)
-    assert code == 0
-    ends = [line.split()[1:5:3] for line in said.splitlines() if line.startswith("passed")]
-    # The longest is the first, and what is too large for all of it runs by itself.
-    assert ends[0] == ["whole", "1"]
-    assert max(int(count) for _name, count in ends) == 2
-
-
 def test_the_rest_is_a_command_of_its_own(run):
     late, newest = Step("late", "", runs(python("pass")), 1, rest=True), Step("newest", "", runs(python("1/0")), 1)
     assert "late" not in run(GOOD, late)[1]
@@ -149,20 +122,6 @@ def test_the_rest_is_a_command_of_its_own(run):
     soft = replace(newest, soft=True)
     assert "skipped  newest" in run(soft)[1]
     assert run(newest)[0] == run(soft, require="newest")[0] == 1
-
-
-def test_the_times_are_told_by_file(run):
-    text = "12.00s call     tests/a.py::one\\n 1.00s call tests/b.py::x\\n6.40s setup    tests/a.py::two"
-    code, said = run(Step("timed", "", runs(python(f"print('{text}')")), 1))
-    assert code == 0
-    assert "    18 s  tests/a.py" in said
-
-
-@pytest.mark.parametrize("gets_on", ["print('.', flush=True); time.sleep(.2)", "sum(range(10**6))"])
-def test_a_check_that_gets_on_is_never_ended(run, monkeypatch, gets_on):
-    monkeypatch.setattr(runner, "IDLE", 3)
-    text = f"import time\nuntil = time.monotonic() + 5\nwhile time.monotonic() < until: {gets_on}"
-    assert run(Step("slow", "", runs(python(text)), 1))[0] == 0
 
 
 def test_a_check_that_stands_still_is_ended_with_its_children(run, monkeypatch, tmp_path):
@@ -205,40 +164,6 @@ runner.main([runner.Step("stuck", "", lambda: iter([command]), 1)], lambda: dict
 
 
 class TestPackages:
-    @pytest.mark.parametrize(
-        ("release", "known"),
-        [
-            ('ID=debian\nVERSION_ID="12"\nPRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\n', True),
-            ('ID=debian\nVERSION_ID="11"\nPRETTY_NAME="Debian GNU/Linux 11 (bullseye)"\n', False),
-            ("ID=debian\nPRETTY_NAME=sid\n", True),
-            ('ID=ubuntu\nVERSION_ID="24.04"\nPRETTY_NAME="Ubuntu 24.04.2 LTS"\n', True),
-            ('ID=ubuntu\nVERSION_ID="22.04"\nPRETTY_NAME="Ubuntu 22.04"\n', False),
-            ('ID=ubuntu\nVERSION_ID="26.04"\nPRETTY_NAME="Ubuntu 26.04"\n', True),
-            ('ID=fedora\nVERSION_ID=44\nPRETTY_NAME="Fedora Linux 44"\n', False),
-            ("", False),
-        ],
-    )
-    def test_where_packages_can_be_installed(self, release, known, tmp_path, monkeypatch):
-        path = tmp_path / "os-release"
-        path.write_text(release, encoding="utf-8")
-        monkeypatch.setattr(packages, "RELEASE", path)
-        assert packages.release()[1] is known
-
-    def test_elsewhere_one_line_says_what_is_missing(self, tmp_path, monkeypatch, capsys):
-        path = tmp_path / "os-release"
-        path.write_text('ID=fedora\nVERSION_ID=44\nPRETTY_NAME="Fedora Linux 44"\n', encoding="utf-8")
-        monkeypatch.setattr(packages, "RELEASE", path)
-        monkeypatch.delenv("RAILOPS_INSTALL", raising=False)
-        monkeypatch.setattr(packages, "lacking", lambda *names: [packages.IP])
-        packages.provide("demo")
-        (line,) = capsys.readouterr().out.splitlines()
-        assert "Missing here: iproute2. Nothing is installed: this is Fedora Linux 44" in line
-
-    def test_it_can_be_forbidden(self, monkeypatch):
-        monkeypatch.setenv("RAILOPS_INSTALL", "0")
-        monkeypatch.setattr(packages, "release", lambda: ("Debian", True))
-        assert packages.forbidden() == "RAILOPS_INSTALL=0" or not packages.shutil.which("apt-get")
-
     @pytest.mark.parametrize("name", ["network-manager", "netplan.io", "ifupdown", "systemd-resolved", "snapd", "dbus"])
     def test_what_would_change_the_machine_s_network_is_never_installed(self, name, monkeypatch):
         def asked(argv, **dummy):
@@ -251,31 +176,3 @@ class TestPackages:
             packages.install(["thing"])
         assert name in caught.value.why
         assert called == ["apt-get update"]
-
-    def test_every_need_is_a_check_or_the_demo(self):
-        import check
-
-        assert set(packages.NEEDS) - {step.name for step in check.STEPS} == {"demo"}
-
-
-def test_every_row_of_slow_tests_is_there():
-    rows = [row for row in SLOW.read_text(encoding="utf-8").split("\n") if row and row[0] != "#"]
-    for path, _colons, name in (row.partition("::") for row in rows):
-        text = (SLOW.parent.parent / path).read_text(encoding="utf-8")
-        assert not name or f"def {name}(" in text, f"{path} has no {name}"
-    assert rows == sorted(rows)
-
-
-class TestProgress:
-    def test_a_step_shows_its_title_dots_and_time_and_keeps_the_output(self, tmp_path, capsys):
-        done = progress.step("look", python("import time; print('seen'); time.sleep(2.5)"), log=tmp_path / "log")
-        assert (done.code, done.output) == (0, "seen\n")
-        shown = capsys.readouterr().out
-        assert shown.startswith("  look ..")
-        assert len(shown.partition(" done ")[0]) == progress.WIDTH
-        assert "seen" in (tmp_path / "log").read_text(encoding="utf-8")
-
-    def test_what_is_not_there_or_does_not_end_is_a_failure(self, tmp_path, capsys):
-        assert progress.step("look", ["/no/such/thing"], log=tmp_path / "log").code == progress.NOT_STARTED
-        assert progress.step("look", ["sleep", "9"], log=tmp_path / "log", timeout=1).code == progress.TIMED_OUT
-        assert capsys.readouterr().out.count("failed") == 2

@@ -22,7 +22,6 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._fabric.model import 
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan import lock as locks
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.blocks import build_blocks
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run
-from ansible_collections.railops.rdma.tests.unit import reader_971e458 as reader
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts, plan, rails
 
 LOCKS = Path(__file__).parents[3] / "data/locks"
@@ -31,7 +30,6 @@ SINCE_FORMAT = {"nv-ipam"}
 """Features that version 0.1.0 did not have."""
 LOCKS_OF = [("format-1", name) for name in ADDRESSES]
 LOCKS_OF += [("schema-1", name) for name in ADDRESSES if name not in SINCE_FORMAT]
-TAKEN_ALONG = Path(__file__).parents[4] / "site/taken_along/plan/fabric"
 NEWER = "A newer version of railops.rdma wrote this; install that or newer."
 
 
@@ -96,26 +94,6 @@ def test_a_plan_of_0_1_0_keeps_its_numbers_and_says_so(tmp_path):
 
 
 # --- who does not know it whole refuses it ----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ADDRESSES)
-def test_971e458_refuses_a_lock_with_a_format(name, tmp_path):
-    (tmp_path / "plan.json").write_text(golden("format-1", name))
-
-    with pytest.raises(InputError, match="reads schema 1"):
-        reader.parse_lock(golden("format-1", name), "plan.json")
-    with pytest.raises(RdmaError, match="does not have schema 1"):
-        reader.read_lock(str(tmp_path))
-
-
-def test_the_reader_of_971e458_is_that_of_its_plans():
-    text = (TAKEN_ALONG / "plan.json").read_text()
-    assert reader.read_lock(str(TAKEN_ALONG)) == json.loads(text)
-    assert {name: seat.slot for name, seat in reader.parse_lock(text, "plan.json").seats.items()} == {
-        "node1": 0,
-        "node2": 1,
-        "node3": 2,
-    }
 
 
 def frozen_with(change):
