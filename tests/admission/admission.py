@@ -15,16 +15,14 @@ from __future__ import annotations
 
 import typing as t
 
-from .multus import attachment, check_annotations, check_chain, check_cni, check_coordinator
+from .multus import check_cni, check_written
 from .mutate import AdmissionError, Json, Key, key_of, mutate
 from .pools import (
     Partition,
     check_cidr,
     check_gateway,
     check_in_use,
-    check_pod_affinity,
     check_ranges,
-    check_routes,
     check_unchanged,
     cidr_of,
     effective_ranges,
@@ -51,7 +49,6 @@ class Admission:
         self._schema = schema
         self._pools = {4: Partition(), 6: Partition()}
         self._objects: dict[Key, Json] = {}
-        self._attachments: dict[tuple[str, str], str] = {}
         for obj in existing:
             self.load(obj)
 
@@ -96,25 +93,19 @@ class Admission:
         return new
 
     def _remember(self, obj: Json) -> None:
-        kind, namespace, name = key = key_of(obj)
+        kind, _namespace, name = key = key_of(obj)
         self._objects[key] = obj
-        if kind == "SpiderIPPool":
-            if (cidr := parse_cidr((obj.get("spec") or {}).get("subnet"))) is not None:
-                ranges = effective_ranges(obj["spec"])
-                self._pools[cidr.family].add(name, cidr.first, cidr.last, obj["spec"]["subnet"], ranges)
-        elif kind == "SpiderMultusConfig":
-            self._attachments[namespace, attachment(obj)] = name
+        if kind == "SpiderIPPool" and (cidr := parse_cidr((obj.get("spec") or {}).get("subnet"))) is not None:
+            ranges = effective_ranges(obj["spec"])
+            self._pools[cidr.family].add(name, cidr.first, cidr.last, obj["spec"]["subnet"], ranges)
 
     def _forget(self, obj: Json) -> None:
-        kind, namespace, name = key = key_of(obj)
+        kind, _namespace, name = key = key_of(obj)
         stored = self._objects.pop(key, None)
         if stored is None:
             return
-        if kind == "SpiderIPPool":
-            if (cidr := parse_cidr((stored.get("spec") or {}).get("subnet"))) is not None:
-                self._pools[cidr.family].remove(name, cidr.first)
-        elif kind == "SpiderMultusConfig":
-            self._attachments.pop((namespace, attachment(stored)), None)
+        if kind == "SpiderIPPool" and (cidr := parse_cidr((stored.get("spec") or {}).get("subnet"))) is not None:
+            self._pools[cidr.family].remove(name, cidr.first)
 
     # One method a kind; the order inside is the webhook's.
 
@@ -153,8 +144,6 @@ class Admission:
                 "determined by 'spec.ips' and 'spec.excludeIPs'",
             )
         check_gateway(new)
-        check_routes(new)
-        check_pod_affinity(new)
         if old is not None:
             check_in_use(new, old)
 
@@ -171,23 +160,9 @@ class Admission:
                     f'Invalid value: "{entry}": invalid IP range format in IPv{family}',
                 )
 
-    def _check_spidercoordinator(self, new: Json, old: Json | None) -> None:
-        check_coordinator(new, new["spec"], "spec")
-
     def _check_spidermultusconfig(self, new: Json, old: Json | None) -> None:
-        check_annotations(new, old)
-        owner = self._attachments.get((key_of(new)[1], attachment(new)))
-        if owner is not None and owner != new["metadata"]["name"]:
-            raise AdmissionError(
-                new,
-                "metadata.annotations",
-                f"Invalid value: the net-attach-def {key_of(new)[1]}/{attachment(new)} already exists and is "
-                f"managed by SpiderMultusConfig {key_of(new)[1]}/{owner}",
-            )
         check_cni(new)
-        if isinstance(new["spec"].get("coordinator"), dict):
-            check_coordinator(new, new["spec"]["coordinator"], "spec.coordinator")
-        check_chain(new)
+        check_written(new)
 
     def _check_sriovnetworknodepolicy(self, new: Json, old: Json | None) -> None:
         if new["metadata"]["name"] == "default":

@@ -17,7 +17,7 @@ from ansible_collections.railops.rdma.plugins.module_utils import _intervals as 
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import SPIDERPOOL
 from ansible_collections.railops.rdma.plugins.plugin_utils._fabric.options import INJECT_KEYS
 
-from .ranges import parse_address, parse_cidr, parse_range, ranges_text
+from .ranges import parse_cidr, parse_range, ranges_text
 from .schema import KINDS, copied, with_defaults
 
 Json = dict[str, t.Any]
@@ -26,32 +26,23 @@ Key = tuple[str, str, str]
 FINALIZER = SPIDERPOOL.partition("/")[0]
 LABEL_POOL_CIDR = "ipam.spidernet.io/ippool-cidr"
 INJECT_RDMA, INJECT_NETWORK = INJECT_KEYS
-CR_NAME = "multus.spidernet.io/cr-name"
-CNI_VERSION = "multus.spidernet.io/cni-version"
-CNI_VERSIONS = ("0.3.0", "0.3.1", "0.4.0", "1.0.0")
-# cniType -> its block of the spec; `custom` has the field customCNI instead.
 BLOCKS: t.Mapping[str, str] = {
     "macvlan": "macvlan",
     "ipvlan": "ipvlan",
-    "vlan": "vlan",
     "sriov": "sriov",
     "ib-sriov": "ibsriov",
     "ipoib": "ipoib",
-    "ovs": "ovs",
-    "custom": "customCNI",
 }
-PARENTS = ("macvlan", "ipvlan", "vlan")
+PARENTS = ("macvlan", "ipvlan")
 # What the webhook writes into a block where the field is absent.
 _BLOCK_DEFAULTS: t.Mapping[str, Json] = {
     "macvlan": {"vlanID": 0, "mtu": 0, "rdmaResourceName": ""},
     "ipvlan": {"vlanID": 0, "mtu": 0, "rdmaResourceName": ""},
-    "vlan": {"mtu": 0, "rdmaResourceName": ""},
     "sriov": {"vlanID": 0, "mtu": 0, "minTxRateMbps": 0, "maxTxRateMbps": 0},
     "ibsriov": {"pkey": "", "linkState": "enable", "rdmaIsolation": True, "enableIbKubernetes": False},
     "ipoib": {},
-    "ovs": {"vlan": 0, "deviceID": ""},
 }
-_COORDINATOR_DEFAULTS: Json = {
+COORDINATOR: Json = {
     "mode": "auto",
     "podMACPrefix": "",
     "podDefaultRouteNIC": "",
@@ -59,6 +50,8 @@ _COORDINATOR_DEFAULTS: Json = {
     "tunePodRoutes": True,
     "txQueueLen": 0,
     "hostRuleTable": 500,
+    "vethLinkAddress": "",
+    "vethMTU": 1500,
 }
 # The one list that the webhook stores although it is empty.
 KEPT_EMPTY = "chainCNIJsonData"
@@ -130,9 +123,9 @@ def _label(obj: Json, key: str, value: str) -> None:
     obj["metadata"]["labels"] = {**(obj["metadata"].get("labels") or {}), key: value}
 
 
-def _merge_ranges(obj: Json, field: str, family: int) -> None:
+def _merge_ranges(obj: Json, family: int) -> None:
     """Fold the entries of a list, as the webhook does with more than one of them."""
-    entries = obj["spec"].get(field)
+    entries = obj["spec"].get("ips")
     if not isinstance(entries, list) or len(entries) < 2:
         return
     spans = []
@@ -141,12 +134,12 @@ def _merge_ranges(obj: Json, field: str, family: int) -> None:
         if parsed is None or parsed.family != family or parsed.first > parsed.last:
             raise AdmissionError(
                 obj,
-                f"spec.{field}",
-                f"failed to merge 'spec.{field}': invalid IP range format in IPv{family} '{entry}'",
+                "spec.ips",
+                f"failed to merge 'spec.ips': invalid IP range format in IPv{family} '{entry}'",
                 code=403,
             )
         spans.append((parsed.first, parsed.last))
-    obj["spec"][field] = ranges_text(intervals.merge(spans), family)
+    obj["spec"]["ips"] = ranges_text(intervals.merge(spans), family)
 
 
 def _mutate_pool(obj: Json) -> None:
@@ -163,8 +156,7 @@ def _mutate_pool(obj: Json) -> None:
         spec["ipVersion"] = cidr.family
     if cidr is not None:
         _label(obj, LABEL_POOL_CIDR, re.sub(r"[.:/]", "-", cidr.masked()))
-    for field in ("ips", "excludeIPs"):
-        _merge_ranges(obj, field, spec["ipVersion"])
+    _merge_ranges(obj, spec["ipVersion"])
     _finalize(obj)
 
 
@@ -182,46 +174,21 @@ def _mutate_reserved(obj: Json) -> None:
                 code=403,
             )
         obj["spec"]["ipVersion"] = first.family
-    _merge_ranges(obj, "ips", obj["spec"]["ipVersion"])
-
-
-def _mutate_coordinator(obj: Json) -> None:
-    if not obj["spec"].get("podCIDRType"):
-        raise AdmissionError(obj, "spec.podCIDRType", "PodCIDRType is not allowed to be empty", code=403)
-    obj["spec"].setdefault("vethMTU", 1500)
-    hijack = obj["spec"].get("hijackCIDR")
-    if isinstance(hijack, list):
-        obj["spec"]["hijackCIDR"] = [as_cidr(item) for item in hijack]
-    _finalize(obj)
-
-
-def as_cidr(text: t.Any) -> t.Any:
-    address = parse_address(text)
-    return text if address is None else f"{text}/{32 if address[0] == 4 else 128}"
+    _merge_ranges(obj, obj["spec"]["ipVersion"])
 
 
 def _mutate_multus(obj: Json) -> None:
     spec = obj["spec"]
-    cni = spec.get("cniType") or "custom"
-    spec["cniType"] = cni
-    if cni == "custom":
-        spec.pop("coordinator", None)
-        spec["enableCoordinator"] = False
-        spec.setdefault("customCNI", "")
-    else:
-        given = spec.get("coordinator")
-        spec["coordinator"] = {**_COORDINATOR_DEFAULTS, **({"vethLinkAddress": ""} if given is None else given)}
-        block = spec.get(BLOCKS.get(cni, ""))
-        if isinstance(block, dict):
-            for key, value in _BLOCK_DEFAULTS[BLOCKS[cni]].items():
-                if block.get(key) is None:
-                    block[key] = value
-            if cni == "vlan" and block.get("vlanMode") != "auto":
-                block.setdefault("vlanID", 0)
-            if isinstance(block.get("bond"), dict):
-                block["bond"].setdefault("options", "")
-            if block.get("ippools") is None:
-                block["ippools"] = {"matchMasterSubnet": False}
+    if spec.get("coordinator") is None:
+        spec["coordinator"] = {key: value for key, value in COORDINATOR.items() if key != "vethMTU"}
+    name = BLOCKS.get(spec.get("cniType"), "")
+    block = spec.get(name)
+    if isinstance(block, dict):
+        for key, value in _BLOCK_DEFAULTS[name].items():
+            if block.get(key) is None:
+                block[key] = value
+        if block.get("ippools") is None:
+            block["ippools"] = {"matchMasterSubnet": False}
     if spec.get("chainCNIJsonData") is None:
         spec["chainCNIJsonData"] = []
     annotations = obj["metadata"].get("annotations") or {}
@@ -239,7 +206,6 @@ def _mutate_policy(obj: Json) -> None:
 _MUTATORS: t.Mapping[str, t.Callable[[Json], None]] = {
     "SpiderIPPool": _mutate_pool,
     "SpiderReservedIP": _mutate_reserved,
-    "SpiderCoordinator": _mutate_coordinator,
     "SpiderMultusConfig": _mutate_multus,
     "SriovNetworkNodePolicy": _mutate_policy,
 }

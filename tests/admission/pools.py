@@ -14,16 +14,15 @@ import json
 import typing as t
 from bisect import bisect_left, insort
 
-from ansible_collections.railops.rdma.plugins.module_utils._intervals import merge, subtract
+from ansible_collections.railops.rdma.plugins.module_utils._intervals import merge
 
-from .mutate import LABEL_VALUE, AdmissionError, Json
+from .mutate import AdmissionError, Json
 from .ranges import Cidr, parse_address, parse_cidr, parse_range
 
 if t.TYPE_CHECKING:
-    from ansible_collections.railops.rdma.plugins.module_utils._intervals import Interval, Intervals
+    from ansible_collections.railops.rdma.plugins.module_utils._intervals import Intervals
 
 UNPARSABLE = "is neither an address nor a range of the pool's family"
-_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 
 
 class Partition:
@@ -90,15 +89,9 @@ class Partition:
 
 
 def effective_ranges(spec: Json) -> Intervals:
-    """Return the addresses that a pool gives out, `ips` without `excludeIPs`; what does not parse counts nothing."""
-
-    def intervals(field: str) -> list[Interval]:
-        parsed = (parse_range(entry) for entry in spec.get(field) or ())
-        return [(min(item.first, item.last), max(item.first, item.last)) for item in parsed if item is not None]
-
-    taken_out = intervals("excludeIPs")
-    wanted = merge(intervals("ips"))
-    return subtract(wanted, merge(taken_out)) if taken_out else wanted
+    """Return the addresses that a pool gives out; what does not parse counts nothing."""
+    parsed = (parse_range(entry) for entry in spec.get("ips") or ())
+    return merge([(min(item.first, item.last), max(item.first, item.last)) for item in parsed if item is not None])
 
 
 def allocations(obj: Json) -> Json:
@@ -154,101 +147,46 @@ def check_ranges(obj: Json) -> None:
     As upstream's webhook lets it pass at creation; a pool that is changed to one is refused there (seen on 2026-11-23).
     """
     cidr = cidr_of(obj)
-    for field in ("ips", "excludeIPs"):
-        for index, entry in enumerate(obj["spec"].get(field) or ()):
-            parsed = parse_range(entry)
-            place = f"spec.{field}[{index}]"
-            if parsed is None or parsed.family != cidr.family:
-                raise AdmissionError(
-                    obj,
-                    place,
-                    f'Invalid value: "{entry}": invalid IP range format in IPv{cidr.family}: it {UNPARSABLE}',
-                )
-            if min(parsed.first, parsed.last) < cidr.first or max(parsed.first, parsed.last) > cidr.last:
-                raise AdmissionError(
-                    obj,
-                    place,
-                    f"Invalid value: \"{entry}\": not pertains to the 'spec.subnet' {obj['spec']['subnet']} of IPPool: "
-                    "it is not inside the subnet",
-                )
+    for index, entry in enumerate(obj["spec"].get("ips") or ()):
+        parsed = parse_range(entry)
+        place = f"spec.ips[{index}]"
+        if parsed is None or parsed.family != cidr.family:
+            raise AdmissionError(
+                obj,
+                place,
+                f'Invalid value: "{entry}": invalid IP range format in IPv{cidr.family}: it {UNPARSABLE}',
+            )
+        if min(parsed.first, parsed.last) < cidr.first or max(parsed.first, parsed.last) > cidr.last:
+            raise AdmissionError(
+                obj,
+                place,
+                f"Invalid value: \"{entry}\": not pertains to the 'spec.subnet' {obj['spec']['subnet']} of IPPool: "
+                "it is not inside the subnet",
+            )
 
 
-def _check_inside(obj: Json, place: str, text: str) -> None:
-    cidr = parse_cidr(obj["spec"]["subnet"])
-    address = parse_address(text)
-    if cidr is None or address is None or address[0] != cidr.family:
-        raise AdmissionError(obj, place, f'Invalid value: "{text}": invalid IP')
+def check_gateway(obj: Json) -> None:
+    place, gateway = "spec.gateway", obj["spec"].get("gateway")
+    if gateway is None:
+        return
+    cidr, address = cidr_of(obj), parse_address(gateway)
+    if address is None or address[0] != cidr.family:
+        raise AdmissionError(obj, place, f'Invalid value: "{gateway}": invalid IP')
     if not cidr.first <= address[1] <= cidr.last:
         raise AdmissionError(
             obj,
             place,
-            f"Invalid value: \"{text}\": not pertains to the 'spec.subnet' {obj['spec']['subnet']} of IPPool",
+            f"Invalid value: \"{gateway}\": not pertains to the 'spec.subnet' {obj['spec']['subnet']} of IPPool",
         )
-
-
-def check_gateway(obj: Json) -> None:
-    gateway = obj["spec"].get("gateway")
-    if gateway is None:
-        return
-    _check_inside(obj, "spec.gateway", gateway)
-    address = t.cast("tuple[int, int]", parse_address(gateway))[1]
-
-    def holds(entry: str) -> bool:
-        parsed = parse_range(entry)
-        return parsed is not None and parsed.first <= address <= parsed.last
-
-    if any(holds(entry) for entry in obj["spec"].get("excludeIPs") or ()):
-        return
     for index, entry in enumerate(obj["spec"].get("ips") or ()):
-        if holds(entry):
+        parsed = parse_range(entry)
+        if parsed is not None and parsed.first <= address[1] <= parsed.last:
             raise AdmissionError(
                 obj,
                 f"spec.ips[{index}]",
                 f"Invalid value: \"{entry}\": conflicts with 'spec.gateway' {gateway}, add the gateway IP address to "
                 "'spec.excludeIPs' or remove it from 'spec.ips'",
             )
-
-
-def check_routes(obj: Json) -> None:
-    family, seen = obj["spec"]["ipVersion"], set()
-    for index, route in enumerate(obj["spec"].get("routes") or ()):
-        place, dst = f"spec.routes[{index}].dst", route["dst"]
-        cidr = parse_cidr(dst)
-        problem = ""
-        if dst == ("0.0.0.0/0" if family == 4 else "::/0"):
-            problem = "please specify 'spec.gateway' to configure the default route"
-        elif dst in seen:
-            problem = "duplicate route with the same dst"
-        elif cidr is None or cidr.family != family:
-            problem = f"invalid CIDR format in IPv{family}"
-        if problem:
-            raise AdmissionError(
-                obj,
-                place,
-                f'Invalid value: "{dst}": {problem}',
-            )
-        seen.add(dst)
-        _check_inside(obj, f"spec.routes[{index}].gw", route["gw"])
-
-
-def check_pod_affinity(obj: Json) -> None:
-    selector = obj["spec"].get("podAffinity")
-    if selector is None:
-        return
-    problem = ""
-    expressions = selector.get("matchExpressions") or ()
-    if not selector.get("matchLabels") and not expressions:
-        problem = "empty podAffinity is invalid for SpiderIPPool"
-    for item in expressions:
-        if item["operator"] not in _OPERATORS:
-            problem = f"not a valid selector operator: {item['operator']}"
-        elif bool(item.get("values")) != (item["operator"] in ("In", "NotIn")):
-            problem = f"values do not fit the operator {item['operator']}"
-    for value in (selector.get("matchLabels") or {}).values():
-        if len(value) > 63 or not LABEL_VALUE.fullmatch(value):
-            problem = f"not a label value: {value}"
-    if problem:
-        raise AdmissionError(obj, "spec.podAffinity", f"Invalid value: {problem}")
 
 
 def check_in_use(new: Json, old: Json) -> None:

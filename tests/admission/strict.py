@@ -19,7 +19,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._intervals import mer
 from ansible_collections.railops.rdma.plugins.plugin_utils._fabric.model import WIDTH
 from ansible_collections.railops.rdma.plugins.plugin_utils._fabric.options import INJECT_KEYS
 
-from .mutate import BLOCKS, CR_NAME, AdmissionError, key_of, mutate
+from .mutate import BLOCKS, AdmissionError, key_of, mutate
 from .pools import effective_ranges
 from .ranges import parse_cidr, parse_range, ranges_text
 
@@ -80,17 +80,16 @@ def _pool(found: _Findings, pool: Json) -> None:
     cidr = parse_cidr(spec.get("subnet"))
     if cidr is None:
         return
-    for field in ("ips", "excludeIPs"):
-        entries = [parse_range(text) for text in spec.get(field) or ()]
-        spans = [(item.first, item.last) for item in entries if item is not None]
-        if any(first > last for first, last in spans):
-            found.add(
-                pool,
-                f"spec.{field}",
-                "A range ends before it begins: the webhook takes a single one so, and nothing can be allocated.",
-            )
-        elif size(merge(spans)) < size(spans):
-            found.add(pool, f"spec.{field}", "Its entries overlap each other.")
+    entries = [parse_range(text) for text in spec.get("ips") or ()]
+    spans = [(item.first, item.last) for item in entries if item is not None]
+    if any(first > last for first, last in spans):
+        found.add(
+            pool,
+            "spec.ips",
+            "A range ends before it begins: the webhook takes a single one so, and nothing can be allocated.",
+        )
+    elif size(merge(spans)) < size(spans):
+        found.add(pool, "spec.ips", "Its entries overlap each other.")
     ranges = effective_ranges(spec)
     if not ranges:
         found.add(pool, "spec.ips", "The pool has no address to give.")
@@ -101,9 +100,6 @@ def _pool(found: _Findings, pool: Json) -> None:
             f"{size(ranges)} addresses are more than the {MAX_ALLOCATED} that one pool can hand out.",
         )
     _ends(found, pool, ranges)
-    for index, route in enumerate(spec.get("routes") or ()):
-        if (target := parse_cidr(route.get("dst"))) is not None and target.masked() != route["dst"]:
-            found.add(pool, f"spec.routes[{index}].dst", f"{route['dst']} has host bits set.")
 
 
 def _ends(found: _Findings, pool: Json, ranges: Intervals) -> None:
@@ -175,12 +171,6 @@ def _config(found: _Findings, config: Json) -> None:
             config,
             "metadata.name",
             f"{name!r} cannot be injected: only names of at most 63 letters, digits and hyphens can.",
-        )
-    if given and CR_NAME in annotations:
-        found.add(
-            config,
-            "metadata.annotations",
-            f"Injection uses the object's own name, so {CR_NAME} breaks it.",
         )
     if len(given) == 2:
         found.add(config, "metadata.annotations", f"Only {given[0]} counts.")

@@ -6,7 +6,8 @@
 
 After Mellanox/nvidia-k8s-ipam at 3ce4a34, function by function:
 
-- `refused`: the checks whose failure empties the status of the whole pool (api/v1alpha1/*validate*.go);
+- `refused`: the checks whose failure empties the status of the whole pool (api/v1alpha1/*validate*.go), and every field
+  that the collection does not write;
 - `reconcile`: which node gets which prefix (pkg/ipam-controller/controllers/cidrpool);
 - `handed_out`: what the daemon of a node hands out (pkg/ipam-node: controllers/cidrpool, allocator);
 - `risks`: what nobody refuses, and what takes addresses away from pods, or gives them to two, all the same.
@@ -37,6 +38,10 @@ MOST_WALKED = 1 << 20
 """Excluded addresses of a node. Its daemon passes them one by one, each for about a microsecond, and has 5 s."""
 NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.\-]*")
 LABEL = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+FIELDS = {
+    *("cidr", "perNodeNetworkPrefix", "gatewayIndex", "exclusions", "perNodeExclusions"),
+    *("staticAllocations", "nodeSelector"),
+}
 
 
 class Refusal(Exception):
@@ -108,20 +113,9 @@ def refused(pool: Json) -> list[str]:
     found = [] if NAME.fullmatch(name) else ["metadata.name: should be compatible with CNI network name"]
     network = _network(spec["cidr"])
     found += _refused_cidr(spec, network)
-    if "nodeSelector" in spec:
-        found += _refused_selector(spec["nodeSelector"])
-    if "gatewayIndex" not in spec:
-        found += [
-            f"spec.{key}: cannot be set if spec.gatewayIndex is not set"
-            for key in ("defaultGateway", "routes")
-            if spec.get(key)
-        ]
-    for row in spec.get("routes", ()):
-        to = _network(row["dst"])
-        if to is None or network is None or to.version != network.version:
-            found.append(f"spec.routes: {row['dst']} is not a network of the pool's family")
-        elif to.prefixlen == 0 and spec.get("defaultGateway"):
-            found.append("spec.routes: default route beside defaultGateway")
+    found += [f"spec.{key}: not written by the collection" for key in sorted(spec.keys() - FIELDS)]
+    if "nodeSelector" in spec and _label(spec["nodeSelector"]) is None:
+        found.append("spec.nodeSelector: not written so by the collection")
     return [f"{name}: {text}" for text in found]
 
 
@@ -161,7 +155,7 @@ def _refused_static(spec: Json, network: Network) -> list[str]:
     names: Counter[str] = Counter()
     prefixes: Counter[str] = Counter()
     for row in spec.get("staticAllocations", ()):
-        text, prefix, gateway = row["prefix"], _network(row["prefix"]), row.get("gateway")
+        text, prefix = row["prefix"], _network(row["prefix"])
         if row.get("nodeName"):
             names[row["nodeName"]] += 1
         if prefix is None:
@@ -174,10 +168,8 @@ def _refused_static(spec: Json, network: Network) -> list[str]:
                 problem = "prefix is not part of the pool cidr"
             elif prefix.prefixlen != spec["perNodeNetworkPrefix"]:
                 problem = "prefix size doesn't match spec.perNodeNetworkPrefix"
-            elif gateway and _address(gateway) is None:
-                problem = f"gateway {gateway} is not a valid IP"
-            elif gateway and _address(gateway) not in prefix:
-                problem = f"gateway {gateway} is outside of the node prefix"
+            elif row.keys() - {"nodeName", "prefix"}:
+                problem = "has more than the collection writes"
             else:
                 continue
         found.append(f"spec.staticAllocations: {text} {problem}")
@@ -190,49 +182,24 @@ def _refused_static(spec: Json, network: Network) -> list[str]:
     return found
 
 
-def _refused_selector(selector: Json) -> list[str]:
-    terms = selector["nodeSelectorTerms"]
-    found = [] if terms else ["spec.nodeSelector: must have at least one node selector term"]
-    counts = {"In": (1, 1 << 20), "NotIn": (1, 1 << 20), "Exists": (0, 0), "DoesNotExist": (0, 0)}
-    counts |= {"Gt": (1, 1), "Lt": (1, 1)}
-    for row in (row for term in terms for row in term.get("matchExpressions", ())):
-        low, high = counts.get(row["operator"], (1, 0))
-        if not low <= len(row.get("values", ())) <= high or not LABEL.fullmatch(row["key"]):
-            found.append(f"spec.nodeSelector: {row}")
-    for row in (row for term in terms for row in term.get("matchFields", ())):
-        of_name = row["key"] == "metadata.name" and row["operator"] in ("In", "NotIn")
-        if not of_name or len(row.get("values", ())) != 1:
-            found.append(f"spec.nodeSelector: {row}")
-    return found
+def _label(selector: Json) -> str | None:
+    """Return the label by which a pool chooses nodes; None where the selector says anything else."""
+    try:
+        ((row,),) = (term["matchExpressions"] for term in selector["nodeSelectorTerms"])
+    except (KeyError, ValueError):
+        return None
+    key: str = row["key"]
+    written = {"nodeSelectorTerms": [{"matchExpressions": [{"key": key, "operator": "Exists"}]}]}
+    return key if selector == written and LABEL.fullmatch(key) else None
 
 
 # --- the controller: which node gets which prefix ---------------------------------------------------------------------
 
 
-def _meets(row: Json, values: Mapping[str, str]) -> bool:
-    operator, has, given = row["operator"], values.get(row["key"]), row.get("values", ())
-    if operator in ("Exists", "DoesNotExist"):
-        return (has is not None) == (operator == "Exists")
-    if operator in ("In", "NotIn"):
-        return (has in given) == (operator == "In")
-    try:
-        number, limit = int(has or ""), int(given[0])
-    except ValueError:
-        return False
-    return number > limit if operator == "Gt" else number < limit
-
-
-def matches(pool: Json, node: str, labels: Labels) -> bool:
+def matches(pool: Json, labels: Labels) -> bool:
     """Whether the pool's selector chooses a node; without one it chooses every node."""
     selector = pool["spec"].get("nodeSelector")
-    if selector is None:
-        return True
-    return any(
-        (term.get("matchExpressions") or term.get("matchFields"))
-        and all(_meets(row, labels) for row in term.get("matchExpressions", ()))
-        and all(_meets(row, {"metadata.name": node}) for row in term.get("matchFields", ()))
-        for term in selector["nodeSelectorTerms"]
-    )
+    return selector is None or _label(selector) in labels
 
 
 def _absolute(spec: Json) -> list[Span]:
@@ -271,7 +238,7 @@ def _still_valid(pool: Json, entry: Allocation, before: Sequence[Allocation]) ->
     computed = "" if index is None else gateway_of(prefix, index)
     for row in spec.get("staticAllocations", ()):
         if row.get("nodeName", "") == entry.node:
-            return (entry.prefix, entry.gateway) == (row["prefix"], row.get("gateway") or computed)
+            return (entry.prefix, entry.gateway) == (row["prefix"], computed)
         if row["prefix"] == entry.prefix:
             return False
     assert network is not None
@@ -306,7 +273,7 @@ def reconcile(pool: Json, nodes: Mapping[str, Labels], before: Sequence[Allocati
     if refused(pool):
         return []
     spec = pool["spec"]
-    chosen = sorted(node for node, labels in nodes.items() if matches(pool, node, labels))
+    chosen = sorted(node for node, labels in nodes.items() if matches(pool, labels))
     status = {
         one.node: one
         for one in before
@@ -319,13 +286,12 @@ def reconcile(pool: Json, nodes: Mapping[str, Labels], before: Sequence[Allocati
         if node in status:
             continue
         if row := static.get(node):
-            text, gateway = row["prefix"], row.get("gateway", "")
+            text = row["prefix"]
         elif subnet := _new(pool, subnets, {one.prefix for one in status.values()}):
-            text, gateway = str(subnet), ""
+            text = str(subnet)
         else:
             continue
-        if not gateway and index is not None:
-            gateway = gateway_of(ipaddress.ip_network(text), index)
+        gateway = "" if index is None else gateway_of(ipaddress.ip_network(text), index)
         status[node] = Allocation(node, text, gateway)
     return [status[node] for node in sorted(status)]
 
