@@ -20,9 +20,10 @@ from hypothesis import strategies as st
 
 from ansible_collections.railops.rdma.plugins.module_utils._cabling.lldp import parse_lldp
 from ansible_collections.railops.rdma.plugins.module_utils._cluster import gate, pools
+from ansible_collections.railops.rdma.plugins.module_utils._cluster import pod_state as state
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import POD_STATUS
-from ansible_collections.railops.rdma.plugins.module_utils._pods import jobs, state
+from ansible_collections.railops.rdma.plugins.module_utils._pods import jobs
 from ansible_collections.railops.rdma.plugins.module_utils._pods.checks import Network, PodNode, network_checks
 from ansible_collections.railops.rdma.plugins.module_utils._pods.inside import COMMANDS, inside_checks
 from ansible_collections.railops.rdma.plugins.plugin_utils._accept.results import READERS, judge

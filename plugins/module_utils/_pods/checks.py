@@ -15,10 +15,9 @@ import typing as t
 from dataclasses import dataclass
 
 from .._check import CheckData, compared, skipped
+from .._cluster.pod_state import name_of, ready, trouble
 from .._fabric.networks import networks_of, status_rows
 from .._intake import line
-from .place import nodes_named
-from .state import name_of, ready, trouble
 
 if t.TYPE_CHECKING:
     from .._fabric.networks import PodNetwork
@@ -108,25 +107,7 @@ def attachments(pod: t.Mapping[str, t.Any]) -> dict[str, Json]:
     return {row["name"]: row for row in status_rows(pod["metadata"]) if row.get("name")}
 
 
-def newest(pods: t.Iterable[Json]) -> dict[str, Json]:
-    """Return the pod of each node: not one that is going, and the newest where a new one comes in its place."""
-    found: dict[str, Json] = {}
-    for pod in sorted(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp") or "")):
-        if (name := wanted_node(pod)) and not pod["metadata"].get("deletionTimestamp"):
-            found[name] = pod
-    return found
-
-
-def wanted_node(pod: t.Mapping[str, t.Any]) -> str:
-    """Return the node of a pod: where it runs, else where alone it may."""
-    spec = pod.get("spec") or {}
-    if spec.get("nodeName"):
-        return str(spec["nodeName"])
-    named = nodes_named(spec)
-    return named[0] if len(named) == 1 else ""
-
-
-def _inside(address: str, subnets: t.Iterable[str]) -> bool:
+def _inside(address: str, subnets: Iterable[str]) -> bool:
     try:
         value = ipaddress.ip_address(address)
         return any(value in ipaddress.ip_network(subnet) for subnet in subnets)

@@ -12,12 +12,12 @@ import uuid
 
 from .._cluster.access import ACCESS, Access
 from .._cluster.nodes import listed, lost_nodes
+from .._cluster.pod_state import trouble
 from .._errors import RdmaError
 from .._fabric.labels import selector
 from .client import PodCluster
 from .jobs import draw, finished
 from .node_cni import LABELS, LOOK, START, TAKE, Had, packed, pod, seen, taken, unpacked
-from .state import trouble
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule

@@ -12,6 +12,7 @@ from __future__ import annotations
 import typing as t
 
 from .._cluster.nodes import lost_nodes
+from .._cluster.pod_state import nodes_named
 from .._fabric.labels import GATE_TAINT
 
 Json = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
@@ -46,15 +47,7 @@ def by_name(names: t.Iterable[str]) -> Json:
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
 
 
-def nodes_named(spec: t.Mapping[str, t.Any]) -> list[str]:
-    """Return the nodes that a pod's affinity names, as `by_name` and the DaemonSet controller write it."""
-    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
-    rows = [row for term in required.get("nodeSelectorTerms") or () for row in term.get("matchFields") or ()]
-    return [str(value) for row in rows for value in row.get("values") or ()]
-
-
-def kept_off(node: t.Mapping[str, t.Any] | None, spec: t.Mapping[str, t.Any], *, daemon: bool = False) -> str:
+def kept_off(node: Mapping[str, t.Any] | None, spec: Mapping[str, t.Any], *, daemon: bool = False) -> str:
     """Return why a node takes no new pod, as what it is or has; nothing where it takes one.
 
     :param node: as the API has it; None: there is none of that name.

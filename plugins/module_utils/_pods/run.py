@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from .._cluster.answers import Gone
+from .._cluster.pod_state import job_failure, last_warning, newest, ready, trouble
 from .._errors import RdmaError
 from .._fabric.labels import labels as labels_of
 from .._fabric.labels import selector
@@ -23,7 +24,6 @@ from . import checks as looks
 from . import inside, jobs
 from .client import CommandFailed
 from .place import DOWN, fix_of, kept_off, off_text
-from .state import job_failure, last_warning, ready, trouble
 
 if t.TYPE_CHECKING:
     from .._check import CheckData
@@ -79,7 +79,7 @@ class Pods:
     def _application(self, daemon_set: Json, *, check_mode: bool) -> list[CheckData]:
         meta = daemon_set["metadata"]
         labels = (daemon_set["spec"].get("selector") or {}).get("matchLabels") or {}
-        pods = looks.newest(self._cluster.listed("v1", "Pod", namespace=meta["namespace"], selector=selector(labels)))
+        pods = newest(self._cluster.listed("v1", "Pod", namespace=meta["namespace"], selector=selector(labels)))
         live = self._cluster.nodes()
         found: list[CheckData] = []
         alive: dict[str, Json] = {}

@@ -14,11 +14,22 @@ import typing as t
 from dataclasses import dataclass, replace
 
 from .._cluster.nodes import listed
+from .._cluster.pod_state import (
+    PodTrouble,
+    begun,
+    condition,
+    containers,
+    is_ready,
+    job_failure,
+    name_of,
+    newest,
+    trouble,
+    unscheduled,
+    wanted_node,
+)
 from .._fabric.labels import SPIDERPOOL
 from .._fabric.labels import selector as selector_of
-from .checks import newest, wanted_node
 from .place import DOWN, LEFT_OUT, fix_of, kept_off
-from .state import PodTrouble, begun, condition, containers, is_ready, job_failure, name_of, trouble, unscheduled
 
 Json = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
 

@@ -20,11 +20,10 @@ from dataclasses import dataclass, field
 from .._cluster.access import ACCESS, Access
 from .._cluster.model import Ref
 from .._cluster.nodes import lost_nodes
+from .._cluster.pod_state import last_lines, trouble, wanted_node
 from .._cluster.progress import Patience, reporter
 from .._errors import RdmaError
-from .checks import wanted_node
 from .client import PodCluster
-from .state import last_lines, trouble
 from .wait import KINDS, Look, Part, headline, look, newest_revision, selector, sentence, with_every_node
 
 if t.TYPE_CHECKING:

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 
 from ...module_utils._check import CheckData as Check
 from ...module_utils._check import deviation
-from ...module_utils._pods.checks import newest
-from ...module_utils._pods.state import ready, trouble
+from ...module_utils._cluster.pod_state import newest, ready, trouble
 
 RESOURCES = "node_resources"
 # The host's checks that explain why the plugin finds nothing, the first cause first.

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.railops.rdma.plugins.module_utils._pods.state import last_lines, last_warning, trouble
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.pod_state import last_lines, last_warning, trouble
 from ansible_collections.railops.rdma.plugins.plugin_utils import _progress
 
 ESCAPE = "\x1b]0;owned\x07\x9b2J\u202e"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.pod_state import newest, wanted_node
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import POD_STATUS
 from ansible_collections.railops.rdma.plugins.module_utils._pods import checks as looks
 from ansible_collections.railops.rdma.plugins.module_utils._pods.checks import Network, PodNode
@@ -280,13 +281,13 @@ def test_the_newest_pod_that_stays_counts():
         return {"metadata": meta, "spec": {"nodeName": "node1"}}
 
     old, new, going = made("a", 1), made("b", 2), made("c", 3, deletionTimestamp="x")
-    assert looks.newest([new, going, old])["node1"]["metadata"]["name"] == "b"
+    assert newest([new, going, old])["node1"]["metadata"]["name"] == "b"
 
 
 def test_a_pod_that_waits_for_its_only_node_is_that_node_s():
     terms = {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node3"]}]}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
-    assert looks.wanted_node({"spec": {"affinity": affinity}}) == "node3"
+    assert wanted_node({"spec": {"affinity": affinity}}) == "node3"
 
 
 def row(name="fabric-rail1", **more):

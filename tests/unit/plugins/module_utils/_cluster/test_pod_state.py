@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._pods.state import (
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.pod_state import (
     begun,
     is_ready,
     last_lines,

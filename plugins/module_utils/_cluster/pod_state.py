@@ -58,7 +58,33 @@ def name_of(pod: t.Mapping[str, t.Any]) -> str:
     return f"{pod['metadata'].get('namespace', '')}/{pod['metadata']['name']}"
 
 
-def ready(pod: t.Mapping[str, t.Any]) -> bool:
+def nodes_named(spec: Mapping[str, t.Any]) -> list[str]:
+    """Return the nodes that a pod's affinity names, as `by_name` and the DaemonSet controller write it."""
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    rows = [row for term in required.get("nodeSelectorTerms") or () for row in term.get("matchFields") or ()]
+    return [str(value) for row in rows for value in row.get("values") or ()]
+
+
+def wanted_node(pod: Mapping[str, t.Any]) -> str:
+    """Return the node of a pod: where it runs, else where alone it may."""
+    spec = pod.get("spec") or {}
+    if spec.get("nodeName"):
+        return str(spec["nodeName"])
+    named = nodes_named(spec)
+    return named[0] if len(named) == 1 else ""
+
+
+def newest(pods: t.Iterable[Json]) -> dict[str, Json]:
+    """Return the pod of each node: not one that is going, and the newest where a new one comes in its place."""
+    found: dict[str, Json] = {}
+    for pod in sorted(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp") or "")):
+        if (name := wanted_node(pod)) and not pod["metadata"].get("deletionTimestamp"):
+            found[name] = pod
+    return found
+
+
+def ready(pod: Mapping[str, t.Any]) -> bool:
     """Return whether commands can be run in a pod."""
     return bool((pod.get("status") or {}).get("phase") == "Running" and not pod["metadata"].get("deletionTimestamp"))
 
