@@ -22,7 +22,7 @@ options:
     description: The plan's folder, the one with C(plan.json). Needed unless O(drain) is given.
     type: path
   namespace:
-    description: Namespace of the SR-IOV operator.
+    description: Namespace of Spiderpool, its device plugin and the SR-IOV operator.
     type: str
     default: spiderpool
   state:
@@ -159,7 +159,10 @@ joined:
   elements: str
   sample: [node1]
 checks:
-  description: One entry for each comparison with the plan.
+  description:
+    - One entry for each comparison with the plan. Where a node offers too little, one for each rail whose resource is
+      short, with the cause as far as the cluster knows it. The device plugin's configuration does not name the
+      resource, its selector names another interface, no pod of it works on the node, or it finds no device.
   returned: always
   type: list
   elements: dict
@@ -172,6 +175,14 @@ checks:
       observed: {spidernet.io/fabric_rail1: 100}
       cause: ""
       fix: ""
+prefixes:
+  description:
+    - Of a fabric with nv-ipam one entry for each node whose prefix or gateway is not the one that its CIDRPool says,
+      and one for all that have theirs. With O(wait_seconds) they are waited for, up to a minute.
+  returned: always
+  type: list
+  elements: dict
+  sample: []
 """
 
 from ..module_utils._cluster.nodes_run import NEEDS, SPEC, run

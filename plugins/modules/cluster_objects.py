@@ -13,6 +13,8 @@ version_added: 0.1.0
 author: railops.rdma contributors (@railops)
 description:
   - Applies a list or folder of manifests by server-side apply with the field manager C(railops.rdma), eight at a time.
+    Fewer writes, down to one, are under way while the API takes more than two seconds to answer. It gives Spiderpool's
+    webhook, which lists all pools at every write, ten seconds.
   - Only what differs is sent. What is there is read as pages of one list a kind and compared field by field, fields
     included that this collection set before and that are no longer wanted.
   - Pools come before the configs that name them, and configs are removed before pools.
@@ -63,57 +65,16 @@ options:
     description: Take over objects and fields that belong to others.
     type: bool
     default: false
-  threads:
-    description:
-      - How many requests are under way at once.
-      - Fewer writes, down to one, while the API takes more than two seconds to answer. It gives Spiderpool's webhook,
-        which lists all pools at every write, ten seconds.
-    type: int
-    default: 8
   retry_seconds:
     description: Seconds for which one request is tried again.
-    type: int
-    default: 120
-  request_seconds:
-    description: Seconds that one answer may take.
-    type: int
-    default: 60
-  wait_seconds:
-    description: Seconds to wait for deleted objects to be gone.
     type: int
     default: 120
   progress_file:
     description: A file to which a line of progress is appended every ten seconds. Without it the lines are shown.
     type: path
-  kubeconfig:
-    description: Path of a kubeconfig. Without it and O(host), the usual one, or inside a pod its service account.
-    type: path
-  context:
-    description: Context of the kubeconfig.
-    type: str
-  host:
-    description: Address of the API, in place of a kubeconfig.
-    type: str
-  api_key:
-    description: Bearer token.
-    type: str
-  ca_cert:
-    description: Path of the certificate that signed the API's.
-    type: path
-  client_cert:
-    description: Path of a client certificate.
-    type: path
-  client_key:
-    description: Path of the key of O(client_cert).
-    type: path
-  validate_certs:
-    description: Whether to check the API's certificate.
-    type: bool
-  proxy:
-    description: Address of an HTTP proxy on the way to the API.
-    type: str
 extends_documentation_fragment:
   - railops.rdma._attributes
+  - railops.rdma._cluster
 attributes:
   check_mode:
     support: full
@@ -207,11 +168,19 @@ conflicts:
       field: spec.macvlan.mtu
       owner: argocd
       reason: is declared by another field manager
-expected_seconds:
-  description: How long the writes were expected to take with Spiderpool's webhook.
+checks:
+  description: In check mode one entry for each object that differs, is in use or is another's, and one for all others.
   returned: always
-  type: float
-  sample: 3.2
+  type: list
+  elements: dict
+  sample:
+    - id: object_state
+      rail: null
+      status: deviation
+      planned: SpiderIPPool fabric-rail1-v4-node1
+      observed: not there
+      cause: the object was deleted, or never applied
+      fix: Run the playbook railops.rdma.cluster.
 """
 
 from ..module_utils._cluster.objects_run import NEEDS, SPEC, run

@@ -24,6 +24,7 @@ class Former(t.NamedTuple):
     fix: str
 
 
+OF_A_KUBECONFIG = ("host", "api_key", "ca_cert", "client_cert", "client_key", "validate_certs", "proxy")
 ANYTHING_ELSE = "Take it out of the inventory."
 FORMER = (
     Former(
@@ -99,6 +100,28 @@ FORMER = (
         "Nothing takes its place: plans are right by construction, and preflight has the real server try samples of "
         "the objects. Take the task out.",
     ),
+    Former(
+        tuple(f"option cluster_objects {old}" for old in OF_A_KUBECONFIG),
+        f"cluster_objects has no options {', '.join(OF_A_KUBECONFIG)} any more: a kubeconfig says all of that.",
+        "Write it into a kubeconfig, and give that by kubeconfig and context, as to all modules of the cluster.",
+    ),
+    Former(
+        (
+            "option cluster_objects threads",
+            "option cluster_objects request_seconds",
+            "option cluster_objects wait_seconds",
+        ),
+        "cluster_objects has no options threads, request_seconds, wait_seconds any more: it keeps the pace of the API.",
+        "Take it out.",
+    ),
+    Former(
+        ("return cluster_objects expected_seconds",),
+        "expected_seconds of cluster_objects is gone.",
+        "See its lines of progress.",
+    ),
+    Former(("filter object_checks",), "object_checks is gone.", "Read checks of cluster_objects in check mode."),
+    Former(("filter pool_prefixes",), "pool_prefixes is gone.", "Read prefixes of cluster_nodes."),
+    Former(("filter node_causes",), "node_causes is gone.", "Read checks of cluster_nodes."),
     Former(("filter cluster_problems",), "cluster_problems is gone.", "Use the module cluster_components_info."),
     Former(("filter pod_checks",), "pod_checks is gone.", "Use the module pod_probe."),
     Former(("check driver_pyroute2",), "driver_pyroute2 is gone: nothing is installed.", "Take it out."),

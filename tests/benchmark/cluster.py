@@ -221,18 +221,6 @@ def large(folder: Path, count: int) -> None:
                 f"   {result['msg']}",
                 flush=True,
             )
-        print(f"    with Spiderpool's webhook a first apply of {count:,} pools is expected to take", end=" ")
-        print(f"{result_expected(count) / 3600:.1f} h (docs/cluster.md): not measured here.")
-
-
-def result_expected(count: int) -> float:
-    """Return the expected seconds of a first apply with the webhook."""
-    from ansible_collections.railops.rdma.plugins.module_utils._cluster.model import ClusterPlan, Ref, Step
-
-    group = "spiderpool.spidernet.io"
-    return ClusterPlan(
-        steps=tuple(Step("create", Ref(group, "SpiderIPPool", "", str(i))) for i in range(count))
-    ).expected_seconds()
 
 
 def beside_real_api() -> None:

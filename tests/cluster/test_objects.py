@@ -31,7 +31,7 @@ from conftest import REAL, SPIDERPOOL, Live
 from fabric_objects import config, fabric_of, pool
 from kubernetes.config import incluster_config
 
-from ansible_collections.railops.rdma.plugins.module_utils._cluster import client, pace, run
+from ansible_collections.railops.rdma.plugins.module_utils._cluster import client, pace, preflight, run
 
 Json = dict[str, t.Any]
 Run = t.Callable[..., dict[str, t.Any]]
@@ -260,13 +260,13 @@ class TestPoolsInUse:
     def test_an_address_given_out_between_looking_and_deleting_is_seen(
         self, objects: Run, live: Live, fabric: str, one: Json, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        check = run.ApplyRun.preflight
+        check = preflight.Preflight.check
 
         def allocate_meanwhile(self: t.Any, plan: t.Any) -> None:
             check(self, plan)
             live.allocate(one["metadata"]["name"], ["172.17.0.3"])
 
-        monkeypatch.setattr(run.ApplyRun, "preflight", allocate_meanwhile)
+        monkeypatch.setattr(preflight.Preflight, "check", allocate_meanwhile)
         result = ok(objects(state="absent", prune=True, fabric=fabric))
         assert result["kept"][0]["name"] == one["metadata"]["name"]
         assert len(live.versions(fabric)) == 1
@@ -293,7 +293,7 @@ class Growing:
         allocate(self.double.store, "rr-grow-rail1-v4-node6", ["172.17.0.163"])
 
     def _apply(self, wanted: list[Json]) -> Json:
-        return self._run(wanted, kubeconfig=self._kubeconfig, prune=True, retry_seconds=0, threads=1, wait_seconds=30)
+        return self._run(wanted, kubeconfig=self._kubeconfig, prune=True, retry_seconds=0)
 
     def grow(self) -> Json:
         """Change, replace and add a pool, put one in a stray's place, remove a config; what is used stays."""
@@ -420,8 +420,9 @@ class TestFaults:
 
     @pytest.mark.parametrize("how", [{"drop": True}, {"drop_after": True}], ids=["not-done", "answer-lost"])
     def test_an_api_that_goes_away_at_any_write_costs_nothing_but_another_run(
-        self, objects: Run, tmp_path: Path, how: Json
+        self, objects: Run, tmp_path: Path, how: Json, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        monkeypatch.setattr(run, "THREADS", 1)
         whole = Growing(objects, tmp_path)
         try:
             assert ok(whole.grow())["summary"] == {
@@ -479,7 +480,10 @@ class TestFaults:
         assert double.writes() == before
         assert ok(objects(fabric_of(fabric, (1,), 1), check=True))["summary"]["created"] == 3
 
-    def test_a_crd_that_is_not_established(self, objects: Run, double: ApiDouble) -> None:
+    def test_a_crd_that_is_not_established(
+        self, objects: Run, double: ApiDouble, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(run, "WAIT_SECONDS", 1)
         double.controllers.hold_crds = True
         names = {"kind": "Late", "listKind": "LateList", "plural": "lates", "singular": "late"}
         schema = {"openAPIV3Schema": {"type": "object"}}
@@ -490,7 +494,7 @@ class TestFaults:
             "metadata": {"name": "lates.example.com"},
             "spec": {"group": "example.com", "scope": "Cluster", "names": names, "versions": versions},
         }
-        result = ok(objects([crd], wait_seconds=1))
+        result = ok(objects([crd]))
         assert "lates.example.com is not established after 1 s" in str(result["warnings"])
 
     def test_older_crds(self, objects: Run, fabric: str, double: ApiDouble) -> None:
@@ -522,16 +526,28 @@ class TestFaults:
         assert double.writes() == before
 
 
+def other(kubeconfig: Path, token: str = "", **cluster: t.Any) -> str:
+    """Write a kubeconfig that differs in the token, or in fields of the cluster; None takes one out."""
+    text = yaml.safe_load(kubeconfig.read_text())
+    row = {**text["clusters"][0]["cluster"], **cluster}
+    text["clusters"][0]["cluster"] = {key: value for key, value in row.items() if value is not None}
+    if token:
+        text["users"][0]["user"] = {"token": token}
+    made = kubeconfig.with_name(f"kubeconfig-{uuid.uuid4().hex}")
+    made.write_text(yaml.safe_dump(text))
+    return str(made)
+
+
 class TestBadSituations:
     """What no fault has to be scripted for: told clearly, and before the first write."""
 
-    def test_no_api(self, objects: Run, fabric: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_no_api(self, objects: Run, fabric: str, kubeconfig: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(client, "_CONNECT_SECONDS", 0.5)
-        result = objects([pool(fabric, 1, 1)], kubeconfig=None, host="https://127.0.0.1:1", api_key="x")
+        result = objects([pool(fabric, 1, 1)], kubeconfig=other(kubeconfig, server="https://127.0.0.1:1"))
         assert "https://127.0.0.1:1 does not answer" in result["msg"]
 
-    def test_an_expired_token(self, objects: Run, fabric: str) -> None:
-        result = objects([pool(fabric, 1, 1)], api_key="a-token-that-has-expired")
+    def test_an_expired_token(self, objects: Run, fabric: str, kubeconfig: Path) -> None:
+        result = objects([pool(fabric, 1, 1)], kubeconfig=other(kubeconfig, token="a-token-that-has-expired"))
         assert "does not know this identity" in result["msg"]
         assert "expired" in result["fix"]
 
@@ -596,19 +612,21 @@ class TestAccess:
     """The ways to name an API and an identity; what each of them reaches is the double."""
 
     @pytest.mark.filterwarnings("ignore:Unverified HTTPS request")
-    def test_address_token_and_authority(self, objects: Run, double: ApiDouble, tmp_path: Path) -> None:
+    def test_token_and_authority(self, objects: Run, double: ApiDouble, kubeconfig: Path, tmp_path: Path) -> None:
         (tmp_path / "ca.crt").write_text(double.authority)
-        access = {"kubeconfig": None, "host": double.url, "ca_cert": str(tmp_path / "ca.crt")}
+        trusting = {"certificate-authority-data": None, "certificate-authority": str(tmp_path / "ca.crt")}
         one = pool("rr-access", 1, 1)
-        assert ok(objects([one], api_key=double.token, **access))["summary"]["created"] == 1
-        assert "does not know this identity" in objects([one], api_key="old", retry_seconds=0, **access)["msg"]
-        untrusted = objects([one], api_key=double.token, retry_seconds=0, **{**access, "ca_cert": None})
+        assert ok(objects([one], kubeconfig=other(kubeconfig, **trusting)))["summary"]["created"] == 1
+        known = objects([one], kubeconfig=other(kubeconfig, token="old", **trusting), retry_seconds=0)
+        assert "does not know this identity" in known["msg"]
+        unsigned = {"certificate-authority-data": None}
+        untrusted = objects([one], kubeconfig=other(kubeconfig, **unsigned), retry_seconds=0)
         assert "is not trusted" in untrusted["msg"]
-        assert "ca_cert" in untrusted["fix"]
-        unchecked = {**access, "ca_cert": None, "validate_certs": False}
-        assert not ok(objects([one], api_key=double.token, **unchecked))["changed"]
+        assert "certificate-authority" in untrusted["fix"]
+        unchecked = {**unsigned, "insecure-skip-tls-verify": True}
+        assert not ok(objects([one], kubeconfig=other(kubeconfig, **unchecked)))["changed"]
 
-    def test_a_proxy(self, objects: Run, double: ApiDouble, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_proxy(self, objects: Run, double: ApiDouble, kubeconfig: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         for name in ("no_proxy", "NO_PROXY"):
             monkeypatch.delenv(name, raising=False)
         asked: list[str] = []
@@ -616,7 +634,8 @@ class TestAccess:
         server.daemon_threads = True
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:
-            result = objects([pool("rr-access", 1, 1)], proxy=f"http://127.0.0.1:{server.server_address[1]}")
+            through = other(kubeconfig, **{"proxy-url": f"http://127.0.0.1:{server.server_address[1]}"})
+            result = objects([pool("rr-access", 1, 1)], kubeconfig=through)
         finally:
             server.shutdown()
             server.server_close()
@@ -630,7 +649,6 @@ class TestAccess:
         text["current-context"] = "nowhere"
         kubeconfig.write_text(yaml.safe_dump(text))
         assert ok(objects([pool("rr-access", 1, 1)], context="double"))["changed"]
-        assert "does not know this identity" in objects([pool("rr-access", 1, 1)], context="double", api_key="x")["msg"]
         assert "no way to the cluster" in objects([pool("rr-access", 1, 1)], context="missing")["msg"]
 
     def test_the_identity_of_a_pod(

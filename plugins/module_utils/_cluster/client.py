@@ -19,7 +19,7 @@ from .._errors import RdmaError
 from . import library
 from .access import Access, load
 from .answers import FieldConflict, Gone, Stale, after, answered, conflict_fields, refused, status_of, worth_another
-from .model import FIELD_MANAGER, Ref
+from .model import FIELD_MANAGER, Json, Ref
 from .pace import Pace
 
 if not library.KUBERNETES_ERROR:
@@ -27,16 +27,15 @@ if not library.KUBERNETES_ERROR:
 
     ApiException = library.ApiException
 
-if t.TYPE_CHECKING:
-    Json = dict[str, t.Any]
-
 C = t.TypeVar("C", bound="Cluster")
 PAGE = 500
+THREADS = 8
+"""How many requests are under way at once; fewer writes while the answers are slow."""
 APPLY = "application/apply-patch+yaml"
-MERGE = "application/merge-patch+json"
 UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
-# Seconds: the longest wait between two tries, and the longest that one request may take.
+# Seconds: the longest wait between two tries; to connect, and until one answer is there.
 _LONGEST_PAUSE = 5.0
+_ANSWER_SECONDS = (5, 60)
 _CONNECT_SECONDS = 8.0
 # A list's pages are kept for some minutes only: how often a list is begun again.
 _MOST_LISTS = 3
@@ -45,20 +44,15 @@ _MOST_LISTS = 3
 class Cluster:
     """One API, used by several threads.
 
-    :param threads: how many requests are under way at once; fewer writes while the answers are slow.
     :param retry_seconds: how long one request is tried again while the API answers 429, 409 (stale) or 5xx, or drops.
-    :param request_seconds: how long one answer may take.
     """
 
-    def __init__(
-        self, access: Access, *, threads: int = 8, retry_seconds: float = 120, request_seconds: float = 60
-    ) -> None:
+    def __init__(self, access: Access, *, retry_seconds: float = 120) -> None:
         self._retry_seconds = retry_seconds
-        self._timeout = (5, request_seconds)
-        self._resources: dict[tuple[str, str], t.Any] = {}
+        self._timeout = _ANSWER_SECONDS
         made = load(access)
-        made.connection_pool_maxsize = threads
-        self._pace = Pace(threads)
+        made.connection_pool_maxsize = THREADS
+        self._pace = Pace(THREADS)
         # The client's own retries know neither the method nor the time that is left.
         made.retries = False
         self.host = made.host
@@ -76,17 +70,12 @@ class Cluster:
 
     def resource(self, api_version: str, kind: str) -> t.Any:
         """Return the resource of a kind, or None when the API does not serve it."""
-        key = (api_version, kind)
-        if key not in self._resources:
-            # Whoever names a wrong address does not want to wait minutes for it; later an API may be away for a while.
-            seconds = 0.0 if self._met else _CONNECT_SECONDS
-            ask = functools.partial(self._client.resources.get, api_version=api_version, kind=kind)
-            found = self._tried(ask, kind, seconds=seconds)
-            self._met = True
-            if found is None:
-                return None
-            self._resources[key] = found
-        return self._resources[key]
+        # Whoever names a wrong address does not want to wait minutes for it; later an API may be away for a while.
+        seconds = 0.0 if self._met else _CONNECT_SECONDS
+        ask = functools.partial(self._client.resources.get, api_version=api_version, kind=kind)
+        found = self._tried(ask, kind, seconds=seconds)
+        self._met = True
+        return found
 
     def pages(self, resource: t.Any, *, namespace: str = "", selector: str = "") -> t.Iterator[list[Json]]:
         """Give the objects of a kind, a page at a time; again from the first when the API has forgotten the list.
@@ -113,6 +102,29 @@ class Cluster:
             if not token:
                 return
 
+    def each(self, api_version: str, kind: str, *, namespace: str = "", selector: str = "") -> t.Iterator[Json]:
+        """Give the objects of a kind, of which a page is held at a time; none when the API does not serve it.
+
+        :param api_version: group and version.
+        :param kind: of the objects.
+        :param namespace: of the objects; empty for all.
+        :param selector: of labels; empty for all.
+        """
+        resource = self.resource(api_version, kind)
+        if resource is not None:
+            for page in self.pages(resource, namespace=namespace, selector=selector):
+                yield from page
+
+    def listed(self, api_version: str, kind: str, **which: str) -> list[Json]:
+        """Return the objects of a kind, all at once. `which`: namespace, selector."""
+        return list(self.each(api_version, kind, **which))
+
+    def one(self, api_version: str, kind: str, name: str, namespace: str = "") -> Json | None:
+        """Return the object of a name, or None; also when the API does not serve its kind."""
+        resource = self.resource(api_version, kind)
+        ref = Ref(api_version.rpartition("/")[0], kind, namespace, name)
+        return None if resource is None else self.get(resource, ref)
+
     def get(self, resource: t.Any, ref: Ref) -> Json | None:
         """Return one object, or None."""
         path = resource.path(name=ref.name, namespace=ref.namespace or None)
@@ -123,9 +135,8 @@ class Cluster:
 
     def namespace_phase(self, name: str) -> str:
         """Return Active, Terminating, Missing, or Unknown when this identity may not look."""
-        resource = self.resource("v1", "Namespace")
         try:
-            found = self.get(resource, Ref("", "Namespace", "", name))
+            found = self.one("v1", "Namespace", name)
         except RdmaError as exc:
             if exc.facts.get("code") == 403:
                 return "Unknown"
@@ -213,18 +224,20 @@ class Cluster:
 
         self._tried(self._paced(send), str(ref))
 
-    def merge_patch(self, resource: t.Any, name: str, patch: Json) -> None:
-        """Change a few fields of an object that others own."""
-        send = functools.partial(self._send, "patch", resource.path(name=name), patch, MERGE)
-        self._tried(send, f"{resource.kind} {name}")
-
-    def patch_read(
-        self, resource: t.Any, name: str, patch: Json, *, content: str, part: str = "", namespace: str = ""
+    def patch(
+        self,
+        resource: t.Any,
+        name: str,
+        patch: Json,
+        *,
+        content: str = "merge-patch",
+        part: str = "",
+        namespace: str = "",
     ) -> Json:
-        """Change an object over the version that the patch names, and return it as it is then.
+        """Change a few fields of an object that others own, and return it as it is then.
 
         :param resource: the kind, as the API's discovery has it.
-        :param patch: the change, with the version in its metadata.
+        :param patch: the change; with a version in its metadata, over that version alone.
         :param name: the object's.
         :param content: the kind of patch, such as `merge-patch`.
         :param part: a subresource, such as `status`.
@@ -237,7 +250,7 @@ class Cluster:
             try:
                 return self._send("patch", path, patch, f"application/{content}+json")
             except ApiException as exc:
-                if exc.status == 409:
+                if exc.status == 409 and "resourceVersion" in patch["metadata"]:
                     raise Stale(f"{resource.kind} {name}") from exc
                 raise
 
@@ -303,8 +316,8 @@ class Cluster:
     def _untrusted(self, exc: t.Any) -> RdmaError:
         return RdmaError(
             f"The certificate of the API at {self.host} is not trusted: {str(exc.reason)[:300].rstrip('.')}.",
-            "Name the certificate that signed it (ca_cert, or certificate-authority in the kubeconfig); an expired one "
-            "has to be renewed.",
+            "Name the certificate that signed it (certificate-authority in the kubeconfig); an expired one has to be "
+            "renewed.",
             code=0,
         )
 

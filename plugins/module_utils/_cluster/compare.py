@@ -48,10 +48,22 @@ def object_differences(wanted: Json, live: Json) -> tuple[Difference, ...]:
                 found += differences(value.get(part) or {}, live["metadata"].get(part) or {}, f"metadata.{part}")
         elif name not in ("apiVersion", "kind", "status"):
             found += differences({name: value}, live)
-    for row in live["metadata"].get("managedFields") or ():
-        if row.get("manager") == FIELD_MANAGER and row.get("operation") == "Apply":
-            found += dropped(row.get("fieldsV1") or {}, wanted, live)
+    for fields in applied(live["metadata"]):
+        found += dropped(fields, wanted, live)
     return tuple(found)
+
+
+def applied(meta: Json) -> list[Json]:
+    """Return the fields that we applied, by the server's own record: nothing where an object was never ours."""
+    rows = meta.get("managedFields") or ()
+    ours = [row for row in rows if row.get("manager") == FIELD_MANAGER and row.get("operation") == "Apply"]
+    return [row.get("fieldsV1") or {} for row in ours]
+
+
+def writers(meta: Json) -> list[str]:
+    """Return who wrote an object. Who only writes the status does not own it: any controller does that."""
+    rows = [row for row in meta.get("managedFields") or () if not row.get("subresource")]
+    return sorted({str(row.get("manager")) for row in rows if set(row.get("fieldsV1") or ()) - {"f:status"}})
 
 
 def dropped(owned: Json, wanted: t.Any, live: t.Any, place: str = "") -> t.Iterator[Difference]:

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 
 from .._errors import Problem
 from .._fabric.labels import CONFIG, RESOURCE_PREFIX
+from .compare import writers
 from .ground import CONFIGURATIONS, PROGRAMS, USUAL
-from .model import FIELD_MANAGER
-
-Json = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
+from .model import FIELD_MANAGER, Json
+from .nodes import resource
 
 SPIDERPOOL, NV_IPAM, MULTUS = "spiderpool", "nv_ipam", "multus"
 SRIOV_OPERATOR, DEVICE_PLUGIN = "sriov_operator", "rdma_device_plugin"
@@ -102,9 +102,8 @@ def owner_of(meta: Json) -> Owner:
         return Owner(f"OLM ({olm or 'olm.managed'})", "olm")
     for row in meta.get("ownerReferences") or ():
         return Owner(f"{row.get('kind')} {row.get('name')}", f"{row.get('kind')}/{row.get('name')}")
-    rows = [row for row in meta.get("managedFields") or () if not row.get("subresource")]
-    names = sorted({str(row.get("manager")) for row in rows if set(row.get("fieldsV1") or ()) - {"f:status"}})
-    return Owner(", ".join(name for name in names if name != FIELD_MANAGER) or "an unknown owner")
+    names = [name for name in writers(meta) if name != FIELD_MANAGER]
+    return Owner(", ".join(names) or "an unknown owner")
 
 
 def version_of(obj: Json) -> str:
@@ -220,57 +219,35 @@ def states(
     problems: list[Problem] = []
     asked: list[str] = []
     same = f"the Helm release {release}"
+    # What comes with a release that is to be taken over comes along with it.
+    taken = settings.get(SPIDERPOOL) == MANAGED
+    # The chart's parts come with it, or not at all.
+    unset = ADOPT if settings.get(SPIDERPOOL) == ADOPT else ""
     for part in needs:
-        rows = [row for row in found if row.part == part]
-        # What comes with a release that is to be taken over comes along with it.
-        taken = settings.get(SPIDERPOOL) == MANAGED
-        ours = any(row.ours or (taken and row.owner == same) for row in rows)
-        theirs = [] if ours else rows
-        running = [row for row in theirs if row.sure == RUNS]
-        title, place = TITLES[part], f"cluster_components.{part}"
-        # The chart's parts come with it, or not at all.
-        unset = ADOPT if settings.get(SPIDERPOOL) == ADOPT else ""
-        setting = settings.get(part) or unset
+        rows = sorted((row for row in found if row.part == part), key=lambda row: -row.sure)
+        theirs = [] if any(row.ours or (taken and row.owner == same) for row in rows) else rows
+        there = theirs[0] if theirs else None
+        title, setting = TITLES[part], settings.get(part) or unset
         made[part] = setting or MANAGED
-        there = next((row for row in [*running, *theirs]), None)
-        if setting == ADOPT and there is None and not ours:
-            problems.append(
-                Problem(
-                    place,
-                    f"The plan needs {title}, which is to be adopted, and there is none in the cluster.",
-                    "Install it, or leave this setting out.",
-                )
-            )
-        elif setting != ADOPT and (part == NV_IPAM or unset):
-            problems.append(
-                Problem(
-                    place, f"This collection does not install {title} here.", f"Set it to {ADOPT}, or leave it out."
-                )
-            )
-        elif there is not None and setting != ADOPT:
-            if not setting and there.sure > SERVED:
-                other = (
-                    f"; {MANAGED}, with spiderpool_take_over: true, takes this release over"
-                    if part == SPIDERPOOL and there.owner == same
-                    else ""
-                )
-                other = other or (f"; {MANAGED} where no Multus runs" if not running else "")
-                asked.append(part)
-                problems.append(
-                    Problem(
-                        place,
-                        f"{title} is there already ({there}), and no note says that this collection made it.",
-                        f"Set it to {ADOPT} to use it as it is{other}.",
-                    )
-                )
-            elif setting == MANAGED and running:
-                problems.append(
-                    Problem(
-                        place,
-                        f"{title} is there already ({there}): a second one would work against it.",
-                        f"Set it to {ADOPT}, or take that one away first.",
-                    )
-                )
+        text = fix = ""
+        if setting == ADOPT:
+            if not rows:
+                text = f"The plan needs {title}, which is to be adopted, and there is none in the cluster."
+                fix = "Install it, or leave this setting out."
+        elif part == NV_IPAM or unset:
+            text, fix = f"This collection does not install {title} here.", f"Set it to {ADOPT}, or leave it out."
+        elif there and setting == MANAGED and there.sure == RUNS:
+            text = f"{title} is there already ({there}): a second one would work against it."
+            fix = f"Set it to {ADOPT}, or take that one away first."
+        elif there and not setting and there.sure > SERVED:
+            asked.append(part)
+            other = "" if there.sure == RUNS else f"; {MANAGED} where no Multus runs"
+            if part == SPIDERPOOL and there.owner == same:
+                other = f"; {MANAGED}, with spiderpool_take_over: true, takes this release over"
+            text = f"{title} is there already ({there}), and no note says that this collection made it."
+            fix = f"Set it to {ADOPT} to use it as it is{other}."
+        if text:
+            problems.append(Problem(f"cluster_components.{part}", text, fix))
     return made, problems, asked
 
 
@@ -342,11 +319,6 @@ class AdoptedPart:
     def namespaces(self) -> set[str]:
         """Return where its workloads are."""
         return {str(row.body["metadata"].get("namespace")) for row in self.found if "metadata" in row.body}
-
-
-def resource(entry: Json) -> str:
-    """Return the resource of an entry of the device plugin's configuration."""
-    return f"{entry.get('resourcePrefix') or 'rdma'}/{entry.get('resourceName')}"
 
 
 def _equal(planned: t.Any, seen: t.Any) -> bool:

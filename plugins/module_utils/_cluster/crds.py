@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from .._errors import Problem
 from .._fabric.labels import NETWORK, SRIOV
 from .._fabric.labels import SPIDERPOOL as SPIDERPOOL_API
+from .compare import applied
 from .components import MULTUS, SPIDERPOOL, SRIOV_OPERATOR, Release, owner_of, version_of
-from .model import FIELD_MANAGER
+from .model import Json
 
-Json = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
 API = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 PART_OF = {
     SPIDERPOOL_API.partition("/")[0]: SPIDERPOOL,
@@ -40,12 +40,6 @@ class SortedCrds:
         return [f"CRDs of {owner} serve, and stay: {', '.join(names)}" for owner, names in self.others.items()]
 
 
-def made_here(crd: Json) -> bool:
-    """Say whether this collection made a CRD, or took it over."""
-    rows = crd["metadata"].get("managedFields") or ()
-    return any(row.get("manager") == FIELD_MANAGER and row.get("operation") == "Apply" for row in rows)
-
-
 def sort(charts: t.Iterable[Json], live: dict[str, Json], managed: t.Collection[str], release: Release) -> SortedCrds:
     """Say which CRDs of a chart are to be applied: those of the parts that this collection manages.
 
@@ -65,7 +59,7 @@ def sort(charts: t.Iterable[Json], live: dict[str, Json], managed: t.Collection[
             continue
         owner = owner_of((have or crd)["metadata"])
         own = have is None or (
-            owner.marked in ("", str(release)) and (made_here(have) or (part == SPIDERPOOL and release.ours))
+            owner.marked in ("", str(release)) and (applied(have["metadata"]) or (part == SPIDERPOOL and release.ours))
         )
         if own:
             found.apply.append(name)

@@ -19,8 +19,7 @@ from .._intake import FILE, excerpt, parsed
 from . import gate
 from .access import ACCESS, Access
 from .answers import Gone, Stale
-from .client import Cluster
-from .model import Ref
+from .client import THREADS, Cluster
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
@@ -40,7 +39,6 @@ SPEC: dict[str, t.Any] = {
     "ignore": {"type": "list", "elements": "str", "default": []},
     **ACCESS,
 }
-THREADS = 8
 PATIENCE = 60.0
 """Seconds for which a node that others change meanwhile is read and written again."""
 STRATEGIC = "strategic-merge-patch"
@@ -73,8 +71,7 @@ class GatedNodes:
 
     def read(self) -> dict[str, gate.GatedNode]:
         """Return what matters of each node."""
-        pages = self._cluster.pages(self._resource)
-        return {node["metadata"]["name"]: gate.GatedNode.of(node) for page in pages for node in page}
+        return {node["metadata"]["name"]: gate.GatedNode.of(node) for node in self._cluster.each("v1", "Node")}
 
     def bring(self, name: str, live: gate.GatedNode, target: gate.GateTarget | None, now: float) -> None:
         """Bring a node to what was decided; who else changes it meanwhile is not overwritten.
@@ -92,13 +89,13 @@ class GatedNodes:
                     patch = gate.status_patch(live, target, now) if part else gate.taint_patch(live, out)
                     if patch is not None:
                         content = STRATEGIC if part else MERGE
-                        made = self._cluster.patch_read(self._resource, name, patch, content=content, part=part)
+                        made = self._cluster.patch(self._resource, name, patch, content=content, part=part)
                         live = gate.GatedNode.of(made)
             except Stale:
                 if time.monotonic() > until:
                     raise
                 time.sleep(random.uniform(0, 0.3))
-                found = self._cluster.get(self._resource, Ref("", "Node", "", name))
+                found = self._cluster.one("v1", "Node", name)
                 if found is None:
                     return
                 live = gate.GatedNode.of(found)
@@ -133,7 +130,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     targets: dict[str, gate.GateTarget] = {}
     lock = None if params["state"] == "absent" else read_lock(params["plan_dir"])
     planned = {name: row["zone"] for name, row in lock["nodes"].items() if not row["retired"]} if lock else {}
-    with Cluster(Access.of(params), threads=THREADS) as cluster:
+    with Cluster(Access.of(params)) as cluster:
         nodes = GatedNodes(cluster)
         live = nodes.read()
         gated_by = {name: memory.fabric for name, one in live.items() for memory in [one.memory] if memory}

@@ -6,17 +6,15 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import ipaddress
 import re
 import typing as t
 from dataclasses import dataclass
 
 from .._errors import Problem
+from .model import Json
 from .nodes import listed, lost_nodes
 
-Json = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
 CILIUM = ("cilium", "rke2-cilium")
 PROGRAMS, CONFIGURATIONS = "cniBinHostPath", "cniConfHostPath"
 """Helm values, below `global`: the folders of a node's CNI programs and configurations."""
@@ -122,7 +120,7 @@ def network_problems(
     sets: t.Sequence[Json],
     networks: t.Collection[str],
     nodes: t.Sequence[Json],
-    cilium: t.Sequence[Json],
+    cilium: t.Iterable[Json],
     distribution: Distribution = USUAL,
 ) -> t.Iterator[Problem]:
     """Give what of the cluster's own network would keep rails from working.
@@ -142,6 +140,7 @@ def network_problems(
             "Install Calico, Cilium or another CNI first, or name its DaemonSet in spiderpool_cni_daemonsets.",
         )
     down = lost_nodes(nodes)
+    configs = {item["metadata"].get("namespace"): item for item in cilium}
     for row in known:
         name, place = row["metadata"]["name"], row["metadata"].get("namespace", "kube-system")
         status = row.get("status") or {}
@@ -154,7 +153,7 @@ def network_problems(
                 f"The cluster's network is not ready: {ready} of {wanted} pods of DaemonSet {name}{beside}.",
                 f"See kubectl -n {place} get pods.",
             )
-        config = next((item for item in cilium if item["metadata"].get("namespace") == place), None)
+        config = configs.get(place)
         # Without the key Cilium takes the folder for itself: its default.
         if name in CILIUM and config and (config.get("data") or {}).get("cni-exclusive", "true").lower() != "false":
             yield Problem(
@@ -165,12 +164,12 @@ def network_problems(
             )
 
 
-def nodes_on_rails(nodes: t.Sequence[Json], prefixes: str) -> t.Iterator[Problem]:
+def nodes_on_rails(nodes: t.Sequence[Json], prefixes: t.Iterable[t.Mapping[str, str]]) -> t.Iterator[Problem]:
     """Give the nodes whose Kubernetes address lies on a rail.
 
-    :param prefixes: the text of the plan's switch/prefixes.csv; empty without a plan.
+    :param prefixes: the rows of the plan's switch/prefixes.csv; none without a plan.
     """
-    rails = [(ipaddress.ip_network(row["aggregate"]), row["rail"]) for row in csv.DictReader(io.StringIO(prefixes))]
+    rails = [(ipaddress.ip_network(row["aggregate"]), row["rail"]) for row in prefixes]
     for node in nodes:
         for entry in (node.get("status") or {}).get("addresses") or ():
             if entry.get("type") != "InternalIP":

@@ -29,13 +29,12 @@ from . import library
 from .access import ACCESS, Access
 from .answers import Gone, Stale
 from .client import Cluster
-from .model import Ref
+from .model import Json, Ref
 from .progress import reporter
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
-    Json = dict[str, t.Any]
     Place = tuple[str, str, str]
 
 SPEC: dict[str, t.Any] = {
@@ -121,9 +120,7 @@ class Lease:
             self._cluster.create(body)
         else:
             patch = {"metadata": {"resourceVersion": found["metadata"]["resourceVersion"]}, "spec": spec}
-            self._cluster.patch_read(
-                self._resource, self._ref.name, patch, content="merge-patch", namespace=self._ref.namespace
-            )
+            self._cluster.patch(self._resource, self._ref.name, patch, namespace=self._ref.namespace)
 
 
 def run(module: AnsibleModule) -> dict[str, t.Any]:

@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from .._fabric.backends import BACKENDS
-from .._fabric.labels import POLICY, POOL, SRIOV
+from .._fabric.labels import LABEL_FABRIC, LABEL_MANAGER, POLICY, SRIOV
 from .._fabric.numbers import MANAGER
 
 Json = dict[str, t.Any]
@@ -36,9 +36,11 @@ RANKS = {
     **{kind: rank for rank, (_api, kind) in enumerate(PRUNED_KINDS, 20)},
 }
 LAST_RANK = 20 + len(PRUNED_KINDS)
-# Measured on Spiderpool's webhook, eight threads: it lists all pools at every create, about 0.5 ms for each pool.
-_SECONDS_PER_POOL = 0.0005
-_SECONDS_PER_WRITE = 0.002
+
+
+def fabric_selector(fabric: str) -> str:
+    """Return the selector of what is ours and of a fabric."""
+    return f"{LABEL_MANAGER}={FIELD_MANAGER},{LABEL_FABRIC}={fabric}"
 
 
 @dataclass(frozen=True, order=True)
@@ -153,14 +155,3 @@ class ClusterPlan:
             "kept": len(self.kept),
             "conflicts": len(self.conflicts),
         }
-
-    def expected_seconds(self) -> float:
-        """Return how long the writes take, from what was measured: each pool created costs all the pools there are."""
-        news = sum(1 for step in self.all_steps() if step.ref.kind == POOL and step.action in ("create", "replace"))
-        others = sum(1 for _step in self.all_steps()) - news
-        return round(
-            others * _SECONDS_PER_WRITE
-            + news * _SECONDS_PER_WRITE
-            + _SECONDS_PER_POOL * (news * self.pools + news * news / 2),
-            1,
-        )

@@ -9,11 +9,11 @@ from __future__ import annotations
 import typing as t
 from dataclasses import dataclass, field
 
-from .._check import CheckData, compared
+from .._check import CheckData, compared, deviation
 from .._fabric.labels import LEAF_LABEL, OURS, RESOURCE_PREFIX, ZONE_LABEL
+from .model import Json
 
-Json = dict[str, t.Any]
-
+RESOURCES, SRIOV_STATE = "node_resources", "node_sriov"
 SYNCED = "Succeeded"
 # What a node is emptied for. A note of each kind on the node says how it was before, so that a run that was cut off can
 # be ended, and so that one kind does not end another's.
@@ -25,51 +25,52 @@ _MOST_NAMES = 5
 
 @dataclass(frozen=True)
 class NodesRequest:
-    """What nodes must be. `labels`: value by node; `resources`: smallest amount by node and resource name."""
+    """What nodes must be. `labels`: by node; `resources`: smallest amount by node and resource name."""
 
     nodes: tuple[str, ...] = ()
     label: str = ""
-    labels: dict[str, str] = field(default_factory=dict)
+    """The label by which policies choose nodes; `labels` has those of zone and leaves beside it."""
+    labels: dict[str, dict[str, str]] = field(default_factory=dict)
     resources: dict[str, dict[str, int]] = field(default_factory=dict)
     sriov: frozenset[str] = frozenset()
-    topology: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Labels of zone and leaves by node."""
     known: frozenset[str] = frozenset()
-    """Every node that the plan ever had: nobody else's labels of this kind are touched."""
+    """Every node that the plan ever had: nobody else's labels of zone and leaves are touched."""
+    interfaces: t.Mapping[str, t.Mapping[str, str]] = field(default_factory=dict)
+    """Interface names by node and rail."""
+    shared: bool = False
+    """Whether the shared device plugin makes the resources."""
 
 
 @dataclass(frozen=True)
 class Node:
-    """What matters of a node: our label's value, what it offers, whether it takes pods and is up, and our note."""
+    """What matters of a node: our labels, what it offers, whether it takes pods and is up, and our note."""
 
-    label: str | None = None
+    labels: dict[str, str] = field(default_factory=dict)
     allocatable: Json = field(default_factory=dict)
     cordoned: bool = False
     note: str = ""
     up: bool = True
-    topology: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, live: Json, label: str, purpose: str = "sriov") -> Node:
         """Return what matters of a node object, with its note of one of PURPOSES."""
         meta = live["metadata"]
         return cls(
-            (meta.get("labels") or {}).get(label),
+            {
+                name: value
+                for name, value in (meta.get("labels") or {}).items()
+                if name in (label, ZONE_LABEL) or name.startswith(LEAF_LABEL)
+            },
             (live.get("status") or {}).get("allocatable") or {},
             bool((live.get("spec") or {}).get("unschedulable")),
             (meta.get("annotations") or {}).get(note_of(purpose), ""),
             not lost_nodes([live]),
-            {
-                name: value
-                for name, value in (meta.get("labels") or {}).items()
-                if name == ZONE_LABEL or name.startswith(LEAF_LABEL)
-            },
         )
 
 
 def request_of(
     nodes: t.Iterable[str],
-    interfaces: dict[str, set[str]],
+    interfaces: t.Mapping[str, t.Mapping[str, str]],
     values: Json,
     policies: list[Json],
     labels_file: Json | None,
@@ -93,9 +94,8 @@ def request_of(
     for node in nodes:
         for entry in entries:
             names = set((entry.get("selectors") or {}).get("ifNames") or ())
-            if not names or names & interfaces.get(node, set()):
-                name = f"{entry.get('resourcePrefix', 'rdma')}/{entry['resourceName']}"
-                resources.setdefault(node, {})[name] = int(entry.get("rdmaHcaMax", 0))
+            if not names or names & set(interfaces.get(node, {}).values()):
+                resources.setdefault(node, {})[resource(entry)] = int(entry.get("rdmaHcaMax", 0))
         for policy in policies:
             spec = policy["spec"]
             selector = spec.get("nodeSelector") or {}
@@ -105,31 +105,28 @@ def request_of(
                 name = f"{prefix}/{spec['resourceName']}"
                 amounts = resources.setdefault(node, {})
                 amounts[name] = amounts.get(name, 0) + int(spec.get("numVfs", 0))
-    return NodesRequest(nodes, label, labels, resources, frozenset(sriov))
+    own = {node: {label: value} for node, value in labels.items()}
+    return NodesRequest(
+        nodes, label, own, resources, frozenset(sriov), interfaces=interfaces, shared=bool(plugin.get("install"))
+    )
 
 
-def label_changes(want: NodesRequest, live: dict[str, str | None], *, absent: bool = False) -> dict[str, str | None]:
-    """Return the label to set (or None: to take off) by node, for nodes that are there.
-
-    :param live: the label's value by node, None where it is missing.
-    """
-    if not want.label:
-        return {}
-    wanted = {node: None if absent else want.labels.get(node) for node in sorted(live)}
-    return {node: value for node, value in wanted.items() if live[node] != value}
+def resource(entry: Json) -> str:
+    """Return the resource of an entry of the device plugin's configuration."""
+    return f"{entry.get('resourcePrefix') or 'rdma'}/{entry.get('resourceName')}"
 
 
-def topology_changes(
+def label_changes(
     want: NodesRequest, nodes: dict[str, Node], *, absent: bool = False
 ) -> dict[str, dict[str, str | None]]:
-    """Return the labels of zone and leaves to set (or None: to take off) by node; nodes with none are left out."""
+    """Return the labels to set (or None: to take off) by node that is there; nodes with nothing to do are left out."""
     found = {}
-    for name in sorted(want.known & nodes.keys()):
-        wanted = {} if absent else want.topology.get(name, {})
-        have = nodes[name].topology
-        changes: dict[str, str | None] = dict.fromkeys(sorted(have.keys() - wanted.keys()))
-        changes.update((label, value) for label, value in wanted.items() if have.get(label) != value)
-        if changes:
+    for name in sorted(nodes):
+        wanted = {} if absent else want.labels.get(name, {})
+        rows = nodes[name].labels.items()
+        have = {label: value for label, value in rows if label == want.label or name in want.known}
+        names = sorted({*have, *wanted})
+        if changes := {label: wanted.get(label) for label in names if have.get(label) != wanted.get(label)}:
             found[name] = changes
     return found
 
@@ -155,17 +152,6 @@ def drain_changes(chosen: dict[str, Node], drain: str, purpose: str = "sriov") -
     return patches
 
 
-def check(
-    name: str, node: str, good: bool, planned: object, observed: object, cause: str = "", fix: str = ""
-) -> CheckData:
-    """Return one check as verify reads it.
-
-    :param name: the check's id.
-    :param good: whether it is as planned.
-    """
-    return compared(name, planned, observed, cause, fix, good=good, node=node).data()
-
-
 def checks(want: NodesRequest, nodes: dict[str, Node], states: dict[str, Json]) -> list[CheckData]:
     """Compare nodes and SR-IOV node states with the plan.
 
@@ -175,7 +161,8 @@ def checks(want: NodesRequest, nodes: dict[str, Node], states: dict[str, Json]) 
     for node in want.nodes:
         if node not in nodes:
             fix = "Join the node to the cluster, or set fabric_node_name to the name that it has there."
-            rows.append(check("node_in_cluster", node, False, node, None, "The cluster has no node of that name.", fix))
+            cause = "The cluster has no node of that name."
+            rows.append(deviation("node_in_cluster", node, None, cause, fix, node=node))
             continue
         wanted = want.resources.get(node, {})
         have = {name: _amount(nodes[node].allocatable.get(name)) for name in wanted}
@@ -185,15 +172,15 @@ def checks(want: NodesRequest, nodes: dict[str, Node], states: dict[str, Json]) 
             synced = state.get("syncStatus", "missing")
             cause = str(state.get("lastSyncError") or "The operator has not finished this node.")
             fix = f"See `kubectl -n <namespace> get sriovnetworknodestates {node} -o yaml` and the config daemon's log."
-            rows.append(check("node_sriov", node, synced == SYNCED, SYNCED, synced, cause, fix))
+            rows.append(compared(SRIOV_STATE, SYNCED, synced, cause, fix, node=node))
         if wanted:
             cause = f"Too little of {', '.join(short)}: the interface is missing or down, or the plugin's state is old."
             fix = "See the device plugin's pod on that node, and whether the interface has the planned name there."
             if not nodes[node].up:
                 cause = f"The node is down, and offers too little of {', '.join(short)}."
                 fix = "Bring it back (kubectl describe node says since when its kubelet is silent), or retire it."
-            rows.append(check("node_resources", node, not short, wanted, have, cause, fix))
-    return rows
+            rows.append(compared(RESOURCES, wanted, have, cause, fix, good=not short, node=node))
+    return [row.data() for row in rows]
 
 
 def offered_by_all(want: NodesRequest, nodes: dict[str, Node]) -> list[str]:
@@ -226,10 +213,10 @@ def steps(rows: list[CheckData]) -> dict[t.Hashable, int]:
     """Return how far each node is: what it offers of what is wanted, and whether the SR-IOV operator is done."""
     found: dict[t.Hashable, int] = {}
     for row in rows:
-        if row["id"] == "node_resources":
+        if row["id"] == RESOURCES:
             have = sum(min(row["observed"][name], amount) for name, amount in row["planned"].items())
             found[row["id"], row["node"]] = have
-        elif row["id"] == "node_sriov":
+        elif row["id"] == SRIOV_STATE:
             found[row["id"], row["node"]] = int(row["status"] == "ok")
     return found
 

@@ -12,16 +12,21 @@ import time
 import typing as t
 from dataclasses import replace
 
+from .._check import DEVIATION, OK, CheckData
 from .._errors import InputError, RdmaError
-from .._fabric.labels import SRIOV
+from .._fabric.labels import CIDR_POOL, NV_IPAM, SRIOV
 from .._fabric.lock import AGAIN, read_host_plans, read_lock
+from .._fabric.networks import networks_of, read_networks
 from . import access, source
 from .access import ACCESS, Access
+from .causes import PLUGIN, explain, plugin_of
+from .checks import prefix_checks
 from .client import Cluster
 from .machines import HOSTS, Machine, joined
-from .model import Ref
+from .model import Json, fabric_selector
 from .nodes import (
     PURPOSES,
+    RESOURCES,
     Node,
     NodesRequest,
     awaited,
@@ -32,14 +37,11 @@ from .nodes import (
     progress,
     request_of,
     steps,
-    topology_changes,
 )
 from .progress import Patience, reporter
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
-
-    from .._check import CheckData
 
 SPEC: dict[str, t.Any] = {
     "plan_dir": {"type": "path"},
@@ -62,9 +64,13 @@ UNCHANGED: dict[str, t.Any] = {
     "unlabelled": [],
     "unfinished": [],
     "checks": [],
+    "prefixes": [],
 }
+NODE = ("v1", "Node")
 POLL_SECONDS = 5.0
 REPORT_SECONDS = 10.0
+# nv-ipam's controller gives prefixes in an instant where it runs.
+PREFIX_SECONDS = 60.0
 
 
 def read_request(folder: str) -> NodesRequest:
@@ -76,131 +82,72 @@ def read_request(folder: str) -> NodesRequest:
     cluster = os.path.join(folder, "cluster")
     source.check_plan(cluster)
     nodes = {name for name, row in seats.items() if not row.get("retired")}
-    interfaces = {row["node"]: {rail["interface"] for rail in row["rails"]} for row in read_host_plans(folder)}
-    groups = (read_labels(folder, "workload") or {"groups": []})["groups"]
-    topology: dict[str, dict[str, str]] = {node: group["labels"] for group in groups for node in group["nodes"]}
+    plans = read_host_plans(folder)
+    interfaces = {row["node"]: {rail["name"]: rail["interface"] for rail in row["rails"]} for row in plans}
     values = source.planned_values(cluster)
     policies = list(source.documents(os.path.join(cluster, "sriovpolicies.yaml")))
     want = request_of(nodes, interfaces, values, policies, read_labels(folder, "cluster"))
-    return replace(want, topology=topology, known=frozenset(seats))
+    labels = {node: dict(row) for node, row in want.labels.items()}
+    for group in (read_labels(folder, "workload") or {"groups": []})["groups"]:
+        for node in group["nodes"]:
+            labels.setdefault(node, {}).update(group["labels"])
+    return replace(want, labels=labels, known=frozenset(seats))
 
 
-def read_labels(folder: str, part: str) -> dict[str, t.Any] | None:
+def read_labels(folder: str, part: str) -> Json | None:
     """Return the labels that a part of the plan has for nodes; None where it has none.
 
     :raises RdmaError: they cannot be read.
     """
     try:
         with open(os.path.join(folder, part, "nodelabels.json"), encoding="utf-8") as stream:
-            return t.cast("dict[str, t.Any]", json.load(stream))
+            return t.cast("Json", json.load(stream))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as exc:
         raise RdmaError(f"The plan in {folder!r} cannot be read: {exc}.", AGAIN) from exc
 
 
-class Nodes:
-    """The nodes of a cluster, as far as a plan goes."""
-
-    def __init__(self, cluster: Cluster, namespace: str) -> None:
-        self._cluster = cluster
-        self._namespace = namespace
-        self._resource = cluster.resource("v1", "Node")
-
-    def read(self, label: str) -> dict[str, Node]:
-        """Return what matters of each node."""
-        return {
-            node["metadata"]["name"]: Node.of(node, label)
-            for page in self._cluster.pages(self._resource)
-            for node in page
-        }
-
-    def some(self, names: t.Iterable[str]) -> dict[str, dict[str, t.Any]]:
-        """Return these nodes; those that the cluster does not have are left out."""
-        found = {name: self._cluster.get(self._resource, Ref("", "Node", "", name)) for name in names}
-        return {name: node for name, node in found.items() if node}
-
-    def machines(self) -> dict[str, Machine]:
-        """Return what tells each node's machine from others."""
-        pages = self._cluster.pages(self._resource)
-        return {node["metadata"]["name"]: Machine.of(node) for page in pages for node in page}
-
-    def states(self) -> dict[str, dict[str, t.Any]]:
-        """Return the SR-IOV node states' status by node."""
-        resource = self._cluster.resource(SRIOV, "SriovNetworkNodeState")
-        if resource is None:
-            return {}
-        pages = self._cluster.pages(resource, namespace=self._namespace)
-        return {row["metadata"]["name"]: row.get("status") or {} for page in pages for row in page}
-
-    def patch(self, name: str, patch: dict[str, t.Any]) -> None:
-        """Change a node."""
-        self._cluster.merge_patch(self._resource, name, patch)
-
-
 def run(module: AnsibleModule) -> dict[str, t.Any]:
-    """Label, wait and compare; or begin or end the emptying of nodes."""
-    params, check_mode = module.params, module.check_mode
-    if params["drain"]:
-        return run_drain(params, check_mode=check_mode)
-    if not params["plan_dir"]:
-        if not params["hosts"]:
-            raise RdmaError("plan_dir is missing.", "Give the plan's folder, drain with nodes, or hosts.")
-        with Cluster(Access.of(params)) as cluster:
-            return {**UNCHANGED, "joined": joined(params["hosts"], Nodes(cluster, params["namespace"]).machines())}
-    want = read_request(params["plan_dir"])
-    absent = params["state"] == "absent"
+    """Begin or end the emptying of nodes; or label, wait and compare; or say which hosts are nodes."""
+    params = module.params
+    if not (params["drain"] or params["plan_dir"] or params["hosts"]):
+        raise RdmaError("plan_dir is missing.", "Give the plan's folder, drain with nodes, or hosts.")
+    want = read_request(params["plan_dir"]) if params["plan_dir"] and not params["drain"] else None
     with Cluster(Access.of(params)) as cluster:
-        nodes = Nodes(cluster, params["namespace"])
-        live = nodes.read(want.label)
-        whole = label_changes(want, {name: node.label for name, node in live.items()}, absent=absent)
-        chosen = set(params["nodes"])
-        changes = {name: value for name, value in whole.items() if params["label"] and (not chosen or name in chosen)}
-        places = {
-            name: change
-            for name, change in topology_changes(want, live, absent=absent).items()
-            if params["label"] and (not chosen or name in chosen)
-        }
-        if not check_mode:
-            for name in sorted({*changes, *places}):
-                own = {want.label: changes[name]} if name in changes else {}
-                nodes.patch(name, {"metadata": {"labels": {**own, **places.get(name, {})}}})
-        found = [] if absent else checks(want, live, nodes.states())
-        if not absent and not check_mode and params["wait_seconds"]:
-            found = waited(want, nodes, chosen or set(want.nodes), params, found, live)
-    return {
-        "changed": bool(changes or places),
-        "labelled": changes,
-        "topology": places,
-        "unlabelled": sorted(name for name, value in whole.items() if value is not None and name not in changes),
-        "unfinished": sorted(name for name, node in live.items() if node.note),
-        "checks": found,
-        "offered_by_all": [] if absent else offered_by_all(want, live),
-        "diff": differences(want.label, live, changes, places),
-    }
+        if params["drain"]:
+            done = drained(cluster, params, check_mode=module.check_mode)
+        elif want:
+            done = compared(cluster, params, want, check_mode=module.check_mode)
+        else:
+            done = {"joined": joined(params["hosts"], machines(cluster.each(*NODE)))}
+    return {**UNCHANGED, **done}
 
 
-def run_drain(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
+def machines(nodes: t.Iterable[Json]) -> dict[str, Machine]:
+    """Return what tells each node's machine from others."""
+    return {node["metadata"]["name"]: Machine.of(node) for node in nodes}
+
+
+def drained(cluster: Cluster, params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
     """Cordon nodes with a note, or make those with the note as they were. Only these are read of the cluster."""
-    with Cluster(Access.of(params)) as cluster:
-        nodes = Nodes(cluster, params["namespace"])
-        found = nodes.some(sorted(set(params["nodes"])))
-        if params["hosts"]:
-            try:
-                there = joined(params["hosts"], {name: Machine.of(node) for name, node in found.items()})
-            except InputError:
-                # All nodes are asked where it is wrong, for the name that would be right.
-                there = joined(params["hosts"], nodes.machines())
-            found = {name: node for name, node in found.items() if name in there}
-        live = {name: Node.of(node, "", params["purpose"]) for name, node in found.items()}
-        changes = drain_changes(live, params["drain"], params["purpose"])
-        if not check_mode:
-            for name, patch in changes.items():
-                nodes.patch(name, patch)
+    asked = {name: cluster.one(*NODE, name) for name in sorted(set(params["nodes"]))}
+    found = {name: node for name, node in asked.items() if node}
+    if params["hosts"]:
+        try:
+            there = joined(params["hosts"], machines(found.values()))
+        except InputError:
+            # All nodes are asked where it is wrong, for the name that would be right.
+            there = joined(params["hosts"], machines(cluster.each(*NODE)))
+        found = {name: node for name, node in found.items() if name in there}
+    live = {name: Node.of(node, "", params["purpose"]) for name, node in found.items()}
+    changes = drain_changes(live, params["drain"], params["purpose"])
+    if not check_mode:
+        for name, patch in changes.items():
+            cluster.patch(cluster.resource(*NODE), name, patch)
     noted = {name for name, node in live.items() if node.note}
     cordons = {name: bool(patch["spec"]["unschedulable"]) for name, patch in changes.items() if "spec" in patch}
     return {
-        **UNCHANGED,
         "changed": bool(changes),
         "unfinished": sorted(noted | set(changes) if params["drain"] == "begin" else noted - set(changes)),
         "diff": {
@@ -210,50 +157,115 @@ def run_drain(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]
     }
 
 
+def compared(cluster: Cluster, params: dict[str, t.Any], want: NodesRequest, *, check_mode: bool) -> dict[str, t.Any]:
+    """Label nodes, and compare them with the plan, when that is asked for after waiting."""
+    absent = params["state"] == "absent"
+    live = read(cluster, want)
+    whole = label_changes(want, live, absent=absent)
+    considered = set(params["nodes"] or live)
+    changes = {name: change for name, change in whole.items() if params["label"] and name in considered}
+    if not check_mode:
+        for name, change in changes.items():
+            cluster.patch(cluster.resource(*NODE), name, {"metadata": {"labels": change}})
+    lines = [(name, label, value) for name, change in changes.items() for label, value in change.items()]
+    result = {
+        "changed": bool(changes),
+        "labelled": {name: value for name, label, value in lines if label == want.label},
+        "topology": {
+            name: places
+            for name, change in changes.items()
+            if (places := {label: value for label, value in change.items() if label != want.label})
+        },
+        "unlabelled": sorted(name for name, change in whole.items() if change.get(want.label) and name not in changes),
+        "unfinished": sorted(name for name, node in live.items() if node.note),
+        "offered_by_all": [],
+        "diff": {
+            "before": "".join(f"{name} {label}={live[name].labels.get(label, '')}\n" for name, label, _value in lines),
+            "after": "".join(f"{name} {label}={value or ''}\n" for name, label, value in lines),
+        },
+    }
+    if absent:
+        return result
+    wait = 0 if check_mode else params["wait_seconds"]
+    return {
+        **result,
+        "offered_by_all": offered_by_all(want, live),
+        "checks": explained(cluster, params, want, waited(cluster, params, want, live, wait)),
+        "prefixes": prefixes(cluster, params["plan_dir"], wait),
+    }
+
+
+def read(cluster: Cluster, want: NodesRequest) -> dict[str, Node]:
+    """Return what matters of each node."""
+    return {node["metadata"]["name"]: Node.of(node, want.label) for node in cluster.each(*NODE)}
+
+
 def waited(
-    want: NodesRequest,
-    nodes: Nodes,
-    considered: set[str],
-    params: dict[str, t.Any],
-    found: list[CheckData],
-    live: dict[str, Node],
+    cluster: Cluster, params: dict[str, t.Any], want: NodesRequest, live: dict[str, Node], seconds: int
 ) -> list[CheckData]:
     """Return the checks when all that waiting can bring is there, or nothing moves any more.
 
-    :param considered: the nodes that matter.
-    :param found: what they are now, over `live`.
+    :param live: the nodes as they are.
+    :param seconds: for how long nothing may move; 0: they are compared as they are.
     """
+    considered = params["nodes"] or want.nodes
     began = reported = time.monotonic()
     report = reporter(params["progress_file"])
-    patience = Patience(params["wait_seconds"], began)
-    while late := awaited(found, considered, live):
+    patience = Patience(seconds, began)
+    while True:
+        states = {
+            row["metadata"]["name"]: row.get("status") or {}
+            for row in cluster.each(SRIOV, "SriovNetworkNodeState", namespace=params["namespace"])
+        }
+        found = checks(want, live, states)
+        late = awaited(found, considered, live)
         now = time.monotonic()
-        if not patience.see(steps(found), now):
-            break
+        if not seconds or not late or not patience.see(steps(found), now):
+            return found
         if now - reported >= REPORT_SECONDS:
             reported = now
             report(f"{now - began:.0f} s: {progress(late, len(considered))}")
-        time.sleep(min(POLL_SECONDS, params["wait_seconds"]))
-        live = nodes.read(want.label)
-        found = checks(want, live, nodes.states())
-    return found
+        time.sleep(min(POLL_SECONDS, seconds))
+        live = read(cluster, want)
 
 
-def differences(
-    label: str,
-    live: dict[str, Node],
-    changes: dict[str, str | None],
-    places: dict[str, dict[str, str | None]],
-) -> dict[str, str]:
-    """Return what changes for a person to read.
+def explained(
+    cluster: Cluster, params: dict[str, t.Any], want: NodesRequest, found: list[CheckData]
+) -> list[CheckData]:
+    """Return the checks, those of nodes that offer too little by rail and with the cause that the cluster knows.
 
-    :param label: the fabric's label of nodes.
-    :param changes: its new value by node, None where it goes.
-    :param places: labels of zone and leaves by node, likewise.
+    :param found: what `checks` returned.
     """
-    before = [f"{name} {label}={live[name].label or ''}\n" for name in changes]
-    after = [f"{name} {label}={value or ''}\n" for name, value in changes.items()]
-    for name, change in places.items():
-        before += [f"{name} {key}={live[name].topology.get(key, '')}\n" for key in change]
-        after += [f"{name} {key}={value or ''}\n" for key, value in change.items()]
-    return {"before": "".join(before), "after": "".join(after)}
+    short = {row["node"] for row in found if row["id"] == RESOURCES and row["status"] == DEVIATION}
+    if not short:
+        return found
+    networks = read_networks(params["plan_dir"])
+    rails = {}
+    for node in short:
+        names = want.interfaces.get(node, {})
+        rows = networks_of(networks, [*names.values()])
+        rails[node] = {row["resource"]: (row["rail"], names[row["rail"]]) for row in rows if row["rail"] in names}
+    plugin = None
+    if want.shared:
+        config = cluster.one("v1", "ConfigMap", PLUGIN, params["namespace"])
+        pods = cluster.listed("v1", "Pod", namespace=params["namespace"], selector=f"app={PLUGIN}")
+        plugin = plugin_of(config, pods)
+    return explain(found, rails, plugin)
+
+
+def prefixes(cluster: Cluster, folder: str, seconds: float) -> list[CheckData]:
+    """Return whether nv-ipam gave each node what the plan's pools say; nothing where a plan has no such pools.
+
+    :param folder: the plan's.
+    :param seconds: for how long it may take.
+    """
+    path = os.path.join(folder, "cluster", "cidrpools.yaml")
+    pools = list(source.documents(path)) if os.path.exists(path) else []
+    until = time.monotonic() + min(seconds, PREFIX_SECONDS)
+    while pools:
+        where = {"namespace": pools[0]["metadata"]["namespace"], "selector": fabric_selector(source.fabric_of(pools))}
+        found = prefix_checks(cluster.each(NV_IPAM, CIDR_POOL, **where))
+        if all(row["status"] == OK for row in found) or time.monotonic() >= until:
+            return found
+        time.sleep(min(2.0, seconds))
+    return []

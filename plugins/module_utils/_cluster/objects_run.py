@@ -11,10 +11,12 @@ import typing as t
 from .._errors import RdmaError
 from .._fabric.labels import LABEL_FABRIC
 from . import access, source
-from .access import WHOLE_ACCESS, Access
+from .access import ACCESS, Access
+from .checks import object_checks
 from .client import Cluster
 from .model import ClusterPlan, Ref
-from .preflight import ApplyOptions, ApplyOutcome
+from .plan import ApplyOptions
+from .preflight import ApplyOutcome
 from .progress import reporter
 from .run import ApplyRun
 from .text import describe, summary
@@ -30,12 +32,9 @@ SPEC: dict[str, t.Any] = {
     "prune": {"type": "bool", "default": False},
     "fabric": {"type": "str", "default": ""},
     "force": {"type": "bool", "default": False},
-    "threads": {"type": "int", "default": 8},
     "retry_seconds": {"type": "int", "default": 120},
-    "request_seconds": {"type": "int", "default": 60},
-    "wait_seconds": {"type": "int", "default": 120},
     "progress_file": {"type": "path"},
-    **WHOLE_ACCESS,
+    **ACCESS,
 }
 NEEDS = [*access.NEEDS, ("PyYAML", source.YAML_ERROR)]
 MOST_CHANGES = 1000
@@ -44,7 +43,6 @@ MOST_CHANGES = 1000
 def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Plan, check and do; return the result."""
     params = module.params
-    numbers = {name: params[name] for name in ("threads", "retry_seconds", "request_seconds")}
     declared = source.read(params["definitions"], params["src"])
     kinds = params["kinds"]
     wanted = {ref: body for ref, body in declared.items() if not kinds or ref.kind in kinds}
@@ -61,24 +59,23 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         absent=params["state"] == "absent",
         force=params["force"],
         check_mode=module.check_mode,
-        threads=params["threads"],
-        wait_seconds=params["wait_seconds"],
     )
-    with Cluster(Access.of(params), **numbers) as cluster:
+    with Cluster(Access.of(params), retry_seconds=params["retry_seconds"]) as cluster:
         doing = ApplyRun(cluster, wanted, options, reporter(params["progress_file"]))
         plan = doing.plan()
-        doing.preflight(plan)
+        doing.server.check(plan)
         try:
             doing.execute(plan)
         except RdmaError as exc:
             exc.facts.update(facts_of(plan, doing.outcome))
             raise
-    return ended(plan, doing.outcome)
+    facts = facts_of(plan, doing.outcome)
+    # What a run has done differs no more.
+    return ended(plan, doing.outcome, {**facts, "checks": object_checks(facts) if module.check_mode else []})
 
 
-def ended(plan: ClusterPlan, outcome: ApplyOutcome) -> dict[str, t.Any]:
+def ended(plan: ClusterPlan, outcome: ApplyOutcome, facts: dict[str, t.Any]) -> dict[str, t.Any]:
     """Return the result, or fail with it when something was refused or belongs to others."""
-    facts = facts_of(plan, outcome)
     if outcome.refused:
         lines = "\n".join(f"  - {exc.problem}" for _ref, exc in outcome.refused[:20])
         more = len(outcome.refused) - 20
@@ -136,5 +133,4 @@ def facts_of(plan: ClusterPlan, outcome: ApplyOutcome) -> dict[str, t.Any]:
             {**named(row.ref), "field": row.field, "owner": row.owner, "reason": row.reason}
             for row in conflicts[:MOST_CHANGES]
         ],
-        "expected_seconds": plan.expected_seconds(),
     }

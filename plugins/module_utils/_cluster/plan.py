@@ -22,33 +22,37 @@ from dataclasses import dataclass, field
 
 from .._fabric.labels import CIDR_POOL, LABEL_FABRIC, LABEL_MANAGER, POOL
 from .._intervals import subtract
-from .compare import (
-    addresses,
-    is_ours,
-    keep_pool,
-    object_differences,
-    owners,
-)
+from .compare import addresses, applied, is_ours, keep_pool, object_differences, owners, writers
 from .model import FIELD_MANAGER, ClusterPlan, Conflict, Difference, Json, Kept, Ref, Step
 
 if t.TYPE_CHECKING:
     from .._intervals import Intervals
 
 
+@dataclass(frozen=True)
+class ApplyOptions:
+    """How a run is done."""
+
+    fabric: str = ""
+    """Whose strays are removed."""
+    prune: bool = False
+    declared: t.Collection[Ref] = ()
+    """What is declared is no stray, though this run leaves it alone."""
+    absent: bool = False
+    """What is wanted is to go."""
+    force: bool = False
+    check_mode: bool = False
+
+
 @dataclass
 class ClusterPlanner:
     """Takes the live objects one by one and ends with a plan.
 
-    `wanted` by reference; `fabric` is whose strays are removed when `prune`, and what is `declared` is none; `absent`
-    removes what is wanted gone; `holders` gives the pod of each address that Multus gave out.
+    `wanted` by reference; `holders` gives the pod of each address that Multus gave out.
     """
 
     wanted: dict[Ref, Json]
-    fabric: str = ""
-    prune: bool = False
-    declared: t.Collection[Ref] = ()
-    absent: bool = False
-    force: bool = False
+    options: ApplyOptions
     holders: t.Callable[[], t.Mapping[str, str]] = dict
     _steps: list[Step] = field(default_factory=list)
     _kept: list[Kept] = field(default_factory=list)
@@ -67,19 +71,19 @@ class ClusterPlanner:
         self._pools += ref.kind == POOL
         if (wanted := self.wanted.get(ref)) is not None:
             self._seen.add(ref)
-            if self.absent:
-                self._remove(ref, live, self._label_of(wanted) or self.fabric)
+            if self.options.absent:
+                self._remove(ref, live, self._label_of(wanted) or self.options.fabric)
             else:
                 self._compare(ref, wanted, live)
         elif (
-            self.prune
-            and ref not in self.declared
-            and is_ours(live["metadata"].get("labels") or {}, self.fabric)
+            self.options.prune
+            and ref not in self.options.declared
+            and is_ours(live["metadata"].get("labels") or {}, self.options.fabric)
             # What a controller made of an object goes with that.
             and not live["metadata"].get("ownerReferences")
         ):
             self._seen.add(ref)
-            self._remove(ref, live, self.fabric)
+            self._remove(ref, live, self.options.fabric)
 
     @staticmethod
     def _label_of(obj: Json) -> str:
@@ -92,17 +96,22 @@ class ClusterPlanner:
             return
         labels = meta.get("labels") or {}
         labelled = LABEL_MANAGER in (self.wanted.get(ref, live)["metadata"].get("labels") or {})
-        if labelled and not is_ours(labels, fabric) and not self.force:
+        if labelled and not is_ours(labels, fabric) and not self.options.force:
             self._conflicts.append(self._foreign(ref, live))
             return
-        if kept := keep_pool("delete", ref, live, None, self.holders):
-            self._kept.append(kept)
+        if self._keeps("delete", ref, live, None):
             if ref.kind == POOL:
                 self._stay[ref] = self._place(live)
             return
         self._steps.append(Step("delete", ref, uid=meta.get("uid", ""), version=meta.get("resourceVersion", "")))
         if ref.kind == POOL:
             self._go[ref] = self._place(live)
+
+    def _keeps(self, action: str, ref: Ref, live: Json, wanted: Json | None) -> bool:
+        """Say whether an object has to stay as it is, and note why."""
+        if kept := keep_pool(action, ref, live, wanted, self.holders):
+            self._kept.append(kept)
+        return bool(kept)
 
     @staticmethod
     def _place(pool: Json) -> tuple[tuple[int, int], Intervals]:
@@ -112,10 +121,7 @@ class ClusterPlanner:
     @staticmethod
     def _foreign(ref: Ref, live: Json) -> Conflict:
         labels = live["metadata"].get("labels") or {}
-        # Who only writes the status does not own the object: any controller does that.
-        rows = [row for row in live["metadata"].get("managedFields") or () if not row.get("subresource")]
-        names = sorted({str(row.get("manager")) for row in rows if set(row.get("fieldsV1") or ()) - {"f:status"}})
-        owner = labels.get(LABEL_MANAGER) or ", ".join(names) or "somebody"
+        owner = labels.get(LABEL_MANAGER) or ", ".join(writers(live["metadata"])) or "somebody"
         if labels.get(LABEL_MANAGER) == FIELD_MANAGER:
             owner = f"fabric {labels.get(LABEL_FABRIC, '')!r}"
         return Conflict(ref, "", owner, "exists and is not of this fabric")
@@ -123,9 +129,7 @@ class ClusterPlanner:
     def _compare(self, ref: Ref, wanted: Json, live: Json) -> None:
         meta = live["metadata"]
         if meta.get("deletionTimestamp"):
-            if kept := keep_pool("replace", ref, live, wanted, self.holders):
-                self._kept.append(kept)
-            else:
+            if not self._keeps("replace", ref, live, wanted):
                 self._steps.append(Step("replace", ref, wanted, uid=meta.get("uid", "")))
             return
         found = object_differences(wanted, live)
@@ -135,7 +139,7 @@ class ClusterPlanner:
         labels = wanted["metadata"].get("labels") or {}
         labelled = LABEL_MANAGER in labels
         owned = labelled and self._owned(labels, meta)
-        if labelled and not owned and not self.force:
+        if labelled and not owned and not self.options.force:
             self._conflicts.append(self._foreign(ref, live))
             return
         mended, clashes = self._ownership(ref, live, found, owned=owned)
@@ -144,7 +148,7 @@ class ClusterPlanner:
             return
         if action := self._pool_action(ref, wanted, live, found):
             version = meta.get("resourceVersion", "") if action == "replace" else ""
-            force = bool(mended) or self.force
+            force = bool(mended) or self.options.force
             self._steps.append(Step(action, ref, wanted, found, mended, force, meta.get("uid", ""), version))
 
     @staticmethod
@@ -153,10 +157,7 @@ class ClusterPlanner:
             return True
         # Someone may have taken the labels off; the server still knows who made it.
         other = (meta.get("labels") or {}).get(LABEL_FABRIC)
-        return other in (None, labels.get(LABEL_FABRIC, "")) and any(
-            row.get("manager") == FIELD_MANAGER and row.get("operation") == "Apply"
-            for row in meta.get("managedFields") or ()
-        )
+        return other in (None, labels.get(LABEL_FABRIC, "")) and bool(applied(meta))
 
     def _ownership(
         self, ref: Ref, live: Json, found: tuple[Difference, ...], *, owned: bool
@@ -168,7 +169,7 @@ class ClusterPlanner:
             if difference.after is None:
                 continue
             for manager, operation in owners(live, difference.field):
-                if self.force or (owned and operation == "Update"):
+                if self.options.force or (owned and operation == "Update"):
                     mended.append(f"{difference.field} (set by {manager})")
                 else:
                     clashes.append(Conflict(ref, difference.field, manager, "is declared by another field manager"))
@@ -176,32 +177,18 @@ class ClusterPlanner:
 
     def _pool_action(self, ref: Ref, wanted: Json, live: Json, found: tuple[Difference, ...]) -> str:
         """Return apply or replace, or nothing when the pool must stay as it is."""
-        if ref.kind == CIDR_POOL:
-            kept = keep_pool("replace", ref, live, wanted, self.holders)
-            if kept:
-                self._kept.append(kept)
-            return "" if kept else "apply"
-        if ref.kind != POOL:
-            return "apply"
-        if {difference.field for difference in found} & {"spec.subnet", "spec.ipVersion"}:
-            kept = keep_pool("replace", ref, live, wanted, self.holders)
-            action = "replace"
-        else:
-            kept = (
-                keep_pool("narrow", ref, live, wanted, self.holders)
-                if subtract(addresses(live), addresses(wanted))
-                else None
-            )
-            action = "apply"
-        if kept:
-            self._kept.append(kept)
+        replaced = ref.kind == POOL and bool({row.field for row in found} & {"spec.subnet", "spec.ipVersion"})
+        would = "replace" if replaced or ref.kind == CIDR_POOL else ""
+        if ref.kind == POOL and not replaced and subtract(addresses(live), addresses(wanted)):
+            would = "narrow"
+        if would and self._keeps(would, ref, live, wanted):
             return ""
-        return action
+        return "replace" if replaced else "apply"
 
     def finish(self) -> ClusterPlan:
         """Return the plan, with what is missing and with strays that are in the way put first."""
         news = []
-        if self.absent:
+        if self.options.absent:
             self._unchanged += len(set(self.wanted) - self._seen)
         else:
             news = [Step("create", ref, body) for ref, body in self.wanted.items() if ref not in self._seen]

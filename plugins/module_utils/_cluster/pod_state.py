@@ -58,7 +58,7 @@ def name_of(pod: t.Mapping[str, t.Any]) -> str:
     return f"{pod['metadata'].get('namespace', '')}/{pod['metadata']['name']}"
 
 
-def nodes_named(spec: Mapping[str, t.Any]) -> list[str]:
+def nodes_named(spec: t.Mapping[str, t.Any]) -> list[str]:
     """Return the nodes that a pod's affinity names, as `by_name` and the DaemonSet controller write it."""
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
@@ -66,7 +66,7 @@ def nodes_named(spec: Mapping[str, t.Any]) -> list[str]:
     return [str(value) for row in rows for value in row.get("values") or ()]
 
 
-def wanted_node(pod: Mapping[str, t.Any]) -> str:
+def wanted_node(pod: t.Mapping[str, t.Any]) -> str:
     """Return the node of a pod: where it runs, else where alone it may."""
     spec = pod.get("spec") or {}
     if spec.get("nodeName"):
@@ -84,7 +84,7 @@ def newest(pods: t.Iterable[Json]) -> dict[str, Json]:
     return found
 
 
-def ready(pod: Mapping[str, t.Any]) -> bool:
+def ready(pod: t.Mapping[str, t.Any]) -> bool:
     """Return whether commands can be run in a pod."""
     return bool((pod.get("status") or {}).get("phase") == "Running" and not pod["metadata"].get("deletionTimestamp"))
 

@@ -16,8 +16,7 @@ import re
 import typing as t
 
 from .._fabric.networks import status_rows
-
-Json = dict[str, t.Any]
+from .model import Json
 
 
 def allocated(live: Json) -> int:

@@ -13,25 +13,8 @@ from .._errors import RdmaError
 from .._fabric.labels import POOL
 from .answers import FieldConflict
 from .client import Cluster
-from .model import PRUNED_KINDS, ClusterPlan, Conflict, Kept, Ref, Step
-
-if t.TYPE_CHECKING:
-    Json = dict[str, t.Any]
-
-
-@dataclass(frozen=True)
-class ApplyOptions:
-    """How a run is done."""
-
-    fabric: str = ""
-    prune: bool = False
-    declared: t.Collection[Ref] = ()
-    """What is declared is no stray, though this run leaves it alone."""
-    absent: bool = False
-    force: bool = False
-    check_mode: bool = False
-    threads: int = 8
-    wait_seconds: float = 120.0
+from .model import PRUNED_KINDS, ClusterPlan, Conflict, Json, Kept, Ref, Step
+from .plan import ApplyOptions
 
 
 @dataclass

@@ -15,6 +15,8 @@ _PROGRESS_SECONDS = 10.0
 # Objects per second below which the webhook is taken for what is slow, and pools from which on their number matters.
 _WEBHOOK_RATE = 50
 _MANY_POOLS = 250
+# Objects from which on a run is announced.
+_MANY_OBJECTS = 200
 
 
 def reporter(path: str | None) -> t.Callable[[str], None]:
@@ -37,10 +39,8 @@ class Progress:
         self._pools = plan.pools
         self._done = 0
         self._start = self._last = time.monotonic()
-        if (expected := plan.expected_seconds()) > _PROGRESS_SECONDS:
-            report(
-                f"{total:,} objects to write, {plan.pools:,} pools there: about {span(expected)} through the webhook"
-            )
+        if total >= _MANY_OBJECTS:
+            report(f"{total:,} objects to write, {plan.pools:,} pools there")
 
     def step(self, phase: str) -> None:
         """Count one object."""

@@ -13,24 +13,20 @@ import typing as t
 from concurrent.futures import ThreadPoolExecutor
 
 from .._errors import RdmaError
-from .._fabric.labels import LABEL_FABRIC, LABEL_MANAGER
 from .answers import FieldConflict, Gone
-from .client import Cluster
+from .client import THREADS, Cluster
 from .compare import keep_pool
-from .model import FIELD_MANAGER, PRUNED_KINDS, ClusterPlan, Conflict, Ref, Step
-from .plan import ClusterPlanner
+from .model import PRUNED_KINDS, ClusterPlan, Conflict, Json, Ref, Step, fabric_selector
+from .plan import ApplyOptions, ClusterPlanner
 from .pools import attached
-from .preflight import ApplyOptions, ApplyOutcome, Preflight
+from .preflight import ApplyOutcome, Preflight
 from .progress import Progress
-
-if t.TYPE_CHECKING:
-    Json = dict[str, t.Any]
 
 # Kinds of these groups are read as whole lists; of others each object is asked for by name.
 LISTED_GROUPS = {version.partition("/")[0] for version, _kind in PRUNED_KINDS}
 
-MOST_LISTS = 8
-"""How many lists are read side by side."""
+WAIT_SECONDS = 120.0
+"""For which deleted objects may take to be gone, and new CRDs to be served."""
 
 
 class ApplyRun:
@@ -53,23 +49,14 @@ class ApplyRun:
         self._missing: set[tuple[str, str]] = set()
         self._lock = threading.Lock()
         self.outcome = ApplyOutcome()
-        self._server = Preflight(cluster, wanted, options, self.outcome.warnings)
+        self.server = Preflight(cluster, wanted, options, self.outcome.warnings)
 
     # Looking
 
     def plan(self) -> ClusterPlan:
         """Read what is there, a page at a time, and decide."""
-        options = self._options
-        planner = ClusterPlanner(
-            self._wanted,
-            fabric=options.fabric,
-            prune=options.prune,
-            declared=options.declared,
-            absent=options.absent,
-            force=options.force,
-            holders=self._holders,
-        )
-        groups: dict[tuple[str, str], list[Ref]] = {key: [] for key in PRUNED_KINDS if options.prune}
+        planner = ClusterPlanner(self._wanted, self._options, self._holders)
+        groups: dict[tuple[str, str], list[Ref]] = {key: [] for key in PRUNED_KINDS if self._options.prune}
         for ref, body in self._wanted.items():
             groups.setdefault((body["apiVersion"], body["kind"]), []).append(ref)
 
@@ -79,7 +66,7 @@ class ApplyRun:
                     for live in page:
                         planner.see(live)
 
-        with ThreadPoolExecutor(MOST_LISTS) as pool:
+        with ThreadPoolExecutor(THREADS) as pool:
             # What a list raised is raised here.
             list(pool.map(see, sorted(groups)))
         self._refuse_missing_kinds()
@@ -87,8 +74,7 @@ class ApplyRun:
 
     @functools.cached_property
     def _attached(self) -> dict[str, str]:
-        pages = self._cluster.pages(self._cluster.resource("v1", "Pod"))
-        return attached(pod for page in pages for pod in page)
+        return attached(self._cluster.each("v1", "Pod"))
 
     def _holders(self) -> dict[str, str]:
         """Return the pod of each address that Multus gave out: all pods are asked for, once and only if it matters."""
@@ -103,7 +89,7 @@ class ApplyRun:
         elif resource.group in LISTED_GROUPS:
             yield from self._listed(resource, refs)
         else:
-            with ThreadPoolExecutor(self._options.threads) as pool:
+            with ThreadPoolExecutor(THREADS) as pool:
                 for found in pool.map(lambda ref: self._cluster.get(resource, ref), refs):
                     if found is not None:
                         yield [found]
@@ -113,7 +99,7 @@ class ApplyRun:
         # Without prune only the namespaces in question are looked at: fewer permissions are needed.
         scopes = namespaces if namespaces and not self._options.prune else [""]
         # Nothing of our own is wanted of this kind: only strays can matter.
-        selector = "" if refs else f"{LABEL_MANAGER}={FIELD_MANAGER},{LABEL_FABRIC}={self._options.fabric}"
+        selector = "" if refs else fabric_selector(self._options.fabric)
         try:
             for scope in scopes:
                 yield from self._cluster.pages(resource, namespace=scope, selector=selector)
@@ -149,10 +135,6 @@ class ApplyRun:
             missing_kinds=missing,
         )
 
-    def preflight(self, plan: ClusterPlan) -> None:
-        """Refuse what cannot work, before the first write."""
-        self._server.check(plan)
-
     # Writing
 
     def execute(self, plan: ClusterPlan) -> None:
@@ -161,7 +143,7 @@ class ApplyRun:
         progress = Progress(self._report, plan, total)
         for name, steps in plan.phases():
             if self._options.check_mode:
-                steps = [step for step in steps if step.action == "delete" or self._server.can_try(plan, step)]
+                steps = [step for step in steps if step.action == "delete" or self.server.can_try(plan, step)]
             self._all(steps, functools.partial(progress.step, name))
             if self.outcome.stopped:
                 raise RdmaError(
@@ -188,7 +170,7 @@ class ApplyRun:
                 with self._lock:
                     report()
 
-        threads = max(1, min(self._options.threads, len(steps)))
+        threads = max(1, min(THREADS, len(steps)))
         with ThreadPoolExecutor(threads) as pool:
             list(pool.map(work, range(threads)))
 
@@ -223,11 +205,11 @@ class ApplyRun:
             if not self._delete(step, dry_run=check):
                 return
             self._wait_gone([step.ref])
-        self._server.apply(step, dry_run=check)
+        self.server.apply(step, dry_run=check)
 
     def _delete(self, step: Step, *, dry_run: bool) -> bool:
         """Delete what was looked at; look again when it changed meanwhile: a pod may just have got an address."""
-        resource = self._server.resource_of(step.ref.group, step.ref.kind)
+        resource = self.server.resource_of(step.ref.group, step.ref.kind)
         uid, version = step.uid, step.version
         for _try in range(10):
             try:
@@ -249,7 +231,7 @@ class ApplyRun:
     def _wait_gone(self, refs: list[Ref]) -> None:
         """Wait until finalizers let go."""
         left = sorted(set(refs))
-        until = time.monotonic() + self._options.wait_seconds
+        until = time.monotonic() + WAIT_SECONDS
         pause = 0.05
         while left:
             # A part at a time, and the next part next: those of one controller that is down must not hide the others.
@@ -271,19 +253,19 @@ class ApplyRun:
                 pause = min(2.0, pause * 2)
 
     def _still_there(self, ref: Ref) -> bool:
-        live = self._cluster.get(self._server.resource_of(ref.group, ref.kind), ref)
+        live = self._cluster.get(self.server.resource_of(ref.group, ref.kind), ref)
         return live is not None and bool(live["metadata"].get("deletionTimestamp"))
 
     def _wait_established(self, steps: list[Step]) -> None:
         """Wait until the API serves the kinds of new CRDs."""
-        until = time.monotonic() + self._options.wait_seconds
+        until = time.monotonic() + WAIT_SECONDS
         for step in steps:
             resource = self._cluster.resource("apiextensions.k8s.io/v1", "CustomResourceDefinition")
             while not established(self._cluster.get(resource, step.ref)):
                 if time.monotonic() > until:
                     with self._lock:
                         self.outcome.warnings.append(
-                            f"{step.ref} is not established after {self._options.wait_seconds:.0f} s: its objects may"
+                            f"{step.ref} is not established after {WAIT_SECONDS:.0f} s: its objects may"
                             " be refused. See its conditions (kubectl describe), then run again."
                         )
                     break

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import io
 import json
 import os
 import typing as t
@@ -20,6 +19,7 @@ from . import access, source
 from .access import ACCESS, Access
 from .calico import patches
 from .client import Cluster
+from .compare import applied
 from .components import (
     ADOPT,
     DEVICE_PLUGIN,
@@ -43,14 +43,13 @@ from .components import (
     value_changes,
     workloads_found,
 )
-from .crds import API, SortedCrds, made_here, schema_of, sort, undeclared
+from .crds import API, SortedCrds, schema_of, sort, undeclared
 from .ground import CILIUM, Distribution, distribution_of, network_problems, nodes_on_rails, unsuited
-from .model import Ref
+from .model import Json
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
-Json = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
 SPEC: dict[str, t.Any] = {
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "components": {"type": "dict", "default": {}},
@@ -87,68 +86,62 @@ PROOFS = {
 }
 
 
-class ClusterReader:
-    """What is read of a cluster."""
+NOTHING: Json = {
+    "changed": False,
+    "components": {},
+    "crds": [],
+    "left": [],
+    "foreign": [],
+    "notes": [],
+    "calico": "",
+    "calico_set": {},
+}
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
 
-    def listed(self, api_version: str, kind: str) -> list[Json]:
-        """Return the objects of a kind; none when it is not served."""
-        resource = self._cluster.resource(api_version, kind)
-        return [] if resource is None else [row for page in self._cluster.pages(resource) for row in page]
+def crds_there(cluster: Cluster, names: t.Iterable[str]) -> dict[str, Json]:
+    """Return the CRDs of these names that are there."""
+    found = {name: cluster.one(*API, name) for name in names}
+    return {name: crd for name, crd in found.items() if crd is not None}
 
-    def one(self, key: tuple[str, str], name: str, namespace: str = "") -> Json | None:
-        """Return the object of a name; `key` is API version and kind."""
-        resource = self._cluster.resource(*key)
-        ref = Ref(key[0].rpartition("/")[0], key[1], namespace, name)
-        return None if resource is None else self._cluster.get(resource, ref)
 
-    def crds(self, names: t.Iterable[str]) -> dict[str, Json]:
-        """Return the CRDs of these names that are there."""
-        found = {name: self.one(API, name) for name in names}
-        return {name: crd for name, crd in found.items() if crd is not None}
-
-    def mounted(self, found: t.Iterable[FoundPart], key: str) -> str | None:
-        """Return a key of a ConfigMap that workloads mount."""
-        for row in found:
-            pod = ((row.body.get("spec") or {}).get("template") or {}).get("spec") or {}
-            for volume in pod.get("volumes") or ():
-                name = (volume.get("configMap") or {}).get("name")
-                config = self.one(CONFIG_MAP, name, row.body["metadata"]["namespace"]) if name else None
-                if config and key in (config.get("data") or {}):
-                    return str(config["data"][key])
-        return None
+def mounted(cluster: Cluster, found: t.Iterable[FoundPart], key: str) -> str | None:
+    """Return a key of a ConfigMap that workloads mount."""
+    for row in found:
+        pod = ((row.body.get("spec") or {}).get("template") or {}).get("spec") or {}
+        for volume in pod.get("volumes") or ():
+            name = (volume.get("configMap") or {}).get("name")
+            config = cluster.one(*CONFIG_MAP, name, row.body["metadata"]["namespace"]) if name else None
+            if config and key in (config.get("data") or {}):
+                return str(config["data"][key])
+    return None
 
 
 def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Look, and return what is managed and adopted, or refuse with everything that is in the way."""
     params = module.params
     with Cluster(Access.of(params), retry_seconds=10) as cluster:
-        look = ClusterReader(cluster)
         given = {name: value for name, value in params["release"].items() if name != "values"}
         release = Release(**given)
         if params["state"] == "absent":
-            return removable(look, params["crds"], release)
-        return surveyed(look, params, release)
+            return removable(cluster, params["crds"], release)
+        return surveyed(cluster, params, release)
 
 
-def removable(look: ClusterReader, charts: list[Json], release: Release) -> dict[str, t.Any]:
+def removable(cluster: Cluster, charts: list[Json], release: Release) -> dict[str, t.Any]:
     """Return the CRDs of a chart that only this collection made and no object uses, and what stays, with the reason.
 
     `foreign`: the SR-IOV operator's CRD where it is not ours; the chart's own hook would delete it with the release.
     """
     proof = PROOFS[SRIOV_OPERATOR]
-    live = look.crds({proof, *(crd["metadata"]["name"] for crd in charts)})
+    live = crds_there(cluster, {proof, *(crd["metadata"]["name"] for crd in charts)})
     users: dict[str, int] = {}
     for name, crd in live.items():
-        if made_here(crd) and not owner_of(crd["metadata"]).marked:
-            rows = [] if crd["spec"]["names"]["kind"] == COORDINATOR else look.listed(*kind_of(crd))
+        if applied(crd["metadata"]) and not owner_of(crd["metadata"]).marked:
+            rows = [] if crd["spec"]["names"]["kind"] == COORDINATOR else cluster.listed(*kind_of(crd))
             users[name] = sum(owner_of(row["metadata"]).marked != str(release) for row in rows)
     asked = {crd["metadata"]["name"] for crd in charts} & live.keys()
     return {
-        "changed": False,
-        "components": {},
+        **NOTHING,
         "crds": sorted(name for name in asked if users.get(name) == 0),
         "left": [
             f"CRD {name} stays: "
@@ -161,9 +154,6 @@ def removable(look: ClusterReader, charts: list[Json], release: Release) -> dict
             if name in asked and users.get(name) != 0
         ],
         "foreign": [proof] if proof in live and proof not in users else [],
-        "notes": [],
-        "calico": "",
-        "calico_set": {},
     }
 
 
@@ -176,38 +166,56 @@ def kind_of(crd: Json) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class Survey:
-    """What was read of a cluster: its DaemonSets, nodes and networks, the parts that are there, CRDs by name."""
+    """What was read: DaemonSets, nodes, networks, the parts that are there, CRDs by name; and what of the plan."""
 
     sets: list[Json]
     nodes: list[Json]
     networks: list[Json]
     found: list[FoundPart]
     crds: dict[str, Json]
+    configs: list[Json]
+    policies: list[Json]
+    prefixes: list[dict[str, str]]
+    """The rows of the plan's switch/prefixes.csv."""
 
     @classmethod
-    def of(cls, look: ClusterReader, params: dict[str, t.Any], release: Release) -> Survey:
+    def of(cls, cluster: Cluster, params: dict[str, t.Any], release: Release) -> Survey:
         """Read it."""
-        sets, networks = look.listed("apps/v1", "DaemonSet"), look.listed(*NETWORK)
-        found = [*workloads_found([*look.listed("apps/v1", "Deployment"), *sets], release)]
-        found += policies_found([row for kind in OPERATED for row in look.listed(*kind)])
+        sets, networks = cluster.listed("apps/v1", "DaemonSet"), cluster.listed(*NETWORK)
+        found = [*workloads_found([*cluster.listed("apps/v1", "Deployment"), *sets], release)]
+        found += policies_found([row for kind in OPERATED for row in cluster.listed(*kind)])
         found += networks_found(networks)
         if release.there and not release.ours and not any(row.part == SPIDERPOOL for row in found):
             chart = release.chart.rpartition("-")[2]
             found.append(FoundPart(SPIDERPOOL, f"release {release}", f"the Helm release {release}", chart))
-        live = look.crds({*PROOFS.values(), *(crd["metadata"]["name"] for crd in params["crds"])})
+        live = crds_there(cluster, {*PROOFS.values(), *(crd["metadata"]["name"] for crd in params["crds"])})
         for part, name in PROOFS.items():
             if name in live and not any(row.part == part for row in found):
                 found.append(FoundPart(part, f"CRD {name}", owner_of(live[name]["metadata"]).name, sure=SERVED))
-        return cls(sets, look.listed("v1", "Node"), networks, found, live)
+        folder = params["cluster_dir"] or ""
+        return cls(
+            sets,
+            cluster.listed("v1", "Node"),
+            networks,
+            found,
+            live,
+            manifests(folder, "multusconfigs.yaml"),
+            manifests(folder, "sriovpolicies.yaml"),
+            aggregates(folder),
+        )
+
+    def set_of(self, *names: str) -> list[Json]:
+        """Return the DaemonSets of these names."""
+        return [row for row in self.sets if row["metadata"]["name"] in names]
 
 
-def surveyed(look: ClusterReader, params: dict[str, t.Any], noted: Release) -> dict[str, t.Any]:
+def surveyed(cluster: Cluster, params: dict[str, t.Any], noted: Release) -> dict[str, t.Any]:
     """Return how each part comes to the cluster.
 
     :raises RdmaError: something is in the way; all of it is named at once.
     """
     release = replace(noted, ours=noted.ours or params["take_over"])
-    survey = Survey.of(look, params, release)
+    survey = Survey.of(cluster, params, release)
     settings = {name: value for name, value in params["components"].items() if value}
     parts, problems, asked = states(needed(params["values"]), settings, survey.found, release)
     managed = {part for part, state in parts.items() if state == MANAGED}
@@ -226,9 +234,9 @@ def surveyed(look: ClusterReader, params: dict[str, t.Any], noted: Release) -> d
     crds = sort(params["crds"], survey.crds, managed, release) if SPIDERPOOL in managed else SortedCrds()
     distribution = distribution_of(survey.nodes)
     problems += [
-        *ground_problems(look, survey, params, managed, distribution),
+        *ground_problems(cluster, survey, params, managed, distribution),
         *crds.problems,
-        *adopted_problems(look, survey, params, parts, distribution),
+        *adopted_problems(cluster, survey, params, parts, distribution),
     ]
     if problems:
         lines = "\n".join(f"  - {problem}" for problem in problems)
@@ -247,113 +255,92 @@ def surveyed(look: ClusterReader, params: dict[str, t.Any], noted: Release) -> d
         for part, row in sorted(beside.items())
     ]
     return {
-        "changed": False,
+        **NOTHING,
         "components": parts,
         "crds": crds.apply,
         "left": crds.left,
-        "foreign": [],
         "notes": [*notes, *([f"release {release} is taken over: {'; '.join(taken)}"] if taken else [])],
-        "calico": next((row["metadata"]["namespace"] for row in survey.sets if row["metadata"]["name"] == CALICO), ""),
-        "calico_set": calico_set(look, survey, params["cluster_dir"] or ""),
+        "calico": next((row["metadata"]["namespace"] for row in survey.set_of(CALICO)), ""),
+        "calico_set": calico_set(cluster, survey),
     }
 
 
-def calico_set(look: ClusterReader, survey: Survey, folder: str) -> Json:
+def calico_set(cluster: Cluster, survey: Survey) -> Json:
     """Return what is to be changed of Calico so that it takes no rail's address for a node's, as `patches` does."""
-    node = next((row for row in survey.sets if row["metadata"]["name"] == CALICO), None)
-    if node is None:
-        return {}
-    blocks = [block for row in manifests(folder, "multusconfigs.yaml") for block in row["spec"].values()]
-    masters = [block["master"] for block in blocks if isinstance(block, dict) and "master" in block]
-    names = {name for one in masters for name in (one if isinstance(one, list) else [one])}
-    names |= {n for row in manifests(folder, "sriovpolicies.yaml") for n in row["spec"]["nicSelector"]["pfNames"]}
-    rows = csv.DictReader(io.StringIO(text(os.path.join(os.path.dirname(folder), "switch", "prefixes.csv"))))
-    return patches(node, look.one(INSTALLATION, "default"), names, {row["aggregate"] for row in rows})
+    for node in survey.set_of(CALICO):
+        blocks = [block for row in survey.configs for block in row["spec"].values()]
+        masters = [block["master"] for block in blocks if isinstance(block, dict) and "master" in block]
+        names = {name for one in masters for name in (one if isinstance(one, list) else [one])}
+        names |= {name for row in survey.policies for name in row["spec"]["nicSelector"]["pfNames"]}
+        aggregated = {row["aggregate"] for row in survey.prefixes}
+        return patches(node, cluster.one(*INSTALLATION, "default"), names, aggregated)
+    return {}
 
 
 def ground_problems(
-    look: ClusterReader, survey: Survey, params: dict[str, t.Any], managed: set[str], distribution: Distribution
+    cluster: Cluster, survey: Survey, params: dict[str, t.Any], managed: set[str], distribution: Distribution
 ) -> t.Iterator[Problem]:
     """Give what of the cluster itself the plan does not go with.
 
     :param managed: the parts that this collection installs.
     :param distribution: the cluster's.
     """
-    folder = params["cluster_dir"] or ""
-    cilium = [
-        config
-        for row in survey.sets
-        if row["metadata"]["name"] in CILIUM
-        for config in [look.one(CONFIG_MAP, params["cilium_config"], row["metadata"]["namespace"])]
-        if config
-    ]
-    configs = {
-        (row["metadata"].get("namespace", ""), row["metadata"]["name"])
-        for row in manifests(folder, "multusconfigs.yaml")
-    }
+    spaces = [row["metadata"]["namespace"] for row in survey.set_of(*CILIUM)]
+    cilium = [cluster.one(*CONFIG_MAP, params["cilium_config"], space) for space in spaces]
+    configs = {(row["metadata"].get("namespace", ""), row["metadata"]["name"]) for row in survey.configs}
     values = params["values"] if SPIDERPOOL in managed else None
     yield from unsuited(distribution, values, multus=MULTUS in managed)
-    yield from network_problems(survey.sets, params["networks"], survey.nodes, cilium, distribution)
-    yield from nodes_on_rails(survey.nodes, text(os.path.join(os.path.dirname(folder), "switch", "prefixes.csv")))
-    yield from unknown_kinds(look, params["kinds"], params["crds"])
+    yield from network_problems(survey.sets, params["networks"], survey.nodes, filter(None, cilium), distribution)
+    yield from nodes_on_rails(survey.nodes, survey.prefixes)
+    yield from unknown_kinds(cluster, params["kinds"], params["crds"])
     yield from taken_networks(survey.networks, configs)
 
 
 def adopted_problems(
-    look: ClusterReader, survey: Survey, params: dict[str, t.Any], parts: dict[str, str], distribution: Distribution
+    cluster: Cluster, survey: Survey, params: dict[str, t.Any], parts: dict[str, str], distribution: Distribution
 ) -> t.Iterator[Problem]:
     """Give what of the adopted parts does not serve the plan.
 
     :param parts: managed or adopt, by part.
     :param distribution: the cluster's.
     """
-    policies = manifests(params["cluster_dir"] or "", "sriovpolicies.yaml")
     folders = {**distribution.folders, **(params["values"].get("global") or {})}
     for part, state in parts.items():
         rows = [row for row in survey.found if row.part == part]
         if state == ADOPT and rows:
-            planned = PlannedParts(params["values"], policies, folders)
-            yield from differences(part, planned, seen(look, part, rows, policies, survey.crds))
+            planned = PlannedParts(params["values"], survey.policies, folders)
+            yield from differences(part, planned, seen(cluster, part, rows, survey))
 
 
-def seen(
-    look: ClusterReader, part: str, rows: list[FoundPart], policies: list[Json], live: dict[str, Json]
-) -> AdoptedPart:
+def seen(cluster: Cluster, part: str, rows: list[FoundPart], survey: Survey) -> AdoptedPart:
     """Return what an adopted part says of itself.
 
     :param part: which.
     :param rows: what is there of it.
-    :param policies: those of the plan.
-    :param live: the cluster's CRDs by name.
     """
     if part == SPIDERPOOL:
-        told = look.mounted(rows, "conf.yml") or ""
+        told = mounted(cluster, rows, "conf.yml") or ""
         return AdoptedPart(rows, config=next(iter(source.load_all(told)), {}) or {})
     if part == DEVICE_PLUGIN:
-        given = [row.body["config"] for row in rows if "config" in row.body] or [look.mounted(rows, "config.json")]
+        given = [row.body["config"] for row in rows if "config" in row.body] or [mounted(cluster, rows, "config.json")]
         with contextlib.suppress(ValueError, TypeError, AttributeError):
             read = json.loads(given[0]) if isinstance(given[0], str) else given[0]
             return AdoptedPart(rows, plugin=read.get("configList") or [])
-    lacking: list[str] = []
-    if part == SRIOV_OPERATOR and PROOFS[part] in live:
-        schema = next(
-            (
-                schema_of(row)
-                for row in live[PROOFS[part]]["spec"]["versions"]
-                if row["name"] == SRIOV.partition("/")[2]
-            ),
-            {},
-        )
-        fields = {name for policy in policies for name in undeclared({"spec": policy["spec"]}, schema)}
-        lacking = sorted(f"{POLICY} {name}" for name in fields)
-    return AdoptedPart(rows, lacking=lacking)
+    lacking: set[str] = set()
+    if part == SRIOV_OPERATOR and PROOFS[part] in survey.crds:
+        versions = {row["name"]: row for row in survey.crds[PROOFS[part]]["spec"]["versions"]}
+        known = versions.get(SRIOV.partition("/")[2])
+        schema = schema_of(known) if known else {}
+        lacking = {name for policy in survey.policies for name in undeclared({"spec": policy["spec"]}, schema)}
+    return AdoptedPart(rows, lacking=sorted(f"{POLICY} {name}" for name in lacking))
 
 
-def unknown_kinds(look: ClusterReader, kinds: list[str], charts: list[Json]) -> list[Problem]:
+def unknown_kinds(cluster: Cluster, kinds: list[str], charts: list[Json]) -> list[Problem]:
     """Return the kinds of a release that the cluster does not know: helm would then make none of its objects."""
-    left = set(kinds) - {f"{crd['spec']['names']['kind']}.{crd['spec']['group']}" for crd in charts}
-    if left:
-        left -= {f"{crd['spec']['names']['kind']}.{crd['spec']['group']}" for crd in look.listed(*API)}
+    left = set(kinds)
+    for crds in (charts, cluster.each(*API)):
+        if left:
+            left -= {f"{crd['spec']['names']['kind']}.{crd['spec']['group']}" for crd in crds}
     if not left:
         return []
     return [
@@ -373,10 +360,10 @@ def manifests(folder: str, name: str) -> list[Json]:
     return [row for row in source.documents(path) if row] if os.path.isfile(path) else []
 
 
-def text(path: str) -> str:
-    """Return a file's text; nothing when it is not there."""
+def aggregates(folder: str) -> list[dict[str, str]]:
+    """Return the rows of the plan's switch/prefixes.csv; none when it is not there."""
     try:
-        with open(path, encoding="utf-8") as stream:
-            return stream.read()
+        with open(os.path.join(os.path.dirname(folder), "switch", "prefixes.csv"), encoding="utf-8") as stream:
+            return list(csv.DictReader(stream))
     except OSError:
-        return ""
+        return []

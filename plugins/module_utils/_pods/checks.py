@@ -107,7 +107,7 @@ def attachments(pod: t.Mapping[str, t.Any]) -> dict[str, Json]:
     return {row["name"]: row for row in status_rows(pod["metadata"]) if row.get("name")}
 
 
-def _inside(address: str, subnets: Iterable[str]) -> bool:
+def _inside(address: str, subnets: t.Iterable[str]) -> bool:
     try:
         value = ipaddress.ip_address(address)
         return any(value in ipaddress.ip_network(subnet) for subnet in subnets)

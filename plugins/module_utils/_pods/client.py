@@ -52,19 +52,6 @@ class PodCluster(Cluster):
         super().__init__(given, **options)
         self._access = given
 
-    def listed(self, api_version: str, kind: str, *, namespace: str = "", selector: str = "") -> list[Json]:
-        """Return the objects of a kind; none when the API does not serve it.
-
-        :param api_version: group and version.
-        :param kind: of the objects.
-        :param namespace: of the objects; empty for all.
-        :param selector: of labels; empty for all.
-        """
-        resource = self.resource(api_version, kind)
-        if resource is None:
-            return []
-        return [row for page in self.pages(resource, namespace=namespace, selector=selector) for row in page]
-
     def nodes(self) -> dict[str, Json]:
         """Return the nodes by name; none when this identity may not list them."""
         try:

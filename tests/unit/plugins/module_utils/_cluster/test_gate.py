@@ -304,7 +304,7 @@ def test_a_run_that_is_killed_in_between_leaves_the_note_by_which_the_next_finds
         def resource(self, *_kind):
             return None
 
-        def patch_read(self, _resource, _name, _patch, *, content, part):
+        def patch(self, _resource, _name, _patch, *, content, part):
             assert content == {"status": "strategic-merge-patch", "": "merge-patch"}[part]
             sent.append(part)
             return before

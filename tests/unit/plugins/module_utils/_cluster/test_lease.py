@@ -52,8 +52,8 @@ class Api:
         self.version += 1
         self.lease = {"metadata": {"uid": uid, "resourceVersion": str(self.version)}, "spec": spec}
 
-    def patch_read(self, _resource, _name, patch, *, content, namespace):
-        assert (content, namespace) == ("merge-patch", "spiderpool")
+    def patch(self, _resource, _name, patch, *, namespace):
+        assert namespace == "spiderpool"
         if patch["metadata"]["resourceVersion"] != self.lease["metadata"]["resourceVersion"]:
             raise Stale("lease")
         self.put({**self.lease["spec"], **patch["spec"]})

@@ -16,6 +16,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._cluster.nodes import
     request_of,
     steps,
 )
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import ZONE_LABEL
 
 NOTE = note_of("sriov")
 LABEL = "fabric.railops.io/fabric"
@@ -40,22 +41,28 @@ POLICY = {"spec": {"resourceName": "rail1", "numVfs": 8, "nodeSelector": {LABEL:
 
 
 def test_shared_resources_are_wanted_where_the_interface_is():
-    want = request_of(["node1", "node2"], {"node1": {"ens1np0"}, "node2": {"eth0"}}, PLUGIN, [], None)
+    want = request_of(["node1", "node2"], {"node1": {"rail1": "ens1np0"}, "node2": {"rail1": "eth0"}}, PLUGIN, [], None)
     assert want.resources == {"node1": {"spidernet.io/rail1": 100}}
 
 
 def test_virtual_functions_are_wanted_where_the_label_is():
     labels_file = {"label": LABEL, "nodes": {"node1": "declared", "gone": "declared"}}
     want = request_of(["node1", "node2"], {}, {"sriov": {"install": True}}, [POLICY], labels_file)
-    assert (want.labels, want.resources) == ({"node1": "declared"}, {"node1": {"spidernet.io/rail1": 8}})
+    assert (want.labels, want.resources) == ({"node1": {LABEL: "declared"}}, {"node1": {"spidernet.io/rail1": 8}})
     assert want.sriov == {"node1"}
 
 
 def test_labels_go_on_planned_nodes_and_off_others():
-    want = NodesRequest(("node1", "node2"), LABEL, {"node1": "declared", "node2": "declared"})
-    live = {"node1": "declared", "node2": None, "retired": "declared", "foreign": None}
-    assert label_changes(want, live) == {"node2": "declared", "retired": None}
-    assert label_changes(want, live, absent=True) == {"node1": None, "retired": None}
+    ours, zone = {LABEL: "declared"}, {ZONE_LABEL: "su1"}
+    known = frozenset({"node1", "node2", "retired"})
+    want = NodesRequest(("node1", "node2"), LABEL, {"node1": ours, "node2": {**ours, **zone}}, known=known)
+    labels = {"node1": ours, "node2": {ZONE_LABEL: "su2"}, "retired": {**ours, **zone}, "foreign": {**ours, **zone}}
+    live = {name: Node(given) for name, given in labels.items()}
+    off = {LABEL: None, ZONE_LABEL: None}
+    changes = {"node2": {**ours, **zone}, "retired": off, "foreign": {LABEL: None}}
+    assert label_changes(want, live) == changes, "zones of nodes that no plan ever had are others'"
+    gone = {"node1": {LABEL: None}, "node2": {ZONE_LABEL: None}, "retired": off, "foreign": {LABEL: None}}
+    assert label_changes(want, live, absent=True) == gone
 
 
 def test_checks_tell_cause_and_fix():
@@ -102,7 +109,7 @@ def test_what_matters_of_a_node_is_read():
         "spec": {"unschedulable": True},
         "status": {"allocatable": {"x/a": "8"}},
     }
-    assert Node.of(live, LABEL) == Node("declared", {"x/a": "8"}, True, "schedulable")
+    assert Node.of(live, LABEL) == Node({LABEL: "declared"}, {"x/a": "8"}, True, "schedulable")
     assert Node.of({"metadata": {"name": "a"}}, LABEL) == Node()
 
 

@@ -4,96 +4,24 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.causes import (
-    DevicePlugin,
-    explain,
-    plugin_of,
-    with_host,
-)
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.causes import with_host
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.merge import NodeChecks, host_result
 
-ONE, TWO = "spidernet.io/fabric_rail1", "spidernet.io/fabric_rail2"
-RAILS = {"node1": {ONE: ("rail1", "ens1np0"), TWO: ("rail2", "ens2np0")}}
-NAMES = {ONE: frozenset({"ens1np0"}), TWO: frozenset({"ens2np0"})}
 
-
-def short(observed=0, **more):
+def short(**more):
     return {
         "id": "node_resources",
         "rail": None,
         "node": "node1",
         "status": "deviation",
-        "planned": {ONE: 100, TWO: 100},
-        "observed": {ONE: observed, TWO: 100},
+        "planned": {"spidernet.io/fabric_rail1": 100},
+        "observed": {"spidernet.io/fabric_rail1": 0},
         "cause": "too little",
         "fix": "look",
         **more,
     }
-
-
-def pod(phase="Running", **status):
-    meta = {"name": "plugin-x", "namespace": "spiderpool", "creationTimestamp": "1"}
-    return {"metadata": meta, "spec": {"nodeName": "node1"}, "status": {"phase": phase, **status}}
-
-
-CRASHING = {"ready": False, "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 5m0s"}}}
-
-
-@pytest.mark.parametrize(
-    ("plugin", "observed", "cause", "fix"),
-    [
-        pytest.param(DevicePlugin(None, {}), 0, "no configuration", "playbook railops.rdma.cluster", id="no-config"),
-        pytest.param(DevicePlugin({}, {"node1": pod()}), 0, f"does not name {ONE}", "playbook", id="not-named"),
-        pytest.param(
-            DevicePlugin({ONE: frozenset({"eth9"})}, {"node1": pod()}),
-            0,
-            "its selector names eth9",
-            "playbook",
-            id="selector",
-        ),
-        pytest.param(DevicePlugin(NAMES, {}), 0, "no pod of the device plugin", "taints", id="no-pod"),
-        pytest.param(
-            DevicePlugin(NAMES, {"node1": pod(containerStatuses=[CRASHING])}),
-            0,
-            "CrashLoopBackOff",
-            "rdma_host",
-            id="crashing",
-        ),
-        pytest.param(DevicePlugin(NAMES, {"node1": pod("Pending")}), 0, "is Pending", "log", id="pending"),
-        pytest.param(DevicePlugin(NAMES, {"node1": pod()}), 7, "another number", "delete pod", id="another-number"),
-        pytest.param(
-            DevicePlugin(NAMES, {"node1": pod()}), 0, "finds no RDMA device of ens1np0", "rdma_device", id="device"
-        ),
-        pytest.param(None, 0, "too little", "look", id="virtual-functions"),
-    ],
-)
-def test_each_cause_is_named(plugin, observed, cause, fix):
-    (check,) = explain([short(observed)], RAILS, plugin)
-    assert (check["rail"], check["planned"], check["observed"]) == ("rail1", {ONE: 100}, {ONE: observed})
-    assert cause in check["cause"]
-    assert fix in check["fix"]
-
-
-def test_what_is_not_short_stays_as_it_is():
-    good = short(status="ok")
-    other = {"id": "node_in_cluster", "node": "node9", "status": "deviation", "planned": "node9", "observed": None}
-    assert explain([good, other], RAILS, DevicePlugin(NAMES, {})) == [good, other]
-
-
-def test_the_plugin_as_the_cluster_shows_it():
-    entries = [
-        {"resourcePrefix": "spidernet.io", "resourceName": "fabric_rail1", "selectors": {"ifNames": ["ens1np0"]}}
-    ]
-    maps = [{"data": {"config.json": json.dumps({"configList": entries})}}]
-    found = plugin_of(maps, [pod()])
-    assert found.names == {ONE: frozenset({"ens1np0"})}
-    assert set(found.pods) == {"node1"}
-    assert plugin_of([], []).names is None
-    assert plugin_of([{"data": {"config.json": "{"}}], []).names is None
 
 
 def host(name, rail="rail1"):

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.objects import object_checks, prefix_checks
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.checks import object_checks, prefix_checks
 
 POOL = {"kind": "SpiderIPPool", "namespace": "", "name": "fabric-rail1-v4-node1"}
 

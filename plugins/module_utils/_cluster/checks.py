@@ -2,14 +2,14 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Turns what a dry run against the cluster would do, and what nv-ipam did with its pools, into checks. Pure."""
+"""Turns what a run would do to the cluster's objects, and what nv-ipam did with its pools, into checks. Pure."""
 
 from __future__ import annotations
 
 import ipaddress
 import typing as t
 
-from ...module_utils._check import Check, CheckData, deviation, ok
+from .._check import Check, CheckData, deviation, ok
 
 _SITE = "Run the playbook railops.rdma.cluster."
 # What a change of a dry run means for the object that is there.
@@ -29,7 +29,7 @@ def _name(entry: t.Mapping[str, t.Any]) -> str:
 def object_checks(result: t.Mapping[str, t.Any]) -> list[CheckData]:
     """Return one check for each object that differs, and one for all that do not.
 
-    :param result: of cluster_objects in check mode.
+    :param result: what cluster_objects returns in check mode.
     """
     checks: list[Check] = []
     for entry in result.get("changes") or ():

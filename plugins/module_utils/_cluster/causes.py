@@ -1,0 +1,99 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Says why a node offers too little of a rail's resource. Pure.
+
+The shared device plugin is a pod that reads its selectors once, looks for an interface of that name, for the RDMA
+device behind it and for that device's files. The first of these that is not so is the cause: what the cluster knows
+comes from the cluster, what only the host can know from the host's own checks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import typing as t
+from dataclasses import dataclass
+
+from .._check import CheckData, deviation
+from .model import Json
+from .nodes import RESOURCES, resource
+from .pod_state import newest, ready, trouble
+
+PLUGIN = "spiderpool-rdma-shared-device-plugin"
+"""The name of the shared device plugin's ConfigMap, and what its pods have for the label `app`."""
+_CLUSTER = "Run the playbook railops.rdma.cluster: it writes the configuration and restarts the plugin."
+
+
+@dataclass(frozen=True)
+class DevicePlugin:
+    """What runs of the device plugin: interface names by resource (None: it has no configuration), its pods by node."""
+
+    names: dict[str, frozenset[str]] | None
+    pods: dict[str, Json]
+
+
+def plugin_of(config: Json | None, pods: t.Iterable[Json]) -> DevicePlugin:
+    """Return the plugin as its ConfigMap, if there is one, and its pods say."""
+    names: dict[str, frozenset[str]] | None = None
+    # Whoever may change the ConfigMap has written it.
+    with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
+        names = {
+            resource(entry): frozenset((entry.get("selectors") or {}).get("ifNames") or ())
+            for entry in json.loads(((config or {})["data"] or {})["config.json"]).get("configList") or ()
+        }
+    return DevicePlugin(names, newest(pods))
+
+
+def _cause(resource: str, interface: str, node: str, have: int, plugin: DevicePlugin) -> tuple[str, str]:
+    """Return cause and fix as far as the cluster knows."""
+    if plugin.names is None:
+        return "the device plugin has no configuration that can be read", _CLUSTER
+    if resource not in plugin.names:
+        return f"the device plugin's configuration does not name {resource}", _CLUSTER
+    if (selected := plugin.names[resource]) and interface and interface not in selected:
+        names = ", ".join(sorted(selected))
+        return f"its selector names {names}, and the rail's interface on this node is {interface}", _CLUSTER
+    pod = plugin.pods.get(node)
+    look = "kubectl get pods -A -o wide -l app=spiderpool-rdma-shared-device-plugin"
+    if pod is None:
+        return "no pod of the device plugin runs on this node", f"Look at the node's taints and at {look}."
+    if not ready(pod) or any(
+        not row.get("ready", True) for row in (pod.get("status") or {}).get("containerStatuses") or ()
+    ):
+        mode = "in RDMA namespace mode exclusive it ends at once, the role rdma_host sets shared"
+        fix = f"Read its log ({look}): {mode}."
+        return f"the device plugin's pod on this node does not work: {trouble(pod).text}", fix
+    name = f"{pod['metadata'].get('namespace')} {pod['metadata']['name']}"
+    if have:
+        return "the running plugin was started with another number", f"Run: kubectl delete pod -n {name}."
+    return (
+        f"the device plugin finds no RDMA device of {interface or 'the selector'} on this node: the interface, its "
+        "driver's RDMA half, or a file in /dev/infiniband (uverbs, umad, rdma_cm) is missing, or came after its start",
+        f"See the host's checks rdma_device and rdma_device_files, mend them, then: kubectl delete pod -n {name}.",
+    )
+
+
+def explain(
+    checks: t.Iterable[CheckData], rails: t.Mapping[str, t.Mapping[str, tuple[str, str]]], plugin: DevicePlugin | None
+) -> list[CheckData]:
+    """Return the checks with one for each rail whose resource is short, and its cause.
+
+    :param checks: of cluster_nodes.
+    :param rails: by node and resource, the rail's name and its interface there.
+    :param plugin: None where rails are no matter of the shared device plugin.
+    """
+    found: list[CheckData] = []
+    for row in checks:
+        if row.get("id") != RESOURCES or row.get("status") != "deviation":
+            found.append(row.copy())
+            continue
+        node = str(row.get("node"))
+        for name in [name for name, amount in row["planned"].items() if row["observed"].get(name, 0) < amount]:
+            rail, interface = rails.get(node, {}).get(name, (None, ""))
+            have = row["observed"].get(name, 0)
+            why = _cause(name, interface, node, have, plugin) if plugin else (row["cause"], row["fix"])
+            planned = {name: row["planned"][name]}
+            found.append(deviation(RESOURCES, planned, {name: have}, *why, rail=rail, node=node).data())
+    return found
