@@ -120,7 +120,12 @@ class Cluster:
         return list(self.each(api_version, kind, **which))
 
     def one(self, api_version: str, kind: str, name: str, namespace: str = "") -> Json | None:
-        """Return the object of a name, or None; also when the API does not serve its kind."""
+        """Return the object of a name, or None; also when the API does not serve its kind.
+
+        :param api_version: group and version.
+        :param kind: of the object.
+        :param name: of the object, and `namespace` its namespace; empty for none.
+        """
         resource = self.resource(api_version, kind)
         ref = Ref(api_version.rpartition("/")[0], kind, namespace, name)
         return None if resource is None else self.get(resource, ref)
