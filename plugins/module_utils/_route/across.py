@@ -16,19 +16,12 @@ from dataclasses import dataclass, field
 
 from .._check import Check, deviation, ok, skipped, warning
 
+if t.TYPE_CHECKING:
+    from .echo import Target
+
 CHECK = "ping_across"
 ROUTED = "Look at the routes between the leaves of these rails; if they are isolated, set fabric_rails_meet: false."
 LEAK = "Look for a port, a VLAN or a route that joins these rails; if they are to meet, set fabric_rails_meet: true."
-
-
-@dataclass(frozen=True)
-class Pair:
-    """From this host's rail to another rail of a neighbour, in one family."""
-
-    rail: str
-    other: str
-    family: int
-    address: str
 
 
 @dataclass
@@ -39,7 +32,7 @@ class Rail:
     silent: list[str] = field(default_factory=list)
 
 
-def sample(pairs: t.Sequence[Pair], most: int, seed: int, host: str) -> list[Pair]:
+def sample(pairs: t.Sequence[Target], most: int, seed: int, host: str) -> list[Target]:
     """Return the pairs to ask: of each rail those to `most` other rails, in all families.
 
     Hosts draw differently, so that a fleet asks every pair; the same seed asks the same ones again.
@@ -47,7 +40,7 @@ def sample(pairs: t.Sequence[Pair], most: int, seed: int, host: str) -> list[Pai
     :param host: what tells hosts apart.
     """
     drawn = random.Random(f"{seed} {host}")
-    found: list[Pair] = []
+    found: list[Target] = []
     for rail in dict.fromkeys(pair.rail for pair in pairs):
         others = sorted({pair.other for pair in pairs if pair.rail == rail})
         chosen = set(drawn.sample(others, min(most, len(others))))
@@ -56,7 +49,7 @@ def sample(pairs: t.Sequence[Pair], most: int, seed: int, host: str) -> list[Pai
 
 
 def judge(
-    answers: t.Mapping[Pair, bool], alive: t.Collection[tuple[str, int]], meet: bool, declared: bool
+    answers: t.Mapping[Target, bool], alive: t.Collection[tuple[str, int]], meet: bool, declared: bool
 ) -> list[Check]:
     """Return one check a rail and family.
 

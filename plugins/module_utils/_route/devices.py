@@ -49,15 +49,11 @@ def standing(want: Want, ports: t.Mapping[str, Link]) -> dict[str, Link]:
     asked = [(ports[rail.asked], rail.mtu or 0) for rail in want.rails if want.present and rail.asked in ports]
     lowered = {port.index: port.name for port, mtu in asked if 0 < mtu < port.mtu}
     devices = {rail.device for rail in want.rails}
-    paths = {0: "", **other_namespaces()} if lowered else {}
-    above: list[tuple[tuple[int, int], tuple[int, int], Link]] = []
-    with contextlib.ExitStack() as stack:
-        home = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
-        stack.callback(os.close, home)
-        for netns, path in paths.items():
-            if ask := socket_in(path) if netns else Socket():
-                stack.callback(ask.close)
-                above += _above(netns, f" ({whose(path)})" if netns else "", ask, home)
+    above = [
+        (key, below, replace(link, head=_head(have)))
+        for key, below, link, have in _stacked(asked=bool(lowered))
+        if link.made in FOLLOWERS
+    ]
     found: dict[tuple[int, int], Link] = {}
     ahead = {(0, index): Link(name, 0, True, parent=name) for index, name in lowered.items()}
     while ahead:
@@ -70,54 +66,54 @@ def standing(want: Want, ports: t.Mapping[str, Link]) -> dict[str, Link]:
     return {link.name: link for link in found.values() if link.netns or link.name not in devices}
 
 
-def passthru_on(index: int) -> str:
-    """Return the macvlan in mode passthru that takes all frames of a port, and where it is; empty where none does."""
+def takers(ports: t.Iterable[Link]) -> dict[str, str]:
+    """Return who takes all frames of a port, a macvlan in mode passthru, and where it is, by the port's name."""
+    heard = {(0, port.index): port.name for port in ports if port.promiscuous}
+    return {
+        heard[below]: link.name
+        for _key, below, link, have in _stacked(asked=bool(heard))
+        if below in heard and link.made in ("macvlan", "macvtap")
+        if _data(have).get(IFLA_MACVLAN_MODE) == u32(MACVLAN_MODE_PASSTHRU)
+    }
+
+
+def _stacked(*, asked: bool) -> t.Iterator[tuple[tuple[int, int], tuple[int, int], Link, dict[int, bytes]]]:
+    """Yield what stands on other links, here and in all other network namespaces of this host.
+
+    Each with what it stands on, both by namespace and number, and its attributes; its name says where it is.
+
+    :param asked: whether there is anything to look for.
+    """
     with contextlib.ExitStack() as stack:
         home = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
         stack.callback(os.close, home)
-        for netns, path in {0: "", **other_namespaces()}.items():
-            if ask := socket_in(path) if netns else Socket():
-                stack.callback(ask.close)
-                answers = ask.dump(request(nl.RTM_GETLINK, nl.NLM_F_DUMP, bytes(nl.LINK_HEAD.size)))
-                host = _number_of(home, ask) if netns else None
-                for answer in answers:
-                    have = attributes(answer, nl.LINK_HEAD.size)
-                    data = attributes(attributes(have.get(nl.IFLA_LINKINFO, b"")).get(IFLA_INFO_DATA, b""))
-                    here = have.get(IFLA_LINK_NETNSID) == host and (not netns or host is not None)
-                    over = here and have.get(nl.IFLA_LINK) == u32(index) and kind_of(answer) in ("macvlan", "macvtap")
-                    if over and data.get(IFLA_MACVLAN_MODE) == u32(MACVLAN_MODE_PASSTHRU):
-                        return text_of(have[nl.IFLA_IFNAME]) + (f" ({whose(path)})" if netns else "")
-    return ""
+        for netns, path in {0: "", **other_namespaces()}.items() if asked else ():
+            if not (ask := socket_in(path) if netns else Socket()):
+                continue
+            stack.callback(ask.close)
+            place, host = (f" ({whose(path)})", _number_of(home, ask)) if netns else ("", None)
+            for answer in ask.dump(request(nl.RTM_GETLINK, nl.NLM_F_DUMP, bytes(nl.LINK_HEAD.size))):
+                have = attributes(answer, nl.LINK_HEAD.size)
+                if nl.IFLA_LINK not in have:
+                    continue
+                _family, _type, index, flags, _change = nl.LINK_HEAD.unpack_from(answer)
+                elsewhere = have.get(IFLA_LINK_NETNSID)
+                there = netns if elsewhere is None else 0 if elsewhere == host else -1
+                name, up = text_of(have[nl.IFLA_IFNAME]) + place, bool(flags & nl.IFF_UP)
+                link = Link(name, _number(have[nl.IFLA_MTU]), up, index=index, netns=netns, made=kind_of(answer))
+                yield (netns, index), (there, _number(have[nl.IFLA_LINK])), link, have
 
 
-def _above(netns: int, place: str, ask: Socket, home: int) -> t.Iterator[tuple[tuple[int, int], tuple[int, int], Link]]:
-    """Yield the links of a namespace that lose their MTU with what they stand on; and both by namespace and number.
-
-    :param place: in words, behind a link's name.
-    :param home: a file of this host's namespace.
-    """
-    answers = ask.dump(request(nl.RTM_GETLINK, nl.NLM_F_DUMP, bytes(nl.LINK_HEAD.size)))
-    host = _number_of(home, ask) if netns else None
-    for answer in answers:
-        have = attributes(answer, nl.LINK_HEAD.size)
-        if kind_of(answer) not in FOLLOWERS or nl.IFLA_LINK not in have:
-            continue
-        _family, _type, index, flags, _change = nl.LINK_HEAD.unpack_from(answer)
-        elsewhere = have.get(IFLA_LINK_NETNSID)
-        there = netns if elsewhere is None else 0 if elsewhere == host else -1
-        name = text_of(have[nl.IFLA_IFNAME]) + place
-        link = Link(
-            name, _number(have[nl.IFLA_MTU]), bool(flags & nl.IFF_UP), index=index, netns=netns, head=_head(have)
-        )
-        yield (netns, index), (there, _number(have[nl.IFLA_LINK])), link
+def _data(have: t.Mapping[int, bytes]) -> dict[int, bytes]:
+    """Return the attributes of a link that its kind alone has."""
+    return attributes(attributes(have.get(nl.IFLA_LINKINFO, b"")).get(IFLA_INFO_DATA, b""))
 
 
 def _head(have: t.Mapping[int, bytes]) -> int:
     """Return how many bytes less than what it stands on a link carries."""
-    info = attributes(have[nl.IFLA_LINKINFO])
-    if text_of(info[nl.IFLA_INFO_KIND]) != "macsec":
+    if text_of(attributes(have[nl.IFLA_LINKINFO])[nl.IFLA_INFO_KIND]) != "macsec":
         return 0
-    value = attributes(info.get(IFLA_INFO_DATA, b"")).get(IFLA_MACSEC_ICV_LEN, b"")
+    value = _data(have).get(IFLA_MACSEC_ICV_LEN, b"")
     return MACSEC_HEAD + (value[0] if value else MACSEC_ICV)
 
 

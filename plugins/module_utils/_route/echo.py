@@ -40,7 +40,7 @@ class Target:
     """One question: whether `address` answers what is sent from `source` on `interface`.
 
     `size` is the length in bytes of the whole IP packet that must pass unfragmented; 0 is a small one. `peer` is the
-    host whose address it is, empty for a gateway.
+    host whose address it is, empty for a gateway; `other` the other rail that has it, where it is not the same one.
     """
 
     check: str
@@ -50,6 +50,7 @@ class Target:
     address: str
     size: int = 0
     peer: str = ""
+    other: str = ""
 
     @property
     def family(self) -> int:

@@ -15,7 +15,7 @@ import typing as t
 from . import decode as rt
 from . import netlink as nl
 from .decode import FAMILIES, decoded, packed
-from .devices import passthru_on
+from .devices import takers
 from .model import link_of
 from .paths import (
     LOCAL_TABLE,
@@ -191,6 +191,6 @@ def prove(
             _seen(neighbours_of_hops, wire) if neighbours_of_hops and wire else {},
             local,
             asker.foreign(sorted(host.planned)),
-            {link.name: who for link in running if link.promiscuous for who in [passthru_on(link.index)] if who},
+            takers(running),
             {(link.name, family): asker.hops(link.name, family) for link in running for family in FAMILIES},
         )

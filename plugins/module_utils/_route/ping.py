@@ -10,7 +10,7 @@ import typing as t
 
 from .._check import NOT_LOOKED_AT, Check, CheckData, deviation, ok, skipped, warning
 from .._files import Sysfs
-from .across import CHECK, Pair, judge, sample
+from .across import CHECK, judge, sample
 from .echo import Outcome, Sweep, Target
 from .options import host_plan_spec
 from .want import Neighbour, Want, neighbours_of, parse_want
@@ -62,10 +62,13 @@ def targets_of(
     return found
 
 
-def pairs_of(want: Want, neighbours: t.Iterable[Neighbour]) -> list[Pair]:
-    """Return every pair of one of this host's rails and another rail of a neighbour, by family."""
+def pairs_of(want: Want, names: t.Mapping[str, str], neighbours: t.Iterable[Neighbour]) -> list[Target]:
+    """Return every pair of one of this host's rails and another rail of a neighbour, by family.
+
+    :param names: the interface name of each rail.
+    """
     return [
-        Pair(rail.name, there.rail, item.family, there.address)
+        Target(CHECK, rail.name, names[rail.name], item.address, there.address, other=there.rail)
         for rail in want.rails
         for item in rail.addresses
         for there in neighbours
@@ -153,9 +156,7 @@ def checks_of_rails(params: dict[str, t.Any], hosts: t.Iterable[t.Mapping[str, t
     want, neighbours = parse_want(params), neighbours_of(hosts)
     names = names_of(want)
     targets = targets_of(want, names, neighbours, full_size=params["full_size"])
-    pairs, meet = _across(want, params, neighbours)
-    sources = {(rail.name, item.family): item.address for rail in want.rails for item in rail.addresses}
-    crossing = [Target(CHECK, p.rail, names[p.rail], sources[p.rail, p.family], p.address) for p in pairs]
+    crossing, meet = _across(want, params, names, neighbours)
     # What must not answer is not waited for as long as what should.
     sweep = Sweep(targets + (crossing if meet else []), params["count"], params["timeout"])
     outcomes = sweep.run(params["count"])
@@ -163,9 +164,9 @@ def checks_of_rails(params: dict[str, t.Any], hosts: t.Iterable[t.Mapping[str, t
         outcomes += Sweep(crossing, min(params["count"], SILENT), params["timeout"]).run()
     checks = checks_of(targets, outcomes[: len(targets)], params["loss_percent"])
     checks += not_sent(want, params, targets)
-    answered = dict(zip(pairs, (outcome.answered for outcome in outcomes[len(targets) :])))
+    answered = dict(zip(crossing, (outcome.answered for outcome in outcomes[len(targets) :])))
     if not meet:
-        _add_the_wire(answered, want, names, wire)
+        _add_the_wire(answered, want, wire)
     alive = {
         (target.rail, target.family)
         for target, outcome in zip(targets, outcomes)
@@ -175,24 +176,26 @@ def checks_of_rails(params: dict[str, t.Any], hosts: t.Iterable[t.Mapping[str, t
     return checks + [check.data() for check in crossed]
 
 
-def _add_the_wire(answered: dict[Pair, bool], want: Want, names: t.Mapping[str, str], wire: Wire) -> None:
+def _add_the_wire(answered: dict[Target, bool], want: Want, wire: Wire) -> None:
     """Put into `answered` what the wire answers of pairs whose rail has no gateway."""
     routed = {(rail.name, item.family) for rail in want.rails for item in rail.addresses if item.gateway}
     linked = [pair for pair in answered if (pair.rail, pair.family) not in routed]
     queries: dict[str, list[str]] = {}
     for pair in linked:
-        queries.setdefault(names[pair.rail], []).append(pair.address)
+        queries.setdefault(pair.interface, []).append(pair.address)
     if not queries:
         return
     found = wire(queries)
-    answered.update({pair: answered[pair] or pair.address in found[names[pair.rail]] for pair in linked})
+    answered.update({pair: answered[pair] or pair.address in found[pair.interface] for pair in linked})
 
 
-def _across(want: Want, params: dict[str, t.Any], neighbours: list[Neighbour]) -> tuple[list[Pair], bool | None]:
+def _across(
+    want: Want, params: dict[str, t.Any], names: t.Mapping[str, str], neighbours: list[Neighbour]
+) -> tuple[list[Target], bool | None]:
     """Return the pairs of rails to ask, and whether they meet; no pair where nobody knows that."""
     meet = params["rails_meet"]
     if meet is None and params["network"] != "infiniband":
         meet = any(item.gateway for rail in want.rails for item in rail.addresses)
-    pairs = [] if meet is None else pairs_of(want, neighbours)
+    pairs = [] if meet is None else pairs_of(want, names, neighbours)
     host = " ".join(item.address for rail in want.rails for item in rail.addresses)
     return sample(pairs, params["across"], params["seed"], host), meet

@@ -6,17 +6,18 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._route.across import Pair, judge, sample
+from ansible_collections.railops.rdma.plugins.module_utils._route.across import CHECK, judge, sample
+from ansible_collections.railops.rdma.plugins.module_utils._route.echo import Target
+
+
+def pair(rail, other, family):
+    address = f"2001:db8::{other}" if family == 6 else f"192.0.2.{other}"
+    return Target(CHECK, rail, "ens1np0", "source", address, other=other)
+
 
 RAILS = [f"rail{number}" for number in range(1, 9)]
-PAIRS = [
-    Pair(rail, other, family, f"{other}-{family}")
-    for rail in RAILS
-    for other in RAILS
-    if rail != other
-    for family in (4, 6)
-]
-AB, AC = Pair("a", "b", 4, "b"), Pair("a", "c", 4, "c")
+PAIRS = [pair(rail, other, family) for rail in RAILS for other in RAILS if rail != other for family in (4, 6)]
+AB, AC = pair("a", "b", 4), pair("a", "c", 4)
 ALL = {("a", 4), ("b", 4), ("c", 4)}
 
 
