@@ -160,20 +160,17 @@ def look_at_pings(request: Request) -> tuple[Checks, Facts]:
 
 
 def of_rails(name: str, work: t.Callable[[t.Any, t.Any], tuple[list[Check], Facts]]) -> Look:
-    """Return the look that something takes at all rails; its options are the settings of that name."""
+    """Return the look that something takes at all rails; its options are the settings of that name.
+
+    `since` is among them: what the last audit found.
+    """
 
     def look(request: Request) -> tuple[Checks, Facts]:
-        checks, facts = work(request.params.get("rails") or [], request.settings.get(name) or {})
+        options = {**(request.settings.get(name) or {}), "since": request.params.get("since")}
+        checks, facts = work(request.params.get("rails") or [], options)
         return [check.data() for check in checks], facts
 
     return look
-
-
-def look_at_counters(request: Request) -> tuple[Checks, Facts]:
-    """Look for failures that nobody sees yet: counters since the last audit, links, PCIe."""
-    options = {**(request.settings.get("counters") or {}), "since": request.params.get("since")}
-    checks, facts = health.look(request.params.get("rails") or [], options)
-    return [check.data() for check in checks], facts
 
 
 GROUPS: dict[str, tuple[Look, ...]] = {
@@ -191,6 +188,7 @@ GROUPS: dict[str, tuple[Look, ...]] = {
     "qos": (of_module("roce_qos", qos_run.run, qos_run.SPEC),),
     "gpudirect": (of_module("gpudirect", gpudirect_run.run, gpudirect_run.SPEC),),
     "devices": (of_module("rdma_info", info_run.run, info_run.SPEC),),
-    "counters": (look_at_counters,),
+    # Failures that nobody sees yet: counters since the last audit, links, PCIe.
+    "counters": (of_rails("counters", health.look),),
     "pings": (look_at_pings,),
 }

@@ -55,25 +55,6 @@ def link_of(interface: str) -> str:
     return f"{UNITS}/sys-subsystem-net-devices-{name}.device.wants/railops-roce-qos@{name}.service"
 
 
-def wanted_files(interfaces: t.Mapping[str, t.Any], program: str, python: str, *, persist: bool) -> dict[str, str]:
-    """Return the content of every file for those settings; none when there is no interface.
-
-    The settings file is also the record of what was there before: it is kept when nothing has to last.
-
-    :param interfaces: settings by interface.
-    :param program: the text that sets them at boot.
-    :param python: the interpreter that runs it.
-    :param persist: whether they have to last.
-    """
-    if not interfaces:
-        return {}
-    settings = json.dumps({"note": NOTE, "interfaces": interfaces}, indent=1, sort_keys=True) + "\n"
-    if not persist:
-        return {SETTINGS: settings}
-    unit = UNIT_TEXT.format(note=NOTE, python=python, program=PROGRAM, settings=SETTINGS)
-    return {PROGRAM: program, SETTINGS: settings, UNIT: unit}
-
-
 class QosFiles(HostFiles):
     """The owned files on the host."""
 
@@ -93,23 +74,31 @@ class QosFiles(HostFiles):
 
         A run that is cut off would otherwise be taken for what was before it.
         """
-        self.apply(self.changes(wanted_files({**self.settings(), **interfaces}, "", "", persist=False), {}))
+        both = {**self.settings(), **interfaces}
+        self.apply(self.changes({SETTINGS: _text(both)} if both else {}, {}))
 
     def wanted_changes(
         self, interfaces: t.Mapping[str, t.Any], program: str, python: str, *, persist: bool = True
     ) -> list[Change]:
         """Return what has to be written, and removed, for the settings of exactly these interfaces.
 
+        The settings file is also the record of what was there before: it is kept when nothing has to last.
+
         :param interfaces: settings by interface.
         :param program: the text that sets them at boot.
         :param python: the interpreter that runs it.
         :param persist: whether they have to last.
         """
-        wanted = wanted_files(interfaces, program, python, persist=persist)
+        lasting = persist and bool(interfaces)
+        unit = UNIT_TEXT.format(note=NOTE, python=python, program=PROGRAM, settings=SETTINGS)
+        files = {
+            PROGRAM: program if lasting else None,
+            SETTINGS: _text(interfaces) if interfaces else None,
+            UNIT: unit if lasting else None,
+        }
         links: dict[str, str | None] = dict.fromkeys(self._our_links())
-        if persist:
-            links.update({link_of(name): UNIT for name in interfaces})
-        return self.changes({path: wanted.get(path) for path in (PROGRAM, SETTINGS, UNIT)}, links)
+        links.update({link_of(name): UNIT for name in interfaces if lasting})
+        return self.changes(files, links)
 
     def _our_links(self) -> list[str]:
         return [
@@ -119,3 +108,7 @@ class QosFiles(HostFiles):
             for name in self.names(f"{UNITS}/{folder}")
             if name.startswith("railops-roce-qos@")
         ]
+
+
+def _text(interfaces: t.Mapping[str, t.Any]) -> str:
+    return json.dumps({"note": NOTE, "interfaces": interfaces}, indent=1, sort_keys=True) + "\n"

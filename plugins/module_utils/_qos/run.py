@@ -67,45 +67,43 @@ class QosRun:
         # A preview comes before drivers and names: what is not there yet is reported, and no reason to stop.
         self.check_mode = module.check_mode
         self.warnings: list[str] = []
-        self.missing: list[str] = []
+        self.missing: list[tuple[str, str]] = []
         self.recorded = files.settings()
         self.policy, self.source = choose(params, self.recorded)
-        self.rails = {sysfs.kernel_name(rail["interface"]): rail["name"] for rail in params["rails"] or []}
+        named = [] if self.source == AWAY else params["rails"] or []
+        self.rails = {sysfs.kernel_name(rail["interface"]): rail["name"] for rail in named}
         if self.source != AWAY and not self.rails:
             raise RdmaError("No rail is named, so nothing would be lossless.", "Give plan_dir, or rails.")
         self.sysfs = sysfs
         self.files = files
-        wanted = list(self.rails) if self.source != AWAY else []
-        self.nics = {name: nic(name, params["backend"]) for name in wanted}
         # What we set earlier and the fabric no longer has goes back to what it was.
-        self.leaving = {name: nic(name, params["backend"]) for name in self.recorded if name not in self.nics}
+        self.nics = {name: nic(name, params["backend"]) for name in [*self.rails, *self.recorded]}
         self.values: dict[str, dict[str, t.Any]] = {}
         self.plans: dict[str, NicPlan] = {}
 
     @property
     def writes(self) -> dict[str, NicPlan]:
         """The plans that are carried out: of interfaces whose values the site has declared, and of those that leave."""
-        return {name: plan for name, plan in self.plans.items() if self.source == DECLARED or name not in self.nics}
+        return {name: plan for name, plan in self.plans.items() if self.source == DECLARED or name not in self.rails}
 
     def read(self) -> None:
         """Read every interface and plan it."""
-        if missing := [name for name, nic in self.nics.items() if not nic.exists]:
+        self.nics = {name: nic for name, nic in self.nics.items() if nic.exists}
+        if missing := [name for name in self.rails if name not in self.nics]:
             self._refuse(
                 f"Interfaces of the fabric are not there: {', '.join(missing)}.",
                 "Look with the playbook railops.rdma.discover what the host has, and mend fabric_interfaces.",
                 missing=missing,
             )
-            self.missing = missing
-            self.nics = {name: nic for name, nic in self.nics.items() if name not in missing}
+            self.missing = [(self.rails.pop(name), name) for name in missing]
         for name, nic in self.nics.items():
-            self.values[name] = nic.read()
-            self.plans[name] = plan_nic(self.policy, self.values[name])
-            self._check_capacity(name)
-        for name, nic in self.leaving.items():
-            if nic.exists:
-                entry = self.recorded[name]
-                self.values[name] = nic.read()
-                self.plans[name] = plan_restore(entry.get("original"), entry.get("dscps", []), self.values[name])
+            values = self.values[name] = nic.read()
+            entry = self.recorded.get(name, {})
+            if name in self.rails:
+                self.plans[name] = plan_nic(self.policy, values)
+                self._check_capacity(name)
+            else:
+                self.plans[name] = plan_restore(entry.get("original"), entry.get("dscps", []), values)
         if self.source == DECLARED:
             self._refuse_unsupported()
             self._refuse_foreign()
@@ -114,7 +112,7 @@ class QosRun:
         """Refuse an interface with another paused priority that is not ours: it would lose its lossless queue."""
         other = {
             name: foreign(name, self.plans[name].before)
-            for name in self.nics
+            for name in self.rails
             if name not in self.recorded and self.plans[name].before.pfc not in (None, (), self.policy.pfc)
         }
         if other and not self.params["replace"]:
@@ -136,10 +134,10 @@ class QosRun:
 
     def refuse_untouchable(self, module: AnsibleModule) -> None:
         """Refuse interfaces that carry the host's own network, unless forced."""
-        if not self.nics or self.params["force"]:
+        if not self.rails or self.params["force"]:
             return
         untouchable = read_untouchable(module, self.sysfs)
-        if taken := [name for name in sorted(self.nics) if untouchable.why(name)]:
+        if taken := [name for name in sorted(self.rails) if untouchable.why(name)]:
             raise RdmaError(
                 f"{', '.join(taken)} carries a default route or Ansible's connection: changing flow control could"
                 " cut this host off.",
@@ -148,7 +146,7 @@ class QosRun:
             )
 
     def _refuse_unsupported(self) -> None:
-        bad = {name: self.values[name]["problem"] for name in self.nics if self.values[name]["backend"] is None}
+        bad = {name: self.values[name]["problem"] for name in self.rails if self.values[name]["backend"] is None}
         if bad and self.params["unsupported"] == "fail":
             listed = "; ".join(f"{name} ({why})" for name, why in bad.items())
             self._refuse(
@@ -166,10 +164,10 @@ class QosRun:
     def settings(self) -> dict[str, t.Any]:
         """Return what the settings file has to hold."""
         if self.source != DECLARED:
-            return {name: entry for name, entry in self.recorded.items() if name in self.nics}
+            return {name: entry for name, entry in self.recorded.items() if name in self.rails}
         found = {}
         options = {name: self.params[name] for name in OPTIONS if self.params[name] is not None}
-        for name in self.nics:
+        for name in self.rails:
             plan = self.plans[name]
             if not plan.boot:
                 continue
@@ -194,8 +192,8 @@ class QosRun:
                 if plan.operations:
                     begun.append(name)
                     for operation in plan.operations:
-                        self._write(self._nic(name), operation)
-                    self._read_back(name, self._nic(name), plan)
+                        self._write(self.nics[name], operation)
+                    self._read_back(name, self.nics[name], plan)
         except RdmaError as exc:
             if left := [name for name in begun if not self._take_back(name)]:
                 note = f"{', '.join(left)} could not be taken back; the record of what was there stays."
@@ -204,12 +202,9 @@ class QosRun:
                 note = "What this run had set before is taken back, on all interfaces."
             raise RdmaError(exc.problem, f"{exc.fix} {note}", **exc.facts) from exc
 
-    def _nic(self, name: str) -> Nic:
-        return self.nics.get(name) or self.leaving[name]
-
     def _take_back(self, name: str) -> bool:
         """Make an interface what it was before this run; return whether it is."""
-        nic, before = self._nic(name), _state(self.plans[name])
+        nic, before = self.nics[name], _state(self.plans[name])
         entries = {*self.policy.entries, *self.recorded.get(name, {}).get("dscps", [])}
         back = plan_restore(before, entries, nic.read())
         for operation in back.operations:
@@ -257,16 +252,16 @@ def report(run: QosRun, files: list[t.Any]) -> dict[str, t.Any]:
     checks = [
         check
         for name, rail in run.rails.items()
-        if name in run.nics and run.source != NOWHERE
+        if run.source != NOWHERE
         for check in checks_of(rail, run.plans[name], name, strict=strict)
     ]
-    checks += [missing_check(run.rails[name], name) for name in run.missing]
+    checks += [missing_check(*row) for row in run.missing]
     notes = []
     if run.source == DECLARED:
         heard = ask_lldpd()
-        checks += [leaf_check(run.policy, run.rails[name], name, *heard).data() for name in run.nics]
+        checks += [leaf_check(run.policy, rail, name, *heard).data() for name, rail in run.rails.items()]
     elif run.source != AWAY:
-        there = {name: run.plans[name].before for name in run.nics}
+        there = {name: run.plans[name].before for name in run.rails}
         undeclared = undeclared_check(there, run.policy, run.source)
         notes.append(f"{undeclared.cause} {undeclared.fix}")
         checks.append(undeclared.data())

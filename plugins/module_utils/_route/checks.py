@@ -10,7 +10,7 @@ import typing as t
 from dataclasses import replace
 
 from .._check import CheckData, compared, deviation, warning
-from .model import KINDS, STRICTER_WINS, Host, Link, Snapshot, link_of, port_of
+from .model import KINDS, Host, Link, Snapshot, link_of, of_all, port_of
 from .want import IPOIB_GROUP
 from .wanted import exclusion_rules
 
@@ -110,12 +110,11 @@ def _sysctl_checks(want: Want, host: Host) -> t.Iterator[CheckData]:
     # The role sets the interfaces' own and leaves `all` alone.
     fixes = dict.fromkeys([FIX] if wrong else [])
     for key, value in want.sysctls:
-        name = key.rpartition("/")[2]
         wider = host.sysctls_all.get(key, "")
         # The kernel takes the larger of the two, so `all` can undo what the interface says.
-        if name in STRICTER_WINS and wider.isdigit() and value.isdigit() and int(wider) > int(value):
-            causes.append(f"{name} of `all` is {wider}, and the kernel takes the larger of the two")
-            all_key = "/".join([*key.split("/")[:-2], "all", name]).replace("/", ".")
+        if wider.isdigit() and value.isdigit() and int(wider) > int(value):
+            causes.append(f"{key.rpartition('/')[2]} of `all` is {wider}, and the kernel takes the larger of the two")
+            all_key = of_all(key).replace("/", ".")
             fixes[f"Set it for all: `sysctl -w {all_key}={value}`, and where sysctl.d has it."] = None
     yield _check(
         "network_sysctls",

@@ -36,6 +36,12 @@ DEFAULT = "default"
 STRICTER_WINS = frozenset({"rp_filter", "arp_ignore", "arp_announce"})
 
 
+def of_all(key: str) -> str:
+    """Return the key of `all` that a setting of an interface is read together with; empty where it stands alone."""
+    folder, _interface, name = key.rsplit("/", 2)
+    return f"{folder}/all/{name}" if name in STRICTER_WINS else ""
+
+
 @dataclass(frozen=True)
 class Link:
     """A network link. MTUs are bytes; `max_mtu` 0 means that the driver names no limit.

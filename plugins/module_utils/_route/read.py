@@ -23,13 +23,13 @@ from .model import (
     KERNEL_PROTOCOLS,
     MAIN_TABLE,
     PROTOCOL,
-    STRICTER_WINS,
     Address,
     Host,
     Link,
     Route,
     Rule,
     Snapshot,
+    of_all,
 )
 from .netlink import Socket, attribute, u32
 from .retained import read_noted, read_retained
@@ -233,10 +233,7 @@ class Reader(Decoder):
 
     def _sysctls_all(self, want: Want) -> dict[str, str]:
         """Return the value of `all` for each planned setting of which the kernel takes the larger one."""
-        parts = [key.rsplit("/", 2) for key, _value in want.sysctls]
-        wider = {"/".join(part): f"{part[0]}/all/{part[-1]}" for part in parts if part[-1] in STRICTER_WINS}
-        values = {key: self._read_sysctl(key) or "" for key in set(wider.values())}
-        return {key: values[name] for key, name in wider.items()}
+        return {key: self._read_sysctl(of_all(key)) or "" for key, _value in want.sysctls if of_all(key)}
 
     def _read_sysctl(self, key: str) -> str | None:
         try:
