@@ -94,41 +94,12 @@ def params():
     return PARAMS
 
 
-def test_the_first_run_changes_and_the_second_does_not(kernel, run_module):
-    assert run_module()["changed"] is True
-    written = list(kernel.writes)
-    assert run_module()["changed"] is False
-    assert kernel.writes == written
-
-
-def test_check_mode_predicts_the_diff_and_writes_nothing(kernel, run_module):
-    predicted = run_module(_ansible_check_mode=True, _ansible_diff=True)
-    assert predicted["changed"] is True
-    assert kernel.writes == []
-    assert run_module(_ansible_diff=True)["diff"] == predicted["diff"]
-
-
 @pytest.mark.parametrize("rails", [None, []])
 def test_without_a_rail_nothing_is_taken_away_unless_that_is_said(kernel, run_module, refused, rails):
     run_module()
     before = kernel.snapshot
     refused("rails: There is none, and state is present.", "state: absent", rails=rails)
     assert kernel.snapshot == before
-
-
-def test_absent_undoes_present(kernel, run_module):
-    run_module()
-    assert run_module(state="absent")["changed"] is True
-    assert not kernel.snapshot.routes | kernel.snapshot.rules | kernel.snapshot.addresses
-    assert run_module(state="absent")["changed"] is False
-
-
-def test_a_failure_says_what_to_do_and_leaves_nothing(kernel, refused):
-    before = kernel.snapshot
-    kernel.refuse = "rule add"
-    result = refused()
-    assert (result["taken_back"], kernel.snapshot) == (True, before)
-    assert result["fix"]
 
 
 @pytest.mark.parametrize("group", [2044, 4092])

@@ -46,8 +46,10 @@ def tree(root):
 
 
 def test_the_first_run_changes_and_the_second_does_not(run_module, root):
+    before = tree(root)
     assert run_module()["changed"] is True
     after = tree(root)
+    assert before.items() <= after.items()
     assert after["etc/netplan/zz-railops-ens1np0.yaml"][1] == 0o600
     second = run_module()
     assert second["changed"] is False
@@ -164,11 +166,24 @@ def test_an_old_nmcli_that_cannot_check_offline_is_no_reason_to_stop(root):
     machines.program(root / "usr/bin/nmcli", "")
     host = PlayedHost(str(root), lambda argv, text: Ran(2, "", said))
     assert work.converge(parse_want(PARAMS), host, "networkmanager", check_mode=False)["changed"] is True
+    before = tree(root)
     refusing = PlayedHost(str(root), lambda argv, text: Ran(1, "", "Error: ipv4.method: property is invalid"))
     with pytest.raises(RdmaError, match=r"nothing was written: Error: ipv4\.method"):
         work.converge(
             parse_want({**PARAMS, "rails": [{**RAIL, "mtu": 4000}]}), refusing, "networkmanager", check_mode=False
         )
+    assert tree(root) == before
+
+
+@pytest.mark.parametrize("manager", ["netplan", "networkd", "networkmanager"])
+def test_no_network_manager_is_told_to_apply(root, manager):
+    called = []
+    for name in ("netplan", "nmcli", "networkctl"):
+        machines.program(root / "usr/bin" / name, "")
+    host = PlayedHost(str(root), lambda argv, text: called.append(argv) or Ran(0, "", ""))
+    for state in ("present", "absent"):
+        work.converge(parse_want({**PARAMS, "state": state}), host, manager, check_mode=False)
+    assert [argv for argv in called if {"apply", "up", "restart", "reconfigure"} & {*argv}] == []
 
 
 def test_a_running_networkmanager_hears_of_profiles_that_come_and_go(root, monkeypatch):

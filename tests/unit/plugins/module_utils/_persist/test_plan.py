@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import configparser
+import re
 
 import pytest
 import yaml
@@ -84,6 +85,7 @@ def test_an_infiniband_profile_has_the_mode_that_carries_its_mtu(mtu, mode):
     profile.read_string(made["/etc/NetworkManager/system-connections/railops-ibs1f0.nmconnection"].text)
     assert dict(profile["infiniband"]) == {"mtu": str(mtu), "transport-mode": mode}
     assert profile["connection"]["type"] == "infiniband"
+    assert "ethernet" not in profile
     # Addresses only: InfiniBand's verbs need no routes.
     assert not [key for key in profile["ipv4"] if key.startswith("rout") and key != "route-metric"]
 
@@ -163,6 +165,7 @@ def test_networkmanager_says_what_the_live_change_makes():
     parser = configparser.ConfigParser(interpolation=None)
     parser.read_string(file.text)
     assert parser["ipv4"]["address1"] == "192.0.2.2/27"
+    assert (parser["connection"]["id"], parser["connection"]["autoconnect-priority"]) == ("railops-ens1np0", "999")
     assert parser["ipv4"]["routing-rule1"] == "priority 10001 from 192.0.2.2/32 table 1001"
     assert (parser["ipv4"]["never-default"], parser["ipv6"]["route2"]) == ("true", "2001:db8::/32,2001:db8:1::1,1024")
     assert parser["ipv6"]["route2_options"] == "src=2001:db8:1::2,table=1001"
@@ -178,7 +181,9 @@ def test_besides_there_are_sysctls_without_dad_and_the_protocols_name(manager):
     assert "net/ipv4/conf/ens2np0.7/arp_ignore = 1" in lines
     assert not any("ens2np0.7/accept_dad" in line for line in lines)
     assert "143\trailops\n" in found["/etc/iproute2/rt_protos.d/railops.conf"].text
-    assert (networkd.KEEP_FOREIGN.path in found) is (manager != "networkmanager")
+    kept = found.get(networkd.KEEP_FOREIGN.path)
+    assert (kept is not None) is (manager != "networkmanager")
+    assert not kept or {"ManageForeignRoutingPolicyRules=no", "ManageForeignRoutes=no"} <= {*kept.text.splitlines()}
     assert all(persist.owned(path) for path in found)
 
 
@@ -234,3 +239,17 @@ def test_networkmanager_has_a_profile_for_the_vlan_and_one_for_the_port():
 def test_no_address_detection_is_for_the_interface_of_the_vlan():
     text = files("networkd", rails=TAGGED, sysctls={})["/etc/sysctl.d/90-railops-rails.conf"].text
     assert "net/ipv6/conf/ens1np0.101/accept_dad = 0" in text
+
+
+@pytest.mark.parametrize("manager", persist.MANAGERS)
+def test_no_dhcp_nothing_empty_no_renderer_and_nothing_else_that_runs_at_boot(manager):
+    for path, file in files(manager, policy="default_route").items():
+        assert not re.search(r"(via|from|to|Gateway|From|To|Destination)[:=]\s*$", file.text, re.MULTILINE)
+        assert not re.search(r"dhcp[46]: true|DHCP=yes|method=auto|renderer", file.text)
+        assert not path.endswith((".service", ".sh"))
+        assert "dispatcher" not in path
+
+
+def test_an_mtu_alone_gives_a_file_without_addresses():
+    text = files("netplan", rails=[{"interface": "ens1np0", "mtu": 4200}])["/etc/netplan/zz-railops-ens1np0.yaml"].text
+    assert ("mtu: 4200" in text, "addresses" in text) == (True, False)

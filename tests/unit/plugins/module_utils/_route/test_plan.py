@@ -337,6 +337,10 @@ def test_a_stricter_all_is_seen_where_the_kernel_takes_the_larger():
 # --- input ------------------------------------------------------------------------------------------------------------
 
 
+def rail1_in(subnet, **more):
+    return {**RAIL1, "addresses": [{"address": "192.0.2.2", "subnet": subnet, **more}]}
+
+
 @pytest.mark.parametrize(
     ("values", "place", "says"),
     [
@@ -370,6 +374,15 @@ def test_a_stricter_all_is_seen_where_the_kernel_takes_the_larger():
             "outside",
             id="address-outside",
         ),
+        pytest.param(
+            {"rails": [rail1_in("192.0.2.0/27", gateway="192.0.2.99")]},
+            "rails[0].addresses[0].gateway",
+            "192.0.2.99 is outside",
+            id="gateway-outside",
+        ),
+        pytest.param(
+            {"rails": [rail1_in("192.0.2.5/27")]}, "rails[0].addresses[0]", "host bits", id="subnet-host-bits"
+        ),
     ],
 )
 def test_bad_input_is_named_with_its_place(values, place, says):
@@ -377,6 +390,12 @@ def test_bad_input_is_named_with_its_place(values, place, says):
         parse_want(params(**values))
     assert any(item.place.startswith(place) and says in item.problem for item in caught.value.problems)
     assert all(item.fix for item in caught.value.problems)
+
+
+def test_all_input_errors_are_told_at_once():
+    with pytest.raises(InputError) as caught:
+        parse_want(params(rails=[{**RAIL1, "table": 5, "interface": "no/name"}]))
+    assert {item.place for item in caught.value.problems} >= {"rails[0].table", "rails[0].interface"}
 
 
 def test_values_are_made_canonical_once():
