@@ -16,6 +16,19 @@ Section = t.Tuple[str, Pairs]  # noqa: UP006
 FOLDERS = ("/etc/systemd/network", "/run/systemd/network", "/usr/local/lib/systemd/network", "/usr/lib/systemd/network")
 
 
+def named(paths: t.Iterable[str], folders: t.Sequence[str]) -> dict[str, str]:
+    """Return the path that counts of each name in these folders, by the name, sorted; systemd's and modprobe's order.
+
+    :param paths: of files below the folders.
+    :param folders: a name in one of them hides it in those after it.
+    """
+    found: dict[str, str] = {}
+    paths = list(paths)
+    for folder in reversed(folders):
+        found.update({path[len(folder) + 1 :]: path for path in paths if path.startswith(f"{folder}/")})
+    return dict(sorted(found.items()))
+
+
 def sections(text: str) -> list[Section]:
     """Return the sections of a file of systemd or NetworkManager, with their pairs of key and value."""
     found: list[Section] = []

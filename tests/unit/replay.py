@@ -216,7 +216,9 @@ class Replay:
         monkeypatch.setattr(qos_device.Dcb, "get", lambda _dcb, name: self._dcb(name))
         said = self.record.get("verbs")
         monkeypatch.setattr(verbs, "PYVERBS_ERROR", "no pyverbs there" if said is None else None)
-        monkeypatch.setattr(verbs, "read", lambda: (_by_number(said or {}), []))
+        monkeypatch.setattr(
+            verbs, "read", lambda: (_by_number(said or {}), [] if said is not None else [verbs.MISSING])
+        )
 
     def _which(self, name: str) -> str | None:
         path = self.programs / os.path.basename(name)

@@ -11,6 +11,7 @@ import typing as t
 
 from .._errors import RdmaError
 from .._intake import excerpt
+from .._systemd import named
 from . import plan as planning
 from .initramfs import Initramfs
 from .plan import Have, Plan, Support, Want
@@ -72,12 +73,12 @@ class NetnsHost:
         # The images before the live change: a run that is cut off leaves a host that the next boot mends.
         for image in plan.images:
             self._initramfs.rebuild(image)
-        if not planning.attempt(plan):
+        if not plan.tries_live:
             return plan
         done = self._files.run([plan.have.tool, "system", "set", "netns", plan.wanted])
         # Whether other namespaces forbid it is told by the mode, and not by the tool's words.
         if (now := self._current()) == plan.wanted:
-            return planning.set_after_all(plan)
+            return plan.ended(live=True)
         if not done.status:
             raise RdmaError(
                 f"The kernel took the mode {plan.wanted} and still says {now}.",
@@ -87,7 +88,7 @@ class NetnsHost:
         if os.geteuid():
             said = excerpt((done.err or done.out).strip())
             raise RdmaError(f"rdma cannot set the mode {plan.wanted}: {said}", "Run the task with become: true.")
-        return plan.busy()
+        return plan.ended(live=False)
 
     def _support(self) -> tuple[Support, bool]:
         modules = self._files.kernel_modules()
@@ -102,16 +103,11 @@ class NetnsHost:
         return None if value is None else planning.mode_of(value.strip())
 
     def _settings(self) -> tuple[planning.Setting, ...]:
-        folders: dict[str, list[str]] = {}
-        seen: set[str] = set()
-        for folder in MODPROBE_FOLDERS:
-            # On a merged /usr the last two are one folder.
-            if (real := os.path.realpath(self._files.path(folder))) not in seen:
-                seen.add(real)
-                folders[folder] = self._files.names(folder)
+        paths = [f"{folder}/{name}" for folder in MODPROBE_FOLDERS for name in self._files.names(folder)]
         found: list[planning.Setting] = []
-        for path in planning.read_order(folders):
-            found += planning.parse_options(self._files.read(path) or "", path)
+        for name, path in named(paths, MODPROBE_FOLDERS).items():
+            if name.endswith((".conf", ".alias")):
+                found += planning.parse_options(self._files.read(path) or "", path)
         return tuple(found)
 
     def _namespaces(self) -> int:

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import enum
 import os
-import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .._check import CheckData, compared
+from .._errors import Problem
 
 OWNED_FILE = "/etc/modprobe.d/zz-railops-rdma.conf"
 PARAMETER = "ib_core.netns_mode"
@@ -100,26 +100,18 @@ class State:
 
 
 @dataclass(frozen=True)
-class Blocker:
-    """Why the wanted mode cannot be reached, and what to do about it."""
-
-    problem: str
-    fix: str
-
-
-@dataclass(frozen=True)
 class Plan:
-    """What will be done and what will be so afterwards."""
+    """What will be done and what will be so afterwards. `blocker` is why the wanted mode cannot be reached."""
 
     want: Want
     have: Have
     wanted: str
     before: State
     after: State
-    set_live: bool
     images: tuple[Image, ...]
     conflicts: tuple[Setting, ...]
-    blocker: Blocker | None
+    blocker: Problem | None
+    set_live: bool = False
 
     @property
     def writes_file(self) -> bool:
@@ -131,12 +123,19 @@ class Plan:
         """Whether anything will change."""
         return self.before != self.after or bool(self.images)
 
-    def busy(self) -> Plan:
-        """Return this plan as it turned out when the kernel said EBUSY to the live change."""
-        after = State(self.before.current, self.after.persistent, self.after.file)
-        return Plan(
-            self.want, self.have, self.wanted, self.before, after, False, self.images, self.conflicts, self.blocker
-        )
+    @property
+    def tries_live(self) -> bool:
+        """Whether to try the live change, also where namespaces were seen: they may be gone, and the kernel decides."""
+        possible = self.blocker is None and self.have.support is Support.LOADED
+        return self.want.live and possible and self.have.current not in (None, self.wanted)
+
+    def ended(self, *, live: bool) -> Plan:
+        """Return this plan as it turned out.
+
+        :param live: whether the kernel took the live change; with other namespaces it says EBUSY.
+        """
+        current = self.wanted if live else self.before.current
+        return replace(self, after=replace(self.after, current=current), set_live=live)
 
     @property
     def live(self) -> str:
@@ -220,19 +219,6 @@ def owned_text(mode: str) -> str:
     )
 
 
-def read_order(folders: dict[str, list[str]]) -> list[str]:
-    """Return the modprobe.d files that count, in the order in which modprobe reads them (modprobe.d(5)).
-
-    :param folders: file names by folder; a name in an earlier folder masks the same name in a later one.
-    """
-    chosen: dict[str, str] = {}
-    for folder, names in folders.items():
-        for name in names:
-            if re.fullmatch(r".+\.(conf|alias)", name):
-                chosen.setdefault(name, f"{folder}/{name}")
-    return [chosen[name] for name in sorted(chosen)]
-
-
 def plan_netns(want: Want, have: Have) -> Plan:
     """Return how to get to the wanted mode."""
     foreign = [item for item in have.settings if item.path != OWNED_FILE]
@@ -245,35 +231,13 @@ def plan_netns(want: Want, have: Have) -> Plan:
     wanted = want.mode if want.present and want.mode else persistent
     blocker = _blocker(want, have, wanted, persistent)
     before = State(have.current, _effective(list(have.settings), have), have.owned_text)
-    set_live = (
-        want.live
-        and blocker is None
-        and have.support is Support.LOADED
-        and have.current not in (None, wanted)
-        and have.namespaces == 0
-    )
-    after = State(wanted if set_live else have.current, persistent, text)
-    images = tuple(image for image in have.images if image.holds_ib_core and image.stale and not have.builtin)
     conflicts = tuple(item for item in [*foreign, *have.arguments] if item.mode != wanted)
+    plan = Plan(want, have, wanted, before, before, (), conflicts, blocker)
     if blocker is not None:
-        return Plan(want, have, wanted, before, before, False, (), conflicts, blocker)
-    return Plan(want, have, wanted, before, after, set_live, images, conflicts, None)
-
-
-def attempt(plan: Plan) -> bool:
-    """Whether to try the live change although namespaces were seen: they may be gone, and the kernel decides."""
-    return (
-        plan.want.live
-        and plan.blocker is None
-        and plan.have.support is Support.LOADED
-        and plan.have.current not in (None, plan.wanted)
-    )
-
-
-def set_after_all(plan: Plan) -> Plan:
-    """Return the plan as it turned out when the kernel took a live change that was predicted to be refused."""
-    after = State(plan.wanted, plan.after.persistent, plan.after.file)
-    return Plan(plan.want, plan.have, plan.wanted, plan.before, after, True, plan.images, plan.conflicts, plan.blocker)
+        return plan
+    images = tuple(image for image in have.images if image.holds_ib_core and image.stale and not have.builtin)
+    plan = replace(plan, after=State(have.current, persistent, text), images=images)
+    return plan.ended(live=plan.tries_live and have.namespaces == 0)
 
 
 def _effective(settings: list[Setting], have: Have) -> str:
@@ -282,39 +246,45 @@ def _effective(settings: list[Setting], have: Have) -> str:
     return effective[-1].mode if effective else DEFAULT_MODE
 
 
-def _blocker(want: Want, have: Have, wanted: str, persistent: str) -> Blocker | None:
+def _blocker(want: Want, have: Have, wanted: str, persistent: str) -> Problem | None:
     loaded = have.support is Support.LOADED
     if want.live and loaded and have.current not in (None, wanted) and not have.tool:
-        return Blocker(
+        return Problem(
+            "host",
             "The program rdma is missing: a live change of the RDMA namespace mode needs it.",
             "Install iproute2 (EL: iproute), or set rdma_host_live to false (live: false) and reboot.",
         )
     if not want.present:
         return None
     if have.support is Support.ABSENT:
-        return Blocker(
+        return Problem(
+            "host",
             f"Kernel {have.kernel} has no RDMA subsystem: there is no ib_core module for it.",
             "Install its RDMA modules or the vendor's driver (role rdma_driver), or boot a kernel that has them.",
         )
     if have.support is Support.TOO_OLD and wanted == "exclusive":
-        return Blocker(
+        return Problem(
+            "host",
             f"The RDMA subsystem of kernel {have.kernel} has no network namespace mode, so exclusive is not to be had.",
             "Boot kernel 5.3 or newer, or install MLNX_OFED 4.7 or newer; or use an attachment of mode shared.",
         )
     if persistent == wanted:
         return None
     if have.arguments:
-        return Blocker(
+        return Problem(
+            "host",
             f"The kernel command line says {PARAMETER}={NUMBERS[have.arguments[-1].mode]}, which overrides modprobe.d.",
             f"Take it out of the boot loader's configuration, or make it {PARAMETER}={NUMBERS[wanted]}, and reboot.",
         )
     if have.builtin:
-        return Blocker(
+        return Problem(
+            "host",
             f"ib_core is built into kernel {have.kernel}, so modprobe.d cannot set its mode.",
             f"Add {PARAMETER}={NUMBERS[wanted]} to the kernel command line in the boot loader and reboot.",
         )
     winner = [item for item in have.settings if item.path != OWNED_FILE][-1]
-    return Blocker(
+    return Problem(
+        "host",
         f"{winner.path} line {winner.line} sets ib_core to {winner.mode} and is read after {OWNED_FILE}.",
         f"Take netns_mode out of {winner.path}; whoever wrote it must stop writing it.",
     )

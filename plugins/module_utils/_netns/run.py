@@ -63,7 +63,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     host = NetnsHost(Machine(ROOT, module))
     plan = plan_netns(want, host.read(want))
     if module.check_mode:
-        blocked = [{"place": "host", **asdict(plan.blocker)}] if plan.blocker else []
+        blocked = [asdict(plan.blocker)] if plan.blocker else []
         return {**_result(plan, plan.before), "problems": blocked}
     if plan.blocker is not None:
         raise RdmaError(

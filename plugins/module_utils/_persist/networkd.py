@@ -11,7 +11,7 @@ import typing as t
 from functools import partial
 
 from .._route.model import MAIN_TABLE, SCOPE_LINK, Route, Rule
-from .._systemd import FOLDERS, Pairs, Section, fits, said, sections
+from .._systemd import FOLDERS, Pairs, Section, fits, named, said, sections
 from .model import HEADER, PUBLIC, File, Manager, Port, Profile, anywhere
 
 if t.TYPE_CHECKING:
@@ -88,13 +88,11 @@ class Networkd(Manager):
 
 def profiles(texts: t.Mapping[str, str]) -> list[Profile]:
     """Return what networkd will make of these files; systemd.network(5)."""
-    named: dict[str, str] = {}
-    for folder in reversed(FOLDERS):
-        named.update({path[len(folder) + 1 :]: path for path in texts if path.startswith(f"{folder}/")})
+    there = named(texts, FOLDERS)
     found = []
-    for name, path in sorted(named.items()):
+    for name, path in there.items():
         if name.endswith(".network"):
-            beside = [texts[named[more]] for more in sorted(named) if more.startswith(f"{name}.d/")]
+            beside = [texts[other] for more, other in there.items() if more.startswith(f"{name}.d/")]
             rows = sections("\n".join([texts[path], *beside]))
             match = said(rows, "Match")
             holds, dhcp = _holds(rows)

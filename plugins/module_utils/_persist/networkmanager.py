@@ -16,7 +16,7 @@ from functools import partial
 from .._errors import RdmaError
 from .._files import Ran
 from .._route.model import MAIN_TABLE, Route, Rule
-from .._systemd import sections
+from .._systemd import named, sections
 from .model import HEADER, PRIVATE, File, Manager, Port, Profile, anywhere
 
 if t.TYPE_CHECKING:
@@ -230,11 +230,8 @@ def _holds(have: t.Mapping[str, t.Mapping[str, str]]) -> tuple[frozenset[str], b
 
 def leaves_alone(texts: t.Mapping[str, str], port: Port) -> str:
     """Return the file by which NetworkManager leaves a port alone, or nothing; NetworkManager.conf(5)."""
-    named = {path.rpartition("/")[2]: path for folder in CONF for path in texts if path.startswith(f"{folder}/")}
-    order = sorted(
-        (path for path in named.values() if path.endswith(".conf")),
-        key=lambda path: (CONF.index(os.path.dirname(path)), path),
-    )
+    files = [path for path in named(texts, CONF[::-1]).values() if path.endswith(".conf")]
+    order = sorted(files, key=lambda path: CONF.index(os.path.dirname(path)))
     main = next((number for number, path in enumerate(order) if path.startswith("/etc/")), len(order))
     words: list[str] = []
     managed, unmanaged = "", ""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import typing as t
 
+from .._systemd import named
+
 if t.TYPE_CHECKING:
     from .model import Texts
 
@@ -21,11 +23,8 @@ def last_words(texts: Texts) -> dict[str, tuple[str, str]]:
 
     Only for settings that are spelled whole: such a one outranks all globs, wherever they stand.
     """
-    named: dict[str, str] = {}
-    for folder in reversed(FOLDERS):
-        named.update({path[len(folder) + 1 :]: path for path in texts if path.startswith(f"{folder}/")})
     found = {}
-    for name, path in sorted(named.items()):
+    for name, path in named(texts, FOLDERS).items():
         for line in map(str.strip, texts[path].splitlines() if name.endswith(".conf") else ()):
             key, equals, value = line.lstrip("-").partition("=")
             key = key.strip()

@@ -94,19 +94,15 @@ class Host:
 
     def _others(self) -> tuple[LinkFile, ...]:
         """Return the .link files that are not ours, each with its drop-ins; one that is masked is none."""
-        found: dict[str, str] = {}
-        drop_ins: dict[str, dict[str, str]] = {}
-        for folder in FOLDERS:
-            for name in self._files.names(folder):
-                if name.endswith(".link") and not planning.OWNED_LINK.fullmatch(name):
-                    found.setdefault(name, f"{folder}/{name}")
-                elif name.endswith(".link.d"):
-                    for part in self._files.names(f"{folder}/{name}"):
-                        if part.endswith(".conf"):
-                            drop_ins.setdefault(name[:-2], {}).setdefault(part, f"{folder}/{name}/{part}")
+        paths = [f"{folder}/{name}" for folder in FOLDERS for name in self._files.names(folder)]
+        paths += [f"{path}/{name}" for path in paths if path.endswith(".link.d") for name in self._files.names(path)]
+        there = _systemd.named(paths, FOLDERS)
         files = []
-        for name, path in found.items():
-            parts = [path, *(drop_ins.get(name, {})[part] for part in sorted(drop_ins.get(name, {})))]
+        for name, path in there.items():
+            if not name.endswith(".link") or planning.OWNED_LINK.fullmatch(name):
+                continue
+            more = [other for part, other in there.items() if part.startswith(f"{name}.d/") and part.endswith(".conf")]
+            parts = [path, *more]
             usual = name == DEFAULT and not path.startswith(PEOPLES)
             texts = [self._files.text(part) or "" for part in (parts[1:] if usual else parts)]
             if any(texts) and (texts[0] or usual):

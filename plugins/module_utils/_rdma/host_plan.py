@@ -13,7 +13,8 @@ import re
 import typing as t
 from dataclasses import dataclass, field
 
-from .._check import Check, CheckData, compared, deviation, ok
+from .._check import Check, compared, deviation
+from .._errors import Problem
 from .host_model import Have, LinkFile, Netdev, Rail, Want
 from .link_files import fits, kept, named_by_rule, settings_of
 
@@ -41,28 +42,19 @@ IPOIB_LARGEST_DATAGRAM = 4096 - IPOIB_HEADER
 IPOIB_LARGEST_CONNECTED = 65520
 
 
-@dataclass(frozen=True)
-class Trouble:
-    """Something that no run can mend by itself."""
-
-    rail: str | None
-    problem: str
-    fix: str
-
-
-@dataclass(frozen=True)
+@dataclass
 class Plan:
-    """What will be done; files and names as they are before and after."""
+    """What will be done; files and names as they are before and after. `problems` are what no run can solve."""
 
     want: Want
     have: Have
     files: dict[str, str | None] = field(default_factory=dict)
-    load: tuple[str, ...] = ()
-    add_names: tuple[tuple[str, str], ...] = ()
-    drop_names: tuple[tuple[str, str], ...] = ()
-    reboot_reasons: tuple[str, ...] = ()
-    troubles: tuple[Trouble, ...] = ()
-    checks: tuple[CheckData, ...] = ()
+    load: list[str] = field(default_factory=list)
+    add_names: list[tuple[str, str]] = field(default_factory=list)
+    drop_names: list[tuple[str, str]] = field(default_factory=list)
+    reboot_reasons: list[str] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    checks: list[Check] = field(default_factory=list)
 
     @property
     def changed(self) -> bool:
@@ -121,56 +113,45 @@ def ipoib_mtu_limit(mode: str | None, port_mtu: int | None) -> int:
 
 def plan_host(want: Want, have: Have) -> Plan:
     """Return how the host gets to what is wanted."""
+    plan = Plan(want, have)
     if not want.present:
-        return _plan_absent(want, have)
-    modules = wanted_modules(want)
-    files: dict[str, str | None] = {}
+        _absent(plan)
+        return plan
+    _modules(plan)
+    _names(plan)
+    for rail in want.rails if want.network == "infiniband" else ():
+        _ipoib(plan, rail)
+    return plan
+
+
+def _modules(plan: Plan) -> None:
+    """Plan the kernel's modules."""
+    have, modules = plan.have, wanted_modules(plan.want)
     text = modules_text(modules) if modules else None
     if have.modules_text != text:
-        files[MODULES_FILE] = text
-    missing = [name for name in modules if name not in have.loaded | have.available | have.builtin]
-    troubles = [_no_modules(have, missing)] if missing else []
-    load = tuple(name for name in modules if name in have.available and name not in have.loaded | have.builtin)
-    checks = [_modules_check(modules, have, files, missing)]
-
-    names = _plan_names(want, have)
-    troubles += names.troubles
-    files.update(names.files)
-    checks += names.checks
-    for rail in want.rails:
-        mtu = _ipoib(rail, have) if want.network == "infiniband" else None
-        if mtu is not None:
-            checks.append(mtu[0])
-            troubles += [mtu[1]] if mtu[1] else []
-    return Plan(
-        want=want,
-        have=have,
-        files=files,
-        load=load,
-        add_names=names.add,
-        drop_names=names.drop,
-        reboot_reasons=names.reasons,
-        troubles=tuple(troubles),
-        checks=tuple(check.data() for check in checks),
+        plan.files[MODULES_FILE] = text
+    there = have.loaded | have.builtin
+    plan.load = [name for name in modules if name in have.available and name not in there]
+    absent = [name for name in modules if name not in there]
+    missing = [name for name in absent if name not in have.available]
+    problem = Problem(
+        "host",
+        f"kernel {have.kernel} has no module {', '.join(missing)}",
+        "Install the kernel's RDMA modules (Ubuntu: linux-modules-extra of this kernel) or the vendor's driver "
+        "(role rdma_driver); or name the modules there are in rdma_host_modules.",
     )
+    plan.problems += [problem] if missing else []
+    cause = f"not loaded: {', '.join(absent)}" if absent else f"{MODULES_FILE} does not list them for the next boot"
+    found = " ".join(name for name in modules if name in there)
+    fix = problem.fix if missing else "Run the role rdma_host."
+    good = not absent and MODULES_FILE not in plan.files
+    plan.checks.append(compared("rdma_modules", " ".join(modules), found, cause, fix, good=good))
 
 
-@dataclass(frozen=True)
-class _Names:
-    files: dict[str, str | None]
-    add: tuple[tuple[str, str], ...]
-    drop: tuple[tuple[str, str], ...]
-    reasons: tuple[str, ...]
-    troubles: tuple[Trouble, ...]
-    checks: list[Check]
-
-
-def _plan_names(want: Want, have: Have) -> _Names:
+def _names(plan: Plan) -> None:
+    """Plan the names of the rails' interfaces."""
+    want, have = plan.want, plan.have
     wanted_files: dict[str, str] = {}
-    add: list[tuple[str, str]] = []
-    reasons: list[str] = []
-    troubles: list[Trouble] = []
-    checks: list[Check] = []
     for rail in want.rails if want.naming != "none" else ():
         pci = rail.pci or (_pci_of(rail.interface, have) if want.pin else None)
         if pci is None:
@@ -178,38 +159,34 @@ def _plan_names(want: Want, have: Have) -> _Names:
         device = _device_at(pci, have) or Netdev("", pci)
         name, others = LINK_FILE.format(rail=rail.name), kept(have.others, device)
         wanted_files[name] = link_text(rail.name, pci, rail.interface, want.naming, others)
-        trouble = _name_taken(rail, pci, have) or _in_use(rail, pci, have) or _decided(rail, name, others, device)
-        if trouble := trouble or _ruled(rail, device, have):
-            troubles.append(trouble)
-            cause, fix = trouble.problem, trouble.fix
-            checks.append(deviation("rdma_rename", rail.interface, cause, cause, fix, rail=rail.name))
+        problem = _name_taken(rail, pci, have) or _in_use(rail, pci, have) or _decided(rail, name, others, device)
+        if problem := problem or _ruled(rail, device, have):
+            plan.problems.append(problem)
+            cause, fix = problem.problem, problem.fix
+            plan.checks.append(deviation("rdma_rename", rail.interface, cause, cause, fix, rail=rail.name))
             continue
+        observed, fix = device.name, "Run the role rdma_host."
         if not device.name:
-            checks.append(
-                _misnamed(
-                    rail,
-                    f"no interface at {pci}",
-                    f"there is no network interface at {pci}",
-                    "See with lspci that the card is there, and that its driver and link type are right.",
-                )
-            )
+            observed, cause = f"no interface at {pci}", f"there is no network interface at {pci}"
+            fix = "See with lspci that the card is there, and that its driver and link type are right."
         elif rail.interface == device.name or (want.naming == "altname" and rail.interface in device.altnames):
-            checks.append(ok("rdma_name", rail.interface, rail.interface, rail=rail.name))
+            observed, cause = rail.interface, ""
         elif want.naming == "altname":
-            add.append((device.name, rail.interface))
-            checks.append(_misnamed(rail, device.name, "it has no such name yet", "Run the role rdma_host."))
+            plan.add_names.append((device.name, rail.interface))
+            cause = "it has no such name yet"
         else:
-            reasons.append(f"the interface at {pci} is {device.name} and becomes {rail.interface} when the host starts")
-            checks.append(_misnamed(rail, device.name, reasons[-1], "Run the role rdma_host and its reboot."))
-    files: dict[str, str | None] = {
-        f"{LINK_FOLDER}/{name}": text for name, text in wanted_files.items() if have.link_files.get(name) != text
-    }
-    files.update({f"{LINK_FOLDER}/{name}": None for name in have.link_files if name not in wanted_files})
-    keep = {rail.interface for rail in want.rails} if want.naming == "altname" else set()
-    return _Names(files, tuple(add), _drops(have, keep), tuple(reasons), tuple(troubles), checks)
+            cause = f"the interface at {pci} is {device.name} and becomes {rail.interface} when the host starts"
+            plan.reboot_reasons.append(cause)
+            fix = "Run the role rdma_host and its reboot."
+        plan.checks.append(compared("rdma_name", rail.interface, observed, cause, fix, rail=rail.name))
+    plan.files.update(
+        {f"{LINK_FOLDER}/{name}": text for name, text in wanted_files.items() if have.link_files.get(name) != text}
+    )
+    plan.files.update({f"{LINK_FOLDER}/{name}": None for name in have.link_files if name not in wanted_files})
+    plan.drop_names = _drops(have, {rail.interface for rail in want.rails} if want.naming == "altname" else set())
 
 
-def _drops(have: Have, keep: set[str]) -> tuple[tuple[str, str], ...]:
+def _drops(have: Have, keep: set[str]) -> list[tuple[str, str]]:
     """Return the alternative names that our files gave and that nobody wants any more."""
     given = {
         match["name"]: match["pci"]
@@ -220,24 +197,26 @@ def _drops(have: Have, keep: set[str]) -> tuple[tuple[str, str], ...]:
             )
         )
     }
-    return tuple(
+    return [
         (device.name, name)
         for device in have.netdevs
         for name in device.altnames
         if name in given and given[name] == device.pci and name not in keep
-    )
+    ]
 
 
-def _plan_absent(want: Want, have: Have) -> Plan:
-    files: dict[str, str | None] = {f"{LINK_FOLDER}/{name}": None for name in have.link_files}
+def _absent(plan: Plan) -> None:
+    """Plan to take everything away."""
+    have = plan.have
+    plan.files.update({f"{LINK_FOLDER}/{name}": None for name in have.link_files})
     if have.modules_text is not None:
-        files[MODULES_FILE] = None
-    reasons = [
+        plan.files[MODULES_FILE] = None
+    plan.drop_names = _drops(have, set())
+    plan.reboot_reasons = [
         f"the name {match['name']} was given by {LINK_FOLDER}/{file} and holds until the host starts again"
         for file, text in have.link_files.items()
         if (match := re.search(r"^Name=(?P<name>\S+)$", text, re.MULTILINE))
     ]
-    return Plan(want, have, files=files, drop_names=_drops(have, set()), reboot_reasons=tuple(reasons))
 
 
 def _device_at(pci: str, have: Have) -> Netdev | None:
@@ -250,14 +229,14 @@ def _pci_of(interface: str, have: Have) -> str | None:
     )
 
 
-def _name_taken(rail: Rail, pci: str, have: Have) -> Trouble | None:
+def _name_taken(rail: Rail, pci: str, have: Have) -> Problem | None:
     holder = next(
         (device for device in have.netdevs if device.pci != pci and rail.interface in (device.name, *device.altnames)),
         None,
     )
     if holder is None:
         return None
-    return Trouble(
+    return Problem(
         rail.name,
         f"the name {rail.interface} belongs to the interface at {holder.pci}, and the rail's card is at {pci}",
         "Give the rails names that no card gets by itself (fabric_rails[].interface), or name the right card.",
@@ -270,13 +249,13 @@ def renamed(want: Want, netdevs: t.Iterable[Netdev]) -> list[str]:
     return [device.name for device in netdevs if wanted.get(device.pci, device.name) != device.name]
 
 
-def _in_use(rail: Rail, pci: str, have: Have) -> Trouble | None:
+def _in_use(rail: Rail, pci: str, have: Have) -> Problem | None:
     device = _device_at(pci, have)
     role = have.roles.get(device.name) if device else None
     if device is None or not role:
         return None
     replaced = f" List {device.name} in rail_network_take_over if it may go." if role.startswith("has the addr") else ""
-    return Trouble(
+    return Problem(
         rail.name,
         f"{device.name} {role}, and would be {rail.interface} when the host starts, without it",
         f"Name the rail's own card; or, if {device.name} really is the rail, call it by its name of today "
@@ -284,11 +263,11 @@ def _in_use(rail: Rail, pci: str, have: Have) -> Trouble | None:
     )
 
 
-def _ruled(rail: Rail, device: Netdev, have: Have) -> Trouble | None:
+def _ruled(rail: Rail, device: Netdev, have: Have) -> Problem | None:
     path, name = named_by_rule(have.rules, device) or ("", rail.interface)
     if name == rail.interface:
         return None
-    return Trouble(
+    return Problem(
         rail.name,
         f'a rule in {path} says NAME="{name}" for {device.name}, which counts before any .link file: it would not be '
         f"{rail.interface}",
@@ -296,70 +275,34 @@ def _ruled(rail: Rail, device: Netdev, have: Have) -> Trouble | None:
     )
 
 
-def _decided(rail: Rail, name: str, others: LinkFile | None, device: Netdev) -> Trouble | None:
+def _decided(rail: Rail, name: str, others: LinkFile | None, device: Netdev) -> Problem | None:
     if others is None:
         return None
     if others.name < name:
         problem = f"{others.path} comes before {name} and would decide the name of {rail.interface}"
-        return Trouble(rail.name, problem, "Give it a name that sorts behind (10-...), or set rdma_host_naming: none.")
+        return Problem(rail.name, problem, "Give it a name that sorts behind (10-...), or set rdma_host_naming: none.")
     if fits(others, device):
         if SECRET not in (key for section, rows in others.sections if section == "Link" for key, _value in rows):
             return None
         folder = f"{LINK_FOLDER}/{name}.d"
         problem = f"{others.path} sets {SECRET}=, and the rail's own file can be read by everybody"
-        return Trouble(rail.name, problem, f"Move that line to a [Link] in {folder}/wol.conf, for root alone (0600).")
+        return Problem(rail.name, problem, f"Move that line to a [Link] in {folder}/wol.conf, for root alone (0600).")
     problem = f"whether {others.path} is for {device.name or device.pci} cannot be told from its [Match]"
     fix = "Match by Path, Driver, Type or MACAddress there, or set rdma_host_naming: none."
-    return Trouble(rail.name, f"{problem}, and its settings would be lost", fix)
+    return Problem(rail.name, f"{problem}, and its settings would be lost", fix)
 
 
-def _ipoib(rail: Rail, have: Have) -> tuple[Check, Trouble | None] | None:
+def _ipoib(plan: Plan, rail: Rail) -> None:
+    """Look whether the interface can carry the rail's MTU."""
     device = next(
-        (item for item in have.netdevs if rail.interface in (item.name, *item.altnames) or item.pci == rail.pci), None
+        (one for one in plan.have.netdevs if rail.interface in (one.name, *one.altnames) or one.pci == rail.pci), None
     )
     if device is None or not device.infiniband or rail.mtu is None:
-        return None
+        return
     limit = ipoib_mtu_limit(device.ipoib_mode, device.port_mtu)
-    good = rail.mtu <= limit
-    mode = device.ipoib_mode or "datagram"
-    trouble = Trouble(
-        rail.name,
-        f"an MTU of {rail.mtu} is more than {device.name} can carry: {limit} in IPoIB mode {mode}",
-        f"Set fabric_mtu to {limit} or less (2044 on a fabric of 2 KiB, 4092 on one of 4 KiB) and plan again.",
-    )
-    check = compared(
-        "rdma_ipoib_mtu",
-        str(rail.mtu),
-        f"at most {limit}",
-        trouble.problem,
-        trouble.fix,
-        good=good,
-        rail=rail.name,
-    )
-    return check, None if good else trouble
-
-
-def _no_modules(have: Have, missing: list[str]) -> Trouble:
-    return Trouble(
-        None,
-        f"kernel {have.kernel} has no module {', '.join(missing)}",
-        "Install the kernel's RDMA modules (Ubuntu: linux-modules-extra of this kernel) or the vendor's driver "
-        "(role rdma_driver); or name the modules there are in rdma_host_modules.",
-    )
-
-
-def _modules_check(modules: tuple[str, ...], have: Have, files: dict[str, str | None], missing: list[str]) -> Check:
-    there = [name for name in modules if name in have.loaded | have.builtin]
-    absent = [name for name in modules if name not in there]
-    return compared(
-        "rdma_modules",
-        " ".join(modules),
-        " ".join(there),
-        f"not loaded: {', '.join(absent)}" if absent else f"{MODULES_FILE} does not list them for the next boot",
-        _no_modules(have, missing).fix if missing else "Run the role rdma_host.",
-        good=not absent and MODULES_FILE not in files,
-    )
-
-
-def _misnamed(rail: Rail, observed: str, cause: str, fix: str) -> Check:
-    return deviation("rdma_name", rail.interface, observed, cause, fix, rail=rail.name)
+    good, mode = rail.mtu <= limit, device.ipoib_mode or "datagram"
+    cause = f"an MTU of {rail.mtu} is more than {device.name} can carry: {limit} in IPoIB mode {mode}"
+    fix = f"Set fabric_mtu to {limit} or less (2044 on a fabric of 2 KiB, 4092 on one of 4 KiB) and plan again."
+    plan.problems += [] if good else [Problem(rail.name, cause, fix)]
+    seen = f"at most {limit}"
+    plan.checks.append(compared("rdma_ipoib_mtu", str(rail.mtu), seen, cause, fix, good=good, rail=rail.name))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import typing as t
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -48,7 +48,7 @@ def converge(want: Want, host: Host, *, check_mode: bool) -> dict[str, t.Any]:
     """
     plan = plan_host(want, host.read(want))
     checks = plan.checks
-    problems = [Problem(item.rail or "host", f"{item.problem}.", item.fix) for item in plan.troubles]
+    problems = [replace(item, problem=f"{item.problem}.") for item in plan.problems]
     if problems and not check_mode:
         raise InputError(problems)
     if plan.changed and not check_mode:
@@ -57,12 +57,12 @@ def converge(want: Want, host: Host, *, check_mode: bool) -> dict[str, t.Any]:
     return {
         "changed": plan.changed,
         "modules": list(wanted_modules(want)) if want.present else [],
-        "loaded": list(plan.load),
+        "loaded": plan.load,
         "files": sorted(plan.files),
         "reboot_required": bool(plan.reboot_reasons),
-        "reboot_reasons": list(plan.reboot_reasons),
+        "reboot_reasons": plan.reboot_reasons,
         "problems": [asdict(item) for item in problems],
-        "checks": list(checks),
+        "checks": [check.data() for check in checks],
         "before": _before(plan),
         "after": _after(plan),
     }
@@ -78,7 +78,7 @@ def _before(plan: Plan) -> dict[str, object]:
 def _after(plan: Plan) -> dict[str, object]:
     return {
         "files": plan.files,
-        "loaded": list(plan.load),
+        "loaded": plan.load,
         "alternative_names": [list(pair) for pair in plan.add_names],
     }
 

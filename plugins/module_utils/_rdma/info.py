@@ -22,8 +22,6 @@ CLASS = "/sys/class/infiniband"
 NET = "/sys/class/net"
 NETNS_MODE = "/sys/module/ib_core/parameters/netns_mode"
 NO_GID = "0000:0000:0000:0000:0000:0000:0000:0000"
-# Link layers by the netdev's ARPHRD type, for devices whose driver shows no RDMA device.
-LAYER_OF_TYPE = {1: "Ethernet", 32: "InfiniBand"}
 # iboe_get_mtu() of include/rdma/ib_addr.h: GRH 40, UDP 8, BTH 12, XRC 4, AtomicETH 28, ICRC 4 bytes.
 ROCE_HEADERS = 96
 IB_MTUS = (4096, 2048, 1024, 512, 256)

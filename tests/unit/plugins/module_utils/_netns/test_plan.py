@@ -18,7 +18,6 @@ from ansible_collections.railops.rdma.plugins.module_utils._netns.plan import (
     parse_arguments,
     parse_options,
     plan_netns,
-    read_order,
 )
 
 EXCLUSIVE = Want(mode="exclusive")
@@ -62,11 +61,6 @@ def test_the_command_line_is_read():
     assert [item.mode for item in found] == ["exclusive", "shared"]
 
 
-def test_files_are_read_in_modprobes_order_and_masked():
-    folders = {"/etc/modprobe.d": ["zz.conf", "b.conf", "note.txt"], "/lib/modprobe.d": ["a.conf", "b.conf"]}
-    assert read_order(folders) == ["/lib/modprobe.d/a.conf", "/etc/modprobe.d/b.conf", "/etc/modprobe.d/zz.conf"]
-
-
 @pytest.mark.parametrize("mode", ["shared", "exclusive"])
 def test_the_owned_file_says_what_it_is_meant_to_say(mode):
     assert [item.mode for item in parse_options(owned_text(mode))] == [mode]
@@ -85,7 +79,7 @@ def test_namespaces_in_the_way_make_a_reboot_not_a_failure():
 
 
 def test_ebusy_that_was_not_foreseen_is_the_same_state():
-    plan = plan_netns(EXCLUSIVE, loaded()).busy()
+    plan = plan_netns(EXCLUSIVE, loaded()).ended(live=False)
     assert (plan.live, plan.after.current) == ("busy", "shared")
     assert plan.reboot_reasons
 
