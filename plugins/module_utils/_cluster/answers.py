@@ -12,13 +12,10 @@ import typing as t
 
 from .._errors import RdmaError
 from . import library
-from .model import Ref
+from .model import Json, Ref
 
 if not library.KUBERNETES_ERROR:
     ApiException = library.ApiException
-
-if t.TYPE_CHECKING:
-    Json = dict[str, t.Any]
 
 
 class FieldConflict(Exception):

@@ -10,7 +10,8 @@ import ipaddress
 import re
 import typing as t
 
-Json = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
+from .model import Json
+
 METHOD, OPERATED = "kubernetes-internal-ip", "NodeInternalIP"
 """What it is set to: the node's Kubernetes address, as calico-node says it and as Tigera's operator does."""
 # By family: calico-node's variable with the method, the one that says whether it is used; the operator's field.

@@ -18,7 +18,7 @@ from .._errors import Problem
 from .._fabric.labels import CONFIG, RESOURCE_PREFIX
 from .compare import writers
 from .ground import CONFIGURATIONS, PROGRAMS, USUAL
-from .model import FIELD_MANAGER, Json
+from .model import FIELD_MANAGER, Json, below
 from .nodes import resource
 
 SPIDERPOOL, NV_IPAM, MULTUS = "spiderpool", "nv_ipam", "multus"
@@ -44,9 +44,9 @@ SIGNS = (
 )
 # Where NVIDIA's network-operator has the parts in its policies.
 OPERATED = {
-    MULTUS: ("secondaryNetwork", "multus"),
-    DEVICE_PLUGIN: ("rdmaSharedDevicePlugin",),
-    NV_IPAM: ("nvIpam",),
+    MULTUS: "spec.secondaryNetwork.multus",
+    DEVICE_PLUGIN: "spec.rdmaSharedDevicePlugin",
+    NV_IPAM: "spec.nvIpam",
 }
 # How sure a finding is: a CRD that somebody left, objects of a user, a part that runs.
 SERVED, USED, RUNS = 1, 2, 3
@@ -117,7 +117,7 @@ def version_of(obj: Json) -> str:
 
 def containers(obj: Json) -> list[Json]:
     """Return the containers of a workload's pods."""
-    pod = ((obj.get("spec") or {}).get("template") or {}).get("spec") or {}
+    pod = below(obj, "spec.template.spec") or {}
     return [*(pod.get("containers") or ()), *(pod.get("initContainers") or ())]
 
 
@@ -154,14 +154,10 @@ def policies_found(policies: t.Iterable[Json]) -> t.Iterator[FoundPart]:
     """Give the parts that NVIDIA's network-operator brings, by its NicClusterPolicy and NicNodePolicies."""
     for obj in policies:
         for part, path in OPERATED.items():
-            below: t.Any = obj.get("spec")
-            for name in path:
-                below = (below or {}).get(name)
-            if below:
+            if found := below(obj, path):
                 place = f"{obj['kind']} {obj['metadata']['name']}"
-                yield FoundPart(
-                    part, place, TITLES[NETWORK_OPERATOR], str(below.get("version", "")), False, RUNS, below
-                )
+                version = str(found.get("version", ""))
+                yield FoundPart(part, place, TITLES[NETWORK_OPERATOR], version, False, RUNS, found)
 
 
 def networks_found(networks: t.Iterable[Json]) -> t.Iterator[FoundPart]:
@@ -197,12 +193,10 @@ def taken_networks(networks: t.Iterable[Json], planned: t.Collection[tuple[str, 
 
 def needed(values: Json) -> list[str]:
     """Return the parts that the chart would install with these values."""
-    multus = ((values.get("multus") or {}).get("multusCNI") or {}).get("install", True)
-    plugin = (values.get("rdma") or {}).get("rdmaSharedDevicePlugin") or {}
     asked = {
-        MULTUS: multus,
-        SRIOV_OPERATOR: (values.get("sriov") or {}).get("install"),
-        DEVICE_PLUGIN: plugin.get("install"),
+        MULTUS: below(values, "multus.multusCNI.install") is not False,
+        SRIOV_OPERATOR: below(values, "sriov.install"),
+        DEVICE_PLUGIN: below(values, "rdma.rdmaSharedDevicePlugin.install"),
     }
     return [SPIDERPOOL, *(part for part, wanted in asked.items() if wanted)]
 
@@ -273,10 +267,7 @@ class PlannedParts:
 
     def value(self, dotted: str) -> t.Any:
         """Return one of the Helm values; None where they do not say."""
-        below: t.Any = self.values
-        for name in dotted.split("."):
-            below = (below or {}).get(name)
-        return below
+        return below(self.values, dotted)
 
     def entries(self) -> set[str]:
         """Return the resources that the device plugin has to offer."""
@@ -303,13 +294,8 @@ class AdoptedPart:
 
     def paths(self) -> set[str]:
         """Return the folders of a node that its pods mount; none where no workload is seen."""
-        pods = [((row.body.get("spec") or {}).get("template") or {}).get("spec") or {} for row in self.found]
-        return {
-            str(volume["hostPath"].get("path", "")).rstrip("/")
-            for pod in pods
-            for volume in pod.get("volumes") or ()
-            if "hostPath" in volume
-        }
+        volumes = [volume for row in self.found for volume in below(row.body, "spec.template.spec.volumes") or ()]
+        return {str(row["hostPath"].get("path", "")).rstrip("/") for row in volumes if "hostPath" in row}
 
     def env(self, name: str) -> str | None:
         """Return a variable of its containers."""

@@ -20,11 +20,11 @@ from numbers import Real
 
 from .._fabric.labels import GATE_TAINT, OUR_NODES
 from .._intake import fitting, measured, parsed
+from .model import Json
+from .nodes import lost_nodes
 
 if t.TYPE_CHECKING:
     from .._fabric.shapes import Verdict
-
-Json = dict[str, t.Any]
 
 CONDITION = "RailsReady"
 NOTE = f"{OUR_NODES}/gate"
@@ -107,13 +107,12 @@ class GatedNode:
         """Return what matters of a node object."""
         meta, spec = node["metadata"], node.get("spec") or {}
         conditions = {row["type"]: row for row in (node.get("status") or {}).get("conditions") or ()}
-        ready = conditions.get("Ready", {}).get("status", TRUE) == TRUE
         return cls(
             meta.get("resourceVersion", ""),
             (meta.get("annotations") or {}).get(NOTE, ""),
             conditions.get(CONDITION, {}),
             tuple(spec.get("taints") or ()),
-            ready and not spec.get("unschedulable"),
+            not lost_nodes([node]) and not spec.get("unschedulable"),
         )
 
     @property

@@ -10,9 +10,9 @@ import typing as t
 from dataclasses import dataclass
 
 from .._errors import InputError, Problem
+from .model import Json
 from .nodes import lost_nodes
 
-Json = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
 HOSTS: Json = {
     "type": "list",
     "elements": "dict",

@@ -38,6 +38,13 @@ RANKS = {
 LAST_RANK = 20 + len(PRUNED_KINDS)
 
 
+def below(obj: t.Any, dotted: str) -> t.Any:
+    """Return what an object has at a dotted path; None where it has nothing."""
+    for name in dotted.split("."):
+        obj = (obj or {}).get(name)
+    return obj
+
+
 def fabric_selector(fabric: str) -> str:
     """Return the selector of what is ours and of a fabric."""
     return f"{LABEL_MANAGER}={FIELD_MANAGER},{LABEL_FABRIC}={fabric}"

@@ -100,7 +100,7 @@ def ended(plan: ClusterPlan, outcome: ApplyOutcome, facts: dict[str, t.Any]) -> 
     return {
         **facts,
         "changed": plan.changed,
-        "diff": {"prepared": describe(plan) if plan.changed or facts["kept"] or facts["conflicts"] else ""},
+        "diff": {"prepared": describe(plan) if plan.changed or facts["kept"] else ""},
         "msg": summary(plan),
         "warnings": [*outcome.warnings, *kept],
     }

@@ -14,8 +14,7 @@ import typing as t
 from dataclasses import dataclass
 
 from .._intake import line, measured, parsed
-
-Json = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
+from .model import Json
 
 # How far a pod must be for the kubelet to say this: a warning is over when something of a later stage has followed.
 _STAGES: t.Mapping[str, int] = {

@@ -41,10 +41,6 @@ def describe(plan: ClusterPlan, most: int = _SHOWN) -> str:
     lines = [summary(plan)]
     lines += [f"! {kept.ref}: kept, would {kept.action}: {kept.reason}" for kept in plan.kept[:most]]
     lines += _more(len(plan.kept), most, "!")
-    for clash in plan.conflicts[:most]:
-        where = f" {clash.field}" if clash.field else ""
-        lines.append(f"! {clash.ref}{where}: {clash.reason} ({clash.owner})")
-    lines += _more(len(plan.conflicts), most, "!")
     for action, mark in (("delete", "-"), ("replace", "-+"), ("apply", "~"), ("create", "+")):
         steps = [step for step in plan.all_steps() if step.action == action]
         for step in steps[:most]:

@@ -46,15 +46,8 @@ def make(service: str, namespace: str) -> dict[str, str]:
     ca_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     ca_name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, f"{service} webhook CA")])
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, f"{service}.{namespace}.svc"[:64])])
-    usage = {
-        "digital_signature": True,
-        "content_commitment": False,
-        "key_encipherment": False,
-        "data_encipherment": False,
-        "key_agreement": False,
-        "encipher_only": False,
-        "decipher_only": False,
-    }
+    unused = ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement", "encipher_only")
+    usage = {"digital_signature": True, **dict.fromkeys((*unused, "decipher_only"), False)}
 
     def start(subject: t.Any, public: t.Any) -> t.Any:
         return (
