@@ -55,12 +55,12 @@ _value:
 PARTS = ("links", "addresses", "routes", "rules", "sysctls")
 LIVE = "__rail_network_live"
 FILES = "__rail_network_files"
-DRIVER = "__rdma_driver_result"
+DRIVER = "rdma_driver_result"
 OTHERS = {
-    "__nic_mode_result": "nic_mode",
+    "nic_mode_result": "nic_mode",
     "__rdma_host_netns": "rdma_host",
     "__rdma_host_result": "rdma_host",
-    "__gpudirect_result": "gpudirect",
+    "gpudirect_result": "gpudirect",
     "__lossless_roce_result": "lossless_roce",
 }
 """The registered results that change something else, each with its role."""

@@ -26,13 +26,18 @@ options:
     description: Whether the node is drained before.
     type: bool
     default: false
+  due:
+    description: Roles that want the reboot although their results do not, each with its reason.
+    type: dict
+    default: {}
+    version_added: 1.0.0
 """
 
 EXAMPLES = r"""
 ---
 - name: Say what a run would do
   ansible.builtin.debug:
-    msg: "{{ ({'nic_mode': __nic_mode_result | default({})} | railops.rdma.reboot_plan).lines }}"
+    msg: "{{ ({'nic_mode': nic_mode_result | default({})} | railops.rdma.reboot_plan).lines }}"
 """
 
 RETURN = r"""
@@ -46,8 +51,16 @@ _value:
 import typing as t
 
 
-def reboot_plan(results: dict[str, t.Any], *, reboot: bool = True, drain: bool = False) -> dict[str, t.Any]:
-    """Return whether and why a host needs a reboot, and what a run would do to it."""
+def reboot_plan(
+    results: dict[str, t.Any], *, reboot: bool = True, drain: bool = False, due: t.Mapping[str, str] | None = None
+) -> dict[str, t.Any]:
+    """Return whether and why a host needs a reboot, and what a run would do to it.
+
+    :param results: of the roles' modules, by role.
+    :param reboot: whether one is allowed.
+    :param drain: whether the node is drained before.
+    :param due: who wants it in any case, with the reason.
+    """
     reasons: list[str] = []
     waiting: list[str] = []
     lines: list[str] = []
@@ -70,6 +83,10 @@ def reboot_plan(results: dict[str, t.Any], *, reboot: bool = True, drain: bool =
         if result.get("reboot_required"):
             waiting += [role] if role not in waiting else []
             reasons += [f"{role}: {why}" for why in result.get("reboot_reasons", [])]
+    for role, why in (due or {}).items():
+        if role not in waiting:
+            waiting.append(role)
+            reasons.append(f"{role}: {why}")
     if reasons:
         how = "reboot" if reboot else "no reboot (rdma_host_reboot is false), although one is needed"
         lines += ["drain: cordon the node and move its pods"] if drain and reboot else []

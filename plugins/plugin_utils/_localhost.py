@@ -24,7 +24,7 @@ from ._refusal import fail
 PLAN = "{{ fabric_plan_dir | default('plan') }}/{{ fabric_name | default('fabric') }}"
 VERIFY = "{{ fabric_verify_dir | default('verify') }}/{{ fabric_name | default('fabric') }}"
 CLUSTER = "{{ fabric_kubeconfig | default('') }}"
-GATE = {"": False, "_taint": False, "_bad": 2, "_good": 3, "_max_out": "10%", "_keep": 1, "_max_age": 7200}
+GATE = {"_taint": "false", "_bad": 2, "_good": 3, "_max_out": "'10%'", "_keep": 1, "_max_age": 7200, "_ignore": []}
 INJECTED = (
     "inject_facts_as_vars is on: what a host answers can stand in for variables of yours. Put `inject_facts_as_vars = "
     "false` into the section [defaults] of ansible.cfg, as inventory/ansible.cfg has it."
@@ -48,11 +48,9 @@ DECIDING: dict[str, tuple[t.Any, ...]] = {
     "accept_namespace": ("default",),
     "accept_image": ("",),
     "accept_collectives": ({},),
-    **dict.fromkeys((f"audit_gate{key}" for key in (*GATE, "_ignore")), ()),
-    **{
-        f"verify_gate{key}": (value, f"{{{{ audit_gate{key} | default({repr(value).lower()}) }}}}")
-        for key, value in (*GATE.items(), ("_ignore", []))
-    },
+    **dict.fromkeys((f"audit_gate{key}" for key in ("", *GATE)), ()),
+    "verify_gate": (False, "{{ audit_gate | default(false) }}"),
+    **{f"verify_gate{key}": (f"{{{{ audit_gate{key} | default({value}) }}}}",) for key, value in GATE.items()},
 }
 """Each variable that decides, with the role's own default, and after it what our playbooks and roles give it."""
 

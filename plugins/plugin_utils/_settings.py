@@ -53,6 +53,9 @@ PLAYBOOKS: dict[str, Spec] = {
     "audit_pods": {"type": "str", "choices": ["none", "status", "look", "latency"]},
     **{f"audit_gate_{name}": {"type": "int"} for name in ("bad", "good", "keep", "max_age")},
     "audit_gate_ignore": {"type": "list", "elements": "str"},
+    "audit_limits": {"type": "dict"},
+    "audit_port_gbits": {"type": "float"},
+    "audit_lldp_listen": {"type": "int"},
     **{f"teardown_{name}": {"type": "bool"} for name in ("in_use", "spiderpool")},
     "record_keep": {"type": "bool"},
     **{f"{name}_dir": {"type": "path"} for name in ("record", "discover")},
@@ -133,6 +136,7 @@ def known_variables() -> dict[str, set[str]]:
     for path in ROLES.glob("*/meta/argument_specs.yml"):
         prefix = f"{path.parts[-3]}_"
         known[prefix] = set(re.findall(rf"^ +({prefix}\w+):", path.read_text(encoding="utf-8"), re.MULTILINE))
+        known[prefix].add(f"{prefix}result")  # registered by its tasks
     known.setdefault("fabric_", set()).update((*HOST_KEYS.values(), *OTHERS, *(f"fabric_{key}" for key in DEFAULTS)))
     return known
 

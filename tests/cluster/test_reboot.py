@@ -74,7 +74,7 @@ class Connection(Local):
 """
 STUB = """
 - name: Say what the test wants
-  ansible.builtin.set_fact: {__nic_mode_result: "{{ now }}"}
+  ansible.builtin.set_fact: {nic_mode_result: "{{ now }}"}
   vars:
     now: "{{ (stub_after if lookup('file', boots).splitlines() | length > 1 else stub_before) }}"
 """

@@ -184,6 +184,7 @@ def facts_of(site: Site) -> Json:
         "__site_plan_dir": str(site.folder / "etc"),
         "__site_verify_dir": str(site.folder / "etc"),
         "__rdma_host_cluster": {"there": True, "kubeconfig": key},
+        "__site_cluster": {"there": True, "kubeconfig": key},
         "__record_dir": str(site.folder / "etc"),
         "role_path": str(site.folder / "etc"),
         "playbook_dir": str(site.folder / "etc"),

@@ -157,7 +157,6 @@ class Playbooks:
             "ansible_play_hosts": self.mine,
             "ansible_play_hosts_all": self.mine,
             "hostvars": named,
-            "__rdma_host_cluster": content("roles/rdma_host/vars/main.yml")["__rdma_host_cluster"],
             **self.values,
             **values,
             **self.facts,

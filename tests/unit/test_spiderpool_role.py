@@ -277,7 +277,7 @@ def test_what_a_host_is_asked_of_cni_before_the_first_change(
 ) -> None:
     tasks = {task["name"]: task for task in content("playbooks/preflight.yml")[0]["tasks"]}
     asked = tasks["Ask each host what is in the way"]["railops.rdma.rail_audit"]["settings"]["cni"]
-    known = {**given, "hostvars": {"localhost": given}, "__rdma_host_cluster": {"there": there}}
+    known = {**given, "hostvars": {"localhost": given}, "__site_cluster": {"there": there}}
     assert {key: value(text, **known) for key, text in asked.items()} == {"install": install, "needs": needs}
 
 

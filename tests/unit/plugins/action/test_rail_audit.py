@@ -143,7 +143,7 @@ def tasks_of(role: str) -> list[dict]:
     found = []
     for path in (ROLES / role / "tasks").glob("*.yml"):
         found += yaml.safe_load(path.read_text()) or []
-    return found
+    return [inner for task in found for inner in task.get("block", [task])]
 
 
 @pytest.mark.parametrize("module", ROWS)

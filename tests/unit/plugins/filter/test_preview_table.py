@@ -33,7 +33,7 @@ def test_numbers_of_what_would_change_equal_hosts_in_one_row():
     whole = {
         "__rail_network_live": LIVE,
         "__rail_network_files": FILE,
-        "__rdma_driver_result": {"packages": ["p", "q"]},
+        "rdma_driver_result": {"packages": ["p", "q"]},
     }
     more = {**whole, "__rdma_host_netns": {"changed": True, "reboot_required": True}}
     assert rows({"node1": whole, "node2": whole, "node3": more}) == [
@@ -44,7 +44,7 @@ def test_numbers_of_what_would_change_equal_hosts_in_one_row():
 
 def test_what_was_not_asked_or_cannot_be_previewed_is_no_number():
     missing = {"__rail_network_live": {"before": NOTHING, "after": NOTHING, "problems": [{"problem": "no pyroute2"}]}}
-    failed = {"__rail_network_live": {"failed": True}, "__rdma_driver_result": {"skipped": True}}
+    failed = {"__rail_network_live": {"failed": True}, "rdma_driver_result": {"skipped": True}}
     assert rows({"bare": missing, "odd": failed, "gone": {}}, ["bare", "odd"]) == [
         ["bare,", "odd", *["?"] * 5, "-", "-", "no"],
         ["gone", "no", "answer"],
@@ -54,7 +54,7 @@ def test_what_was_not_asked_or_cannot_be_previewed_is_no_number():
 def test_what_a_host_says_is_counted_and_never_shown():
     odd = [{"before": 5, "after": []}, {"before": {"links": [[]]}, "after": {"links": ["\x1b[2J"]}}, {"checks": 7}, "x"]
     for answer in odd:
-        values = {"__rail_network_live": answer, "__rail_network_files": answer, "__rdma_driver_result": answer}
-        values["__gpudirect_result"] = {"changed": "\x1b[2J", "reboot_required": "yes"}
+        values = {"__rail_network_live": answer, "__rail_network_files": answer, "rdma_driver_result": answer}
+        values["gpudirect_result"] = {"changed": "\x1b[2J", "reboot_required": "yes"}
         (row,) = rows({"node1": values})
         assert set(row[1:]) <= {"?", "-", "0", "no"}, answer

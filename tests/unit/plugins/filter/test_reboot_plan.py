@@ -9,6 +9,7 @@ from pathlib import Path
 import yaml
 
 from ansible_collections.railops.rdma.plugins.filter.reboot_plan import reboot_plan
+from ansible_collections.railops.rdma.plugins.plugin_utils._settings import known_variables
 
 ROOT = Path(__file__).resolve().parents[4]
 CARD = "LINK_TYPE_P1 is IB(1), wanted 2: waits for a reset or a reboot"
@@ -59,7 +60,8 @@ def test_a_role_with_two_results_is_looked_at_once_after_the_reboot():
 def test_the_namespace_mode_comes_before_the_modules_and_both_are_asked():
     """An ib_core that is loaded afterwards starts in it."""
     folder = ROOT / "roles/rdma_host/tasks"
-    tasks = yaml.safe_load((folder / "configure.yml").read_text(encoding="utf-8"))
+    (main,) = yaml.safe_load((folder / "main.yml").read_text(encoding="utf-8"))
+    tasks = main["block"]
     called = [name for task in tasks for name in task if name.startswith("railops.rdma.")]
     assert called == ["railops.rdma.rdma_netns", "railops.rdma.rdma_host"]
     (block,) = yaml.safe_load((folder / "reboot.yml").read_text(encoding="utf-8"))
@@ -98,4 +100,17 @@ def test_who_may_ask_for_the_reboot_comes_before_it_and_is_asked():
     (block,) = yaml.safe_load((ROOT / "roles/rdma_host/tasks/reboot.yml").read_text(encoding="utf-8"))
     asked = block["vars"]["__rdma_host_results"]
     assert [task["name"].rpartition(".")[2] for task in tasks[:reboot]] == list(asked)
-    assert asked["gpudirect"] == "{{ __gpudirect_result | default({}) }}"
+    assert asked["gpudirect"] == "{{ gpudirect_result | default({}) }}"
+    for role in asked.keys() - {"rdma_host"}:
+        text = (ROOT / f"roles/{role}/tasks/main.yml").read_text(encoding="utf-8")
+        assert f"register: {role}_result\n" in text
+        assert f"{role}_result" in known_variables()[f"{role}_"]
+
+
+def test_who_wants_the_reboot_in_any_case_is_asked_after_it_like_the_others():
+    due = {"rdma_driver": "an upgrade was begun in this boot"}
+    plan = reboot_plan({"rdma_driver": {"reboot_required": False, "reboot_reasons": []}}, due=due)
+    assert (plan["required"], plan["roles"]) == (True, ["rdma_driver"])
+    assert plan["reasons"] == ["rdma_driver: an upgrade was begun in this boot"]
+    own = {"rdma_driver": {"reboot_required": True, "reboot_reasons": ["another kernel module"]}}
+    assert reboot_plan(own, due=due)["reasons"] == ["rdma_driver: another kernel module"]

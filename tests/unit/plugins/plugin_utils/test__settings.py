@@ -116,7 +116,8 @@ def test_equal_values_are_said_once_with_folded_names_and_what_is_not_known_yet_
 
 
 def test_every_variable_that_a_playbook_reads_is_known():
-    text = "".join(path.read_text(encoding="utf-8") for path in (CHECKOUT / "playbooks").glob("*.yml"))
+    paths = [*(CHECKOUT / "playbooks").glob("*.yml"), *CHECKOUT.glob("roles/*/defaults/main.yml")]
+    text = "".join(path.read_text(encoding="utf-8") for path in paths)
     prefixes = "site|audit|teardown|record|merge|discover"
     read = set(re.findall(rf"(?<!\w)(?<!rdma\.)(?:{prefixes})_[a-z_]+(?=[ |)\]}}]| is )", text))
     assert len(read) > 20
