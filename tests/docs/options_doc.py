@@ -2,14 +2,19 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Write the options and defaults of the role fabric from the documentation of the module ippool_plan.
+"""Write what roles say of their variables from the documentation of their modules, and the tables in their READMEs.
+
+Role fabric: all options and defaults are those of the module ippool_plan. Host roles: an option of their modules that
+the role's spec does not have yet is added to it and to the defaults; of one that it has, type and choices follow the
+module, and text and default are the role's own. All roles: README.md has a table of the variables, made of the spec.
 
 python3 tests/docs/options_doc.py           write them
-python3 tests/docs/options_doc.py --check   say whether they are as the module has them
+python3 tests/docs/options_doc.py --check   say whether they are as the modules have them
 """
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import sys
@@ -20,10 +25,11 @@ from pathlib import Path
 import yaml
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-MODULE = CHECKOUT / "plugins/modules/ippool_plan.py"
-ROLE = CHECKOUT / "roles/fabric"
+ROLES = CHECKOUT / "roles"
+PLANNED, PLANNER = "fabric", "ippool_plan"
 MADE = "Made by python3 tests/docs/options_doc.py from the documentation of the module ippool_plan."
 MODULE_ONLY = ("nodes", "preview_dir")
+TABLE = "<!-- Made by python3 tests/docs/options_doc.py from meta/argument_specs.yml. -->\n\n"
 WIDTH = 120
 # The playbook site sets it where nobody else does.
 BY_SITE = """\
@@ -33,10 +39,30 @@ fabric_plan_locked: "{{ __site_locked | default(false) }}"
 Docs = dict[str, dict[str, t.Any]]
 
 
-def documented() -> Docs:
-    """Return the module's options that are variables of the role."""
-    text = MODULE.read_text(encoding="utf-8").partition('DOCUMENTATION = r"""')[2].partition('"""')[0]
-    return {key: value for key, value in yaml.safe_load(text)["options"].items() if key not in MODULE_ONLY}
+def documented(module: str) -> Docs:
+    """Return a module's options."""
+    text = (CHECKOUT / f"plugins/modules/{module}.py").read_text(encoding="utf-8")
+    found: Docs = yaml.safe_load(text.partition('DOCUMENTATION = r"""')[2].partition('"""')[0]).get("options") or {}
+    return found
+
+
+def of_roles() -> dict[str, Docs]:
+    """Return the options of the modules of each host role, by the names of their variables."""
+    tree = ast.parse((CHECKOUT / "plugins/plugin_utils/_role_options.py").read_text(encoding="utf-8"))
+    assigned = {node.targets[0].id: node.value for node in tree.body if isinstance(node, ast.Assign)}  # type: ignore[attr-defined]
+    left_out = ast.literal_eval(assigned["NO_VARIABLES"])
+    found: dict[str, Docs] = {}
+    rows = assigned["ROWS"]
+    for module, row in zip(rows.keys, rows.values, strict=True):  # type: ignore[attr-defined]
+        given = dict(zip(("role", "spec", "names", "own"), row.args, strict=False))
+        given |= {word.arg: word.value for word in row.keywords}
+        role = ast.literal_eval(given["role"])
+        names, own = (ast.literal_eval(given[key]) if key in given else () for key in ("names", "own"))
+        for option_name, about in documented(ast.literal_eval(module)).items():
+            name = dict(names).get(option_name, f"{role}_{option_name}")
+            if option_name not in (*left_out, *own) and name.startswith(f"{role}_"):
+                found.setdefault(role, {}).setdefault(name, about)
+    return found
 
 
 def value(data: t.Any) -> str:
@@ -46,16 +72,17 @@ def value(data: t.Any) -> str:
     return data if isinstance(data, str) else json.dumps(data)
 
 
-def option(name: str, docs: dict[str, t.Any], indent: int) -> list[str]:
+def option(name: str, docs: dict[str, t.Any], indent: int, prefix: str) -> list[str]:
     """Return the lines of one option, or of one key of its dictionaries.
 
     :param indent: how far its name stands from the left.
+    :param prefix: of the role's variables.
     """
     texts = docs["description"] if isinstance(docs["description"], list) else [docs["description"]]
     # The planner itself says what is missing, with all else that is wrong.
     needed = bool(docs.get("required"))
-    of_role = name.startswith("fabric_")
-    texts = [re.sub(r"\bO\((\w)", r"O(fabric_\1", text) for text in texts]
+    of_role = name.startswith(prefix)
+    texts = [re.sub(r"\bO\((\w)", rf"O({prefix}\1", text) for text in texts]
     if needed and of_role:
         texts[-1] += " Required."
     lines = [f"{name}:", "  description:"]
@@ -75,19 +102,24 @@ def option(name: str, docs: dict[str, t.Any], indent: int) -> list[str]:
     if docs.get("suboptions"):
         lines.append(" " * indent + "  options:")
         for key, about in docs["suboptions"].items():
-            lines += option(key, about, indent + 4)
+            lines += option(key, about, indent + 4, prefix)
     return lines
 
 
+def planned() -> Docs:
+    """Return the planner's options that are variables of its role."""
+    return {key: about for key, about in documented(PLANNER).items() if key not in MODULE_ONLY}
+
+
 def spec(docs: Docs, old: str) -> str:
-    """Return the role's argument specs; what stands above the options is written by hand."""
+    """Return the argument specs of the role fabric; what stands above the options is written by hand."""
     head = old.partition("    options:\n")[0].removesuffix(f"    # {MADE}\n")
-    lines = [line for key, about in docs.items() for line in option(f"fabric_{key}", about, 6)]
+    lines = [line for key, about in docs.items() for line in option(f"fabric_{key}", about, 6, "fabric_")]
     return f"{head}    # {MADE}\n    options:\n" + "\n".join(lines) + "\n"
 
 
 def defaults(docs: Docs, old: str) -> str:
-    """Return the role's defaults; the head is that of the file."""
+    """Return the defaults of the role fabric; the head is that of the file."""
     head, rule, _rest = old.partition("\n---\n")
     lines = []
     for key, about in docs.items():
@@ -102,16 +134,80 @@ def defaults(docs: Docs, old: str) -> str:
     return f"{head}{rule}# {MADE}\n" + "".join([*lines, *comments])
 
 
+def completed(role: str, docs: Docs, old: str) -> str:
+    """Return the argument specs of a host role with what its modules have more."""
+    text, missing = old, []
+    for name, about in docs.items():
+        found = re.search(rf"^      {name}:\n((?: {{8}}.*\n)*)", text, re.MULTILINE)
+        if not found:
+            missing += option(name, about, 6, f"{role}_")
+            continue
+        body = found[1]
+        for key in ("type", "elements", "choices"):
+            if key in about:
+                body = re.sub(rf"^ {{8}}{key}: .*", f"        {key}: {value(about[key])}", body, flags=re.MULTILINE)
+        text = text[: found.start(1)] + body + text[found.end(1) :]
+    # The options of main end where the next entry point begins.
+    end = re.search(r"^    options:\n(?: {6}.*\n)*", text, re.MULTILINE)
+    assert end, f"{role} has no options"
+    return text[: end.end()] + "".join(f"{line}\n" for line in missing) + text[end.end() :]
+
+
+def with_defaults(docs: Docs, old: str, known: t.Container[str]) -> str:
+    """Return a host role's defaults with those of new options.
+
+    :param known: the options that the role's spec had before.
+    """
+    fresh = {name: about for name, about in docs.items() if "default" in about and name not in known}
+    new = [f"{name}: {value(about['default'])}\n" for name, about in fresh.items()]
+    return old + "".join(new)
+
+
+def plain(texts: t.Any) -> str:
+    """Return a description as Markdown for a cell."""
+    text = " ".join(texts if isinstance(texts, list) else [texts])
+    text = re.sub(r"\b[COV]\(([^)]*)\)", r"`\1`", text)
+    text = re.sub(r"\bP\(([\w.]+)#\w+\)|\bM\(([\w.]+)\)", lambda found: f"`{found[1] or found[2]}`", text)
+    return text.replace("|", "\\|")
+
+
+def readme(specs: t.Mapping[str, t.Any], old: str) -> str:
+    """Return a README with the table of the role's variables at its end."""
+    rows = {name: about for entry in specs.values() for name, about in (entry.get("options") or {}).items()}
+    lines = ["\n## Variables\n\n", TABLE, "| variable | type | default | what it is |\n| --- | --- | --- | --- |\n"]
+    for name, about in rows.items():
+        kind = f"{about['type']} of {about['elements']}" if "elements" in about else about.get("type", "str")
+        default = f"`{value(about['default'])}`" if "default" in about and about["default"] != "" else ""
+        choices = f" One of {', '.join(f'`{value(one)}`' for one in about['choices'])}." if "choices" in about else ""
+        lines.append(f"| `{name}` | {kind} | {default} | {plain(about['description'])}{choices} |\n")
+    return old.partition("\n## Variables\n")[0] + "".join(lines)
+
+
+def pages() -> t.Iterator[tuple[Path, str]]:
+    """Give each file that is made or completed, with its text."""
+    hosts = of_roles()
+    for folder in sorted(path.parent.parent for path in ROLES.glob("*/meta/argument_specs.yml")):
+        role, specs = folder.name, folder / "meta/argument_specs.yml"
+        text = before = specs.read_text(encoding="utf-8")
+        values = (folder / "defaults/main.yml").read_text(encoding="utf-8")
+        if role == PLANNED:
+            text, values = spec(planned(), before), defaults(planned(), values)
+        elif role in hosts:
+            text = completed(role, hosts[role], before)
+            values = with_defaults(hosts[role], values, re.findall(r"^      (\w+):$", before, re.MULTILINE))
+        yield specs, text
+        yield folder / "defaults/main.yml", values
+        told = (folder / "README.md").read_text(encoding="utf-8")
+        yield folder / "README.md", readme(yaml.safe_load(text)["argument_specs"], told)
+
+
 def main() -> None:
-    """Write both files or compare them."""
-    docs = documented()
-    for path, made in ((ROLE / "meta/argument_specs.yml", spec), (ROLE / "defaults/main.yml", defaults)):
-        old = path.read_text(encoding="utf-8")
-        new = made(docs, old)
+    """Write the files or compare them."""
+    for path, new in pages():
         if "--check" not in sys.argv[1:]:
             path.write_text(new, encoding="utf-8")
-        elif old != new:
-            sys.exit(f"{path.relative_to(CHECKOUT)} is older than the module. Run: python3 tests/docs/options_doc.py")
+        elif path.read_text(encoding="utf-8") != new:
+            sys.exit(f"{path.relative_to(CHECKOUT)} is older than its source. Run: python3 tests/docs/options_doc.py")
 
 
 if __name__ == "__main__":
