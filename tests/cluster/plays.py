@@ -14,6 +14,7 @@ import tempfile
 import typing as t
 from pathlib import Path
 
+import pytest
 import yaml
 from admission import Webhooks
 from api_double import ApiDouble
@@ -64,6 +65,13 @@ def empty_cluster() -> t.Iterator[ApiDouble]:
             yield made
         finally:
             made.folders.close()
+
+
+@pytest.fixture
+def empty(scripted: None) -> t.Iterator[ApiDouble]:
+    """Give an empty cluster: where a file says `double = empty`, in place of the one with CRDs."""
+    with empty_cluster() as made:
+        yield made
 
 
 def use(playbook: Playbook, plan: Path, inventory: str) -> None:

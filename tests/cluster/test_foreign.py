@@ -23,7 +23,7 @@ from api_double import ApiDouble
 from api_kinds import HERE, REAL_CRDS, crd_folder, read_crds
 from conftest import Live, Playbook
 from kubernetes.dynamic.exceptions import ConflictError, NotFoundError, ResourceNotFoundError
-from plays import RAIL_OBJECTS, SPIDERPOOL, empty_cluster, from_, use
+from plays import RAIL_OBJECTS, SPIDERPOOL, empty, from_, use
 
 Json = dict[str, t.Any]
 # NVIDIA's CRDs as data, where they lie beside the checkout.
@@ -47,11 +47,7 @@ WATCHED = (
 )
 
 
-@pytest.fixture
-def double(scripted: None) -> t.Iterator[ApiDouble]:
-    """Give an empty cluster."""
-    with empty_cluster() as made:
-        yield made
+double = empty
 
 
 def snapshot(live: Live) -> dict[str, str]:

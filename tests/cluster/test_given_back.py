@@ -13,7 +13,7 @@ import pytest
 from api_double import ApiDouble
 from conftest import Live, Playbook
 from node_folders import CONFIGURATIONS, PROGRAMS, NodeFolders
-from plays import SPIDERPOOL, empty_cluster, from_, use
+from plays import SPIDERPOOL, empty, from_, use
 
 if t.TYPE_CHECKING:
     from pathlib import Path
@@ -25,11 +25,7 @@ SOON = {"railops.rdma.node_cni": {"timeout": 5}}
 BACK = [{"block": [from_("spiderpool", "uninstall"), from_("spiderpool", "calico_back")], "module_defaults": SOON}]
 
 
-@pytest.fixture
-def double(scripted: None) -> t.Iterator[ApiDouble]:
-    """Give an empty cluster of eight nodes."""
-    with empty_cluster() as made:
-        yield made
+double = empty
 
 
 @pytest.fixture

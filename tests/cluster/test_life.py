@@ -15,7 +15,7 @@ import typing as t
 import pytest
 from api_double import ApiDouble
 from conftest import PLAYED, Live, Playbook, chart_copy
-from plays import RAIL_OBJECTS, SPIDERPOOL, empty_cluster, from_, last_part, newer_crd, releases, use
+from plays import RAIL_OBJECTS, SPIDERPOOL, empty, from_, last_part, newer_crd, releases, use
 
 if t.TYPE_CHECKING:
     from pathlib import Path
@@ -28,11 +28,7 @@ NOTE = "railops-rdma-release"
 INJECT = "cni.spidernet.io/rdma-resource-inject"
 
 
-@pytest.fixture
-def double(scripted: None) -> t.Iterator[ApiDouble]:
-    """Give an empty cluster."""
-    with empty_cluster() as made:
-        yield made
+double = empty
 
 
 class Life:

@@ -35,17 +35,13 @@ from api_fields import FREE
 from api_kinds import REAL_CRDS
 from conftest import PLAYED, Live, Playbook, chart_copy
 from fabric_objects import pool
-from plays import RAIL_OBJECTS, SPIDERPOOL, empty_cluster, from_, releases, use
+from plays import RAIL_OBJECTS, SPIDERPOOL, empty, from_, releases, use
 
 Json = dict[str, t.Any]
 IMAGE = "registry.example/rdma-tools@sha256:" + "0" * 64
 
 
-@pytest.fixture
-def double(scripted: None) -> t.Iterator[ApiDouble]:
-    """Give an empty cluster."""
-    with empty_cluster() as made:
-        yield made
+double = empty
 
 
 def made_by(live: Live) -> str:

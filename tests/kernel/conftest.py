@@ -11,6 +11,7 @@ import os
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._route import retained
+from ansible_collections.railops.rdma.tests.kernel import managers
 
 
 def pytest_itemcollected(item):
@@ -33,3 +34,10 @@ def own_files(monkeypatch, tmp_path_factory):
         monkeypatch.setattr(retained, "ROOT", str(root))
         return root
     return None
+
+
+@pytest.fixture
+def life(tmp_path):
+    """Give what leads a host's life with the real network managers (persist_life.py)."""
+    with managers.life(tmp_path) as live:
+        yield live

@@ -70,6 +70,14 @@ def in_managers(argv: list[str], shown: Path) -> list[str]:
     )
 
 
+RAIL = {
+    "name": "rail1",
+    "interface": "ens1np0",
+    "mtu": 4200,
+    "addresses": [{"address": "192.0.2.2", "subnet": "192.0.2.0/27", "gateway": "192.0.2.1"}],
+}
+WANT = {"rails": [RAIL], "rdma_prefixes": ["192.0.2.0/24"]}
+OURS = {"ens1np0": ["192.0.2.2/27", "mtu 4200"]}
 LIFE = "/srv/ansible_collections/railops/rdma/tests/kernel/persist_life.py"
 DAEMON = {"netplan": "networkd", "networkd": "networkd", "networkmanager": "networkmanager"}
 
@@ -110,6 +118,11 @@ def mac(number: int) -> str:
 def wrote(files: dict[str, str], *, instead: bool = False) -> dict:
     """Return the step that writes files of somebody else, beside what is there or instead of it."""
     return {"do": "files", "files": files, "instead": instead}
+
+
+def persist(manager: str, **more: object) -> dict:
+    """Return the step in which rail_persist writes the files of RAIL."""
+    return {"do": "persist", "manager": manager, "want": {**WANT, **more}}
 
 
 def boot(manager: str, expect: dict[str, list[str]] | None = None) -> dict:

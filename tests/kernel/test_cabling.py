@@ -89,9 +89,10 @@ class Wiring:
             run("ip", "netns", "del", self.space(name), check=False)
 
 
-@pytest.fixture(scope="module")
-def wiring(tmp_path_factory):
-    made = Wiring(tmp_path_factory.mktemp("cables"))
+@pytest.fixture
+def wiring(tmp_path):
+    """Give cables as planned. Each test has its own: what a leaf says on a port goes with the port."""
+    made = Wiring(tmp_path)
     try:
         made.add("host")
         for name in SWITCHES:

@@ -16,34 +16,20 @@ import re
 import pytest
 
 from ansible_collections.railops.rdma.tests.kernel import managers
-from ansible_collections.railops.rdma.tests.kernel.managers import boot, needs_managers, wrote
+from ansible_collections.railops.rdma.tests.kernel.managers import OURS, boot, needs_managers, wrote
 from ansible_collections.railops.rdma.tests.kernel.plain_installs import PLAIN, PROFILES
 
 pytestmark = needs_managers
 
-RAIL = {
-    "name": "rail1",
-    "interface": "ens1np0",
-    "mtu": 4200,
-    "addresses": [{"address": "192.0.2.2", "subnet": "192.0.2.0/27", "gateway": "192.0.2.1"}],
-}
 SYSCTLS = {"net/ipv4/conf/ens1np0/rp_filter": "2", "net/ipv4/conf/ens1np0/arp_ignore": "1"}
-WANT = {"rails": [RAIL], "rdma_prefixes": ["192.0.2.0/24"], "sysctls": SYSCTLS}
-OURS = {"ens1np0": ["192.0.2.2/27", "mtu 4200"]}
 NETWORKS, CONF = "/etc/systemd/network", "/etc/NetworkManager/conf.d"
 BESIDE = f"{NETWORKS}/0-railops-ens1np0.network.d/mine.conf"
 STARTS = "/etc/systemd/system/multi-user.target.wants"
 NOTHING = wrote({}, instead=True)
 
 
-@pytest.fixture
-def life(tmp_path):
-    with managers.life(tmp_path) as live:
-        yield live
-
-
 def persist(manager, **more):
-    return {"do": "persist", "manager": manager, "want": {**WANT, **more}}
+    return managers.persist(manager, sysctls=SYSCTLS, **more)
 
 
 def look(manager, **more):

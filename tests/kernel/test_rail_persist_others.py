@@ -15,31 +15,12 @@ import uuid
 
 import pytest
 
-from ansible_collections.railops.rdma.tests.kernel import managers
-from ansible_collections.railops.rdma.tests.kernel.managers import boot, needs_managers, wrote
+from ansible_collections.railops.rdma.tests.kernel.managers import OURS, RAIL, boot, needs_managers, persist, wrote
 
 pytestmark = needs_managers
 
-RAIL = {
-    "name": "rail1",
-    "interface": "ens1np0",
-    "mtu": 4200,
-    "addresses": [{"address": "192.0.2.2", "subnet": "192.0.2.0/27", "gateway": "192.0.2.1"}],
-}
-WANT = {"rails": [RAIL], "rdma_prefixes": ["192.0.2.0/24"]}
-OURS = {"ens1np0": ["192.0.2.2/27", "mtu 4200"]}
 PROFILES, NETWORKS = "/etc/NetworkManager/system-connections", "/etc/systemd/network"
 THEIRS = "10.66.0.5/24"
-
-
-@pytest.fixture
-def life(tmp_path):
-    with managers.life(tmp_path) as live:
-        yield live
-
-
-def persist(manager, **more):
-    return {"do": "persist", "manager": manager, "want": {**WANT, **more}}
 
 
 def told(result, name):
