@@ -49,12 +49,6 @@ def _require(obj: Json, place: str, block: Json, field: str) -> None:
 
 def _check_parent(obj: Json, cni: str, block: Json) -> None:
     place = f"spec.{cni}"
-    if (block.get("ippools") or {}).get("matchMasterSubnet"):
-        raise AdmissionError(
-            obj,
-            place,
-            f"Invalid value: MatchMasterSubnet feature is not supported for {cni}",
-        )
     masters = block.get("master") or []
     if not masters:
         raise AdmissionError(obj, place, "Invalid value: master can't be empty")

@@ -117,9 +117,7 @@ NORMAL = [
 REFUSED = [
     pytest.param(multus("macvlan", {"master": []}), "master can't be empty", id="no master"),
     pytest.param(multus("macvlan", {"master": ["a", "b"]}), "bond property is nil", id="two masters"),
-    pytest.param(
-        multus("ipvlan", {"ippools": {"matchMasterSubnet": True}}), "not supported for ipvlan", id="match master"
-    ),
+    pytest.param(multus("ipvlan", {"ippools": {"matchMasterSubnet": True}}), "Unsupported value", id="match master"),
     pytest.param(multus("macvlan", {"vlanID": 4095}), "must be at most 4094", id="vlan 4095"),
     pytest.param(multus("macvlan", {"mtu": -1}), "must be at least 0", id="mtu"),
     pytest.param(multus("sriov", {"resourceName": ""}), "resourceName", id="sriov without resource"),
@@ -154,6 +152,7 @@ NOT_OURS = [
     pytest.param(pool(routes=[{"dst": "10.0.0.0/8", "gw": "172.17.0.1"}]), "spec.routes: field not", id="routes"),
     pytest.param(multus("vlan"), "Unsupported value", id="vlan"),
     pytest.param(multus("macvlan", {"bond": {"name": "c", "mode": 1}}), "bond: field not declared", id="bond"),
+    pytest.param(multus("sriov", {"ippools": {"matchMasterSubnet": True}}), "Unsupported", id="match master"),
     pytest.param(multus("sriov", {"maxTxRateMbps": 1}), "Unsupported value", id="rates"),
     pytest.param(multus(coordinator={"mode": "underlay"}), "the collection's constant", id="coordinator"),
     pytest.param(multus(chainCNIJsonData=['{"type": "tuning"}']), "chainCNIJsonData: not written", id="chain"),

@@ -54,7 +54,7 @@ _STR = Field("str")
 _BOOL = Field("bool")
 _STRINGS = _list(_STR)
 _FAMILY = Field("int", enum=(4, 6))
-_POOLS = _object(ipv4=_STRINGS, ipv6=_STRINGS, matchMasterSubnet=Field("bool", default=False))
+_POOLS = _object(ipv4=_STRINGS, ipv6=_STRINGS, matchMasterSubnet=Field("bool", enum=(False,), default=False))
 _VLAN_ID = Field("int", minimum=0, maximum=4094)
 _MTU = Field("int", minimum=0, default=0)
 

@@ -149,12 +149,6 @@ def _pool_among_others(
             config = known.get(name)
             if "/" in name and config is None:
                 found.add(pool, "spec.multusName", f"There is no config {name!r}.")
-            elif config is not None and (_block(config).get("ippools") or {}).get("matchMasterSubnet"):
-                found.add(
-                    pool,
-                    "spec.multusName",
-                    f"It switches off the matchMasterSubnet of {name}.",
-                )
 
 
 def _block(config: Json) -> Json:
@@ -175,12 +169,6 @@ def _config(found: _Findings, config: Json) -> None:
     if len(given) == 2:
         found.add(config, "metadata.annotations", f"Only {given[0]} counts.")
     ippools = _block(config).get("ippools") or {}
-    if ippools.get("matchMasterSubnet") and config["spec"]["cniType"] != "sriov":
-        found.add(
-            config,
-            f"spec.{BLOCKS[config['spec']['cniType']]}.ippools",
-            "matchMasterSubnet does nothing here: it is for sriov only.",
-        )
     for family in ("ipv4", "ipv6"):
         names = ippools.get(family) or []
         if len(set(names)) < len(names):

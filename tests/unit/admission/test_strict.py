@@ -19,14 +19,11 @@ def pool(name="rail1-node1", **spec):
     return {"apiVersion": SPIDERPOOL, "kind": "SpiderIPPool", "metadata": {"name": name}, "spec": spec}
 
 
-def config(name="rail1", pools=("rail1-*",), cni="macvlan", annotations=None, v6=(), match=False):
-    body = {"ippools": {"ipv4": list(pools), "ipv6": list(v6), "matchMasterSubnet": match}}
-    if cni == "macvlan":
-        body.update(master=["ens1np0"], rdmaResourceName="a/b")
-    else:
-        body.update(resourceName="a/b")
+def config(name="rail1", pools=("rail1-*",), annotations=None, v6=()):
+    body = {"ippools": {"ipv4": list(pools), "ipv6": list(v6), "matchMasterSubnet": False}}
+    body.update(master=["ens1np0"], rdmaResourceName="a/b")
     metadata = {"name": name, "namespace": "spiderpool", "annotations": annotations or {INJECT_RDMA: "rails"}}
-    spec = {"cniType": cni, {"ib-sriov": "ibsriov"}.get(cni, cni): body}
+    spec = {"cniType": "macvlan", "macvlan": body}
     return {"apiVersion": SPIDERPOOL, "kind": "SpiderMultusConfig", "metadata": metadata, "spec": spec}
 
 
@@ -62,12 +59,6 @@ BAD = [
     pytest.param([pool(), config("rail.1")], "cannot be injected", id="dots in the name"),
     pytest.param(
         [pool(), config(annotations={INJECT_RDMA: "a", INJECT_NETWORK: "b"})], "counts", id="both annotations"
-    ),
-    pytest.param([pool(), config(cni="ib-sriov", match=True)], "does nothing here", id="matchMasterSubnet on ib"),
-    pytest.param(
-        [pool(multusName=["spiderpool/rail1"]), config(cni="sriov", match=True)],
-        "switches off the matchMasterSubnet",
-        id="multusName beside matchMasterSubnet",
     ),
 ]
 
