@@ -144,8 +144,8 @@ stderr:
   sample: ""
 """
 
+from ..module_utils._cluster.access import NEEDS
 from ..module_utils._module import run_module
-from ..module_utils._pods.client import NEEDS
 from ..module_utils._pods.wait_run import SPEC, run
 
 

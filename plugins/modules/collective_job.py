@@ -92,15 +92,6 @@ EXAMPLES = r"""
     limits:
       nvidia.com/gpu: "8"
     words: [mpirun, --host, "{hosts}", -x, NCCL_DEBUG=INFO, all_reduce_perf, -b, 1G, -e, 8G, -f, "2", -g, "8"]
-
-- name: See the same run as an MPIJob, for mpi-operator
-  railops.rdma.collective_job:
-    plan_dir: plan/fabric
-    nodes: [node1, node2]
-    image: registry.example/nccl-tests
-    words: [mpirun, --host, "{hosts}", all_reduce_perf]
-  check_mode: true
-  register: rendered
 """
 
 RETURN = r"""
@@ -115,7 +106,7 @@ output:
   type: str
   sample: "# Avg bus bandwidth    : 47.9"
 objects:
-  description: The Job, and the same run as an MPIJob v2beta1, which this module does not start.
+  description: The Job.
   returned: always
   type: list
   elements: dict
@@ -127,12 +118,11 @@ import typing as t
 import uuid
 
 from ..module_utils._cluster import source
-from ..module_utils._cluster.access import ACCESS, Access
+from ..module_utils._cluster.access import ACCESS, NEEDS, Access
 from ..module_utils._errors import RdmaError
 from ..module_utils._module import run_module
-from ..module_utils._pods import client as pods_client
 from ..module_utils._pods.client import PodCluster
-from ..module_utils._pods.collective import CollectivePlan, indexed_job, mpi_job
+from ..module_utils._pods.collective import CollectivePlan, indexed_job
 from ..module_utils._pods.collective_run import Collective
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
@@ -183,7 +173,7 @@ def wanted_of(params: dict[str, t.Any]) -> CollectivePlan:
 def run(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
     """Run it."""
     wanted = wanted_of(params)
-    made: dict[str, t.Any] = {"changed": False, "objects": [indexed_job(wanted), mpi_job(wanted)]}
+    made: dict[str, t.Any] = {"changed": False, "objects": [indexed_job(wanted)]}
     if check_mode:
         return made
     with PodCluster(Access.of(params)) as cluster:
@@ -192,7 +182,7 @@ def run(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
 
 def main() -> None:
     """Read the parameters, run, and report."""
-    needs = [*pods_client.NEEDS, ("PyYAML", source.YAML_ERROR)]
+    needs = [*NEEDS, ("PyYAML", source.YAML_ERROR)]
     run_module(lambda module: run(module.params, check_mode=module.check_mode), ARGUMENT_SPEC, needs)
 
 

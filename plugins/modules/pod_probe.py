@@ -15,9 +15,9 @@ description:
   - Finds the fabric's test application (a DaemonSet with the fabric's labels) and compares its pods with the plan. Each
     has to run, and to have every rail's network with addresses of the node's pools, as Multus wrote them to the pod.
   - Runs C(ip) and C(rdma) inside of each pod through the API and compares interfaces, rules and RDMA devices.
-  - Starts C(ib_read_lat) between pods, a server's and a client's Job with all rails for each pair of nodes, and reads
-    the client's log. Jobs are pinned to their nodes, bounded by C(activeDeadlineSeconds), and deleted afterwards, after
-    a failure as well.
+  - Runs C(ib_read_lat) between these pods, over each rail of pairs of nodes, through the API too. Nothing is made in
+    the cluster. Both ends are bounded by C(timeout), whatever becomes of the controller, and no rail has two tests at
+    once.
   - What cannot be looked at is a check that is V(skipped) with its reason.
 options:
   plan_dir:
@@ -37,14 +37,10 @@ options:
     description:
       - V(none) looks at nothing, and reports that as a check that is V(skipped).
       - V(status) reads what the API says of the pods. V(look) runs commands inside of them too, and needs C(pods/exec).
-      - V(latency) also starts the Jobs.
+      - V(latency) also measures the latency.
     type: str
     choices: [none, status, look, latency]
     default: latency
-  image:
-    description: Image of the Jobs, with perftest, iproute2 and a shell. The test application's own by default.
-    type: str
-    default: ""
   schedule:
     description: Which nodes test with which, as in the option O(railops.rdma.rdma_probe#module:schedule).
     type: str
@@ -63,11 +59,11 @@ options:
     type: int
     default: 8
   parallel:
-    description: How many pairs of nodes are tested at the same time. Each is two pods.
+    description: How many pairs of nodes are tested at the same time. No node is in two of them.
     type: int
     default: 8
   timeout:
-    description: Seconds that a pod may take to start, and again that the test of each rail may take.
+    description: Seconds that the test of each rail may take.
     type: int
     default: 60
   iterations:
@@ -84,7 +80,7 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: partial
-    details: No Jobs are started.
+    details: No latency is measured.
   diff_mode:
     support: none
   idempotent:

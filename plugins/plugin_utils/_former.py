@@ -87,6 +87,16 @@ FORMER = (
         ANYTHING_ELSE,
     ),
     Former(
+        ("variable verify_pod_image", "option pod_probe image"),
+        "verify_pod_image is gone, with the option image of pod_probe: tests run in the test application's own pods.",
+        "Take it out of the inventory; rail_objects_test_image names the image.",
+    ),
+    Former(
+        ("return collective_job MPIJob",),
+        "collective_job has no MPIJob in objects any more.",
+        "docs/accept.md has its manifest.",
+    ),
+    Former(
         ("module rail_ping",),
         "rail_ping is gone: rail_audit pings the rails in the same call as all else.",
         "Use railops.rdma.rail_audit with checks: [pings].",

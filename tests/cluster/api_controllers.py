@@ -212,8 +212,7 @@ class Controllers:
         self.store.patch_status(kind, "", node["metadata"]["name"], status)
 
     def on_job(self, kind: Kind, _old: Json | None, new: Json) -> None:
-        # The Jobs that test are api_pods' own.
-        if self.ready and "railops.io/probe" not in (new["metadata"].get("labels") or {}):
+        if self.ready:
             conditions = [{"type": "Complete", "status": "True"}]
             # helm watches for the change: a Job that is complete at once would be seen too, but never so in a cluster.
             timer = threading.Timer(

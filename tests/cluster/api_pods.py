@@ -2,28 +2,32 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Pods that seem to run: a scheduler that counts resources, networks with addresses of the pools, logs and exec.
+"""Pods that seem to run: networks with addresses of the pools, and commands inside of them, by exec.
 
-What a pod prints follows from what is in the store: a client reaches a server only at the address of a server's pod
-that runs, and an address comes from the pool that the network's config and the node choose. Tests break it from there.
+What a pod prints follows from what is in the store: a client reaches a server only at the address and port where one
+waits at that moment, and an address comes from the pool that the network's config and the node choose. As in a pod, a
+command's stream is open while it runs, and its exit code comes last. Tests break it from there.
 """
 
 from __future__ import annotations
 
 import base64
+import contextlib
 import copy
 import fnmatch
 import hashlib
 import ipaddress
 import json
 import threading
+import time
 import typing as t
 import urllib.parse
+from collections import Counter
 from pathlib import Path
 
-from api_controllers import CORDON, NETWORKS, untolerated
+from api_controllers import NETWORKS
 from api_kinds import Kind
-from api_store import Json, dig
+from api_store import Json, Refused, dig
 
 if t.TYPE_CHECKING:
     from api_double import ApiDouble, Handler
@@ -37,16 +41,12 @@ PRINTED = Path(__file__).resolve().parents[1] / "unit/fixtures/perftest"
 TYPICAL = "2.31"
 
 
-def unschedulable(nodes: int, why: str) -> str:
-    """Return the scheduler's words for a pod that wants one node.
+class Server:
+    """A program that waits for a client."""
 
-    :param nodes: how many there are, and `why` what is wrong with the one; empty where it is not there.
-    """
-    rest = f"{nodes - bool(why)} node(s) didn't satisfy plugin(s) [NodeAffinity]"
-    told = ", ".join(filter(None, (why, rest if nodes > bool(why) else "")))
-    none = f"0/{nodes} nodes are available: "
-    more = f"no new claims to deallocate, preemption: {none}{nodes} Preemption is not helpful for scheduling."
-    return f"{none}{told}. {more}"
+    def __init__(self, node: str) -> None:
+        self.node = node
+        self.met = threading.Event()
 
 
 class Pods:
@@ -56,159 +56,82 @@ class Pods:
         self.double = double
         self.delay = delay
         self.latency = 2.31
-        # What goes wrong, by (client, server, rail): a log and an exit code; None ends never.
+        # What goes wrong, by (client, server, rail): what is printed and an exit code; None ends never.
         self.broken: dict[tuple[str, str, str], tuple[str, int | None]] = {}
         # Commands by their first words, in the place of what would be printed: (stdout, stderr, exit code).
         self.commands: dict[str, tuple[str, str, int]] = {}
         self.no_shell = False
-        # Nodes whose Jobs end at their deadline before they have a pod, as after a long time without a controller.
-        self.late: set[str] = set()
-        # Nodes whose kubelet keeps only the last bytes of a log, and so many; 0: it has rotated all of it away.
-        self.kept: dict[str, int] = {}
-        self.most_jobs = 0
-        self.made: list[str] = []
+        self.no_timeout = False
+        # Nodes whose kubelet is silent, and who is told of each test that begins.
+        self.silent: set[str] = set()
+        self.began: list[t.Callable[[str, str, str], None]] = []
+        # Tests by (client, server, rail), with their ports, and how many a rail of a node had at once.
+        self.tested: list[tuple[str, str, str, int]] = []
+        self.most_on_a_rail = 0
+        self._busy: Counter[tuple[str, str]] = Counter()
+        self._waiting: dict[tuple[str, int], Server] = {}
+        self._lock = threading.Lock()
         self._given: dict[str, int] = {}
-        self._logs: dict[tuple[str, str], str] = {}
         double.pods = self
         double.store.after.append(self.after)
 
-    # Controllers
-
     def after(self, kind: Kind, old: Json | None, new: Json | None) -> None:
-        """Follow Jobs and pods."""
+        """Follow pods."""
         if new is None or new["metadata"].get("deletionTimestamp"):
             return
-        if kind.kind == "Job" and old is None and "railops.io/probe" in (new["metadata"].get("labels") or {}):
-            self.made.append(new["metadata"]["name"])
-            jobs = self.double.store.table(kind).values()
-            self.most_jobs = max(
-                self.most_jobs, sum("railops.io/probe" in (j["metadata"].get("labels") or {}) for j in jobs)
-            )
-            self.later(self.pod_of_job, new)
         if kind.kind == "Pod" and old is None and dig(new, "status.phase") == "Running":
             self.attach(new)
-
-    def later(self, act: t.Callable[..., None], *words: t.Any) -> None:
-        """Do something a moment later, as controllers do."""
-        timer = threading.Timer(self.delay, act, words)
-        timer.daemon = True
-        timer.start()
 
     def kind(self) -> Kind:
         """Return the kind of pods."""
         return self.double.store.kind_of("v1", "Pod")
 
-    def pod_of_job(self, job: Json) -> None:
-        """Make the pod of a Job, and let it run if a node takes it."""
-        store, meta = self.double.store, job["metadata"]
-        template = job["spec"]["template"]
-        owner = self.double.controllers.owner("batch/v1", "Job", job)
-        body = {
-            "metadata": {
-                "name": f"{meta['name']}-x7k2p",
-                "labels": dict(template["metadata"]["labels"]),
-                "annotations": dict(template["metadata"].get("annotations") or {}),
-                "ownerReferences": [owner],
-            },
-            "spec": copy.deepcopy(template["spec"]),
-            "status": {"phase": "Pending"},
-        }
-        with store.lock:
-            jobs = store.table(store.kind_of("batch/v1", "Job"))
-            if (meta["namespace"], meta["name"]) not in jobs:
-                return
-            node, why = self.schedule(body["spec"])
-            if node in self.late:
-                told = {"reason": "DeadlineExceeded", "message": "Job was active longer than specified deadline"}
-                self.job_ended(job, {"type": "Failed", "status": "True", **told})
-                return
-            if node:
-                body["spec"]["nodeName"] = node
-            else:
-                condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": why}
-                body["status"]["conditions"] = [condition]
-            pod = store.create(self.kind(), meta["namespace"], body, {}, "kube-controller-manager")
-        if node:
-            self.later(self.start, pod)
+    # Tests between pods
 
-    def job_ended(self, job: Json, condition: Json) -> None:
-        """Write how a Job ended."""
-        kind, meta = self.double.store.kind_of("batch/v1", "Job"), job["metadata"]
-        self.double.store.patch_status(kind, meta["namespace"], meta["name"], {"conditions": [condition]})
+    def perftest(self, pod: Json, words: list[str]) -> tuple[str, int]:
+        """Return what an end of a test prints, and its exit code, when it has ended."""
+        seconds, port, interface = int(words[1]), int(words[2]), words[3]
+        if self.no_timeout:
+            return "sh: 46: exec: timeout: not found\n", 127
+        entries = json.loads(pod["metadata"]["annotations"][STATUS])
+        entry = next(entry for entry in entries if entry["interface"] == interface)
+        node, rail = dig(pod, "spec.nodeName"), entry["name"].rpartition("-")[2]
+        if len(words) == 4:
+            return self.serve(node, [(address, port) for address in entry["ips"]], seconds)
+        with self._lock:
+            server = self._waiting.get((words[4], port))
+        if server is None or server.node in self.silent:
+            text = (PRINTED / "read_lat_no_server.txt").read_text(encoding="utf-8")
+            return text.replace("172.17.0.35:18515", f"{words[4]}:{port}"), 1
+        for act in self.began:
+            act(node, server.node, rail)
+        ends = [(node, rail), (server.node, rail)]
+        with self._lock:
+            self.tested.append((node, server.node, rail, port))
+            self._busy.update(ends)
+            self.most_on_a_rail = max(self.most_on_a_rail, *self._busy.values())
+        good = (PRINTED / "read_lat_client.txt").read_text(encoding="utf-8").replace(TYPICAL, str(self.latency))
+        log, code = self.broken.get((node, server.node, rail)) or (good, 0)
+        # What does not end in its time, `timeout` ends.
+        time.sleep(seconds if code is None else self.delay)
+        with self._lock:
+            self._busy.subtract(ends)
+        server.met.set()
+        return log, 124 if code is None else code
 
-    def schedule(self, spec: Json) -> tuple[str, str]:
-        """Return the node that takes a pod, or why none does."""
-        terms = dig(spec, "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms")
-        (name,) = terms[0]["matchFields"][0]["values"]
-        nodes = self.double.objects("Node")
-        node = nodes.get(name)
-        if node is None:
-            return "", unschedulable(len(nodes), "")
-        if off := untolerated(node, spec):
-            what = "were unschedulable" if off == [CORDON] else "had untolerated taint(s)"
-            return "", unschedulable(len(nodes), f"1 node(s) {what}")
-        wanted = dig(spec["containers"][0], "resources.limits") or {}
-        pods = [pod for pod in self.double.store.table(self.kind()).values() if dig(pod, "spec.nodeName") == name]
-        for resource, amount in wanted.items():
-            used = sum(
-                int((dig(pod["spec"]["containers"][0], "resources.limits") or {}).get(resource, 0)) for pod in pods
-            )
-            if used + int(amount) > int((dig(node, "status.allocatable") or {}).get(resource, 0)):
-                return "", unschedulable(len(nodes), f"1 Insufficient {resource}")
-        return name, ""
-
-    def start(self, pod: Json) -> None:
-        """Let a scheduled pod run, and a client's end."""
-        store, meta = self.double.store, pod["metadata"]
-        key = (meta["namespace"], meta["name"])
-        with store.lock:
-            if key not in store.table(self.kind()):
-                return
-            self.attach(pod)
-            store.patch_status(self.kind(), *key, {"phase": "Running", "podIP": "10.0.0.9"})
-        self.later(self.finish, key)
-
-    def finish(self, key: tuple[str, str]) -> None:
-        """Let a pod's program print and end; a server waits for its client."""
-        store = self.double.store
-        with store.lock:
-            pod = store.table(self.kind()).get(key)
-            if pod is None:
-                return
-            notes = pod["metadata"]["annotations"]
-            ends, rails = (notes["railops.io/client"], notes["railops.io/server"]), notes["railops.io/rails"].split(",")
-            addresses = pod["spec"]["containers"][0]["command"][-len(rails) :]
-            self._logs[key] = "net1: railops: device mlx5_0 gid 3 address of the server\n"
-            if addresses[0] == "-":
-                return
-            codes = []
-            self._logs[key] = ""
-            for number, (rail, address) in enumerate(zip(rails, addresses, strict=True), 1):
-                log, code = self.broken.get((*ends, rail)) or self.measure(address)
-                # What does not end in its time, `timeout` ends.
-                said = [f"railops: device mlx5_{number - 1} gid 3 address of the client", *log.splitlines()]
-                said.append(f"railops: exit {124 if code is None else code}")
-                self._logs[key] += "".join(f"net{number}: {line}\n" for line in said)
-                codes.append(code)
-            code = int(any(code != 0 for code in codes))
-            ended = [{"name": "probe", "state": {"terminated": {"exitCode": code}}}]
-            phase = "Failed" if code else "Succeeded"
-            store.patch_status(self.kind(), *key, {"phase": phase, "containerStatuses": ended})
-            name = next(row["name"] for row in pod["metadata"]["ownerReferences"])
-            if job := store.table(store.kind_of("batch/v1", "Job")).get((key[0], name)):
-                failed = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}
-                self.job_ended(job, failed if code else {"type": "Complete", "status": "True"})
-
-    def measure(self, address: str) -> tuple[str, int]:
-        """Return what a client prints: it reaches only the address of a server's pod that runs."""
-        for pod in self.double.store.table(self.kind()).values():
-            notes = pod["metadata"].get("annotations") or {}
-            is_server = dig(pod, "status.phase") == "Running" and "railops.io/server" in notes
-            if is_server and any(address in entry["ips"] for entry in json.loads(notes.get(STATUS) or "[]")):
-                text = (PRINTED / "read_lat_client.txt").read_text(encoding="utf-8")
-                return text.replace(TYPICAL, str(self.latency)), 0
-        text = (PRINTED / "read_lat_no_server.txt").read_text(encoding="utf-8")
-        return text.replace("172.17.0.35", address), 1
+    def serve(self, node: str, places: list[tuple[str, int]], seconds: int) -> tuple[str, int]:
+        """Wait for a client, a moment after the start."""
+        time.sleep(self.delay)
+        server = Server(node)
+        with self._lock:
+            if any(place in self._waiting for place in places):
+                return f"Couldn't listen to port {places[0][1]}\n", 1
+            self._waiting.update(dict.fromkeys(places, server))
+        met = server.met.wait(seconds)
+        with self._lock:
+            for place in places:
+                del self._waiting[place]
+        return "", 0 if met else 124
 
     # Networks
 
@@ -249,60 +172,45 @@ class Pods:
     # What is asked of a pod
 
     def answer(self, handler: Handler, namespace: str, name: str, sub: str) -> tuple[int, Json]:
-        """Answer a request for a log or for a command."""
-        self.double.store.get(self.kind(), namespace, name)
+        """Answer a request for a log, which is empty, or for a command."""
+        pod = self.double.store.get(self.kind(), namespace, name)
         if sub == "log":
-            query = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(handler.path).query))
-            data = self.log(namespace, name, query)
             handler.send_response_only(200)
             handler.send_header("Content-Type", "text/plain")
-            handler.send_header("Content-Length", str(len(data)))
+            handler.send_header("Content-Length", "0")
             handler.end_headers()
-            handler.wfile.write(data)
-            handler.wfile.flush()
             return 0, {}
+        if (node := dig(pod, "spec.nodeName")) in self.silent:
+            raise Refused(500, "InternalError", f"error dialing backend: dial tcp {node}:10250: i/o timeout")
         query = urllib.parse.parse_qsl(urllib.parse.urlsplit(handler.path).query)
-        argv = [value for key, value in query if key == "command"]
-        with self.double.store.lock:
-            pod = self.double.store.table(self.kind())[(namespace, name)]
-        self.stream(handler, *self.run(pod, argv))
+        self.opened(handler)
+        with contextlib.suppress(OSError):
+            self.closed(handler, *self.run(pod, [value for key, value in query if key == "command"]))
+        handler.close_connection = True
         return 0, {}
-
-    def log(self, namespace: str, name: str, query: dict[str, str]) -> bytes:
-        """Return what a kubelet has of a log: of the bytes that are asked for, the first."""
-        pod = self.double.store.get(self.kind(), namespace, name)
-        data = self._logs.get((namespace, name), "").encode()
-        kept = self.kept.get(dig(pod, "spec.nodeName"), len(data))
-        lines = data[len(data) - kept :].splitlines(keepends=True)
-        tail = lines[-int(query["tailLines"]) :] if "tailLines" in query else lines
-        return b"".join(tail)[: int(query.get("limitBytes") or len(data))]
 
     def run(self, pod: Json, argv: list[str]) -> tuple[str, str, Json]:
         """Return what a command prints, and the status that ends it."""
-        line = " ".join(argv)
-        for words, (out, err, code) in self.commands.items():
-            if line.startswith(words):
-                if not code:
-                    return out, err, {"status": "Success"}
-                cause = {"reason": "ExitCode", "message": str(code)}
-                told = f"command terminated with non-zero exit code: {err.strip()}"
-                failed = {"status": "Failure", "reason": "NonZeroExitCode", "message": told}
-                return out, err, {**failed, "details": {"causes": [cause]}}
         if self.no_shell:
             told = (
                 f'exec failed: unable to start container process: exec: "{argv[0]}": executable file not found in $PATH'
             )
             return "", "", {"status": "Failure", "reason": "InternalError", "message": told, "code": 500}
+        if argv[3:4] == ["railops"]:
+            out, code = self.perftest(pod, argv[4:])
+            return out, "", ended(code, "")
+        line = " ".join(argv)
+        for words, (out, err, code) in self.commands.items():
+            if line.startswith(words):
+                return out, err, ended(code, err)
         if argv[0] == "rdma" and "-json" in argv:
             # As iproute2 6.1: of these options it knows the first letter or two dashes.
-            cause = {"reason": "ExitCode", "message": "1"}
-            refused = {"status": "Failure", "reason": "NonZeroExitCode", "details": {"causes": [cause]}}
-            return "", "Unknown option.\n", {**refused, "message": "command terminated with exit code 1"}
+            return "", "Unknown option.\n", ended(1, "")
         entries = json.loads((pod["metadata"].get("annotations") or {}).get(STATUS) or "[]")
         rails = [entry for entry in entries if not entry.get("default")]
         if argv[0] == "sh":
-            return "".join(gid_lines(rails)), "", {"status": "Success"}
-        return json.dumps(self.rows(argv, rails)), "", {"status": "Success"}
+            return "".join(gid_lines(rails)), "", ended(0, "")
+        return json.dumps(self.rows(argv, rails)), "", ended(0, "")
 
     def rows(self, argv: list[str], rails: list[Json]) -> list[Json]:
         """Return the rows of ip and rdma, in the form of iproute2 6.1."""
@@ -363,8 +271,8 @@ class Pods:
         return int((spec.get(spec["cniType"].replace("-", "")) or {}).get("mtu") or 1500)
 
     @staticmethod
-    def stream(handler: Handler, out: str, err: str, status: Json) -> None:
-        """Speak the WebSocket protocol of exec: output, errors and the status, each on its channel."""
+    def opened(handler: Handler) -> None:
+        """Begin to speak the WebSocket protocol of exec."""
         key = handler.headers["Sec-WebSocket-Key"]
         accept = base64.b64encode(hashlib.sha1((key + GUID).encode(), usedforsecurity=False).digest()).decode()
         handler.send_response_only(101)
@@ -376,14 +284,28 @@ class Pods:
         ):
             handler.send_header(name, value)
         handler.end_headers()
+        handler.wfile.flush()
+
+    @staticmethod
+    def closed(handler: Handler, out: str, err: str, status: Json) -> None:
+        """Send output, errors and the status, each on its channel, and end."""
         for channel, text in ((1, out), (2, err), (3, json.dumps({"metadata": {}, **status}))):
-            if text:
-                data = bytes([channel]) + text.encode()
+            sent = text.encode()
+            for begin in range(0, len(sent), 2**14):
+                data = bytes([channel]) + sent[begin : begin + 2**14]
                 size = bytes([len(data)]) if len(data) < 126 else b"\x7e" + len(data).to_bytes(2, "big")
                 handler.wfile.write(b"\x82" + size + data)
         handler.wfile.write(b"\x88\x02\x03\xe8")
         handler.wfile.flush()
-        handler.close_connection = True
+
+
+def ended(code: int, err: str) -> Json:
+    """Return the status of a command that has ended."""
+    if not code:
+        return {"status": "Success"}
+    told = f"command terminated with non-zero exit code: {err.strip()}"
+    cause = {"reason": "ExitCode", "message": str(code)}
+    return {"status": "Failure", "reason": "NonZeroExitCode", "message": told, "details": {"causes": [cause]}}
 
 
 def gid_lines(rails: list[Json]) -> t.Iterator[str]:

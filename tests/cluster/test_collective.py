@@ -12,6 +12,7 @@ import typing as t
 
 import env
 import pytest
+import yaml
 from kubernetes import config as kube_config
 from kubernetes import dynamic
 from kubernetes.dynamic.exceptions import NotFoundError
@@ -20,7 +21,6 @@ from ansible_collections.railops.rdma.plugins.module_utils._pods.collective impo
     CollectivePlan,
     belongings,
     indexed_job,
-    mpi_job,
 )
 from ansible_collections.railops.rdma.plugins.module_utils._pods.collective_run import make_key
 
@@ -111,11 +111,13 @@ def test_what_belongs_to_it_is_taken_and_owned(api):
 
 
 @pytest.mark.skipif(not CRD.exists(), reason=env.NO_CRDS)
-def test_an_mpijob_is_taken(live):
+def test_the_mpijob_of_the_docs_is_taken(live):
+    text = (env.CHECKOUT / "docs/accept.md").read_text(encoding="utf-8")
+    (shown,) = [block for block in text.split("```yaml\n")[1:] if "kind: MPIJob" in block]
+    body = yaml.safe_load(shown.partition("```")[0])
     with live.kind(CRD):
-        made = applied(live.client, mpi_job(wanted()), dry_run="All")
+        made = applied(live.client, body, dry_run="All")
         assert made["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] == 2
-        wrong = mpi_job(wanted())
-        wrong["spec"]["slots"] = 1
+        body["spec"]["slots"] = 1
         with pytest.raises(dynamic.exceptions.BadRequestError, match="unknown field"):
-            applied(live.client, wrong, dry_run="All")
+            applied(live.client, body, dry_run="All")

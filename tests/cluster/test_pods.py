@@ -2,28 +2,29 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The module pod_probe against the API double: what pods say of themselves, what is inside, latency Jobs and faults.
+"""The module pod_probe against the API double: what pods say of themselves, what is inside, latency and faults.
 
-The double plays the pods (api_pods); what is asserted is what the module asks for, makes, takes away and concludes.
+The double plays the pods (api_pods); what is asserted is what the module asks for and concludes.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import subprocess
-import sys
+import threading
+import time
 import typing as t
 from pathlib import Path
 
 import pytest
 import yaml
-from api_double import ApiDouble, Fault
+from api_double import ApiDouble
 from api_pods import PRINTED, STATUS, Pods
-from api_store import dig
 from conftest import Playbook, Run
 from plays import use
 
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.numbers import TEST_PORT
+from ansible_collections.railops.rdma.plugins.module_utils._pods import commands
 from ansible_collections.railops.rdma.plugins.module_utils._pods import run as pods_run
 from ansible_collections.railops.rdma.plugins.modules import pod_probe
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.merge import host_result
@@ -48,8 +49,7 @@ class Probe:
                 if row:
                     self.put(row)
         for node in ("node1", "node2"):
-            amounts = {f"spidernet.io/fabric_{rail}": "100" for rail in RAILS}
-            double.controllers.advertise(double.objects("Node")[node], amounts)
+            self.offer(node)
 
     def put(self, row: Json) -> None:
         kind = self.double.store.kind_of(row["apiVersion"], row["kind"])
@@ -84,15 +84,26 @@ class Probe:
         pods = self.double.objects("Pod").values()
         return next(pod for pod in pods if pod["spec"]["nodeName"] == node and pod["metadata"]["labels"].get("app"))
 
+    def add_node(self, name: str) -> None:
+        """Add a node of the plan."""
+        self.double.add_node(name)
+        self.offer(name)
+
+    def offer(self, node: str) -> None:
+        """Let a node have the rails' resources."""
+        amounts = {f"spidernet.io/fabric_{rail}": "100" for rail in RAILS}
+        self.double.controllers.advertise(self.double.objects("Node")[node], amounts)
+
+    def down(self, name: str) -> None:
+        """Let the kubelet of a node be silent."""
+        self.double.objects("Node")[name]["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
+
     def node(self, name: str, **spec: t.Any) -> None:
         """Change the spec of a node."""
         store = self.double.store
         kind = store.kind_of("v1", "Node")
         with store.lock:
             store.update(kind, "", name, {**store.get(kind, "", name), "spec": spec}, {}, "kubectl")
-
-    def jobs(self) -> Json:
-        return self.double.objects("Job")
 
 
 @pytest.fixture
@@ -125,7 +136,7 @@ def test_without_the_application_nothing_is_looked_at_and_said(idle: Probe) -> N
     (only,) = idle.run()
     assert only["status"] == "skipped"
     assert "does not run" in only["cause"]
-    assert idle.pods.made == []
+    assert idle.pods.tested == []
 
 
 def test_an_application_with_our_labels_elsewhere_is_somebody_elses(probe: Probe) -> None:
@@ -149,28 +160,21 @@ def test_everything_is_looked_at(probe: Probe) -> None:
     assert len(of(checks, "pod_running", "skipped")) == 6
 
 
-def test_jobs_are_bounded_ours_and_gone(probe: Probe) -> None:
-    seen: list[Json] = []
-    probe.double.store.after.append(
-        lambda kind, old, new: seen.append(new) if kind.kind == "Job" and old is None and new else None
-    )
-    probe.run()
-    # A server and a client for each of two pairs of nodes.
-    assert len(seen) == 4
-    assert probe.jobs() == {}
-    assert not [pod for pod in probe.double.objects("Pod").values() if "railops.io/probe" in pod["metadata"]["labels"]]
-    for job in seen:
-        assert job["metadata"]["labels"].items() >= LABELS.items()
-        assert 0 < job["spec"]["activeDeadlineSeconds"] < 600
-        assert job["spec"]["ttlSecondsAfterFinished"] > 0
-        assert job["spec"]["backoffLimit"] == 0
-        pod = job["spec"]["template"]
-        networks = ",".join(f"spiderpool/fabric-{rail}" for rail in RAILS)
-        assert pod["metadata"]["annotations"]["k8s.v1.cni.cncf.io/networks"] == networks
-        (container,) = pod["spec"]["containers"]
-        assert container["image"] == IMAGE
-        assert container["resources"] == {"limits": {f"spidernet.io/fabric_{rail}": "1" for rail in RAILS}}
-        assert pod["spec"]["restartPolicy"] == "Never"
+def test_the_test_application_is_measured_by_what_runs_in_it(idle: Probe) -> None:
+    """Nothing is made in the cluster, each test of a pod has its own port, and no rail has two tests at once."""
+    probe = idle
+    for name in ("node3", "node4"):
+        probe.add_node(name)
+    probe.start()
+    before = probe.double.writes()
+    probe.run(schedule="full")
+    assert probe.double.writes() == before
+    nodes = [f"node{number}" for number in range(1, 5)]
+    wanted = {(one, other, rail) for one in nodes for other in nodes if one != other for rail in RAILS}
+    assert {row[:3] for row in probe.pods.tested} == wanted
+    assert len(probe.pods.tested) == len(wanted)
+    assert probe.pods.most_on_a_rail == 1
+    assert len({(server, port) for _client, server, _rail, port in probe.pods.tested}) == len(wanted)
 
 
 def test_a_pair_that_fails_is_named_and_the_others_count(probe: Probe) -> None:
@@ -183,7 +187,6 @@ def test_a_pair_that_fails_is_named_and_the_others_count(probe: Probe) -> None:
     assert "does not answer" in found["cause"]
     assert "4791" in found["fix"]
     assert len(of(checks, "pod_read_lat")) == 15
-    assert probe.jobs() == {}
 
 
 @pytest.mark.parametrize(
@@ -198,7 +201,7 @@ def test_a_pair_that_fails_is_named_and_the_others_count(probe: Probe) -> None:
         pytest.param("", 137, "exit code 137", id="killed"),
     ],
 )
-def test_logs_without_a_result(probe: Probe, log: str, code: int, cause: str) -> None:
+def test_what_is_printed_without_a_result(probe: Probe, log: str, code: int, cause: str) -> None:
     probe.pods.broken[("node2", "node1", "rail1")] = (log, code)
     (found,) = bad(probe.run())
     assert (found["node"], found["rail"]) == ("node2", "rail1")
@@ -207,11 +210,10 @@ def test_logs_without_a_result(probe: Probe, log: str, code: int, cause: str) ->
 
 
 def test_a_test_that_does_not_end(probe: Probe) -> None:
-    probe.pods.broken[("node1", "node2", "rail8")] = ("railops: device mlx5_7 gid 3 address 172.17.7.4\n", None)
+    probe.pods.broken[("node1", "node2", "rail8")] = ("", None)
     (found,) = bad(probe.run(timeout=3))
     assert (found["node"], found["rail"]) == ("node1", "rail8")
     assert "did not end in its time" in found["cause"]
-    assert probe.jobs() == {}
 
 
 def test_a_latency_above_the_limit(probe: Probe) -> None:
@@ -221,109 +223,50 @@ def test_a_latency_above_the_limit(probe: Probe) -> None:
     assert "41.5 us is above the limit of 8 us" in found[0]["cause"]
 
 
-def test_a_pod_that_no_node_takes(probe: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is named, and nobody waits for the end of a test that did not begin."""
-    waited_for = set()
-    ended = pods_run._Wave._ended
-    monkeypatch.setattr(pods_run._Wave, "_ended", lambda wave, pair: waited_for.add(pair) or ended(wave, pair))
-    probe.double.controllers.advertise(probe.double.objects("Node")["node2"], {"spidernet.io/fabric_rail5": "0"})
-    found = bad(probe.run(timeout=3))
-    assert waited_for
-    # Pods with all rails do not start there, so each rail was tested for itself.
-    assert {pair.rails for pair in waited_for} == {(rail,) for rail in RAILS if rail != "rail5"}
-    assert {(check["node"], check["rail"]) for check in found} == {("node1", "rail5"), ("node2", "rail5")}
-    for check in found:
-        assert "Insufficient spidernet.io/fabric_rail5" in check["cause"]
-        assert "on node2" in check["cause"]
-    assert probe.jobs() == {}
-
-
-def test_a_server_without_an_address(probe: Probe) -> None:
+def test_a_server_without_an_address(idle: Probe) -> None:
     """The pool of one rail on one node is gone: the pod is there, its rail has no address."""
+    probe = idle
     kind = probe.double.store.kind_of(SPIDERPOOL, "SpiderIPPool")
     with probe.double.store.lock:
         probe.double.store.table(kind).pop(("", "fabric-rail2-v4-node2"))
+    probe.start()
     found = bad(probe.run(timeout=3))
     lost = [check for check in found if check["id"] == "pod_read_lat"]
     assert {check["rail"] for check in lost} == {"rail2"}
     assert "has no address on rail2" in next(check for check in lost if check["node"] == "node1")["cause"]
 
 
-def test_a_job_that_is_refused(probe: Probe) -> None:
-    probe.double.faults = [Fault(code=403, method="POST", path="/jobs", message="exceeded quota: compute")]
-    found = bad(probe.run())
-    assert len(found) == 16
-    assert "cannot be made" in found[0]["cause"]
-    assert "exceeded quota" in found[0]["cause"]
-
-
-def test_jobs_of_other_runs_stay(probe: Probe) -> None:
-    """One that lives belongs to a run beside this one; one that has ended is removed by Kubernetes."""
-    template = {"metadata": {"labels": {}}, "spec": {"containers": []}}
-    ours = {**LABELS, "railops.io/probe": "read-latency", "railops.io/probe-run": "another"}
-    probe.double.store.after.remove(probe.pods.after)
-    for name, labels in (("beside", ours), ("other", {"app": "theirs"})):
-        meta = {"name": name, "namespace": "default", "labels": labels}
-        probe.put({"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": {"template": template}})
-    probe.double.store.after.append(probe.pods.after)
-    assert bad(probe.run()) == []
-    assert set(probe.jobs()) == {"beside", "other"}
-
-
-def test_two_runs_at_once_leave_each_other_alone(
-    probe: Probe, double: ApiDouble, plans: t.Callable[[str], Path], tmp_path: Path
-) -> None:
-    """Two processes, as of two controllers; each ends with its own Jobs only, and both measure everything."""
-    code = (
-        "import sys, json; from ansible_collections.railops.rdma.plugins.module_utils._pods import probe_run as p;"
-        "from ansible_collections.railops.rdma.plugins.module_utils._cluster.access import Access;"
-        "from ansible_collections.railops.rdma.plugins.module_utils._pods.run import Pods, ProbeOptions;"
-        "nodes = p.read_nodes(sys.argv[1]);"
-        "cluster = p.PodCluster(Access(kubeconfig=sys.argv[2]));"
-        "print(json.dumps(Pods(cluster, nodes, ProbeOptions('fabric'), sys.argv[3]).checks()))"
-    )
-    probe.pods.delay = 0.3
-    folder, access = str(plans("exclusive") / "fabric"), str(double.kubeconfig(tmp_path / "config"))
-    argv = [sys.executable, "-c", code, folder, access]
-    with contextlib.ExitStack() as stack:
-        runs = [
-            stack.enter_context(subprocess.Popen([*argv, run], stdout=subprocess.PIPE, text=True))
-            for run in ("run1", "run2")
-        ]
-        for run in runs:
-            checks = json.loads(run.communicate(timeout=600)[0])
-            assert bad(checks) == []
-            assert len(of(checks, "pod_read_lat")) == 16
-    assert len(probe.pods.made) == 8
-    assert probe.pods.most_jobs > 4, "they ran at the same time"
-    assert probe.jobs() == {}
+def test_pods_in_which_another_run_tests_are_not_measured(probe: Probe) -> None:
+    """Its server has the port, and it is no fault of the rail what a client hears from that."""
+    probe.pods.broken = {("node1", "node2", "rail1"): ("ethernet_read_keys: Couldn't read remote address\n", 1)}
+    (address,) = next(
+        row for row in json.loads(probe.pod("node2")["metadata"]["annotations"][STATUS]) if row["interface"] == "net1"
+    )["ips"]
+    threading.Thread(target=probe.pods.serve, args=("node2", [(address, TEST_PORT)], 60), daemon=True).start()
+    time.sleep(2 * probe.pods.delay)
+    checks = probe.run()
+    assert bad(checks) == []
+    lost = {(row["node"], row["rail"]): row["cause"] for row in of(checks, "pod_read_lat", "skipped") if row["rail"]}
+    assert lost == {("node1", "rail1"): "another run tests in the same pods"}
 
 
 TAINT = {"key": "maintenance", "value": "yes", "effect": "NoSchedule"}
 GATED = {"key": "fabric.railops.io/rails", "value": "broken", "effect": "NoSchedule"}
 
 
-@pytest.mark.parametrize(
-    ("spec", "why"),
-    [
-        pytest.param({"unschedulable": True}, "it is cordoned", id="cordoned"),
-        pytest.param({"taints": [TAINT]}, "it has the taint maintenance=yes:NoSchedule", id="tainted"),
-    ],
-)
-def test_a_node_that_takes_no_pods_is_skipped_and_its_neighbours_are_well(probe: Probe, spec: Json, why: str) -> None:
-    probe.double.add_node("node3")
-    amounts = {f"spidernet.io/fabric_{rail}": "100" for rail in RAILS}
-    probe.double.controllers.advertise(probe.double.objects("Node")["node3"], amounts)
-    probe.double.store.delete(probe.double.store.kind_of("apps/v1", "DaemonSet"), "default", "fabric-test", {}, {})
-    probe.start()
-    probe.node("node2", **spec)
-    checks = probe.run(nodes=0)
+def test_a_cordoned_node_is_measured_and_one_that_takes_no_pod_harms_nobody(idle: Probe) -> None:
+    idle.add_node("node3")
+    idle.add_node("node4")
+    idle.node("node2", taints=[TAINT])
+    idle.start()
+    idle.node("node3", unschedulable=True)
+    checks = idle.run(nodes=0)
     assert bad(checks) == []
-    (off,) = [row for row in of(checks, "pod_read_lat", "skipped") if row["node"] == "node2"]
-    assert f"node2 takes no new pods: {why}" in off["cause"]
+    (off,) = [row for row in of(checks, "pod_running", "skipped") if row["node"] == "node2"]
+    assert "node2 takes no new pods: it has the taint maintenance=yes:NoSchedule" in off["cause"]
     assert off["fix"]
     measured = {(row["node"], row["observed"].rpartition(" ")[2]) for row in of(checks, "pod_read_lat")}
-    assert measured == {("node1", "node3"), ("node3", "node1")}
+    assert measured == {("node1", "node3"), ("node3", "node4"), ("node4", "node1")}
 
 
 def test_a_gated_node_is_measured(probe: Probe) -> None:
@@ -334,20 +277,37 @@ def test_a_gated_node_is_measured(probe: Probe) -> None:
     assert len(of(checks, "pod_read_lat")) == 16
 
 
-def test_a_node_that_is_cordoned_meanwhile_is_no_fault_of_its_neighbour(probe: Probe) -> None:
-    seen = probe.pods.schedule
+def test_a_node_that_goes_down_meanwhile_is_its_own_fault_alone(idle: Probe) -> None:
+    """Its kubelet runs no command any more, and its servers answer nobody."""
+    probe = idle
+    probe.add_node("node3")
+    probe.start()
 
-    def schedule(spec: Json) -> tuple[str, str]:
-        if not dig(probe.double.objects("Node")["node2"], "spec.unschedulable"):
-            probe.node("node2", unschedulable=True)
-        return seen(spec)
+    def down(client: str, server: str, rail: str) -> None:
+        if "node2" in (client, server) and rail == "rail3":
+            probe.pods.silent.add("node2")
+            probe.down("node2")
 
-    probe.pods.schedule = schedule  # type: ignore[method-assign]
-    checks = probe.run(timeout=2)
+    probe.pods.began.append(down)
+    checks = probe.run(timeout=3)
+    (found,) = bad(checks)
+    assert (found["id"], found["node"]) == ("pod_running", "node2")
+    assert found["cause"] == "the node is down: its kubelet is silent"
+    skipped = [row for row in of(checks, "pod_read_lat", "skipped") if row["rail"]]
+    assert {row["cause"] for row in skipped} == {"node2 is down"}
+    assert {row["node"] for row in skipped} == {"node1", "node2"}
+    assert {row["rail"] for row in of(checks, "pod_read_lat") if row["node"] == "node3"} == set(RAILS)
+
+
+def test_a_pod_in_which_no_command_runs_any_more_is_no_fault_of_the_other_end(probe: Probe) -> None:
+    """The node is still Ready: that its kubelet is silent is known later."""
+    probe.pods.began.append(lambda client, server, rail: probe.pods.silent.add("node2"))
+    checks = probe.run(timeout=3)
     assert bad(checks) == []
-    assert {row["cause"] for row in of(checks, "pod_read_lat", "skipped")} == {
-        "node2 takes no new pods: it is cordoned"
-    }
+    skipped = [row for row in of(checks, "pod_read_lat", "skipped") if row["rail"]]
+    assert skipped
+    assert all("no command can be run in the pod on node2: " in row["cause"] for row in skipped)
+    assert [row["cause"] for row in skipped if "500" not in row["cause"]] == []
 
 
 def test_a_node_without_a_pod_is_named_with_the_reason(idle: Probe) -> None:
@@ -363,27 +323,14 @@ def test_a_node_without_a_pod_is_named_with_the_reason(idle: Probe) -> None:
 
 
 def test_a_node_that_is_down_is_told_by_its_own_name(probe: Probe) -> None:
-    node = probe.double.objects("Node")["node2"]
-    node["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
+    probe.down("node2")
     (found,) = bad(probe.run())
     assert (found["id"], found["node"]) == ("pod_running", "node2")
     assert found["cause"] == "the node is down: its kubelet is silent"
 
 
-def test_a_job_that_kubernetes_ended_is_told_with_its_reason(probe: Probe) -> None:
-    """At its deadline a Job's pods go with it."""
-    probe.pods.late = {"node2"}
-    found = bad(probe.run(timeout=5))
-    assert {row["id"] for row in found} == {"pod_read_lat"}
-    assert {row["node"] for row in found} == {"node1", "node2"}
-    for row in found:
-        assert "DeadlineExceeded: Job was active longer than specified deadline" in row["cause"]
-        assert "pod on node2" in row["cause"]
-    assert probe.jobs() == {}
-
-
-def test_the_end_of_a_long_log_counts(probe: Probe) -> None:
-    """The results of the last rails lie behind more bytes than are read."""
+def test_a_library_that_talks_is_no_harm(probe: Probe) -> None:
+    """What is printed comes in many frames."""
     text = "a line of a library that talks\n" * 3000
     probe.pods.broken[("node1", "node2", "rail1")] = (text + printed(), 0)
     checks = probe.run()
@@ -391,40 +338,34 @@ def test_the_end_of_a_long_log_counts(probe: Probe) -> None:
     assert len(of(checks, "pod_read_lat")) == 16
 
 
-@pytest.mark.parametrize("kept", [0, 40])
-def test_a_log_that_the_kubelet_rotated_is_not_measured(probe: Probe, kept: int) -> None:
-    probe.pods.kept = {"node1": kept}
+def test_what_is_not_allowed_is_skipped_and_said(probe: Probe) -> None:
+    probe.double.forbidden.add("pods/exec")
     checks = probe.run()
     assert bad(checks) == []
-    lost = [row for row in of(checks, "pod_read_lat", "skipped") if row["node"] == "node1" and row["rail"]]
-    assert len(lost) >= 7
-    assert all("the kubelet rotated it away" in row["cause"] for row in lost)
-    assert {row["rail"] for row in of(checks, "pod_read_lat") if row["node"] == "node2"} == set(RAILS)
+    for name in ("pod_inside", "pod_read_lat"):
+        skipped = of(checks, name, "skipped")
+        assert {row["node"] for row in skipped} == {"node1", "node2"}
+        assert all("pods/exec" in row["cause"] and row["fix"] for row in skipped)
 
 
-def test_an_error_while_jobs_run_takes_them_away_too(probe: Probe) -> None:
-    # The list of the application's pods, and the first of the Jobs' pods.
-    probe.double.faults = [Fault(code=403, method="GET", path="/pods[?]", skip=2, message="no longer allowed")]
-    result = probe.result()
-    assert result["failed"]
-    assert "no longer allowed" in result["msg"]
-    # The servers' Jobs, and on a slow machine the clients' too.
-    assert len(probe.pods.made) in (2, 4)
-    assert probe.jobs() == {}
-
-
-@pytest.mark.parametrize(
-    ("forbidden", "check", "word"),
-    [("jobs:write", "pod_read_lat", "Jobs"), ("pods/exec", "pod_inside", "pods/exec")],
-)
-def test_what_is_not_allowed_is_skipped_and_said(probe: Probe, forbidden: str, check: str, word: str) -> None:
-    probe.double.forbidden.add(forbidden)
+def test_a_pod_that_prints_without_end_is_given_up(probe: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commands, "PRINTED", 100_000)
+    probe.pods.broken[("node1", "node2", "rail1")] = ("a line\n" * 20_000 + printed(), 0)
     checks = probe.run()
     assert bad(checks) == []
-    skipped = of(checks, check, "skipped")
-    assert {row["node"] for row in skipped} == {"node1", "node2"}
-    assert word in skipped[0]["cause"]
-    assert skipped[0]["fix"]
+    (lost,) = [row for row in of(checks, "pod_read_lat", "skipped") if row["rail"]]
+    assert (lost["node"], lost["rail"]) == ("node1", "rail1")
+    assert "it printed more than 100,000 letters" in lost["cause"]
+
+
+def test_an_image_without_timeout_is_not_measured(probe: Probe) -> None:
+    """No program is started that would not end by itself."""
+    probe.pods.no_timeout = True
+    checks = probe.run()
+    assert bad(checks) == []
+    lost = [row for row in of(checks, "pod_read_lat", "skipped") if row["rail"]]
+    assert {row["cause"] for row in lost} == {"the image of the test application has no timeout"}
+    assert len(lost) == 16
 
 
 def test_an_image_without_tools_is_skipped_and_said(probe: Probe) -> None:
@@ -466,7 +407,7 @@ def test_a_pod_without_a_rail_and_one_with_a_foreign_address(probe: Probe) -> No
         ("node2", "rail1", "net1 172.17.0.5"),
     ]
     assert "is not of the planned pool" in found[1]["cause"]
-    assert probe.pods.made == []
+    assert probe.pods.tested == []
 
 
 def test_a_pod_that_does_not_run_is_told_with_its_cause(probe: Probe) -> None:
@@ -489,7 +430,7 @@ def test_check_mode_starts_nothing(probe: Probe) -> None:
     before = probe.double.writes()
     checks = probe.run(check=True)
     assert bad(checks) == []
-    assert {row["cause"] for row in of(checks, "pod_read_lat", "skipped")} == {"check mode starts no Jobs"}
+    assert {row["cause"] for row in of(checks, "pod_read_lat", "skipped")} == {"check mode starts no tests"}
     assert probe.double.writes() == before
 
 

@@ -23,9 +23,11 @@ from ansible_collections.railops.rdma.plugins.module_utils._cluster import gate,
 from ansible_collections.railops.rdma.plugins.module_utils._cluster import pod_state as state
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import POD_STATUS
-from ansible_collections.railops.rdma.plugins.module_utils._pods import jobs
+from ansible_collections.railops.rdma.plugins.module_utils._pods import latency
 from ansible_collections.railops.rdma.plugins.module_utils._pods.checks import Network, PodNode, network_checks
+from ansible_collections.railops.rdma.plugins.module_utils._pods.commands import Ended
 from ansible_collections.railops.rdma.plugins.module_utils._pods.inside import COMMANDS, inside_checks
+from ansible_collections.railops.rdma.plugins.module_utils._probe.schedule import HostPair
 from ansible_collections.railops.rdma.plugins.plugin_utils._accept.results import READERS, judge
 from ansible_collections.railops.rdma.plugins.plugin_utils._discover import plan as discovered
 from ansible_collections.railops.rdma.plugins.plugin_utils._discover import text as discover_text
@@ -305,9 +307,10 @@ def test_what_pods_print_and_say(printed, status, said):
     late = {**pod, "status": {"phase": "Pending", "containerStatuses": [ended], "message": said, "reason": said}}
     events = [{"type": "Warning", "reason": said, "message": said}]
     checks = [*inside_checks(NODE, pod, printed), *network_checks(NODE, pod), *network_checks(NODE, late, events)]
-    pair = jobs.PodPair(rails=("rail1", "rail2"), client="node1", server="node2")
-    limits = jobs.Limits(1, 1, 0.0)
-    checks += jobs.latency_checks(jobs.read_logs(pair, said, 0, limits, said) + jobs.read_logs(pair, said, 1, limits))
+    pair = HostPair("node1", "node2", "rail1", "read_lat", 18515)
+    ends = [Ended(said, code) for code in (0, 1, None)]
+    checks += latency.latency_checks([latency.read(pair, end, ends[1], 0.0) for end in ends])
+    checks += latency.latency_checks([latency.not_run(pair, "node2", said)])
     for check in checks:
         for key in ("observed", "cause", "fix"):
             printable(str(check[key]).replace("\n", "\x00"))

@@ -88,6 +88,20 @@ def ready(pod: t.Mapping[str, t.Any]) -> bool:
     return bool((pod.get("status") or {}).get("phase") == "Running" and not pod["metadata"].get("deletionTimestamp"))
 
 
+def finished(pod: t.Mapping[str, t.Any]) -> bool:
+    """Return whether a pod has ended."""
+    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+
+
+def exit_code(pod: t.Mapping[str, t.Any]) -> int | None:
+    """Return the exit code of a pod's container, None while it has none."""
+    for row in (pod.get("status") or {}).get("containerStatuses") or ():
+        ended = (row.get("state") or {}).get("terminated") or {}
+        if "exitCode" in ended:
+            return int(ended["exitCode"])
+    return None
+
+
 def condition(body: t.Mapping[str, t.Any], *types: str, status: str = "True") -> Json:
     """Return the first condition of one of these types that has a status; empty when there is none."""
     rows = (body.get("status") or {}).get("conditions") or ()

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""An MPI program over pods with rails: as an Indexed Job that needs nothing installed, or as an MPIJob v2beta1. Pure.
+"""An MPI program over pods with rails, as an Indexed Job that needs nothing installed. Pure.
 
 Index 0 of the Job starts the program, the others run sshd. One key, made for the run, is host key and user key of all
 of them; its Secret and the headless Service that gives the pods names belong to the Job and go with it. Kubernetes ends
@@ -30,7 +30,6 @@ START_SECONDS = 300
 KEPT = 300
 KEY, PUBLIC = "id", "id.pub"
 KEY_FOLDER = "/railops/key"
-MPIJOB = "kubeflow.org/v2beta1"
 
 # Open MPI 4 (ORTE) and 5 (PRRTE). Names keep their domains: the Service's name is one.
 SCRIPT = r"""
@@ -75,16 +74,11 @@ exec "$@"
 """
 
 
-# What sshd needs as root (privilege separation), beside memory that RDMA locks.
-_RIGHTS = ["IPC_LOCK", "SETGID", "SETUID", "SYS_CHROOT"]
-
-
-def _confined(rights: t.Sequence[str]) -> Json:
-    """Return a container's security context with these capabilities and no more."""
-    return {
-        "capabilities": {"drop": ["ALL"], **({"add": list(rights)} if rights else {})},
-        "seccompProfile": {"type": "RuntimeDefault"},
-    }
+# No more than sshd needs as root (privilege separation), beside memory that RDMA locks.
+_CONFINED: Json = {
+    "capabilities": {"drop": ["ALL"], "add": ["IPC_LOCK", "SETGID", "SETUID", "SYS_CHROOT"]},
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
 
 
 @dataclass(frozen=True)
@@ -125,62 +119,10 @@ class CollectivePlan:
         """Return the labels of everything that belongs to the run."""
         return {**labels_of(self.fabric), PROBE_LABEL: PROBE, RUN_LABEL: self.run}
 
-    @property
-    def placed(self) -> Json:
-        """Return what decides where pods may run and by which right their image is pulled."""
-        secrets = {"imagePullSecrets": [{"name": name} for name in self.pull_secrets]} if self.pull_secrets else {}
-        return {"tolerations": with_gate(self.tolerations), **secrets}
-
-    def command(self, hosts: t.Sequence[str]) -> list[str]:
-        """Return the program with its hosts filled in."""
-        listed, count = ",".join(hosts), str(len(self.nodes))
-        return [word.replace("{hosts}", listed).replace("{count}", count) for word in self.words]
-
-
-def _pod(wanted: CollectivePlan, command: t.Sequence[str], *, key: bool) -> Json:
-    """Return a pod's template: the plan's annotations and limits, one pod a node."""
-    given = wanted.template
-    first: Json = dict((given.get("spec") or {}).get("containers", [{}])[0])
-    limits = {**((first.get("resources") or {}).get("limits") or {}), **wanted.limits}
-    container: Json = {
-        "name": CONTAINER,
-        "image": wanted.image,
-        "command": list(command),
-        "env": [{"name": name, "value": value} for name, value in wanted.env.items()],
-        "securityContext": _confined(_RIGHTS),
-        "volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}],
-        **({"resources": {"limits": limits}} if limits else {}),
-    }
-    volumes: list[Json] = [{"name": "shm", "emptyDir": {"medium": "Memory"}}]
-    if key:
-        volumes.append({"name": "key", "secret": {"secretName": wanted.name, "defaultMode": 0o400}})
-        container["volumeMounts"].append({"name": "key", "mountPath": KEY_FOLDER, "readOnly": True})
-    apart = {"labelSelector": {"matchLabels": wanted.labels}, "topologyKey": HOSTNAME}
-    spec: Json = {
-        "restartPolicy": "Never",
-        "terminationGracePeriodSeconds": 1,
-        "automountServiceAccountToken": False,
-        "affinity": {
-            **by_name(wanted.nodes),
-            "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]},
-        },
-        **wanted.placed,
-        "containers": [container],
-        "volumes": volumes,
-    }
-    notes = (given.get("metadata") or {}).get("annotations") or {}
-    return {"metadata": {"labels": wanted.labels, "annotations": dict(notes)}, "spec": spec}
-
 
 def indexed_job(wanted: CollectivePlan) -> Json:
-    """Return the Job."""
+    """Return the Job: one pod a node, with the annotations and limits of the plan."""
     count = len(wanted.nodes)
-    words = [
-        *("sh", "-c", SCRIPT, "railops", str(SSH_PORT), ",".join(wanted.hosts)),
-        *wanted.command(wanted.hosts),
-    ]
-    template = _pod(wanted, words, key=True)
-    template["spec"]["subdomain"] = wanted.name
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -192,8 +134,53 @@ def indexed_job(wanted: CollectivePlan) -> Json:
             "backoffLimit": 0,
             "activeDeadlineSeconds": START_SECONDS + wanted.seconds,
             "ttlSecondsAfterFinished": KEPT,
-            "template": template,
+            "template": {
+                "metadata": {
+                    "labels": wanted.labels,
+                    "annotations": dict((wanted.template.get("metadata") or {}).get("annotations") or {}),
+                },
+                "spec": _pod_spec(wanted),
+            },
         },
+    }
+
+
+def _pod_spec(wanted: CollectivePlan) -> Json:
+    listed, count = ",".join(wanted.hosts), str(len(wanted.nodes))
+    words = [word.replace("{hosts}", listed).replace("{count}", count) for word in wanted.words]
+    first = (wanted.template.get("spec") or {}).get("containers", [{}])[0]
+    limits = {**((first.get("resources") or {}).get("limits") or {}), **wanted.limits}
+    apart = {"labelSelector": {"matchLabels": wanted.labels}, "topologyKey": HOSTNAME}
+    secrets = {"imagePullSecrets": [{"name": name} for name in wanted.pull_secrets]} if wanted.pull_secrets else {}
+    return {
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": 1,
+        "automountServiceAccountToken": False,
+        "subdomain": wanted.name,
+        "affinity": {
+            **by_name(wanted.nodes),
+            "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]},
+        },
+        "tolerations": with_gate(wanted.tolerations),
+        **secrets,
+        "containers": [
+            {
+                "name": CONTAINER,
+                "image": wanted.image,
+                "command": ["sh", "-c", SCRIPT, "railops", str(SSH_PORT), listed, *words],
+                "env": [{"name": name, "value": value} for name, value in wanted.env.items()],
+                "securityContext": _CONFINED,
+                "volumeMounts": [
+                    {"name": "shm", "mountPath": "/dev/shm"},
+                    {"name": "key", "mountPath": KEY_FOLDER, "readOnly": True},
+                ],
+                **({"resources": {"limits": limits}} if limits else {}),
+            }
+        ],
+        "volumes": [
+            {"name": "shm", "emptyDir": {"medium": "Memory"}},
+            {"name": "key", "secret": {"secretName": wanted.name, "defaultMode": 0o400}},
+        ],
     }
 
 
@@ -222,48 +209,3 @@ def belongings(wanted: CollectivePlan, uid: str, private: bytes, public: bytes) 
             "spec": {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": wanted.labels},
         },
     ]
-
-
-def mpi_job(wanted: CollectivePlan) -> Json:
-    """Return the same run as an MPIJob: mpi-operator makes keys, names and the list of hosts.
-
-    Kept on purpose: docs/accept.md sends mpi-operator's users there.
-    """
-    hosts = [f"{wanted.name}-worker-{index}.{wanted.name}" for index in range(len(wanted.nodes))]
-    worker = _pod(wanted, ["/usr/sbin/sshd", "-De"], key=False)
-    launcher: Json = {
-        "metadata": {"labels": labels_of(wanted.fabric)},
-        "spec": {
-            "restartPolicy": "Never",
-            "automountServiceAccountToken": False,
-            **wanted.placed,
-            "containers": [
-                {
-                    "name": CONTAINER,
-                    "image": wanted.image,
-                    "command": wanted.command(hosts),
-                    "securityContext": _confined(()),
-                }
-            ],
-        },
-    }
-    return {
-        "apiVersion": MPIJOB,
-        "kind": "MPIJob",
-        "metadata": {"name": wanted.name, "namespace": wanted.namespace, "labels": wanted.labels},
-        "spec": {
-            "slotsPerWorker": 1,
-            "launcherCreationPolicy": "WaitForWorkersReady",
-            "mpiImplementation": "OpenMPI",
-            "runPolicy": {
-                "cleanPodPolicy": "Running",
-                "backoffLimit": 0,
-                "activeDeadlineSeconds": START_SECONDS + wanted.seconds,
-                "ttlSecondsAfterFinished": KEPT,
-            },
-            "mpiReplicaSpecs": {
-                "Launcher": {"replicas": 1, "restartPolicy": "Never", "template": launcher},
-                "Worker": {"replicas": len(wanted.nodes), "restartPolicy": "Never", "template": worker},
-            },
-        },
-    }

@@ -14,11 +14,10 @@ import tempfile
 import time
 import typing as t
 
-from .._cluster.pod_state import job_failure, last_lines, trouble
+from .._cluster.pod_state import exit_code, finished, job_failure, last_lines, trouble
 from .._errors import RdmaError
 from .._fabric.labels import selector
 from . import collective
-from .jobs import exit_code, finished
 from .place import fix_of, kept_off, off_text
 
 if t.TYPE_CHECKING:

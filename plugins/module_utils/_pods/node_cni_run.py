@@ -12,11 +12,11 @@ import uuid
 
 from .._cluster.access import ACCESS, Access
 from .._cluster.nodes import listed, lost_nodes
-from .._cluster.pod_state import trouble
+from .._cluster.pod_state import finished, trouble
 from .._errors import RdmaError
 from .._fabric.labels import selector
 from .client import PodCluster
-from .jobs import draw, finished
+from .latency import draw
 from .node_cni import LABELS, LOOK, START, TAKE, Had, packed, pod, seen, taken, unpacked
 
 if t.TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import typing as t
-import uuid
+from dataclasses import fields
 
 from .._check import skipped
 from .._cluster import source
@@ -16,10 +16,9 @@ from .._cluster.access import ACCESS, Access
 from .._errors import RdmaError
 from .._fabric.lock import read_host_plans, read_lock
 from .._fabric.networks import read_networks
-from . import client
+from . import commands
 from .checks import PodNode, node_of
-from .client import PodCluster
-from .jobs import Limits
+from .commands import CommandCluster
 from .run import Pods, ProbeOptions
 
 if t.TYPE_CHECKING:
@@ -30,7 +29,6 @@ SPEC: dict[str, t.Any] = {
     "fabric": {"type": "str", "default": "fabric"},
     "namespace": {"type": "str", "default": "default"},
     "depth": {"type": "str", "choices": ["none", "status", "look", "latency"], "default": "latency"},
-    "image": {"type": "str", "default": ""},
     "schedule": {"type": "str", "choices": ["auto", "ring", "full", "sample"], "default": "ring"},
     "peers": {"type": "int", "default": 3},
     "seed": {"type": "int", "default": 0},
@@ -41,7 +39,7 @@ SPEC: dict[str, t.Any] = {
     "max_latency_us": {"type": "float", "default": 0.0},
     **ACCESS,
 }
-NEEDS = [*client.NEEDS, ("PyYAML", source.YAML_ERROR)]
+NEEDS = [*commands.NEEDS, ("PyYAML", source.YAML_ERROR)]
 
 
 def read_nodes(folder: str) -> dict[str, PodNode]:
@@ -64,9 +62,7 @@ def options_of(params: dict[str, t.Any]) -> ProbeOptions:
     for name, least in (("timeout", 1), ("iterations", 1), ("parallel", 1), ("nodes", 0), ("peers", 1)):
         if params[name] < least:
             raise RdmaError(f"{name} is {params[name]}; it must be {least} or more.", f"Set {name}.")
-    limits = Limits(params["timeout"], params["iterations"], params["max_latency_us"])
-    names = ("fabric", "namespace", "depth", "image", "schedule", "peers", "seed", "nodes", "parallel")
-    return ProbeOptions(**{name: params[name] for name in names}, limits=limits)
+    return ProbeOptions(**{each.name: params[each.name] for each in fields(ProbeOptions)})
 
 
 def run(module: AnsibleModule) -> dict[str, t.Any]:
@@ -76,6 +72,6 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         return {"changed": False, "checks": [skipped("pod_application", "verify_pods is none").data()]}
     options = options_of(params)
     nodes = read_nodes(params["plan_dir"])
-    with PodCluster(Access.of(params)) as cluster:
-        checks = Pods(cluster, nodes, options, uuid.uuid4().hex[:12]).checks(check_mode=module.check_mode)
+    with CommandCluster(Access.of(params)) as cluster:
+        checks = Pods(cluster, nodes, options).checks(check_mode=module.check_mode)
     return {"changed": False, "checks": checks}

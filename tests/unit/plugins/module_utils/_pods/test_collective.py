@@ -87,17 +87,12 @@ def test_the_plan_gives_the_pods_what_they_need(wanted):
     assert len(f"{wanted.name}-10000") <= 63
     terms = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     assert [term["matchFields"][0]["values"] for term in terms["nodeSelectorTerms"]] == [["node1"], ["node2"]]
-    roles = collective.mpi_job(wanted)["spec"]["mpiReplicaSpecs"]
-    worker, launcher = (roles[name]["template"] for name in ("Worker", "Launcher"))
-    assert worker["metadata"]["annotations"] == pod["metadata"]["annotations"]
-    for made in (pod, worker, launcher):
-        context = made["spec"]["containers"][0]["securityContext"]
-        assert context["capabilities"]["drop"] == ["ALL"]
-        assert context["seccompProfile"] == {"type": "RuntimeDefault"}
-        assert made["spec"]["automountServiceAccountToken"] is False
+    context = container["securityContext"]
+    assert context["capabilities"]["drop"] == ["ALL"]
+    assert context["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert pod["spec"]["automountServiceAccountToken"] is False
     # sshd does not start without its three: tried with Debian 12's.
-    rights = ["IPC_LOCK", "SETGID", "SETUID", "SYS_CHROOT"]
-    assert worker["spec"]["containers"][0]["securityContext"]["capabilities"]["add"] == rights
+    assert context["capabilities"]["add"] == ["IPC_LOCK", "SETGID", "SETUID", "SYS_CHROOT"]
 
 
 @needs_keygen
@@ -168,11 +163,9 @@ def test_a_node_that_takes_no_pods_is_said_at_once(wanted, spec, why):
 
 
 def test_tolerations_and_secrets_are_in_every_pod(wanted):
-    specs = [collective.indexed_job(wanted)["spec"]["template"]["spec"]]
-    specs += [row["template"]["spec"] for row in collective.mpi_job(wanted)["spec"]["mpiReplicaSpecs"].values()]
-    for spec in specs:
-        assert spec["tolerations"] == [{"key": "gpu", "operator": "Exists"}, GATE]
-        assert spec["imagePullSecrets"] == [{"name": "ours"}]
+    spec = collective.indexed_job(wanted)["spec"]["template"]["spec"]
+    assert spec["tolerations"] == [{"key": "gpu", "operator": "Exists"}, GATE]
+    assert spec["imagePullSecrets"] == [{"name": "ours"}]
 
 
 @pytest.mark.parametrize("wrong", [{"nodes": ["node1"]}, {"words": []}, {"seconds": 0}, {"plan_dir": "/nowhere"}])
@@ -195,4 +188,4 @@ def test_check_mode_makes_nothing(wanted, tmp_path):
         "context": None,
     }
     kinds = [body["kind"] for body in collective_job.run(params, check_mode=True)["objects"]]
-    assert kinds == ["Job", "MPIJob"]
+    assert kinds == ["Job"]

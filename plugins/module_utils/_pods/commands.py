@@ -1,0 +1,169 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Commands inside of pods, by the API's exec. It decides nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import traceback
+import typing as t
+from dataclasses import dataclass
+
+from .._cluster import library
+from .._cluster.access import Access, load
+from .._intake import line, parsed
+from .client import PodCluster
+
+STREAM_ERROR: str | None = None
+try:
+    from kubernetes.client import CoreV1Api
+    from kubernetes.client.exceptions import ApiException
+    from kubernetes.stream import stream, ws_client
+    from websocket import WebSocketException
+except ImportError:
+    STREAM_ERROR = traceback.format_exc()
+
+NEEDS = [("kubernetes >= 31", library.KUBERNETES_ERROR or STREAM_ERROR)]
+"""The library behind it, for `run_module`."""
+
+if t.TYPE_CHECKING:
+    from .client import Json
+
+# Seconds that one command in a pod may take, and letters that it may print.
+EXEC_SECONDS = 15
+PRINTED = 2**23
+
+
+class CommandFailed(Exception):
+    """A command could not be run in a pod, or ended with an error: the message, and whether it was forbidden."""
+
+    def __init__(self, message: str, *, forbidden: bool = False) -> None:
+        super().__init__(message)
+        self.forbidden = forbidden
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command in a pod ended: what it printed, its exit code, and what is wrong with it, if anything.
+
+    `code` is None where it did not end in its time.
+    """
+
+    output: str = ""
+    code: int | None = None
+    problem: str = ""
+
+    def good(self) -> str:
+        """Return what it printed.
+
+        :raises CommandFailed: it did not end well.
+        """
+        if self.problem:
+            raise CommandFailed(self.problem)
+        return self.output
+
+
+class Command:
+    """A command that runs in a pod."""
+
+    def __init__(self, opened: t.Any) -> None:
+        self._opened = opened
+
+    def __enter__(self) -> Command:
+        return self
+
+    def __exit__(self, *dummy: object) -> None:
+        """Let go of it: what still runs ends by itself."""
+        self._opened.close(timeout=0)
+
+    def over(self) -> bool:
+        """Return whether it has ended."""
+        with contextlib.suppress(WebSocketException, OSError):
+            self._opened.update()
+            return not self._opened.is_open()
+        return True
+
+    def ended(self, seconds: float) -> Ended:
+        """Wait so long for its end.
+
+        :raises CommandFailed: when it could not be run.
+        """
+        opened, until = self._opened, time.monotonic() + seconds
+        try:
+            while opened.is_open() and time.monotonic() < until and len(opened.peek_stdout()) <= PRINTED:
+                opened.update(timeout=min(1.0, seconds))
+            out, err = opened.read_channel(ws_client.STDOUT_CHANNEL), opened.read_channel(ws_client.STDERR_CHANNEL)
+            if len(out) > PRINTED:
+                raise CommandFailed(f"it printed more than {PRINTED:,} letters")
+            if opened.is_open():
+                return Ended(out, None, f"it did not end in {seconds:g} s")
+            code, problem = _status(opened.read_channel(ws_client.ERROR_CHANNEL))
+        except (WebSocketException, OSError) as exc:
+            raise CommandFailed(str(exc)[:300]) from exc
+        said = (line(err or problem) or "")[:300]
+        if code is None:
+            raise CommandFailed(said)
+        return Ended(out, code, said if code else "")
+
+
+def _status(text: str) -> tuple[int | None, str]:
+    """Return the exit code that the error channel tells, None where the command was not run, and its message."""
+    try:
+        status = parsed(text or "{}")
+    except ValueError:
+        return None, text.strip()
+    if not isinstance(status, dict) or status.get("status") == "Success":
+        return 0, ""
+    problem = str(status.get("message") or "it ended with an error")
+    try:
+        codes = [int(row["message"]) for row in status["details"]["causes"] if row["reason"] == "ExitCode"]
+    except (KeyError, TypeError, ValueError):
+        codes = []
+    return (codes[0] if codes else None), problem
+
+
+class CommandCluster(PodCluster):
+    """A cluster in whose pods commands are run."""
+
+    def __init__(self, given: Access, **options: t.Any) -> None:
+        super().__init__(given, **options)
+        self._access = given
+
+    def start(self, pod: Json, argv: t.Sequence[str]) -> Command:
+        """Start a command inside of a pod.
+
+        :raises CommandFailed: when it cannot be run.
+        """
+        meta = pod["metadata"]
+        # For a stream the client changes its transport while it begins: other threads keep theirs.
+        api = CoreV1Api(library.ApiClient(load(self._access)))
+        try:
+            opened = stream(
+                api.connect_get_namespaced_pod_exec,
+                meta["name"],
+                meta["namespace"],
+                command=list(argv),
+                stdout=True,
+                stderr=True,
+                _preload_content=False,
+            )
+        except (ApiException, AttributeError) as exc:
+            # Releases 32 to 36 stumble over a refusal that has no body.
+            said = exc if isinstance(exc, ApiException) else exc.__context__
+            if not isinstance(said, ApiException):
+                raise
+            problem = str(said.reason or said).split(" -+-+-", 1)[0].strip()
+            raise CommandFailed(problem[:300], forbidden=" 403 " in f" {problem} ") from exc
+        return Command(opened)
+
+    def run(self, pod: Json, argv: t.Sequence[str], seconds: float = EXEC_SECONDS) -> Ended:
+        """Run a command inside of a pod.
+
+        :param seconds: that it may take.
+        :raises CommandFailed: when it cannot be run.
+        """
+        with self.start(pod, argv) as command:
+            return command.ended(seconds)

@@ -1,0 +1,292 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Read latency between pods: who tests with whom, what runs in their pods, and what that prints means. Pure.
+
+A test is over one rail, by two commands in pods of the test application: the server's, then the client's. Each ends
+with `timeout`, whatever becomes of the controller.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import signal
+import typing as t
+from dataclasses import dataclass
+
+from .._intake import ADDRESS, INTERFACE, line
+from .._probe.perftest import Failure, explain, judge, parse
+from .._probe.schedule import HostPair, schedule
+from .checks import Json, Network, PodNode, attachments, check, left_out
+from .place import DOWN, fix_of
+
+if t.TYPE_CHECKING:
+    from .._check import CheckData
+    from .commands import Ended
+
+TEST = "read_lat"
+CHECK = "pod_read_lat"
+
+# Runs in the image of the test application, which has perftest, iproute2, coreutils and a shell: `SCRIPT iterations
+# seconds port interface [server]`, the server's address where this is the client. The RDMA device and the GID index are
+# found by the rail's address: they are other ones in each pod. On InfiniBand the LID is enough.
+SCRIPT = r"""
+exec 2>&1
+iterations=$1 seconds=$2 port=$3 net=$4 peer=$5
+say() { echo "railops: $*"; }
+command -v ib_read_lat >/dev/null || { say "the image has no ib_read_lat"; exit 3; }
+own= gid=
+while read -r _ _ family address _; do
+  [ "$family" = inet ] || [ "$family" = inet6 ] || continue
+  own=${address%%/*}
+  [ "$family" = inet ] && break
+done <<END
+$(ip -o address show dev "$net" scope global)
+END
+case $own in
+  *:*)
+    while read -r digits _ _ scope _ name; do
+      [ "$name" = "$net" ] && [ "$scope" = 00 ] && gid=$(echo "$digits" | sed 's/..../&:/g; s/:$//')
+    done </proc/net/if_inet6 ;;
+  ?*)
+    IFS=.; set -- $own; unset IFS
+    gid=0000:0000:0000:0000:0000:ffff:$(printf '%02x%02x:%02x%02x' "$1" "$2" "$3" "$4") ;;
+esac
+device= index=
+for path in /sys/class/net/$net/device/infiniband/*; do
+  [ -e "$path" ] && [ "$(cat "$path/ports/1/link_layer")" = InfiniBand ] && device=${path##*/}
+done
+if [ -z "$device" ] && [ -n "$gid" ]; then
+  # One process for all: a device has up to 1024 entries.
+  for path in $(grep -lsx "$gid" /sys/class/infiniband/*/ports/1/gids/*); do
+    [ "$(cat "${path%/gids/*}/gid_attrs/types/${path##*/}" 2>/dev/null)" = "RoCE v2" ] || continue
+    device=${path#/sys/class/infiniband/} device=${device%%/*} index=${path##*/}
+    break
+  done
+fi
+[ -n "$device" ] || { say "no RDMA device has the address ${own:-of $net}"; exit 4; }
+set -- ib_read_lat -F -d "$device" -p "$port" -n "$iterations" ${index:+-x "$index"}
+help=$(ib_read_lat --help 2>&1)
+if [ -n "$own" ]; then
+  case $help in
+    *--bind_source_ip*) set -- "$@" "--bind_source_ip=$own" ;;
+    *--source_ip*) set -- "$@" "--source_ip=$own" ;;
+  esac
+  case $own:$help in *:*:*--ipv6-addr*) set -- "$@" --ipv6-addr ;; esac
+fi
+exec timeout "$seconds" "$@" ${peer:+"$peer"}
+"""
+# What `timeout` ends with when the time is up: that of coreutils, and that of busybox.
+_TIME_UP = (124, 128 + signal.SIGTERM)
+
+
+class _Said(t.NamedTuple):
+    text: str
+    cause: str
+    fix: str
+    skipped: bool = False
+    """It says nothing of the rail."""
+
+
+# What pods say of themselves, with cause and fix; without iproute2 the address is not found either.
+_MESSAGES = (
+    _Said(
+        "timeout: not found",
+        "the image of the test application has no timeout",
+        "Give an image with coreutils (rail_objects_test_image).",
+        skipped=True,
+    ),
+    _Said(
+        "Couldn't listen to port",
+        "another run tests in the same pods",
+        "Run again when that has ended.",
+        skipped=True,
+    ),
+    _Said(
+        "the image has no ib_read_lat",
+        "the image of the test application has no ib_read_lat",
+        "Give an image with perftest (rail_objects_test_image).",
+    ),
+    _Said(
+        "ip: not found",
+        "the image of the test application has no ip",
+        "Give an image with iproute2 (rail_objects_test_image).",
+    ),
+    _Said(
+        "no RDMA device has the address",
+        "no RDMA device in the pod has a RoCE v2 GID of the rail's address",
+        "Compare rdma link show in a pod with the node's namespace mode: shared for macvlan, ipvlan and ipoib, "
+        "exclusive for sriov and ib-sriov; the GID comes with the address of net1.",
+    ),
+)
+_NO_RESULT_FIX = (
+    "Run the test by hand as docs/test-application.md shows, and see that the image's perftest is 4.4 or newer."
+)
+_NO_ADDRESS_FIX = "Look at the log of the Spiderpool agent on the node, and at kubectl get spiderippools."
+_NOT_YET = re.compile("onnect to |onnection refused")
+
+
+@dataclass(frozen=True)
+class LatencyOutcome:
+    """What came of a test: the latency, or why there is none.
+
+    `skipped`: the failure is none of the rail or of the other end, so nothing was measured.
+    """
+
+    pair: HostPair
+    latency_us: float | None = None
+    failure: Failure | None = None
+    skipped: bool = False
+
+
+def draw(nodes: t.Iterable[str], count: int, seed: int) -> list[str]:
+    """Return the nodes that take part: all, or `count` of them drawn with a seed; 0 takes all."""
+    order = sorted(set(nodes))
+    return order if count < 1 or len(order) <= count else sorted(random.Random(seed).sample(order, max(2, count)))
+
+
+def tests(nodes: t.Mapping[str, PodNode], chosen: t.Sequence[str], mode: str, peers: int, seed: int) -> list[HostPair]:
+    """Return the tests, over each rail that both nodes have; no two in a pod have the same port.
+
+    :param chosen: the nodes that take part.
+    :param mode: and `peers`: see `schedule`.
+    """
+    have = {(name, network.rail) for name in chosen for network in nodes[name].networks}
+    rails = list(dict.fromkeys(network.rail for name in chosen for network in nodes[name].networks))
+    made = schedule(chosen, rails, [TEST], mode=mode, peers=peers, seed=seed)
+    every = (pair for name in made.hosts for pair in made.pairs_of(name))
+    return [pair for pair in every if {(pair.client, pair.rail), (pair.server, pair.rail)} <= have]
+
+
+def rounds(todo: t.Iterable[HostPair], most: int) -> t.Iterator[list[list[HostPair]]]:
+    """Give the tests in rounds, those of two nodes together, which come one after the other.
+
+    No node is twice in a round, so no rail has two tests at once.
+
+    :param most: pairs of nodes in a round.
+    """
+    left: dict[tuple[str, str], list[HostPair]] = {}
+    for pair in todo:
+        left.setdefault((pair.client, pair.server), []).append(pair)
+    while left:
+        busy: set[str] = set()
+        now: list[list[HostPair]] = []
+        for ends in list(left):
+            if len(now) < most and not busy.intersection(ends):
+                busy.update(ends)
+                now.append(left.pop(ends))
+        yield now
+
+
+def place_of(node: PodNode, rail: str, pod: t.Mapping[str, t.Any]) -> tuple[str, str]:
+    """Return the interface of a rail in a pod, and its address for a client: where rails have none, the pod's own.
+
+    Both are empty where the pod lacks one of them.
+    """
+    network = next(network for network in node.networks if network.rail == rail)
+    have = attachments(pod).get(network.name) or {}
+    address = _address(have, network, pod)
+    interface = str(have.get("interface") or "")
+    return (interface, address) if address and INTERFACE.fullmatch(interface) else ("", "")
+
+
+def _address(have: Json, network: Network, pod: t.Mapping[str, t.Any]) -> str:
+    if not network.subnets:
+        return str((pod.get("status") or {}).get("podIP") or "")
+    ips = [address for address in have.get("ips") or () if ADDRESS.fullmatch(address)]
+    return min(ips, key=lambda address: ":" in address, default="")
+
+
+def command(pair: HostPair, iterations: int, seconds: int, interface: str, server: str = "") -> list[str]:
+    """Return one end of a test as a command.
+
+    :param iterations: exchanges.
+    :param seconds: that it may take.
+    :param interface: of the rail in its pod.
+    :param server: its address, where this is the client's end.
+    """
+    words = [str(iterations), str(seconds), str(pair.port), interface]
+    return ["sh", "-c", SCRIPT, "railops", *words, *([server] if server else [])]
+
+
+def too_early(client: Ended) -> bool:
+    """Return whether a client did not find its server, which may still be on its way to its port."""
+    return client.code != 0 and _NOT_YET.search(client.output) is not None
+
+
+def read(pair: HostPair, client: Ended, server: Ended, max_latency_us: float) -> LatencyOutcome:
+    """Return what a test's two ends say.
+
+    :param server: has the cause when it failed first.
+    :param max_latency_us: the latency that passes; 0: any.
+    """
+    if (measured := parse(TEST, client.output)) is not None and client.code == 0:
+        failure = judge(TEST, measured, {"max_latency_us": max_latency_us})
+        return LatencyOutcome(pair, measured["latency_us"], failure)
+    for known in _MESSAGES:
+        if known.text in client.output or known.text in server.output:
+            return LatencyOutcome(pair, None, Failure(known.text, known.cause, known.fix), known.skipped)
+    code = None if client.code in _TIME_UP else client.code
+    failure = explain(client.output, code)
+    if code == 0:
+        shown = next((row for text in reversed(client.output.splitlines()) if (row := line(text))), "nothing")
+        cause = f"what the client printed holds no result of ib_read_lat (last line: {shown[:120]})"
+        failure = Failure(shown, cause, _NO_RESULT_FIX)
+    elif not failure.line and code is not None:
+        failure = Failure("", f"ib_read_lat ended with exit code {code} and printed nothing", _NO_RESULT_FIX)
+    return LatencyOutcome(pair, None, failure)
+
+
+def without_address(pair: HostPair, end: str) -> LatencyOutcome:
+    """Return a test that has no address to begin with.
+
+    :param end: `client` or `server`.
+    """
+    cause = f"the {end}'s pod on {getattr(pair, end)} has no address on {pair.rail}"
+    return LatencyOutcome(pair, None, Failure("", cause, _NO_ADDRESS_FIX))
+
+
+def not_run(pair: HostPair, node: str, problem: str) -> LatencyOutcome:
+    """Return a test of which one end could not be run: that says nothing of the other end."""
+    cause = f"no command can be run in the pod on {node}: {problem}"
+    return LatencyOutcome(
+        pair, None, Failure("", cause, f"Look at the kubelet of {node} and at the pod."), skipped=True
+    )
+
+
+def excused(outcome: LatencyOutcome, down: t.Collection[str]) -> LatencyOutcome:
+    """Return an outcome; a failure with a node that is down by now is none, but not measured."""
+    name = next((name for name in (outcome.pair.client, outcome.pair.server) if name in down), "")
+    if not name or outcome.failure is None:
+        return outcome
+    return LatencyOutcome(outcome.pair, None, Failure("", f"{name} {DOWN}", fix_of(DOWN)), skipped=True)
+
+
+def latency_checks(outcomes: t.Sequence[LatencyOutcome]) -> list[CheckData]:
+    """Return one check for each client's node and rail: its servers together, the failed ones named."""
+    groups: dict[tuple[str, str], list[LatencyOutcome]] = {}
+    for outcome in outcomes:
+        groups.setdefault((outcome.pair.client, outcome.pair.rail), []).append(outcome)
+    checks = []
+    for (node, rail), every in groups.items():
+        for why in dict.fromkeys(item.failure for item in every if item.skipped and item.failure):
+            checks.append(left_out(CHECK, node, why.cause, why.fix, rail))
+        if not (members := [item for item in every if not item.skipped]):
+            continue
+        bad = [item for item in members if item.failure is not None]
+        peers = ", ".join(dict.fromkeys(item.pair.server for item in members))
+        shown = "; ".join(
+            f"{item.latency_us:g} us with a pod on {item.pair.server}"
+            if item.latency_us is not None
+            else f"nothing from {item.pair.server}"
+            for item in (bad or members)[:4]
+        )
+        failure = bad[0].failure if bad else None
+        cause_and_fix = (failure.cause, failure.fix) if failure else ("", "")
+        ends = tuple(dict.fromkeys(item.pair.server for item in bad))
+        checks.append(
+            check(CHECK, node, rail, f"a pod on {peers} answers RDMA reads", shown, *cause_and_fix, peers=ends)
+        )
+    return checks
